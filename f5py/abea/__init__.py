@@ -1,0 +1,1 @@
+"""Adaptive banded event alignment."""

@@ -1,0 +1,37 @@
+"""The errors that a user can cause or meet.
+
+Every message is one line that says what is wrong, where, and what to do about it; the command line
+prints it as it is and exits with status 1.
+"""
+
+
+class F5pyError(Exception):
+    """Root of all errors raised on purpose by f5py."""
+
+
+class InputFileError(F5pyError):
+    """An input file is missing, unreadable, damaged, or does not belong to the others."""
+
+
+class OutputFileError(F5pyError):
+    """An output file cannot be written."""
+
+
+class SignalError(InputFileError):
+    """A signal file as a whole cannot be used (a single unreadable read is a status, not an error)."""
+
+
+class PoreModelError(F5pyError):
+    """A pore model file is malformed or does not fit the other models or the data."""
+
+
+class UnsupportedDataError(F5pyError):
+    """The data are valid but of a kind that the command does not handle."""
+
+
+class MissingDependencyError(F5pyError):
+    """An optional package is needed; the message names the pip command."""
+
+
+class AllReadsFailedError(F5pyError):
+    """Not a single read could be processed."""

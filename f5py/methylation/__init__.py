@@ -1,0 +1,1 @@
+"""Motifs, site groups, the hidden Markov model and methylation frequencies."""

@@ -1,0 +1,1 @@
+"""From raw signal to events and their scaling."""
