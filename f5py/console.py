@@ -7,6 +7,9 @@ Results never go through here: they belong to standard output or ``-o``.
 from __future__ import annotations
 
 import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 _COLOURS = {"ERROR": 31, "SUCCESS": 32, "WARNING": 33, "INFO": 34, "DEBUG": 35}
 
@@ -35,3 +38,49 @@ def warning(who: str, text: str) -> None:
 def error(who: str, text: str) -> None:
     """Print why the command cannot go on or has failed."""
     _message("ERROR", who, text)
+
+
+class Stopwatch:
+    """Adds up the wall time spent inside ``with`` blocks."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self._started = 0.0
+
+    def __enter__(self) -> Stopwatch:
+        self._started = time.perf_counter()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.seconds += time.perf_counter() - self._started
+
+
+_PROCESS_STARTED = time.perf_counter()
+
+
+def cpu_share() -> float:
+    """CPU seconds per wall second since the program started."""
+    return time.process_time() / max(time.perf_counter() - _PROCESS_STARTED, 1e-9)
+
+
+@contextmanager
+def progress(unit: str, total: int | None) -> Iterator[Callable[[int], None]]:
+    """Show a progress bar while inside, on a terminal only; yields a function that advances it.
+
+    Parameters
+    ----------
+    unit : str
+        What is counted, such as "reads".
+    total : int or None
+        How many there will be, if known.
+    """
+    if not sys.stderr.isatty():
+        yield lambda _: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn(unit), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task(unit, total=total)
+        yield lambda count: bar.advance(task, count)

@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import click
+
+from f5py import __version__, console
 
 
 class YesNo(click.ParamType):
@@ -39,3 +46,177 @@ class BaseCount(click.ParamType):
         if count < 1:
             self.fail(f"{value!r} is not greater than zero", param, ctx)
         return count
+
+
+class _Profile(click.ParamType):
+    name = "NAME|FILE"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from f5py.pipeline.profiles import Profile, load_profile
+
+        return value if isinstance(value, Profile) else load_profile(value)
+
+
+YES_NO = YesNo()
+INPUT_FILE = click.Path(exists=False, dir_okay=False)
+OUTPUT_FILE = click.Path(exists=False, dir_okay=False, allow_dash=True)
+_POSITIVE = click.IntRange(min=1)
+
+
+class ProfiledCommand(click.Command):
+    """A command whose ``-x`` values stand in for the options that were not given, wherever ``-x`` stands."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        from click.core import ParameterSource
+
+        profile = ctx.params.pop("profile", None)
+        if profile is not None:
+            for name, value in profile.values().items():
+                if name in ctx.params and ctx.get_parameter_source(name) is ParameterSource.DEFAULT:
+                    ctx.params[name] = value
+            _print_profile(ctx.params)
+        return super().invoke(ctx)
+
+
+def _print_profile(values: dict[str, Any]) -> None:
+    console.note(
+        "set_opt_profile",
+        f"max-lf: {values['cuda_max_lf']:.1f}, avg-epk: {values['cuda_avg_epk']:.1f}, "
+        f"max-epk: {values['cuda_max_epk']:.1f}, K: {values['batchsize']}, B: {values['max_bases'] / 1e6:.1f}M, "
+        f"t: {values['threads']}, ultra-thresh: {values['ultra_thresh'] / 1e3:.1f}k, iop: {values['iop']}",
+    )
+
+
+#: Context settings of every subcommand.
+CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+INPUT = (
+    click.option("-r", "--reads", required=True, type=INPUT_FILE, help="Base-called reads, indexed by f5py index."),
+    click.option("-b", "--bam", required=True, help="Sorted alignments (SAM, BAM or CRAM; - for standard input)."),
+    click.option("-g", "--genome", required=True, type=INPUT_FILE, help="Reference in FASTA format."),
+    click.option("-w", "--window", help="Only the region contig:start-end, or the windows in a .bed file."),
+)
+
+RUN = (
+    click.option("-t", "--threads", type=_POSITIVE, default=8, show_default=True, help="Worker threads."),
+    click.option("-K", "--batchsize", type=_POSITIVE, default=512, show_default=True, help="Most reads in a batch."),
+    click.option(
+        "-B", "--max-bases", type=BaseCount(), default="5M", show_default=True, help="Most bases in a batch, about."
+    ),
+    click.option("-o", "--output", type=OUTPUT_FILE, default="-", help="Output file.  [default: standard output]"),
+    click.option(
+        "-x", "--profile", type=_Profile(), help="Options for a kind of machine (laptop, desktop, hpc, ...) or a file."
+    ),
+    click.option(
+        "--iop", type=_POSITIVE, default=1, show_default=True, help="Processes that read fast5 files."
+    ),
+    click.option("-v", "--verbose", type=click.IntRange(0, 255), default=0, show_default=True, help="Verbosity."),
+)
+
+FILTERS = (
+    click.option(
+        "--min-mapq", type=int, default=20, show_default=True, help="Leave out alignments of lower mapping quality."
+    ),
+    click.option(
+        "--secondary", type=YES_NO, default="no", show_default=True, help="Use secondary alignments too."
+    ),
+    click.option(
+        "--skip-unreadable",
+        type=YES_NO,
+        default="yes",
+        show_default=True,
+        help="Leave out reads without a usable signal instead of stopping.",
+    ),
+    click.option(
+        "--hard-clips",
+        type=YES_NO,
+        default="yes",
+        show_default=True,
+        help="Count hard-clipped bases in read positions; f5c does not, and misplaces such records (no: as f5c).",
+    ),
+    click.option("--skip-ultra", type=OUTPUT_FILE, help="Leave out ultra-long reads and write them to this BAM file."),
+    click.option(
+        "--ultra-thresh",
+        type=int,
+        default=100_000,
+        show_default=True,
+        help="Reads longer than this are ultra-long (with --skip-ultra).",
+    ),
+    click.option(
+        "--min-recalib-events",
+        type=_POSITIVE,
+        default=200,
+        show_default=True,
+        help="Fewest events to recalibrate a read with.",
+    ),
+)
+
+MODELS = (click.option("--kmer-model", type=INPUT_FILE, help="Pore model to use instead of the built-in one."),)
+
+CUDA = (
+    click.option("--disable-cuda", type=YES_NO, default="no", show_default=True, help="Do not use a GPU."),
+    click.option("--cuda-dev-id", type=click.IntRange(min=0), default=0, show_default=True, help="GPU to use."),
+    click.option(
+        "--cuda-max-lf",
+        type=float,
+        default=3.0,
+        show_default=True,
+        help="Reads shorter than this times the batch's mean length may go to the GPU.",
+    ),
+    click.option(
+        "--cuda-avg-epk",
+        type=float,
+        default=2.0,
+        show_default=True,
+        help="Events per k-mer that GPU memory is laid out for.",
+    ),
+    click.option(
+        "--cuda-max-epk",
+        type=float,
+        default=5.0,
+        show_default=True,
+        help="Reads with fewer events per base may go to the GPU.",
+    ),
+    click.option("--cuda-mem-frac", type=float, help="Share of free GPU memory to use.  [default: 0.9; Jetson 0.7]"),
+)
+
+DEVELOPER = (
+    click.option("--print-events", type=YES_NO, default="no", hidden=True, help="Print detected events."),
+    click.option("--print-banded-aln", type=YES_NO, default="no", hidden=True, help="Print aligned pairs."),
+    click.option("--print-scaling", type=YES_NO, default="no", hidden=True, help="Print each read's scaling."),
+    click.option("--debug-break", type=int, default=-1, hidden=True, help="Stop after the batch of this number."),
+    click.option("--profile-cpu", type=YES_NO, default="no", hidden=True, help="Accepted; times are always printed."),
+)
+
+
+def add(*groups: Iterable[Callable]) -> Callable:
+    """A decorator that applies groups of options in the order in which the help shall list them."""
+
+    def decorate(function: Callable) -> Callable:
+        for option in reversed([option for group in groups for option in group]):
+            function = option(function)
+        return function
+
+    return decorate
+
+
+def take_cuda(parameters: dict[str, Any]) -> dict[str, Any]:
+    """Remove the options of the group `CUDA` from `parameters` and return them."""
+    names = [name for name in parameters if name == "disable_cuda" or name.startswith("cuda_")]
+    return {name: parameters.pop(name) for name in names}
+
+
+@contextmanager
+def resource_report() -> Iterator[None]:
+    """Print version, command line, time and memory when the command inside has succeeded."""
+    started = time.perf_counter()
+    yield
+    usage = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    cpu = sum(one.ru_utime + one.ru_stime for one in usage)
+    peak = max(one.ru_maxrss for one in usage) * 1024 / 2**30
+    console.note("main", f"Version: {__version__}")
+    console.note("main", f"CMD: {' '.join(sys.argv)}")
+    console.note(
+        "main",
+        f"Real time: {time.perf_counter() - started:.3f} sec; CPU time: {cpu:.3f} sec; Peak RAM: {peak:.3f} GB\n",
+    )

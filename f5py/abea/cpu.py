@@ -1,0 +1,63 @@
+"""Adaptive banded event alignment on the CPU.
+
+Rows are a read's events, columns the k-mers of its bases as sequenced. Only a band of 100 cells around the likely
+path is computed on every anti-diagonal; where the band goes next follows the rule of Suzuki and Kasahara (BMC
+Bioinformatics 19:45, 2018): towards the end of the band with the better score. Gamaarachchi et al., BMC
+Bioinformatics 21:343, 2020, describe the algorithm as f5c has it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.pipeline.batch import ReadBatch
+from f5py.pipeline.workers import WorkerPool
+from f5py.pore_model.model import PoreModel
+
+
+class CpuAligner:
+    """The aligner backend that runs in the worker threads."""
+
+    def __init__(self, model: PoreModel, pool: WorkerPool) -> None:
+        self._model = model
+        self._pool = pool
+
+    def align(self, batch: ReadBatch, reads: list[int], keep_pairs: bool) -> None:
+        """Align `reads`, in this order, and fill their part of the batch's alignment arrays.
+
+        Parameters
+        ----------
+        batch : ReadBatch
+            `first_event`, `last_event`, `n_pairs` and `events_per_base` are filled, and with `keep_pairs`
+            `aligned_pairs`. A read without an acceptable alignment keeps ``n_pairs == 0``.
+        reads : list of int
+        keep_pairs : bool
+        """
+        from f5py.abea._cpu_numba import align_read
+
+        model = self._model
+        ln_stdv = model.ln_stdv
+        no_pairs = np.empty((0, 2), np.int32)
+
+        def align(read: int) -> None:
+            first = batch.base_offsets[read]
+            end = batch.base_offsets[read + 1] - model.k + 1
+            pairs = no_pairs
+            if keep_pairs:
+                pairs = batch.aligned_pairs[batch.pair_offsets[read] : batch.pair_offsets[read + 1]]
+            _, n_pairs, event_span = align_read(
+                batch.event_mean[batch.event_offsets[read] : batch.event_offsets[read + 1]],
+                batch.kmer_rank[first:end],
+                model.level_mean,
+                model.level_stdv,
+                ln_stdv,
+                batch.shift[read],
+                batch.scale[read],
+                batch.first_event[first:end],
+                batch.last_event[first:end],
+                pairs,
+            )
+            batch.n_pairs[read] = n_pairs
+            batch.events_per_base[read] = event_span / (end - first)
+
+        self._pool.run(align, reads)

@@ -1,0 +1,100 @@
+"""Regions of the reference that a run is restricted to: a samtools region string or a BED file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import F5pyError, InputFileError
+
+_END = 2**31 - 1
+
+
+class Windows:
+    """Disjoint, sorted half-open intervals on contigs.
+
+    Parameters
+    ----------
+    contigs : list of str
+        Names by contig index; their order is the order of `intervals`.
+    intervals : list of (int, int, int)
+        Contig index, start and end, 0-based and half-open; they may overlap and come in any order.
+    """
+
+    def __init__(self, intervals: list[tuple[int, int, int]]) -> None:
+        self._by_contig: dict[int, list[list[int]]] = {}
+        for contig, start, end in sorted(intervals):
+            merged = self._by_contig.setdefault(contig, [])
+            if merged and start <= merged[-1][1]:
+                merged[-1][1] = max(merged[-1][1], end)
+            else:
+                merged.append([start, end])
+
+    @classmethod
+    def parse(cls, text: str, contigs: list[str]) -> Windows:
+        """Windows from ``-w``: the name of a ``.bed`` file or a region such as ``chr1:1,001-2,000``."""
+        if len(text) >= 4 and text.endswith(".bed"):
+            return cls(_read_bed(text, contigs))
+        return cls([_parse_region(text, contigs)])
+
+    def with_previous_end(self) -> Iterator[tuple[int, int, int, int]]:
+        """All (contig index, start, end, end of the window before on the contig or 0), in order."""
+        for contig, merged in sorted(self._by_contig.items()):
+            previous_end = 0
+            for start, end in merged:
+                yield contig, start, end, previous_end
+                previous_end = end
+
+    def on_contig(self, contig: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Starts and ends of the windows on one contig; int64."""
+        merged = np.array(self._by_contig.get(contig, []), np.int64).reshape(-1, 2)
+        return merged[:, 0].copy(), merged[:, 1].copy()
+
+
+def _parse_region(text: str, contigs: list[str]) -> tuple[int, int, int]:
+    if text in contigs:  # a name may contain a colon
+        return contigs.index(text), 0, _END
+    name, colon, limits = text.rpartition(":")
+    if not colon:
+        name, limits = text, ""
+    if name not in contigs:
+        known = ", ".join(contigs[:3]) + (", ..." if len(contigs) > 3 else "")
+        raise F5pyError(f"-w {text}: there is no contig {name!r} in the BAM file; it has {known}")
+    first, _, last = limits.replace(",", "").partition("-")
+    try:
+        start = int(first) - 1 if first else 0
+        end = int(last) if last else _END
+    except ValueError:
+        start, end = 0, 0
+    if start < 0 or end <= start or (colon and not limits):
+        raise F5pyError(f"-w {text}: write a region as contig:start-end, 1-based with start <= end, e.g. {name}:1-1000")
+    return contigs.index(name), start, end
+
+
+def _read_bed(path: str, contigs: list[str]) -> list[tuple[int, int, int]]:
+    index = {name: i for i, name in enumerate(contigs)}
+    try:
+        lines = Path(path).read_text().splitlines()
+    except (OSError, UnicodeDecodeError) as problem:
+        raise InputFileError(f"{path}: cannot read the BED file: {getattr(problem, 'strerror', problem)}") from None
+    intervals = []
+    for number, line in enumerate(lines, 1):
+        fields = line.split()
+        if not fields or line.startswith("#") or fields[0] in ("track", "browser"):
+            continue
+        try:
+            name, start, end = fields[0], int(fields[1]), int(fields[2])
+        except (ValueError, IndexError):
+            raise InputFileError(f"{path}, line {number}: expected contig, start and end, found {line!r}") from None
+        if not 0 <= start <= end:
+            raise InputFileError(f"{path}, line {number}: start {start} and end {end} are no interval")
+        if name not in index:
+            raise InputFileError(f"{path}, line {number}: there is no contig {name!r} in the BAM file")
+        if end > start:
+            intervals.append((index[name], start, end))
+    if not intervals:
+        raise InputFileError(f"{path}: the BED file has no windows")
+    return intervals

@@ -1,0 +1,173 @@
+"""Jitted loops of the hidden Markov model; see `f5py.methylation.hmm` for the mathematics.
+
+Sixteen problems are solved side by side, one per vector lane: the hypotheses of the site groups of one read, which
+share its transition probabilities. Everything is in probability space with powers of two as scales. The state
+arrays hold, for k-mer j and lane l, element ``16 * j + l``; event and parameter arrays likewise.
+
+Scales. A row's true values are the stored ones times ``2 ** scale``. After a row its greatest exponent moves into
+the scale of the next one, exactly. Emissions below 2 ** -126 become zero, which is harmless wherever a path could
+take the event as a bad one instead; the one place where it cannot is the entry into the first k-mer, so the entry
+is computed from exponents and, where it exceeds all earlier mass, becomes what the row is scaled to.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from f5py import simd
+from f5py.accelerate import kernel
+
+_LOG2_E = math.log2(math.e)
+_P_SKIP = 0.0025
+_P_BAD = 0.001
+_P_SKIP_SELF = 0.3
+_MIN_STAY = 1e-3
+# Background events, in base-two logarithms: none, the first one, every further one.
+_NO_BACKGROUND = np.float32(math.log2(0.5))
+_FIRST_BACKGROUND = np.float32(math.log2(0.5) + math.log2(0.1) - 3.0 * _LOG2_E)
+_MORE_BACKGROUND = np.float32(math.log2(0.9) - 3.0 * _LOG2_E)
+_ENTRY_HEADROOM = np.float32(60.0)
+_NEVER = np.float32(-1e30)
+
+
+@kernel
+def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_per_base, work, ends, scales, scores):
+    """Log-likelihood of sixteen event sequences under sixteen k-mer sequences.
+
+    Parameters
+    ----------
+    events : float32, shape (>= 16 * max(n_events),)
+        Event means; what lies behind a lane's last event must be finite.
+    inverse, offset, constant : float32, shape (>= 16 * max(n_kmers),)
+        Event mean x under k-mer j has emission ``2 ** (constant - (x * inverse + offset) ** 2)``.
+    n_events, n_kmers : int64, shape (16,)
+    events_per_base : float
+    work : float32, shape (>= 48 * max(n_kmers),)
+    ends, scales : float32, shape (>= 16 * max(n_events),)
+        Scratch space.
+    scores : float32, shape (16,)
+        Filled with natural logarithms.
+    """
+    p_stay = max(1.0 - 1.0 / events_per_base, _MIN_STAY) if events_per_base > 0.0 else _MIN_STAY
+    stay = simd.splat(np.float32(p_stay))
+    step = simd.splat(np.float32(1.0 - p_stay - _P_SKIP - _P_BAD))
+    bad = simd.splat(np.float32(_P_BAD))
+    from_bad = simd.splat(np.float32((1.0 - _P_BAD) / 3.0))
+    skip = simd.splat(np.float32(_P_SKIP))
+    skip_self = simd.splat(np.float32(_P_SKIP_SELF))
+    from_skip = simd.splat(np.float32(1.0 - _P_SKIP_SELF))
+    zero = simd.splat(np.float32(0.0))
+    headroom = simd.splat(_ENTRY_HEADROOM)
+
+    rows = 0
+    columns = 0
+    same_length = True
+    for lane in range(simd.LANES):
+        rows = max(rows, n_events[lane])
+        columns = max(columns, n_kmers[lane])
+        same_length = same_length and n_kmers[lane] == n_kmers[0]
+    size = columns * simd.LANES
+    match = work[:size]
+    wrong = work[size : 2 * size]
+    skipped = work[2 * size : 3 * size]
+    match[:] = np.float32(0.0)
+    wrong[:] = np.float32(0.0)
+    skipped[:] = np.float32(0.0)
+
+    first_inverse = simd.load(inverse, 0)
+    first_offset = simd.load(offset, 0)
+    first_constant = simd.load(constant, 0)
+    rescale = simd.splat(np.float32(1.0))
+    scale = zero
+    for row in range(rows):
+        x = simd.load(events, row * simd.LANES)
+        z = simd.madd(x, first_inverse, first_offset)
+        background = _NO_BACKGROUND
+        if row > 0:
+            background = _FIRST_BACKGROUND + np.float32(row - 1) * _MORE_BACKGROUND
+        entry = first_constant - z * z + simd.splat(background)
+        if row == 0:
+            scale = simd.floor(entry)
+        above = entry - scale - headroom
+        if simd.bits(simd.gt(above, zero)):
+            lift = simd.maximum(simd.floor(above), zero)
+            rescale = rescale * simd.exp2(zero - lift)
+            scale = scale + lift
+        row_stay = stay * rescale
+        row_step = step * rescale
+        row_bad = bad * rescale
+        row_from_bad = from_bad * rescale
+        row_from_skip = from_skip * rescale
+
+        entered = simd.exp2(entry - scale)
+        match_before = zero  # the previous row's states of the k-mer before
+        wrong_before = zero
+        skipped_before = zero
+        match_left = zero  # this row's states of the k-mer before
+        wrong_left = zero
+        skipped_left = zero
+        greatest = zero
+        for j in range(columns):
+            at = j * simd.LANES
+            z = simd.madd(x, simd.load(inverse, at), simd.load(offset, at))
+            emission = simd.exp2(simd.load(constant, at) - z * z)
+            match_same = simd.load(match, at)
+            wrong_same = simd.load(wrong, at)
+            skipped_same = simd.load(skipped, at)
+            into_match = simd.madd(row_stay, match_same, row_step * match_before)
+            into_match = simd.madd(row_from_bad, wrong_same + wrong_before, into_match)
+            into_match = simd.madd(row_from_skip, skipped_before, into_match)
+            into_skipped = simd.madd(skip, match_left, from_bad * wrong_left)
+            match_left = simd.madd(emission, into_match, entered)
+            skipped_left = simd.madd(skip_self, skipped_left, into_skipped)
+            wrong_left = row_bad * (match_same + wrong_same)
+            simd.store(match, at, match_left)
+            simd.store(wrong, at, wrong_left)
+            simd.store(skipped, at, skipped_left)
+            greatest = simd.maximum(greatest, match_left + wrong_left)
+            match_before = match_same
+            wrong_before = wrong_same
+            skipped_before = skipped_same
+            entered = zero
+
+        if same_length:
+            at = (columns - 1) * simd.LANES
+            total = simd.load(match, at) + simd.load(wrong, at) + simd.load(skipped, at)
+            simd.store(ends, row * simd.LANES, total)
+        else:
+            for lane in range(simd.LANES):
+                at = (n_kmers[lane] - 1) * simd.LANES + lane
+                ends[row * simd.LANES + lane] = match[at] + wrong[at] + skipped[at]
+        simd.store(scales, row * simd.LANES, scale)
+        moved = simd.exponent(greatest)
+        rescale = simd.exp2(zero - moved)
+        scale = scale + moved
+
+    # The likelihood is the sum over the last aligned event of the end state's mass and the background behind it.
+    best = simd.splat(_NEVER)
+    counts = work[: simd.LANES]
+    for lane in range(simd.LANES):
+        counts[lane] = np.float32(n_events[lane])
+    count = simd.load(counts, 0)
+    one = simd.splat(np.float32(1.0))
+    more = simd.splat(_MORE_BACKGROUND)
+    first = simd.splat(_FIRST_BACKGROUND)
+    none = simd.splat(_NO_BACKGROUND)
+    for row in range(rows):
+        left = count - simd.splat(np.float32(row + 1))
+        after = simd.madd(left - one, more, first)
+        after = simd.select(simd.gt(left, zero), after, none)
+        after = simd.select(simd.ge(left, zero), after, simd.splat(_NEVER))
+        after = after + simd.load(scales, row * simd.LANES)
+        simd.store(scales, row * simd.LANES, after)
+        best = simd.maximum(best, after + simd.exponent(simd.load(ends, row * simd.LANES)))
+    total = zero
+    for row in range(rows):
+        weight = simd.exp2(simd.load(scales, row * simd.LANES) - best)
+        total = simd.madd(weight, simd.load(ends, row * simd.LANES), total)
+    simd.store(scores, 0, total)
+    simd.store(counts, 0, best)
+    for lane in range(simd.LANES):
+        scores[lane] = (math.log2(scores[lane]) + counts[lane]) / _LOG2_E

@@ -1,0 +1,194 @@
+"""The first stage: alignment records, reads, reference segments and signals become batches."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from itertools import chain
+
+import numpy as np
+
+from f5py import console
+from f5py.errors import InputFileError, SignalError, UnsupportedDataError
+from f5py.io.alignments import AlignmentFile
+from f5py.io.read_index import ReadIndex
+from f5py.io.reference import Reference
+from f5py.io.signals import SignalSource
+from f5py.io.windows import Windows
+from f5py.pipeline.batch import ReadBatch, ReadStatus, offsets_of
+
+_CIGAR_SKIP = 3
+_CIGAR_HARD_CLIP = 5
+
+
+@dataclass
+class LoadTimes:
+    """Seconds spent on each kind of input."""
+
+    alignments: float = 0.0
+    reads: float = 0.0
+    signals: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Seconds in all."""
+        return self.alignments + self.reads + self.signals
+
+
+@dataclass
+class Loader:
+    """Makes batches of the records of an alignment file.
+
+    Attributes
+    ----------
+    alignments, reads, reference, signals
+        Where records, base-called reads, the reference and signals come from; `reads_path` is for messages.
+    windows : Windows or None
+        Regions to restrict the records to.
+    batch_size, max_bases : int
+        A batch is closed when it has that many reads or at least that many bases.
+    ultra_path : str or None
+        BAM file for reads longer than `ultra_threshold`, which are then left out.
+    skip_unreadable : bool
+        Leave reads without a usable signal out with a warning instead of ending the run.
+    hard_clips : bool
+        Count hard-clipped bases in read coordinates.
+    """
+
+    alignments: AlignmentFile
+    reads_path: str
+    reads: ReadIndex
+    reference: Reference
+    signals: SignalSource
+    windows: Windows | None
+    batch_size: int
+    max_bases: int
+    ultra_path: str | None
+    ultra_threshold: int
+    skip_unreadable: bool
+    hard_clips: bool
+    n_ultra: int = 0
+    times: LoadTimes = field(default_factory=LoadTimes)
+
+    def batches(self) -> Iterator[ReadBatch]:
+        """Yield the batches in the file's order."""
+        ultra = self._open_ultra()
+        try:
+            yield from self._batches(ultra)
+        finally:
+            if ultra is not None:
+                ultra.close()
+
+    def _open_ultra(self):
+        if self.ultra_path is None:
+            return None
+        import pysam
+
+        try:
+            return pysam.AlignmentFile(self.ultra_path, "wb", header=self.alignments.header)
+        except OSError as problem:
+            raise InputFileError(f"{self.ultra_path}: cannot write: {problem.strerror or problem}") from None
+
+    def _batches(self, ultra) -> Iterator[ReadBatch]:
+        number = 0
+        records = []
+        n_bases = 0
+        started = time.perf_counter()
+        for read_index, record in self.alignments.records(self.windows):
+            length = max(int(self.reads.lengths([record.query_name])[0]), 0)
+            if ultra is not None and length > self.ultra_threshold:
+                ultra.write(record)
+                self.n_ultra += 1
+                continue
+            records.append((read_index, record))
+            n_bases += length
+            if len(records) >= self.batch_size or n_bases >= self.max_bases:
+                self.times.alignments += time.perf_counter() - started
+                yield self._load(number, records)
+                number += 1
+                records = []
+                n_bases = 0
+                started = time.perf_counter()
+        self.times.alignments += time.perf_counter() - started
+        if records:
+            yield self._load(number, records)
+
+    def _load(self, number: int, records: list) -> ReadBatch:
+        started = time.perf_counter()
+        names = [record.query_name for _, record in records]
+        starts = np.array([record.reference_start for _, record in records], np.int64)
+        ends = np.array([record.reference_end for _, record in records], np.int64)
+        contigs = np.array([record.reference_id for _, record in records], np.int32)
+        cigar, cigar_offsets = _cigars(records, self.hard_clips)
+        segments = [
+            self.reference.segment(contig, start, end + 1)
+            for contig, start, end in zip(contigs.tolist(), starts.tolist(), ends.tolist(), strict=True)
+        ]
+        now = time.perf_counter()
+        self.times.alignments += now - started
+        bases, base_offsets = self.reads.sequences(names)
+        if number == 0:
+            self._check_same_reads(names, base_offsets)
+        started = time.perf_counter()
+        self.times.reads += started - now
+
+        signals = self.signals.fetch(names)
+        status = np.zeros(len(names), np.uint8)
+        for read, problem in sorted(signals.problems.items()):
+            if not self.skip_unreadable:
+                raise SignalError(f"{problem} (read {names[read]}; --skip-unreadable=no)")
+            status[read] = ReadStatus.BAD_READ
+            console.warning("read_signals", problem)
+        self.times.signals += time.perf_counter() - started
+        return ReadBatch(
+            number=number,
+            names=names,
+            read_index=np.array([read_index for read_index, _ in records], np.int64),
+            status=status,
+            contig=contigs,
+            reference_start=starts,
+            reference_end=ends,
+            reverse=np.array([record.is_reverse for _, record in records], np.bool_),
+            cigar=cigar,
+            cigar_offsets=cigar_offsets,
+            reference=self.reference.normalise(np.frombuffer(b"".join(segments), np.uint8)),
+            reference_offsets=offsets_of(np.array([len(segment) for segment in segments], np.int64)),
+            bases=bases,
+            base_offsets=base_offsets,
+            samples=signals.samples,
+            sample_offsets=signals.offsets,
+            offset=signals.offset,
+            unit=signals.range / signals.digitisation,
+            sampling_rate=signals.sampling_rate,
+        )
+
+    def _check_same_reads(self, names: list[str], base_offsets: np.ndarray) -> None:
+        """Refuse an index of other reads than the BAM file's instead of finishing with nothing aligned."""
+        unknown = np.flatnonzero(np.diff(base_offsets) == 0)
+        if len(unknown) == len(names):
+            raise InputFileError(
+                f"{self.reads_path}: none of the first {len(names)} aligned reads (such as {names[0]}) is in the index "
+                f"of the reads; give the reads that were mapped, and index them with: f5py index"
+            )
+
+
+def _cigars(records: list, hard_clips: bool) -> tuple[np.ndarray, np.ndarray]:
+    """All records' CIGAR operations as BAM stores them, and their offsets.
+
+    Without `hard_clips` hard clips are given length zero.
+    """
+    operations = [record.cigartuples or [] for _, record in records]
+    offsets = offsets_of(np.array([len(pieces) for pieces in operations], np.int64))
+    flat = np.fromiter(chain.from_iterable(chain.from_iterable(operations)), np.uint32, 2 * offsets[-1])
+    if not hard_clips:
+        flat[1::2][flat[::2] == _CIGAR_HARD_CLIP] = 0
+    cigar = flat[1::2] << np.uint32(4) | flat[::2]
+    spliced = np.flatnonzero(flat[::2] == _CIGAR_SKIP)
+    if len(spliced):
+        read = int(np.searchsorted(offsets, spliced[0], side="right")) - 1
+        raise UnsupportedDataError(
+            f"read {records[read][1].query_name}: spliced alignment (N in the CIGAR); methylation calling needs reads "
+            "mapped without splicing, e.g. minimap2 -ax map-ont"
+        )
+    return cigar, offsets

@@ -1,0 +1,172 @@
+"""Jitted loops of event detection; see `f5py.signal.events` for what they compute."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.accelerate import exact_kernel
+
+#: Samples whose t-statistics are computed at a time: everything then stays in the first-level cache.
+_BLOCK = 1024
+
+_SMALLEST_NORMAL = np.float32(np.finfo(np.float32).tiny)
+_LARGEST = np.float32(np.finfo(np.float32).max)
+
+
+@exact_kernel
+def _t_statistics(sums, square_sums, centre, count, window, position, n_samples, out):
+    """t-statistic of `window` for `count` samples, the first being `position` and `sums[centre]`'s."""
+    width = np.float32(window)
+    if n_samples < 2 * window or window < 2:
+        out[:count] = np.float32(0.0)
+        return
+    for i in range(count):
+        c = centre + i
+        # The mixture of single and double precision is the reference's: peaks compare these values exactly.
+        left = np.float32((sums[c] - sums[c - window]) / width)
+        right = np.float32(sums[c + window] - sums[c]) / width
+        left_square = (square_sums[c] - square_sums[c - window]) / width
+        right_square = np.float32(square_sums[c + window] - square_sums[c]) / width
+        variance = np.float32(left_square - left * left + right_square - right * right)
+        variance = max(variance, _SMALLEST_NORMAL)
+        out[i] = abs(right - left) / np.sqrt(np.float64(variance / width))
+    first = window - position
+    for i in range(min(first, count)):
+        out[i] = np.float32(0.0)
+    for i in range(max(n_samples - window + 1 - position, 0), count):
+        out[i] = np.float32(0.0)
+
+
+@exact_kernel
+def find_boundaries(
+    raw, offset, unit, window_short, window_long, threshold_short, threshold_long, peak_height, boundaries
+):
+    """Write the event boundaries of one read into `boundaries`; return their number, or -1 if it is too small.
+
+    `raw` int16 (n,), `offset` and `unit` float32 with ``pA = (raw + offset) * unit``, `boundaries` int32.
+    """
+    n_samples = raw.shape[0]
+    margin = window_long
+    # sums[j] belongs to position start - margin + j; positions outside of the read repeat the nearest sum,
+    # which is never used because the statistic is zero there.
+    sums = np.zeros(_BLOCK + 2 * margin, np.float64)
+    square_sums = np.zeros(_BLOCK + 2 * margin, np.float64)
+    statistic_short = np.empty(_BLOCK, np.float32)
+    statistic_long = np.empty(_BLOCK, np.float32)
+    total = 0.0
+    square_total = 0.0
+    summed = 0  # samples in the totals
+
+    found = 0
+    capacity = boundaries.shape[0]
+    short_masked_to = 0
+    short_position = -1
+    short_value = _LARGEST
+    short_valid = False
+    long_masked_to = 0
+    long_position = -1
+    long_value = _LARGEST
+    long_valid = False
+
+    for start in range(0, n_samples, _BLOCK):
+        count = min(_BLOCK, n_samples - start)
+        if start == 0:
+            filled = margin + 1  # position 0 and the margin before it are zero
+        else:
+            for j in range(2 * margin):
+                sums[j] = sums[j + _BLOCK]
+                square_sums[j] = square_sums[j + _BLOCK]
+            filled = 2 * margin
+        for j in range(filled, count + 2 * margin):
+            if summed < n_samples:
+                x = (np.float32(raw[summed]) + offset) * unit
+                total += x
+                square_total += x * x
+                summed += 1
+            sums[j] = total
+            square_sums[j] = square_total
+        _t_statistics(sums, square_sums, margin, count, window_short, start, n_samples, statistic_short)
+        _t_statistics(sums, square_sums, margin, count, window_long, start, n_samples, statistic_long)
+
+        for j in range(count):
+            i = start + j
+            if short_masked_to < i:
+                value = statistic_short[j]
+                if short_position < 0:
+                    if value < short_value:
+                        short_value = value
+                    elif value - short_value > peak_height:
+                        short_value = value
+                        short_position = i
+                else:
+                    if value > short_value:
+                        short_value = value
+                        short_position = i
+                    if short_value > threshold_short:
+                        long_masked_to = short_position + window_short
+                        long_position = -1
+                        long_value = _LARGEST
+                        long_valid = False
+                    if short_value - value > peak_height and short_value > threshold_short:
+                        short_valid = True
+                    if short_valid and i - short_position > window_short // 2:
+                        if found == capacity:
+                            return -1
+                        boundaries[found] = short_position
+                        found += 1
+                        short_position = -1
+                        short_value = value
+                        short_valid = False
+            if long_masked_to < i:
+                value = statistic_long[j]
+                if long_position < 0:
+                    if value < long_value:
+                        long_value = value
+                    elif value - long_value > peak_height:
+                        long_value = value
+                        long_position = i
+                else:
+                    if value > long_value:
+                        long_value = value
+                        long_position = i
+                    if long_value - value > peak_height and long_value > threshold_long:
+                        long_valid = True
+                    if long_valid and i - long_position > window_long // 2:
+                        if found == capacity:
+                            return -1
+                        boundaries[found] = long_position
+                        found += 1
+                        long_position = -1
+                        long_value = value
+                        long_valid = False
+    return found
+
+
+@exact_kernel
+def summarise_events(raw, offset, unit, boundaries, start, length, mean, stdv):
+    """Fill the event arrays of one read, each of shape (len(boundaries) + 1,), from its boundaries.
+
+    `start` and `length` int32 in samples, `mean` and `stdv` float32 in pA. The sums run over the whole read, as
+    in detection, so that their rounding is the reference's.
+    """
+    n_events = boundaries.shape[0] + 1
+    n_samples = raw.shape[0]
+    total = 0.0
+    square_total = 0.0
+    begin = 0
+    for e in range(n_events):
+        end = boundaries[e] if e < n_events - 1 else n_samples
+        total_before = total
+        square_before = square_total
+        for i in range(begin, end):
+            x = (np.float32(raw[i]) + offset) * unit
+            total += x
+            square_total += x * x
+        width = np.float32(end - begin)
+        event_mean = np.float32(total - total_before) / width
+        variance = np.float32(square_total - square_before) / width - event_mean * event_mean
+        start[e] = begin
+        length[e] = end - begin
+        mean[e] = event_mean
+        stdv[e] = np.sqrt(max(variance, np.float32(0.0)))
+        begin = end
