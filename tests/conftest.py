@@ -20,3 +20,31 @@ def shared_data() -> Path:
 def ecoli(shared_data: Path) -> Path:
     """112 E. coli R9.4 reads: fast5, FASTA, BAM, reference and expected outputs."""
     return shared_data / "ecoli_r94"
+
+
+@pytest.fixture(scope="session")
+def indexed_ecoli(ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the E. coli reads and their index; signals stay where they are."""
+    from f5py.cli.index import command
+
+    folder = tmp_path_factory.mktemp("ecoli")
+    reads = folder / "reads.fasta"
+    reads.symlink_to(ecoli / "reads.fasta")
+    command.main(["-d", str(ecoli / "fast5"), str(reads)], standalone_mode=False)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def call_ecoli(indexed_ecoli: Path, ecoli: Path, tmp_path_factory: pytest.TempPathFactory):
+    """A function that runs call-methylation on a BAM file of the E. coli set and returns its output."""
+    from f5py.cli.call_methylation import command
+
+    folder = tmp_path_factory.mktemp("calls")
+
+    def call(bam: str, *options: str) -> bytes:
+        out = folder / "out.tsv"
+        inputs = ["-r", str(indexed_ecoli / "reads.fasta"), "-b", str(ecoli / bam), "-g", str(ecoli / "ref.fa")]
+        command.main([*inputs, "-t", "2", "-o", str(out), *options], standalone_mode=False)
+        return out.read_bytes()
+
+    return call

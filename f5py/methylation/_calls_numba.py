@@ -141,6 +141,30 @@ def _fill_lane(
 
 
 @kernel
+def _sort_pass(digits, n_digits, order):
+    """One stable counting-sort pass over `order` by ``digits[order]``, values below `n_digits`."""
+    starts = np.zeros(n_digits + 1, np.int64)
+    for g in range(digits.shape[0]):
+        starts[digits[g] + 1] += 1
+    for d in range(n_digits):
+        starts[d + 1] += starts[d]
+    result = np.empty_like(order)
+    for i in range(order.shape[0]):
+        d = digits[order[i]]
+        result[starts[d]] = order[i]
+        starts[d] += 1
+    return result
+
+
+@kernel
+def _order_by_size(order_key, max_bases, max_events):
+    """Groups ordered by bases, then events. (`np.argsort` would do, but takes two seconds to compile.)"""
+    order = np.arange(order_key.shape[0])
+    order = _sort_pass(order_key & 0xFFFFFFFF, max_events + 1, order)
+    return _sort_pass(order_key >> 32, max_bases + 1, order)
+
+
+@kernel
 def call_read(
     segment,
     reference_start,
@@ -258,7 +282,7 @@ def call_read(
         order_key[g] = (n_bases << 32) + n_events
         max_events = max(max_events, n_events)
         max_bases = max(max_bases, n_bases)
-    order = np.argsort(order_key)
+    order = _order_by_size(order_key, max_bases, max_events)
 
     max_kmers = max_bases - k + 1
     plain = np.empty(max_bases, np.uint8)

@@ -30,6 +30,62 @@ _FIRST_BACKGROUND = np.float32(math.log2(0.5) + math.log2(0.1) - 3.0 * _LOG2_E)
 _MORE_BACKGROUND = np.float32(math.log2(0.9) - 3.0 * _LOG2_E)
 _ENTRY_HEADROOM = np.float32(60.0)
 _NEVER = np.float32(-1e30)
+# A last k-mer that never holds 2 ** this of its row's greatest mass may have lost paths to underflow.
+_LOWEST_END = np.float32(-80.0)
+
+
+@kernel
+def _background(count):
+    """Base-two logarithm of the probability of that many background events before the entry or after the end."""
+    if count == 0:
+        return _NO_BACKGROUND
+    return _FIRST_BACKGROUND + np.float32(count - 1) * _MORE_BACKGROUND
+
+
+@kernel
+def _log_sum(a, b):
+    """ln(exp(a) + exp(b))."""
+    if a < b:
+        a, b = b, a
+    return a if b == -np.inf else a + math.log1p(math.exp(b - a))
+
+
+@kernel
+def _forward_exact(events, inverse, offset, constant, lane, n_events, n_kmers, p_stay):
+    """The score of one lane by log-space recursion in double precision.
+
+    Fifty times slower; for problems whose last k-mer is only ever reached with odds that single precision cannot
+    hold beside the row's best, such as a dozen events under a hundred k-mers.
+    """
+    stay, step = math.log(p_stay), math.log(1.0 - p_stay - _P_SKIP - _P_BAD)
+    bad, from_bad = math.log(_P_BAD), math.log((1.0 - _P_BAD) / 3.0)
+    skip, skip_self, from_skip = math.log(_P_SKIP), math.log(_P_SKIP_SELF), math.log(1.0 - _P_SKIP_SELF)
+    match = np.full(n_kmers, -np.inf)
+    wrong = np.full(n_kmers, -np.inf)
+    skipped = np.full(n_kmers, -np.inf)
+    score = -np.inf
+    for row in range(n_events):
+        x = np.float64(events[row * simd.LANES + lane])
+        match_before, wrong_before, skipped_before = -np.inf, -np.inf, -np.inf
+        match_left, wrong_left, skipped_left = -np.inf, -np.inf, -np.inf
+        for j in range(n_kmers):
+            at = j * simd.LANES + lane
+            z = x * np.float64(inverse[at]) + np.float64(offset[at])
+            emission = (np.float64(constant[at]) - z * z) / _LOG2_E
+            into_match = _log_sum(match[j] + stay, match_before + step)
+            into_match = _log_sum(into_match, _log_sum(wrong[j], wrong_before) + from_bad)
+            into_match = _log_sum(into_match, skipped_before + from_skip)
+            if j == 0:
+                into_match = _log_sum(into_match, _background(row) / _LOG2_E)
+            into_skipped = _log_sum(_log_sum(match_left + skip, wrong_left + from_bad), skipped_left + skip_self)
+            match_before, wrong_before, skipped_before = match[j], wrong[j], skipped[j]
+            match_left = into_match + emission
+            wrong_left = _log_sum(match[j], wrong[j]) + bad
+            skipped_left = into_skipped
+            match[j], wrong[j], skipped[j] = match_left, wrong_left, skipped_left
+        end = _log_sum(_log_sum(match_left, wrong_left), skipped_left)
+        score = _log_sum(score, end + _background(n_events - 1 - row) / _LOG2_E)
+    return np.float32(score)
 
 
 @kernel
@@ -84,10 +140,7 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
     for row in range(rows):
         x = simd.load(events, row * simd.LANES)
         z = simd.madd(x, first_inverse, first_offset)
-        background = _NO_BACKGROUND
-        if row > 0:
-            background = _FIRST_BACKGROUND + np.float32(row - 1) * _MORE_BACKGROUND
-        entry = first_constant - z * z + simd.splat(background)
+        entry = first_constant - z * z + simd.splat(np.float32(_background(row)))
         if row == 0:
             scale = simd.floor(entry)
         above = entry - scale - headroom
@@ -164,10 +217,20 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
         simd.store(scales, row * simd.LANES, after)
         best = simd.maximum(best, after + simd.exponent(simd.load(ends, row * simd.LANES)))
     total = zero
+    highest_end = simd.splat(_NEVER)
     for row in range(rows):
-        weight = simd.exp2(simd.load(scales, row * simd.LANES) - best)
-        total = simd.madd(weight, simd.load(ends, row * simd.LANES), total)
+        after = simd.load(scales, row * simd.LANES)
+        end = simd.load(ends, row * simd.LANES)
+        total = simd.madd(simd.exp2(after - best), end, total)
+        aligned = simd.gt(after, simd.splat(np.float32(0.5) * _NEVER))
+        highest_end = simd.maximum(highest_end, simd.select(aligned, simd.exponent(end), highest_end))
     simd.store(scores, 0, total)
     simd.store(counts, 0, best)
+    simd.store(scales, 0, highest_end)
     for lane in range(simd.LANES):
-        scores[lane] = (math.log2(scores[lane]) + counts[lane]) / _LOG2_E
+        if scales[lane] < _LOWEST_END:
+            scores[lane] = _forward_exact(
+                events, inverse, offset, constant, lane, n_events[lane], n_kmers[lane], p_stay
+            )
+        else:
+            scores[lane] = (math.log2(scores[lane]) + counts[lane]) / _LOG2_E

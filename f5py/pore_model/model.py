@@ -8,6 +8,16 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.errors import PoreModelError
+
+#: Longest k-mer; 4**9 float32 pairs are 2 MB and 5**9 are 16 MB.
+MAX_K = 9
+
+NUCLEOTIDES = "ACGT"
+
+#: M is the methylated base of the motif that a model is made for.
+NUCLEOTIDES_AND_M = "ACGMT"
+
 
 @dataclass(frozen=True, eq=False)
 class PoreModel:
@@ -38,3 +48,23 @@ class PoreModel:
     def ln_stdv(self) -> NDArray[np.float32]:
         """Natural logarithm of `level_stdv`, rounded once from double; float32."""
         return np.log(self.level_stdv.astype(np.float64)).astype(np.float32)
+
+
+def check_same_k(nucleotide: PoreModel, methylation: PoreModel) -> None:
+    """Raise unless two models that are to be used together have the same k.
+
+    Parameters
+    ----------
+    nucleotide, methylation : PoreModel
+        The models for the alignment and for the methylation calls.
+
+    Raises
+    ------
+    PoreModelError
+        Their k-mers differ in length.
+    """
+    if nucleotide.k != methylation.k:
+        raise PoreModelError(
+            f"the pore models {nucleotide.name} (k = {nucleotide.k}) and {methylation.name} "
+            f"(k = {methylation.k}) do not fit together; give two models of the same k"
+        )

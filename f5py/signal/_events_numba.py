@@ -20,13 +20,19 @@ def _t_statistics(sums, square_sums, centre, count, window, position, n_samples,
     if n_samples < 2 * window or window < 2:
         out[:count] = np.float32(0.0)
         return
+    # Slices, so that the loop needs no test for negative indices and becomes vector code.
+    sum_before = sums[centre - window : centre - window + count]
+    sum_here = sums[centre : centre + count]
+    sum_after = sums[centre + window : centre + window + count]
+    square_before = square_sums[centre - window : centre - window + count]
+    square_here = square_sums[centre : centre + count]
+    square_after = square_sums[centre + window : centre + window + count]
     for i in range(count):
-        c = centre + i
         # The mixture of single and double precision is the reference's: peaks compare these values exactly.
-        left = np.float32((sums[c] - sums[c - window]) / width)
-        right = np.float32(sums[c + window] - sums[c]) / width
-        left_square = (square_sums[c] - square_sums[c - window]) / width
-        right_square = np.float32(square_sums[c + window] - square_sums[c]) / width
+        left = np.float32((sum_here[i] - sum_before[i]) / width)
+        right = np.float32(sum_after[i] - sum_here[i]) / width
+        left_square = (square_here[i] - square_before[i]) / width
+        right_square = np.float32(square_after[i] - square_here[i]) / width
         variance = np.float32(left_square - left * left + right_square - right * right)
         variance = max(variance, _SMALLEST_NORMAL)
         out[i] = abs(right - left) / np.sqrt(np.float64(variance / width))

@@ -1,0 +1,67 @@
+"""An output file that appears only when it is complete."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import BinaryIO
+
+from f5py.errors import OutputFileError
+from f5py.io.output import open_output
+
+
+@contextmanager
+def complete_output(path: str) -> Iterator[BinaryIO]:
+    """Give a binary file that takes the place of `path` when the block ends without an error.
+
+    An earlier file of that name stays as it is until then, so it may even be the input. Standard output (``-``),
+    devices and pipes are written directly.
+
+    Parameters
+    ----------
+    path : str
+
+    Raises
+    ------
+    OutputFileError
+        The file cannot be written. That its folder is missing or read-only is noticed before the block starts.
+    """
+    if path == "-" or _is_special(path):
+        with open_output(path) as out:
+            yield out
+        return
+    target = os.path.realpath(path)
+    if os.path.exists(target) and not os.access(target, os.W_OK):
+        raise OutputFileError(f"{path}: cannot write: it is write-protected; give another name")
+    unfinished = os.path.join(os.path.dirname(target), f".unfinished-{os.getpid()}-{secrets.token_hex(4)}")
+    try:
+        out = open(unfinished, "xb")  # noqa: SIM115 - closed below, before the file gets its name
+    except OSError as problem:
+        raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from problem
+    try:
+        with out:
+            yield out
+        if os.path.exists(target):
+            os.chmod(unfinished, stat.S_IMODE(os.stat(target).st_mode))
+        os.replace(unfinished, target)
+    except BaseException as problem:
+        with suppress(OSError):
+            os.unlink(unfinished)
+        # a failing write has a number but no file name; other errors from the block concern other files
+        if isinstance(problem, OSError) and problem.errno and problem.filename in (None, unfinished):
+            raise OutputFileError(f"{path}: cannot write: {problem.strerror}; no file was made") from problem
+        raise
+
+
+def _is_special(path: str) -> bool:
+    """Return whether `path` exists and is neither a regular file nor a folder."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    if stat.S_ISDIR(mode):
+        raise OutputFileError(f"{path}: is a folder; give the name of a file")
+    return not stat.S_ISREG(mode)

@@ -1,0 +1,215 @@
+"""Find fast5 files below folders and the names of the reads in them."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import get_context, resource_tracker
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from f5py import console
+from f5py.errors import F5pyError, InputFileError
+
+#: Files that a process scans between two reports; few, so that an interrupt does not have to wait.
+_MOST_FILES_PER_CHUNK = 64
+
+#: What a scanned file gave: its read names, or one line that says why it was skipped.
+Found = list[str] | str
+
+
+def list_fast5(directory: str) -> list[str]:
+    """List the fast5 files below `directory`, itself included, in an order that is always the same.
+
+    A file counts if ``.fast5`` stands anywhere in its path, as in f5c and nanopolish. Within a folder the
+    entries come in bytewise order of their names; symbolic links are followed, but never in a circle.
+
+    Returns
+    -------
+    list of str
+        `directory` as it was given, ``/``, and the path below it. Empty if it is no directory.
+    """
+    if not os.path.isdir(directory):
+        return []
+    return list(_walk(directory, frozenset()))
+
+
+def _walk(directory: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
+    about = os.stat(directory)
+    identity = (about.st_dev, about.st_ino)
+    if identity in above:
+        return
+    for name in sorted(os.listdir(directory), key=os.fsencode):
+        path = f"{directory}/{name}"
+        if os.path.isdir(path):
+            yield from _walk(path, above | {identity})
+        elif ".fast5" in path and os.path.isfile(path) and "\n" not in path:
+            yield path
+
+
+def read_names(path: str) -> list[str]:
+    """Return the names of the reads in a fast5 file.
+
+    A file whose root attribute ``file_version`` is a text of at least 1.0 holds many reads, each in a group
+    called ``read_<name>``. Any other holds one, named by the attribute ``read_id`` of the first group below
+    ``/Raw/Reads``.
+
+    Raises
+    ------
+    OSError
+        If it is not a readable HDF5 file.
+    LookupError
+        If it lacks what a fast5 file of its kind has.
+    InputFileError
+        If ``file_version`` is a text but not a version.
+    """
+    import h5py
+
+    # a lock is of no use to a reader and cannot be had on many network file systems
+    with h5py.File(path, "r", locking=False) as file:
+        version = file.attrs.get("file_version")
+        if isinstance(version, bytes):
+            version = version.decode("utf-8", "replace")
+        if isinstance(version, str):
+            parsed = re.match(r"\s*(\d+)\.(\d+)", version)
+            if parsed is None:
+                raise InputFileError(f"{path}: the fast5 version {version!r} is not a version such as 2.0")
+            if int(parsed[1]) >= 1:
+                return [name.removeprefix("read_") for name in file if name.startswith("read_")]
+        reads = file["Raw/Reads"]
+        name = reads[next(iter(reads))].attrs["read_id"]
+        return [name.decode() if isinstance(name, bytes) else str(name)]
+
+
+def _scan(path: str) -> Found:
+    """Return the names of the reads in a file or, if it cannot be used, why."""
+    try:
+        names = read_names(path)
+    except (OSError, LookupError, StopIteration, ValueError, TypeError, RuntimeError) as problem:
+        reason = " ".join(str(problem).split()) or type(problem).__name__
+        return f"{path}: skipped, not a usable fast5 file ({reason})"
+    return names if names else f"{path}: skipped, holds no reads"
+
+
+def scan_fast5(
+    paths: Sequence[str], processes: int, advance: Callable[[int], object] = lambda files: None
+) -> list[Found]:
+    """Read the names of the reads in many fast5 files.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The files.
+    processes : int
+        Processes that open files at the same time; 1 opens them here. The result does not depend on it.
+    advance : callable, optional
+        Called with the number of files done since its last call.
+
+    Returns
+    -------
+    list
+        For each file its read names or, if it cannot be used, a str that says why.
+
+    Raises
+    ------
+    InputFileError
+        If a file's version is malformed.
+    F5pyError
+        If a process was killed.
+    """
+    if processes == 1 or len(paths) < 2:
+        found: list[Found] = []
+        for path in paths:
+            found.append(_scan(path))
+            advance(1)
+        return found
+    size = max(1, min(_MOST_FILES_PER_CHUNK, len(paths) // (4 * processes)))
+    chunks = [paths[start : start + size] for start in range(0, len(paths), size)]
+    results = _in_processes(chunks, min(processes, len(chunks)), advance)
+    return [one for result in results for one in result]
+
+
+def _work(connection: Connection) -> None:
+    """Scan the chunks that come through `connection` until the other end closes it, or dies."""
+    try:
+        while True:
+            chunk = connection.recv()
+            try:
+                connection.send([_scan(path) for path in chunk])
+            except F5pyError as problem:
+                connection.send(problem)
+    except (EOFError, OSError):
+        return
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Start processes inside that never see Ctrl-C, not even while they start.
+
+    A terminal sends it to all processes; this one has to end the others then, without their tracebacks.
+    """
+    resource_tracker.ensure_running()  # else starting a process does that, which lifts the block
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _in_processes(chunks: list[Sequence[str]], processes: int, advance: Callable[[int], object]) -> list[list[Found]]:
+    # spawn: the HDF5 library must not be forked once it has been used, nor may threads
+    context = get_context("spawn")
+    workers: dict[Any, Any] = {}
+    results: list[list[Found]] = [[] for _ in chunks]
+    waiting = iter(range(len(chunks)))
+    busy: dict[Any, int] = {}
+
+    def give_work(connection: Any) -> None:
+        number = next(waiting, None)
+        if number is not None:
+            connection.send(chunks[number])
+            busy[connection] = number
+
+    try:
+        for _ in range(processes):
+            ours, theirs = context.Pipe()
+            worker = context.Process(target=_work, args=(theirs,), daemon=True)
+            workers[ours] = worker
+            with _interrupts_held():
+                worker.start()
+            theirs.close()  # so that its end is noticed here
+            give_work(ours)
+        while busy:
+            ready: list[Any] = wait(list(busy))
+            for connection in ready:
+                answer = connection.recv()
+                if isinstance(answer, F5pyError):
+                    raise answer
+                number = busy.pop(connection)
+                results[number] = answer
+                advance(len(answer))
+                give_work(connection)
+    except (EOFError, ConnectionError) as problem:
+        raise F5pyError(
+            "a process that scanned fast5 files was killed, perhaps for lack of memory; try again with a smaller --iop"
+        ) from problem
+    finally:
+        for connection, worker in workers.items():
+            connection.close()
+            if worker.pid is not None:
+                worker.kill()
+                worker.join()
+    return results
+
+
+def report_skipped(found: Sequence[Found], everything: bool) -> None:
+    """Print why files were skipped, ten of them unless `everything` is asked for."""
+    reasons = [one for one in found if isinstance(one, str)]
+    shown = reasons if everything else reasons[:10]
+    for reason in shown:
+        console.note("readdb", reason)
+    if len(shown) < len(reasons):
+        console.note("readdb", f"{len(reasons) - len(shown)} more files were skipped for like reasons")

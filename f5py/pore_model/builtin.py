@@ -1,0 +1,56 @@
+"""The models that come with the package.
+
+A model is one file ``data/<name>.npz`` with the float32 arrays ``level_mean`` and ``level_stdv`` in rank
+order, as ``numpy.savez_compressed`` writes them, and one entry in `BUILTIN_MODELS`. Their origin and licence
+are in ``data/NOTICE``.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+
+import numpy as np
+
+from f5py.errors import PoreModelError
+from f5py.pore_model.model import NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel
+
+#: name -> (k, alphabet)
+BUILTIN_MODELS: dict[str, tuple[int, str]] = {
+    "r9.4_450bps.nucleotide.6mer": (6, NUCLEOTIDES),
+    "r9.4_450bps.cpg.6mer": (6, NUCLEOTIDES_AND_M),
+}
+
+
+@cache
+def builtin(name: str) -> PoreModel:
+    """Return a model that comes with the package; loaded on first use.
+
+    Parameters
+    ----------
+    name : str
+        A key of `BUILTIN_MODELS`.
+
+    Returns
+    -------
+    PoreModel
+        The same object at every call; its arrays must not be changed.
+
+    Raises
+    ------
+    PoreModelError
+        There is no such model, or its file is missing from the installation or damaged.
+    """
+    if name not in BUILTIN_MODELS:
+        known = ", ".join(BUILTIN_MODELS)
+        raise PoreModelError(f"there is no built-in pore model {name!r}; choose from {known}")
+    k, alphabet = BUILTIN_MODELS[name]
+    source = resources.files("f5py.pore_model").joinpath("data", f"{name}.npz")
+    try:
+        with source.open("rb") as handle, np.load(handle, allow_pickle=False) as arrays:
+            level_mean, level_stdv = arrays["level_mean"], arrays["level_stdv"]
+    except Exception as problem:  # zipfile, zlib and numpy each raise their own kinds for a damaged file
+        raise PoreModelError(f"{source}: cannot be read ({problem}); reinstall f5py") from problem
+    if not level_mean.shape == level_stdv.shape == (len(alphabet) ** k,):
+        raise PoreModelError(f"{source}: has the wrong number of k-mers; reinstall f5py")
+    return PoreModel(name, k, alphabet, level_mean, level_stdv)

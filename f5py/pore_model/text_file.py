@@ -1,0 +1,229 @@
+"""Pore models in the text format of nanopolish and f5c.
+
+A data line holds a k-mer, the mean and the standard deviation of its current, and perhaps more columns,
+which are ignored. The lines are in lexicographic order and complete. ``#k<TAB>6`` may state k; other lines
+that start with ``#``, empty lines and the column titles (first column ``kmer``) are skipped.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import PoreModelError
+from f5py.pore_model.model import MAX_K, PoreModel
+
+_GZIP_MAGIC = b"\x1f\x8b"
+
+#: Longest number that is taken; printed floats have fewer than 30 characters.
+_LONGEST_NUMBER = 64
+
+
+def read_model(path: str | os.PathLike[str], alphabet: str) -> PoreModel:
+    """Read a pore model from a text file, which may be gzip-compressed and may have CRLF line ends.
+
+    Parameters
+    ----------
+    path : path-like
+        The file.
+    alphabet : str
+        The bases in lexicographic order: ``"ACGT"`` for ``--kmer-model``, ``"ACGMT"`` for ``--meth-model``.
+
+    Returns
+    -------
+    PoreModel
+        Its name is the path. Decimal numbers become the nearest float32 values.
+
+    Raises
+    ------
+    PoreModelError
+        The file cannot be read; k is not 1..9 or contradicts the k-mers; a k-mer is out of order, missing or
+        one too many; a number is malformed or not finite, or a standard deviation is not positive. The
+        message names the file and the line.
+    """
+    table = _Table.of(os.fspath(path))
+    if not len(table.line):
+        raise PoreModelError(
+            f"{table.file}: no k-mers in it; give a text file with the columns k-mer, mean and stdv"
+        )
+    k = table.stated_k
+    if k is None:
+        k = int(table.end[0, 0] - table.start[0, 0])
+        if k > MAX_K:
+            table.fail(0, f"the k-mer has {k} bases; models of 1 to {MAX_K} are supported")
+    _check_names(table, k, alphabet)
+    level_mean = _numbers(table, 1, "mean")
+    level_stdv = _numbers(table, 2, "stdv")
+    table.fail_at(~(level_stdv > 0), "column stdv, {!r}: is not above zero; correct the line", 2)
+    return PoreModel(table.file, k, alphabet, level_mean, level_stdv)
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Where the first three columns of every data line stand.
+
+    `line` has the 1-based line numbers, shape (n,); `start` and `end` the extents in `text`, shape (n, 3).
+    """
+
+    file: str
+    text: NDArray[np.uint8]
+    stated_k: int | None
+    line: NDArray[np.intp]
+    start: NDArray[np.intp]
+    end: NDArray[np.intp]
+
+    @classmethod
+    def of(cls, file: str) -> _Table:
+        """Find the columns: maximal runs of characters above the blank."""
+        text = np.frombuffer(b"\n" + _read_bytes(file) + b"\n", np.uint8)
+        dark = (text > 32).view(np.int8)
+        edges = np.diff(dark)
+        token_start, token_end = np.flatnonzero(edges == 1) + 1, np.flatnonzero(edges == -1) + 1
+        line_start = np.flatnonzero(text == 10)[:-1] + 1
+        first_token = np.append(np.searchsorted(token_start, line_start), len(token_start))
+        n_columns = np.diff(first_token)
+
+        written = np.flatnonzero(n_columns)
+        comment = text[token_start[first_token[written]]] == ord("#")
+        stated_k = None
+        for index in written[comment]:
+            tokens = [
+                text[token_start[token] : token_end[token]].tobytes()
+                for token in range(first_token[index], first_token[index + 1])[:2]
+            ]
+            if tokens[0] == b"#k":
+                stated_k = _stated_k(file, index + 1, tokens[1:], stated_k)
+        data = written[~comment]
+        first = first_token[data]
+        data = data[~_spells(text, token_start[first], token_end[first], b"kmer")]
+        short = data[n_columns[data] < 3]
+        if len(short):
+            raise PoreModelError(
+                f"{file}, line {short[0] + 1}: {n_columns[short[0]]} column(s) "
+                "where k-mer, mean and stdv are needed"
+            )
+        columns = first_token[data][:, None] + np.arange(3)
+        return cls(file, text, stated_k, data + 1, token_start[columns], token_end[columns])
+
+    def shown(self, row: int, column: int) -> str:
+        """Return a field for a message."""
+        start, end = self.start[row, column], self.end[row, column]
+        return self.text[start : min(end, start + 40)].tobytes().decode(errors="replace")
+
+    def fail(self, row: int, why: str) -> None:
+        raise PoreModelError(f"{self.file}, line {self.line[row]}: {why}")
+
+    def fail_at(self, bad: NDArray[np.bool_], why: str, column: int) -> None:
+        """Raise for the first bad row, if there is one; `why` is formatted with its field."""
+        if bad.any():
+            row = int(bad.argmax())
+            self.fail(row, why.format(self.shown(row, column)))
+
+    def fields(self, column: int, width: int) -> NDArray[np.uint8]:
+        """Return one column as characters, zero after the end of a field, shape (n, width)."""
+        start, end = self.start[:, column, None], self.end[:, column, None]
+        where = start + np.arange(width)
+        return np.where(where < end, self.text[np.minimum(where, len(self.text) - 1)], 0).astype(np.uint8)
+
+
+def _read_bytes(file: str) -> bytes:
+    try:
+        data = Path(file).read_bytes()
+        return gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
+    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+        raise PoreModelError(f"{file}: damaged gzip file ({problem}); copy or download it again") from problem
+    except OSError as problem:
+        raise PoreModelError(
+            f"{file}: cannot be read ({problem.strerror}); check the pore model file's name and permissions"
+        ) from problem
+
+
+def _spells(
+    text: NDArray[np.uint8], start: NDArray[np.intp], end: NDArray[np.intp], word: bytes
+) -> NDArray[np.bool_]:
+    """Return which of the tokens are `word`."""
+    same = end - start == len(word)
+    for offset, character in enumerate(word):
+        same &= text[np.minimum(start + offset, len(text) - 1)] == character
+    return same
+
+
+def _stated_k(file: str, line: int, value: list[bytes], before: int | None) -> int:
+    text = value[0].decode(errors="replace") if value else ""
+    if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_K):
+        raise PoreModelError(
+            f"{file}, line {line}: '#k' is followed by {text!r}, not by a number from 1 to {MAX_K}"
+        )
+    if before not in (None, int(text)):
+        raise PoreModelError(f"{file}, line {line}: k is {text} here but {before} above; keep one '#k' line")
+    return int(text)
+
+
+def _check_names(table: _Table, k: int, alphabet: str) -> None:
+    """Raise unless the k-mers are exactly those over `alphabet`, in rank order."""
+    n_expected, n_found = len(alphabet) ** k, len(table.line)
+    n_compared = min(n_expected, n_found)
+    rule = f"the file must list all {n_expected} {k}-mers over {alphabet} in lexicographic order"
+    expected = _first_kmers(n_compared, k, alphabet)
+    # one column more than k, so that a longer name differs too
+    wrong = (table.fields(0, k + 1)[:n_compared] != np.pad(expected, ((0, 0), (0, 1)))).any(axis=1)
+    if wrong.any():
+        row = int(wrong.argmax())
+        table.fail(row, f"k-mer {table.shown(row, 0)!r} where {_name(expected[row])!r} belongs; {rule}")
+    if n_found < n_expected:
+        missing = _name(_first_kmers(n_found + 1, k, alphabet)[-1])
+        table.fail(n_found - 1, f"the file ends here although {missing!r} comes next; {rule}")
+    if n_found > n_expected:
+        table.fail(n_expected, f"one line too many; {rule}")
+
+
+def _first_kmers(n: int, k: int, alphabet: str) -> NDArray[np.uint8]:
+    """Return the k-mers of the ranks 0..n-1, shape (n, k)."""
+    bases = np.frombuffer(alphabet.encode(), np.uint8)
+    kmers = np.empty((n, k), np.uint8)
+    ranks = np.arange(n)
+    for column in range(k)[::-1]:
+        ranks, digit = np.divmod(ranks, len(bases))
+        kmers[:, column] = bases[digit]
+    return kmers
+
+
+def _name(kmer: NDArray[np.uint8]) -> str:
+    return kmer.tobytes().decode()
+
+
+def _numbers(table: _Table, column: int, name: str) -> NDArray[np.float32]:
+    """Return one column as float32."""
+    advice = f"column {name}, {{!r}}: is not a finite decimal number; correct the line"
+    length = table.end[:, column] - table.start[:, column]
+    table.fail_at(length > _LONGEST_NUMBER, advice, column)
+    width = int(length.max())
+    characters = table.fields(column, width)
+    # without letters other than e there is no nan or inf, and no underscore, which numpy would skip
+    allowed = np.zeros(256, np.bool_)
+    allowed[np.frombuffer(b"\x000123456789+-.eE", np.uint8)] = True
+    table.fail_at(np.asarray(~allowed[characters].all(axis=1)), advice, column)
+    texts = characters.view(f"S{width}").ravel()
+    try:
+        exact = texts.astype(np.float64)
+    except ValueError:
+        table.fail_at(np.array([not _is_number(text) for text in texts]), advice, column)
+        raise
+    with np.errstate(over="ignore"):
+        values = exact.astype(np.float32)
+    table.fail_at(~np.isfinite(values), advice, column)
+    return values
+
+
+def _is_number(text: bytes) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,82 @@
+"""The aligner as a plain program over a full table of bands: slow, obvious, and exact where the reference is."""
+
+import math
+
+import numpy as np
+
+_DIAGONAL, _UP, _LEFT = range(3)
+
+
+def align(event_mean, kmer_rank, model, shift, scale, bandwidth=100):
+    """Aligned pairs in order as an array (n, 2), and None or the reason why the alignment is rejected."""
+    n, m, half = len(event_mean), len(kmer_rank), bandwidth // 2
+    f = np.float32
+    epk = n / m
+    lp_skip = math.log(1e-10)
+    lp_stay = math.log(1 - 1 / (epk + 1))
+    lp_step = math.log(1 - math.exp(lp_skip) - math.exp(lp_stay))
+    lp_trim = math.log(0.01)
+    level = (f(scale) * model.level_mean[kmer_rank] + f(shift)).astype(f)
+    stdv, ln_stdv = model.level_stdv[kmer_rank], model.ln_stdv[kmer_rank]
+
+    def emission(e, j):
+        z = f((f(event_mean[e]) - level[j]) / stdv[j])
+        return f(f(f(-0.918938) - ln_stdv[j]) - f(f(f(0.5) * z) * z))
+
+    score = {(-1, -1): f(0), (0, -1): f(lp_trim)}
+    direction = {}
+    corner = (half, -1 - half)
+    corners = {0: (half - 1, -1 - half), 1: corner}
+    missing = f(-np.inf)
+
+    def at(band, e, j):
+        """Score of a cell if it lies in that band."""
+        offset = j - corners[band][1]
+        return score.get((e, j), missing) if 0 <= offset < bandwidth else missing
+
+    for band in range(2, n + m + 2):
+        e0, j0 = corner
+        lower_left = score.get((e0, j0), missing)
+        upper_right = score.get((e0 - bandwidth + 1, j0 + bandwidth - 1), missing)
+        right = band % 2 == 1 if lower_left == upper_right == missing else lower_left < upper_right
+        corner = (e0, j0 + 1) if right else (e0 + 1, j0)
+        corners[band] = corner
+        for offset in range(bandwidth):
+            e, j = corner[0] - offset, corner[1] + offset
+            if j == -1 and 0 <= e < n:
+                score[e, j] = f(lp_trim * (e + 1))
+            if not (0 <= e < n and 0 <= j < m):
+                continue
+            lp = float(emission(e, j))
+            diagonal = f(float(at(band - 2, e - 1, j - 1)) + lp_step + lp)
+            up = f(float(at(band - 1, e - 1, j)) + lp_stay + lp)
+            left = f(float(at(band - 1, e, j - 1)) + lp_skip)
+            best = max(diagonal, up, left)
+            score[e, j] = best
+            direction[e, j] = _LEFT if left == best else _UP if up == best else _DIAGONAL
+
+    best, e = missing, -1
+    for event in range(n):
+        s = at(event + m + 1, event, m - 1)
+        s = f(float(s) + (n - event) * lp_trim)
+        if s > best:
+            best, e = s, event
+    j = m - 1
+    pairs, gap, longest = [], 0, 0
+    while e >= 0 and j >= 0:
+        pairs.append((j, e))
+        came = direction[e, j]
+        gap = gap + 1 if came == _LEFT else 0
+        longest = max(longest, gap)
+        if came != _UP:
+            j -= 1
+        if came != _LEFT:
+            e -= 1
+    pairs.reverse()
+    if not pairs or pairs[0][0] != 0:
+        return pairs, "not spanning"
+    if np.mean([emission(e, j) for j, e in pairs]) < -5:
+        return pairs, "low emission"
+    if longest > 50:
+        return pairs, "long gap"
+    return pairs, None

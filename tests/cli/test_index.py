@@ -1,0 +1,291 @@
+"""``f5py index`` as a user runs it, and nanopolish's files beside ours."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from index_files import fasta, multi_fast5, readdb, single_fast5
+
+from f5py.cli import main
+from f5py.io.read_index import ReadIndex, read_readdb
+
+needs_nanopolish = pytest.mark.skipif(not shutil.which("nanopolish"), reason="nanopolish is not on PATH")
+
+
+def run(*arguments: object) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(["index", *map(str, arguments)])
+    return int(stop.value.code or 0)
+
+
+def nanopolish(*arguments: object) -> str:
+    command = ["nanopolish", *map(str, arguments)]
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+
+
+def contents(reads: Path) -> dict[str, bytes]:
+    """What must be equal: the text of the sequences, and two of the files as they are."""
+    return {
+        "text": gzip.decompress(Path(f"{reads}.index").read_bytes()),
+        "fai": Path(f"{reads}.index.fai").read_bytes(),
+        "readdb": Path(f"{reads}.index.readdb").read_bytes(),
+    }
+
+
+def both(tmp_path: Path, reads: Path, *options: object) -> tuple[dict[str, bytes], dict[str, bytes]]:
+    """Index copies of `reads` with f5py and nanopolish."""
+    ours, theirs = tmp_path / "ours" / reads.name, tmp_path / "theirs" / reads.name
+    for copy in (ours, theirs):
+        copy.parent.mkdir()
+        copy.write_bytes(reads.read_bytes())
+    assert run(*options, ours) == 0
+    nanopolish("index", *options, theirs)
+    return contents(ours), contents(theirs)
+
+
+def test_counts_and_warning(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reads = fasta(tmp_path / "r.fa", [f"r{i}" for i in range(100)])
+    single_fast5(tmp_path / "d/a.fast5", "r0")
+    multi_fast5(tmp_path / "d/b.fast5", [f"r{i}" for i in range(1, 99)])
+    assert run("-d", tmp_path / "d", reads) == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert "[readdb] num reads: 100, num reads with path to fast5: 99\n" in told.err
+    assert "WARNING" not in told.err
+    multi_fast5(tmp_path / "d/b.fast5", [f"r{i}" for i in range(1, 98)])
+    assert run("-d", tmp_path / "d", "-v", 0, reads) == 0
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(
+        "[readdb] num reads: 100, num reads with path to fast5: 98\n"
+        "[readdb::WARNING] fast5 files could not be located for 2 reads\n"
+    )
+
+
+def test_real_reads_follow_the_rules(tmp_path: Path, ecoli: Path) -> None:
+    reads = tmp_path / "reads.fasta"
+    reads.write_bytes((ecoli / "reads.fasta").read_bytes())
+    assert run("-d", ecoli / "fast5", "-t", 1, reads) == 0
+    found = readdb(reads)
+    names = sorted(line[1:].split()[0] for line in reads.read_text().splitlines() if line[0] == ">")
+    assert [name for name, _ in found] == names
+    assert sorted(path for _, path in found) == sorted(map(str, (ecoli / "fast5").iterdir()))
+    before = contents(reads)
+    assert run("-d", ecoli / "fast5", "-t", 3, "--iop", 2, reads) == 0
+    assert contents(reads) == before
+
+
+@needs_nanopolish
+def test_nanopolish_writes_the_same_for_real_reads(tmp_path: Path, ecoli: Path) -> None:
+    ours, theirs = both(tmp_path, ecoli / "reads.fasta", "-d", f"{ecoli}/fast5/")
+    assert ours == theirs
+    wanted = sorted(read_readdb(f"{tmp_path}/ours/reads.fasta.index.readdb"))
+    ours_read, theirs_read = (
+        ReadIndex.open(f"{tmp_path}/{whose}/reads.fasta").sequences(wanted) for whose in ("ours", "theirs")
+    )
+    assert len(ours_read[0]) > 600_000
+    np.testing.assert_array_equal(ours_read[0], theirs_read[0])
+    np.testing.assert_array_equal(ours_read[1], theirs_read[1])
+
+
+@needs_nanopolish
+@pytest.mark.parametrize("kind", ["gzip", "vbz"])
+def test_nanopolish_writes_the_same_for_multi_read_files(tmp_path: Path, ecoli: Path, kind: str) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/multi.fast5").symlink_to(ecoli / f"formats/multi_{kind}.fast5")
+    ours, theirs = both(tmp_path, ecoli / "reads.fasta", "-d", tmp_path / "d")
+    assert ours == theirs
+    assert ours["readdb"].count(b"multi.fast5\n") == 112
+
+
+@needs_nanopolish
+def test_nanopolish_finds_the_same_reads_in_every_kind_of_file(tmp_path: Path, shared_data: Path, ecoli: Path) -> None:
+    """Not the same files: some reads are in several, and nanopolish takes them as the folder lists them."""
+    zoo = shared_data / "format_zoo"
+    options = ["-d", zoo / "fast5", "-d", zoo / "vbz"]
+    ours, theirs = both(tmp_path, ecoli / "reads.fasta", *options)
+    known, theirs_known = (
+        dict(line.split("\t") for line in one["readdb"].decode().splitlines()) for one in (ours, theirs)
+    )
+    assert list(known) == list(theirs_known)
+    assert [bool(path) for path in known.values()] == [bool(path) for path in theirs_known.values()]
+    assert sum(map(bool, known.values())) > 30
+
+
+@needs_nanopolish
+def test_nanopolish_writes_the_same_for_awkward_reads(tmp_path: Path) -> None:
+    reads = tmp_path / "r.fastq.gz"
+    records = [
+        "@a runid=1 x/1.fast5", "ACGU", "+", "@@@@",
+        "@b x/1.fast5 runid=1", "acgtn", "+", "IIIII",
+        "@c\tx/2.fast5", "A", "+", "I",
+        "@a again/3.fast5", "TTTT", "+", "IIII",
+        "@e x/4.fast5 ", "AC", "+", "II",
+        "@not.in.any.file", "GG", "+", "II", "",
+    ]  # fmt: skip
+    reads.write_bytes(gzip.compress("\r\n".join(records).encode()))
+    single_fast5(tmp_path / "d/sub/b.fast5", "b")
+    multi_fast5(tmp_path / "d/x.fast5dir/plain", ["not.in.the.fasta", "e"])
+    (tmp_path / "d/broken.fast5").write_text("?")
+    ours, theirs = both(tmp_path, reads, "-d", tmp_path / "d")
+    assert ours == theirs
+
+
+@needs_nanopolish
+@pytest.mark.parametrize("column", ["filename", "filename_fast5"])
+def test_nanopolish_writes_the_same_with_a_summary(tmp_path: Path, column: str) -> None:
+    reads = fasta(tmp_path / "r.fa", [*"abcde", *(f"r{i}" for i in range(63))])
+    rows = [("a", "one.fast5"), ("b", "one.fast5"), ("x", "one.fast5"), ("c", "absent.fast5")]
+    # 21 files of three reads make three the limit, so big.fast5 will be opened
+    rows += [(f"r{i}", f"{i // 3}.fast5") for i in range(63)] + [(f"w{i}", "big.fast5") for i in range(4)]
+    lines = [f"{column}\tread_id\trun", *(f"{name}\t{read}\tz" for read, name in rows)]
+    (tmp_path / "s.txt").write_text("".join(line + "\n" for line in lines))
+    (tmp_path / "list").write_text(f"{tmp_path}/s.txt\n")
+    (tmp_path / "d").mkdir()
+    for name in ("one", *map(str, range(20))):
+        (tmp_path / f"d/{name}.fast5").write_text("must not be opened")
+    multi_fast5(tmp_path / "d/big.fast5", ["d", "r62"])
+    ours, theirs = both(tmp_path, reads, "-d", tmp_path / "d", "-s", tmp_path / "s.txt")
+    assert ours == theirs
+    assert b"d\t%s/d/big.fast5\n" % str(tmp_path).encode() in ours["readdb"]
+    assert b"a\t%s/d/one.fast5\n" % str(tmp_path).encode() in ours["readdb"]
+    assert run("-d", tmp_path / "d", "-f", tmp_path / "list", "--iop", 2, tmp_path / "ours/r.fa") == 0
+    assert contents(tmp_path / "ours/r.fa") == theirs
+
+
+@needs_nanopolish
+def test_nanopolish_calls_methylation_with_our_index(tmp_path: Path, ecoli: Path) -> None:
+    tables = []
+    for whose in ("ours", "theirs"):
+        reads = tmp_path / whose / "reads.fasta"
+        reads.parent.mkdir()
+        reads.write_bytes((ecoli / "reads.fasta").read_bytes())
+        options = ["index", "-d", ecoli / "fast5", reads]
+        if whose == "ours":
+            assert run(*options[1:]) == 0
+        else:
+            nanopolish(*options)
+        inputs = ["-r", reads, "-b", ecoli / "reads8.bam", "-g", ecoli / "ref.fa"]
+        tables.append(nanopolish("call-methylation", "-t", 1, *inputs))
+    assert tables[0].count("\n") > 100
+    assert sorted(tables[0].splitlines()) == sorted(tables[1].splitlines())
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-t", "0"], "not in the range"),
+        (["--iop", "0"], "not in the range"),
+        (["--nonsense"], "No such option"),
+        (["more"], "unexpected extra argument"),
+        (["-v"], "is not a valid integer"),
+    ],
+)
+def test_wrong_usage(tmp_path: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(*options, fasta(tmp_path / "r.fa", ["a"])) == 2
+    assert message in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["r.fa"]
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["absent.fa"], "absent.fa: not found"),
+        (["empty.fa"], "empty.fa: holds no reads"),
+        (["-d", "nothing", "r.fa"], "no fast5 file was found for any of the 1 reads in r.fa"),
+        (["-s", "absent.txt", "r.fa"], "absent.txt: No such file"),
+        (["-f", "absent.txt", "r.fa"], "absent.txt: No such file"),
+        (["-s", "r.fa", "r.fa"], "r.fa: the header lacks the column read_id"),
+        (["-d", "bad", "r.fa"], "v.fast5: the fast5 version 'new'"),
+    ],
+)
+def test_bad_input_is_one_line(
+    tmp_path: Path,
+    options: list[str],
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fasta(tmp_path / "r.fa", ["a"])
+    (tmp_path / "empty.fa").touch()
+    (tmp_path / "nothing").mkdir()
+    multi_fast5(tmp_path / "bad/v.fast5", ["a"], "new")
+    assert run("-v", 0, *options) == 1
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert message in told
+    assert not list(tmp_path.glob("*.readdb*"))
+    assert not list(tmp_path.glob("*.tmp*"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
+def test_a_killed_scanning_process_is_one_line(tmp_path: Path) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    original = multi_fast5(tmp_path / "d/0.fast5", ["a"])
+    for i in range(1, 20_000):
+        os.link(original, tmp_path / f"d/{i}.fast5")
+    command = [sys.executable, "-m", "f5py", "index", "-v", "0", "--iop", "2", "-d", tmp_path / "d", reads]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
+    scanners: list[int] = []
+    while process.poll() is None and not scanners:
+        time.sleep(0.02)
+        for child in children.read_text().split():
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                scanners.append(int(child))
+    os.kill(scanners[0], signal.SIGKILL)
+    _, told = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert told.count("\n") == 1
+    assert "a process that scanned fast5 files was killed" in told
+    assert not Path(f"{reads}.index.readdb").exists()
+
+
+@pytest.mark.parametrize("delay", [0.15, 0.4, 0.8])
+def test_interrupting_leaves_no_process_behind(tmp_path: Path, delay: float) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    original = multi_fast5(tmp_path / "d/0.fast5", ["a"])
+    for i in range(1, 20_000):
+        os.link(original, tmp_path / f"d/{i}.fast5")
+    command = [sys.executable, "-m", "f5py", "index", "--iop", "2", "-d", tmp_path / "d", reads]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    assert process.stderr is not None
+    assert "indexing" in process.stderr.readline()
+    time.sleep(delay)
+    started = time.monotonic()
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all of them
+    with process.stderr as stream:
+        told = stream.read()  # ends when the last process that holds it has gone
+    assert process.wait(timeout=10) == 130
+    assert time.monotonic() - started < 2
+    assert "Traceback" not in told
+    assert not Path(f"{reads}.index.readdb").exists()
+
+
+def test_help_is_quick_to_import() -> None:
+    code = "import sys, f5py.cli.index; print(sorted({'numpy', 'h5py', 'pysam', 'numba', 'rich'} & set(sys.modules)))"
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ran.stdout == "[]\n"
+
+
+@pytest.mark.parametrize("threads", [1, 3])
+def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, threads: int) -> None:
+    reads = tmp_path / "r.fa"
+    reads.write_text("".join(f">r{i}\n{'ACGT' * 5000}\n" for i in range(100)))
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"
+    code = f"{limit}; from f5py.cli import main; main(['index', '-t', '{threads}', {str(reads)!r}])"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    assert ran.returncode == 1
+    assert ran.stderr.count("\n") == 1
+    assert f"{reads}.index: cannot be written (File too large)" in ran.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["r.fa"]

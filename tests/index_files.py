@@ -1,0 +1,39 @@
+"""Small made-up fast5 files and reads for the tests of indexing. They hold names only, no signals."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import h5py
+import numpy as np
+
+
+def single_fast5(path: Path, name: str, version: object = np.float64(0.6), read_id: object = None) -> Path:
+    """Write a single-read file as MinKNOW did: the version is a number, the name a fixed-length text."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        file.attrs["file_version"] = version
+        file.create_group("UniqueGlobalKey/tracking_id")  # nanopolish does not take it otherwise
+        read = file.create_group("Raw/Reads/Read_7")
+        read.attrs["read_id"] = np.bytes_(name) if read_id is None else read_id
+    return path
+
+
+def multi_fast5(path: Path, names: Sequence[str], version: object = "2.0") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with h5py.File(path, "w") as file:
+        file.attrs["file_version"] = version
+        for name in names:
+            file.create_group(f"read_{name}")
+    return path
+
+
+def fasta(path: Path, names: Sequence[str]) -> Path:
+    path.write_text("".join(f">{name}\nACGTACGT\n" for name in names))
+    return path
+
+
+def readdb(reads: Path) -> list[tuple[str, str]]:
+    lines = Path(f"{reads}.index.readdb").read_text().splitlines()
+    return [tuple(line.split("\t")) for line in lines]

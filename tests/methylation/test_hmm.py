@@ -1,0 +1,127 @@
+"""The sixteen-lane forward algorithm against a plain one in double precision and log space."""
+
+import math
+
+import numpy as np
+import pytest
+
+from f5py.methylation._hmm_numba import forward_lanes
+
+LANES = 16
+
+
+def _plain_forward(events, mean, stdv, events_per_base):
+    """Log-likelihood by the textbook recursion; states M, B and K of each k-mer."""
+    with np.errstate(divide="ignore"):
+        p_stay = max(1 - 1 / events_per_base, 1e-3)
+        log = {
+            "stay": math.log(p_stay), "next": math.log(1 - p_stay - 0.0025 - 0.001), "bad": math.log(0.001),
+            "from_bad": math.log((1 - 0.001) / 3), "skip": math.log(0.0025), "kk": math.log(0.3), "km": math.log(0.7),
+        }  # fmt: skip
+        n, m = len(events), len(mean)
+
+        def background(count):
+            if count == 0:
+                return math.log(0.5)
+            return math.log(0.5) - 3 + math.log(0.1) + (count - 1) * (math.log(0.9) - 3)
+
+        M = np.full((n + 1, m), -np.inf)
+        B, K = M.copy(), M.copy()
+        total = -np.inf
+        for i in range(1, n + 1):
+            z = (events[i - 1] - mean) / stdv
+            emission = -0.918938 - np.log(stdv) - z * z / 2
+            for j in range(m):
+                terms = [M[i - 1, j] + log["stay"], B[i - 1, j] + log["from_bad"]]
+                if j == 0:
+                    terms.append(background(i - 1))
+                else:
+                    terms += [M[i - 1, j - 1] + log["next"], B[i - 1, j - 1] + log["from_bad"]]
+                    terms.append(K[i - 1, j - 1] + log["km"])
+                    K[i, j] = np.logaddexp.reduce(
+                        [M[i, j - 1] + log["skip"], B[i, j - 1] + log["from_bad"], K[i, j - 1] + log["kk"]]
+                    )
+                M[i, j] = np.logaddexp.reduce(terms) + emission[j]
+                B[i, j] = np.logaddexp(M[i - 1, j], B[i - 1, j]) + log["bad"]
+            last = np.logaddexp.reduce([M[i, -1], B[i, -1], K[i, -1]])
+            total = np.logaddexp(total, last + background(n - i))
+    return total
+
+
+def _forward(problems, events_per_base):
+    """Scores of up to sixteen (events, mean, stdv) problems."""
+    problems = [problems[i % len(problems)] for i in range(LANES)]
+    n_events = np.array([len(p[0]) for p in problems], np.int64)
+    n_kmers = np.array([len(p[1]) for p in problems], np.int64)
+    rows, columns = n_events.max(), n_kmers.max()
+    events = np.zeros((rows, LANES), np.float32)
+    inverse = np.ones((columns, LANES), np.float32)
+    offset, constant = np.zeros_like(inverse), np.zeros_like(inverse)
+    for lane, (x, mean, stdv) in enumerate(problems):
+        events[: len(x), lane] = x
+        events[len(x) :, lane] = x[-1]
+        stretch = np.sqrt(0.5 * math.log2(math.e)) / stdv
+        inverse[: len(mean), lane] = stretch
+        offset[: len(mean), lane] = -mean * stretch
+        constant[: len(mean), lane] = (-0.918938 - np.log(stdv)) * math.log2(math.e)
+    scores = np.empty(LANES, np.float32)
+    forward_lanes(
+        events.ravel(), inverse.ravel(), offset.ravel(), constant.ravel(), n_events, n_kmers, events_per_base,
+        np.empty(3 * columns * LANES, np.float32), np.empty(rows * LANES, np.float32),
+        np.empty(rows * LANES, np.float32), scores,
+    )  # fmt: skip
+    return scores
+
+
+def _problem(rng, n_kmers, events_per_kmer=1.8, noise=1.0):
+    mean = rng.uniform(60, 120, n_kmers).astype(np.float32)
+    stdv = rng.uniform(1.0, 3.0, n_kmers).astype(np.float32)
+    repeats = np.maximum(rng.poisson(events_per_kmer, n_kmers), 0)
+    repeats[0] = max(repeats[0], 1)
+    index = np.repeat(np.arange(n_kmers), repeats)
+    events = (mean[index] + noise * stdv[index] * rng.normal(size=len(index))).astype(np.float32)
+    return events, mean, stdv
+
+
+def _check(problems, events_per_base, tolerance=2e-3):
+    scores = _forward(problems, events_per_base)
+    expected = [_plain_forward(*(np.asarray(part, np.float64) for part in p), events_per_base) for p in problems]
+    np.testing.assert_allclose(scores[: len(problems)], expected, atol=tolerance, rtol=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_good_events(seed):
+    rng = np.random.default_rng(seed)
+    _check([_problem(rng, 16) for _ in range(LANES)], 1.8)
+
+
+def test_lanes_of_different_sizes_do_not_disturb_each_other():
+    rng = np.random.default_rng(10)
+    _check([_problem(rng, n) for n in (1, 2, 3, 16, 17, 21, 40, 90, 5, 16, 33, 8, 16, 16, 64, 7)], 2.2)
+
+
+def test_noisy_events_and_outliers():
+    """Events far from every level, in which single precision would underflow, at the start, middle and end."""
+    rng = np.random.default_rng(11)
+    problems = []
+    for place in (slice(0, 1), slice(0, 5), slice(10, 13), slice(-1, None), slice(-6, None), slice(None)):
+        events, mean, stdv = _problem(rng, 16, noise=2.0)
+        events[place] += 150
+        problems.append((events, mean, stdv))
+    _check(problems, 1.9)
+
+
+def test_events_that_match_nothing():
+    """Random events: paths that stay in the background, in bad events or skip most k-mers."""
+    rng = np.random.default_rng(12)
+    problems = []
+    for n_events, n_kmers in ((11, 16), (60, 16), (16, 40), (200, 30), (12, 100)):
+        events = rng.uniform(40, 140, n_events).astype(np.float32)
+        problems.append((events, *_problem(rng, n_kmers)[1:]))
+    _check(problems, 1.5, tolerance=5e-3)
+
+
+@pytest.mark.parametrize("events_per_base", [0.5, 1.0, 1.01, 4.9])
+def test_extreme_events_per_base(events_per_base):
+    rng = np.random.default_rng(13)
+    _check([_problem(rng, 16) for _ in range(3)], events_per_base)

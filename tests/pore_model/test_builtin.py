@@ -1,0 +1,76 @@
+"""The models that come with the package."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from f5py.errors import PoreModelError
+from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, check_same_k
+
+
+@pytest.mark.parametrize("name", BUILTIN_MODELS)
+def test_a_builtin_model_is_complete_and_plausible(name: str) -> None:
+    model = builtin(name)
+    k, alphabet = BUILTIN_MODELS[name]
+    assert (model.name, model.k, model.alphabet) == (name, k, alphabet)
+    for levels in (model.level_mean, model.level_stdv):
+        assert levels.dtype == np.float32
+        assert levels.shape == (len(alphabet) ** k,)
+        assert np.isfinite(levels).all()
+    assert model.level_mean.min() > 40
+    assert model.level_mean.max() < 150
+    assert model.level_stdv.min() > 0.1
+    assert model.level_stdv.max() < 20
+    assert model.ln_stdv.dtype == np.float32
+    np.testing.assert_allclose(np.exp(model.ln_stdv), model.level_stdv, rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "kmer", "mean", "stdv"),
+    [
+        ("r9.4_450bps.nucleotide.6mer", "AAAAAA", 86.48634, 1.51785),
+        ("r9.4_450bps.nucleotide.6mer", "TTTTTT", 90.67901, 1.51391),
+        ("r9.4_450bps.cpg.6mer", "AAAAAC", 83.44650, 1.65993),
+        ("r9.4_450bps.cpg.6mer", "TTTTTM", 90.99210, 1.33625),
+    ],
+)
+def test_levels_of_some_kmers(name: str, kmer: str, mean: float, stdv: float) -> None:
+    model = builtin(name)
+    rank = 0
+    for base in kmer:
+        rank = rank * len(model.alphabet) + model.alphabet.index(base)
+    assert model.level_mean[rank] == np.float32(mean)
+    assert model.level_stdv[rank] == np.float32(stdv)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", BUILTIN_MODELS)
+def test_every_level_is_the_float32_of_the_published_decimal(name: str, shared_data: Path) -> None:
+    published = shared_data.parent / "models" / f"{name}.tsv.gz"
+    with gzip.open(published, "rt") as lines:
+        rows = [line.split("\t") for line in lines if not line.startswith(("#", "kmer"))]
+    model = builtin(name)
+    np.testing.assert_array_equal(model.level_mean, np.array([row[1] for row in rows]).astype(np.float32))
+    np.testing.assert_array_equal(model.level_stdv, np.array([row[2] for row in rows]).astype(np.float32))
+
+
+def test_a_model_is_loaded_once() -> None:
+    assert builtin("r9.4_450bps.cpg.6mer") is builtin("r9.4_450bps.cpg.6mer")
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(PoreModelError, match=r"'r9'; choose from .*r9\.4_450bps\.nucleotide\.6mer"):
+        builtin("r9")
+
+
+def test_models_of_different_k_do_not_fit() -> None:
+    nucleotide = builtin("r9.4_450bps.nucleotide.6mer")
+    methylation = builtin("r9.4_450bps.cpg.6mer")
+    check_same_k(nucleotide, methylation)
+    levels = np.ones(5, np.float32)
+    with pytest.raises(PoreModelError, match=r"k = 6.*mine \(k = 1\).*same k"):
+        check_same_k(nucleotide, PoreModel("mine", 1, "ACGMT", levels, levels))

@@ -1,0 +1,133 @@
+"""Event detection against a plain implementation and against the reference's own events."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from f5py.signal._events_numba import find_boundaries, summarise_events
+from f5py.signal.events import DNA, RNA
+
+
+def _t_statistic(x, window):
+    """The statistic at every position, straight from the formula, in double precision."""
+    n = len(x)
+    out = np.zeros(n + 1)
+    if n < 2 * window:
+        return out
+    for i in range(window, n - window + 1):
+        left, right = x[i - window : i], x[i : i + window]
+        variance = max(np.var(left) + np.var(right), np.finfo(np.float32).tiny)
+        out[i] = abs(right.mean() - left.mean()) / np.sqrt(variance / window)
+    return out
+
+
+class _Detector:
+    def __init__(self, window, threshold):
+        self.window, self.threshold = window, threshold
+        self.masked_to = 0
+        self.forget(np.finfo(np.float32).max)
+
+    def forget(self, value):
+        self.position, self.value, self.valid = None, value, False
+
+
+def _plain_boundaries(x, p):
+    """The peak detector as described, one object per window."""
+    short, long = _Detector(p.window_short, p.threshold_short), _Detector(p.window_long, p.threshold_long)
+    statistics = [_t_statistic(x, d.window) for d in (short, long)]
+    found = []
+    for i in range(len(x)):
+        for d, statistic in zip((short, long), statistics, strict=True):
+            if d.masked_to >= i:
+                continue
+            v = statistic[i]
+            if d.position is None:
+                if v < d.value:
+                    d.value = v
+                elif v - d.value > p.peak_height:
+                    d.position, d.value = i, v
+                continue
+            if v > d.value:
+                d.position, d.value = i, v
+            if d is short and d.value > d.threshold:
+                long.masked_to = d.position + d.window
+                long.forget(np.finfo(np.float32).max)
+            if d.value - v > p.peak_height and d.value > d.threshold:
+                d.valid = True
+            if d.valid and i - d.position > d.window // 2:
+                found.append(d.position)
+                d.forget(v)
+    return found
+
+
+def _boundaries(raw, p, capacity=None):
+    out = np.empty(len(raw) if capacity is None else capacity, np.int32)
+    count = find_boundaries(
+        raw,
+        np.float32(10),
+        np.float32(0.17),
+        p.window_short,
+        p.window_long,
+        np.float32(p.threshold_short),
+        np.float32(p.threshold_long),
+        np.float32(p.peak_height),
+        out,
+    )
+    return count, out[: max(count, 0)]
+
+
+def _steps(rng, n):
+    """A signal of noisy steps, with a drift and a few spikes."""
+    levels = np.repeat(rng.normal(500, 80, n), rng.integers(2, 20, n))[:n]
+    signal = levels + rng.normal(0, 12, n)
+    signal[rng.integers(0, n, max(n // 200, 1))] += 300
+    return signal.astype(np.int16)
+
+
+@pytest.mark.parametrize("parameters", [DNA, RNA], ids=["DNA", "RNA"])
+@pytest.mark.parametrize("n", [1, 2, 5, 6, 11, 12, 13, 27, 28, 29, 300, 1023, 1024, 1025, 2048, 3000])
+def test_equals_the_plain_detector(parameters, n):
+    raw = _steps(np.random.default_rng(n), n)
+    x = (raw.astype(np.float32) + np.float32(10)) * np.float32(0.17)
+    expected = _plain_boundaries(x.astype(np.float64), parameters)
+    _, found = _boundaries(raw, parameters)
+    np.testing.assert_array_equal(found, expected)
+    if n >= 1000:
+        assert len(found) > n // 40
+
+
+def test_too_small_a_buffer_is_reported_not_overrun():
+    raw = _steps(np.random.default_rng(3), 3000)
+    count, _ = _boundaries(raw, DNA)
+    assert count > 100
+    assert _boundaries(raw, DNA, capacity=count)[0] == count
+    assert _boundaries(raw, DNA, capacity=count - 1)[0] == -1
+
+
+def test_summary_of_events():
+    raw = _steps(np.random.default_rng(5), 2500)
+    x = (raw.astype(np.float64) + 10) * 0.17
+    _, boundaries = _boundaries(raw, DNA)
+    n = len(boundaries) + 1
+    start, length = np.empty(n, np.int32), np.empty(n, np.int32)
+    mean, stdv = np.empty(n, np.float32), np.empty(n, np.float32)
+    summarise_events(raw, np.float32(10), np.float32(0.17), boundaries, start, length, mean, stdv)
+    pieces = np.split(x, boundaries)
+    np.testing.assert_array_equal(start, np.concatenate([[0], boundaries]))
+    np.testing.assert_array_equal(length, [len(piece) for piece in pieces])
+    np.testing.assert_allclose(mean, [piece.mean() for piece in pieces], rtol=1e-6)
+    np.testing.assert_allclose(stdv, [piece.std() for piece in pieces], atol=0.02)
+
+
+def test_constant_signal_is_one_event():
+    assert _boundaries(np.full(5000, 480, np.int16), DNA)[0] == 0
+
+
+@pytest.mark.shared
+def test_events_equal_the_reference(ecoli, call_ecoli):
+    """Starts, lengths, means and deviations of 110,210 events, as printed with six decimals."""
+    expected = gzip.decompress((ecoli / "expected" / "stages" / "events.txt.gz").read_bytes())
+    out = call_ecoli("reads8.bam", "--print-events=yes")
+    printed = b"".join(line for line in out.splitlines(keepends=True) if line.startswith((b">", b"{")))
+    assert printed.split() == expected.split()
