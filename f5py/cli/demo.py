@@ -1,0 +1,80 @@
+"""``f5py demo``: from simulated signals to methylation frequencies, checked against the truth."""
+
+from __future__ import annotations
+
+import shlex
+from importlib import import_module
+from pathlib import Path
+
+import click
+
+from f5py.cli import options
+
+_MARKER = ".f5py-demo"
+_CALLS, _FREQUENCIES = "calls.tsv", "freq.tsv"
+_MIN_CALLS = 5
+_SIZE = "--genome-length 25K --coverage 30 --median-length 5K --site-rates beta:0.7:0.7"
+_MIN_CORRELATION = 0.9
+
+
+@click.command("demo", context_settings=options.CONTEXT)
+@click.argument("folder", default="f5py-demo")
+@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the simulation.")
+@click.option("-t", "--threads", type=click.IntRange(min=1), help="Threads.  [default: those of each command]")
+@click.option("--force", is_flag=True, help="Use FOLDER even if it has other files than an earlier demo's.")
+def command(folder: str, seed: int, threads: int | None, force: bool) -> None:
+    """Simulate reads, index them, call methylation and compare its frequencies with the truth.
+
+    Everything is written into FOLDER (default: f5py-demo), and every step is shown as the command that you
+    would type. The last lines tell whether f5py works here.
+    """
+    from f5py.errors import F5pyError
+    from f5py.simulate.compare import compare_frequencies
+
+    place = _prepare(Path(folder), force)
+    calls, frequencies = str(place / _CALLS), str(place / _FREQUENCIES)
+    reads, signals = str(place / "reads.fastq"), str(place / "fast5")
+    on = [] if threads is None else ["-t", str(threads)]
+    _step("simulate", ["-o", str(place), "--force", "--seed", str(seed), *_SIZE.split()])
+    _step("index", ["-d", signals, *on, reads])
+    inputs = ["-r", reads, "-b", str(place / "reads.bam"), "-g", str(place / "ref.fa")]
+    _step("call-methylation", [*inputs, *on, "-o", calls])
+    _step("meth-freq", ["-i", calls, "-o", frequencies, "-s"])
+
+    comparison = compare_frequencies(frequencies, place / "truth.tsv", _MIN_CALLS)
+    click.echo(comparison.table())
+    if not comparison.correlation > _MIN_CORRELATION:
+        raise F5pyError(
+            f"the called frequencies do not follow the true ones (correlation {comparison.correlation:.3f}, "
+            f"expected above {_MIN_CORRELATION}); the files are in {place}, please report this"
+        )
+
+
+def _prepare(place: Path, force: bool) -> Path:
+    """Make the folder or take that of an earlier demo, without its results; mark it as a demo's."""
+    from f5py.errors import OutputFileError
+
+    if place.exists():
+        if not place.is_dir():
+            raise OutputFileError(f"{place}: is not a folder; give another one")
+        if not force and any(place.iterdir()) and not (place / _MARKER).exists():
+            raise OutputFileError(
+                f"{place}: has files that are not a demo's; give another folder, or --force to use this one"
+            )
+    place.mkdir(parents=True, exist_ok=True)
+    (place / _MARKER).write_text("This folder was made by f5py demo, which may replace its files.\n")
+    for result in (_CALLS, _FREQUENCIES):
+        (place / result).unlink(missing_ok=True)
+    return place
+
+
+def _step(name: str, args: list[str]) -> None:
+    """Show a command line and run it in this process."""
+    from f5py import console
+    from f5py.errors import F5pyError
+
+    console.note("demo", shlex.join(["f5py", name, *args]))
+    module = import_module(f"f5py.cli.{name.replace('-', '_')}")
+    status = module.command.main(args, prog_name=f"f5py {name}", standalone_mode=False)
+    if isinstance(status, int) and status != 0:
+        raise F5pyError(f"f5py {name} ended with status {status}")

@@ -1,0 +1,1 @@
+"""Made-up nanopore reads whose methylation is known."""

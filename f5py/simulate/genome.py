@@ -1,0 +1,125 @@
+"""The reference that reads are made from, random or from a FASTA file, as one flat array of base codes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import InputFileError, OutputFileError
+
+LETTERS = np.frombuffer(b"ACGTN", dtype=np.uint8)
+OTHER = 4  # code of everything that is not A, C, G or T
+_LINE = 80
+_GC_BLOCK = 2000  # bases between the points where the local GC content is drawn
+_GC_SD = 0.05
+
+
+@dataclass(frozen=True)
+class Genome:
+    """Contigs one after the other.
+
+    Attributes
+    ----------
+    names : list of str
+        Names of the c contigs.
+    offsets : int64, shape (c + 1,)
+        Contig i is ``codes[offsets[i]:offsets[i + 1]]``.
+    codes : uint8, shape (offsets[-1],)
+        0 A, 1 C, 2 G, 3 T, 4 anything else (which no simulated molecule contains).
+    """
+
+    names: list[str]
+    offsets: NDArray[np.int64]
+    codes: NDArray[np.uint8]
+
+    def contig_of(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Index of the contig that holds each flat position."""
+        return np.searchsorted(self.offsets, positions, side="right") - 1
+
+    def stretches(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Start and length of the maximal runs of A, C, G and T within a contig, in flat positions."""
+        plain = self.codes != OTHER
+        first, last = plain.copy(), plain.copy()
+        first[1:] &= ~plain[:-1]
+        last[:-1] &= ~plain[1:]
+        filled = np.diff(self.offsets) > 0
+        begins, ends = self.offsets[:-1][filled], self.offsets[1:][filled]
+        first[begins] = plain[begins]
+        last[ends - 1] = plain[ends - 1]
+        starts = np.flatnonzero(first).astype(np.int64)
+        return starts, np.flatnonzero(last).astype(np.int64) + 1 - starts
+
+    def cpg_sites(self) -> NDArray[np.int64]:
+        """Flat positions of every C that a G of the same contig follows, ascending."""
+        found = np.flatnonzero((self.codes[:-1] == 1) & (self.codes[1:] == 2))
+        return found[~np.isin(found + 1, self.offsets)]
+
+
+def random_genome(length: int, gc: float, rng: np.random.Generator) -> Genome:
+    """Make one contig named ``simulated`` whose GC content varies smoothly around `gc`."""
+    knots = np.clip(rng.normal(gc, _GC_SD, size=length // _GC_BLOCK + 2), 0.05, 0.95)
+    local_gc = np.interp(np.arange(length) / _GC_BLOCK, np.arange(len(knots)), knots)
+    draw = rng.random(length)
+    # [0, gc/2) is C, [gc/2, gc) is G, the rest is shared by A and T
+    codes = np.where(draw < local_gc, np.where(draw < local_gc / 2, 1, 2), 0)
+    codes[(draw >= local_gc) & (draw - local_gc >= (1 - local_gc) / 2)] = 3
+    return Genome(["simulated"], np.array([0, length], dtype=np.int64), codes.astype(np.uint8))
+
+
+def read_genome(path: str | Path) -> Genome:
+    """Read a FASTA file (plain or gzip); letter case is ignored.
+
+    Raises
+    ------
+    InputFileError
+        The file cannot be read, has no or an empty sequence, or two contigs of the same name.
+    """
+    import pysam
+
+    code_of = np.full(256, OTHER, dtype=np.uint8)
+    for code, pair in enumerate((b"Aa", b"Cc", b"Gg", b"Tt")):
+        code_of[list(pair)] = code
+    names: list[str] = []
+    parts: list[NDArray[np.uint8]] = []
+    try:
+        with pysam.FastxFile(str(path)) as records:
+            for record in records:
+                names.append(record.name or "")
+                parts.append(code_of[np.frombuffer((record.sequence or "").encode(), dtype=np.uint8)])
+    except (OSError, ValueError) as problem:
+        raise InputFileError(f"{path}: cannot be read as FASTA ({problem})") from None
+    if not parts or not all(map(len, parts)):
+        raise InputFileError(f"{path}: has no sequence, or an empty one; give a FASTA file")
+    if len(set(names)) < len(names):
+        raise InputFileError(f"{path}: two sequences have the same name; rename one of them")
+    offsets = np.concatenate(([0], np.cumsum([len(part) for part in parts]))).astype(np.int64)
+    return Genome(names, offsets, np.concatenate(parts))
+
+
+def write_genome(genome: Genome, path: Path) -> None:
+    """Write the contigs as FASTA, 80 bases a line, and the ``.fai`` beside it. Codes above 3 become N.
+
+    Raises
+    ------
+    OutputFileError
+        The index cannot be made.
+    """
+    import pysam
+
+    with open(path, "wb") as out:
+        for i, name in enumerate(genome.names):
+            letters = LETTERS[genome.codes[genome.offsets[i] : genome.offsets[i + 1]]]
+            out.write(f">{name}\n".encode())
+            whole = len(letters) // _LINE * _LINE
+            lines = np.full((whole // _LINE, _LINE + 1), ord("\n"), dtype=np.uint8)
+            lines[:, :_LINE] = letters[:whole].reshape(-1, _LINE)
+            out.write(lines.tobytes())
+            if whole < len(letters):
+                out.write(letters[whole:].tobytes() + b"\n")
+    try:
+        pysam.faidx(str(path))
+    except pysam.SamtoolsError as problem:
+        raise OutputFileError(f"{path}: cannot be indexed ({' '.join(str(problem).split())})") from None

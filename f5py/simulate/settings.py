@@ -1,0 +1,149 @@
+"""Everything that shapes a simulation, with the values of an R9.4 flow cell as defaults."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import F5pyError
+
+
+@dataclass(frozen=True)
+class SimulationSettings:
+    """What to simulate.
+
+    Attributes
+    ----------
+    seed : int
+        The same seed and settings give the same files, byte for byte.
+    genome_length, gc : int, float
+        Size and mean GC content of the random genome; unused when a reference is given.
+    n_reads : int or None
+        Number of reads; None to go by `coverage`.
+    coverage : float
+        Mean depth over the whole reference.
+    fixed_length : int or None
+        Length of every read in bases; None for the lognormal distribution.
+    median_length, length_sigma, min_length : float, float, int
+        Median, standard deviation of the natural logarithm, and lower bound of the lognormal distribution.
+    ultra_long : tuple of int
+        Lengths of further reads, one each.
+    strand : str
+        ``"both"``, ``"+"`` or ``"-"``.
+    error_rate : float
+        Basecalling errors per base of the molecule: 40 % mismatches, 25 % insertions, 35 % deletions.
+    per_read : bool
+        True: a whole molecule is methylated or not. False: every site has its own rate.
+    methylated_reads : float
+        Probability that a molecule is methylated, for `per_read`.
+    site_rates : str
+        Distribution of the sites' rates, see `RateMixture.parse`.
+    linked_within : int
+        CpGs at most this many bases apart share their rate and, in a molecule, their state; 0: none do.
+    sampling_rate, bases_per_second, dwell_shape : float
+        Samples per second, mean speed of the pore, and shape of the gamma distribution of the time per base.
+    slow_fraction, slow_factor : float
+        Share of reads in which every base takes `slow_factor` times longer.
+    level_noise : float
+        Deviation of a base's level from the pore model, in units of the model's standard deviation.
+    sample_noise : float
+        Standard deviation of the single samples around a base's level, in pA.
+    shift_sd, scale_sd : float
+        Spread of the reads' shift (pA, mean 0) and scale (mean 1) against the pore model.
+    digitisation, signal_range : float
+        Calibration of the digitiser, ``pA = (raw + offset) * signal_range / digitisation``.
+    reads_per_file : int
+        Reads in one fast5 file.
+    """
+
+    seed: int = 1
+    genome_length: int = 1_000_000
+    gc: float = 0.45
+    n_reads: int | None = None
+    coverage: float = 20.0
+    fixed_length: int | None = None
+    median_length: float = 8000.0
+    length_sigma: float = 0.8
+    min_length: int = 200
+    ultra_long: tuple[int, ...] = ()
+    strand: str = "both"
+    error_rate: float = 0.03
+    per_read: bool = False
+    methylated_reads: float = 0.5
+    site_rates: str = "beta:0.5:0.5"
+    linked_within: int = 10
+    sampling_rate: float = 4000.0
+    bases_per_second: float = 450.0
+    dwell_shape: float = 1.6
+    slow_fraction: float = 0.0
+    slow_factor: float = 5.0
+    level_noise: float = 0.4
+    sample_noise: float = 1.5
+    shift_sd: float = 5.0
+    scale_sd: float = 0.03
+    digitisation: float = 8192.0
+    signal_range: float = 1402.882
+    reads_per_file: int = 4000
+
+
+@dataclass(frozen=True)
+class RateMixture:
+    """A mixture of fixed rates and beta distributions from which the sites' methylation rates are drawn.
+
+    Attributes
+    ----------
+    weights : float64, shape (c,)
+        Probability of each component; the sum is 1.
+    alpha, beta : float64, shape (c,)
+        Parameters of each beta distribution; for a fixed rate r they are r and NaN.
+    """
+
+    weights: NDArray[np.float64]
+    alpha: NDArray[np.float64]
+    beta: NDArray[np.float64]
+
+    @classmethod
+    def parse(cls, text: str) -> RateMixture:
+        """Read a mixture such as ``0,0.5,1`` or ``0*2,beta:2:2,1*3``.
+
+        Components are separated by commas; each is a rate from 0 to 1 or ``beta:A:B``, optionally followed by
+        ``*WEIGHT`` (default 1).
+
+        Raises
+        ------
+        F5pyError
+            A component is none of these.
+        """
+        components = [_parse_component(part.strip(), text) for part in text.split(",")]
+        table = np.array(components, dtype=np.float64)
+        return cls(table[:, 0] / table[:, 0].sum(), table[:, 1], table[:, 2])
+
+    def draw(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Draw `n` rates."""
+        which = rng.choice(len(self.weights), size=n, p=self.weights)
+        rates = self.alpha[which]
+        is_beta = ~np.isnan(self.beta[which])
+        rates[is_beta] = rng.beta(self.alpha[which][is_beta], self.beta[which][is_beta])
+        return rates
+
+
+def _parse_component(part: str, text: str) -> tuple[float, float, float]:
+    value, _, weight_text = part.partition("*")
+    try:
+        weight = float(weight_text) if weight_text else 1.0
+        if value.startswith("beta:"):
+            alpha, beta = (float(field) for field in value[5:].split(":"))
+            valid = 0 < alpha < np.inf and 0 < beta < np.inf
+        else:
+            alpha, beta = float(value), np.nan
+            valid = 0 <= alpha <= 1
+    except ValueError:
+        valid = False
+    if not valid or not 0 < weight < np.inf:
+        raise F5pyError(
+            f"methylation rates {text!r}: {part!r} is neither a rate from 0 to 1 nor beta:A:B with A and B "
+            "above 0 (each may be followed by *WEIGHT, above 0)"
+        )
+    return weight, alpha, beta

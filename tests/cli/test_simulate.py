@@ -1,0 +1,99 @@
+"""``f5py simulate`` as a command."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from f5py.cli import main
+
+
+def run(*args: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(["simulate", *args])
+    return stop.value.code
+
+
+def test_writes_a_data_set_and_tells(tmp_path, capsys):
+    out = tmp_path / "new" / "sim"
+    args = ["-o", str(out), "--genome-length", "3K", "-n", "4", "--length", "500", "--ultra-long", "2K"]
+    assert run(*args, "--methylation", "per-read", "--methylated-reads", "1", "--strand", "-") == 0
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "5 reads, 4000 bases (longest read 2000)" in captured.err
+    rows = (out / "truth_reads.tsv").read_text().splitlines()[1:]
+    assert rows
+    assert all(row.split("\t")[2] == "-" and row.endswith("\t1") for row in rows)
+    assert run(*args) == 1
+    assert "is not empty" in capsys.readouterr().err
+    assert run(*args, "--force", "--no-read-truth", "--fasta") == 0
+    assert not (out / "truth_reads.tsv").exists()
+    assert not (out / "reads.fastq").exists()
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-n", "5", "--coverage", "3"],
+        ["-g", "x.fa", "--gc", "0.5"],
+        ["-g", "x.fa", "--genome-length", "5K"],
+        ["--length", "500", "--median-length", "500"],
+        ["--methylation", "per-read", "--site-rates", "0"],
+        ["--methylated-reads", "0.5"],
+    ],
+)
+def test_contradictions_are_usage_errors(tmp_path, capsys, options):
+    assert run("-o", str(tmp_path / "x"), *options) == 2
+    assert "has no meaning with" in capsys.readouterr().err
+    assert not (tmp_path / "x").exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "complaint"),
+    [
+        (["-g", "absent.fa"], "absent.fa"),
+        (["--site-rates", "2"], "neither a rate"),
+        (["--genome-length", "1K", "--length", "2K"], "does not fit"),
+    ],
+)
+def test_bad_input_is_one_line(tmp_path, capsys, options, complaint):
+    assert run("-o", str(tmp_path / "x"), *options) == 1
+    captured = capsys.readouterr()
+    assert complaint in captured.err
+    assert captured.err.count("\n") == 1
+    assert not (tmp_path / "x").exists()
+
+
+def test_interrupt_leaves_nothing(tmp_path):
+    code = "import sys; from f5py.cli import main; main(sys.argv[1:])"
+    out = tmp_path / "out"
+    arguments = ["simulate", "-o", str(out), "--genome-length", "10K", "-n", "1000000", "--length", "200"]
+    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True)
+    deadline = time.monotonic() + 30
+    while not list(out.glob(".unfinished-*/fast5/*")):
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    _, messages = process.communicate(timeout=5)
+    assert process.returncode == 130, messages
+    assert "interrupted" in messages
+    assert messages.strip().count("\n") == 0, messages
+    assert list(out.iterdir()) == []
+
+
+@pytest.mark.parametrize("command", ["simulate", "demo"])
+def test_help_imports_nothing_heavy(command):
+    code = (
+        "import sys; from f5py.cli import main\n"
+        f"try: main(['{command}', '--help'])\n"
+        "except SystemExit as stop: assert not stop.code\n"
+        "heavy = {'numpy', 'numba', 'h5py', 'pysam'} & set(sys.modules)\n"
+        "assert not heavy, heavy\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "--seed" in done.stdout
