@@ -1,0 +1,99 @@
+"""Text that may be compressed, from a file or standard input, as a stream of bytes."""
+
+from __future__ import annotations
+
+import gzip
+import io
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import BinaryIO
+
+from f5py.errors import InputFileError
+
+_GZIP_MAGIC = b"\x1f\x8b"
+_BUFFER_SIZE = 1 << 20
+
+
+@contextmanager
+def open_bytes(path: str) -> Iterator[BinaryIO]:
+    """Open plain, gzip or BGZF text for reading; ``-`` is standard input.
+
+    The content decides whether it is compressed, not the name, so a compressed pipe is read as well.
+
+    Parameters
+    ----------
+    path : str
+
+    Yields
+    ------
+    buffered binary file
+        The uncompressed bytes.
+
+    Raises
+    ------
+    InputFileError
+        The file cannot be opened, or, while the block reads from it, the compressed data turn out to be damaged
+        or truncated.
+    """
+    shown = "standard input" if path == "-" else path
+    try:
+        # a file object of our own for standard input: Python's may be replaced or already hold bytes
+        file = open(0 if path == "-" else path, "rb", _BUFFER_SIZE, closefd=path != "-")  # noqa: SIM115
+    except OSError as problem:
+        raise InputFileError(f"{shown}: cannot be opened ({problem.strerror}); check the name") from problem
+    with file:
+        raw = _Peekable(file)
+        try:
+            compressed = raw.peek(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+        except OSError as problem:
+            raise InputFileError(f"{shown}: cannot be read ({problem.strerror})") from problem
+        source: BinaryIO = io.BufferedReader(raw, _BUFFER_SIZE)
+        if compressed:
+            source = gzip.GzipFile(fileobj=source)  # type: ignore[assignment]
+        yield io.BufferedReader(_Checked(source, shown), _BUFFER_SIZE)
+
+
+class _Peekable(io.RawIOBase):
+    """A file whose first bytes can be looked at, even if it is a pipe."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self._seen = b""
+
+    def peek(self, size: int) -> bytes:
+        """Return the first `size` bytes, fewer only if the file is shorter."""
+        self._seen = self._file.read(size)
+        return self._seen
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
+        if self._seen:
+            size = min(len(target), len(self._seen))
+            target[:size] = self._seen[:size]
+            self._seen = self._seen[size:]
+            return size
+        return self._file.readinto(target)  # type: ignore[attr-defined]
+
+
+class _Checked(io.RawIOBase):
+    """A file whose reading errors name it."""
+
+    def __init__(self, file: BinaryIO, name: str) -> None:
+        self._file = file
+        self._name = name
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
+        try:
+            return self._file.readinto(target)  # type: ignore[attr-defined]
+        except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
+            raise InputFileError(
+                f"{self._name}: damaged or truncated gzip data ({problem}); copy or make the file again"
+            ) from problem
+        except OSError as problem:
+            raise InputFileError(f"{self._name}: cannot be read ({problem.strerror})") from problem

@@ -1,0 +1,186 @@
+"""The command meth-freq."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from f5py.cli import main
+from f5py.io.bgzf import BlockWriter
+
+_HEADER = (
+    "chromosome\tstrand\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
+    "num_calling_strands\tnum_motifs\tsequence\n"
+)
+_CALLS = _HEADER + (
+    "chr1\t+\t5\t5\tread1\t3.00\t-1.00\t-4.00\t1\t1\tAACGTT\n"
+    "chr1\t-\t5\t5\tread2\t-2.40\t-1.00\t-4.00\t1\t1\tAACGTT\n"
+    "chr1\t-\t9\t11\tread2\t-5.00\t-1.00\t-4.00\t1\t2\tAACGCGTT\n"
+)
+_OUTPUT_HEADER = (
+    "chromosome\tstart\tend\tnum_motifs_in_group\tcalled_sites\tcalled_sites_methylated\tmethylated_frequency\t"
+    "group_sequence\n"
+)
+_FREQUENCIES = _OUTPUT_HEADER + "chr1\t5\t5\t1\t1\t1\t1.000\tAACGTT\nchr1\t9\t11\t2\t2\t0\t0.000\tAACGCGTT\n"
+
+
+def _run(*arguments: str) -> int:
+    with pytest.raises(SystemExit) as stop:
+        main(["meth-freq", *arguments])
+    assert isinstance(stop.value.code, int)
+    return stop.value.code
+
+
+@pytest.fixture
+def calls(tmp_path: Path) -> Path:
+    path = tmp_path / "calls.tsv"
+    path.write_text(_CALLS)
+    return path
+
+
+def test_to_standard_output(calls: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert _run("-i", str(calls)) == 0
+    assert capfd.readouterr() == (_FREQUENCIES, "")
+    assert _run("--input", str(calls), "--output", "-") == 0
+    assert capfd.readouterr() == (_FREQUENCIES, "")
+
+
+def test_to_a_file(calls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "out.tsv"
+    assert _run("-i", str(calls), "-o", str(out)) == 0
+    assert capfd.readouterr() == ("", "")
+    assert out.read_text() == _FREQUENCIES
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["calls.tsv", "out.tsv"]
+
+
+def test_options(calls: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert _run("-i", str(calls), "-c", "2.4") == 0
+    assert "chr1\t5\t5\t1\t2\t1\t0.500\tAACGTT\n" in capfd.readouterr().out
+    assert _run("-i", str(calls), "--call-threshold", "4", "--split-groups") == 0
+    split = "chr1\t9\t9\t1\t1\t0\t0.000\tsplit-group\nchr1\t11\t11\t1\t1\t0\t0.000\tsplit-group\n"
+    assert capfd.readouterr().out == _OUTPUT_HEADER + split
+
+
+@pytest.mark.parametrize("form", ["plain", "gzip", "gzip members", "bgzip"])
+@pytest.mark.parametrize("piped", [False, True])
+def test_compression_is_seen_in_the_content(tmp_path: Path, form: str, piped: bool) -> None:
+    path = tmp_path / "calls"
+    data = _CALLS.encode()
+    if form == "bgzip":
+        with BlockWriter(str(path)) as blocks:
+            blocks.write(data)
+    elif form == "gzip members":
+        path.write_bytes(gzip.compress(data[:100]) + gzip.compress(data[100:]))
+    else:
+        path.write_bytes(gzip.compress(data) if form == "gzip" else data)
+    command = [sys.executable, "-m", "f5py", "meth-freq"]
+    if not piped:
+        done = subprocess.run([*command, "-i", path], capture_output=True, text=True)
+        assert (done.returncode, done.stdout, done.stderr) == (0, _FREQUENCIES, "")
+        return
+    # byte by byte, as a slow pipe may deliver the magic number
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        for byte in path.read_bytes():
+            os.write(process.stdin.fileno(), bytes([byte]))
+        out, err = process.communicate()
+    assert (process.returncode, out.decode()) == (0, _FREQUENCIES)
+    assert err.decode() == "[meth-freq] Scanning the input from stdin ...\n"
+
+
+def test_the_output_may_replace_the_input(calls: Path) -> None:
+    calls.chmod(0o640)
+    assert _run("-i", str(calls), "-o", str(calls)) == 0
+    assert calls.read_text() == _FREQUENCIES
+    assert calls.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_link_stays_a_link(calls: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link.tsv"
+    link.symlink_to("target.tsv")
+    assert _run("-i", str(calls), "-o", str(link)) == 0
+    assert link.is_symlink()
+    assert (tmp_path / "target.tsv").read_text() == _FREQUENCIES
+
+
+def test_a_failed_run_leaves_no_output(calls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    calls.write_text(_CALLS + "chr1\t+\t5\n")
+    out, old = tmp_path / "out.tsv", tmp_path / "old.tsv"
+    old.write_text("old")
+    for path in (out, old, "-"):
+        assert _run("-i", str(calls), "-o", str(path)) == 1
+        shown, message = capfd.readouterr()
+        assert shown == ""
+        assert message == (
+            f"[f5py::ERROR] {calls}, line 5: 3 columns, fewer than the header's 11; is the file damaged?\n"
+        )
+    assert old.read_text() == "old"
+    assert sorted(file.name for file in tmp_path.iterdir()) == ["calls.tsv", "old.tsv"]
+
+
+def _one_error(capfd: pytest.CaptureFixture[str]) -> str:
+    out, err = capfd.readouterr()
+    assert out == ""
+    assert err.count("\n") == 1
+    assert err.startswith("[f5py::ERROR] ")
+    return err
+
+
+def test_inputs_that_cannot_be_read(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert _run("-i", str(tmp_path / "absent")) == 1
+    assert "absent: cannot be opened (No such file or directory)" in _one_error(capfd)
+    assert _run("-i", str(tmp_path)) == 1
+    assert "cannot be opened (Is a directory)" in _one_error(capfd)
+    path = tmp_path / "calls.gz"
+    whole = gzip.compress(_CALLS.encode() * 50)
+    for data in (whole[:-20], whole[:30] + b"\xff" * 20 + whole[50:], whole + b"rubbish"):
+        path.write_bytes(data)
+        assert _run("-i", str(path), "-o", str(tmp_path / "out")) == 1
+        assert f"{path}: damaged or truncated gzip data (" in _one_error(capfd)
+    assert [file.name for file in tmp_path.iterdir()] == ["calls.gz"]
+
+
+def test_outputs_that_cannot_be_written(calls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert _run("-i", str(calls), "-o", str(tmp_path / "no" / "out")) == 1
+    assert f"{tmp_path}/no/out: cannot write: No such file or directory" in _one_error(capfd)
+    assert _run("-i", str(calls), "-o", str(tmp_path)) == 1
+    assert f"{tmp_path}: is a folder" in _one_error(capfd)
+    assert _run("-i", str(calls), "-o", "/dev/full") == 1
+    assert "/dev/full: cannot write: No space left on device" in _one_error(capfd)
+
+
+def test_a_full_standard_output_is_an_error(calls: Path) -> None:
+    command = [sys.executable, "-m", "f5py", "meth-freq", "-i", calls]
+    with open("/dev/full", "wb") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+    assert done.returncode == 1
+    assert done.stderr == "[f5py::ERROR] No space left on device\n"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["-c", "x"], ["-c", "nan"], ["-c"], ["--unknown"], ["positional.tsv"], ["-i"]],
+)
+def test_wrong_usage(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert _run(*arguments) == 2
+    assert "Error: " in capfd.readouterr().err
+
+
+def test_help_names_all_options(capfd: pytest.CaptureFixture[str]) -> None:
+    assert _run("-h") == 0
+    text = capfd.readouterr().out
+    for option in ("-c, --call-threshold", "-i, --input", "-o, --output", "-s, --split-groups", "-h, --help"):
+        assert option in text
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(("options", "expected"), [([], "freq.tsv"), (["-s"], "freq_split.tsv")])
+def test_real_calls_give_the_reference_tables(ecoli: Path, tmp_path: Path, options: list[str], expected: str) -> None:
+    out = tmp_path / "freq.tsv"
+    assert _run("-i", str(ecoli / "expected" / "meth.tsv.gz"), "-o", str(out), *options) == 0
+    assert out.read_bytes() == (ecoli / "expected" / expected).read_bytes()
