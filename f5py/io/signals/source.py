@@ -9,6 +9,9 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+#: The calibration fields of a block, in the order in which `BlockBuilder.add` takes them.
+CALIBRATION = ("digitisation", "offset", "range", "sampling_rate")
+
 
 @dataclass
 class SignalBlock:
@@ -35,18 +38,126 @@ class SignalBlock:
     sampling_rate: NDArray[np.float32]
     problems: dict[int, str] = field(default_factory=dict)
 
+    @classmethod
+    def from_calibration(
+        cls,
+        samples: NDArray[np.int16],
+        offsets: NDArray[np.int64],
+        calibration: NDArray[np.float32],
+        problems: dict[int, str],
+    ) -> SignalBlock:
+        """Make a block from a table of calibration, shape (4, n), with its rows as in `CALIBRATION`."""
+        digitisation, offset, range_, sampling_rate = np.ascontiguousarray(calibration)
+        return cls(samples, offsets, digitisation, offset, range_, sampling_rate, problems)
+
+    def calibration(self) -> NDArray[np.float32]:
+        """Return the table that `from_calibration` takes."""
+        return np.stack([self.digitisation, self.offset, self.range, self.sampling_rate])
+
 
 class SignalSource(Protocol):
     """A place where signals are read from. Not safe for use by several threads at once."""
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
-        """Read the signals of the named reads.
+        """Read the signals of the named reads; a name may occur more than once.
 
         A read that is missing or unreadable is reported in ``problems`` and has no samples; that a whole
-        source is unusable raises `SignalError`.
+        source is unusable raises `SignalError`, and that an optional package is needed to read it
+        `MissingDependencyError`.
         """
         ...
 
     def close(self) -> None:
         """Close all files and stop all helper processes. May be called twice."""
         ...
+
+
+class FileReader(Protocol):
+    """Reads signals from many files, told for each read which file holds it.
+
+    The part of a source that a helper process needs: it knows no index, so that only the paths of the reads at
+    hand are sent to a process. An implementation is created without arguments.
+    """
+
+    def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
+        """Read each named read from the file at the same place in `paths` ("": the file is not known)."""
+        ...
+
+    def close(self) -> None:
+        """Close all files. May be called twice."""
+        ...
+
+
+class BlockBuilder:
+    """Collects reads in any order and lays them out as one `SignalBlock`.
+
+    Checks what must hold for every format, so that all formats reject the same reads with the same words.
+
+    Parameters
+    ----------
+    names : sequence of str, length n
+        The reads of the block.
+    places : sequence of str, length n
+        The file of each read, for messages; may be empty.
+    """
+
+    def __init__(self, names: Sequence[str], places: Sequence[str]) -> None:
+        self._names = names
+        self._places = places
+        self._samples: list[NDArray[np.int16] | None] = [None] * len(names)
+        self._calibration = np.full((len(names), len(CALIBRATION)), np.nan)
+        self._causes: dict[int, str] = {}
+
+    def add(self, i: int, samples: NDArray[np.int16], calibration: Sequence[float]) -> None:
+        """Give read i its samples and its values of `CALIBRATION`."""
+        self._samples[i] = samples
+        self._calibration[i] = calibration
+
+    def fail(self, i: int, cause: str) -> None:
+        """Say that read i is unreadable, and why."""
+        self._causes[i] = cause
+
+    def repeat(self, i: int, first: int) -> None:
+        """Make read i the same as read `first`, which was asked for earlier in the block."""
+        self._samples[i] = self._samples[first]
+        self._calibration[i] = self._calibration[first]
+        if first in self._causes:
+            self._causes[i] = self._causes[first]
+
+    def build(self) -> SignalBlock:
+        """Check all reads and return the block. The builder is used up."""
+        with np.errstate(over="ignore"):
+            calibration = self._calibration.astype(np.float32)
+        self._check(calibration)
+        n = len(self._names)
+        offsets = np.zeros(n + 1, np.int64)
+        np.cumsum([0 if read is None else read.size for read in self._samples], out=offsets[1:])
+        samples = np.empty(offsets[-1], np.int16)
+        for i, read in enumerate(self._samples):
+            if read is not None:
+                samples[offsets[i] : offsets[i + 1]] = read
+                self._samples[i] = None  # freed while the block fills: the peak is one copy, not two
+        problems = {i: self._line(i) for i in sorted(self._causes)}
+        return SignalBlock.from_calibration(samples, offsets, calibration.T, problems)
+
+    def _check(self, calibration: NDArray[np.float32]) -> None:
+        """Make reads without samples or usable calibration problems, and clear all unreadable reads."""
+        for i, read in enumerate(self._samples):
+            if read is not None and read.size == 0:
+                self._causes.setdefault(i, "has no samples")
+        usable = np.isfinite(calibration)
+        usable[:, [0, 2, 3]] &= calibration[:, [0, 2, 3]] > 0  # only the offset may be zero or negative
+        for i in np.flatnonzero(~usable.all(axis=1)).tolist():
+            wrong = ", ".join(
+                f"{what} {value:g}"
+                for what, value, good in zip(CALIBRATION, self._calibration[i], usable[i], strict=True)
+                if not good
+            )
+            self._causes.setdefault(i, f"has no usable calibration ({wrong})")
+        for i in self._causes:
+            self._samples[i] = None
+            calibration[i] = np.nan
+
+    def _line(self, i: int) -> str:
+        where = f"{self._places[i]}: " if self._places[i] else ""
+        return " ".join(f"{where}read {self._names[i]} {self._causes[i]}".split())

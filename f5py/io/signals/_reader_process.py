@@ -1,0 +1,74 @@
+"""What a reader process runs. Imports no more than reading needs, because every process pays for it."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import signal
+from multiprocessing import reduction
+from multiprocessing.connection import Connection
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import F5pyError, SignalError
+from f5py.io.signals.source import FileReader
+
+#: Shared memory per process: two slots, so that one is filled while the other is emptied.
+N_SLOTS = 2
+SLOT_SAMPLES = 1 << 20
+WINDOW_BYTES = N_SLOTS * SLOT_SAMPLES * 2
+
+
+def map_window(descriptor: int) -> NDArray[np.int16]:
+    """Map the shared memory behind a file descriptor: int16, shape (N_SLOTS, SLOT_SAMPLES)."""
+    shared = mmap.mmap(descriptor, WINDOW_BYTES)
+    return np.frombuffer(shared, np.int16).reshape(N_SLOTS, SLOT_SAMPLES)
+
+
+def serve(connection: Connection, reader_class: type[FileReader]) -> None:
+    """Read what the parent asks for until it hangs up.
+
+    A request is ``(names, paths)``. The answer is either an exception to be raised by the parent or
+    ``(offsets, calibration, problems)``; after the latter, the samples come in pieces of one slot. Each full
+    slot is announced by an empty message, and may be filled again once the parent has answered it.
+    """
+    # Ctrl-C reaches the whole process group, but it is for the parent to end its readers.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    descriptor = reduction.recv_handle(connection)
+    window = map_window(descriptor)
+    os.close(descriptor)
+    reader = reader_class()
+    try:
+        while True:
+            names, paths = connection.recv()
+            try:
+                block = reader.read(names, paths)
+            except F5pyError as error:
+                connection.send(error)
+                continue
+            except Exception as error:
+                cause = " ".join(f"{type(error).__name__}: {error}".split())
+                connection.send(SignalError(f"a signal reader process failed: {cause}"))
+                continue
+            connection.send((block.offsets, block.calibration(), block.problems))
+            _send_samples(connection, window, block.samples)
+    except (EOFError, OSError):
+        pass  # the parent has hung up or is gone
+    finally:
+        reader.close()
+
+
+def _send_samples(connection: Connection, window: NDArray[np.int16], samples: NDArray[np.int16]) -> None:
+    unanswered = 0
+    for piece, start in enumerate(range(0, samples.size, SLOT_SAMPLES)):
+        if unanswered == N_SLOTS:
+            connection.recv_bytes()
+            unanswered -= 1
+        part = samples[start : start + SLOT_SAMPLES]
+        window[piece % N_SLOTS, : part.size] = part
+        connection.send_bytes(b"")
+        unanswered += 1
+    for _ in range(unanswered):
+        connection.recv_bytes()

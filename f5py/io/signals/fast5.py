@@ -1,0 +1,127 @@
+"""Signals from fast5 files: single-read and multi-read, gzip or VBZ."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from f5py.io.signals.source import BlockBuilder, SignalBlock
+
+if TYPE_CHECKING:
+    from f5py.io.signals._fast5_h5py import Fast5File
+
+#: Files kept open by default: the reads of a sorted BAM jump from file to file.
+MAX_OPEN_FILES = 64
+
+
+class Fast5Reader:
+    """Reads signals from fast5 files and keeps the files used last open.
+
+    A file is a multi-read file if its root attribute ``file_version`` is a text and at least 1, as in f5c.
+
+    Parameters
+    ----------
+    max_open : int
+        How many files to keep open.
+    """
+
+    def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
+        self._max_open = max_open
+        #: Path to the open file, or to the reason why it cannot be opened; used last is last.
+        self._files: OrderedDict[str, Fast5File | str] = OrderedDict()
+
+    def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
+        """Read each named read from its file.
+
+        Parameters
+        ----------
+        names, paths : sequences of str, length n
+            Read names and their files; an empty path means that the file is not known.
+
+        Returns
+        -------
+        SignalBlock
+            The reads in the order of `names`; what cannot be read is in ``problems``.
+
+        Raises
+        ------
+        MissingDependencyError
+            A signal is VBZ-compressed and the decoder is not installed.
+        """
+        from f5py.io.signals._fast5_h5py import Unreadable, silence_hdf5
+
+        silence_hdf5()
+        block = BlockBuilder(names, paths)
+        by_file: dict[str, list[int]] = {}
+        first: dict[tuple[str, str], int] = {}
+        repeats = []
+        for i, read in enumerate(zip(names, paths, strict=True)):
+            if first.setdefault(read, i) == i:
+                by_file.setdefault(read[1], []).append(i)
+            else:
+                repeats.append((i, first[read]))
+        for path, reads in by_file.items():
+            file = self._open(path)
+            for i in reads:
+                if isinstance(file, str):
+                    block.fail(i, file)
+                    continue
+                try:
+                    block.add(i, *file.read(names[i]))
+                except Unreadable as problem:
+                    block.fail(i, str(problem))
+        for i, earlier in repeats:
+            block.repeat(i, earlier)
+        return block.build()
+
+    def close(self) -> None:
+        """Close all files. May be called twice."""
+        while self._files:
+            self._close_oldest()
+
+    def _open(self, path: str) -> Fast5File | str:
+        """Return the open file, or why there is none."""
+        from f5py.io.signals._fast5_h5py import Fast5File, Unreadable
+
+        if not path:
+            return "has no signal file in the index; run f5py index with the folder that holds it"
+        if path in self._files:
+            self._files.move_to_end(path)
+            return self._files[path]
+        while len(self._files) >= self._max_open:
+            self._close_oldest()
+        try:
+            self._files[path] = Fast5File(path)
+        except Unreadable as problem:
+            self._files[path] = str(problem)
+        return self._files[path]
+
+    def _close_oldest(self) -> None:
+        _, file = self._files.popitem(last=False)
+        if not isinstance(file, str):
+            file.close()
+
+
+class Fast5Source:
+    """The signals of reads whose fast5 files are known from an index.
+
+    Parameters
+    ----------
+    paths : mapping of str to str
+        Read name to file path, as in ``.readdb``. Not copied.
+    max_open : int
+        How many files to keep open.
+    """
+
+    def __init__(self, paths: Mapping[str, str], max_open: int = MAX_OPEN_FILES) -> None:
+        self._paths = paths
+        self._reader = Fast5Reader(max_open)
+
+    def fetch(self, names: Sequence[str]) -> SignalBlock:
+        """Read the signals of the named reads, as `SignalSource.fetch`."""
+        return self._reader.read(names, [self._paths.get(name, "") for name in names])
+
+    def close(self) -> None:
+        """Close all files. May be called twice."""
+        self._reader.close()

@@ -1,0 +1,214 @@
+"""Writes multi-read fast5 files."""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import OutputFileError
+
+
+class Fast5Writer:
+    """A new multi-read fast5 file (version 2.0), as a sequencer writes it; a context manager.
+
+    The file appears under its name when all of it is written; until then it has ``.part`` behind its name. After
+    an error nothing stays. The same calls give the same bytes.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; one that exists is replaced.
+    run_id : str
+        Name of the sequencing run.
+    experiment_type : str
+        ``genomic_dna`` or ``rna``, from which some tools tell DNA from RNA.
+
+    Raises
+    ------
+    OutputFileError
+        The file cannot be written, also from `write` and on leaving the context.
+    """
+
+    def __init__(self, path: str | Path, *, run_id: str = "f5py-run", experiment_type: str = "genomic_dna") -> None:
+        self._path = os.fspath(path)
+        self._part = self._path + ".part"
+        self._run_id = run_id
+        self._experiment_type = experiment_type
+        self._file: Any = None
+        self._disk: Any = None
+        self._shared: dict[str, Any] = {}
+
+    def __enter__(self) -> Fast5Writer:
+        import h5py
+
+        try:
+            self._disk = _Disk(self._part)
+            self._file = h5py.File(self._disk, "w")
+            self._file.attrs["file_version"] = np.bytes_(b"2.0")
+            self._file.attrs["file_type"] = np.bytes_(b"multi-read")
+        except OSError as problem:
+            raise self._error(problem) from None
+        return self
+
+    def write(
+        self,
+        read_id: str,
+        samples: NDArray[np.int16],
+        *,
+        digitisation: float,
+        offset: float,
+        range: float,
+        sampling_rate: float,
+        channel: int = 1,
+        read_number: int = 0,
+        start_time: int = 0,
+    ) -> None:
+        """Append a read.
+
+        Parameters
+        ----------
+        read_id : str
+            Unique within the file.
+        samples : int16, shape (n,), n >= 1
+            Raw DAC values.
+        digitisation, offset, range, sampling_rate : float
+            Calibration: ``pA = (raw + offset) * (range / digitisation)``; Hz for the last.
+        channel, read_number, start_time : int
+            Where and when the read was sequenced; the last in samples since the start of the run.
+
+        Raises
+        ------
+        ValueError
+            The samples are not a one-dimensional int16 array with a value, or the read exists already.
+        """
+        if samples.dtype != np.int16 or samples.ndim != 1 or samples.size == 0:
+            raise ValueError(f"read {read_id}: samples must be int16 of shape (n,), n >= 1")
+        name = f"read_{read_id}"
+        if name in self._file:
+            raise ValueError(f"read {read_id} is in {self._path} already")
+        try:
+            read = self._file.create_group(name)
+            read.attrs["run_id"] = np.bytes_(self._run_id.encode())
+            raw = read.create_group("Raw")
+            raw.create_dataset("Signal", data=samples, chunks=samples.shape, compression="gzip", compression_opts=1)
+            _set(
+                raw,
+                read_id=np.bytes_(read_id.encode()),
+                start_time=np.uint64(start_time),
+                duration=np.uint32(samples.size),
+                read_number=np.int32(read_number),
+                start_mux=np.uint8(1),
+                median_before=np.float64(0),
+            )
+            _set(
+                read.create_group("channel_id"),
+                channel_number=np.bytes_(str(channel).encode()),
+                digitisation=np.float64(digitisation),
+                offset=np.float64(offset),
+                range=np.float64(range),
+                sampling_rate=np.float64(sampling_rate),
+            )
+            self._link_run(read, sampling_rate)
+            self._disk.check()
+        except OSError as problem:
+            self._abandon()
+            raise self._error(problem) from None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._file is None:
+            return
+        if kind is not None:
+            self._abandon()
+            return
+        try:
+            self._file.close()
+            self._disk.check()
+            self._disk.close()
+            os.replace(self._part, self._path)
+        except OSError as problem:
+            self._abandon()
+            raise self._error(problem) from None
+        self._file = None
+
+    def _link_run(self, read: Any, sampling_rate: float) -> None:
+        """Give the read the groups that describe the run: stored once, shared by links, as sequencers do."""
+        if not self._shared:
+            run = read.create_group("tracking_id")
+            _set(
+                run,
+                run_id=np.bytes_(self._run_id.encode()),
+                exp_start_time=np.bytes_(b"1970-01-01T00:00:00Z"),
+                device_id=np.bytes_(b"simulated"),
+                flow_cell_id=np.bytes_(b"simulated"),
+                sample_id=np.bytes_(b"simulated"),
+            )
+            context = read.create_group("context_tags")
+            _set(
+                context,
+                experiment_type=np.bytes_(self._experiment_type.encode()),
+                sample_frequency=np.bytes_(f"{sampling_rate:g}".encode()),
+            )
+            self._shared = {"tracking_id": run, "context_tags": context}
+        else:
+            for name, group in self._shared.items():
+                read[name] = group
+
+    def _abandon(self) -> None:
+        file, self._file, self._shared = self._file, None, {}
+        if file is not None:
+            file.close()
+            with suppress(OSError):
+                self._disk.close()
+            os.unlink(self._part)
+
+    def _error(self, problem: OSError) -> OutputFileError:
+        return OutputFileError(f"{self._path}: cannot write: {problem.strerror or problem}")
+
+
+class _Disk(FileIO):
+    """The file below HDF5: keeps the first error for `check` and throws away what is written after it.
+
+    HDF5 insists on writing what it holds before it lets go of a file; on a full disk it would complain for each
+    object that is left, and once more when the interpreter ends.
+    """
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path, "w+")
+        self._error: OSError | None = None
+
+    def write(self, data: Any) -> int:
+        """Write all of the data, where a plain file may write a part on a disk that is nearly full."""
+        rest = memoryview(data).cast("B")
+        try:
+            while rest.nbytes and self._error is None:
+                rest = rest[super().write(rest) :]
+        except OSError as error:
+            self._error = error
+        return memoryview(data).nbytes
+
+    def truncate(self, size: int | None = None) -> int:
+        """Cut or extend the file."""
+        try:
+            return super().truncate(size) if self._error is None else 0
+        except OSError as error:
+            self._error = error
+            return 0
+
+    def check(self) -> None:
+        """Raise the first error, if there was one."""
+        if self._error is not None:
+            raise self._error
+
+
+def _set(group: Any, **attributes: Any) -> None:
+    for name, value in attributes.items():
+        group.attrs.create(name, value)

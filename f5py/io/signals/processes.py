@@ -1,0 +1,297 @@
+"""Reads signals in several processes, because HDF5 reads one thing at a time within a process."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import tempfile
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from multiprocessing import connection as mp_connection
+from multiprocessing import reduction, resource_tracker
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import SignalError
+from f5py.io.signals._reader_process import N_SLOTS, SLOT_SAMPLES, WINDOW_BYTES, map_window, serve
+from f5py.io.signals.fast5 import Fast5Reader
+from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock
+
+_STOPPED = "the signal reader processes have been stopped"
+#: What a connection raises when the other end is gone, or when another thread has closed this end.
+_HUNG_UP = (EOFError, OSError, TypeError, IndexError)
+
+
+class ParallelSource:
+    """The signals of indexed reads, read by several processes; the blocks are those of one process.
+
+    Every process has its share of the files, so that it finds them open the next time. Samples come back
+    through shared memory without a name: nothing can be left behind, however the processes end, and the size
+    limit that containers set for ``/dev/shm`` does not matter. The processes are spawned, not forked, because the
+    caller may run threads.
+
+    Parameters
+    ----------
+    n_processes : int
+        How many reader processes to start.
+    paths : mapping of str to str
+        Read name to file path, as in ``.readdb``. Not copied; a process is sent the paths it needs.
+    reader : class
+        What reads in each process, a `FileReader`; importable by its name.
+
+    Raises
+    ------
+    SignalError
+        The processes cannot be started.
+    """
+
+    def __init__(self, n_processes: int, paths: Mapping[str, str], reader: type[FileReader] = Fast5Reader) -> None:
+        self._paths = paths
+        self._readers: list[_Reader] = []
+        try:
+            with _interrupts_blocked():
+                for _ in range(n_processes):
+                    self._readers.append(_Reader(reader))
+        except OSError as problem:
+            self.close()
+            raise SignalError(f"cannot start the signal reader processes: {problem.strerror}") from None
+        except BaseException:
+            self.close()
+            raise
+
+    def fetch(self, names: Sequence[str]) -> SignalBlock:
+        """Read the signals of the named reads, as `SignalSource.fetch`.
+
+        Raises
+        ------
+        SignalError
+            A reader process has ended, or the source is closed. The source cannot be used any more.
+        """
+        if not self._readers:
+            raise SignalError(_STOPPED)
+        try:
+            return self._fetch(names)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """End the processes at once: they only read. May be called twice."""
+        readers, self._readers = self._readers, []
+        for reader in readers:
+            reader.end()
+        for reader in readers:
+            reader.release()
+
+    def _fetch(self, names: Sequence[str]) -> SignalBlock:
+        paths = [self._paths.get(name, "") for name in names]
+        shares = {
+            reader: share
+            for reader, share in zip(self._readers, share_out(paths, len(self._readers)), strict=True)
+            if share.size
+        }
+        for reader, share in shares.items():
+            reader.send(([names[i] for i in share], [paths[i] for i in share]))
+
+        lengths = np.zeros(len(names), np.int64)
+        calibration = np.empty((len(CALIBRATION), len(names)), np.float32)
+        problems: dict[int, str] = {}
+        for reader in _as_they_answer(shares):
+            share = shares[reader]
+            offsets, calibration[:, share], found = reader.receive()
+            lengths[share] = np.diff(offsets)
+            problems.update((int(share[i]), line) for i, line in found.items())
+
+        offsets = np.zeros(len(names) + 1, np.int64)
+        np.cumsum(lengths, out=offsets[1:])
+        samples = np.empty(offsets[-1], np.int16)
+        incoming = {reader: _Scatter(samples, offsets[share], lengths[share]) for reader, share in shares.items()}
+        while incoming := {reader: part for reader, part in incoming.items() if part.missing}:
+            for reader in _as_they_answer(incoming):
+                incoming[reader].take(reader.next_piece())
+                reader.answer()
+        return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))
+
+
+def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
+    """Divide reads into shares of equal size, keeping the reads of a file together where possible.
+
+    A file has its home share by a checksum of its path, the same in every call. What is too much for a home
+    goes, file by file, to the shares that have room.
+
+    Parameters
+    ----------
+    paths : sequence of str, length n
+        The file of each read.
+    n_shares : int
+        How many shares to make.
+
+    Returns
+    -------
+    list of int64 arrays
+        The indices of each share; none has more than ``ceil(n / n_shares)``.
+    """
+    by_file: dict[str, list[int]] = {}
+    for i, path in enumerate(paths):
+        by_file.setdefault(path, []).append(i)
+    room = [-(-len(paths) // n_shares)] * n_shares
+    shares: list[list[int]] = [[] for _ in range(n_shares)]
+    homeless: list[int] = []
+    for path, reads in by_file.items():
+        home = zlib.crc32(os.fsencode(path)) % n_shares
+        shares[home] += reads[: room[home]]
+        homeless += reads[room[home] :]
+        room[home] -= min(room[home], len(reads))
+    for share, space in zip(shares, room, strict=True):
+        share += homeless[:space]
+        del homeless[:space]
+    return [np.array(share, np.int64) for share in shares]
+
+
+class _Reader:
+    """The parent's end of one reader process."""
+
+    def __init__(self, reader_class: type[FileReader]) -> None:
+        spawn = multiprocessing.get_context("spawn")
+        self.connection, theirs = spawn.Pipe()
+        self.process = spawn.Process(target=serve, args=(theirs, reader_class), name="f5py signal reader", daemon=True)
+        with _anonymous_memory() as descriptor:
+            self._window = map_window(descriptor)
+            self._piece = 0
+            self._ending = False
+            try:
+                self.process.start()
+                reduction.send_handle(self.connection, descriptor, self.process.pid)
+            except BaseException:
+                self.connection.close()  # upon which the process ends, if it has come to be
+                raise
+            finally:
+                theirs.close()
+
+    def send(self, message: Any) -> None:
+        self._piece = 0
+        try:
+            self.connection.send(message)
+        except _HUNG_UP:
+            raise self._ended() from None
+
+    def receive(self) -> Any:
+        try:
+            message = self.connection.recv()
+        except _HUNG_UP:
+            raise self._ended() from None
+        if isinstance(message, Exception):
+            raise message
+        return message
+
+    def next_piece(self) -> NDArray[np.int16]:
+        """Wait for the next full slot and return it; valid until `answer`."""
+        try:
+            slot = self._window[self._piece % N_SLOTS]
+            self.connection.recv_bytes()
+        except _HUNG_UP:
+            raise self._ended() from None
+        self._piece += 1
+        return slot
+
+    def answer(self) -> None:
+        try:
+            self.connection.send_bytes(b"")
+        except _HUNG_UP:
+            raise self._ended() from None
+
+    def end(self) -> None:
+        # Not terminate(): nothing is to be tidied, and this works on a stopped process too.
+        self._ending = True
+        self.process.kill()
+
+    def release(self) -> None:
+        self.process.join(0.5)
+        self.connection.close()
+        self._window = np.empty((0, 0), np.int16)  # unmaps the memory
+        if self.process.exitcode is not None:
+            self.process.close()
+
+    def _ended(self) -> SignalError:
+        if self._ending:
+            return SignalError(_STOPPED)
+        self.process.join(0.5)
+        code = self.process.exitcode
+        how = f"ended with status {code}" if code is None or code >= 0 else f"was ended by {_signal_name(-code)}"
+        return SignalError(
+            f"a signal reader process (pid {self.process.pid}) {how}; if memory is short, use a smaller --iop, -K or -B"
+        )
+
+
+class _Scatter:
+    """Puts a process's stream of samples where its reads belong in the whole block."""
+
+    def __init__(self, samples: NDArray[np.int16], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> None:
+        self._samples = samples
+        self._starts = starts
+        self._ends = np.cumsum(lengths)
+        self._lengths = lengths
+        self._done = 0
+
+    @property
+    def missing(self) -> int:
+        return int(self._ends[-1]) - self._done
+
+    def take(self, slot: NDArray[np.int16]) -> None:
+        begin, end = self._done, self._done + min(SLOT_SAMPLES, self.missing)
+        first, last = np.searchsorted(self._ends, [begin, end - 1], side="right")
+        for i in range(int(first), int(last) + 1):
+            read_begin = int(self._ends[i] - self._lengths[i])
+            low, high = max(begin, read_begin), min(end, int(self._ends[i]))
+            to = int(self._starts[i]) + low - read_begin
+            self._samples[to : to + high - low] = slot[low - begin : high - begin]
+        self._done = end
+
+
+def _as_they_answer(readers: Mapping[_Reader, Any]) -> Iterator[_Reader]:
+    """Each reader once, as soon as it has something to say; also one that has died."""
+    waiting = {reader.connection: reader for reader in readers}
+    while waiting:
+        try:
+            ready = mp_connection.wait(list(waiting))
+        except (OSError, ValueError):  # closed by another thread
+            raise SignalError(_STOPPED) from None
+        for connection in ready:
+            yield waiting.pop(connection)  # type: ignore[call-overload]
+
+
+@contextmanager
+def _anonymous_memory() -> Iterator[int]:
+    """A file descriptor of memory that lives as long as it is mapped or open somewhere."""
+    if hasattr(os, "memfd_create"):
+        descriptor = os.memfd_create("f5py signals")
+    else:
+        with tempfile.TemporaryFile() as file:
+            descriptor = os.dup(file.fileno())
+    try:
+        os.ftruncate(descriptor, WINDOW_BYTES)
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
+def _interrupts_blocked() -> Iterator[None]:
+    """Start processes with SIGINT blocked: it would kill them until they have set themselves to ignore it."""
+    resource_tracker.ensure_running()  # started by the first process otherwise, and unblocks SIGINT
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

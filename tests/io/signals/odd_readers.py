@@ -1,0 +1,78 @@
+"""Readers for the tests of reader processes; imported there, so this imports little."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+
+from f5py.errors import MissingDependencyError
+from f5py.io.signals.source import BlockBuilder
+
+
+class LongReader:
+    """The read called n has n samples: n, n + 1, ... in 16 bits; the path is not opened."""
+
+    def read(self, names, paths):
+        block = BlockBuilder(names, paths)
+        for i, name in enumerate(names):
+            n = int(name)
+            block.add(i, np.arange(n, 2 * n).astype(np.int16), (1.0, float(i), 2.0, 4000.0))
+        return block.build()
+
+    def close(self):
+        pass
+
+
+class ModulesReader(LongReader):
+    """Says which modules its process has imported."""
+
+    def read(self, names, paths):
+        block = BlockBuilder(names, paths)
+        for i in range(len(names)):
+            block.fail(i, " ".join(sys.modules))
+        return block.build()
+
+
+class StuckReader(LongReader):
+    """Writes its process number into a file beside the path, and never comes back."""
+
+    def read(self, names, paths):
+        Path(paths[0], str(os.getpid())).touch()
+        while True:
+            time.sleep(60)
+
+
+class BrokenReader(LongReader):
+    def read(self, names, paths):
+        raise ZeroDivisionError("first line\nsecond line")
+
+
+class LackingReader(LongReader):
+    def read(self, names, paths):
+        raise MissingDependencyError("install it")
+
+
+class DyingReader(LongReader):
+    """Dies in the middle of sending: the first read is announced with more samples than are sent."""
+
+    def read(self, names, paths):
+        block = super().read(names, paths)
+        block.samples = DyingArray(block.samples)
+        return block
+
+
+class DyingArray:
+    """Samples of which only the first piece can be had."""
+
+    def __init__(self, samples):
+        self._samples = samples
+        self.size = samples.size
+
+    def __getitem__(self, piece):
+        if piece.start:
+            os._exit(7)
+        return self._samples[piece]

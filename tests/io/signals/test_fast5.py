@@ -1,0 +1,356 @@
+"""Fast5 files: layouts, compressions, and everything that can be wrong with them."""
+
+from __future__ import annotations
+
+import fcntl
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+from made_signals import (
+    CALIBRATION,
+    GZIP,
+    VBZ,
+    MadeRead,
+    add_multi,
+    assert_holds,
+    assert_unreadable,
+    make_reads,
+    write_multi,
+    write_single,
+)
+
+from f5py.errors import MissingDependencyError
+from f5py.io.signals.fast5 import Fast5Reader, Fast5Source
+
+GOOD = MadeRead("good", np.arange(-50, 950, dtype=np.int16))
+
+
+def fetch_one(path, name="r"):
+    """A block of the read in question and of a good read beside it, which must come to no harm."""
+    path = Path(path)
+    folder = path.parent if path.parent.is_dir() else Path(path.anchor)
+    paths = {name: str(path)} | write_single(folder / "good-neighbour.fast5", GOOD)
+    source = Fast5Source(paths)
+    block = source.fetch([name, "good"])
+    source.close()
+    assert_holds(block, 1, GOOD)
+    return block
+
+
+@pytest.mark.parametrize("version", [None, 0.6, 1.0, 2.0, "0.6"])
+def test_single_read_whatever_the_version_number(tmp_path, version):
+    """Single-read files carry a number, which may be 2.0, or a text below 1."""
+    read = make_reads(1)[0]
+    block = Fast5Source(write_single(tmp_path / "a.fast5", read, version, **GZIP)).fetch([read.name])
+    assert_holds(block, 0, read)
+
+
+def test_single_read_file_does_not_compare_the_name(tmp_path):
+    read = make_reads(1)[0]
+    write_single(tmp_path / "a.fast5", read)
+    block = Fast5Source({"another name": str(tmp_path / "a.fast5")}).fetch(["another name"])
+    assert_holds(block, 0, read)
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.3", np.bytes_(b"2.2"), np.array([b"2.0"])])
+def test_multi_read_by_a_version_text(tmp_path, version):
+    reads = make_reads(3)
+    paths = write_multi(tmp_path / "a.fast5", reads, **GZIP)
+    with h5py.File(tmp_path / "a.fast5", "r+") as file:
+        del file.attrs["file_version"]
+        file.attrs["file_version"] = version
+    block = Fast5Source(paths).fetch([read.name for read in reads])
+    for i, read in enumerate(reads):
+        assert_holds(block, i, read)
+
+
+def test_files_beyond_the_limit_are_closed_and_reopened(tmp_path):
+    reads = make_reads(6)
+    paths = {}
+    for i, read in enumerate(reads):
+        paths |= write_multi(tmp_path / f"{i}.fast5", [read])
+    source = Fast5Source(paths, max_open=2)
+    for _ in range(2):
+        block = source.fetch([read.name for read in reads])
+        for i, read in enumerate(reads):
+            assert_holds(block, i, read)
+        assert open_files(tmp_path) == 2
+    source.close()
+    assert open_files(tmp_path) == 0
+
+
+def open_files(folder) -> int:
+    links = [link for link in Path("/proc/self/fd").iterdir() if link.exists()]
+    return sum(str(link.readlink()).startswith(str(folder)) for link in links)
+
+
+def test_many_reads_of_one_bad_file_try_it_once(tmp_path, monkeypatch):
+    from f5py.io.signals import _fast5_h5py
+
+    opened = []
+    original = _fast5_h5py._open
+    monkeypatch.setattr(_fast5_h5py, "_open", lambda path: opened.append(path) or original(path))
+    block = Fast5Reader().read(["a", "b", "c"], [str(tmp_path / "none.fast5")] * 3)
+    assert len(opened) == 1
+    for i in range(3):
+        assert_unreadable(block, i, "none.fast5", "No such file")
+
+
+def test_a_file_that_the_caller_has_open(tmp_path):
+    paths = write_multi(tmp_path / "a.fast5", [GOOD])
+    with h5py.File(tmp_path / "a.fast5") as file:
+        assert_holds(Fast5Source(paths).fetch(["good"]), 0, GOOD)
+        assert "read_good" in file
+
+
+def test_a_file_that_the_caller_opens_later(tmp_path):
+    source = Fast5Source(write_multi(tmp_path / "a.fast5", [GOOD]))
+    assert_holds(source.fetch(["good"]), 0, GOOD)
+    with h5py.File(tmp_path / "a.fast5") as file:
+        assert "read_good" in file
+    assert_holds(source.fetch(["good"]), 0, GOOD)
+    source.close()
+
+
+def test_a_file_that_cannot_be_locked(tmp_path):
+    """As on some network file systems; played by a lock that somebody else holds."""
+    paths = write_multi(tmp_path / "a.fast5", [GOOD])
+    with open(tmp_path / "a.fast5", "rb") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        with pytest.raises(OSError, match="lock"):
+            h5py.File(tmp_path / "a.fast5")
+        assert_holds(Fast5Source(paths).fetch(["good"]), 0, GOOD)
+
+
+# What is wrong with a file or a read, and words that the line about it must hold.
+
+
+def test_read_without_path():
+    block = Fast5Source({"b": ""}).fetch(["a", "b"])
+    for i, name in enumerate("ab"):
+        assert_unreadable(block, i, f"read {name} ", "f5py index")
+
+
+def test_missing_file(tmp_path):
+    assert_unreadable(fetch_one(tmp_path / "gone.fast5"), 0, "gone.fast5", "read r ", "No such file")
+
+
+def test_folder(tmp_path):
+    (tmp_path / "a.fast5").mkdir()
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "a.fast5", "directory")
+
+
+def test_path_that_no_file_system_has(tmp_path):
+    assert_unreadable(Fast5Source({"r": "a\0b"}).fetch(["r"]), 0, "read r ")
+
+
+def test_empty_file(tmp_path):
+    (tmp_path / "a.fast5").touch()
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "a.fast5", "is empty")
+
+
+def test_not_hdf5(tmp_path):
+    (tmp_path / "a.fast5").write_text("@read\nACGT\n" * 400)
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "a.fast5", "not HDF5")
+
+
+@pytest.mark.parametrize("kept", [0.1, 0.5, 0.99])
+def test_truncated(tmp_path, kept):
+    path = tmp_path / "a.fast5"
+    write_multi(path, make_reads(7), **GZIP)
+    path.write_bytes(path.read_bytes()[: int(path.stat().st_size * kept)])
+    assert_unreadable(fetch_one(path, "read-2"), 0, "a.fast5", "truncated")
+
+
+def test_hdf5_but_not_fast5(tmp_path):
+    with h5py.File(tmp_path / "a.fast5", "w") as file:
+        file["x"] = 1
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "a.fast5", "/Raw/Reads")
+
+
+def test_single_read_file_without_reads(tmp_path):
+    with h5py.File(tmp_path / "a.fast5", "w") as file:
+        file.create_group("Raw/Reads")
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "/Raw/Reads is empty")
+
+
+@pytest.mark.parametrize("version", ["two", "2", "", "a.b"])
+def test_unparsable_version(tmp_path, version):
+    write_multi(tmp_path / "a.fast5", [GOOD])
+    with h5py.File(tmp_path / "a.fast5", "r+") as file:
+        file.attrs["file_version"] = version
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "file_version")
+
+
+def test_read_absent_from_multi_read_file(tmp_path):
+    write_multi(tmp_path / "a.fast5", [GOOD])
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "read r is not in this file")
+
+
+@pytest.mark.parametrize("lost", ["Raw/Signal", "Raw"])
+def test_no_signal(tmp_path, lost):
+    write_multi(tmp_path / "a.fast5", [MadeRead("r", GOOD.samples)])
+    with h5py.File(tmp_path / "a.fast5", "r+") as file:
+        del file[f"read_r/{lost}"]
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "no Signal dataset")
+
+
+def test_signal_is_a_group(tmp_path):
+    with h5py.File(tmp_path / "a.fast5", "w") as file:
+        file.attrs["file_version"] = "2.0"
+        file.create_group("read_r/Raw/Signal")
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "damaged entry")
+
+
+@pytest.mark.parametrize("storage", [GZIP, VBZ, {"shuffle": True, **GZIP}, {"fletcher32": True, "chunks": True}])
+def test_damaged_samples(tmp_path, storage):
+    if storage is VBZ:
+        pytest.importorskip("vbz_h5py_plugin", reason="needs vbz-h5py-plugin")
+    path = tmp_path / "a.fast5"
+    reads = make_reads(3)
+    paths = write_multi(path, reads, **storage)
+    with h5py.File(path) as file:
+        chunk = file[f"read_{reads[1].name}/Raw/Signal"].id.get_chunk_info(0)
+    damaged = bytearray(path.read_bytes())
+    damaged[chunk.byte_offset : chunk.byte_offset + chunk.size] = b"\xa5" * chunk.size
+    path.write_bytes(damaged)
+    block = Fast5Source(paths).fetch([read.name for read in reads])
+    assert_unreadable(block, 1, "a.fast5", reads[1].name, "damaged")
+    assert_holds(block, 0, reads[0])
+    assert_holds(block, 2, reads[2])
+
+
+def test_zero_samples(tmp_path):
+    write_multi(tmp_path / "a.fast5", [MadeRead("r", np.empty(0, np.int16))])
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "a.fast5", "read r has no samples")
+
+
+@pytest.mark.parametrize("shape", [(), (2, 5), (1 << 40,)])
+def test_impossible_shape(tmp_path, shape):
+    with h5py.File(tmp_path / "a.fast5", "w") as file:
+        file.attrs["file_version"] = "2.0"
+        chunks = (1000,) if shape == (1 << 40,) else None
+        file.create_dataset("read_r/Raw/Signal", shape, np.int16, chunks=chunks)
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "impossible shape")
+
+
+@pytest.mark.parametrize("kind", ["uint8", "uint16", "int32", ">i2", ">i4", "int64"])
+def test_other_whole_numbers_are_cast_where_nothing_is_lost(tmp_path, kind):
+    samples = np.arange(100)
+    write_multi(tmp_path / "a.fast5", [MadeRead("r", samples.astype(kind))], **GZIP)
+    assert_holds(fetch_one(tmp_path / "a.fast5"), 0, MadeRead("r", samples.astype(np.int16)))
+
+
+@pytest.mark.parametrize(("kind", "value"), [("uint16", 40000), ("int32", -40000), ("int64", 1 << 40)])
+def test_values_beyond_16_bits(tmp_path, kind, value):
+    write_multi(tmp_path / "a.fast5", [MadeRead("r", np.array([1, value], kind))])
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, kind, "16 bits")
+
+
+def test_signal_of_floats(tmp_path):
+    write_multi(tmp_path / "a.fast5", [MadeRead("r", np.ones(5))])
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "whole numbers")
+
+
+@pytest.mark.parametrize("what", CALIBRATION)
+@pytest.mark.parametrize("value", [None, np.nan, np.inf, 1e300, "text"])
+@pytest.mark.parametrize("layout", [write_single, lambda path, read: write_multi(path, [read])])
+def test_calibration_missing_or_senseless(tmp_path, what, value, layout):
+    layout(tmp_path / "a.fast5", MadeRead("r", GOOD.samples, attributes={what: value}))
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "a.fast5", "calibration", what)
+
+
+@pytest.mark.parametrize("what", ["digitisation", "range", "sampling_rate"])
+@pytest.mark.parametrize("value", [0.0, -1.0, 1e-60])
+def test_calibration_that_must_be_positive(tmp_path, what, value):
+    write_multi(tmp_path / "a.fast5", [MadeRead("r", GOOD.samples, attributes={what: value})])
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "calibration", what)
+
+
+@pytest.mark.parametrize("kind", [np.float32, np.int32, np.uint64, lambda value: np.array([value], ">f8")])
+def test_calibration_of_other_types(tmp_path, kind):
+    values = {what: kind(getattr(GOOD, what)) for what in CALIBRATION if what != "range"}
+    write_multi(tmp_path / "a.fast5", [MadeRead("r", GOOD.samples, attributes=values)])
+    assert_holds(fetch_one(tmp_path / "a.fast5"), 0, GOOD)
+
+
+def test_calibration_array_of_two(tmp_path):
+    write_multi(tmp_path / "a.fast5", [MadeRead("r", GOOD.samples, attributes={"offset": np.array([1.0, 2.0])})])
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "offset", "not a number")
+
+
+@pytest.mark.parametrize("lost", ["read_r/channel_id"])
+def test_no_channel_group(tmp_path, lost):
+    write_multi(tmp_path / "a.fast5", [MadeRead("r", GOOD.samples)])
+    with h5py.File(tmp_path / "a.fast5", "r+") as file:
+        del file[lost]
+    assert_unreadable(fetch_one(tmp_path / "a.fast5"), 0, "channel_id")
+
+
+def test_hdf5_prints_nothing(tmp_path, capfd):
+    """Not even in another thread, where thread-safe builds of HDF5 have settings of their own."""
+    (tmp_path / "text.fast5").write_text("no hdf5")
+    paths = write_multi(tmp_path / "a.fast5", [GOOD]) | {"absent": str(tmp_path / "a.fast5")}
+    paths |= {"text": str(tmp_path / "text.fast5"), "gone": str(tmp_path / "gone.fast5")}
+    blocks = []
+
+    def work():
+        blocks.append(Fast5Source(paths).fetch(list(paths)))
+
+    work()
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    assert [len(block.problems) for block in blocks] == [3, 3]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_neighbours_of_an_added_read(tmp_path):
+    """A read appended to a file that is open already is found once the file is opened anew."""
+    paths = write_multi(tmp_path / "a.fast5", [GOOD])
+    source = Fast5Source(paths | {"late": str(tmp_path / "a.fast5")})
+    assert_unreadable(source.fetch(["late"]), 0, "not in this file")
+    source.close()
+    with h5py.File(tmp_path / "a.fast5", "r+") as file:
+        add_multi(file, MadeRead("late", GOOD.samples))
+    assert_holds(source.fetch(["late"]), 0, MadeRead("late", GOOD.samples))
+    source.close()
+
+
+# VBZ, in a fresh interpreter, where the filter has not been registered yet.
+
+
+def fetch_in_new_process(path, name, before="") -> subprocess.CompletedProcess:
+    program = (
+        f"{before}\nfrom f5py.io.signals import open_source\n"
+        f"block = open_source({{{name!r}: {str(path)!r}}}).fetch([{name!r}])\n"
+        "print(block.samples.sum(), block.problems)"
+    )
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, env={}, check=False, timeout=60
+    )
+
+
+def test_vbz_is_found_without_environment_variables(tmp_path):
+    pytest.importorskip("vbz_h5py_plugin", reason="needs vbz-h5py-plugin")
+    path = tmp_path / "a.fast5"
+    write_multi(path, [GOOD], **VBZ)
+    run = fetch_in_new_process(path, "good")
+    assert run.stdout.split() == [str(GOOD.samples.sum(dtype=int)), "{}"]
+    assert run.stderr == ""
+
+
+def test_vbz_without_the_plugin_names_the_pip_command(tmp_path):
+    pytest.importorskip("vbz_h5py_plugin", reason="writing VBZ needs vbz-h5py-plugin")
+    path = tmp_path / "a.fast5"
+    write_multi(path, [GOOD], **VBZ)
+    run = fetch_in_new_process(path, "good", "import sys; sys.modules['vbz_h5py_plugin'] = None")
+    last = run.stderr.strip().splitlines()[-1]
+    assert last.startswith(f"{MissingDependencyError.__module__}.{MissingDependencyError.__name__}: {path}: ")
+    assert 'pip install "f5py[vbz]"' in last
+    assert run.stderr.splitlines()[0].startswith("Traceback")  # and nothing of HDF5's before it

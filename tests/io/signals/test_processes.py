@@ -1,0 +1,337 @@
+"""Reader processes: the same blocks, and nothing left behind, whatever happens."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import odd_readers
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from made_signals import GZIP, MadeRead, assert_same_block, make_reads, write_multi, write_single
+
+from f5py.errors import MissingDependencyError, SignalError
+from f5py.io.signals import open_source
+from f5py.io.signals._reader_process import SLOT_SAMPLES
+from f5py.io.signals.fast5 import Fast5Source
+from f5py.io.signals.processes import ParallelSource, share_out
+
+
+@pytest.fixture(autouse=True)
+def _nothing_is_left():
+    """No process, no file descriptor and no named shared memory outlives a test."""
+    before = len(os.listdir("/proc/self/fd")), sorted(os.listdir("/dev/shm"))
+    yield
+    assert (len(os.listdir("/proc/self/fd")), sorted(os.listdir("/dev/shm"))) == before
+    assert children() == set()
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _helper_of_multiprocessing():
+    """Let multiprocessing start its own helper process and pipe before anything is counted."""
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()
+
+
+def children() -> set[int]:
+    """Numbers of the reader processes of this process that are alive."""
+    found = set()
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            parent = int((process / "stat").read_text().rsplit(")", 1)[1].split()[1])
+            if parent == os.getpid() and b"spawn_main" in (process / "cmdline").read_bytes():
+                found.add(int(process.name))
+    return found
+
+
+def wait_until(condition, seconds=5.0):
+    end = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < end, "waited in vain"
+        time.sleep(0.01)
+
+
+# The same as one process
+
+
+def test_any_number_of_processes_gives_the_same(tmp_path):
+    reads = make_reads(40)
+    paths = write_multi(tmp_path / "a.fast5", reads[:25], **GZIP)
+    paths |= write_multi(tmp_path / "b.fast5", reads[25:30])
+    for i, read in enumerate(reads[30:]):
+        paths |= write_single(tmp_path / f"{i}.fast5", read, **GZIP)
+    bad = MadeRead("bad", np.ones(5, np.int16), digitisation=0.0)
+    paths |= write_single(tmp_path / "bad.fast5", bad) | {"gone": str(tmp_path / "gone.fast5"), "lost": ""}
+    names = [*paths, "unknown", "read-3", "bad"]
+    np.random.default_rng(5).shuffle(names)
+    expected = Fast5Source(paths).fetch(names)
+    assert len(expected.problems) == 5
+    for n in (1, 2, 3, 5):
+        source = open_source(paths, n)
+        for _ in range(2):
+            assert_same_block(source.fetch(names), expected)
+        assert_same_block(source.fetch(names[:2]), Fast5Source(paths).fetch(names[:2]))
+        source.close()
+
+
+def test_real_reads_are_the_same(ecoli):
+    import h5py
+
+    path = str(ecoli / "formats" / "multi_gzip.fast5")
+    with h5py.File(path) as file:
+        names = [group.removeprefix("read_") for group in file]
+    source = open_source(dict.fromkeys(names, path), 2)
+    assert_same_block(source.fetch(names), Fast5Source(dict.fromkeys(names, path)).fetch(names))
+    source.close()
+
+
+@pytest.mark.parametrize("n_processes", [1, 2, 3])
+def test_reads_longer_than_the_shared_memory(n_processes):
+    lengths = [3, SLOT_SAMPLES, 1, 5 * SLOT_SAMPLES + 17, SLOT_SAMPLES - 1, 2, 2 * SLOT_SAMPLES, 10]
+    names = [str(length) for length in lengths]
+    source = ParallelSource(n_processes, {name: f"file {name}" for name in names}, odd_readers.LongReader)
+    for _ in range(2):
+        block = source.fetch(names)
+        assert np.diff(block.offsets).tolist() == lengths
+        np.testing.assert_array_equal(
+            block.samples, np.concatenate([np.arange(n, 2 * n).astype(np.int16) for n in lengths])
+        )
+    source.close()
+
+
+def test_number_of_processes():
+    source = open_source({}, 3)
+    wait_until(lambda: len(children()) == 3)
+    source.close()
+    with pytest.raises(ValueError, match="n_processes"):
+        open_source({}, 0)
+
+
+def test_processes_import_only_what_they_need():
+    program = (
+        "import odd_readers\n"
+        "from f5py.io.signals.processes import ParallelSource\n"
+        "source = ParallelSource(1, {}, odd_readers.ModulesReader)\n"
+        "print(source.fetch(['r']).problems[0])\n"
+        "source.close()\n"
+    )
+    modules = run(program).stdout.split()
+    assert "numpy" in modules
+    assert not {"numba", "pysam", "cupy", "click", "rich"} & set(modules)
+
+
+def run(program: str) -> subprocess.CompletedProcess:
+    return subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60, env=child_path()
+    )
+
+
+def child_path() -> dict[str, str]:
+    here = Path(__file__).resolve()
+    return os.environ | {"PYTHONPATH": f"{here.parent}{os.pathsep}{here.parents[3]}"}
+
+
+# Sharing out
+
+
+@given(paths=st.lists(st.sampled_from(["", "a", "b", "c", "d/e", "f"])), n_shares=st.integers(1, 6))
+def test_shares_hold_every_read_once_and_are_balanced(paths, n_shares):
+    shares = share_out(paths, n_shares)
+    assert len(shares) == n_shares
+    assert sorted(np.concatenate(shares).tolist()) == list(range(len(paths)))
+    assert max(map(len, shares)) <= -(-len(paths) // n_shares)
+    for one, other in zip(share_out(paths, n_shares), shares, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_few_files_are_in_two_shares():
+    """With many files in random order, a file is opened by more than one process only to balance."""
+    rng = np.random.default_rng(3)
+    paths = [f"/data/run/reads_{i}.fast5" for i in rng.integers(0, 60, 512)]
+    shares = share_out(paths, 4)
+    opened = sum(len({paths[i] for i in share}) for share in shares)
+    assert opened <= 1.25 * len(set(paths))
+
+
+def test_a_file_stays_with_its_process():
+    paths = [f"/data/run/reads_{i}.fast5" for i in range(40)]
+    homes = [{paths[i] for i in share} for share in share_out(paths, 4)]
+    again = [{paths[::-1][i] for i in share} for share in share_out(paths[::-1], 4)]
+    assert sum(len(one & other) for one, other in zip(homes, again, strict=True)) >= 30
+
+
+# When something goes wrong
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_killed_process_is_an_error_at_the_next_fetch(victim):
+    source = ParallelSource(2, {}, odd_readers.LongReader)
+    source.fetch(["5", "6"])
+    os.kill(source._readers[victim].process.pid, signal.SIGKILL)
+    started = time.monotonic()
+    with pytest.raises(SignalError, match=r"^a signal reader process \(pid \d+\) was ended by SIGKILL; [^\n]*$"):
+        source.fetch(["5", "6"])
+    assert time.monotonic() - started < 2
+    assert children() == set()
+    with pytest.raises(SignalError, match="have been stopped"):
+        source.fetch(["5"])
+    source.close()
+
+
+@pytest.mark.parametrize("victim", [0, 1])
+def test_a_process_killed_while_it_reads(tmp_path, victim):
+    source = ParallelSource(2, dict.fromkeys("abcdef", str(tmp_path)), odd_readers.StuckReader)
+    died = []
+
+    def kill():
+        wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
+        died.append(time.monotonic())
+        os.kill(source._readers[victim].process.pid, signal.SIGKILL)
+
+    killer = threading.Thread(target=kill)
+    killer.start()
+    with pytest.raises(SignalError, match="was ended by SIGKILL"):
+        source.fetch(list("abcdef"))
+    assert time.monotonic() - died[0] < 2
+    killer.join()
+
+
+def test_a_process_that_dies_while_it_sends():
+    source = ParallelSource(2, {}, odd_readers.DyingReader)
+    with pytest.raises(SignalError, match="ended with status 7"):
+        source.fetch([str(3 * SLOT_SAMPLES), "4"])
+
+
+def test_close_while_another_thread_waits(tmp_path):
+    source = ParallelSource(2, dict.fromkeys("ab", str(tmp_path)), odd_readers.StuckReader)
+    errors = []
+
+    def fetch():
+        try:
+            source.fetch(["a", "b"])
+        except SignalError as error:
+            errors.append(error)
+
+    thread = threading.Thread(target=fetch)
+    thread.start()
+    wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
+    started = time.monotonic()
+    source.close()
+    assert time.monotonic() - started < 1
+    thread.join(2)
+    assert not thread.is_alive()
+    assert len(errors) == 1
+
+
+def test_close_ends_a_stopped_process():
+    source = ParallelSource(2, {}, odd_readers.LongReader)
+    source.fetch(["5", "6"])
+    os.kill(source._readers[0].process.pid, signal.SIGSTOP)
+    started = time.monotonic()
+    source.close()
+    assert time.monotonic() - started < 1
+
+
+def test_processes_ignore_ctrl_c_also_while_they_start(capfd):
+    source = ParallelSource(2, {}, odd_readers.LongReader)
+    for _ in range(30):
+        for pid in children():
+            os.kill(pid, signal.SIGINT)
+        time.sleep(0.01)
+    assert np.diff(source.fetch(["5", "6"]).offsets).tolist() == [5, 6]
+    for pid in children():
+        os.kill(pid, signal.SIGINT)
+    assert np.diff(source.fetch(["7", "6"]).offsets).tolist() == [7, 6]
+    source.close()
+    assert capfd.readouterr().err == ""
+
+
+def test_an_unexpected_error_in_a_process_is_one_line():
+    source = ParallelSource(2, {}, odd_readers.BrokenReader)
+    with pytest.raises(SignalError, match=r"^a signal reader process failed: ZeroDivisionError: first line second"):
+        source.fetch(["a", "b"])
+
+
+def test_a_missing_package_in_a_process_is_reported_as_such():
+    source = ParallelSource(2, {}, odd_readers.LackingReader)
+    with pytest.raises(MissingDependencyError, match="install it"):
+        source.fetch(["a", "b"])
+
+
+STUCK = (
+    "import odd_readers, sys\n"
+    "from f5py.io.signals.processes import ParallelSource\n"
+    "source = ParallelSource(2, dict.fromkeys('ab', sys.argv[1]), odd_readers.StuckReader)\n"
+    "try:\n"
+    "    source.fetch(['a', 'b'])\n"
+    "except KeyboardInterrupt:\n"
+    "    sys.exit(130)\n"
+)
+
+
+def gone(pids) -> bool:
+    return not any(Path(f"/proc/{pid}").exists() and is_alive(pid) for pid in pids)
+
+
+def is_alive(pid) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+@pytest.mark.parametrize("to_group", [True, False], ids=["ctrl-c", "kill -INT"])
+def test_interrupt_ends_everything_quietly(tmp_path, to_group):
+    command = [sys.executable, "-c", STUCK, str(tmp_path)]
+    parent = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, env=child_path())
+    wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
+    started = time.monotonic()
+    (os.killpg if to_group else os.kill)(parent.pid, signal.SIGINT)
+    _, errors = parent.communicate(timeout=10)
+    assert time.monotonic() - started < 2
+    assert parent.returncode == 130
+    assert errors == b""
+    wait_until(lambda: gone(file.name for file in tmp_path.iterdir()), 1)
+
+
+def test_processes_end_when_their_parent_is_killed():
+    """They notice that the connection is closed; nobody is left who could tell them."""
+    program = (
+        "import odd_readers, time\n"
+        "from f5py.io.signals.processes import ParallelSource\n"
+        "source = ParallelSource(2, {}, odd_readers.LongReader)\n"
+        "source.fetch(['1', '2'])\n"
+        "print(*[reader.process.pid for reader in source._readers], flush=True)\n"
+        "time.sleep(60)\n"
+    )
+    command = [sys.executable, "-c", program]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=child_path()
+    ) as parent:
+        pids = parent.stdout.readline().split()
+        assert len(pids) == 2
+        assert not gone(pids)
+        parent.kill()
+        wait_until(lambda: gone(pids), 2)
+        assert parent.stderr.read() == ""
+
+
+def test_a_source_that_is_never_closed_does_no_harm():
+    program = (
+        "import odd_readers\n"
+        "from f5py.io.signals.processes import ParallelSource\n"
+        "source = ParallelSource(2, {}, odd_readers.LongReader)\n"
+        "print(source.fetch(['1', '2']).offsets)\n"
+    )
+    result = run(program)
+    assert result.stdout == "[0 1 3]\n"
+    assert result.stderr == ""

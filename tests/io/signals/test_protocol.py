@@ -1,0 +1,157 @@
+"""What holds for every signal source. A new format adds one function to SOURCES."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from made_signals import (
+    CALIBRATION,
+    GZIP,
+    VBZ,
+    assert_holds,
+    assert_same_block,
+    assert_unreadable,
+    write_multi,
+    write_single,
+)
+
+from f5py.io.signals import open_source
+from f5py.io.signals.fast5_writer import Fast5Writer
+
+
+def single_files(folder, reads):
+    paths = {}
+    for i, read in enumerate(reads):
+        paths |= write_single(folder / f"{i}.fast5", read, chunks=(100,), **GZIP)
+    return open_source(paths)
+
+
+def multi_file(folder, reads):
+    return open_source(write_multi(folder / "reads.fast5", reads))
+
+
+def multi_gzip_shuffle(folder, reads):
+    return open_source(write_multi(folder / "reads.fast5", reads, shuffle=True, fletcher32=True, **GZIP))
+
+
+def multi_vbz(folder, reads):
+    pytest.importorskip("vbz_h5py_plugin", reason="needs vbz-h5py-plugin")
+    return open_source(write_multi(folder / "reads.fast5", reads, **VBZ))
+
+
+def several_multi_files(folder, reads):
+    return open_source(write_multi(folder / "a.fast5", reads[:3], **GZIP) | write_multi(folder / "b.fast5", reads[3:]))
+
+
+def own_writer(folder, reads):
+    with Fast5Writer(folder / "reads.fast5") as file:
+        for read in reads:
+            file.write(read.name, read.samples, **read.calibration())
+    return open_source({read.name: str(folder / "reads.fast5") for read in reads})
+
+
+def two_processes(folder, reads):
+    return open_source(write_multi(folder / "reads.fast5", reads, **GZIP), 2)
+
+
+def three_processes_single_files(folder, reads):
+    paths = {}
+    for i, read in enumerate(reads):
+        paths |= write_single(folder / f"{i}.fast5", read, **GZIP)
+    return open_source(paths, 3)
+
+
+SOURCES = [
+    single_files,
+    multi_file,
+    multi_gzip_shuffle,
+    multi_vbz,
+    several_multi_files,
+    own_writer,
+    two_processes,
+    three_processes_single_files,
+]
+
+
+@pytest.fixture(scope="module", params=SOURCES, ids=lambda make: make.__name__)
+def source(request, tmp_path_factory, made_reads):
+    source = request.param(tmp_path_factory.mktemp("signals"), made_reads)
+    yield source
+    source.close()
+
+
+def test_reads_come_in_the_order_asked_for(source, made_reads):
+    for order in (range(7), range(6, -1, -1), [4, 0, 5]):
+        block = source.fetch([made_reads[i].name for i in order])
+        assert block.problems == {}
+        assert len(block.offsets) == len(order) + 1
+        for i, read in enumerate(order):
+            assert_holds(block, i, made_reads[read])
+
+
+def test_arrays_are_flat_and_of_the_promised_types(source, made_reads):
+    block = source.fetch([read.name for read in made_reads])
+    assert block.samples.dtype == np.int16
+    assert block.offsets.dtype == np.int64
+    assert block.offsets[0] == 0
+    assert block.samples.shape == (block.offsets[-1],)
+    for what in CALIBRATION:
+        values = getattr(block, what)
+        assert values.dtype == np.float32
+        assert values.shape == (7,)
+        assert values.flags.c_contiguous
+
+
+def test_no_reads(source):
+    block = source.fetch([])
+    assert block.samples.shape == (0,)
+    assert block.offsets.tolist() == [0]
+    assert block.problems == {}
+
+
+def test_a_read_may_be_asked_for_twice(source, made_reads):
+    a, b = made_reads[1], made_reads[5]
+    block = source.fetch([a.name, b.name, a.name, "nowhere", a.name, "nowhere"])
+    for i, read in ((0, a), (1, b), (2, a), (4, a)):
+        assert_holds(block, i, read)
+    for i in (3, 5):
+        assert_unreadable(block, i, "nowhere")
+
+
+def test_an_unknown_read_leaves_the_others_alone(source, made_reads):
+    block = source.fetch([made_reads[0].name, "unknown-read", made_reads[1].name])
+    assert_unreadable(block, 1, "unknown-read")
+    assert list(block.problems) == [1]
+    assert_holds(block, 0, made_reads[0])
+    assert_holds(block, 2, made_reads[1])
+
+
+@settings(max_examples=25, deadline=None)
+@given(picks=st.lists(st.integers(-1, 6), max_size=30))
+def test_any_request_is_the_sum_of_its_reads(source, made_reads, picks):
+    block = source.fetch([made_reads[i].name if i >= 0 else "nobody" for i in picks])
+    for i, read in enumerate(picks):
+        if read >= 0:
+            assert_holds(block, i, made_reads[read])
+        else:
+            assert_unreadable(block, i, "nobody")
+
+
+def test_fetching_again_gives_the_same_and_does_not_touch_the_first(source, made_reads):
+    names = [read.name for read in made_reads] + ["nobody"]
+    first = source.fetch(names)
+    before = first.samples.copy()
+    assert_same_block(source.fetch(names), first)
+    first.samples[:] = 0  # the block belongs to the caller
+    again = source.fetch(names)
+    np.testing.assert_array_equal(again.samples, before)
+
+
+@pytest.mark.parametrize("make", SOURCES)
+def test_close_may_be_called_twice(make, tmp_path, made_reads):
+    source = make(tmp_path, made_reads)
+    source.fetch([made_reads[0].name])
+    source.close()
+    source.close()
