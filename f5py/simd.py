@@ -17,12 +17,16 @@ Functions, all usable only inside Numba kernels; arrays are one-dimensional and 
 ``exponent(v)``                      floor(log2(v)) as a float, for positive normal v; -127 for zero
 ``first_lanes(n)``                   a mask of the first `n` lanes (`n` a literal or a run-time integer)
 
+``flush_denormals()``                makes numbers below 2 ** -126 zero in this thread; returns the old mode
+``restore_mode(mode)``               undoes that
+
 Neither NaN nor infinities are assumed away: minus infinity means "impossible" in scores.
 """
 
 from __future__ import annotations
 
 import operator
+import platform
 
 from llvmlite import ir
 from numba.core import cgutils, types
@@ -264,3 +268,66 @@ def exponent(typingctx, value):
         return builder.sitofp(builder.sub(biased, _int_constant(127)), _VECTOR)
 
     return vector(vector), generate
+
+
+def _x86_control(builder, name: str, slot) -> None:
+    kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer()])
+    function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.x86.sse.{name}mxcsr")
+    builder.call(function, [builder.bitcast(slot, ir.IntType(8).as_pointer())])
+
+
+def _arm_read_control(builder):
+    kind = ir.FunctionType(ir.IntType(64), [])
+    return builder.call(ir.InlineAsm(kind, "mrs $0, fpcr", "=r", side_effect=True), [])
+
+
+def _arm_write_control(builder, value) -> None:
+    kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)])
+    builder.call(ir.InlineAsm(kind, "msr fpcr, $0", "r", side_effect=True), [value])
+
+
+_MACHINE = platform.machine().lower()
+_IS_X86 = _MACHINE in ("x86_64", "amd64")
+_IS_ARM = _MACHINE in ("aarch64", "arm64")
+_X86_FLUSH = 0x8040  # flush-to-zero and denormals-are-zero
+_ARM_FLUSH = 1 << 24
+
+
+@intrinsic
+def flush_denormals(typingctx):
+    """Set the thread's floating-point mode; other processors than x86-64 and 64-bit ARM keep theirs.
+
+    Many processors need a hundred times longer for an operation with a denormal number.
+    """
+
+    def generate(context, builder, signature, arguments):
+        if _IS_X86:
+            slot = cgutils.alloca_once(builder, _INT)
+            _x86_control(builder, "st", slot)
+            old = builder.load(slot)
+            builder.store(builder.or_(old, ir.Constant(_INT, _X86_FLUSH)), slot)
+            _x86_control(builder, "ld", slot)
+            return builder.zext(old, ir.IntType(64))
+        if _IS_ARM:
+            old = _arm_read_control(builder)
+            _arm_write_control(builder, builder.or_(old, ir.Constant(ir.IntType(64), _ARM_FLUSH)))
+            return old
+        return ir.Constant(ir.IntType(64), 0)
+
+    return types.int64(), generate
+
+
+@intrinsic
+def restore_mode(typingctx, mode):
+    """Set the floating-point mode that `flush_denormals` has returned."""
+
+    def generate(context, builder, signature, arguments):
+        if _IS_X86:
+            slot = cgutils.alloca_once(builder, _INT)
+            builder.store(builder.trunc(arguments[0], _INT), slot)
+            _x86_control(builder, "ld", slot)
+        elif _IS_ARM:
+            _arm_write_control(builder, arguments[0])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), generate

@@ -88,3 +88,22 @@ def test_exponent():
     _exponent(x, out)
     np.testing.assert_array_equal(out[:15], np.floor(np.log2(x[:15].astype(np.float64))))
     assert out[15] == -127
+
+
+@kernel
+def _halve(a, out, flush):
+    mode = simd.flush_denormals() if flush else 0
+    simd.store(out, 0, simd.load(a, 0) * simd.splat(np.float32(0.5)))
+    if flush:
+        simd.restore_mode(mode)
+    simd.store(out, 16, simd.load(a, 0) * simd.splat(np.float32(0.5)))
+
+
+def test_denormals_are_flushed_only_between_the_two_calls():
+    a = np.full(16, np.finfo(np.float32).tiny, np.float32)
+    out = np.full(32, np.nan, np.float32)
+    _halve(a, out, False)
+    assert (out > 0).all()
+    _halve(a, out, True)
+    assert (out[:16] == 0).all()
+    assert (out[16:] > 0).all()

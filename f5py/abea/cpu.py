@@ -22,7 +22,7 @@ class CpuAligner:
         self._model = model
         self._pool = pool
 
-    def align(self, batch: ReadBatch, reads: list[int], keep_pairs: bool) -> None:
+    def start(self, batch: ReadBatch, reads: list[int], keep_pairs: bool) -> None:
         """Align `reads`, in this order, and fill their part of the batch's alignment arrays.
 
         Parameters
@@ -61,3 +61,9 @@ class CpuAligner:
             batch.events_per_base[read] = event_span / (end - first)
 
         self._pool.run(align, reads)
+
+    def finish(self, batch: ReadBatch) -> None:
+        """Nothing: `start` returns when all is done."""
+
+    def close(self) -> None:
+        """Nothing: the pool belongs to the caller."""

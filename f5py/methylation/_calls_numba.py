@@ -71,8 +71,8 @@ def _closest_event(first_event, kmer):
 @kernel
 def _aligned_pairs(cigar, reference_start, read_length, k, pair_reference, pair_read):
     """List the (reference, read) positions of aligned bases that start a usable k-mer; return their number."""
-    reference = reference_start
-    read = 0
+    reference = np.int64(reference_start)
+    read = np.int64(0)
     count = 0
     for c in range(cigar.shape[0]):
         operation = cigar[c] & 15
@@ -210,7 +210,7 @@ def call_read(
         log-likelihoods.
     """
     length = segment.shape[0]
-    matched = 0
+    matched = np.int64(0)
     for c in range(cigar.shape[0]):
         operation = cigar[c] & 15
         if operation in (_MATCH, _EQUAL, _MISMATCH):
@@ -298,6 +298,7 @@ def call_read(
     lane_events = np.empty(simd.LANES, np.int64)
     lane_kmers = np.empty(simd.LANES, np.int64)
     groups_per_pack = simd.LANES // 2
+    mode = simd.flush_denormals()
     for pack in range(0, count, groups_per_pack):
         pack_rows = 0
         pack_kmers = 0
@@ -339,6 +340,8 @@ def call_read(
             g = order[pack + slot]
             score_methylated[g] = scores[2 * slot]
             score_unmethylated[g] = scores[2 * slot + 1]
+
+    simd.restore_mode(mode)
 
     for g in range(count):
         group_first[g] += reference_start

@@ -1,0 +1,88 @@
+"""Which aligner a run uses: the CPU threads, or a GPU as soon as one is ready."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+from f5py import console
+from f5py.abea.cpu import CpuAligner
+from f5py.abea.gpu_device import GpuUnavailableError
+from f5py.abea.placement import Aligner
+from f5py.pipeline.batch import ReadBatch
+
+_WHO = "init_cuda"
+#: Bases after which a run is long enough to be worth starting a GPU: its start costs as much as aligning these.
+_WORTH_A_GPU = 2_000_000
+
+
+class BatchLimits(Protocol):
+    """Where batches come from: what the tuning may change there."""
+
+    batch_size: int
+    max_bases: int
+
+
+class GpuWhenReady:
+    """Aligns on the CPU until a GPU aligner, made in a thread meanwhile, is ready; both give the same result.
+
+    Parameters
+    ----------
+    cpu : CpuAligner
+    open_gpu : callable
+        Makes the GPU aligner, or raises `GpuUnavailableError`.
+    at_once : bool
+        Start it now and wait for it, rather than when the run has proved long enough.
+    """
+
+    def __init__(self, cpu: CpuAligner, open_gpu: Callable[[], Aligner], at_once: bool = False) -> None:
+        self._cpu = cpu
+        self._open_gpu = open_gpu
+        self._gpu: Aligner | None = None
+        self._error: Exception | None = None
+        self._aligner_of: dict[int, Aligner] = {}
+        self._bases = 0
+        self._thread: threading.Thread | None = None
+        if at_once:
+            self._start_gpu()
+            self._join()
+
+    def start(self, batch: ReadBatch, reads: list[int], keep_pairs: bool) -> None:
+        """See `Aligner.start`."""
+        self._bases += len(batch.bases)
+        if self._thread is None and self._bases >= _WORTH_A_GPU:
+            self._start_gpu()
+        aligner = self._gpu or self._cpu
+        self._aligner_of[id(batch)] = aligner
+        aligner.start(batch, reads, keep_pairs)
+
+    def finish(self, batch: ReadBatch) -> None:
+        """See `Aligner.finish`."""
+        self._aligner_of.pop(id(batch)).finish(batch)
+
+    def close(self) -> None:
+        """Wait for a GPU that is being started, and close it."""
+        if self._thread is None:
+            console.note(_WHO, "few reads: events were aligned by the CPU threads, no GPU was started")
+        self._join()
+        if self._gpu is not None:
+            self._gpu.close()
+
+    def _start_gpu(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="f5py-gpu-start", daemon=True)
+        self._thread.start()
+
+    def _join(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+        if self._error is not None:
+            raise self._error
+
+    def _run(self) -> None:
+        try:
+            self._gpu = self._open_gpu()
+        except GpuUnavailableError as problem:
+            console.info(_WHO, f"no GPU is used: {problem}; events are aligned by the CPU threads")
+        except Exception as problem:
+            self._error = problem

@@ -1,0 +1,63 @@
+"""Batches of made-up reads that are ready for alignment."""
+
+import numpy as np
+
+from f5py.pipeline.batch import ReadBatch, offsets_of
+from f5py.pore_model import builtin
+
+MODEL = builtin("r9.4_450bps.nucleotide.6mer")
+
+
+def made_batch(rng, n_reads):
+    """Reads of 6 to some thousand bases, some of them noise, over-segmented or far longer than the others."""
+    bases, events = [], []
+    for i in range(n_reads):
+        length = int(rng.integers(6, 1500)) if i % 10 else 6
+        if i % 15 == 14:
+            length = 9000
+        letters = rng.integers(0, 4, length)
+        ranks = np.zeros(length - 5, np.int64)
+        for offset in range(6):
+            ranks = 4 * ranks + letters[offset : offset + length - 5]
+        repeats = 1 + rng.poisson(7.0 if i % 12 == 7 else 0.8, len(ranks))
+        index = np.repeat(ranks, repeats)
+        means = MODEL.level_mean[index] + MODEL.level_stdv[index] * rng.normal(size=len(index))
+        if i % 11 == 5:
+            means = rng.uniform(40, 160, len(index))
+        bases.append(np.frombuffer(b"ACGT", np.uint8)[letters])
+        events.append(means.astype(np.float32))
+    n_bases = np.array([len(one) for one in bases])
+    n_events = np.array([len(one) for one in events])
+    zeros = np.zeros(n_reads, np.int64)
+    batch = ReadBatch(
+        number=0,
+        names=[f"read{i}" for i in range(n_reads)],
+        read_index=np.arange(n_reads),
+        status=np.zeros(n_reads, np.uint8),
+        contig=np.zeros(n_reads, np.int32),
+        reference_start=zeros,
+        reference_end=zeros,
+        reverse=np.zeros(n_reads, np.bool_),
+        cigar=np.empty(0, np.uint32),
+        cigar_offsets=np.zeros(n_reads + 1, np.int64),
+        reference=np.empty(0, np.uint8),
+        reference_offsets=np.zeros(n_reads + 1, np.int64),
+        bases=np.concatenate(bases),
+        base_offsets=offsets_of(n_bases),
+        samples=np.empty(0, np.int16),
+        sample_offsets=np.zeros(n_reads + 1, np.int64),
+        offset=np.zeros(n_reads, np.float32),
+        unit=np.ones(n_reads, np.float32),
+        sampling_rate=np.full(n_reads, 4000, np.float32),
+        event_offsets=offsets_of(n_events),
+        event_mean=np.concatenate(events),
+        shift=np.zeros(n_reads, np.float32),
+        scale=np.ones(n_reads, np.float32),
+        var=np.ones(n_reads, np.float32),
+    )
+    letters = np.searchsorted(np.frombuffer(b"ACGT", np.uint8), batch.bases)
+    rank = np.zeros(len(letters), np.int64)
+    for offset in range(6):
+        rank = 4 * rank + np.concatenate([letters[offset:], np.zeros(offset, np.int64)])
+    batch.kmer_rank = rank.astype(np.int32)
+    return batch
