@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import numba
 
+from f5py import console
+
 #: Allowed fast-math: contraction into fused multiply-add and reciprocals. Never ``nnan`` or ``ninf``:
 #: scores use minus infinity for "impossible".
 FASTMATH = {"contract", "arcp", "nsz"}
@@ -15,7 +17,7 @@ FASTMATH = {"contract", "arcp", "nsz"}
 
 def kernel(function):
     """Compile `function` without the GIL, cached on disk, with C's rules for division by zero."""
-    return numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=FASTMATH)(function)
+    return _compiled(function, FASTMATH)
 
 
 def exact_kernel(function):
@@ -23,9 +25,26 @@ def exact_kernel(function):
 
     For code whose results must equal the reference's to the last bit, such as event detection.
     """
-    return numba.njit(nogil=True, cache=True, error_model="numpy", fastmath=False)(function)
+    return _compiled(function, False)
 
 
-def inline_kernel(function):
-    """Compile a small helper that is only called from other kernels and inlined there."""
-    return numba.njit(nogil=True, error_model="numpy", fastmath=FASTMATH, inline="never")(function)
+def _compiled(function, fastmath):
+    try:
+        return numba.njit(nogil=True, cache=_can_cache, error_model="numpy", fastmath=fastmath)(function)
+    except RuntimeError as problem:  # neither the package's folder nor the user's cache can be written
+        _do_without_cache(str(problem))
+        return numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+
+
+_can_cache = True
+
+
+def _do_without_cache(problem: str) -> None:
+    global _can_cache
+    if _can_cache:
+        console.warning(
+            "accelerate",
+            f"compiled code cannot be kept ({problem}), so every run compiles anew; "
+            "set NUMBA_CACHE_DIR to a folder that can be written",
+        )
+    _can_cache = False

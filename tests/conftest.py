@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from made_data import ReadSet, run_main
 
 
 @pytest.fixture(scope="session")
@@ -48,3 +49,17 @@ def call_ecoli(indexed_ecoli: Path, ecoli: Path, tmp_path_factory: pytest.TempPa
         return out.read_bytes()
 
     return call
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> ReadSet:
+    """A small simulated read set with its index."""
+    return ReadSet.simulated(tmp_path_factory.mktemp("made"))
+
+
+@pytest.fixture(scope="session")
+def made_calls(made: ReadSet) -> bytes:
+    """The calls of that read set."""
+    out = made.folder / "calls.tsv"
+    assert run_main(*made.options(), "-o", out) == 0
+    return out.read_bytes()

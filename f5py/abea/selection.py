@@ -1,8 +1,9 @@
-"""Which aligner a run uses: the CPU threads, or a GPU as soon as one is ready."""
+"""Which aligner a run uses: the CPU threads, or a GPU from when it pays."""
 
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -13,8 +14,10 @@ from f5py.abea.placement import Aligner
 from f5py.pipeline.batch import ReadBatch
 
 _WHO = "init_cuda"
-#: Bases after which a run is long enough to be worth starting a GPU: its start costs as much as aligning these.
-_WORTH_A_GPU = 2_000_000
+#: Loading the CUDA libraries, making a context and allocating the arena takes about this long. A GPU is started when
+#: the CPU threads have spent as much time on alignment: a run is then never slowed down by more than it may gain, and a
+#: short one is not slowed down at all.
+_START_SECONDS = 2.0
 
 
 class BatchLimits(Protocol):
@@ -24,7 +27,7 @@ class BatchLimits(Protocol):
     max_bases: int
 
 
-class GpuWhenReady:
+class GpuWhenItPays:
     """Aligns on the CPU until a GPU aligner, made in a thread meanwhile, is ready; both give the same result.
 
     Parameters
@@ -42,7 +45,7 @@ class GpuWhenReady:
         self._gpu: Aligner | None = None
         self._error: Exception | None = None
         self._aligner_of: dict[int, Aligner] = {}
-        self._bases = 0
+        self._cpu_seconds = 0.0
         self._thread: threading.Thread | None = None
         if at_once:
             self._start_gpu()
@@ -50,12 +53,14 @@ class GpuWhenReady:
 
     def start(self, batch: ReadBatch, reads: list[int], keep_pairs: bool) -> None:
         """See `Aligner.start`."""
-        self._bases += len(batch.bases)
-        if self._thread is None and self._bases >= _WORTH_A_GPU:
-            self._start_gpu()
         aligner = self._gpu or self._cpu
         self._aligner_of[id(batch)] = aligner
+        started = time.perf_counter()
         aligner.start(batch, reads, keep_pairs)
+        if aligner is self._cpu:
+            self._cpu_seconds += time.perf_counter() - started
+            if self._thread is None and self._cpu_seconds >= _START_SECONDS:
+                self._start_gpu()
 
     def finish(self, batch: ReadBatch) -> None:
         """See `Aligner.finish`."""
@@ -64,7 +69,11 @@ class GpuWhenReady:
     def close(self) -> None:
         """Wait for a GPU that is being started, and close it."""
         if self._thread is None:
-            console.note(_WHO, "few reads: events were aligned by the CPU threads, no GPU was started")
+            console.note(
+                _WHO,
+                f"the CPU threads aligned all events in {self._cpu_seconds:.1f} sec; a GPU would not have paid "
+                "(--disable-cuda=no starts it at once)",
+            )
         self._join()
         if self._gpu is not None:
             self._gpu.close()

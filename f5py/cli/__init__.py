@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import sys
 from importlib import import_module
+from typing import Any, NoReturn
 
 import click
 
@@ -23,6 +23,10 @@ _COMMANDS = {
 }
 
 
+class _Stopped(Exception):
+    """Ended from outside; the cause says how."""
+
+
 class _LazyGroup(click.Group):
     """A group that imports a subcommand only when it is used, so that ``--help`` stays fast."""
 
@@ -34,6 +38,13 @@ class _LazyGroup(click.Group):
             return None
         module = import_module(f"f5py.cli.{_COMMANDS[cmd_name][0]}")
         return module.command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the subcommand; click would give a closed pipe and Ctrl-C endings of its own."""
+        try:
+            return super().invoke(ctx)
+        except (BrokenPipeError, KeyboardInterrupt) as reason:
+            raise _Stopped from reason
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -53,7 +64,8 @@ def main(args: list[str] | None = None) -> None:
     """
     try:
         f5py.main(args=args, prog_name="f5py", standalone_mode=False)
-        sys.stdout.flush()
+        if sys.stdout is not None:
+            sys.stdout.flush()
         status = 0
     except click.exceptions.Exit as stop:
         status = stop.exit_code
@@ -63,22 +75,36 @@ def main(args: list[str] | None = None) -> None:
     except F5pyError as problem:
         console.error("f5py", str(problem))
         status = 1
-    except BrokenPipeError:
-        status = _quiet_pipe_exit()
-    except OSError as problem:
-        if problem.errno == errno.EPIPE:
-            status = _quiet_pipe_exit()
+    except (_Stopped, BrokenPipeError, KeyboardInterrupt, click.Abort) as stop:
+        if isinstance(stop.__cause__ or stop, BrokenPipeError):
+            _discard_output()
+            status = 128 + signal.SIGPIPE
         else:
-            where = f"{problem.filename}: " if problem.filename else ""
-            console.error("f5py", f"{where}{problem.strerror or problem}")
-            status = 1
-    except (KeyboardInterrupt, click.Abort):
-        console.error("f5py", "interrupted; the output written so far is valid but incomplete")
-        status = 130
+            console.error("f5py", "interrupted; the output written so far is valid but incomplete")
+            status = 130
+    except OSError as problem:
+        where = f"{problem.filename}: " if problem.filename else ""
+        console.error("f5py", f"{where}{problem.strerror or problem}")
+        status = 1
+    _exit(status)
+
+
+def _discard_output() -> None:
+    """Point stdout at nothing, so that the interpreter's last flush of what it cannot take does not complain."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nothing, 1)
+    os.close(nothing)
+
+
+def _exit(status: int) -> NoReturn:
+    if status and sys.stdout is not None:
+        run = sys.modules.get("f5py.pipeline.run")
+        if run is not None and run.stages_running():
+            # In a call that does not return. The interpreter's own end would come to blows with that thread.
+            sys.stderr.flush()
+            os._exit(status)
+        try:
+            sys.stdout.flush()
+        except OSError:  # has been reported
+            _discard_output()
     sys.exit(status)
-
-
-def _quiet_pipe_exit() -> int:
-    """Point stdout at nothing, so that the interpreter's last flush does not complain, as SIGPIPE would end."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
-    return 128 + signal.SIGPIPE

@@ -6,7 +6,6 @@ from typing import Any
 
 import click
 
-from f5py import console
 from f5py.cli import options
 
 
@@ -22,7 +21,7 @@ from f5py.cli import options
     show_default=True,
     help="Layout of the table: 2 has a strand column, 1 does not.",
 )
-@options.add(options.CUDA, options.DEVELOPER)
+@options.add(options.CUDA, options.DEVELOPER, options.VERSION)
 def command(**parameters: Any) -> None:
     """Call methylated bases in every read.
 
@@ -31,9 +30,7 @@ def command(**parameters: Any) -> None:
     """
     from f5py.pipeline.call_methylation import CallOptions, run
 
-    cuda = options.take_cuda(parameters)
     parameters["meth_out_version"] = int(parameters["meth_out_version"])
-    if not cuda.pop("disable_cuda"):
-        console.info("init_cuda", "no GPU is used: events are aligned by the CPU threads")
+    parameters["cuda_at_once"] = options.was_given("disable_cuda") and not parameters["disable_cuda"]
     with options.resource_report():
         run(CallOptions(**parameters))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import click
 
-from f5py import __version__
 from f5py.cli import options
 
 
@@ -60,7 +59,7 @@ from f5py.cli import options
     metavar="INT",
     help="How much to tell: 0 the counts, 1 the folders too, 2 every skipped file too.",
 )
-@click.version_option(__version__, "-V", "--version", prog_name="f5py", message="%(prog)s %(version)s")
+@options.add(options.VERSION)
 @click.argument("reads")
 def command(
     directories: tuple[str, ...],

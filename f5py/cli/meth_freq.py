@@ -6,8 +6,10 @@ import math
 
 import click
 
+from f5py.cli import options
 
-@click.command("meth-freq", context_settings={"help_option_names": ["-h", "--help"]})
+
+@click.command("meth-freq", context_settings=options.CONTEXT)
 @click.option(
     "-c",
     "--call-threshold",
@@ -21,6 +23,7 @@ import click
 @click.option("-i", "--input", "calls", default="-", metavar="FILE", help="Calls, also gzipped.  [default: stdin]")
 @click.option("-o", "--output", default="-", metavar="FILE", help="Frequencies.  [default: stdout]")
 @click.option("-s", "--split-groups", is_flag=True, help="Count every CG of a group as a site of its own.")
+@options.add(options.VERSION)
 def command(threshold: float, calls: str, output: str, split_groups: bool) -> None:
     """Methylation frequency at every site, from the table that call-methylation writes."""
     if math.isnan(threshold):

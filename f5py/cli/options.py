@@ -90,6 +90,10 @@ def _print_profile(values: dict[str, Any]) -> None:
 #: Context settings of every subcommand.
 CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
+VERSION = (
+    click.version_option(__version__, "-V", "--version", prog_name="f5py", message="%(prog)s %(version)s"),
+)
+
 INPUT = (
     click.option("-r", "--reads", required=True, type=INPUT_FILE, help="Base-called reads, indexed by f5py index."),
     click.option("-b", "--bam", required=True, help="Sorted alignments (SAM, BAM or CRAM; - for standard input)."),
@@ -154,7 +158,13 @@ FILTERS = (
 MODELS = (click.option("--kmer-model", type=INPUT_FILE, help="Pore model to use instead of the built-in one."),)
 
 CUDA = (
-    click.option("--disable-cuda", type=YES_NO, default="no", show_default=True, help="Do not use a GPU."),
+    click.option(
+        "--disable-cuda",
+        type=YES_NO,
+        default="no",
+        show_default=True,
+        help="Do not use a GPU. By default one is started when that pays; no, given here, starts it at once.",
+    ),
     click.option("--cuda-dev-id", type=click.IntRange(min=0), default=0, show_default=True, help="GPU to use."),
     click.option(
         "--cuda-max-lf",
@@ -178,6 +188,13 @@ CUDA = (
         help="Reads with fewer events per base may go to the GPU.",
     ),
     click.option("--cuda-mem-frac", type=float, help="Share of free GPU memory to use.  [default: 0.9; Jetson 0.7]"),
+    click.option(
+        "--auto-tune",
+        type=YES_NO,
+        default="no",
+        show_default=True,
+        help="Follow the advice on batch sizes and on the GPU's share while running.",
+    ),
 )
 
 DEVELOPER = (
@@ -189,6 +206,13 @@ DEVELOPER = (
 )
 
 
+def was_given(name: str) -> bool:
+    """Whether the option of that parameter name stands on the command line that is being run."""
+    from click.core import ParameterSource
+
+    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
+
+
 def add(*groups: Iterable[Callable]) -> Callable:
     """A decorator that applies groups of options in the order in which the help shall list them."""
 
@@ -198,12 +222,6 @@ def add(*groups: Iterable[Callable]) -> Callable:
         return function
 
     return decorate
-
-
-def take_cuda(parameters: dict[str, Any]) -> dict[str, Any]:
-    """Remove the options of the group `CUDA` from `parameters` and return them."""
-    names = [name for name in parameters if name == "disable_cuda" or name.startswith("cuda_")]
-    return {name: parameters.pop(name) for name in names}
 
 
 @contextmanager

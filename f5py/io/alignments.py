@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import os
+import select
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
-from f5py.errors import InputFileError
+from f5py.errors import InputFileError, OutputFileError
 from f5py.io.windows import Windows
 
 if TYPE_CHECKING:
@@ -48,20 +50,24 @@ class AlignmentFile:
         import pysam
 
         self.path = path
+        self.name = "standard input" if path == "-" else path
         self.counts = RecordCounts()
         self._min_mapq = min_mapq
         self._secondary = secondary
         pysam.set_verbosity(0)  # errors are reported here, in one line
         if path != "-" and not os.path.exists(path):
-            raise InputFileError(f"{path}: no such BAM file")
+            raise InputFileError(f"{path}: no such file; give the alignments with -b")
         try:
+            if path == "-":
+                select.select([0], [], [])  # can be interrupted, unlike the library's first read
             self._file = pysam.AlignmentFile(path, check_sq=False, reference_filename=reference_path)
         except (OSError, ValueError) as problem:
-            raise InputFileError(f"{path}: cannot read as SAM, BAM or CRAM: {_reason(problem)}") from None
+            raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {_reason(problem)}") from None
         self.contigs: list[str] = list(self._file.references)
         self.contig_lengths: list[int] = list(self._file.lengths)
         if not self.contigs:
-            raise InputFileError(f"{path}: the header names no contigs; map the reads to the reference first")
+            self.close()
+            raise InputFileError(f"{self.name}: the header names no contigs; map the reads to the reference first")
 
     @property
     def header(self) -> pysam.AlignmentHeader:
@@ -84,7 +90,9 @@ class AlignmentFile:
         counts = self.counts
         try:
             for read_index, record in enumerate(self._visit(windows)):
-                if record.is_unmapped or record.mapping_quality < self._min_mapq:
+                # a position can be missing without the flag that says so
+                is_unmapped = record.is_unmapped or record.reference_id < 0 or record.reference_start < 0
+                if is_unmapped or record.mapping_quality < self._min_mapq:
                     if record.mapping_quality < self._min_mapq:
                         counts.low_mapq += 1
                     else:
@@ -96,7 +104,7 @@ class AlignmentFile:
                     yield read_index, record
         except OSError as problem:
             raise InputFileError(
-                f"{self.path}: truncated or damaged after {counts.kept} usable records ({_reason(problem)}); "
+                f"{self.name}: truncated or damaged after {counts.kept} usable records ({_reason(problem)}); "
                 "make the file anew"
             ) from None
 
@@ -104,8 +112,7 @@ class AlignmentFile:
         if windows is None:
             yield from self._file.fetch(until_eof=True)
             return
-        if not self._file.has_index():
-            raise InputFileError(f"{self.path}: -w needs an index; run: samtools index {self.path}")
+        self.check_index()
         for contig, start, end, previous_end in windows.with_previous_end():
             length = self.contig_lengths[contig]
             if start >= length:
@@ -114,9 +121,59 @@ class AlignmentFile:
                 if record.reference_start >= previous_end:  # else the window before has had it
                     yield record
 
+    def check_index(self) -> None:
+        """Raise `InputFileError` unless the file has an index, which windows need."""
+        if not self._file.has_index():
+            if self.path == "-":
+                raise InputFileError("standard input: -w needs an indexed BAM file; give its name with -b")
+            raise InputFileError(f"{self.path}: -w needs an index; run: samtools index {self.path}")
+
     def close(self) -> None:
         """Close the file."""
-        self._file.close()
+        with suppress(OSError):  # of a file that was found to be damaged
+            self._file.close()
+
+
+class BamWriter:
+    """Writes records to a BAM file; a context manager.
+
+    Parameters
+    ----------
+    file : binary file
+        Must have a file descriptor. It is not closed.
+    path : str
+        Its name, for messages.
+    header : pysam.AlignmentHeader
+
+    Raises
+    ------
+    OutputFileError
+        The file cannot be written, also from `write` and on leaving the context.
+    """
+
+    def __init__(self, file: BinaryIO, path: str, header: pysam.AlignmentHeader) -> None:
+        import pysam
+
+        self._path = path
+        self._bam = pysam.AlignmentFile(file, "wb", header=header)
+
+    def __enter__(self) -> BamWriter:
+        return self
+
+    def write(self, record: pysam.AlignedSegment) -> None:
+        """Append a record."""
+        try:
+            self._bam.write(record)
+        except OSError:  # which does not tell why
+            raise OutputFileError(f"{self._path}: cannot write; is the disk full?") from None
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self._bam.close()
+        except OSError as problem:
+            if kind is None:
+                why = os.strerror(problem.errno) if problem.errno else _reason(problem)
+                raise OutputFileError(f"{self._path}: cannot write: {why}") from None
 
 
 def _reason(problem: Exception) -> str:

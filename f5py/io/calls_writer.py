@@ -78,4 +78,4 @@ class CallsWriter:
                 starts,
                 ends,
             )
-            self._out.write(rows[:size])
+            self._out.write(rows[:size].data)

@@ -152,11 +152,18 @@ def _interrupts_held() -> Iterator[None]:
     A terminal sends it to all processes; this one has to end the others then, without their tracebacks.
     """
     resource_tracker.ensure_running()  # else starting a process does that, which lifts the block
+    interrupts: list[int] = []
+    # The block is for the process to be started. The handler is for this one, whose other threads still get the signal:
+    # an interrupt while a process is being started would leave that process without its instructions.
+    handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+    if interrupts:
+        raise KeyboardInterrupt
 
 
 def _in_processes(chunks: list[Sequence[str]], processes: int, advance: Callable[[int], object]) -> list[list[Found]]:

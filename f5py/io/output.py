@@ -2,41 +2,80 @@
 
 from __future__ import annotations
 
+import errno
+import io
+import os
+import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import BinaryIO
 
 from f5py.errors import OutputFileError
 
+_CHUNK_BYTES = 65536
+
 
 @contextmanager
 def open_output(path: str) -> Iterator[BinaryIO]:
-    """Open `path` for writing bytes; ``-`` is standard output.
+    """Open `path` for writing lines of text as bytes; ``-`` is standard output.
 
-    Everything is flushed at the end, so that a full disk is noticed while the command can still report it.
+    Everything is flushed at the end, so that a full disk is noticed while the command can still report it. A file
+    that could not be written further is cut after its last whole line.
+
+    Raises
+    ------
+    OutputFileError
+        The output cannot be opened or written.
+    BrokenPipeError
+        The reader of the output has gone away.
     """
-    if path == "-":
-        out: BinaryIO = sys.stdout.buffer
+    name = "standard output" if path == "-" else path
+    out = _open(path)
+    try:
         yield out
         out.flush()
-        return
-    try:
-        out = open(path, "wb")  # noqa: SIM115 - closed below, where a failing flush is reported
     except OSError as problem:
-        raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from None
-    try:
-        yield out
-    except OSError as problem:
-        if problem.filename is None:
-            problem.filename = path
-        raise
+        # A failing write has a number but no file name; other errors from the block concern other files.
+        if problem.filename is not None or problem.errno in (None, errno.EPIPE):
+            raise
+        _abandon(out, path)
+        raise OutputFileError(f"{name}: cannot write: {problem.strerror}; the output is incomplete") from None
     finally:
-        _close(out, path)
+        if path != "-":
+            with suppress(OSError):  # only if an earlier flush has failed, which is being reported
+                out.close()
 
 
-def _close(out: BinaryIO, path: str) -> None:
-    try:
+def _open(path: str) -> BinaryIO:
+    if path != "-":
+        try:
+            return open(path, "wb")
+        except OSError as problem:
+            raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from None
+    if sys.stdout is None:
+        raise OutputFileError("standard output: is closed; name a file with -o")
+    out = sys.stdout.buffer
+    if isinstance(out, io.RawIOBase):  # with python -u; it may write a part only
+        return open(out.fileno(), "wb", closefd=False)
+    return out
+
+
+def _abandon(out: BinaryIO, path: str) -> None:
+    """Close a file that cannot be written further, and drop the line that was left half-done."""
+    if path == "-":
+        return
+    with suppress(OSError):
         out.close()
-    except OSError as problem:
-        raise OutputFileError(f"{path}: cannot write: {problem.strerror}; the file is incomplete") from None
+    with suppress(OSError), open(path, "r+b") as file:
+        if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            return
+        end = file.seek(0, os.SEEK_END)
+        line_end = 0
+        while end > 0 and line_end == 0:
+            begin = max(0, end - _CHUNK_BYTES)
+            file.seek(begin)
+            newline = file.read(end - begin).rfind(b"\n")
+            line_end = begin + newline + 1 if newline >= 0 else 0
+            end = begin
+        file.truncate(line_end)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -38,12 +40,18 @@ class Reference:
     def __init__(self, path: str, contigs: list[str], lengths: list[int]) -> None:
         import pysam
 
+        if not os.path.exists(path):
+            raise InputFileError(f"{path}: no such file; give the reference with -g")
         try:
             self._fasta = pysam.FastaFile(path)
         except (OSError, ValueError) as problem:
-            reason = getattr(problem, "strerror", None) or "not a FASTA file that can be indexed"
+            reason = getattr(problem, "strerror", None) or (
+                "it is no FASTA file (plain or bgzip), or its index .fai is damaged or cannot be written"
+            )
             raise InputFileError(f"{path}: cannot read the reference: {reason}") from None
+        self._path = path
         self._contigs = contigs
+        self._lengths = lengths
         self._table = _letter_table()
         known = dict(zip(self._fasta.references, self._fasta.lengths, strict=True))
         missing = [name for name in contigs if name not in known]
@@ -61,8 +69,24 @@ class Reference:
                 )
 
     def segment(self, contig: int, start: int, end: int) -> bytes:
-        """Bases of ``[start, end)``, cut at the contig's end, as in the file."""
-        return self._fasta.fetch(self._contigs[contig], start, end).encode()
+        """Bases of ``[start, end)``, cut at the contig's end, as in the file.
+
+        Raises
+        ------
+        InputFileError
+            If the file does not have them, because it is damaged or its index is not that of the file.
+        """
+        end = min(end, self._lengths[contig])
+        try:
+            bases = self._fasta.fetch(self._contigs[contig], start, end).encode()
+        except (OSError, ValueError):
+            bases = b""
+        if len(bases) != end - start:
+            raise InputFileError(
+                f"{self._path}: bases {start + 1} to {end} of contig {self._contigs[contig]} cannot be read; is the "
+                f"file damaged or newer than its index? Delete {self._path}.fai to have it made anew"
+            )
+        return bases
 
     def normalise(self, letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
         """Upper-case letters with every ambiguity code replaced by its alphabetically first base."""

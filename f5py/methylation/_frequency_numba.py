@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.accelerate import exact_kernel, inline_kernel
+from f5py.accelerate import exact_kernel, kernel
 from f5py.io._byte_masks_numba import LANES, lowest_bit, where_is
 from f5py.io._format_numba import NEWLINE, TAB, append_bytes, append_int
 
@@ -63,7 +63,7 @@ class Names(NamedTuple):
     text: NDArray[np.uint8]
 
 
-@inline_kernel
+@kernel
 def _site_slot(name, span, n_slots):
     mixed = (np.uint64(span) ^ (np.uint64(name) << np.uint64(17))) * _MULTIPLIER
     mixed ^= mixed >> np.uint64(32)
@@ -71,7 +71,7 @@ def _site_slot(name, span, n_slots):
     return np.int64((mixed >> np.uint64(32)) & np.uint64(n_slots - 1))
 
 
-@inline_kernel
+@kernel
 def _name_slot(text, start, end, n_slots):
     mixed = np.uint64(end - start)
     for i in range(start, end):
@@ -80,7 +80,7 @@ def _name_slot(text, start, end, n_slots):
     return np.int64(mixed & np.uint64(n_slots - 1))
 
 
-@inline_kernel
+@kernel
 def _same_text(a, a_start, a_end, b, b_start, b_end):
     if a_end - a_start != b_end - b_start:
         return False
@@ -94,7 +94,7 @@ def _same_text(a, a_start, a_end, b, b_start, b_end):
 # references, which here would take longer than the work.
 
 
-@inline_kernel
+@kernel
 def _find_name(slots, name_ends, name_text, n_names, text, start, end):
     """Index of a name, which is ``n_names`` if it was new and has been added."""
     slot = _name_slot(text, start, end, slots.shape[0])
@@ -111,7 +111,7 @@ def _find_name(slots, name_ends, name_text, n_names, text, start, end):
     return n_names
 
 
-@inline_kernel
+@kernel
 def _find_site(slots, names, spans, n_sites, name, span):
     """Index of a key, which is ``n_sites`` if it was new and has been added."""
     slot = _site_slot(name, span, slots.shape[0])
@@ -126,7 +126,7 @@ def _find_site(slots, names, spans, n_sites, name, span):
     return n_sites
 
 
-@inline_kernel
+@kernel
 def _natural(text, start, end):
     """A number of plain digits from 0 to 2**31 - 1, or -1 for anything else."""
     if end - start > 10:

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 
 from f5py import console
 from f5py.abea.cpu import CpuAligner
-from f5py.abea.placement import align_events
-from f5py.errors import AllReadsFailedError
+from f5py.abea.gpu_device import NO_CUPY, open_device
+from f5py.abea.placement import Aligner, finish_alignment, start_alignment
+from f5py.abea.selection import BatchLimits, GpuWhenItPays
+from f5py.errors import AllReadsFailedError, F5pyError, OutputFileError, UnsupportedDataError
 from f5py.io.alignments import AlignmentFile
 from f5py.io.calls_writer import CallsWriter
 from f5py.io.output import open_output
@@ -30,6 +34,9 @@ from f5py.signal.events import DNA, detect_events
 from f5py.signal.scaling import estimate_scaling, rank_kmers, recalibrate
 
 _WHO = "meth_main"
+# The chemistry is judged by the first batch if that has enough reads.
+_CHEMISTRY_MIN_READS = 20
+_CHEMISTRY_MAX_FAILED = 0.8
 _NUCLEOTIDE_MODEL = "r9.4_450bps.nucleotide.6mer"
 
 
@@ -62,6 +69,14 @@ class CallOptions:
     print_banded_aln: bool = False
     print_scaling: bool = False
     debug_break: int = -1
+    disable_cuda: bool = False
+    cuda_dev_id: int = 0
+    cuda_max_lf: float = 3.0
+    cuda_avg_epk: float = 2.0
+    cuda_max_epk: float = 5.0
+    cuda_mem_frac: float | None = None
+    auto_tune: bool = False
+    cuda_at_once: bool = False
     profile_cpu: bool = False
 
 
@@ -141,26 +156,74 @@ class Caller:
         self._min_recalib_events = options.min_recalib_events
         self._keep_pairs = options.print_banded_aln
         self._pool = WorkerPool(options.threads)
-        self._aligner = CpuAligner(self.nucleotide, self._pool)
+        self._options = options
+        self._cpu = CpuAligner(self.nucleotide, self._pool)
+        self._aligner: Aligner = self._cpu
+        #: Whether the next batch should be started before this one is computed, so that a GPU always has work.
+        self.works_ahead = False
 
-    def compute(self, batch: ReadBatch) -> None:
-        """Fill all of the batch's arrays."""
+    def use_gpu(self, source: BatchLimits) -> None:
+        """Align on a GPU from when that pays, or at once if the options say so, if there is one.
+
+        Parameters
+        ----------
+        source : BatchLimits
+            Where the batches come from.
+        """
+        if importlib.util.find_spec("cupy") is None:
+            console.info("init_cuda", f"no GPU is used: {NO_CUPY}; events are aligned by the CPU threads")
+            return
+        self._aligner = GpuWhenItPays(self._cpu, lambda: self._open_gpu(source), self._options.cuda_at_once)
+        self.works_ahead = True
+
+    def _open_gpu(self, source: BatchLimits) -> Aligner:
+        from f5py.abea.gpu import GpuAligner, GpuLimits
+        from f5py.abea.watch import GpuWatch
+
+        options = self._options
+        limits = GpuLimits(options.cuda_max_lf, options.cuda_avg_epk, options.cuda_max_epk, options.cuda_mem_frac)
+        device = open_device(options.cuda_dev_id)
+        gpu = GpuAligner(device, self.nucleotide, self._pool, limits, options.batchsize, options.max_bases)
+        gpu.on_batch = GpuWatch(gpu, source, options.ultra_thresh, options.threads, options.auto_tune).observe
+        return gpu
+
+    def start(self, batch: ReadBatch) -> None:
+        """Fill the batch's arrays as far as the alignment, which may go on after the return."""
         with self.times.stage("Events"):
             detect_events(batch, DNA, self._pool)
         with self.times.stage("Estimate scaling"):
             rank_kmers(batch, self.nucleotide, self._pool)
             estimate_scaling(batch, self.nucleotide, self._pool)
         with self.times.stage("Alignment"):
-            align_events(batch, self._aligner, self._keep_pairs)
+            start_alignment(batch, self._aligner, self._keep_pairs)
+
+    def compute(self, batch: ReadBatch) -> None:
+        """Fill the rest of the arrays of a batch that was started."""
+        with self.times.stage("Alignment"):
+            finish_alignment(batch, self._aligner)
         with self.times.stage("Estimate scaling"):
             recalibrate(batch, self.nucleotide, self._min_recalib_events, self._pool)
         with self.times.stage("HMM"):
             call_methylation(batch, self.motif, self.methylation, self._pool)
+        if batch.number == 0:
+            _check_chemistry(batch)
         self.counts.add(batch)
 
     def close(self) -> None:
-        """End the worker threads."""
+        """Close the aligner and end the worker threads."""
+        self._aligner.close()
         self._pool.close()
+
+
+def _check_chemistry(batch: ReadBatch) -> None:
+    """Stop at once if the pore model does not fit the data, rather than finish with nothing called."""
+    readable = int((batch.status != ReadStatus.BAD_READ).sum())
+    failed = readable - int((batch.status == ReadStatus.OK).sum())
+    if readable >= _CHEMISTRY_MIN_READS and failed > _CHEMISTRY_MAX_FAILED * readable:
+        raise UnsupportedDataError(
+            f"{failed} of the first {readable} reads do not fit the pore model; these are probably not R9.4 DNA reads, "
+            "or the signals belong to other reads: check the data, or give a fitting --kmer-model and --meth-model"
+        )
 
 
 def run(options: CallOptions) -> RunCounts:
@@ -171,15 +234,52 @@ def run(options: CallOptions) -> RunCounts:
     F5pyError
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
-    caller = Caller(options)
+    _check_outputs(options)
+    with ExitStack() as workers, ExitStack() as inputs:
+        caller = Caller(options)
+        workers.callback(caller.close)
+        loader = _open_inputs(options, inputs)
+        if not options.disable_cuda:
+            caller.use_gpu(loader)
+        processing = _process(options, caller, loader, inputs)
+    caller.counts.ultra = loader.n_ultra
+    caller.counts.total += loader.n_ultra
+    _report(options, caller, loader, processing.seconds)
+    return caller.counts
+
+
+def _check_outputs(options: CallOptions) -> None:
+    """Refuse to write over an input or to write two things into one file."""
+    inputs = (options.reads, options.bam, options.genome, options.kmer_model, options.meth_model, options.window)
+    outputs = [path for path in (options.output, options.skip_ultra) if path is not None]
+    if options.skip_ultra == "-":
+        raise OutputFileError("--skip-ultra -: give the name of a file; standard output is for the calls")
+    for path in outputs:
+        for other in inputs:
+            if other is not None and _same_regular_file(path, other):
+                raise OutputFileError(f"{path}: is an input as well; give the output another name")
+    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
+        raise OutputFileError(f"{outputs[0]}: cannot take both the calls (-o) and the ultra-long reads (--skip-ultra)")
+
+
+def _same_regular_file(path: str, other: str) -> bool:
+    return os.path.isfile(path) and os.path.exists(other) and os.path.samefile(path, other)
+
+
+def _open_inputs(options: CallOptions, inputs: ExitStack) -> Loader:
+    """Open all input files, check that they belong together, and let `inputs` close them."""
     alignments = AlignmentFile(options.bam, options.genome, options.min_mapq, options.secondary)
+    inputs.callback(alignments.close)
     windows = None if options.window is None else Windows.parse(options.window, alignments.contigs)
-    if options.window is not None:
+    if windows is not None:
+        alignments.check_index()
         console.note("init_core", f"Iterating over region: {options.window}")
-    reads = ReadIndex.open(options.reads)
+    reads = inputs.enter_context(ReadIndex.open(options.reads))
     reference = Reference(options.genome, alignments.contigs, alignments.contig_lengths)
+    inputs.callback(reference.close)
     signals = open_source(read_readdb(options.reads + READDB_SUFFIX), options.iop)
-    loader = Loader(
+    inputs.callback(signals.close)
+    return Loader(
         alignments,
         options.reads,
         reads,
@@ -193,42 +293,50 @@ def run(options: CallOptions) -> RunCounts:
         options.skip_unreadable,
         options.hard_clips,
     )
+
+
+def _process(options: CallOptions, caller: Caller, loader: Loader, inputs: ExitStack) -> console.Stopwatch:
+    """Load, compute and write all batches; return the time that computing took."""
     started = time.perf_counter()
     processing = console.Stopwatch()
-    try:
-        with open_output(options.output) as out, console.progress("reads", alignments.expected_records()) as advance:
-            writer = CallsWriter(out, options.meth_out_version, alignments.contigs, caller.methylation.k, windows)
-            tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
+    alignments = loader.alignments
+    with open_output(options.output) as out, console.progress("reads", alignments.expected_records()) as advance:
+        writer = CallsWriter(
+            out, options.meth_out_version, alignments.contigs, caller.methylation.k, loader.windows
+        )
+        tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
 
-            def load() -> Iterator[ReadBatch]:
+        def load() -> Iterator[ReadBatch]:
+            # The inputs are closed by the thread that uses them: after an interrupt it may be reading for a while.
+            with inputs.pop_all():
                 for batch in loader.batches():
                     _note_batch(started, "meth_main", batch, "loaded", options.verbose)
                     yield batch
                     if batch.number == options.debug_break:
                         return
 
-            def compute(batch: ReadBatch) -> None:
-                with processing:
-                    caller.compute(batch)
-                _note_batch(started, "pthread_processor", batch, "processed", options.verbose)
+        def start(batch: ReadBatch) -> None:
+            with processing:
+                caller.start(batch)
 
-            def write(batch: ReadBatch) -> None:
-                begin = time.perf_counter()
-                tables.write(batch)
-                writer.write(batch)
-                caller.times.output += time.perf_counter() - begin
-                advance(len(batch))
+        def compute(batch: ReadBatch) -> None:
+            with processing:
+                caller.compute(batch)
+            _note_batch(started, "pthread_processor", batch, "processed", options.verbose)
 
-            run_pipeline(load(), compute, write)
-    finally:
-        caller.close()
-        signals.close()
-        reference.close()
-        alignments.close()
-    caller.counts.ultra = loader.n_ultra
-    caller.counts.total += loader.n_ultra
-    _report(options, caller, loader, processing.seconds)
-    return caller.counts
+        def write(batch: ReadBatch) -> None:
+            begin = time.perf_counter()
+            tables.write(batch)
+            writer.write(batch)
+            out.flush()  # whatever happens later, these rows are out, and whole
+            caller.times.output += time.perf_counter() - begin
+            advance(len(batch))
+
+        try:
+            run_pipeline(load(), compute, write, start, ahead=caller.works_ahead)
+        except F5pyError as problem:
+            raise type(problem)(f"{problem}; the output is incomplete") from problem
+    return processing
 
 
 def _note_batch(started: float, who: str, batch: ReadBatch, what: str, verbose: int) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 
 from f5py import console
 from f5py.errors import InputFileError, SignalError, UnsupportedDataError
-from f5py.io.alignments import AlignmentFile
+from f5py.io.alignments import AlignmentFile, BamWriter
+from f5py.io.complete_file import complete_output
 from f5py.io.read_index import ReadIndex
 from f5py.io.reference import Reference
 from f5py.io.signals import SignalSource
@@ -20,6 +21,7 @@ from f5py.pipeline.batch import ReadBatch, ReadStatus, offsets_of
 
 _CIGAR_SKIP = 3
 _CIGAR_HARD_CLIP = 5
+_CIGAR_OF_READ = (0, 1, 4, _CIGAR_HARD_CLIP, 7, 8)  # operations that take bases of the whole read
 
 
 @dataclass
@@ -49,7 +51,8 @@ class Loader:
     batch_size, max_bases : int
         A batch is closed when it has that many reads or at least that many bases.
     ultra_path : str or None
-        BAM file for reads longer than `ultra_threshold`, which are then left out.
+        BAM file for reads longer than `ultra_threshold`, which are then left out. It appears when all records have
+        been read.
     skip_unreadable : bool
         Leave reads without a usable signal out with a warning instead of ending the run.
     hard_clips : bool
@@ -69,34 +72,28 @@ class Loader:
     skip_unreadable: bool
     hard_clips: bool
     n_ultra: int = 0
+    warned_of_lengths: bool = False
     times: LoadTimes = field(default_factory=LoadTimes)
 
     def batches(self) -> Iterator[ReadBatch]:
         """Yield the batches in the file's order."""
-        ultra = self._open_ultra()
-        try:
-            yield from self._batches(ultra)
-        finally:
-            if ultra is not None:
-                ultra.close()
-
-    def _open_ultra(self):
         if self.ultra_path is None:
-            return None
-        import pysam
+            yield from self._batches(None)
+            return
+        header = self.alignments.header
+        with complete_output(self.ultra_path) as file, BamWriter(file, self.ultra_path, header) as ultra:
+            yield from self._batches(ultra)
 
-        try:
-            return pysam.AlignmentFile(self.ultra_path, "wb", header=self.alignments.header)
-        except OSError as problem:
-            raise InputFileError(f"{self.ultra_path}: cannot write: {problem.strerror or problem}") from None
-
-    def _batches(self, ultra) -> Iterator[ReadBatch]:
+    def _batches(self, ultra: BamWriter | None) -> Iterator[ReadBatch]:
         number = 0
         records = []
         n_bases = 0
+        any_known = False
         started = time.perf_counter()
         for read_index, record in self.alignments.records(self.windows):
-            length = max(int(self.reads.lengths([record.query_name])[0]), 0)
+            name = record.query_name or "*"
+            length = max(int(self.reads.lengths([name])[0]), 0)
+            any_known = any_known or length > 0
             if ultra is not None and length > self.ultra_threshold:
                 ultra.write(record)
                 self.n_ultra += 1
@@ -113,14 +110,22 @@ class Loader:
         self.times.alignments += time.perf_counter() - started
         if records:
             yield self._load(number, records)
+        kept = self.alignments.counts.kept
+        if kept and not any_known:
+            raise InputFileError(
+                f"{self.reads_path}: none of the {kept} aligned reads, such as {name}, is in the index of the "
+                "reads; give the reads that were mapped, and index them with: f5py index"
+            )
 
     def _load(self, number: int, records: list) -> ReadBatch:
         started = time.perf_counter()
-        names = [record.query_name for _, record in records]
+        names = [record.query_name or "*" for _, record in records]
         starts = np.array([record.reference_start for _, record in records], np.int64)
-        ends = np.array([record.reference_end for _, record in records], np.int64)
+        # a record without a CIGAR has no end; it is taken as one without aligned bases
+        ends = np.array([record.reference_end or record.reference_start for _, record in records], np.int64)
         contigs = np.array([record.reference_id for _, record in records], np.int32)
-        cigar, cigar_offsets = _cigars(records, self.hard_clips)
+        self._check_ends(names, contigs, ends)
+        cigar, cigar_offsets, read_bases = _cigars(records, self.hard_clips)
         segments = [
             self.reference.segment(contig, start, end + 1)
             for contig, start, end in zip(contigs.tolist(), starts.tolist(), ends.tolist(), strict=True)
@@ -128,8 +133,7 @@ class Loader:
         now = time.perf_counter()
         self.times.alignments += now - started
         bases, base_offsets = self.reads.sequences(names)
-        if number == 0:
-            self._check_same_reads(names, base_offsets)
+        self._compare_lengths(names, read_bases, np.diff(base_offsets))
         started = time.perf_counter()
         self.times.reads += started - now
 
@@ -137,7 +141,7 @@ class Loader:
         status = np.zeros(len(names), np.uint8)
         for read, problem in sorted(signals.problems.items()):
             if not self.skip_unreadable:
-                raise SignalError(f"{problem} (read {names[read]}; --skip-unreadable=no)")
+                raise SignalError(f"{problem} (--skip-unreadable=no)")
             status[read] = ReadStatus.BAD_READ
             console.warning("read_signals", problem)
         self.times.signals += time.perf_counter() - started
@@ -163,24 +167,38 @@ class Loader:
             sampling_rate=signals.sampling_rate,
         )
 
-    def _check_same_reads(self, names: list[str], base_offsets: np.ndarray) -> None:
-        """Refuse an index of other reads than the BAM file's instead of finishing with nothing aligned."""
-        unknown = np.flatnonzero(np.diff(base_offsets) == 0)
-        if len(unknown) == len(names):
+    def _check_ends(self, names: list[str], contigs: np.ndarray, ends: np.ndarray) -> None:
+        beyond = np.flatnonzero(ends > np.array(self.alignments.contig_lengths, np.int64)[contigs])
+        if len(beyond):
+            read = int(beyond[0])
             raise InputFileError(
-                f"{self.reads_path}: none of the first {len(names)} aligned reads (such as {names[0]}) is in the index "
-                f"of the reads; give the reads that were mapped, and index them with: f5py index"
+                f"{self.alignments.name}: the alignment of read {names[read]} goes on behind the end of contig "
+                f"{self.alignments.contigs[contigs[read]]}; map the reads again"
+            )
+
+    def _compare_lengths(self, names: list[str], aligned: np.ndarray, indexed: np.ndarray) -> None:
+        """Warn, once, of reads that were changed between mapping and indexing: their positions do not fit."""
+        differ = np.flatnonzero((aligned != indexed) & (aligned > 0) & (indexed > 0))
+        if len(differ) and not self.warned_of_lengths:
+            self.warned_of_lengths = True
+            read = int(differ[0])
+            console.warning(
+                "load_reads",
+                f"{self.reads_path}: read {names[read]} has {indexed[read]} bases, but {aligned[read]} in its "
+                "alignment; were the reads trimmed or basecalled again? The calls of such reads are wrong",
             )
 
 
-def _cigars(records: list, hard_clips: bool) -> tuple[np.ndarray, np.ndarray]:
-    """All records' CIGAR operations as BAM stores them, and their offsets.
+def _cigars(records: list, hard_clips: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """All records' CIGAR operations as BAM stores them, their offsets, and the bases of each whole read.
 
     Without `hard_clips` hard clips are given length zero.
     """
     operations = [record.cigartuples or [] for _, record in records]
     offsets = offsets_of(np.array([len(pieces) for pieces in operations], np.int64))
     flat = np.fromiter(chain.from_iterable(chain.from_iterable(operations)), np.uint32, 2 * offsets[-1])
+    of_read = np.where(np.isin(flat[::2], _CIGAR_OF_READ), flat[1::2], 0)
+    read_bases = np.diff(np.concatenate([[0], np.cumsum(of_read, dtype=np.int64)])[offsets])
     if not hard_clips:
         flat[1::2][flat[::2] == _CIGAR_HARD_CLIP] = 0
     cigar = flat[1::2] << np.uint32(4) | flat[::2]
@@ -191,4 +209,4 @@ def _cigars(records: list, hard_clips: bool) -> tuple[np.ndarray, np.ndarray]:
             f"read {records[read][1].query_name}: spliced alignment (N in the CIGAR); methylation calling needs reads "
             "mapped without splicing, e.g. minimap2 -ax map-ont"
         )
-    return cigar, offsets
+    return cigar, offsets, read_bases

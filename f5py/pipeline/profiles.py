@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,7 +70,7 @@ def load_profile(name: str) -> Profile:
             f"{name}: a profile file has seven numbers: max-lf avg-epk max-epk K B t ultra-thresh"
         ) from None
     numbers = (max_lf, avg_epk, max_epk, batchsize, max_bases, threads, ultra_thresh)
-    if any(number <= 0 and number != -1 for number in numbers):
+    if not all(number == -1 or 0 < number < math.inf for number in numbers):
         raise InputFileError(f"{name}: the numbers of a profile file are positive, or -1 to leave an option alone")
 
     def given(number):

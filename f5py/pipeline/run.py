@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator
 from typing import Generic, TypeVar
 
@@ -11,39 +12,76 @@ T = TypeVar("T")
 
 _END = object()
 _POLL_SECONDS = 0.1
+#: After an error the loader, and after an interrupt the writer too, are waited for no longer than this: they may be
+#: in a library call that does not return, such as reading from or writing to a pipe that nobody serves.
+_PATIENCE_SECONDS = 0.8
+#: How the names of this module's threads begin.
+THREAD_PREFIX = "f5py-stage-"
 
 
 def run_pipeline(
-    load: Iterable[T], compute: Callable[[T], None], write: Callable[[T], None], synchronous: bool = False
+    load: Iterable[T],
+    compute: Callable[[T], None],
+    write: Callable[[T], None],
+    start: Callable[[T], None] = lambda _: None,
+    ahead: bool = False,
+    synchronous: bool = False,
 ) -> None:
-    """Pass every item of `load` through `compute` and `write`.
+    """Pass every item of `load` through `start`, `compute` and `write`.
 
-    `load` runs in one thread, `compute` in the calling thread and `write` in another one, each at most one item ahead
-    of the next. When a stage fails or is interrupted, the items before it are still written, in order, and its
-    exception is raised here.
+    `load` runs in one thread, `start` and `compute` in the calling thread and `write` in another one, each at most one
+    item ahead of the next. When a stage fails or is interrupted, the items before it are still written, in order, and
+    its exception is raised here. If `load` is a generator, it is closed in its thread.
 
     Parameters
     ----------
     load : iterable
     compute, write : callables of one item
+    start : callable of one item, optional
+        Called before `compute`.
+    ahead : bool
+        Start every item before the item before it is computed, so that something always goes on in the background.
     synchronous : bool
         Run everything in the calling thread, for debugging.
     """
     if synchronous:
-        for item in load:
+        for item in _started(load, start, ahead):
             compute(item)
             write(item)
         return
     source: _Prefetch[T] = _Prefetch(load)
     sink: _Sink[T] = _Sink(write)
     try:
-        for item in source:
+        for item in _started(source, start, ahead):
             compute(item)
             sink.put(item)
-    finally:
-        source.stop()
         sink.finish()
+    except BaseException as problem:
+        deadline = time.monotonic() + _PATIENCE_SECONDS
+        source.stop(deadline)
+        sink.finish(deadline if isinstance(problem, KeyboardInterrupt) else None)
+        raise
     sink.raise_error()
+
+
+def _started(items: Iterable[T], start: Callable[[T], None], ahead: bool) -> Iterator[T]:
+    """The items after `start`; with `ahead` each one when the next one has been started."""
+    waiting: list[T] = []
+    try:
+        for item in items:
+            start(item)
+            waiting.append(item)
+            if len(waiting) > ahead:
+                yield waiting.pop(0)
+    except Exception:
+        yield from waiting  # what was started before the failure is still to be written
+        raise
+    yield from waiting
+
+
+def stages_running() -> bool:
+    """Whether a thread of a pipeline that has failed or was interrupted has not come to its end."""
+    return any(thread.name.startswith(THREAD_PREFIX) for thread in threading.enumerate())
 
 
 class _Prefetch(Generic[T]):
@@ -54,7 +92,7 @@ class _Prefetch(Generic[T]):
         self._queue: queue.Queue = queue.Queue(maxsize=1)
         self._stopping = threading.Event()
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="f5py-loader", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"{THREAD_PREFIX}loader", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -82,12 +120,13 @@ class _Prefetch(Generic[T]):
     def __iter__(self) -> Iterator[T]:
         while (item := self._queue.get()) is not _END:
             yield item
+        self._thread.join()
         if self._error is not None:
             raise self._error
 
-    def stop(self) -> None:
+    def stop(self, deadline: float) -> None:
         self._stopping.set()
-        self._thread.join(timeout=1.0)
+        self._thread.join(_seconds_until(deadline))
 
 
 class _Sink(Generic[T]):
@@ -97,7 +136,7 @@ class _Sink(Generic[T]):
         self._consume = consume
         self._queue: queue.Queue = queue.Queue(maxsize=1)
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name="f5py-writer", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=f"{THREAD_PREFIX}writer", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
@@ -112,11 +151,18 @@ class _Sink(Generic[T]):
         self.raise_error()
         self._queue.put(item)
 
-    def finish(self) -> None:
-        """Write what has been put, then end."""
-        self._queue.put(_END)
-        self._thread.join()
+    def finish(self, deadline: float | None = None) -> None:
+        """Write what has been put, then end; give up at the deadline. May be called twice."""
+        try:
+            self._queue.put(_END, timeout=_seconds_until(deadline))
+        except queue.Full:
+            return
+        self._thread.join(_seconds_until(deadline))
 
     def raise_error(self) -> None:
         if self._error is not None:
             raise self._error
+
+
+def _seconds_until(deadline: float | None) -> float | None:
+    return None if deadline is None else max(deadline - time.monotonic(), 0.0)

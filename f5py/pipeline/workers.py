@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.errors import F5pyError
+
 
 class WorkerPool:
     """Threads for kernels that release the GIL.
@@ -18,6 +20,11 @@ class WorkerPool:
     ----------
     n_threads : int
         With 1, everything runs in the calling thread.
+
+    Raises
+    ------
+    F5pyError
+        If the system does not allow so many threads.
     """
 
     def __init__(self, n_threads: int) -> None:
@@ -26,13 +33,19 @@ class WorkerPool:
         self._threads = [
             threading.Thread(target=self._work, name=f"f5py-worker-{i}", daemon=True) for i in range(n_threads - 1)
         ]
-        for thread in self._threads:
-            thread.start()
+        for started, thread in enumerate(self._threads):
+            try:
+                thread.start()
+            except RuntimeError:
+                self._threads = self._threads[:started]
+                self.close()
+                raise F5pyError(f"cannot start {n_threads} worker threads; use a smaller -t") from None
 
     def run(self, function: Callable[[int], None], reads: Iterable[int]) -> None:
         """Call ``function(read)`` for every element of `reads`, in this order but concurrently; wait for all.
 
-        The first exception is raised again here, after the reads in progress have ended.
+        The first exception is raised again here, after the reads in progress have ended. An interrupt of the wait
+        does not wait for them.
         """
         job = _Job(function, list(reads), len(self._threads))
         for _ in self._threads:
@@ -68,11 +81,11 @@ class _Job:
     def work(self) -> None:
         """Take reads until there are none left or one has failed."""
         n_reads = len(self._reads)
-        while self._error is None and (i := next(self._counter)) < n_reads:
-            try:
+        try:
+            while self._error is None and (i := next(self._counter)) < n_reads:
                 self._function(self._reads[i])
-            except BaseException as error:
-                self._error = error
+        except BaseException as error:
+            self._error = error
 
     def wait(self) -> None:
         for _ in range(self._n_helpers):

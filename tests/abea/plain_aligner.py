@@ -1,4 +1,8 @@
-"""The aligner as a plain program over a full table of bands: slow, obvious, and exact where the reference is."""
+"""The aligner as a plain program over a full table of bands: slow, obvious, and exact where the reference is.
+
+Or exact where the fast aligners are: they add up the small terms first, all in single precision, with multiplications
+and additions fused. The two ways differ in the last digit of a score, which decides between paths that tie.
+"""
 
 import math
 
@@ -7,8 +11,16 @@ import numpy as np
 _DIAGONAL, _UP, _LEFT = range(3)
 
 
-def align(event_mean, kmer_rank, model, shift, scale, bandwidth=100):
-    """Aligned pairs in order as an array (n, 2), and None or the reason why the alignment is rejected."""
+def _fused(a, b, c):
+    """a * b + c of floats, rounded once: the product is exact in double precision."""
+    return np.float32(np.float64(a) * np.float64(b) + np.float64(c))
+
+
+def align(event_mean, kmer_rank, model, shift, scale, bandwidth=100, single=False):
+    """Aligned pairs in order as an array (n, 2), and None or the reason why the alignment is rejected.
+
+    With `single`, scores have the rounding of the fast aligners.
+    """
     n, m, half = len(event_mean), len(kmer_rank), bandwidth // 2
     f = np.float32
     epk = n / m
@@ -19,7 +31,16 @@ def align(event_mean, kmer_rank, model, shift, scale, bandwidth=100):
     level = (f(scale) * model.level_mean[kmer_rank] + f(shift)).astype(f)
     stdv, ln_stdv = model.level_stdv[kmer_rank], model.ln_stdv[kmer_rank]
 
+    if single:
+        level = _fused(f(scale), model.level_mean[kmer_rank], f(shift))
+        inverse = f(math.sqrt(0.5)) / stdv
+        constant = f(-0.918938) - ln_stdv
+        lp_skip, lp_stay, lp_step, lp_trim = f(lp_skip), f(lp_stay), f(lp_step), f(lp_trim)
+
     def emission(e, j):
+        if single:
+            z = (event_mean[e] - level[j]) * inverse[j]
+            return _fused(-z, z, constant[j])
         z = f((f(event_mean[e]) - level[j]) / stdv[j])
         return f(f(f(-0.918938) - ln_stdv[j]) - f(f(f(0.5) * z) * z))
 
@@ -44,13 +65,18 @@ def align(event_mean, kmer_rank, model, shift, scale, bandwidth=100):
         for offset in range(bandwidth):
             e, j = corner[0] - offset, corner[1] + offset
             if j == -1 and 0 <= e < n:
-                score[e, j] = f(lp_trim * (e + 1))
+                score[e, j] = f(lp_trim * f(e + 1)) if single else f(lp_trim * (e + 1))
             if not (0 <= e < n and 0 <= j < m):
                 continue
-            lp = float(emission(e, j))
-            diagonal = f(float(at(band - 2, e - 1, j - 1)) + lp_step + lp)
-            up = f(float(at(band - 1, e - 1, j)) + lp_stay + lp)
-            left = f(float(at(band - 1, e, j - 1)) + lp_skip)
+            from_diagonal = at(band - 2, e - 1, j - 1)
+            from_up, from_left = at(band - 1, e - 1, j), at(band - 1, e, j - 1)
+            lp = emission(e, j)
+            if single:
+                diagonal, up, left = from_diagonal + (lp_step + lp), from_up + (lp_stay + lp), from_left + lp_skip
+            else:
+                diagonal = f(float(from_diagonal) + lp_step + float(lp))
+                up = f(float(from_up) + lp_stay + float(lp))
+                left = f(float(from_left) + lp_skip)
             best = max(diagonal, up, left)
             score[e, j] = best
             direction[e, j] = _LEFT if left == best else _UP if up == best else _DIAGONAL
@@ -58,7 +84,7 @@ def align(event_mean, kmer_rank, model, shift, scale, bandwidth=100):
     best, e = missing, -1
     for event in range(n):
         s = at(event + m + 1, event, m - 1)
-        s = f(float(s) + (n - event) * lp_trim)
+        s = _fused(f(n - event), f(lp_trim), s) if single else f(float(s) + (n - event) * lp_trim)
         if s > best:
             best, e = s, event
     j = m - 1

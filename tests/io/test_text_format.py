@@ -24,8 +24,18 @@ def test_floats_as_printf_writes_them(decimals, value):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.125, "0.12"), (0.375, "0.38"), (-0.125, "-0.12"), (2.5, "2.50"), (-0.0, "-0.00"), (-0.001, "-0.00")]
-    + [(np.inf, "inf"), (-np.inf, "-inf"), (np.nan, "nan"), (99.999, "100.00")],
+    [
+        (0.125, "0.12"),
+        (0.375, "0.38"),
+        (-0.125, "-0.12"),
+        (2.5, "2.50"),
+        (-0.0, "-0.00"),
+        (-0.001, "-0.00"),
+        (np.inf, "inf"),
+        (-np.inf, "-inf"),
+        (np.nan, "nan"),
+        (99.999, "100.00"),
+    ],
 )
 def test_ties_signs_and_non_finite(value, text):
     assert _fixed(value, 2) == text

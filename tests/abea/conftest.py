@@ -1,0 +1,16 @@
+"""Fixtures of the aligner tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+
+import pytest
+from kernels_on_cpu import Kernels
+
+
+@pytest.fixture(scope="session")
+def kernels(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Kernels]:
+    """A function that gives the CUDA kernels for a band width, built for the CPU once a session."""
+    folder = tmp_path_factory.mktemp("kernels")
+    return cache(lambda bandwidth: Kernels(bandwidth, folder))

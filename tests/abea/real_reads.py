@@ -1,0 +1,74 @@
+"""The real reads for the tests of the aligners, and what the reference's aligner makes of them."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+from made_reads import MODEL, Read
+
+from f5py.io.read_index import READDB_SUFFIX, ReadIndex, read_readdb
+from f5py.io.signals import open_source
+from f5py.pipeline.batch import ReadBatch
+from f5py.pipeline.workers import WorkerPool
+from f5py.signal.events import DNA, detect_events
+from f5py.signal.scaling import estimate_scaling, rank_kmers
+
+
+def reference_pairs(path: Path) -> dict[str, list[tuple[int, int]]]:
+    """Aligned (k-mer, event) pairs by read name."""
+    pairs: dict[str, list[tuple[int, int]]] = {}
+    for line in gzip.decompress(path.read_bytes()).decode().splitlines():
+        if line.startswith(">"):
+            name = line[1:].split("\t")[0]
+        else:
+            numbers = np.array(line.replace("{", "").replace("}", ",").replace("\t", "").strip(",").split(","), int)
+            pairs[name] = [tuple(pair) for pair in numbers.reshape(-1, 2).tolist()]
+    return pairs
+
+
+def real_reads(names: list[str], path: Path) -> list[Read]:
+    """Events and scaling of indexed reads as the pipeline finds them."""
+    with ReadIndex.open(str(path)) as index:
+        bases, base_offsets = index.sequences(names)
+    source = open_source(read_readdb(str(path) + READDB_SUFFIX))
+    signals = source.fetch(names)
+    source.close()
+    assert not signals.problems
+    n = len(names)
+    none = np.zeros(n + 1, np.int64)
+    batch = ReadBatch(
+        number=0,
+        names=names,
+        read_index=np.arange(n),
+        status=np.zeros(n, np.uint8),
+        contig=np.zeros(n, np.int32),
+        reference_start=np.zeros(n, np.int64),
+        reference_end=np.zeros(n, np.int64),
+        reverse=np.zeros(n, np.bool_),
+        cigar=np.empty(0, np.uint32),
+        cigar_offsets=none,
+        reference=np.empty(0, np.uint8),
+        reference_offsets=none,
+        bases=bases,
+        base_offsets=base_offsets,
+        samples=signals.samples,
+        sample_offsets=signals.offsets,
+        offset=signals.offset,
+        unit=signals.range / signals.digitisation,
+        sampling_rate=signals.sampling_rate,
+    )
+    pool = WorkerPool(1)
+    detect_events(batch, DNA, pool)
+    rank_kmers(batch, MODEL, pool)
+    estimate_scaling(batch, MODEL, pool)
+    return [
+        Read(
+            batch.bases[batch.base_offsets[i] : batch.base_offsets[i + 1]],
+            batch.event_mean[batch.event_offsets[i] : batch.event_offsets[i + 1]],
+            batch.shift[i],
+            batch.scale[i],
+        )
+        for i in range(n)
+    ]

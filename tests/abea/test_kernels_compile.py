@@ -1,0 +1,69 @@
+"""The CUDA kernels compile for every supported GPU, without a warning and, for the usual band, without spills."""
+
+from __future__ import annotations
+
+from functools import cache
+
+import pytest
+from nvrtc import Nvrtc
+
+from f5py.abea import kernels
+from f5py.abea._cpu_numba import BANDWIDTH
+
+#: Jetson Xavier, Turing, A100, consumer Ampere, Jetson Orin, Ada, Hopper.
+ARCHITECTURES = (72, 75, 80, 86, 87, 89, 90)
+_MOST_SHARED_BYTES = 48 * 1024  # of a block, on all of them without asking
+
+
+@pytest.fixture(scope="module")
+def nvrtc() -> Nvrtc:
+    return Nvrtc()
+
+
+@cache
+def _compile(nvrtc: Nvrtc, name: str, architecture: int, bandwidth: int):
+    return nvrtc.compile(
+        f"{name}.cu", kernels.source(name), "-std=c++14", f"-DW={bandwidth}", f"--gpu-architecture=sm_{architecture}",
+        "--ptxas-options=-v",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("name", kernels.NAMES)
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_usual_band(nvrtc, architecture, name):
+    compiled = _compile(nvrtc, name, architecture, BANDWIDTH)
+    print(f"sm_{architecture} {name}: {compiled.registers} registers, {compiled.shared} bytes of shared memory")
+    assert name.encode() in compiled.cubin
+    assert compiled.complaints == []
+    assert compiled.spilled == 0
+    assert compiled.registers <= 128, "fewer than sixteen warps would fit on an SM"
+    assert compiled.shared <= _MOST_SHARED_BYTES
+
+
+# one and three words of directions a band, several bands a word, and the widest
+@pytest.mark.parametrize("bandwidth", [32, 101, 200, 1024])
+@pytest.mark.parametrize("name", kernels.NAMES)
+@pytest.mark.parametrize("architecture", [min(ARCHITECTURES), max(ARCHITECTURES)])
+def test_other_bands(nvrtc, architecture, name, bandwidth):
+    compiled = _compile(nvrtc, name, architecture, bandwidth)
+    assert compiled.complaints == []
+    assert compiled.shared <= _MOST_SHARED_BYTES
+
+
+def test_a_warning_is_seen(nvrtc):
+    compiled = nvrtc.compile("a.cu", 'extern "C" __global__ void f(int* a) { int b; a[0] = 1; }', "-arch=sm_80")
+    assert any("never referenced" in line for line in compiled.complaints)
+
+
+def test_spills_are_seen(nvrtc):
+    """The widest band does not fit into registers."""
+    assert _compile(nvrtc, "abea_core", max(ARCHITECTURES), 1024).spilled > 0
+
+
+def test_an_error_is_seen(nvrtc):
+    with pytest.raises(AssertionError, match="undefined"):
+        nvrtc.compile("a.cu", 'extern "C" __global__ void f() { nothing(); }', "-arch=sm_80")
+
+
+def test_the_compiler_knows_all_architectures(nvrtc):
+    assert set(ARCHITECTURES) <= set(nvrtc.architectures())

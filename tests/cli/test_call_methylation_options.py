@@ -1,0 +1,349 @@
+"""Options of ``f5py call-methylation``: usage, profiles, regions, filters, and that the output is always the same."""
+
+from __future__ import annotations
+
+import subprocess
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pysam
+import pytest
+from made_data import N_READS, error_line, rows_by_read, run_main, run_process
+
+
+@pytest.fixture
+def call(made, tmp_path, capfd):
+    """Run on the made set (or another) and return the output and the messages."""
+
+    def run(*options, reads=made):
+        out = tmp_path / "calls.tsv"
+        assert run_main(*reads.options(), "-o", out, *options) == 0
+        return out.read_bytes(), capfd.readouterr().err
+
+    return run
+
+
+# Usage
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--nonsense"], "No such option"),
+        (["extra"], "unexpected extra argument"),
+        (["--secondary", "maybe"], "'maybe' is neither yes nor no"),
+        (["--skip-unreadable", ""], "neither yes nor no"),
+        (["--disable-cuda", "YES"], "neither yes nor no"),
+        (["-t", "0"], "not in the range"),
+        (["-K", "0"], "not in the range"),
+        (["-K", "many"], "not a valid integer"),
+        (["-B", "0"], "not greater than zero"),
+        (["-B", "5T"], "'5T' is not a number such as"),
+        (["-B", "nan"], "is not a number"),
+        (["-B", "inf"], "is not a number"),
+        (["--iop", "0"], "not in the range"),
+        (["--meth-out-version", "3"], "'3' is not one of"),
+        (["--min-recalib-events", "0"], "not in the range"),
+        (["-w"], "requires an argument"),
+    ],
+)
+def test_wrong_usage(made, tmp_path, capfd, options, message):
+    out = tmp_path / "calls.tsv"
+    assert run_main(*made.options(), "-o", out, *options) == 2
+    told = capfd.readouterr().err
+    assert message in told
+    assert "Traceback" not in told
+    assert not out.exists()
+
+
+@pytest.mark.parametrize("missing", ["-r", "-b", "-g"])
+def test_required_options(made, capfd, missing):
+    options = made.options()
+    at = options.index(missing)
+    assert run_main(*options[:at], *options[at + 2 :]) == 2
+    assert f"Missing option '{missing}'" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [("1", 1), ("2.5", 2), ("2.6", 3), ("500K", 500_000), ("0.5m", 500_000), ("5M", 5_000_000), ("1G", 10**9)],
+)
+def test_numbers_of_bases(value, count):
+    from f5py.cli.options import BaseCount
+
+    assert BaseCount()(value) == count
+
+
+# Profiles
+
+
+def profile_line(messages):
+    (line,) = [line for line in messages.splitlines() if line.startswith("[set_opt_profile]")]
+    return line
+
+
+def test_profile_stands_in_for_options_not_given(call, made_calls):
+    """Wherever -x stands; options given explicitly win, also with their default's value."""
+    given = ["-K", "512", "-B", "1M"]
+    lines = []
+    for options in (["-x", "laptop-low", *given], [*given, "-x", "laptop-low"]):
+        output, told = call(*options)
+        assert output == made_calls
+        lines.append(profile_line(told))
+    assert lines[0] == lines[1]
+    assert "K: 512, B: 1.0M, t: 2," in lines[0]  # -t 2 is given too
+    assert "max-lf: 5.0" in lines[0]
+    _, told = call("-x", "laptop-low")
+    assert "K: 256, B: 1.5M, t: 2, ultra-thresh: 100.0k, iop: 1" in profile_line(told)
+    assert "iop: 2" in profile_line(call("-x", "laptop")[1])
+
+
+def test_profile_file(call, made_calls, tmp_path):
+    file = tmp_path / "mine"
+    file.write_text("4.5 2\n6 7 -1\t3 1000\n")
+    output, told = call("-x", file)
+    assert output == made_calls
+    expected = "max-lf: 4.5, avg-epk: 2.0, max-epk: 6.0, K: 7, B: 5.0M, t: 2, ultra-thresh: 1.0k, iop: 1"
+    assert expected in profile_line(told)
+    assert told.count("loaded") == -(-N_READS // 7)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (None, "neither a readable profile file nor one of the profiles desktop, desktop-high"),
+        ("1 2 3 4 5 6", "a profile file has seven numbers"),
+        ("1 2 3 4 5 six 7", "a profile file has seven numbers"),
+        ("1 2 3 nan 5 6 7", "a profile file has seven numbers"),
+        ("1 2 3 0 5 6 7", "are positive, or -1"),
+        ("-2 2 3 4 5 6 7", "are positive, or -1"),
+        ("nan 2 3 4 5 6 7", "are positive, or -1"),
+        ("1 inf 3 4 5 6 7", "are positive, or -1"),
+        (b"\xff\xfe\x00", "neither a readable profile file"),
+    ],
+)
+def test_wrong_profile(made, tmp_path, capfd, text, message):
+    file = tmp_path / "mine"
+    if text is not None:
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    assert run_main("-x", file, *made.options()) == 1
+    line = error_line(capfd.readouterr().err)
+    assert str(file) in line
+    assert message in line
+
+
+# Regions
+
+
+def rows_inside(table, windows):
+    """The header and the rows whose first and last site lie in one of the windows, all on one contig."""
+    header, *rows = table.splitlines(keepends=True)
+    places = [[int(field) for field in row.split(b"\t")[2:4]] for row in rows]
+    inside = [any(first >= s and last < e for s, e in windows) for first, last in places]
+    return header + b"".join(row for row, wanted in zip(rows, inside, strict=True) if wanted)
+
+
+@pytest.mark.parametrize(
+    ("region", "window"),
+    [
+        ("simulated", (0, 12_000)),
+        ("simulated:4000", (3999, 12_000)),
+        ("simulated:3,001-6,000", (3000, 6000)),
+        ("simulated:-5000", (0, 5000)),
+        ("simulated:5000-99999", (4999, 12_000)),
+    ],
+)
+def test_region(call, made_calls, region, window):
+    output, told = call("-w", region)
+    assert output == rows_inside(made_calls, [window])
+    assert output.count(b"\n") > 20
+    assert f"Iterating over region: {region}\n" in told
+
+
+def test_region_ends_at_its_last_site(call, made_calls):
+    places = [[int(field) for field in row.split(b"\t")[2:4]] for row in made_calls.splitlines()[200:]]
+    start, end = next(place for place in places if place[0] < place[1])
+    for region, count in (((start, end), 1), ((start + 1, end), 0), ((start, end - 1), 0)):
+        output, _ = call("-w", f"simulated:{region[0] + 1}-{region[1] + 1}")
+        rows = [row.split(b"\t")[2:4] for row in output.splitlines()[1:]]
+        assert ([str(start).encode(), str(end).encode()] in rows) == bool(count)
+
+
+def test_bed_windows_put_each_read_out_once(call, made_calls, tmp_path):
+    """Windows in any order, overlapping, several to a read, and longer than the contig."""
+    rng = np.random.default_rng(1)
+    for trial in range(4):
+        starts = rng.integers(0, 11_900, 12)
+        windows = [(int(start), int(start + rng.integers(1, 700))) for start in starts]
+        windows += [(start, end + 50) for start, end in windows[:2]]
+        bed = tmp_path / f"{trial}.bed"
+        lines = [f"simulated\t{start}\t{end}\tname\n" for start, end in windows]
+        bed.write_text("track name=x\n# comment\n\n" + "".join(lines))
+        output, told = call("-w", bed, "-K", "3")
+        merged: list[list[int]] = []
+        for start, end in sorted(windows):
+            if merged and start <= merged[-1][1]:
+                merged[-1][1] = max(merged[-1][1], end)
+            else:
+                merged.append([start, end])
+        assert output == rows_inside(made_calls, merged)
+        assert output.count(b"\n") > 20
+        names = [row.split(b"\t")[4] for row in output.splitlines()[1:]]
+        assert len(set(names)) == 1 + sum(a != b for a, b in pairwise(names))
+        (total,) = [line for line in told.splitlines() if "total entries: " in line]
+        assert int(total.split("total entries: ")[1].split(",")[0]) <= N_READS
+
+
+@pytest.mark.parametrize(
+    ("window", "message"),
+    [
+        ("chrX:1-5", "there is no contig 'chrX' in the BAM file; it has simulated"),
+        ("simulated:5-1", "write a region as contig:start-end"),
+        ("absent.bed", "absent.bed: cannot read the BED file"),
+    ],
+)
+def test_wrong_region(made, tmp_path, capfd, window, message):
+    out = tmp_path / "calls.tsv"
+    assert run_main(*made.options(), "-o", out, "-w", window) == 1
+    assert message in error_line(capfd.readouterr().err)
+    assert not out.exists()
+
+
+def test_region_without_records(made, tmp_path, capfd):
+    _, records = made.records()
+    early = made.with_records(tmp_path, [record for record in records if (record.reference_end or 0) < 9000])
+    assert run_main(*early.options(), "-w", "simulated:11000-12000") == 1
+    told = capfd.readouterr()
+    assert "no record was used; check the file, -w," in error_line(told.err)
+    assert told.out.count("\n") == 1
+
+
+# Filters
+
+
+def test_skipped_records_are_counted(call, made, made_calls, tmp_path):
+    _, records = made.records()
+    records[1].mapping_quality = 19
+    records[2].mapping_quality = 0
+    records[3].is_secondary = True
+    records[4].is_unmapped = True
+    records[5].is_supplementary = True
+    records[6].is_duplicate = records[6].is_qcfail = True
+    changed = made.with_records(tmp_path, records)
+    names = [record.query_name for record in records]
+    expected = rows_by_read(made_calls)
+
+    def without(*left_out):
+        return {name: rows for name, rows in expected.items() if name not in {names[i] for i in left_out}}
+
+    output, told = call(reads=changed)
+    assert "skipped unmapped: 1, skipped secondary: 1, skipped low_mapq: 2\n" in told
+    assert f"total entries: {N_READS - 4}," in told
+    assert rows_by_read(output) == without(1, 2, 3, 4)
+    output, told = call("--min-mapq", "0", "--secondary=yes", reads=changed)
+    assert "skipped unmapped: 1, skipped secondary: 0, skipped low_mapq: 0\n" in told
+    assert rows_by_read(output) == without(4)
+
+
+def test_all_records_skipped(made, tmp_path, capfd):
+    assert run_main(*made.options(), "--min-mapq=61") == 1
+    told = capfd.readouterr().err
+    assert f"skipped low_mapq: {N_READS}\n" in told
+    assert "no record was used; check the file, -w, --min-mapq and --secondary" in error_line(told)
+
+
+def test_ultra_long_reads_go_to_a_file_that_can_be_run_from(made, made_calls, tmp_path, capfd):
+    lengths = [len(made.sequence(name)) for name in made.names]
+    threshold = sorted(lengths)[-5]  # what is longer, strictly, is ultra-long
+    long_ones = [name for name, length in zip(made.names, lengths, strict=True) if length > threshold]
+    assert 0 < len(long_ones) < N_READS
+    ultra, out, rest = tmp_path / "ultra.bam", tmp_path / "calls.tsv", tmp_path / "rest.tsv"
+    options = [*made.options(), "-o", out, "--ultra-thresh", threshold]
+    assert run_main(*options, "--skip-ultra", ultra) == 0
+    told = capfd.readouterr().err
+    assert f"{len(long_ones)} reads longer than {threshold / 1e3:.1f} kbases were written to {ultra}" in told
+    assert f"total entries: {N_READS}," in told
+
+    pysam.quickcheck(str(ultra))
+    pysam.index(str(ultra))
+    with pysam.AlignmentFile(str(ultra)) as file:
+        assert [record.query_name for record in file.fetch("simulated")] == long_ones
+    assert run_main(*replace(made, bam=ultra).options(), "-o", rest) == 0
+    left, right = rows_by_read(out.read_bytes()), rows_by_read(rest.read_bytes())
+    assert set(right) == set(long_ones)
+    assert not set(left) & set(right)
+    assert left | right == rows_by_read(made_calls)
+    assert run_main(*options) == 0  # the threshold alone does nothing
+    assert out.read_bytes() == made_calls
+
+
+def test_no_ultra_file_is_left_by_a_failed_run(made, tmp_path, capfd):
+    _, records = made.records()
+    records[9].cigarstring = f"600M100N{len(records[9].query_sequence) - 600}M"
+    changed = made.with_records(tmp_path, records)
+    before = set(tmp_path.iterdir())
+    assert run_main(*changed.options(), "-K", "2", "--ultra-thresh", "1200", "--skip-ultra", tmp_path / "u.bam") == 1
+    assert "spliced" in error_line(capfd.readouterr().err)
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_layout_without_strand(call, made_calls):
+    output, _ = call("--meth-out-version=1")
+    without = [b"\t".join(f for i, f in enumerate(row.split(b"\t")) if i != 1) for row in made_calls.splitlines()]
+    assert output.splitlines()[1:] == without[1:]
+
+
+# Standard input, and other formats than BAM
+
+
+@pytest.mark.parametrize("option", [[], ["-h"], ["-b"], ["-u"]], ids=["no header", "SAM", "BAM", "plain BAM"])
+def test_standard_input(made, made_calls, option):
+    viewed = subprocess.run(["samtools", "view", *option, str(made.bam)], capture_output=True, check=True).stdout
+    told = run_process(replace(made, bam="-").command(), input=viewed)
+    if option:
+        assert told.returncode == 0
+        assert told.stdout == made_calls
+    else:
+        assert told.returncode == 1
+        assert "standard input: the header names no contigs" in error_line(told.stderr.decode())
+
+
+def test_sam_and_cram_files(call, made, made_calls, tmp_path):
+    for kind in ("sam", "cram"):
+        path = tmp_path / f"a.{kind}"
+        pysam.view("-h", "-O", kind, "-T", str(made.genome), "-o", str(path), str(made.bam), catch_stdout=False)
+        assert call(reads=replace(made, bam=path))[0] == made_calls
+
+
+# The same output, always
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ["-t", "1", "-K", "1"],
+        ["-t", "4", "-K", "3", "--iop", "3"],
+        ["-t", "2", "-B", "2K"],
+        ["-t", "3", "-B", "5M", "-v", "3"],
+        ["-x", "hpc-low", "--iop", "1"],
+        ["--disable-cuda=yes"],
+    ],
+    ids=" ".join,
+)
+def test_batches_and_threads_change_nothing(call, made_calls, options):
+    assert call(*options)[0] == made_calls
+
+
+@pytest.mark.shared
+def test_real_reads_have_the_same_output_however_they_are_run(call_ecoli):
+    expected = call_ecoli("reads.bam", "-t", "2")
+    assert expected.count(b"\n") == 19_538
+    for options in (
+        ["-t", "2"],
+        ["-t", "1", "-K", "7"],
+        ["-t", "4", "-K", "64", "--iop", "3"],
+        ["-t", "2", "-B", "50K"],
+        ["-t", "4", "-K", "512", "-B", "5M", "--iop", "3"],
+    ):
+        assert call_ecoli("reads.bam", *options) == expected, options

@@ -1,0 +1,190 @@
+"""Properties of the three concurrent stages that hold for any input."""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from f5py.pipeline.run import run_pipeline, stages_running
+
+
+class Broken(Exception):
+    pass
+
+
+def pause(milliseconds: int) -> None:
+    time.sleep(milliseconds / 1000)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    n_items=st.integers(0, 10),
+    pauses=st.tuples(*[st.sampled_from([0, 0, 1, 3])] * 4),
+    ahead=st.booleans(),
+    synchronous=st.booleans(),
+)
+def test_all_items_in_order(n_items, pauses, ahead, synchronous):
+    """The stages of an item in turn; with `ahead` the next item is started before it is computed."""
+    done = []
+    written = []
+
+    def load():
+        for item in range(n_items):
+            pause(pauses[0])
+            yield item
+
+    def start(item):
+        pause(pauses[1])
+        done.append(("start", item))
+
+    def compute(item):
+        pause(pauses[2])
+        done.append(("compute", item))
+
+    def write(item):
+        pause(pauses[3])
+        assert ("compute", item) in done
+        written.append(item)
+
+    run_pipeline(load(), compute, write, start=start, ahead=ahead, synchronous=synchronous)
+    assert written == list(range(n_items))
+    lead = int(ahead)
+    expected = [("start", item) for item in range(min(lead, n_items))]
+    for item in range(n_items):
+        expected += [("start", item + lead)] * (item + lead < n_items)
+        expected += [("compute", item)]
+    assert done == expected
+    assert not stages_running()
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    n_items=st.integers(1, 8),
+    data=st.data(),
+    stage=st.sampled_from(["load", "start", "compute", "write"]),
+    pauses=st.fixed_dictionaries(dict.fromkeys(["load", "start", "compute", "write"], st.sampled_from([0, 0, 2]))),
+    ahead=st.booleans(),
+)
+def test_an_error_is_raised_and_what_was_before_it_is_written(n_items, data, stage, pauses, ahead):
+    broken = data.draw(st.integers(0, n_items - 1))
+    written = []
+    closed_by = []
+
+    def step(where):
+        def fail(item):
+            pause(pauses[where])
+            if where == stage and item == broken:
+                raise Broken(item)
+
+        return fail
+
+    def load():
+        try:
+            for item in range(n_items):
+                step("load")(item)
+                yield item
+        finally:
+            closed_by.append(threading.current_thread())
+
+    def write(item):
+        step("write")(item)
+        written.append(item)
+
+    with pytest.raises(Broken, match=f"^{broken}$"):
+        run_pipeline(load(), step("compute"), write, start=step("start"), ahead=ahead)
+    assert written == list(range(broken))
+    assert len(closed_by) <= 1
+    assert threading.current_thread() not in closed_by
+    assert not stages_running()
+
+
+def test_an_error_of_the_last_write_is_raised():
+    def write(item):
+        pause(20)
+        raise Broken
+
+    with pytest.raises(Broken):
+        run_pipeline([1], lambda _: None, write)
+
+
+def test_not_more_than_one_item_is_loaded_ahead():
+    loaded = 0
+    ahead = []
+
+    def load():
+        nonlocal loaded
+        for item in range(6):
+            loaded += 1
+            yield item
+
+    def compute(item):
+        pause(20)
+        ahead.append(loaded - item - 1)
+
+    run_pipeline(load(), compute, lambda _: None)
+    assert max(ahead) <= 2  # one in the queue and one in the loader's hands
+
+
+def test_stages_run_at_the_same_time():
+    def load():
+        for item in range(5):
+            pause(40)
+            yield item
+
+    started = time.perf_counter()
+    run_pipeline(load(), lambda _: pause(40), lambda _: pause(40))
+    assert time.perf_counter() - started < 0.8 * 15 * 0.04
+
+
+def test_an_interrupt_writes_what_was_put():
+    written = []
+
+    def compute(item):
+        if item == 2:
+            raise KeyboardInterrupt
+
+    def write(item):
+        pause(50)
+        written.append(item)
+
+    with pytest.raises(KeyboardInterrupt):
+        run_pipeline(range(5), compute, write)
+    assert written == [0, 1]
+    assert not stages_running()
+
+
+@pytest.mark.parametrize("stuck", ["load", "write"])
+def test_an_interrupt_does_not_wait_for_a_stuck_stage(stuck):
+    release = threading.Event()
+
+    def load():
+        yield 0
+        if stuck == "load":
+            release.wait()
+        yield 1
+
+    def write(item):
+        if stuck == "write":
+            release.wait()
+
+    def compute(item):
+        raise KeyboardInterrupt
+
+    def compute_second(item):
+        if item == 1:
+            raise KeyboardInterrupt
+
+    started = time.monotonic()
+    with pytest.raises(KeyboardInterrupt):
+        run_pipeline(load(), compute if stuck == "load" else compute_second, write)
+    assert time.monotonic() - started < 1.9
+    assert stages_running()
+    release.set()
+    deadline = time.monotonic() + 5
+    while stages_running():
+        assert time.monotonic() < deadline
+        pause(5)

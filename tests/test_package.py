@@ -1,0 +1,246 @@
+"""The package as a user meets it: version, help, what is imported, and that the documentation names what exists."""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+import re
+import shlex
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import click
+import pytest
+
+import f5py.cli
+from f5py.pipeline.profiles import PROFILES
+
+ROOT = Path(__file__).resolve().parents[1]
+DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").glob("*.md")])
+USAGE = ROOT / "docs" / "usage.md"
+COMMANDS = f5py.cli.f5py.list_commands(click.Context(f5py.cli.f5py))
+HEAVY = ("cupy", "h5py", "llvmlite", "numba", "numpy", "pysam", "rich")
+
+
+def named_command(name: str) -> click.Command:
+    command = f5py.cli.f5py.get_command(click.Context(f5py.cli.f5py), name)
+    assert command is not None
+    return command
+
+
+def options_of(name: str, hidden: bool | None = None) -> dict[frozenset[str], click.Parameter]:
+    """Each option's spellings and the option; only hidden or only public ones if `hidden` is given."""
+    command = named_command(name)
+    context = command.make_context(name, [], resilient_parsing=True)
+    return {
+        frozenset([*option.opts, *option.secondary_opts]): option
+        for option in command.get_params(context)
+        if isinstance(option, click.Option) and hidden in (None, option.hidden)
+    }
+
+
+def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False)
+
+
+# Version, help and imports
+
+
+def test_version():
+    assert re.fullmatch(r"\d+\.\d+\.\d+((a|b|rc|\.dev|\.post)\d+)?", f5py.__version__)
+    done = run_python("-m", "f5py", "--version")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"f5py {f5py.__version__}\n", "")
+
+
+def test_installed_metadata_have_the_version_and_the_command():
+    try:
+        distribution = metadata.distribution("f5py")
+    except metadata.PackageNotFoundError:
+        pytest.skip("f5py is not installed here, the tests run on the checkout")
+    assert distribution.version == f5py.__version__
+    assert [(entry.name, entry.value) for entry in distribution.entry_points] == [("f5py", "f5py.cli:main")]
+
+
+def test_python_m_f5py_shows_the_help():
+    done = run_python("-m", "f5py", "--help")
+    assert done.returncode == 0
+    assert done.stdout.startswith("Usage: f5py [OPTIONS] COMMAND [ARGS]...")
+    for name in COMMANDS:
+        assert re.search(rf"^  {name}  ", done.stdout, re.MULTILINE)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_of_each_command(name):
+    """In a fresh process, and without what makes programs start slowly."""
+    program = (
+        "import json, sys\n"
+        "from f5py.cli import main\n"
+        "try:\n"
+        f"    main([{name!r}, '--help'])\n"
+        "except SystemExit as end:\n"
+        f"    print(json.dumps([end.code, sorted(set(sys.modules) & set({HEAVY!r}))]), file=sys.stderr)\n"
+    )
+    done = run_python("-c", program)
+    assert json.loads(done.stderr) == [0, []]
+    assert done.stdout.startswith(f"Usage: f5py {name} [OPTIONS]")
+    for spellings in options_of(name, hidden=False):
+        assert all(re.search(rf"(?<![\w-]){spelling}(?![\w-])", done.stdout) for spelling in spellings)
+
+
+def test_imports_are_light():
+    modules = ["f5py", "f5py.cli", "f5py.errors", "f5py.console"]
+    modules += [f"f5py.cli.{module.name}" for module in pkgutil.iter_modules(f5py.cli.__path__)]
+    assert "f5py.cli.call_methylation" in modules
+    program = (
+        "import json, sys\n"
+        "from importlib import import_module\n"
+        "before, found = set(), {}\n"
+        f"for name in {modules!r}:\n"
+        "    import_module(name)\n"
+        f"    heavy = set(sys.modules) & set({HEAVY!r})\n"
+        "    found[name] = sorted(heavy - before)\n"
+        "    before = heavy\n"
+        "print(json.dumps(found))\n"
+    )
+    done = run_python("-c", program)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == {name: [] for name in modules}
+
+
+# Documentation
+
+
+def section(text: str, title: str) -> str:
+    """The part of a Markdown text below a heading, up to the next one of the same or a higher level."""
+    level, found = len(title.split()[0]), []
+    lines = iter(text.splitlines())
+    assert title in lines, f"no heading {title!r}"
+    for line in lines:
+        heading = re.match(r"(#+) ", line)
+        if heading and len(heading[1]) <= level:
+            break
+        found.append(line)
+    return "\n".join(found)
+
+
+def table_rows(text: str) -> list[list[str]]:
+    """Cells of all table rows, without those of the title and rule lines."""
+    rows = [
+        [cell.strip() for cell in line.strip().strip("|").split("|")]
+        for line in text.splitlines()
+        if line.startswith("|")
+    ]
+    rules = [i for i, row in enumerate(rows) if set("".join(row)) <= set("-:")]
+    return [row for i, row in enumerate(rows) if i not in rules and i + 1 not in rules]
+
+
+def documented_options(text: str) -> dict[frozenset[str], str]:
+    """Spellings in the first column of the tables of options, and what stands in the column of defaults."""
+    tables = [part for part in text.strip().split("\n\n") if part.startswith("| option |")]
+    found = {}
+    for spelled, default, meaning in table_rows("\n\n".join(tables)):
+        spellings = frozenset(code for code in re.findall(r"`(-[^`]*)`", spelled))
+        assert spellings, f"no option in {spelled!r}"
+        assert spellings not in found, f"{spelled} stands there twice"
+        assert meaning, f"{spelled} is not explained"
+        found[spellings] = default
+    return found
+
+
+def check_options(text: str, options: dict[frozenset[str], click.Parameter]) -> None:
+    documented = documented_options(text)
+    assert documented.keys() == options.keys()
+    for spellings, option in options.items():
+        shown = documented[spellings]
+        if option.required:
+            assert shown == "required", spellings
+        elif getattr(option, "is_flag", False):
+            assert shown in ("", "off"), spellings
+        elif option.default == "-":
+            assert shown in ("standard input", "standard output"), spellings
+        elif isinstance(option.default, int | float | str):
+            assert shown == str(option.default), spellings
+        else:  # decided elsewhere; the help may tell
+            assert shown, spellings
+            told = re.search(r"\[default: ([^\]; ]+)\]", option.help or "")
+            if told:
+                assert shown == told[1], spellings
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_usage_lists_all_options_and_defaults(name):
+    check_options(section(USAGE.read_text(), f"## f5py {name}"), options_of(name))
+
+
+def test_readme_lists_the_public_options_of_call_methylation():
+    text = section((ROOT / "README.md").read_text(), "### Options of call-methylation")
+    check_options(text, options_of("call-methylation", hidden=False))
+
+
+def test_missing_f5c_options_are_really_missing():
+    text = section((ROOT / "docs" / "differences-from-f5c.md").read_text(), "## Not in this version")
+    named = set(re.findall(r"`(--[a-z0-9-]+)`", text))
+    assert "--slow5" in named
+    known = {spelling for name in COMMANDS for spellings in options_of(name) for spelling in spellings}
+    assert not named & known
+    for name in re.findall(r"`([a-z-]+)`", text.split("\n")[1]):
+        assert name not in COMMANDS
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_commands_in_the_documents_can_be_parsed(document):
+    """Every line of a code block that runs f5py is understood by the command that it names."""
+    commands: list[list[str]] = []
+    for block in re.findall(r"```(?:sh)?\n(.*?)```", document.read_text(), re.DOTALL):
+        for line in block.splitlines():
+            words = shlex.shlex(line, posix=True, punctuation_chars=True)
+            words.whitespace_split = True
+            commands.append([])
+            for word in words:
+                if set(word) <= set("|&;<>()"):
+                    commands.append([])
+                else:
+                    commands[-1].append(word)
+    ours = [command[1:] for command in commands if command and Path(command[0]).name == "f5py"]
+    if document.name in ("README.md", "usage.md"):
+        assert len(ours) >= 4
+    for name, *arguments in ours:
+        assert name in COMMANDS
+        named_command(name).make_context(name, arguments)
+
+
+def test_profiles_are_documented():
+    rows = {row[0]: row[1:] for row in table_rows(section(USAGE.read_text(), "## Profiles"))}
+    aliases = {"laptop", "desktop", "hpc"}
+    assert rows.keys() == PROFILES.keys() - aliases
+    for name, row in rows.items():
+        profile = PROFILES[name]
+        shown = [float(cell.removesuffix("M")) * (1e6 if cell.endswith("M") else 1) for cell in row]
+        values = (profile.cuda_max_lf, profile.cuda_avg_epk, profile.cuda_max_epk, profile.batchsize, profile.max_bases)
+        assert shown == pytest.approx([*values, profile.threads, profile.iop])
+        assert profile.ultra_thresh == 100_000
+        assert profile.disable_cuda == (True if name == "hpc-cpu" else None)
+    for alias in aliases:
+        assert PROFILES[alias] == PROFILES[f"{alias}-mid"]
+
+
+def anchors(document: Path) -> set[str]:
+    """The names by which the headings of a document can be linked to."""
+    text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
+    headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)]+)\)", document.read_text()):
+        if target.startswith("https://"):
+            continue
+        name, _, anchor = target.partition("#")
+        linked = (document.parent / name).resolve() if name else document
+        assert linked.exists(), target
+        assert linked.is_relative_to(ROOT), target
+        if anchor:
+            assert anchor in anchors(linked), target
