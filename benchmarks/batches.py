@@ -23,9 +23,9 @@ _OFFSETS = {
 
 
 def load_batch(folder: Path) -> ReadBatch:
-    """All records of the indexed set in `folder` (reads.fasta, reads.bam, ref.fa) as one batch."""
+    """All records of the indexed set in `folder` (reads.fasta or .fastq, reads.bam, ref.fa) as one batch."""
+    (reads_path,) = (str(path) for path in folder.glob("reads.fast[aq]"))
     alignments = AlignmentFile(str(folder / "reads.bam"), str(folder / "ref.fa"), 20, False)
-    reads_path = str(folder / "reads.fasta")
     loader = Loader(
         alignments=alignments,
         reads_path=reads_path,

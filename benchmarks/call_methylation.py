@@ -40,6 +40,8 @@ class Caller:
         self.command = list(command)
         self.read_set = read_set
         self.threads = threads
+        # nanopolish, like f5c, does not count hard-clipped bases; the ratios are compared on the same positions.
+        self.extra = ["--hard-clips=no"] if name == "f5py" else []
         self.cwd = cwd
         self.folder = read_set.with_name(f"{read_set.name}_{name}")
         self.folder.mkdir()
@@ -58,7 +60,7 @@ class Caller:
         bam, genome = self.read_set / "reads.bam", self.read_set / "ref.fa"
         arguments = ["-t", str(self.threads), "-r", str(self.reads), "-b", str(bam), "-g", str(genome)]
         return measure(
-            [*self.command, "call-methylation", *arguments], self.calls, self.log, self.cwd, environment
+            [*self.command, "call-methylation", *self.extra, *arguments], self.calls, self.log, self.cwd, environment
         )
 
 

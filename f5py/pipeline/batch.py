@@ -142,6 +142,11 @@ class ReadBatch:
         """Events of each read."""
         return np.diff(self.event_offsets)
 
+    def release(self, *names: str) -> None:
+        """Empty arrays that no later stage reads, so that a batch on its way out holds little memory."""
+        for name in names:
+            setattr(self, name, getattr(self, name)[:0].copy())
+
     def drop(self, reads: NDArray[np.bool_], status: ReadStatus) -> None:
         """Give `reads` (a mask) that status, unless they have dropped out before."""
         self.status[reads & (self.status == ReadStatus.OK)] = status

@@ -191,6 +191,7 @@ class Caller:
         """Fill the batch's arrays as far as the alignment, which may go on after the return."""
         with self.times.stage("Events"):
             detect_events(batch, DNA, self._pool)
+            batch.release("samples")
         with self.times.stage("Estimate scaling"):
             rank_kmers(batch, self.nucleotide, self._pool)
             estimate_scaling(batch, self.nucleotide, self._pool)
@@ -208,6 +209,9 @@ class Caller:
         if batch.number == 0:
             _check_chemistry(batch)
         self.counts.add(batch)
+        batch.release("bases", "cigar", "kmer_rank", "first_event", "last_event")
+        if not self._options.print_events:
+            batch.release("event_start", "event_length", "event_mean", "event_stdv")
 
     def close(self) -> None:
         """Close the aligner and end the worker threads."""

@@ -91,6 +91,7 @@ class _Prefetch(Generic[T]):
         self._items = items
         self._queue: queue.Queue = queue.Queue(maxsize=1)
         self._stopping = threading.Event()
+        self._taken = threading.Semaphore(0)
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._run, name=f"{THREAD_PREFIX}loader", daemon=True)
         self._thread.start()
@@ -99,8 +100,10 @@ class _Prefetch(Generic[T]):
         try:
             for item in self._items:
                 self._put(item)
-                if self._stopping.is_set():
-                    return
+                # Items are large: the next one is made only when this one has been taken.
+                while not self._taken.acquire(timeout=_POLL_SECONDS):
+                    if self._stopping.is_set():
+                        return
         except BaseException as error:
             self._error = error
         finally:
@@ -119,6 +122,7 @@ class _Prefetch(Generic[T]):
 
     def __iter__(self) -> Iterator[T]:
         while (item := self._queue.get()) is not _END:
+            self._taken.release()
             yield item
         self._thread.join()
         if self._error is not None:

@@ -1,0 +1,104 @@
+"""How the GPU and the CPU threads share a batch with very long and over-segmented reads, and whether they overlap.
+
+    f5py simulate -o SET --genome-length 2M -n 1000 --length-sigma 1.086 --ultra-long 1M --slow-fraction 0.02
+    f5py index -d SET SET/reads.fastq
+    python benchmarks/gpu_long_tail.py SET [-t 16] [-o results/gpu_long_tail.md]
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import time
+from pathlib import Path
+
+import numpy as np
+from batches import load_batch
+
+from f5py.abea.cpu import CpuAligner
+from f5py.abea.gpu import GpuAligner, GpuLimits
+from f5py.abea.gpu_device import open_device
+from f5py.abea.placement import Reason, finish_alignment, start_alignment
+from f5py.pipeline.batch import ReadStatus
+from f5py.pipeline.workers import WorkerPool
+from f5py.pore_model import builtin
+from f5py.signal.events import DNA, detect_events
+from f5py.signal.scaling import estimate_scaling, rank_kmers
+
+_ROUNDS = 5
+
+
+def main() -> None:
+    """Run and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("-t", "--threads", type=int, default=16)
+    parser.add_argument("-o", "--output", type=Path)
+    arguments = parser.parse_args()
+
+    model = builtin("r9.4_450bps.nucleotide.6mer")
+    pool = WorkerPool(arguments.threads)
+    batch = load_batch(arguments.folder)
+    detect_events(batch, DNA, pool)
+    rank_kmers(batch, model, pool)
+    estimate_scaling(batch, model, pool)
+    lengths = batch.read_length
+
+    device = open_device(0)
+    aligner = GpuAligner(device, model, pool, GpuLimits(), len(batch), len(batch.bases))
+    seen = []
+    aligner.on_batch = lambda _, placement, timing: seen.append((placement, timing))
+    walls = []
+    for _ in range(_ROUNDS):
+        batch.status[:] = ReadStatus.OK
+        started = time.perf_counter()
+        start_alignment(batch, aligner)
+        finish_alignment(batch, aligner)
+        walls.append(time.perf_counter() - started)
+    first, last, status = batch.first_event, batch.last_event, batch.status.copy()
+    batch.status[:] = ReadStatus.OK
+    cpu = CpuAligner(model, pool)
+    started = time.perf_counter()
+    start_alignment(batch, cpu)
+    finish_alignment(batch, cpu)
+    cpu_wall = time.perf_counter() - started
+    same = bool((batch.first_event == first).all() and (batch.last_event == last).all())
+    same = same and bool(np.array_equal(batch.status, status))
+
+    fastest = int(np.argmin(walls))
+    placement, timing = seen[fastest]
+    rows = [
+        (reason.name, placement.count(reason), f"{lengths[placement.having(reason)].sum() / 1e6:.2f}")
+        for reason in Reason
+    ]
+    larger = max(timing.cpu, timing.gpu)
+    text = "\n".join(
+        [
+            "# A batch with a long tail",
+            "",
+            f"{device.name} with {arguments.threads} worker threads, {datetime.date.today().isoformat()}; "
+            f"{len(batch)} simulated reads, {len(batch.bases) / 1e6:.1f} Mbases, longest {lengths.max():,}, "
+            f"median {int(np.median(lengths)):,}; {(batch.n_events / lengths > 5).mean():.1%} with more than 5 events "
+            f"per base; one batch, default options, fastest of {_ROUNDS}.",
+            "",
+            "| placed for | reads | Mbases |",
+            "|---|---:|---:|",
+            *(f"| {name} | {count} | {megabases} |" for name, count, megabases in rows),
+            "",
+            f"GPU share {timing.gpu * 1e3:.1f} ms (copies included), CPU share at the same time {timing.cpu * 1e3:.1f} ms, "
+            f"packing {timing.pack * 1e3:.1f} ms, unpacking {timing.unpack * 1e3:.1f} ms. Whole stage "
+            f"{walls[fastest] * 1e3:.1f} ms, {walls[fastest] / larger:.2f} times the larger share; all reads on the CPU "
+            f"threads {cpu_wall * 1e3:.1f} ms.",
+            "",
+            f"Same maps and statuses as all on the CPU: {same}.",
+            "",
+        ]
+    )
+    print(text)
+    if arguments.output:
+        arguments.output.write_text(text)
+    assert same
+
+
+if __name__ == "__main__":
+    main()
