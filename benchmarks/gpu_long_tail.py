@@ -85,10 +85,10 @@ def main() -> None:
             "|---|---:|---:|",
             *(f"| {name} | {count} | {megabases} |" for name, count, megabases in rows),
             "",
-            f"GPU share {timing.gpu * 1e3:.1f} ms (copies included), CPU share at the same time {timing.cpu * 1e3:.1f} ms, "
-            f"packing {timing.pack * 1e3:.1f} ms, unpacking {timing.unpack * 1e3:.1f} ms. Whole stage "
-            f"{walls[fastest] * 1e3:.1f} ms, {walls[fastest] / larger:.2f} times the larger share; all reads on the CPU "
-            f"threads {cpu_wall * 1e3:.1f} ms.",
+            f"GPU share {timing.gpu * 1e3:.1f} ms (copies included), CPU share at the same time "
+            f"{timing.cpu * 1e3:.1f} ms, packing {timing.pack * 1e3:.1f} ms, unpacking {timing.unpack * 1e3:.1f} ms. "
+            f"Whole stage {walls[fastest] * 1e3:.1f} ms, {walls[fastest] / larger:.2f} times the larger share; all "
+            f"reads on the CPU threads {cpu_wall * 1e3:.1f} ms.",
             "",
             f"Same maps and statuses as all on the CPU: {same}.",
             "",

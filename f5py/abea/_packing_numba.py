@@ -16,9 +16,11 @@ def pack_reads(first, end, reads, base_offsets, bases, p, bases_out, event_offse
 
 @kernel
 def unpack_reads(first, end, reads, k, p, first_event, last_event, base_offsets, first_event_out, last_event_out):
-    """Copy the base-to-event maps of ``reads[first:end]`` back; the last k - 1 entries of a read have no k-mer."""
+    """Copy the base-to-event maps of ``reads[first:end]`` back; the k - 1 entries of a read without k-mer become -1."""
     for i in range(first, end):
         n_kmers = p[i + 1] - p[i] - k + 1
         target = base_offsets[reads[i]]
         first_event_out[target : target + n_kmers] = first_event[p[i] : p[i] + n_kmers]
         last_event_out[target : target + n_kmers] = last_event[p[i] : p[i] + n_kmers]
+        first_event_out[target + n_kmers : target + n_kmers + k - 1] = -1
+        last_event_out[target + n_kmers : target + n_kmers + k - 1] = -1

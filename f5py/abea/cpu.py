@@ -57,6 +57,8 @@ class CpuAligner:
                 batch.last_event[first:end],
                 pairs,
             )
+            beyond = slice(end, batch.base_offsets[read + 1])
+            batch.first_event[beyond] = batch.last_event[beyond] = -1
             batch.n_pairs[read] = n_pairs
             batch.events_per_base[read] = event_span / (end - first)
 

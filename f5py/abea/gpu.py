@@ -224,13 +224,14 @@ class GpuAligner:
 
     def start(self, batch: ReadBatch, reads: list[int], keep_pairs: bool) -> None:
         """Launch the GPU's share of `reads`, then align the CPU's share; see `Aligner.start`."""
-        if self._broken or keep_pairs or not reads or self._is_small(batch, reads):
+        if self._broken or keep_pairs:
             self._cpu.start(batch, reads, keep_pairs)
             return
-        placement = place(
-            batch, reads, self.limits.max_lf, self.limits.max_epk, self.size.bases, self.size.events
-        )
+        placement = place(batch, reads, self.limits.max_lf, self.limits.max_epk, self.size.bases, self.size.events)
         gpu_reads = placement.having(Reason.GPU)[: self.size.reads]
+        if self._is_small(batch, gpu_reads):
+            self._cpu.start(batch, reads, keep_pairs)
+            return
         half = self._halves[self._next_half]
         self._next_half = (self._next_half + 1) % _HALVES
         flight = _InFlight(batch, placement, np.array(gpu_reads, np.int64), half)
@@ -250,9 +251,9 @@ class GpuAligner:
             flight.timing.cpu = time.perf_counter() - started
 
     def _is_small(self, batch: ReadBatch, reads: list[int]) -> bool:
-        """Whether the CPU threads are done with all reads before the GPU would be done with the longest one."""
+        """Whether the CPU threads are done with all of `reads` before the GPU would be done with the longest one."""
         bands = (batch.read_length + batch.n_events)[reads]
-        return bands.sum() / self._pool.n_threads < _BAND_LATENCY_RATIO * bands.max()
+        return len(bands) == 0 or bands.sum() / self._pool.n_threads < _BAND_LATENCY_RATIO * bands.max()
 
     def finish(self, batch: ReadBatch) -> None:
         """Wait for the GPU's share and bring it into the batch; see `Aligner.finish`."""

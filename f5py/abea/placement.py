@@ -49,11 +49,15 @@ def start_alignment(batch: ReadBatch, aligner: Aligner, keep_pairs: bool = False
     with np.errstate(divide="ignore", invalid="ignore"):
         events_per_base = n_events.astype(np.float32) / lengths.astype(np.float32)
     batch.drop(~(events_per_base < MAX_EVENTS_PER_BASE), ReadStatus.NO_ALIGNMENT)
-    batch.first_event = np.full(len(batch.bases), -1, np.int32)
-    batch.last_event = np.full(len(batch.bases), -1, np.int32)
+    # Not filled here but by the aligners, in their threads: for a batch of long reads that takes as long as aligning.
+    batch.first_event = np.empty(len(batch.bases), np.int32)
+    batch.last_event = np.empty(len(batch.bases), np.int32)
     batch.n_pairs = np.zeros(len(batch), np.int64)
     batch.events_per_base = np.zeros(len(batch), np.float64)
     alignable = batch.status == ReadStatus.OK
+    for read in np.flatnonzero(~alignable).tolist():
+        unaligned = slice(batch.base_offsets[read], batch.base_offsets[read + 1])
+        batch.first_event[unaligned] = batch.last_event[unaligned] = -1
     if keep_pairs:
         # A path has at most one pair per event and one per k-mer.
         batch.pair_offsets = offsets_of((lengths + n_events) * alignable)

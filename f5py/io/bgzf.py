@@ -26,7 +26,7 @@ MAX_BLOCK_SIZE = 0x10000
 #: Blocks that one compression job makes.
 _BLOCKS_PER_JOB = 64
 #: Inflated blocks that a reader keeps, in bytes.
-_CACHE_BYTES = 32 << 20
+_CACHE_BYTES = 8 << 20
 #: The empty block that marks the end of a complete file.
 _END_BLOCK = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
 #: gzip magic, deflate, extra field; no time; unknown system; extra field of 6 bytes: "BC", 2 bytes.

@@ -94,6 +94,14 @@ def test_a_full_arena_sends_reads_to_the_cpu(device, pool, batch):
     aligner.close()
 
 
+def test_a_batch_too_small_for_the_gpu_is_done_by_the_cpu(device, pool, batch, monkeypatch):
+    monkeypatch.setattr(gpu_module, "_BAND_LATENCY_RATIO", 1e9)
+    aligner = GpuAligner(device, MODEL, pool, GpuLimits(), 512, 1_000_000)
+    monkeypatch.setattr(aligner, "_launch", lambda *_: pytest.fail("launched"))
+    _assert_same(_aligned(batch, aligner), _aligned(batch, CpuAligner(MODEL, pool)))
+    aligner.close()
+
+
 def test_two_batches_in_flight(device, pool, batch):
     other = made_batch(np.random.default_rng(2), 30)
     aligner = GpuAligner(device, MODEL, pool, GpuLimits(), 512, 1_000_000)
