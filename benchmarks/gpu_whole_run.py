@@ -57,8 +57,8 @@ def main() -> None:
             "# Whole runs with and without the GPU",
             "",
             f"{device}, {arguments.threads} worker threads, {arguments.iop} reader processes, "
-            f"{datetime.date.today().isoformat()}; `{folder.name}`; wall seconds from start to end of the process, median "
-            f"(minimum) of {_ROUNDS}, in turn. The outputs of all runs are the same bytes.",
+            f"{datetime.date.today().isoformat()}; `{folder.name}`; wall seconds from start to end of the process, "
+            f"median (minimum) of {_ROUNDS}, in turn. The outputs of all runs are the same bytes.",
             "",
             "| -K | -B | " + " | ".join(_USES) + " |",
             "|---:|---:|" + "---:|" * len(_USES),

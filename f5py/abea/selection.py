@@ -51,6 +51,11 @@ class GpuWhenItPays:
             self._start_gpu()
             self._join()
 
+    @property
+    def has_gpu(self) -> bool:
+        """Whether a GPU takes the batches that are started now."""
+        return self._gpu is not None
+
     def start(self, batch: ReadBatch, reads: list[int], keep_pairs: bool) -> None:
         """See `Aligner.start`."""
         aligner = self._gpu or self._cpu

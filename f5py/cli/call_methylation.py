@@ -28,7 +28,8 @@ def command(**parameters: Any) -> None:
     Prints a table with one row per group of neighbouring CpG sites of each read; a positive log-likelihood ratio
     speaks for methylation.
     """
-    from f5py.pipeline.call_methylation import CallOptions, run
+    from f5py.pipeline.call_methylation import run
+    from f5py.pipeline.caller import CallOptions
 
     parameters["meth_out_version"] = int(parameters["meth_out_version"])
     parameters["cuda_at_once"] = options.was_given("disable_cuda") and not parameters["disable_cuda"]

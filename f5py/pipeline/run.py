@@ -24,7 +24,7 @@ def run_pipeline(
     compute: Callable[[T], None],
     write: Callable[[T], None],
     start: Callable[[T], None] = lambda _: None,
-    ahead: bool = False,
+    ahead: Callable[[], bool] = lambda: False,
     synchronous: bool = False,
 ) -> None:
     """Pass every item of `load` through `start`, `compute` and `write`.
@@ -39,8 +39,9 @@ def run_pipeline(
     compute, write : callables of one item
     start : callable of one item, optional
         Called before `compute`.
-    ahead : bool
-        Start every item before the item before it is computed, so that something always goes on in the background.
+    ahead : callable, optional
+        While this is true, every item is started before the item before it is computed, so that something always goes
+        on in the background.
     synchronous : bool
         Run everything in the calling thread, for debugging.
     """
@@ -64,14 +65,14 @@ def run_pipeline(
     sink.raise_error()
 
 
-def _started(items: Iterable[T], start: Callable[[T], None], ahead: bool) -> Iterator[T]:
-    """The items after `start`; with `ahead` each one when the next one has been started."""
+def _started(items: Iterable[T], start: Callable[[T], None], ahead: Callable[[], bool]) -> Iterator[T]:
+    """The items after `start`; while `ahead` each one when the next one has been started."""
     waiting: list[T] = []
     try:
         for item in items:
             start(item)
             waiting.append(item)
-            if len(waiting) > ahead:
+            while len(waiting) > ahead():
                 yield waiting.pop(0)
     except Exception:
         yield from waiting  # what was started before the failure is still to be written
