@@ -233,7 +233,7 @@ def resource_report() -> Iterator[None]:
     cpu = sum(one.ru_utime + one.ru_stime for one in usage)
     peak = max(one.ru_maxrss for one in usage) * 1024 / 2**30
     console.note("main", f"Version: {__version__}")
-    console.note("main", f"CMD: {' '.join(sys.argv)}")
+    console.note("main", f"CMD: {' '.join(['f5py', *sys.argv[1:]])}")
     console.note(
         "main",
         f"Real time: {time.perf_counter() - started:.3f} sec; CPU time: {cpu:.3f} sec; Peak RAM: {peak:.3f} GB\n",
