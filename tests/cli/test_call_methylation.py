@@ -3,9 +3,13 @@
 import csv
 import gzip
 import io
+from itertools import product
 
 import numpy as np
 import pytest
+
+from f5py.errors import UnsupportedDataError
+from f5py.pore_model import builtin
 
 pytestmark = pytest.mark.shared
 
@@ -91,3 +95,15 @@ def test_version_1_lacks_the_strand(call_ecoli):
         del row["strand"]
         row["num_cpgs"] = row.pop("num_motifs")
     assert [sorted(row.items()) for row in old] == [sorted(row.items()) for row in new]
+
+
+def test_a_model_of_another_chemistry_stops_the_run(call_ecoli, tmp_path):
+    """Levels in reverse order fit nothing; the run must end with advice, not with an empty table."""
+    model = builtin("r9.4_450bps.nucleotide.6mer")
+    lines = ["#k\t6\n"]
+    for kmer, mean, stdv in zip(product("ACGT", repeat=6), model.level_mean[::-1], model.level_stdv, strict=True):
+        lines.append(f"{''.join(kmer)}\t{mean:.5f}\t{stdv:.5f}\n")
+    path = tmp_path / "reversed.model"
+    path.write_text("".join(lines))
+    with pytest.raises(UnsupportedDataError, match="of the first 115 reads do not fit the pore model"):
+        call_ecoli("reads.bam", f"--kmer-model={path}")

@@ -1,0 +1,50 @@
+"""What is said and changed after a batch on the GPU."""
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from batch_maker import made_batch
+
+from f5py.abea.arena import ArenaSize
+from f5py.abea.gpu import BatchTiming, GpuLimits
+from f5py.abea.placement import Reason, place
+from f5py.abea.watch import GpuWatch
+
+
+def _watch(auto_tune):
+    aligner = SimpleNamespace(
+        limits=GpuLimits(), capacity=ArenaSize(10**6, 2 * 10**6, 512), size=ArenaSize(10**6, 2 * 10**6, 512)
+    )
+    source = SimpleNamespace(batch_size=512, max_bases=900_000)
+    return GpuWatch(aligner, source, 100_000, 2, auto_tune), aligner, source
+
+
+def _observe(watch, times):
+    batch = made_batch(np.random.default_rng(1), 60)
+    placement = place(batch, list(range(60)), 1.2, 5.0, 10**6, 2 * 10**6)
+    assert placement.count(Reason.LONG) > 6
+    for _ in range(times):
+        # Four times as long on the CPU as on the GPU, with long reads among those that the CPU got.
+        watch.observe(batch, placement, BatchTiming(pack=0.0, gpu=0.1, cpu=0.4, unpack=0.0))
+
+
+def test_shares_and_times_are_printed(capfd):
+    watch, *_ = _watch(auto_tune=False)
+    _observe(watch, 1)
+    told = capfd.readouterr().err
+    assert "[align_cuda] Load : CPU 13 entries (0.0M bases), GPU 47 entries (0.0M bases)" in told
+    assert "[load_balance] Processing time : CPU 0.400 sec, GPU 0.100 sec" in told
+
+
+@pytest.mark.parametrize("auto_tune", [False, True])
+def test_options_change_only_with_auto_tune(auto_tune, capfd):
+    watch, aligner, source = _watch(auto_tune)
+    before = (aligner.limits.max_lf, aligner.limits.max_epk, source.batch_size, source.max_bases)
+    _observe(watch, 3)
+    assert "advisor" not in capfd.readouterr().err
+    _observe(watch, 1)
+    assert "_advisor::INFO]" in capfd.readouterr().err
+    after = (aligner.limits.max_lf, aligner.limits.max_epk, source.batch_size, source.max_bases)
+    assert (after != before) == auto_tune
+    assert aligner.limits.avg_epk == 2.0
