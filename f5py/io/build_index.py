@@ -82,6 +82,10 @@ def report_counts(reads: int, with_path: int) -> None:
         console.warning("readdb", f"fast5 files could not be located for {reads - with_path} reads")
 
 
+#: Record types that a SAM file may begin with; its "@" looks like the start of a FASTQ record.
+_SAM_HEADERS = ("HD", "SQ", "RG", "PG", "CO")
+
+
 def write_sequence_index(reads_path: str, threads: int = 4) -> dict[str, str]:
     """Write ``.index``, ``.index.fai`` and ``.index.gzi``.
 
@@ -184,6 +188,8 @@ def _records(path: str) -> Iterator[tuple[str, str, bytes]]:
                 name, bases = record.name, record.sequence or ""
                 if not name:
                     raise InputFileError(f"{path}: read {number} has no name")
+                if number == 1 and name in _SAM_HEADERS and record.quality is None and ":" in (record.comment or ""):
+                    raise InputFileError(f"{path}: a SAM file; give the base-called reads in FASTA or FASTQ format")
                 if has_quality is None:
                     has_quality = record.quality is not None
                 if has_quality and record.quality is None:

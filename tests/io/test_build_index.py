@@ -229,3 +229,11 @@ def test_skipped_files_and_folders_are_noted(tmp_path: Path, capsys: pytest.Capt
     assert "absent: skipped, is not a folder" in told
     index_fast5(str(reads), directories, verbose=2)
     assert capsys.readouterr().err.count("bad") == 12
+
+
+def test_a_sam_file_is_not_taken_for_fastq(tmp_path: Path) -> None:
+    sam = tmp_path / "reads.sam"
+    sam.write_text("@HD\tVN:1.6\n@SQ\tSN:c\tLN:100\nr1\t0\tc\t1\t60\t4M\t*\t0\t0\tACGT\t*\n")
+    with pytest.raises(InputFileError, match="a SAM file"):
+        write_sequence_index(str(sam))
+    assert list(tmp_path.iterdir()) == [sam]
