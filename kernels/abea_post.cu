@@ -98,9 +98,11 @@ extern "C" __global__ void __launch_bounds__(LANES) abea_post(
             if (TILE_BANDS > 32) moves |= (uint64)moves_at(directions, TILE_GROUPS / 2 - 1) << 32;
             moves >>= TILE_BANDS - 1 - b;
             do {
-                const int slot = offset % CELLS;
-                const int at = (b / PACK * WORDS + slot / WORD_CELLS) * LANES + LOW + offset / CELLS;
-                const int shift = 30 - BAND_BITS * (b % PACK) - 2 * (slot % WORD_CELLS);
+                // Neither is negative here, and unsigned divisions by powers of two are single shifts.
+                const unsigned row = b, cell = offset;
+                const unsigned slot = cell % CELLS;
+                const unsigned at = (row / PACK * WORDS + slot / WORD_CELLS) * LANES + LOW + cell / CELLS;
+                const unsigned shift = 30 - BAND_BITS * (row % PACK) - 2 * (slot % WORD_CELLS);
                 const int found = (directions[at] >> shift) & 3;
                 pairs[listed++] = make_int2(kmer, 4 * event + found);
                 const int events_back = found & 1;         // not from the left
