@@ -29,10 +29,10 @@ _MOVED_RIGHT = 7
 _UP = 8
 
 _IMPOSSIBLE = np.float32(-np.inf)
-_LN_INVERSE_SQRT_2PI = np.float32(-0.918938)
-_LP_SKIP = math.log(1e-10)
+LN_INVERSE_SQRT_2PI = np.float32(-0.918938)
+LP_SKIP = math.log(1e-10)
 _LP_TRIM = np.float32(math.log(0.01))
-_SQRT_HALF = np.float32(math.sqrt(0.5))
+SQRT_HALF = np.float32(math.sqrt(0.5))
 
 # Why an alignment was rejected; `f5py.abea.cpu` gives them their public names.
 ALIGNED = 0
@@ -55,8 +55,8 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
     p_stay = 1.0 - 1.0 / (events_per_kmer + 1.0)
     stay = math.log(p_stay)
     lp_stay = simd.splat(np.float32(stay))
-    lp_step = simd.splat(np.float32(math.log(1.0 - math.exp(_LP_SKIP) - math.exp(stay))))
-    lp_skip = simd.splat(np.float32(_LP_SKIP))
+    lp_step = simd.splat(np.float32(math.log(1.0 - math.exp(LP_SKIP) - math.exp(stay))))
+    lp_skip = simd.splat(np.float32(LP_SKIP))
     impossible = simd.splat(_IMPOSSIBLE)
     tail = simd.first_lanes(_TAIL)
     lead = _PAD + BANDWIDTH
@@ -174,8 +174,8 @@ def align_read(event_mean, kmer_rank, level_mean, level_stdv, ln_stdv, shift, sc
     for j in range(n_kmers):
         rank = kmer_rank[j]
         level[margin + j] = scale * level_mean[rank] + shift
-        inverse[margin + j] = _SQRT_HALF / level_stdv[rank]
-        constant[margin + j] = _LN_INVERSE_SQRT_2PI - ln_stdv[rank]
+        inverse[margin + j] = SQRT_HALF / level_stdv[rank]
+        constant[margin + j] = LN_INVERSE_SQRT_2PI - ln_stdv[rank]
 
     n_bands = n_events + n_kmers + 2
     words = np.empty(n_bands * _WORDS, np.uint16)

@@ -8,7 +8,6 @@ aligns a read does not show in the result.
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -39,7 +38,6 @@ _BAND_LATENCY_RATIO = 3.0
 #: Fewer bases than this are not worth an arena.
 _MIN_BASES = 100_000
 _SHRINK = 0.7
-_LP_SKIP = math.log(1e-10)
 _PER_BASE_RESULTS = ("first_event", "last_event")
 _RESULTS = (*_PER_BASE_RESULTS, "n_pairs", "span", "verdict")
 
@@ -180,11 +178,7 @@ class GpuAligner:
         self._broken = False
         try:
             self._kernels = kernels.functions()
-            table = np.zeros((len(model.level_mean), 4), np.float32)
-            table[:, 0] = model.level_mean
-            table[:, 1] = np.float32(math.sqrt(0.5)) / model.level_stdv
-            table[:, 2] = np.float32(-0.918938) - model.ln_stdv
-            self._model = cupy.asarray(table)
+            self._model = cupy.asarray(kernels.model_table(model))
         except cupy.cuda.compiler.CompileException as problem:
             raise GpuUnavailableError(f"the kernels do not compile: {str(problem).splitlines()[0]}") from None
         except _cuda_errors() as problem:
@@ -236,14 +230,13 @@ class GpuAligner:
         self._next_half = (self._next_half + 1) % _HALVES
         flight = _InFlight(batch, placement, np.array(gpu_reads, np.int64), half)
         self._in_flight[id(batch)] = flight
-        if gpu_reads:
-            started = time.perf_counter()
-            try:
-                self._use_device()
-                self._launch(flight)
-            except _cuda_errors() as problem:
-                flight.error = problem
-            flight.timing.pack = time.perf_counter() - started
+        started = time.perf_counter()
+        try:
+            self._use_device()
+            self._launch(flight)
+        except _cuda_errors() as problem:
+            flight.error = problem
+        flight.timing.pack = time.perf_counter() - started
         cpu_reads = set(reads) - set(gpu_reads)
         if cpu_reads:
             started = time.perf_counter()
@@ -260,20 +253,19 @@ class GpuAligner:
         flight = self._in_flight.pop(id(batch), None)
         if flight is None:
             return
-        if len(flight.reads):
-            if flight.error is None:
-                try:
-                    self._use_device()
-                    flight.half.stream.synchronize()
-                    started = time.perf_counter()
-                    self._unpack(flight)
-                    flight.timing.unpack = time.perf_counter() - started
-                    flight.timing.gpu = self._elapsed(flight.half)
-                except _cuda_errors() as problem:
-                    flight.error = problem
-            if flight.error is not None:
-                self._give_up(flight.error)
-                self._cpu.start(batch, flight.reads.tolist(), False)
+        if flight.error is None:
+            try:
+                self._use_device()
+                flight.half.stream.synchronize()
+                started = time.perf_counter()
+                self._unpack(flight)
+                flight.timing.unpack = time.perf_counter() - started
+                flight.timing.gpu = self._elapsed(flight.half)
+            except _cuda_errors() as problem:
+                flight.error = problem
+        if flight.error is not None:
+            self._give_up(flight.error)
+            self._cpu.start(batch, flight.reads.tolist(), False)
         if self.on_batch is not None:
             self.on_batch(batch, flight.placement, flight.timing)
 
@@ -310,9 +302,8 @@ class GpuAligner:
         host["order"][:n_reads] = np.argsort(-work, kind="stable")
         host["shift"][:n_reads] = batch.shift[reads]
         host["scale"][:n_reads] = batch.scale[reads]
-        lp_stay = np.log(1.0 - 1.0 / (n_events / (lengths - self._k + 1) + 1.0))
-        host["lp_stay"][:n_reads] = lp_stay
-        host["lp_step"][:n_reads] = np.log(1.0 - math.exp(_LP_SKIP) - np.exp(lp_stay))
+        penalties = kernels.transition_penalties(n_events, lengths - self._k + 1)
+        host["lp_step"][:n_reads], host["lp_stay"][:n_reads] = penalties
 
         def pack(chunk: int) -> None:
             pack_reads(

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from functools import cache
 from pathlib import Path
 from typing import Any
 
-from f5py.abea._cpu_numba import BANDWIDTH
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.abea._cpu_numba import BANDWIDTH, LN_INVERSE_SQRT_2PI, LP_SKIP, SQRT_HALF
+from f5py.pore_model.model import PoreModel
 
 #: The kernels in the order in which they run.
 NAMES = ("abea_pre", "abea_core", "abea_post")
@@ -35,3 +40,21 @@ def functions(bandwidth: int = BANDWIDTH) -> dict[str, Any]:
 
     options = ("-std=c++14", f"-DW={bandwidth}")
     return {name: cupy.RawModule(code=source(name), options=options).get_function(name) for name in NAMES}
+
+
+def model_table(model: PoreModel) -> NDArray[np.float32]:
+    """What the pre kernel reads for each rank: level, sqrt(1/2) / stdv, ln(1 / (stdv sqrt(2 pi))), unused; (n, 4)."""
+    table = np.zeros((len(model.level_mean), 4), np.float32)
+    table[:, 0] = model.level_mean
+    table[:, 1] = SQRT_HALF / model.level_stdv
+    table[:, 2] = LN_INVERSE_SQRT_2PI - model.ln_stdv
+    return table
+
+
+def transition_penalties(
+    n_events: NDArray[np.int64], n_kmers: NDArray[np.int64]
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Each read's log-probabilities of a step to the next k-mer and of staying: lp_step, lp_stay of the core kernel."""
+    lp_stay = np.log(1.0 - 1.0 / (n_events / n_kmers + 1.0))
+    lp_step = np.log(1.0 - math.exp(LP_SKIP) - np.exp(lp_stay))
+    return lp_step.astype(np.float32), lp_stay.astype(np.float32)

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 
 from f5py import console
+from f5py.abea.placement import MAX_EVENTS_PER_BASE
 from f5py.errors import F5pyError, OutputFileError
 from f5py.io.alignments import AlignmentFile
 from f5py.io.calls_writer import CallsWriter
@@ -146,5 +147,5 @@ def _note_batch(started: float, who: str, batch: ReadBatch, what: str, verbose: 
         lengths = batch.read_length
         for read in (batch.status == ReadStatus.NO_ALIGNMENT).nonzero()[0].tolist():
             events = int(batch.event_offsets[read + 1] - batch.event_offsets[read])
-            if lengths[read] and events / lengths[read] >= 15:
+            if lengths[read] and events / lengths[read] >= MAX_EVENTS_PER_BASE:
                 console.note(who, f"{batch.names[read]}: over-segmented, {events / lengths[read]:.1f} events per base")

@@ -79,7 +79,6 @@ class RunCounts:
     bad_reads: int = 0
     ultra: int = 0
     bases: int = 0
-    calls: int = 0
 
     def add(self, batch: ReadBatch) -> None:
         """Count a computed batch."""
@@ -90,7 +89,6 @@ class RunCounts:
         self.no_alignment += int((status == ReadStatus.NO_ALIGNMENT).sum())
         self.bad_reads += int((status == ReadStatus.BAD_READ).sum())
         self.bases += int(batch.read_length[status != ReadStatus.BAD_READ].sum())
-        self.calls += int(batch.n_calls.sum())
 
     @property
     def failed(self) -> int:

@@ -39,31 +39,33 @@ def recalibrate(event_mean, kmer_rank, first_event, level_mean, level_stdv):
     Returns the number of events used, and shift, scale and var as float32. An event is used if its k-mer differs
     from the k-mer of the event visited before it.
     """
+    chosen = np.empty(kmer_rank.shape[0], np.int64)
     used = 0
     previous_rank = -1
+    for j in range(kmer_rank.shape[0]):
+        # Only a k-mer's first event can be used: later ones follow an event of the same k-mer.
+        if first_event[j] >= 0:
+            if kmer_rank[j] != previous_rank:
+                chosen[used] = j
+                used += 1
+            previous_rank = kmer_rank[j]
+
     weight_sum = 0.0
     level_sum = 0.0
     level_square_sum = 0.0
     event_sum = 0.0
     product_sum = 0.0
-    for j in range(kmer_rank.shape[0]):
-        # Only a k-mer's first event can be used: later ones follow an event of the same k-mer.
-        e = first_event[j]
-        if e < 0:
-            continue
-        rank = kmer_rank[j]
-        if rank != previous_rank:
-            level = np.float64(level_mean[rank])
-            stdv = np.float64(level_stdv[rank])
-            weight = 1.0 / (stdv * stdv)
-            x = np.float64(event_mean[e])
-            used += 1
-            weight_sum += weight
-            level_sum += weight * level
-            level_square_sum += weight * level * level
-            event_sum += weight * x
-            product_sum += weight * level * x
-        previous_rank = rank
+    for i in range(used):
+        rank = kmer_rank[chosen[i]]
+        level = np.float64(level_mean[rank])
+        stdv = np.float64(level_stdv[rank])
+        weight = 1.0 / (stdv * stdv)
+        x = np.float64(event_mean[first_event[chosen[i]]])
+        weight_sum += weight
+        level_sum += weight * level
+        level_square_sum += weight * level * level
+        event_sum += weight * x
+        product_sum += weight * level * x
     determinant = weight_sum * level_square_sum - level_sum * level_sum
     if used == 0 or determinant == 0.0:
         return 0, np.float32(0.0), np.float32(0.0), np.float32(0.0)
@@ -71,17 +73,11 @@ def recalibrate(event_mean, kmer_rank, first_event, level_mean, level_stdv):
     scale = (weight_sum * product_sum - level_sum * event_sum) / determinant
 
     residual_sum = 0.0
-    previous_rank = -1
-    for j in range(kmer_rank.shape[0]):
-        e = first_event[j]
-        if e < 0:
-            continue
-        rank = kmer_rank[j]
-        if rank != previous_rank:
-            residual = np.float64(event_mean[e]) - shift - scale * np.float64(level_mean[rank])
-            residual /= np.float64(level_stdv[rank])
-            residual_sum += residual * residual
-        previous_rank = rank
+    for i in range(used):
+        rank = kmer_rank[chosen[i]]
+        residual = np.float64(event_mean[first_event[chosen[i]]]) - shift - scale * np.float64(level_mean[rank])
+        residual /= np.float64(level_stdv[rank])
+        residual_sum += residual * residual
     return used, np.float32(shift), np.float32(scale), np.float32(math.sqrt(residual_sum / used))
 
 

@@ -7,7 +7,6 @@ arrays, the sizes of the buffers, and three launches.
 from __future__ import annotations
 
 import ctypes
-import math
 import platform
 import shutil
 import subprocess
@@ -20,7 +19,7 @@ import pytest
 from made_reads import Read
 
 from f5py.abea.arena import trace_words
-from f5py.abea.kernels import source_folder
+from f5py.abea.kernels import model_table, source_folder, transition_penalties
 from f5py.pore_model import PoreModel
 
 SOURCES = Path(__file__).resolve().parent / "cuda_on_cpu"
@@ -28,7 +27,6 @@ SOURCES = Path(__file__).resolve().parent / "cuda_on_cpu"
 #: What the results hold before the kernels run: a value that no kernel writes.
 UNTOUCHED = -77
 _LANES = 32
-_LP_SKIP = math.log(1e-10)
 
 
 def build(source: str, folder: Path, *options: str) -> ctypes.CDLL:
@@ -98,10 +96,7 @@ class Kernels:
         """What the pre kernel makes of the reads: float32, shape (bases, 4)."""
         p = _offsets([len(read.bases) for read in reads])
         bases = np.concatenate([read.bases for read in reads])
-        table = np.zeros((len(model.level_mean), 4), np.float32)
-        table[:, 0] = model.level_mean
-        table[:, 1] = np.float32(math.sqrt(0.5)) / model.level_stdv
-        table[:, 2] = np.float32(-0.918938) - model.ln_stdv
+        table = model_table(model)
         shift = np.array([read.shift for read in reads], np.float32)
         scale = np.array([read.scale for read in reads], np.float32)
         kmers = np.full((p[-1], 4), UNTOUCHED, np.float32)
@@ -129,8 +124,7 @@ class Kernels:
         assert min(n_events) > 0
         p = _offsets([len(read.bases) for read in reads])
         q = _offsets(n_events)
-        lp_step, lp_stay = np.array([_transitions(e / m) for e, m in zip(n_events, n_kmers, strict=True)], np.float32).T
-        lp_step, lp_stay = np.ascontiguousarray(lp_step), np.ascontiguousarray(lp_stay)
+        lp_step, lp_stay = transition_penalties(n_events, n_kmers)
         order = np.argsort(-(n_events + n_kmers), kind="stable").astype(np.int32)
         events = np.concatenate([read.events for read in reads])
         kmers = self.scaled_kmers(reads, model, descending=descending)
@@ -164,9 +158,3 @@ class Kernels:
 
 def _offsets(lengths: Sequence[int] | np.ndarray) -> np.ndarray:
     return np.concatenate([[0], np.cumsum(lengths)]).astype(np.int64)
-
-
-def _transitions(events_per_kmer: float) -> tuple[float, float]:
-    """Logarithms of the probabilities of a step and a stay, in double precision."""
-    stay = math.log(1.0 - 1.0 / (events_per_kmer + 1.0))
-    return math.log(1.0 - math.exp(_LP_SKIP) - math.exp(stay)), stay

@@ -1,17 +1,14 @@
 """The vectorised aligner against a plain one, and against the reference's own pairs."""
 
 import gzip
-import sys
-from pathlib import Path
 
 import numpy as np
+import plain_aligner
 import pytest
+from made_reads import map_of
 
 from f5py.abea import _cpu_numba
 from f5py.pore_model import builtin
-
-sys.path.insert(0, str(Path(__file__).parent))
-import plain_aligner
 
 MODEL = builtin("r9.4_450bps.nucleotide.6mer")
 _REASONS = {
@@ -41,26 +38,13 @@ def _align(events, ranks, shift=0.0, scale=1.0):
     return verdict, [tuple(pair) for pair in pairs[n + m - n_pairs :].tolist()], first, last, span
 
 
-def _map_of(pairs, n_kmers):
-    """First and last event of each k-mer by the forward rule: a repeated event belongs to its first k-mer."""
-    first, last = np.full(n_kmers, -1), np.full(n_kmers, -1)
-    previous = -1
-    for j, e in pairs:
-        if e != previous:
-            if first[j] < 0:
-                first[j] = e
-            last[j] = e
-        previous = e
-    return first, last
-
-
 def _check(events, ranks, shift=0.0, scale=1.0):
     expected, reason = plain_aligner.align(events, ranks, MODEL, shift, scale)
     verdict, pairs, first, last, span = _align(events, ranks, shift, scale)
     assert _REASONS[verdict] == reason
     if reason is None:
         assert pairs == expected
-        expected_first, expected_last = _map_of(expected, len(ranks))
+        expected_first, expected_last = map_of(expected, len(ranks))
         np.testing.assert_array_equal(first, expected_first)
         np.testing.assert_array_equal(last, expected_last)
         assert span == expected[-1][1] - min(e for _, e in expected)
