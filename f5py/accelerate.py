@@ -6,6 +6,11 @@ Numba, so it must only be imported by those modules, and those only from inside 
 
 from __future__ import annotations
 
+import hashlib
+import re
+from functools import cache
+from pathlib import Path
+
 import numba
 
 from f5py import console
@@ -30,10 +35,51 @@ def exact_kernel(function):
 
 def _compiled(function, fastmath):
     try:
-        return numba.njit(nogil=True, cache=_can_cache, error_model="numpy", fastmath=fastmath)(function)
+        compiled = numba.njit(nogil=True, cache=_can_cache, error_model="numpy", fastmath=fastmath)(function)
+        if _can_cache:
+            _stamp_cache(compiled, function.__code__.co_filename)
+        return compiled
     except RuntimeError as problem:  # neither the package's folder nor the user's cache can be written
         _do_without_cache(str(problem))
-        return numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+    except AttributeError as problem:
+        _do_without_cache(f"Numba {numba.__version__} keeps it in another way: {problem}")
+    return numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
+
+
+def _stamp_cache(compiled, path: str) -> None:
+    """Make kept code out of date when any file that it was compiled from changes.
+
+    Numba compares only the file of the function itself, but the code has the functions that it calls in it: after an
+    upgrade of the package in place, old code would be used.
+    """
+    file = compiled._cache._cache_file
+    file._source_stamp = (file._source_stamp, sources_stamp(Path(path)))
+
+
+@cache
+def sources_stamp(path: Path) -> str:
+    """Checksum of a source file and of all files of the package that it imports, directly or not."""
+    content = hashlib.sha256()
+    for source in sorted(_with_imports(path)):
+        content.update(source.read_bytes())
+    return content.hexdigest()
+
+
+_PACKAGE = Path(__file__).resolve().parent
+_IMPORT = re.compile(r"^from (f5py[\w.]*) import \(?([\w ,]*)", re.MULTILINE)
+
+
+def _with_imports(path: Path) -> set[Path]:
+    found, new = set(), {path}
+    while new:
+        found |= new
+        named = set()
+        for source in new:
+            for module, names in _IMPORT.findall(source.read_text(encoding="utf-8")):
+                named |= {module, *(f"{module}.{name.strip()}" for name in names.split(",") if name.strip())}
+        paths = {_PACKAGE.parent.joinpath(*name.split(".")).with_suffix(".py") for name in named}
+        new = {source for source in paths if source.is_file()} - found
+    return found
 
 
 _can_cache = True

@@ -1,0 +1,63 @@
+"""Compiled code that is kept on disk is that of the present sources."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from f5py import accelerate
+
+_CALLER = """
+from f5py.accelerate import kernel
+from f5py.callee import VALUE, value
+
+
+@kernel
+def answer():
+    return value() + VALUE
+"""
+_CALLEE = """
+from f5py.accelerate import kernel
+
+VALUE = {constant}
+
+
+@kernel
+def value():
+    return {result}
+"""
+
+
+def test_code_is_compiled_anew_when_a_function_that_it_calls_has_changed(tmp_path: Path):
+    package = tmp_path / "f5py"
+    package.mkdir()
+    source = Path(accelerate.__file__).parent
+    for name in ("__init__.py", "accelerate.py", "console.py"):
+        (package / name).write_bytes((source / name).read_bytes())
+    (package / "caller.py").write_text(_CALLER)
+
+    def answer(result: int, constant: int) -> tuple[int, int]:
+        (package / "callee.py").write_text(_CALLEE.format(result=result, constant=constant))
+        program = "from f5py.caller import answer; print(answer(), sum(answer.stats.cache_hits.values()))"
+        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        done = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment, cwd=tmp_path
+        )
+        value, hits = done.stdout.split()
+        return int(value), int(hits)
+
+    assert answer(result=1, constant=10) == (11, 0)
+    assert answer(result=1, constant=10) == (11, 1)
+    assert answer(result=2, constant=10) == (12, 0)
+    assert answer(result=2, constant=20) == (22, 0)
+    assert answer(result=2, constant=20) == (22, 1)
+
+
+def test_stamps_know_the_imports_of_imports():
+    package = Path(accelerate.__file__).parent
+    found = accelerate._with_imports(package / "methylation" / "_calls_numba.py")
+    sources = {source.relative_to(package).as_posix() for source in found}
+    assert {"methylation/_calls_numba.py", "methylation/_hmm_numba.py", "simd.py", "accelerate.py"} <= sources
+    assert "io/_format_numba.py" not in sources
