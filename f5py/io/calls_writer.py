@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
-
 import numpy as np
 
+from f5py.io.output import TextOutput
 from f5py.io.windows import Windows
 from f5py.pipeline.batch import ReadBatch
 
@@ -24,7 +23,7 @@ class CallsWriter:
 
     Parameters
     ----------
-    out : binary file
+    out : TextOutput
     version : {1, 2}
         Layout: 2 has a strand column and names the count ``num_motifs``, 1 has neither.
     contigs : list of str
@@ -36,7 +35,7 @@ class CallsWriter:
     """
 
     def __init__(
-        self, out: BinaryIO, version: int, contigs: list[str], k: int, windows: Windows | None = None
+        self, out: TextOutput, version: int, contigs: list[str], k: int, windows: Windows | None = None
     ) -> None:
         self._out = out
         self._with_strand = version == 2

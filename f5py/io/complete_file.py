@@ -7,7 +7,7 @@ import secrets
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from f5py.errors import OutputFileError
 from f5py.io.output import open_output
@@ -31,7 +31,7 @@ def complete_output(path: str) -> Iterator[BinaryIO]:
     """
     if path == "-" or _is_special(path):
         with open_output(path) as out:
-            yield out
+            yield cast(BinaryIO, out)
         return
     target = os.path.realpath(path)
     if os.path.exists(target) and not os.access(target, os.W_OK):
@@ -50,8 +50,8 @@ def complete_output(path: str) -> Iterator[BinaryIO]:
     except BaseException as problem:
         with suppress(OSError):
             os.unlink(unfinished)
-        # a failing write has a number but no file name; other errors from the block concern other files
-        if isinstance(problem, OSError) and problem.errno and problem.filename in (None, unfinished):
+        # a failing write has a number but no other file's name; other errors from the block concern other files
+        if isinstance(problem, OSError) and problem.errno and problem.filename in (None, path, unfinished):
             raise OutputFileError(f"{path}: cannot write: {problem.strerror}; no file was made") from problem
         raise
 

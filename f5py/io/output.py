@@ -9,19 +9,33 @@ import stat
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 from f5py.errors import OutputFileError
+from f5py.io.bgzip_output import BgzipOutput, is_bgzip_name
 
 _CHUNK_BYTES = 65536
 
 
+class TextOutput(Protocol):
+    """What lines of text are written to, as bytes."""
+
+    def write(self, text: Any, /) -> Any:
+        """Take text."""
+        ...
+
+    def flush(self) -> Any:
+        """Let others see what has been written."""
+        ...
+
+
 @contextmanager
-def open_output(path: str) -> Iterator[BinaryIO]:
+def open_output(path: str, n_threads: int = 1) -> Iterator[TextOutput]:
     """Open `path` for writing lines of text as bytes; ``-`` is standard output.
 
-    Everything is flushed at the end, so that a full disk is noticed while the command can still report it. A file
-    that could not be written further is cut after its last whole line.
+    A file whose name ends in ``.gz`` is compressed as bgzip does it, in `n_threads` threads. Everything is flushed
+    at the end, so that a full disk is noticed while the command can still report it. A file of text that could not
+    be written further is cut after its last whole line.
 
     Raises
     ------
@@ -32,19 +46,37 @@ def open_output(path: str) -> Iterator[BinaryIO]:
     """
     name = "standard output" if path == "-" else path
     out = _open(path)
+    bgzip = BgzipOutput(out, n_threads) if path != "-" and is_bgzip_name(path) else None
     try:
-        yield out
-        out.flush()
+        yield bgzip or out
+        if bgzip is not None:
+            bgzip.close()
+        else:
+            out.flush()
     except OSError as problem:
-        # A failing write has a number but no file name; other errors from the block concern other files.
-        if problem.filename is not None or problem.errno in (None, errno.EPIPE):
+        # A failing write has a number but no other file's name; other errors from the block concern other files.
+        if problem.filename not in (None, path) or problem.errno in (None, errno.EPIPE):
             raise
-        _abandon(out, path)
+        if bgzip is not None:
+            bgzip.abandon()
+        else:
+            _abandon(out, path)
         raise OutputFileError(f"{name}: cannot write: {problem.strerror}; the output is incomplete") from None
     finally:
         if path != "-":
             with suppress(OSError):  # only if an earlier flush has failed, which is being reported
-                out.close()
+                (bgzip or out).close()
+
+
+@contextmanager
+def blamed_on(path: str) -> Iterator[None]:
+    """Give errors of writing in the block the name of the file, lest they be taken for those of another open output."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno and problem.filename is None:
+            problem.filename = path
+        raise
 
 
 def _open(path: str) -> BinaryIO:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
-
 import numpy as np
 
+from f5py.io.output import TextOutput
 from f5py.pipeline.batch import ReadBatch, ReadStatus
 
 
@@ -14,12 +13,12 @@ class StageTables:
 
     Parameters
     ----------
-    out : binary file
+    out : TextOutput
     events, pairs, scaling : bool
         What to print.
     """
 
-    def __init__(self, out: BinaryIO, events: bool, pairs: bool, scaling: bool) -> None:
+    def __init__(self, out: TextOutput, events: bool, pairs: bool, scaling: bool) -> None:
         self._out = out
         self._events = events
         self._pairs = pairs

@@ -1,0 +1,130 @@
+"""Several bytes at a time in Numba kernels, at addresses.
+
+A function that gets an array and has a branch counts a reference to the array, which takes longer than the writing of
+a number; one that gets an address does not. An address holds no reference: the array must be an argument of the
+kernel or be used again later in it. Nothing here looks at the arrays' bounds or needs an alignment.
+
+``address_of(array)``                 the address of a uint8 array's first element
+``store_byte(to, byte)``              write one byte
+``store_word(to, word)``              write the eight bytes of a uint64, the lowest one first
+``copy_block(to, source, begin)``     copy 16 bytes of the array `source` from `begin` on
+``copy_padded(to, begin, n)``         copy n bytes, in blocks: up to 15 more are read and written
+``copy_bytes(to, source, n)``         copy the first n bytes of the array `source`
+``bits_of(value)``                    the bits of a double, as a uint64
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import extending
+from numba.core import cgutils, types
+
+#: Its calls take one argument less than the functions that it decorates, which type checkers cannot know.
+intrinsic: Any = extending.intrinsic
+
+#: Bytes that `copy_block` copies.
+BLOCK = 16
+
+_BYTE = ir.IntType(8)
+_WORD = ir.IntType(64)
+_BLOCK_VECTOR = ir.VectorType(_BYTE, BLOCK)
+
+
+def _is_bytes(array) -> bool:
+    return isinstance(array, types.Array) and array.dtype == types.uint8 and array.ndim == 1 and array.layout == "C"
+
+
+def _element(context, builder, array_type, array, index):
+    data = context.make_array(array_type)(context, builder, array).data
+    return data if index is None else builder.gep(data, [index])
+
+
+def _copy(builder, to, begin) -> None:
+    pointer = _BLOCK_VECTOR.as_pointer()
+    block = builder.load(builder.bitcast(begin, pointer))
+    block.align = 1
+    builder.store(block, builder.inttoptr(to, pointer)).align = 1
+
+
+@intrinsic
+def address_of(typingctx, array):
+    """Where the first element of an array of bytes is."""
+    if not _is_bytes(array):
+        return None
+    signature = types.intp(array)
+
+    def generate(context, builder, signature, arguments):
+        return builder.ptrtoint(_element(context, builder, signature.args[0], arguments[0], None), _WORD)
+
+    return signature, generate
+
+
+def _store(kind, element):
+    @intrinsic
+    def store(typingctx, to, value):
+        def generate(context, builder, signature, arguments):
+            builder.store(arguments[1], builder.inttoptr(arguments[0], element.as_pointer())).align = 1
+            return context.get_dummy_value()
+
+        return types.void(types.intp, kind), generate
+
+    return store
+
+
+store_byte = _store(types.uint8, _BYTE)
+store_word = _store(types.uint64, _WORD)
+
+
+@intrinsic
+def copy_block(typingctx, to, source, begin):
+    """Copy ``source[begin : begin + 16]``."""
+    if not _is_bytes(source):
+        return None
+    signature = types.void(types.intp, source, types.intp)
+
+    def generate(context, builder, signature, arguments):
+        to, source, begin = arguments
+        _copy(builder, to, _element(context, builder, signature.args[1], source, begin))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def copy_padded(typingctx, to, begin, n):
+    """Copy `n` bytes from the address `begin` on, rounded up to blocks."""
+
+    def generate(context, builder, signature, arguments):
+        to, begin, n = arguments
+        zero, step = ir.Constant(_WORD, 0), ir.Constant(_WORD, BLOCK)
+        with cgutils.for_range_slice(builder, zero, n, step) as (i, _):
+            _copy(builder, builder.add(to, i), builder.inttoptr(builder.add(begin, i), _BYTE.as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.intp, types.intp, types.intp), generate
+
+
+@intrinsic
+def copy_bytes(typingctx, to, source, n):
+    """Copy ``source[:n]``."""
+    if not _is_bytes(source):
+        return None
+    signature = types.void(types.intp, source, types.intp)
+
+    def generate(context, builder, signature, arguments):
+        to, source, n = arguments
+        begin = _element(context, builder, signature.args[1], source, None)
+        cgutils.raw_memcpy(builder, builder.inttoptr(to, _BYTE.as_pointer()), begin, n, 1)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def bits_of(typingctx, value):
+    """The bits of a double."""
+    return types.uint64(types.float64), lambda context, builder, signature, arguments: builder.bitcast(
+        arguments[0], _WORD
+    )
