@@ -2,70 +2,88 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py import simd
 from f5py.accelerate import kernel
 from f5py.methylation._hmm_numba import forward_lanes
+from f5py.signal._event_map_numba import closest_event
 
-#: Consecutive sites at most this far apart form one group; as many bases flank a group on both sides.
+#: Consecutive sites at most this far apart form one group.
 _SEPARATION = 10
-_FLANK = 10
+#: Bases of a group's window before its first site and behind the first base of its last one.
+FLANK = 10
 _MAX_SPAN = 200
 _MIN_EVENTS = 10  # groups must span more events than this
-_LOOK_AROUND = 1000  # k-mers searched for an event
 _LN_INVERSE_SQRT_2PI = -0.918938
-_LOG2_E = 1.4426950408889634
-_CODES = 5  # letters of the methylation alphabet
+LOG2_E = 1.4426950408889634
+#: Letters of the methylation alphabet ACGMT, and the code of M.
+CODES = 5
+METHYLATED = 3
 
 _MATCH, _INSERTION, _DELETION, _SKIP, _SOFT_CLIP, _HARD_CLIP, _PAD, _EQUAL, _MISMATCH = range(9)
 
 
-@kernel
-def _site_at(segment, position, patterns):
-    """Index of the recognition site that starts at `position`, or -1."""
-    if position + patterns.shape[1] > segment.shape[0]:
-        return -1
-    for p in range(patterns.shape[0]):
-        same = True
-        for i in range(patterns.shape[1]):
-            if segment[position + i] != patterns[p, i]:
-                same = False
-                break
-        if same:
-            return p
-    return -1
+class Model(NamedTuple):
+    """A methylation model; arrays in rank order."""
+
+    k: int
+    level_mean: NDArray[np.float32]
+    level_stdv: NDArray[np.float32]
+    ln_stdv: NDArray[np.float32]
+
+
+class Fit(NamedTuple):
+    """How a read's events relate to the model."""
+
+    shift: np.float32
+    scale: np.float32
+    var: np.float32
+    events_per_base: float
+
+
+class Groups(NamedTuple):
+    """Site groups of a read, one entry each.
+
+    `first` and `last` are the starts of the first and the last site in the segment, `begin` and `end` the read's first
+    and last event under the group's window, in the order of the reference.
+    """
+
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    sites: NDArray[np.int32]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
 
 
 @kernel
-def count_groups(segment, patterns):
-    """Number of site groups in a reference segment, callable or not."""
-    count = 0
+def is_site(segment, position, motif):
+    """Whether a recognition site starts at `position`."""
+    masks = motif.masks
+    same = position + masks.shape[0] <= segment.shape[0]
+    i = 0
+    while same and i < masks.shape[0]:
+        same = motif.letter_bits[segment[position + i]] & masks[i] != 0
+        i += 1
+    return same
+
+
+@kernel
+def count_groups(segment, motif):
+    """Number of site groups in a reference segment, callable or not, and number of all sites."""
+    groups = 0
+    sites = 0
     last = -_SEPARATION - 1
     for position in range(segment.shape[0]):
-        if segment[position] == patterns[0, 0] and _site_at(segment, position, patterns) >= 0:
+        if is_site(segment, position, motif):
             if position - last > _SEPARATION:
-                count += 1
+                groups += 1
+            sites += 1
             last = position
-    return count
-
-
-@kernel
-def _closest_event(first_event, kmer):
-    """First event of the nearest k-mer that has one: the k-mer itself, earlier ones, then later ones; or -1.
-
-    The far end of each search is excluded, as in the reference.
-    """
-    n_kmers = first_event.shape[0]
-    if kmer < 0 or kmer >= n_kmers:
-        return -1
-    for j in range(kmer, max(0, kmer - _LOOK_AROUND), -1):
-        if first_event[j] >= 0:
-            return first_event[j]
-    for j in range(kmer, min(kmer + _LOOK_AROUND, n_kmers - 1)):
-        if first_event[j] >= 0:
-            return first_event[j]
-    return -1
+    return groups, sites
 
 
 @kernel
@@ -94,50 +112,56 @@ def _aligned_pairs(cigar, reference_start, read_length, k, pair_reference, pair_
 
 
 @kernel
-def _fill_codes(segment, first, length, letter_codes, complement, patterns, methylated, reverse, plain, changed):
-    """Codes of ``segment[first:first + length]`` on the read's strand, as they are and with every site methylated.
+def fill_plain(segment, first, length, motif, reverse, plain):
+    """Codes of ``segment[first:first + length]`` on the read's strand.
 
     On the reverse strand each position holds the code of the base opposite to it.
     """
     for i in range(length):
-        code = letter_codes[segment[first + i]]
-        if reverse:
-            code = complement[code]
-        plain[i] = code
-        changed[i] = code
-    width = patterns.shape[1]
+        code = motif.letter_codes[segment[first + i]]
+        plain[i] = motif.complement[code] if reverse else code
+
+
+@kernel
+def _fill_methylated(segment, first, length, motif, overlapping, plain, changed):
+    """The codes in `plain` with the sites methylated, from left to right.
+
+    Of sites that overlap each other every one, or only the first and then those behind it, as nanopolish does.
+    """
+    for i in range(length):
+        changed[i] = plain[i]
     i = 0
-    while i + width <= length:
-        p = _site_at(segment[first : first + length], i, patterns)
-        if p >= 0:
-            for s in range(width):
-                changed[i + s] = methylated[p, s]
-            i += width
+    while i + motif.masks.shape[0] <= length:
+        if is_site(segment, first + i, motif):
+            changed[i + motif.offset] = METHYLATED
+            i += 1 if overlapping else motif.masks.shape[0]
         else:
             i += 1
 
 
 @kernel
-def _fill_lane(
-    codes, k, reverse, n_kmers, lane, level_mean, level_stdv, ln_stdv, scale, shift, var, inverse, offset, constant
-):
-    """Emission parameters of one hypothesis' k-mers, in lane `lane`."""
-    ln_var = np.log(var)
+def fill_emission(rank, model, fit, ln_var, at, inverse, offset, constant):
+    """Emission parameters, as `forward_lanes` takes them, of the k-mer with that rank."""
+    stretch = np.float32(np.sqrt(0.5 * LOG2_E)) / (model.level_stdv[rank] * fit.var)
+    inverse[at] = stretch
+    offset[at] = -(fit.scale * model.level_mean[rank] + fit.shift) * stretch
+    constant[at] = (np.float32(_LN_INVERSE_SQRT_2PI) - model.ln_stdv[rank] - ln_var) * np.float32(LOG2_E)
+
+
+@kernel
+def fill_ranks(codes, k, reverse, n_kmers, ranks):
+    """Rank of each k-mer of the read's strand, in forward order."""
     highest = 1
     for _ in range(k - 1):
-        highest *= _CODES
+        highest *= CODES
     rank = 0
     # Ranks roll along the sequence: a new base enters at one end of the k-mer and the oldest leaves at the other.
     for i in range(k - 1):
-        rank = rank // _CODES + codes[i] * highest if reverse else rank * _CODES + codes[i]
+        rank = rank // CODES + codes[i] * highest if reverse else rank * CODES + codes[i]
     for j in range(n_kmers):
         code = codes[j + k - 1]
-        rank = rank // _CODES + code * highest if reverse else (rank % highest) * _CODES + code
-        at = j * simd.LANES + lane
-        stretch = np.float32(np.sqrt(0.5 * _LOG2_E)) / (level_stdv[rank] * var)
-        inverse[at] = stretch
-        offset[at] = -(scale * level_mean[rank] + shift) * stretch
-        constant[at] = (np.float32(_LN_INVERSE_SQRT_2PI) - ln_stdv[rank] - ln_var) * np.float32(_LOG2_E)
+        rank = rank // CODES + code * highest if reverse else (rank % highest) * CODES + code
+        ranks[j] = rank
 
 
 @kernel
@@ -165,33 +189,8 @@ def _order_by_size(order_key, max_bases, max_events):
 
 
 @kernel
-def call_read(
-    segment,
-    reference_start,
-    cigar,
-    reverse,
-    event_mean,
-    first_event,
-    read_length,
-    shift,
-    scale,
-    var,
-    events_per_base,
-    k,
-    level_mean,
-    level_stdv,
-    ln_stdv,
-    letter_codes,
-    complement,
-    patterns,
-    methylated,
-    group_first,
-    group_last,
-    group_sites,
-    score_methylated,
-    score_unmethylated,
-):
-    """Find and score the site groups of one read; return their number.
+def find_groups(segment, reference_start, cigar, reverse, first_event, read_length, k, motif, groups):
+    """List the callable site groups of one read in `groups`; return their number.
 
     Parameters
     ----------
@@ -201,13 +200,6 @@ def call_read(
         As BAM stores it: length times 16 plus operation.
     first_event : int32, shape (n_kmers,)
         First event of each k-mer of the read as sequenced, or -1.
-    letter_codes : uint8, shape (256,); complement : uint8, shape (5,)
-        Base letters to codes in the methylation alphabet, and codes to those of the opposite bases.
-    patterns, methylated : uint8, shape (n_sites, site_length)
-        Recognition sites as letters; codes of the methylated site on the read's strand, position by position.
-    group_first, group_last : int64; group_sites : int32; score_methylated, score_unmethylated : float32
-        Filled with one entry a group: reference positions of its first and last site, number of sites,
-        log-likelihoods.
     """
     length = segment.shape[0]
     matched = np.int64(0)
@@ -223,18 +215,15 @@ def call_read(
     if reverse:
         for i in range(n_pairs):
             pair_read[i] = read_length - pair_read[i] - k
-    if _closest_event(first_event, pair_read[0]) == _closest_event(first_event, pair_read[n_pairs - 1]):
+    if closest_event(first_event, pair_read[0]) == closest_event(first_event, pair_read[n_pairs - 1]):
         return 0
 
-    capacity = group_first.shape[0]
-    event_begin = np.empty(capacity, np.int64)
-    event_end = np.empty(capacity, np.int64)
     count = 0
     pair_a = 0
     pair_b = 0
     position = 0
     while position < length:
-        if segment[position] != patterns[0, 0] or _site_at(segment, position, patterns) < 0:
+        if not is_site(segment, position, motif):
             position += 1
             continue
         first = position
@@ -242,14 +231,14 @@ def call_read(
         sites = 1
         position += 1
         while position < length and position - last <= _SEPARATION:
-            if segment[position] == patterns[0, 0] and _site_at(segment, position, patterns) >= 0:
+            if is_site(segment, position, motif):
                 last = position
                 sites += 1
             position += 1
-        if first - _FLANK <= _FLANK or last - first > _MAX_SPAN:
+        if first - FLANK <= FLANK or last - first > _MAX_SPAN:
             continue
-        begin = reference_start + first - _FLANK
-        end = reference_start + last + _FLANK
+        begin = reference_start + first - FLANK
+        end = reference_start + last + FLANK
         while pair_a < n_pairs and pair_reference[pair_a] < begin:
             pair_a += 1
         pair_b = max(pair_b, pair_a)
@@ -259,34 +248,41 @@ def call_read(
             break
         if pair_reference[pair_a] != begin and pair_a == 0:
             continue
-        e1 = _closest_event(first_event, pair_read[pair_a])
-        e2 = _closest_event(first_event, pair_read[pair_b])
+        e1 = closest_event(first_event, pair_read[pair_a])
+        e2 = closest_event(first_event, pair_read[pair_b])
         if e1 < 0 or e2 < 0 or abs(e2 - e1) <= _MIN_EVENTS:
             continue
-        event_begin[count] = e1
-        event_end[count] = e2
-        group_first[count] = first
-        group_last[count] = last
-        group_sites[count] = sites
+        groups.first[count] = first
+        groups.last[count] = last
+        groups.sites[count] = sites
+        groups.begin[count] = e1
+        groups.end[count] = e2
         count += 1
-    if count == 0:
-        return 0
+    return count
 
+
+@kernel
+def score_groups(
+    segment, reverse, event_mean, fit, model, motif, overlapping, groups, count, score_methylated, score_unmethylated
+):
+    """Score the first `count` groups as a whole: log-likelihoods with the sites methylated and with none."""
     # Lanes of one pack should have like numbers of k-mers and events: order by both.
+    k = model.k
     order_key = np.empty(count, np.int64)
     max_events = 0
     max_bases = 0
     for g in range(count):
-        n_events = abs(event_end[g] - event_begin[g]) + 1
-        n_bases = min(group_last[g] + _FLANK + 1, length) - (group_first[g] - _FLANK)
+        n_events = abs(groups.end[g] - groups.begin[g]) + 1
+        n_bases = min(groups.last[g] + FLANK + 1, segment.shape[0]) - (groups.first[g] - FLANK)
         order_key[g] = (n_bases << 32) + n_events
         max_events = max(max_events, n_events)
         max_bases = max(max_bases, n_bases)
     order = _order_by_size(order_key, max_bases, max_events)
 
+    ln_var = np.log(fit.var)
     max_kmers = max_bases - k + 1
-    plain = np.empty(max_bases, np.uint8)
-    changed = np.empty(max_bases, np.uint8)
+    codes = np.empty((2, max_bases), np.uint8)
+    ranks = np.empty(max_kmers, np.int64)
     inverse = np.empty(max_kmers * simd.LANES, np.float32)
     offset = np.empty(max_kmers * simd.LANES, np.float32)
     constant = np.empty(max_kmers * simd.LANES, np.float32)
@@ -308,42 +304,66 @@ def call_read(
             pack_kmers = max(pack_kmers, (key >> 32) - k + 1)
         for slot in range(groups_per_pack):
             g = order[min(pack + slot, count - 1)]  # an incomplete pack repeats its last group
-            begin = group_first[g] - _FLANK
+            window = groups.first[g] - FLANK
             n_bases = order_key[g] >> 32
             n_events = order_key[g] & 0xFFFFFFFF
             n_kmers = n_bases - k + 1
-            _fill_codes(
-                segment, begin, n_bases, letter_codes, complement, patterns, methylated, reverse, plain, changed
-            )
+            fill_plain(segment, window, n_bases, motif, reverse, codes[1])
+            _fill_methylated(segment, window, n_bases, motif, overlapping, codes[1], codes[0])
             for hypothesis in range(2):
                 lane = 2 * slot + hypothesis
-                _fill_lane(
-                    changed if hypothesis == 0 else plain, k, reverse, n_kmers, lane, level_mean, level_stdv,
-                    ln_stdv, scale, shift, var, inverse, offset, constant,
-                )  # fmt: skip
-                for j in range(n_kmers, pack_kmers):
-                    at = j * simd.LANES + lane
-                    inverse[at] = inverse[at - simd.LANES]
-                    offset[at] = offset[at - simd.LANES]
-                    constant[at] = constant[at - simd.LANES]
+                fill_ranks(codes[hypothesis], k, reverse, n_kmers, ranks)
+                for j in range(pack_kmers):
+                    rank = ranks[min(j, n_kmers - 1)]
+                    fill_emission(rank, model, fit, ln_var, j * simd.LANES + lane, inverse, offset, constant)
                 lane_events[lane] = n_events
                 lane_kmers[lane] = n_kmers
-            stride = 1 if event_begin[g] < event_end[g] else -1
+            stride = 1 if groups.begin[g] < groups.end[g] else -1
             for row in range(pack_rows):
-                x = event_mean[event_begin[g] + stride * min(row, n_events - 1)]
+                x = event_mean[groups.begin[g] + stride * min(row, n_events - 1)]
                 events[row * simd.LANES + 2 * slot] = x
                 events[row * simd.LANES + 2 * slot + 1] = x
         forward_lanes(
-            events, inverse, offset, constant, lane_events, lane_kmers, events_per_base, work, ends, scales, scores
+            events, inverse, offset, constant, lane_events, lane_kmers, fit.events_per_base, work, ends, scales, scores
         )
         for slot in range(min(groups_per_pack, count - pack)):
             g = order[pack + slot]
             score_methylated[g] = scores[2 * slot]
             score_unmethylated[g] = scores[2 * slot + 1]
-
     simd.restore_mode(mode)
 
+
+@kernel
+def call_read(
+    segment, reference_start, cigar, reverse, event_mean, first_event, read_length, fit, model, motif,
+    call_first, call_last, call_sites, score_methylated, score_unmethylated,
+):  # fmt: skip
+    """Find and score the site groups of one read; return their number.
+
+    Parameters
+    ----------
+    segment, reference_start, cigar, reverse, first_event, read_length
+        See `find_groups`.
+    event_mean : float32
+        The read's events.
+    fit : Fit
+    model : Model
+    motif : f5py.methylation.motifs.MotifCodes
+    call_first, call_last : int64; call_sites : int32; score_methylated, score_unmethylated : float32
+        Filled with one entry a group: reference positions of its first and last site, number of sites,
+        log-likelihoods.
+    """
+    capacity = call_first.shape[0]
+    groups = Groups(
+        call_first, call_last, call_sites, np.empty(capacity, np.int64), np.empty(capacity, np.int64)
+    )
+    count = find_groups(segment, reference_start, cigar, reverse, first_event, read_length, model.k, motif, groups)
+    if count > 0:
+        score_groups(
+            segment, reverse, event_mean, fit, model, motif, False, groups, count,
+            score_methylated, score_unmethylated,
+        )  # fmt: skip
     for g in range(count):
-        group_first[g] += reference_start
-        group_last[g] += reference_start
+        call_first[g] += reference_start
+        call_last[g] += reference_start
     return count

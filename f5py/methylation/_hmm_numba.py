@@ -20,9 +20,11 @@ from f5py import simd
 from f5py.accelerate import kernel
 
 _LOG2_E = math.log2(math.e)
-_P_SKIP = 0.0025
-_P_BAD = 0.001
-_P_SKIP_SELF = 0.3
+P_SKIP = 0.0025
+P_BAD = 0.001
+P_FROM_BAD = (1.0 - P_BAD) / 3.0
+P_SKIP_SELF = 0.3
+P_FROM_SKIP = 1.0 - P_SKIP_SELF
 _MIN_STAY = 1e-3
 # Background events, in base-two logarithms: none, the first one, every further one.
 _NO_BACKGROUND = np.float32(math.log2(0.5))
@@ -35,7 +37,7 @@ _LOWEST_END = np.float32(-80.0)
 
 
 @kernel
-def _background(count):
+def background(count):
     """Base-two logarithm of the probability of that many background events before the entry or after the end."""
     if count == 0:
         return _NO_BACKGROUND
@@ -43,7 +45,13 @@ def _background(count):
 
 
 @kernel
-def _log_sum(a, b):
+def stay_probability(events_per_base):
+    """Probability that the next event belongs to the same k-mer."""
+    return max(1.0 - 1.0 / events_per_base, _MIN_STAY) if events_per_base > 0.0 else _MIN_STAY
+
+
+@kernel
+def log_sum(a, b):
     """ln(exp(a) + exp(b))."""
     if a < b:
         a, b = b, a
@@ -57,9 +65,9 @@ def _forward_exact(events, inverse, offset, constant, lane, n_events, n_kmers, p
     Fifty times slower; for problems whose last k-mer is only ever reached with odds that single precision cannot
     hold beside the row's best, such as a dozen events under a hundred k-mers.
     """
-    stay, step = math.log(p_stay), math.log(1.0 - p_stay - _P_SKIP - _P_BAD)
-    bad, from_bad = math.log(_P_BAD), math.log((1.0 - _P_BAD) / 3.0)
-    skip, skip_self, from_skip = math.log(_P_SKIP), math.log(_P_SKIP_SELF), math.log(1.0 - _P_SKIP_SELF)
+    stay, step = math.log(p_stay), math.log(1.0 - p_stay - P_SKIP - P_BAD)
+    bad, from_bad = math.log(P_BAD), math.log(P_FROM_BAD)
+    skip, skip_self, from_skip = math.log(P_SKIP), math.log(P_SKIP_SELF), math.log(P_FROM_SKIP)
     match = np.full(n_kmers, -np.inf)
     wrong = np.full(n_kmers, -np.inf)
     skipped = np.full(n_kmers, -np.inf)
@@ -72,19 +80,19 @@ def _forward_exact(events, inverse, offset, constant, lane, n_events, n_kmers, p
             at = j * simd.LANES + lane
             z = x * np.float64(inverse[at]) + np.float64(offset[at])
             emission = (np.float64(constant[at]) - z * z) / _LOG2_E
-            into_match = _log_sum(match[j] + stay, match_before + step)
-            into_match = _log_sum(into_match, _log_sum(wrong[j], wrong_before) + from_bad)
-            into_match = _log_sum(into_match, skipped_before + from_skip)
+            into_match = log_sum(match[j] + stay, match_before + step)
+            into_match = log_sum(into_match, log_sum(wrong[j], wrong_before) + from_bad)
+            into_match = log_sum(into_match, skipped_before + from_skip)
             if j == 0:
-                into_match = _log_sum(into_match, _background(row) / _LOG2_E)
-            into_skipped = _log_sum(_log_sum(match_left + skip, wrong_left + from_bad), skipped_left + skip_self)
+                into_match = log_sum(into_match, background(row) / _LOG2_E)
+            into_skipped = log_sum(log_sum(match_left + skip, wrong_left + from_bad), skipped_left + skip_self)
             match_before, wrong_before, skipped_before = match[j], wrong[j], skipped[j]
             match_left = into_match + emission
-            wrong_left = _log_sum(match[j], wrong[j]) + bad
+            wrong_left = log_sum(match[j], wrong[j]) + bad
             skipped_left = into_skipped
             match[j], wrong[j], skipped[j] = match_left, wrong_left, skipped_left
-        end = _log_sum(_log_sum(match_left, wrong_left), skipped_left)
-        score = _log_sum(score, end + _background(n_events - 1 - row) / _LOG2_E)
+        end = log_sum(log_sum(match_left, wrong_left), skipped_left)
+        score = log_sum(score, end + background(n_events - 1 - row) / _LOG2_E)
     return np.float32(score)
 
 
@@ -106,14 +114,14 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
     scores : float32, shape (16,)
         Filled with natural logarithms.
     """
-    p_stay = max(1.0 - 1.0 / events_per_base, _MIN_STAY) if events_per_base > 0.0 else _MIN_STAY
+    p_stay = stay_probability(events_per_base)
     stay = simd.splat(np.float32(p_stay))
-    step = simd.splat(np.float32(1.0 - p_stay - _P_SKIP - _P_BAD))
-    bad = simd.splat(np.float32(_P_BAD))
-    from_bad = simd.splat(np.float32((1.0 - _P_BAD) / 3.0))
-    skip = simd.splat(np.float32(_P_SKIP))
-    skip_self = simd.splat(np.float32(_P_SKIP_SELF))
-    from_skip = simd.splat(np.float32(1.0 - _P_SKIP_SELF))
+    step = simd.splat(np.float32(1.0 - p_stay - P_SKIP - P_BAD))
+    bad = simd.splat(np.float32(P_BAD))
+    from_bad = simd.splat(np.float32(P_FROM_BAD))
+    skip = simd.splat(np.float32(P_SKIP))
+    skip_self = simd.splat(np.float32(P_SKIP_SELF))
+    from_skip = simd.splat(np.float32(P_FROM_SKIP))
     zero = simd.splat(np.float32(0.0))
     headroom = simd.splat(_ENTRY_HEADROOM)
 
@@ -140,7 +148,7 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
     for row in range(rows):
         x = simd.load(events, row * simd.LANES)
         z = simd.madd(x, first_inverse, first_offset)
-        entry = first_constant - z * z + simd.splat(np.float32(_background(row)))
+        entry = first_constant - z * z + simd.splat(np.float32(background(row)))
         if row == 0:
             scale = simd.floor(entry)
         above = entry - scale - headroom

@@ -1,9 +1,19 @@
-"""Methylation motifs as data: recognition sites, their methylated spelling, and the model that knows them."""
+"""Methylation motifs as data: where they occur, which of their bases is methylated, and the model that knows it.
+
+A motif is one IUPAC pattern with the place of its methylated base. Everything is stated in the coordinates of the
+reference's forward strand: a forward record has its sites where the pattern occurs, a reverse record where the
+pattern's reverse complement does. Both are the same places for the motifs that are their own reverse complement (CG,
+GC, GATC, CCWGG); of another motif, such as CHG, a record shows only the sites of its own strand. A site's reported
+start is the first base of its occurrence on the forward strand, whatever the strand of the record.
+"""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +23,43 @@ from f5py.errors import F5pyError
 #: The methylation alphabet; M is the methylated base.
 ALPHABET = "ACGMT"
 
+#: IUPAC letter -> the bases that it stands for.
+IUPAC = {
+    "A": "A", "C": "C", "G": "G", "T": "T", "R": "AG", "Y": "CT", "S": "CG", "W": "AT", "K": "GT", "M": "AC",
+    "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT",
+}  # fmt: skip
+
+#: A group's window reaches 10 bases behind the first base of its last site, and must hold that site.
+MAX_MOTIF_LENGTH = 11
+#: Every program that follows a call looks for each spelling of the motif.
+MAX_SPELLINGS = 256
+
+_COMPLEMENT = str.maketrans("ACGTRYSWKMBDHVN", "TGCAYRSWMKVHDBN")
+#: Base -> code of its modification in the SAM tags; for G and T, the code for any modification of that base.
+_CODES = {"C": "m", "A": "a", "G": "G", "T": "T"}
+
+
+class MotifCodes(NamedTuple):
+    """A motif on one strand, as the jitted loops take it.
+
+    Attributes
+    ----------
+    masks : uint8, shape (length,)
+        Bases that each position may hold, as bits of `letter_bits`, in forward coordinates.
+    offset : int
+        Where in the occurrence the methylated base is, in forward coordinates.
+    letter_bits, letter_codes : uint8, shape (256,)
+        Of the letters ACGT: a bit each, 0 for all other letters; and their codes in `ALPHABET`.
+    complement : uint8, shape (5,)
+        The code opposite to each code of `ALPHABET`. M is opposite to what its plain base is opposite to.
+    """
+
+    masks: NDArray[np.uint8]
+    offset: int
+    letter_bits: NDArray[np.uint8]
+    letter_codes: NDArray[np.uint8]
+    complement: NDArray[np.uint8]
+
 
 @dataclass(frozen=True, eq=False)
 class Motif:
@@ -21,48 +68,108 @@ class Motif:
     Attributes
     ----------
     name : str
-    sites : tuple of str
-        Recognition sites, all of one length, and closed under reverse complement.
-    methylated : tuple of str
-        The sites with M in the place of the methylated base.
-    model : str
-        Name of the built-in R9.4 methylation model.
-    plain_base : str
-        The base that M stands for.
+    pattern : str
+        The recognition site in IUPAC letters, on the strand that is methylated.
+    offset : int
+        0-based place of the methylated base in `pattern`; it is one of the letters ACGT.
+    model : str or None
+        Name of the built-in R9.4 methylation model; None for a user's motif, which needs a model file.
     """
 
     name: str
-    sites: tuple[str, ...]
-    methylated: tuple[str, ...]
-    model: str
-    plain_base: str = "C"
+    pattern: str
+    offset: int
+    model: str | None = None
+
+    @property
+    def canonical(self) -> str:
+        """The base that M stands for: the one that is methylated, or is not."""
+        return self.pattern[self.offset]
+
+    @property
+    def code(self) -> str:
+        """The modification's code in the MM tag of SAM records.
+
+        ``m`` (5-methylcytosine) for C and ``a`` (6-methyladenine) for A; G and T have no methylation that is
+        commonly called and get the tag's code for any modification of the base, ``G`` and ``T``.
+        """
+        return _CODES[self.canonical]
+
+    @property
+    def offset_forward(self) -> int:
+        """Offset of the modified base from a site's reported start, in a forward record."""
+        return self.offset
+
+    @property
+    def offset_reverse(self) -> int:
+        """Offset of the base opposite to the modified one from a site's reported start, in a reverse record."""
+        return len(self.pattern) - 1 - self.offset
+
+    @property
+    def is_palindromic(self) -> bool:
+        """Whether both strands have their sites at the same places."""
+        return reverse_complement(self.pattern) == self.pattern
+
+    @cached_property
+    def sites(self) -> tuple[str, ...]:
+        """All spellings of the recognition site, in alphabetical order."""
+        return _spellings(self.pattern)
+
+    @cached_property
+    def methylated(self) -> tuple[str, ...]:
+        """The same spellings with M in the place of the methylated base."""
+        return tuple(site[: self.offset] + "M" + site[self.offset + 1 :] for site in self.sites)
 
     @cached_property
     def patterns(self) -> NDArray[np.uint8]:
-        """Recognition sites as letters, shape (sites, length)."""
-        return np.array([list(site.encode()) for site in self.sites], np.uint8)
+        """The spellings as letters, shape (spellings, length): the sites of forward records."""
+        return _letters(self.sites)
 
     @cached_property
-    def methylated_forward(self) -> NDArray[np.uint8]:
-        """Codes of each methylated site on the forward strand, shape (sites, length)."""
-        return np.array([[ALPHABET.index(base) for base in site] for site in self.methylated], np.uint8)
+    def patterns_reverse(self) -> NDArray[np.uint8]:
+        """The spellings of the reverse complement, likewise: the sites of reverse records in forward coordinates."""
+        return _letters(_spellings(reverse_complement(self.pattern)))
 
-    @cached_property
-    def methylated_reverse(self) -> NDArray[np.uint8]:
-        """Codes on the reverse strand of each methylated site, opposite to the forward positions."""
-        opposite = []
-        for site in self.sites:
-            partner = self.methylated[self.sites.index(reverse_complement(site))]
-            opposite.append([ALPHABET.index(base) for base in reversed(partner)])
-        return np.array(opposite, np.uint8)
+    def codes(self, reverse: bool) -> MotifCodes:
+        """The motif as the jitted loops take it, for forward or for reverse records."""
+        pattern = reverse_complement(self.pattern) if reverse else self.pattern
+        masks = [sum(1 << "ACGT".index(base) for base in IUPAC[letter]) for letter in pattern]
+        letter_bits, letter_codes = np.zeros(256, np.uint8), np.zeros(256, np.uint8)
+        for i, base in enumerate("ACGT"):
+            letter_bits[ord(base)] = 1 << i
+            letter_codes[ord(base)] = ALPHABET.index(base)
+        opposite = "".join(reverse_complement(self.canonical if base == "M" else base) for base in ALPHABET)
+        return MotifCodes(
+            np.array(masks, np.uint8),
+            self.offset_reverse if reverse else self.offset_forward,
+            letter_bits,
+            letter_codes,
+            np.array([ALPHABET.index(base) for base in opposite], np.uint8),
+        )
 
 
 def reverse_complement(bases: str) -> str:
-    """The other strand of a sequence over ACGT."""
-    return bases[::-1].translate(str.maketrans("ACGT", "TGCA"))
+    """The other strand of a sequence of upper-case IUPAC letters."""
+    return bases[::-1].translate(_COMPLEMENT)
 
 
-MOTIFS = {motif.name: motif for motif in (Motif("cpg", ("CG",), ("MG",), "r9.4_450bps.cpg.6mer"),)}
+def _spellings(pattern: str) -> tuple[str, ...]:
+    return tuple("".join(bases) for bases in product(*(IUPAC[letter] for letter in pattern)))
+
+
+def _letters(sites: tuple[str, ...]) -> NDArray[np.uint8]:
+    return np.array([list(site.encode()) for site in sites], np.uint8)
+
+
+MOTIFS = {
+    motif.name: motif
+    for motif in (
+        Motif("cpg", "CG", 0, "r9.4_450bps.cpg.6mer"),
+        Motif("gpc", "GC", 1, "r9.4_450bps.gpc.6mer"),
+        Motif("dam", "GATC", 1, "r9.4_450bps.dam.6mer"),
+        Motif("dcm", "CCWGG", 1, "r9.4_450bps.dcm.6mer"),
+    )
+}
 
 
 def motif_named(name: str) -> Motif:
@@ -72,14 +179,49 @@ def motif_named(name: str) -> Motif:
     return MOTIFS[name]
 
 
-def letter_codes() -> NDArray[np.uint8]:
-    """Codes in `ALPHABET` of the letters ACGT, 0 for all others; shape (256,)."""
-    codes = np.zeros(256, np.uint8)
-    for base in "ACGT":
-        codes[ord(base)] = ALPHABET.index(base)
-    return codes
+def parse_motif(text: str) -> Motif:
+    """Read a user's motif such as ``CHG:0`` or ``GATC:1``.
 
+    Parameters
+    ----------
+    text : str
+        ``IUPAC[:OFFSET]``: the recognition site in IUPAC letters of either case, and the 0-based place of its
+        methylated base; without it, the first base.
 
-def complement_codes() -> NDArray[np.uint8]:
-    """The code opposite to each code of `ALPHABET`; M, which is only ever placed as part of a site, maps to G."""
-    return np.array([ALPHABET.index(base) for base in "TGCGA"], np.uint8)
+    Returns
+    -------
+    Motif
+        Its name is the text in upper case with the offset; it has no built-in model.
+
+    Raises
+    ------
+    F5pyError
+        The site is empty, too long, too ambiguous or has other letters; the offset is no number or outside of the
+        site; the methylated base is not one of ACGT.
+    """
+    where = f"motif {text!r}"
+    pattern, colon, offset_text = text.partition(":")
+    pattern = pattern.upper()
+    if not pattern:
+        raise F5pyError(f"{where}: no recognition site; give it in IUPAC letters, such as CHG:0")
+    if len(pattern) > MAX_MOTIF_LENGTH:
+        raise F5pyError(f"{where}: {len(pattern)} bases are too many; at most {MAX_MOTIF_LENGTH} are supported")
+    for letter in pattern:
+        if letter not in IUPAC:
+            raise F5pyError(f"{where}: {letter!r} is no IUPAC letter of a DNA base; use {''.join(IUPAC)}")
+    if colon and not (offset_text.isascii() and offset_text.isdigit() and len(offset_text) < 10):
+        raise F5pyError(
+            f"{where}: the offset {offset_text!r} is not a whole number; give the 0-based place of the methylated base"
+        )
+    offset = int(offset_text) if colon else 0
+    if offset >= len(pattern):
+        raise F5pyError(f"{where}: the offset is outside of the site; its bases are 0 to {len(pattern) - 1}")
+    if pattern[offset] not in "ACGT":
+        raise F5pyError(
+            f"{where}: the methylated base, {pattern[offset]!r} at offset {offset}, is not one of ACGT; "
+            "call one base at a time"
+        )
+    n_spellings = math.prod(len(IUPAC[letter]) for letter in pattern)
+    if n_spellings > MAX_SPELLINGS:
+        raise F5pyError(f"{where}: stands for {n_spellings} sequences; at most {MAX_SPELLINGS} are supported")
+    return Motif(f"{pattern}:{offset}", pattern, offset)

@@ -19,6 +19,11 @@ from f5py.pore_model.model import NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel
 BUILTIN_MODELS: dict[str, tuple[int, str]] = {
     "r9.4_450bps.nucleotide.6mer": (6, NUCLEOTIDES),
     "r9.4_450bps.cpg.6mer": (6, NUCLEOTIDES_AND_M),
+    "r9.4_450bps.gpc.6mer": (6, NUCLEOTIDES_AND_M),
+    "r9.4_450bps.dam.6mer": (6, NUCLEOTIDES_AND_M),
+    "r9.4_450bps.dcm.6mer": (6, NUCLEOTIDES_AND_M),
+    "r9.4_70bps_rna.nucleotide.5mer": (5, NUCLEOTIDES),
+    "r10.4.1_400bps.nucleotide.9mer": (9, NUCLEOTIDES),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -22,9 +23,9 @@ def test_a_builtin_model_is_complete_and_plausible(name: str) -> None:
         assert levels.shape == (len(alphabet) ** k,)
         assert np.isfinite(levels).all()
     assert model.level_mean.min() > 40
-    assert model.level_mean.max() < 150
+    assert model.level_mean.max() < 170
     assert model.level_stdv.min() > 0.1
-    assert model.level_stdv.max() < 20
+    assert model.level_stdv.max() < 25
     assert model.ln_stdv.dtype == np.float32
     np.testing.assert_allclose(np.exp(model.ln_stdv), model.level_stdv, rtol=1e-6)
 
@@ -36,6 +37,11 @@ def test_a_builtin_model_is_complete_and_plausible(name: str) -> None:
         ("r9.4_450bps.nucleotide.6mer", "TTTTTT", 90.67901, 1.51391),
         ("r9.4_450bps.cpg.6mer", "AAAAAC", 83.44650, 1.65993),
         ("r9.4_450bps.cpg.6mer", "TTTTTM", 90.99210, 1.33625),
+        ("r9.4_450bps.gpc.6mer", "GMAAAA", 95.77760, 5.70668),
+        ("r9.4_450bps.dam.6mer", "GMTCAA", 120.21600, 2.08184),
+        ("r9.4_450bps.dcm.6mer", "CMAGGT", 78.47890, 1.55033),
+        ("r9.4_70bps_rna.nucleotide.5mer", "TTTTT", 80.78433, 1.96960),
+        ("r10.4.1_400bps.nucleotide.9mer", "ACGTACGTA", 68.66729, 4.74911),
     ],
 )
 def test_levels_of_some_kmers(name: str, kmer: str, mean: float, stdv: float) -> None:
@@ -60,6 +66,27 @@ def test_every_level_is_the_float32_of_the_published_decimal(name: str, shared_d
 
 def test_a_model_is_loaded_once() -> None:
     assert builtin("r9.4_450bps.cpg.6mer") is builtin("r9.4_450bps.cpg.6mer")
+
+
+@pytest.mark.parametrize("name", BUILTIN_MODELS)
+def test_the_levels_are_plain_arrays_that_kernels_of_any_model_take(name: str) -> None:
+    model = builtin(name)
+    for levels in (model.level_mean, model.level_stdv, model.ln_stdv):
+        assert levels.flags.writeable
+        assert levels.flags.c_contiguous
+
+
+def test_the_notice_names_every_file() -> None:
+    data = resources.files("f5py.pore_model").joinpath("data")
+    notice = data.joinpath("NOTICE").read_text().splitlines()
+    files = {entry.name for entry in data.iterdir() if entry.name.endswith(".npz")}
+    assert files == {f"{name}.npz" for name in BUILTIN_MODELS}
+    assert files <= set(notice)
+
+
+def test_the_package_stays_small() -> None:
+    data = resources.files("f5py.pore_model").joinpath("data")
+    assert sum(len(entry.read_bytes()) for entry in data.iterdir()) < 2_500_000
 
 
 def test_an_unknown_name_lists_the_known_ones() -> None:

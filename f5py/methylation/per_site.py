@@ -1,0 +1,104 @@
+"""Calls of single sites within a group.
+
+A group's call says whether all of its sites are methylated or none is. Here each site i of n gets a log-likelihood
+ratio of its own, in which the states of the other sites are summed out::
+
+    LLR_i = ln P(events | s_i = 1) - ln P(events | s_i = 0)
+    P(events | s_i = v) = 2 * sum over s with s_i = v of P(events | s) * P(s)
+
+P(events | s) is the likelihood of the events in the group's window under the hidden Markov model of
+`f5py.methylation.calls`, for the window's bases with those sites methylated that have s_i = 1.
+
+The prior. With probability a the sites of a group agree, methylated or not with odds of one to one; otherwise each
+is what it is independently of the others, all 2 ** n states being equally probable::
+
+    P(s) = a / 2 * [all s_i are equal] + (1 - a) / 2 ** n
+
+so that ``P(events | s_i = 1) = a * L1 + (1 - a) * S1``, where L1 is the likelihood with all sites methylated, which
+the group's call uses as well, and S1 the mean likelihood of the 2 ** (n - 1) states with s_i = 1; likewise for 0. With
+a = 0 the ratio is that of the uniform prior, and a = 1 gives every site the group's call. By default a is learned from
+the read: it is the share of the read's groups whose sites agree, the most probable one under a Beta(3/2, 3/2) prior,
+found by expectation maximisation over its groups of two and more sites. In a read that is methylated throughout, or
+nowhere, neighbouring sites thus support each other as much as in a group's call; in a read whose sites are methylated
+independently they do not.
+
+The sum over 2 ** n states is exact and takes time in proportion to n. The state of a site only matters to the k k-mers
+that its modified base is part of, so the forward algorithm carries, beside each state of the model at k-mer j, only
+the states of the sites under that k-mer: 2 ** w lanes, where w is the most sites that share a k-mer (one or two for
+most groups, at most three for CG and k = 6). Lane bit ``i mod w`` is the state of site i. Every path goes through the
+k-mers in order and enters each exactly once. So where site i + w comes under the k-mer, site i has left it, and its
+state is summed out by giving the two lanes of each pair their mean. A forward pass yields the probability of the
+events together with the states of the last w sites. For the sites before, the flow over a boundary between two
+k-mers, forward mass times backward mass summed over all events, is split by lane: the boundary before site w * (b + 1)
+enters serves the sites w * b to w * b + w - 1.
+
+A group of one site has the same likelihoods as in the group's call. The sites that are called are those of the groups
+that are called. Where sites overlap each other, which only sites of a user's motif can, each has a state of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from f5py.methylation.motifs import Motif
+from f5py.pore_model.model import PoreModel
+
+
+def site_likelihoods(
+    window: bytes,
+    events: ArrayLike,
+    motif: Motif,
+    model: PoreModel,
+    *,
+    reverse: bool = False,
+    shift: float = 0.0,
+    scale: float = 1.0,
+    var: float = 1.0,
+    events_per_base: float = 2.0,
+) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Score every site in a window, all states of the other sites being equally probable.
+
+    Parameters
+    ----------
+    window : bytes
+        Upper-case bases of the reference's forward strand.
+    events : array_like of float32, shape (n_events,)
+        Event means in pA, in the order of the window's bases.
+    motif : Motif
+    model : PoreModel
+        Over the alphabet ACGMT.
+    reverse : bool
+        Whether the events are those of a read of the reverse strand.
+    shift, scale, var, events_per_base : float
+        The read's scaling and rate.
+
+    Returns
+    -------
+    methylated, unmethylated : float32, shape (n_sites,)
+        ``ln P(events | s_i = 1)`` and ``ln P(events | s_i = 0)``, sites in ascending order.
+
+    Raises
+    ------
+    ValueError
+        There is no site, the first k-mer holds the modified base of one, or there is no event.
+    """
+    from f5py.methylation._calls_numba import Fit, Model, fill_plain, is_site
+    from f5py.methylation._per_site_numba import score_sites
+
+    segment = np.frombuffer(window, np.uint8)
+    codes = motif.codes(reverse)
+    modified = np.array(
+        [position + codes.offset for position in range(len(segment)) if is_site(segment, position, codes)], np.int64
+    )
+    x = np.ascontiguousarray(events, np.float32)
+    if not len(modified) or modified[0] < model.k or not len(x):
+        raise ValueError("a window needs events and sites, none of them under the first k-mer")
+    plain = np.empty(len(segment), np.uint8)
+    fill_plain(segment, 0, len(segment), codes, reverse, plain)
+    methylated = np.empty(len(modified), np.float32)
+    unmethylated = np.empty_like(methylated)
+    fit = Fit(np.float32(shift), np.float32(scale), np.float32(var), float(events_per_base))
+    levels = Model(model.k, model.level_mean, model.level_stdv, model.ln_stdv)
+    score_sites(plain, modified, x, reverse, fit, levels, methylated, unmethylated)
+    return methylated, unmethylated

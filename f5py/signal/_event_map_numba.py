@@ -1,0 +1,25 @@
+"""Jitted look-ups in the base-to-event map, for the stages that follow the alignment."""
+
+from __future__ import annotations
+
+from f5py.accelerate import kernel
+
+_LOOK_AROUND = 1000  # k-mers searched for an event
+
+
+@kernel
+def closest_event(first_event, kmer):
+    """First event of the nearest k-mer that has one: the k-mer itself, earlier ones, then later ones; or -1.
+
+    The far end of each search is excluded, as in the reference.
+    """
+    n_kmers = first_event.shape[0]
+    if kmer < 0 or kmer >= n_kmers:
+        return -1
+    for j in range(kmer, max(0, kmer - _LOOK_AROUND), -1):
+        if first_event[j] >= 0:
+            return first_event[j]
+    for j in range(kmer, min(kmer + _LOOK_AROUND, n_kmers - 1)):
+        if first_event[j] >= 0:
+            return first_event[j]
+    return -1
