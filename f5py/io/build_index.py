@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 
 from f5py import console
-from f5py.errors import F5pyError, InputFileError, OutputFileError
+from f5py.errors import F5pyError, OutputFileError
 from f5py.io.bgzf import BlockWriter
 from f5py.io.fast5_scan import Found, list_fast5, report_skipped, scan_fast5
 from f5py.io.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX
+from f5py.io.sequence_files import sequence_records
 from f5py.io.sequencing_summary import read_summary_list, reads_by_file
 
 #: The share of reads without a signal file that needs no warning.
@@ -30,8 +31,9 @@ def index_fast5(
     threads: int = 4,
     processes: int = 1,
     verbose: int = 1,
+    pod5: Sequence[str] = (),
 ) -> tuple[int, int]:
-    """Index basecalled reads and the fast5 files of their signals.
+    """Index basecalled reads and the fast5 or POD5 files of their signals.
 
     Parameters
     ----------
@@ -47,6 +49,8 @@ def index_fast5(
         Processes that open fast5 files.
     verbose : int
         0: only results and warnings; 1: what is being done; 2: every file that was skipped.
+    pod5 : sequence of str
+        POD5 files, and folders to search for such. Where several files have a read the first one wins, also over fast5.
 
     Returns
     -------
@@ -57,33 +61,106 @@ def index_fast5(
     ------
     InputFileError
         If an input file is missing or damaged.
+    MissingDependencyError
+        If a POD5 file is given and the package pod5 is not installed.
     F5pyError
         If not a single read has a signal file. The sequence index has then been written all the same.
     """
     summaries = [*summaries, *(path for listing in summary_lists for path in read_summary_list(listing))]
     listed = reads_by_file(summaries)
+    in_pod5 = _list_pod5(pod5, verbose)
     paths = write_sequence_index(reads_path, threads)
     if not all(paths.values()):
         _find_fast5(paths, directories, listed, processes, verbose)
+    if in_pod5:
+        paths.update((name, path) for name in paths if (path := in_pod5.get(name)))
     with_path = sum(1 for path in paths.values() if path)
     if not with_path:
         raise F5pyError(
-            f"no fast5 file was found for any of the {len(paths)} reads in {reads_path}; "
-            "give the folder of their fast5 files with -d"
+            f"no {'POD5' if pod5 else 'fast5'} file was found for any of the {len(paths)} reads in {reads_path}; "
+            f"give {'their POD5 files with --pod5' if pod5 else 'the folder of their fast5 files with -d'}"
         )
     write_readdb(reads_path + READDB_SUFFIX, paths)
     return len(paths), with_path
 
 
-def report_counts(reads: int, with_path: int) -> None:
-    """Print the last lines of indexing: how many reads there are and have a signal file."""
-    console.note("readdb", f"num reads: {reads}, num reads with path to fast5: {with_path}")
+def index_slow5(reads_path: str, slow5: str, threads: int = 4, index_signals: bool = True) -> tuple[int, int | None]:
+    """Index basecalled reads, whose signals are all in one SLOW5 file.
+
+    The ``.readdb`` then has one line that names this file for all reads, as nanopolish writes it.
+
+    Parameters
+    ----------
+    reads_path : str
+        FASTA or FASTQ, plain or gzip. The index is written beside it.
+    slow5 : str
+        The SLOW5 or BLOW5 file.
+    threads : int
+        Compression threads.
+    index_signals : bool
+        Make the index of the SLOW5 file too, unless it is there.
+
+    Returns
+    -------
+    reads : int
+        Reads known.
+    with_signal : int or None
+        How many of them are in the SLOW5 file; None without its index.
+
+    Raises
+    ------
+    InputFileError
+        If an input file is missing or damaged.
+    MissingDependencyError
+        If the package pyslow5 is not installed.
+    F5pyError
+        If not a single read is in the SLOW5 file. The sequence index has then been written all the same.
+    """
+    from f5py.io.signals.choose import ALL_READS, check_slow5
+    from f5py.io.signals.slow5 import Slow5Source, read_groups
+
+    check_slow5(slow5)
+    if not index_signals:
+        read_groups(slow5)  # raises if the header is damaged
+        paths = write_sequence_index(reads_path, threads)
+        write_readdb(reads_path + READDB_SUFFIX, {ALL_READS: slow5})
+        return len(paths), None
+    source = Slow5Source(slow5)
+    try:
+        paths = write_sequence_index(reads_path, threads)
+        with_signal = sum(1 for name in source.names() if name in paths)
+    finally:
+        source.close()
+    if not with_signal:
+        raise F5pyError(f"{slow5}: holds none of the {len(paths)} reads in {reads_path}; give the file of these reads")
+    write_readdb(reads_path + READDB_SUFFIX, {ALL_READS: slow5})
+    return len(paths), with_signal
+
+
+def report_counts(reads: int, with_path: int | None, kind: str = "fast5") -> None:
+    """Print the last lines of indexing: how many reads there are and, if known, have a signal file of that kind."""
+    if with_path is None:
+        console.note("readdb", f"num reads: {reads}")
+        return
+    console.note("readdb", f"num reads: {reads}, num reads with path to {kind}: {with_path}")
     if with_path < (1 - _USUAL_LOSS) * reads:
-        console.warning("readdb", f"fast5 files could not be located for {reads - with_path} reads")
+        console.warning("readdb", f"{kind} files could not be located for {reads - with_path} reads")
 
 
-#: Record types that a SAM file may begin with; its "@" looks like the start of a FASTQ record.
-_SAM_HEADERS = ("HD", "SQ", "RG", "PG", "CO")
+def _list_pod5(given: Sequence[str], verbose: int) -> Mapping[str, str]:
+    """Return which of the POD5 files, or of those below the folders, each read is in."""
+    if not given:
+        return {}
+    from f5py.io.signals.choose import check_pod5
+    from f5py.io.signals.pod5 import Pod5Index, pod5_files
+
+    files: list[str] = []
+    for path in given:
+        check_pod5(path)
+        if verbose:
+            console.note("readdb", f"indexing {path}")
+        files += pod5_files(path)
+    return Pod5Index(files)
 
 
 def write_sequence_index(reads_path: str, threads: int = 4) -> dict[str, str]:
@@ -107,7 +184,7 @@ def write_sequence_index(reads_path: str, threads: int = 4) -> dict[str, str]:
     with _replacing(*(reads_path + end for end in (SEQUENCE_SUFFIX, GZI_SUFFIX, FAI_SUFFIX))) as temporary:
         at = 0
         with BlockWriter(temporary[0], threads) as index:
-            for name, comment, bases in _records(reads_path):
+            for name, comment, bases in sequence_records(reads_path):
                 if name in paths:
                     repeated += 1
                     if repeated == 1:
@@ -122,8 +199,6 @@ def write_sequence_index(reads_path: str, threads: int = 4) -> dict[str, str]:
                 if bases:  # htslib does not list empty sequences either
                     fai.append(f"{name}\t{len(bases)}\t{at}\t{len(bases)}\t{len(bases) + 1}\n")
                 at += len(bases) + 1
-        if not paths:
-            raise InputFileError(f"{reads_path}: holds no reads; a FASTA or FASTQ file is needed")
         if repeated > 1:
             console.warning("readdb", f"{reads_path}: {repeated} reads have the name of an earlier one")
         with open(temporary[1], "wb") as file:
@@ -168,57 +243,6 @@ def _find_fast5(
             paths.update((name, path) for name in in_table if name in paths)
         elif not isinstance(names := next(opened), str):
             paths.update((name, path) for name in names)
-
-
-def _records(path: str) -> Iterator[tuple[str, str, bytes]]:
-    """Yield name, comment and bases of every read of a FASTA or FASTQ file, plain or gzip."""
-    import pysam
-
-    if os.path.isdir(path):
-        raise InputFileError(f"{path}: is a folder; give a FASTA or FASTQ file")
-    if not os.path.exists(path):
-        raise InputFileError(f"{path}: not found")
-    _check_is_text(path)
-    number = 0
-    has_quality = None
-    loudness = pysam.set_verbosity(0)  # what htslib would print is said in the error below
-    try:
-        with pysam.FastxFile(path) as records:
-            for number, record in enumerate(records, 1):
-                name, bases = record.name, record.sequence or ""
-                if not name:
-                    raise InputFileError(f"{path}: read {number} has no name")
-                if number == 1 and name in _SAM_HEADERS and record.quality is None and ":" in (record.comment or ""):
-                    raise InputFileError(f"{path}: a SAM file; give the base-called reads in FASTA or FASTQ format")
-                if has_quality is None:
-                    has_quality = record.quality is not None
-                if has_quality and record.quality is None:
-                    raise InputFileError(f"{path}: truncated; read {number}, {name}, has no qualities")
-                yield name, record.comment or "", "".join(bases.split()).encode()
-    except ValueError as problem:  # pysam's word for whatever went wrong, undecodable text included
-        raise InputFileError(
-            f"{path}: truncated or damaged behind read {number}; give a complete FASTA or FASTQ file"
-        ) from problem
-    finally:
-        pysam.set_verbosity(loudness)
-
-
-def _check_is_text(path: str) -> None:
-    """Refuse a regular file that starts like neither FASTA nor FASTQ, such as a BAM file."""
-    import gzip
-    import zlib
-
-    if not os.path.isfile(path):
-        return  # a pipe can be read only once
-    try:
-        with open(path, "rb") as plain:
-            zipped = plain.read(2) == b"\x1f\x8b"
-        with gzip.open(path) if zipped else open(path, "rb") as file:
-            start = file.read(4096).lstrip()
-    except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
-        raise InputFileError(f"{path}: truncated or damaged gzip file") from problem
-    if start and start[:1] not in b">@":
-        raise InputFileError(f"{path}: is neither FASTA nor FASTQ; if it is BAM, run samtools fastq first")
 
 
 def _path_in_comment(comment: str) -> str:

@@ -9,7 +9,7 @@ import gzip
 import os
 import sys
 from collections.abc import Sequence
-from itertools import pairwise, repeat
+from itertools import islice, pairwise, repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -80,6 +80,10 @@ class ReadIndex:
     def __contains__(self, name: object) -> bool:
         return name in self._rows
 
+    def first_names(self, n: int) -> list[str]:
+        """Names of the first n reads, or of all if there are fewer."""
+        return list(islice(self._rows, n))
+
     def _rows_of(self, names: Sequence[str]) -> NDArray[np.int64]:
         return np.fromiter(map(self._rows.get, names, repeat(-1)), np.int64, len(names))
 
@@ -139,7 +143,8 @@ def read_readdb(path: str) -> dict[str, str]:
     Returns
     -------
     dict of str to str
-        Read name to path; the empty string where no signal file is known.
+        Read name to path; the empty string where no signal file is known. The name ``*`` stands for all reads: their
+        signals are in one SLOW5 file (or POD5 file or folder), as f5py and nanopolish write it for SLOW5.
 
     Raises
     ------
@@ -157,7 +162,9 @@ def read_readdb(path: str) -> dict[str, str]:
                     )
                 paths[name] = sys.intern(signal_path)  # thousands of reads share a multi-read file
     except (FileNotFoundError, NotADirectoryError) as problem:
-        raise InputFileError(f"{path}: not found; run f5py index with -d and the fast5 folder") from problem
+        raise InputFileError(
+            f"{path}: not found; run f5py index with -d and the fast5 folder, with --slow5 or with --pod5"
+        ) from problem
     return paths
 
 

@@ -289,3 +289,154 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, threads: int
     assert ran.stderr.count("\n") == 1
     assert f"{reads}.index: cannot be written (File too large)" in ran.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["r.fa"]
+
+
+# --slow5
+
+
+def slow5_file(path: Path, names: list[str]) -> Path:
+    lines = ["#slow5_version\t0.2.0", "#num_read_groups\t1", "@experiment_type\tgenomic_dna"]
+    lines.append("#char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*")
+    lines.append("#read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal")
+    lines += [f"{name}\t0\t8192\t3\t1400\t4000\t2\t7,-8" for name in names]
+    path.write_text("".join(line + "\n" for line in lines))
+    return path
+
+
+def test_slow5_is_named_once_for_all_reads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyslow5", reason="needs pyslow5")
+    reads = fasta(tmp_path / "r.fa", [f"r{i}" for i in range(100)])
+    signals = slow5_file(tmp_path / "s.slow5", [f"r{i}" for i in range(1, 300)])
+    assert run("--slow5", signals, reads) == 0
+    told = capfd.readouterr()
+    assert told.out == ""
+    assert told.err.startswith(
+        f"[open_slow5::INFO] {signals}.idx: not found; indexing {signals}\n"
+        "[readdb] num reads: 100, num reads with path to slow5: 99\n[main]"
+    )
+    assert readdb(reads) == [("*", str(signals))]
+    suffixes = (".index", ".index.fai", ".index.gzi", ".index.readdb")
+    files = ["r.fa", *(f"r.fa{suffix}" for suffix in suffixes), "s.slow5", "s.slow5.idx"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == files
+
+
+def test_slow5_lacks_some_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyslow5", reason="needs pyslow5")
+    reads = fasta(tmp_path / "r.fa", [f"r{i}" for i in range(100)])
+    assert run("--slow5", slow5_file(tmp_path / "s.slow5", [f"r{i}" for i in range(98)]), reads) == 0
+    assert "WARNING] slow5 files could not be located for 2 reads\n" in capsys.readouterr().err
+
+
+def test_slow5_replaces_the_paths_of_fast5(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyslow5", reason="needs pyslow5")
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    single_fast5(tmp_path / "d/a.fast5", "a")
+    assert run("-d", tmp_path / "d", reads) == 0
+    signals = slow5_file(tmp_path / "s.slow5", ["a"])
+    capsys.readouterr()
+    assert run("-d", tmp_path / "d", "-s", "x", "-f", "y", "--iop", 2, "--slow5", signals, reads) == 0
+    assert "[index::WARNING] -d, -s, -f, --iop: no effect with --slow5\n" in capsys.readouterr().err
+    assert readdb(reads) == [("*", str(signals))]
+
+
+def test_the_slow5_index_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a", "b"])
+    signals = slow5_file(tmp_path / "s.slow5", ["a"])
+    assert run("--slow5", signals, "--skip-slow5-idx", reads) == 0
+    assert capsys.readouterr().err.startswith("[readdb] num reads: 2\n[main]")
+    assert not Path(f"{signals}.idx").exists()
+    assert readdb(reads) == [("*", str(signals))]
+    single_fast5(tmp_path / "d/a.fast5", "a")
+    assert run("-d", tmp_path / "d", "--skip-slow5-idx", reads) == 0
+    assert "WARNING] --skip-slow5-idx has no effect without --slow5\n" in capsys.readouterr().err
+
+
+@needs_nanopolish
+def test_nanopolish_writes_the_same_for_slow5(tmp_path: Path, ecoli: Path) -> None:
+    pytest.importorskip("pyslow5", reason="needs pyslow5")
+    (tmp_path / "s.blow5").symlink_to(ecoli / "formats/reads.blow5")
+    ours, theirs = both(tmp_path, ecoli / "reads.fasta", "--slow5", tmp_path / "s.blow5")
+    assert ours == theirs
+    assert ours["readdb"] == b"*\t%s/s.blow5\n" % str(tmp_path).encode()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--slow5", "absent.blow5"], "absent.blow5: not found"),
+        (["--slow5", "."], ".: is a folder"),
+        (["--slow5", "r.fa"], "r.fa: is not a SLOW5, POD5 or fast5 file"),
+        (["--slow5", "d/a.fast5"], "d/a.fast5: is a fast5 file"),
+        (["--slow5", "cut.blow5"], "cut.blow5: has a damaged header"),
+        (["--slow5", "cut.blow5", "--skip-slow5-idx"], "cut.blow5: has a damaged header"),
+        (["--pod5", "absent.pod5"], "absent.pod5: not found"),
+        (["--pod5", "d"], "no file below this folder is named *.pod5"),
+        (["--pod5", "cut.blow5"], "cut.blow5: is a SLOW5 file; give it with --slow5"),
+    ],
+)
+def test_unusable_signals_are_one_line(
+    tmp_path: Path,
+    options: list[str],
+    message: str,
+    capfd: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    fasta(tmp_path / "r.fa", ["a"])
+    single_fast5(tmp_path / "d/a.fast5", "a")
+    (tmp_path / "cut.blow5").write_bytes(b"BLOW5\x01")
+    assert run("-v", 0, *options, "r.fa") == 1
+    told = capfd.readouterr().err
+    assert told.count("\n") == 1
+    assert message in told
+    assert not list(tmp_path.glob("r.fa.*"))
+
+
+def test_slow5_without_any_of_the_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pyslow5", reason="needs pyslow5")
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    assert run("--slow5", slow5_file(tmp_path / "s.slow5", ["b"]), reads) == 1
+    assert f"s.slow5: holds none of the 1 reads in {reads}" in capsys.readouterr().err
+    assert not Path(f"{reads}.index.readdb").exists()
+
+
+def test_slow5_and_pod5_exclude_each_other(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--slow5", "a", "--pod5", "b", fasta(tmp_path / "r.fa", ["a"])) == 2
+    assert "--slow5 and --pod5 exclude each other" in capsys.readouterr().err
+
+
+# --pod5
+
+
+def test_pod5_files_and_folders(tmp_path: Path, ecoli: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pod5", reason="needs pod5")
+    reads = tmp_path / "reads.fasta"
+    reads.write_bytes((ecoli / "reads.fasta").read_bytes() + b">in-no-file\nACGT\n")
+    (tmp_path / "d/e").mkdir(parents=True)
+    (tmp_path / "d/e/signals.pod5").symlink_to(ecoli / "formats/reads.pod5")
+    for given in ("d", "d/e/signals.pod5"):
+        assert run("--pod5", tmp_path / given, reads) == 0
+        assert "[readdb] num reads: 113, num reads with path to pod5: 112\n" in capsys.readouterr().err
+        known = readdb(reads)
+        assert known == sorted(known)
+        assert len(known) == 113
+        assert {path for name, path in known if name != "in-no-file"} == {f"{tmp_path}/d/e/signals.pod5"}
+        assert dict(known)["in-no-file"] == ""
+
+
+def test_pod5_beside_fast5(tmp_path: Path, ecoli: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pod5", reason="needs pod5")
+    reads = tmp_path / "reads.fasta"
+    reads.write_bytes((ecoli / "reads.fasta").read_bytes() + b">in-fast5\nACGT\n")
+    single_fast5(tmp_path / "d/a.fast5", "in-fast5")
+    assert run("--pod5", ecoli / "formats/reads.pod5", "-d", tmp_path / "d", reads) == 0
+    assert "num reads: 113, num reads with path to fast5 or pod5: 113\n" in capsys.readouterr().err
+    assert dict(readdb(reads))["in-fast5"] == f"{tmp_path}/d/a.fast5"
+
+
+def test_pod5_without_any_of_the_reads(tmp_path: Path, ecoli: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pod5", reason="needs pod5")
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    assert run("--pod5", ecoli / "formats/reads.pod5", reads) == 1
+    assert "no POD5 file was found for any of the 1 reads" in capsys.readouterr().err
+    assert not Path(f"{reads}.index.readdb").exists()

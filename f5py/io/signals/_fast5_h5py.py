@@ -27,6 +27,8 @@ MAX_SAMPLES = 1_000_000_000
 METADATA_CACHE_BYTES = 256 * 1024
 
 _HDF5_ERRORS = (OSError, KeyError, RuntimeError, ValueError, TypeError, MemoryError)
+#: Where a read's run is described; the later one counts where both name a thing.
+_RUN_GROUPS = (b"/context_tags", b"/tracking_id")
 _CALIBRATION = tuple(what.encode() for what in CALIBRATION)
 
 
@@ -97,6 +99,27 @@ class Fast5File:
             group = b"read_" + name.encode(errors="surrogateescape")
             return self._samples(group, b"/Raw/Signal"), self._calibration(group + b"/channel_id")
         return self._samples(self._single, b"/Signal"), self._calibration(b"UniqueGlobalKey/channel_id")
+
+    def run_info(self, name: str) -> dict[str, str]:
+        """Return the attributes of a read's context tags and tracking id, in lower case.
+
+        Raises
+        ------
+        Unreadable
+            The read is not there.
+        """
+        above = b"read_" + name.encode(errors="surrogateescape") if self.multi else b"UniqueGlobalKey"
+        try:
+            h5g.open(self._file, above)
+        except _HDF5_ERRORS:
+            raise Unreadable("is not in this file") from None
+        found: dict[str, str] = {}
+        for part in _RUN_GROUPS:
+            try:
+                found.update(_attributes(h5g.open(self._file, above + part)))
+            except _HDF5_ERRORS:
+                continue
+        return found
 
     def _samples(self, group: bytes, below: bytes) -> NDArray[np.int16]:
         try:
@@ -248,6 +271,23 @@ def _single_read_group(file: h5f.FileID) -> bytes:
         return b"Raw/Reads/" + reads.get_objname_by_idx(0)
     except _HDF5_ERRORS:
         raise Unreadable("is in a file without /Raw/Reads, or which is no fast5 file") from None
+
+
+def _attributes(group: h5g.GroupID) -> dict[str, str]:
+    """Return the attributes of a group that are single texts or numbers, without those that are empty."""
+    found = {}
+    for i in range(h5a.get_num_attrs(group)):
+        try:
+            attribute = h5a.open(group, index=i)
+            value = np.empty(attribute.shape, attribute.dtype)
+            attribute.read(value)
+            item = value.item()
+        except _HDF5_ERRORS:
+            continue
+        text = (item.decode(errors="replace") if isinstance(item, bytes) else str(item)).strip("\0 ")
+        if text:
+            found[attribute.name.decode(errors="replace").lower()] = text
+    return found
 
 
 def _as_int16(samples: NDArray) -> NDArray[np.int16]:

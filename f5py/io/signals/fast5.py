@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from f5py.io.signals.source import BlockBuilder, SignalBlock
@@ -75,6 +75,22 @@ class Fast5Reader:
             block.repeat(i, earlier)
         return block.build()
 
+    def run_info(self, name: str, path: str) -> dict[str, str]:
+        """Return the context tags and the tracking id of a read; nothing if the read cannot be read.
+
+        The keys are the attributes' names in lower case; see `SignalSource.run_info`.
+        """
+        from f5py.io.signals._fast5_h5py import Unreadable, silence_hdf5
+
+        silence_hdf5()
+        file = self._open(path)
+        if isinstance(file, str):
+            return {}
+        try:
+            return file.run_info(name)
+        except Unreadable:
+            return {}
+
     def close(self) -> None:
         """Close all files. May be called twice."""
         while self._files:
@@ -101,27 +117,3 @@ class Fast5Reader:
         _, file = self._files.popitem(last=False)
         if not isinstance(file, str):
             file.close()
-
-
-class Fast5Source:
-    """The signals of reads whose fast5 files are known from an index.
-
-    Parameters
-    ----------
-    paths : mapping of str to str
-        Read name to file path, as in ``.readdb``. Not copied.
-    max_open : int
-        How many files to keep open.
-    """
-
-    def __init__(self, paths: Mapping[str, str], max_open: int = MAX_OPEN_FILES) -> None:
-        self._paths = paths
-        self._reader = Fast5Reader(max_open)
-
-    def fetch(self, names: Sequence[str]) -> SignalBlock:
-        """Read the signals of the named reads, as `SignalSource.fetch`."""
-        return self._reader.read(names, [self._paths.get(name, "") for name in names])
-
-    def close(self) -> None:
-        """Close all files. May be called twice."""
-        self._reader.close()

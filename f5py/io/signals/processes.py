@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from f5py.errors import SignalError
 from f5py.io.signals._reader_process import N_SLOTS, SLOT_SAMPLES, WINDOW_BYTES, map_window, serve
 from f5py.io.signals.fast5 import Fast5Reader
-from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock
+from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, first_run_info
 
 _STOPPED = "the signal reader processes have been stopped"
 #: What a connection raises when the other end is gone, or when another thread has closed this end.
@@ -51,6 +51,7 @@ class ParallelSource:
 
     def __init__(self, n_processes: int, paths: Mapping[str, str], reader: type[FileReader] = Fast5Reader) -> None:
         self._paths = paths
+        self._reader_class = reader
         self._readers: list[_Reader] = []
         try:
             with _interrupts_blocked():
@@ -78,6 +79,18 @@ class ParallelSource:
         except BaseException:
             self.close()
             raise
+
+    def run_info(self, names: Sequence[str]) -> dict[str, str]:
+        """Return what is known of the run of the first read that can be read, as `SignalSource.run_info`."""
+        reader = self._reader_class()
+        try:
+            return first_run_info(reader, names, self._paths)
+        finally:
+            reader.close()
+
+    def place(self, name: str) -> str:
+        """See `SignalSource.place`."""
+        return self._paths.get(name, "")
 
     def close(self) -> None:
         """End the processes at once: they only read. May be called twice."""

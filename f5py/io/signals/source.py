@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -67,6 +67,22 @@ class SignalSource(Protocol):
         """
         ...
 
+    def run_info(self, names: Sequence[str]) -> dict[str, str]:
+        """Return what is known of the sequencing run of the first of the named reads that can be read.
+
+        Returns
+        -------
+        dict of str to str
+            ``experiment_type``, ``sequencing_kit``, ``flow_cell_product_code``, ``sample_frequency`` and the like, as
+            the context tags and the tracking id of fast5 and the header of SLOW5 spell them, in lower case. What is
+            not known is absent.
+        """
+        ...
+
+    def place(self, name: str) -> str:
+        """Return where the read's signal is, as summaries show it: its file, or ``slow5``; "" if it is unknown."""
+        ...
+
     def close(self) -> None:
         """Close all files and stop all helper processes. May be called twice."""
         ...
@@ -83,9 +99,53 @@ class FileReader(Protocol):
         """Read each named read from the file at the same place in `paths` ("": the file is not known)."""
         ...
 
+    def run_info(self, name: str, path: str) -> dict[str, str]:
+        """Return what is known of a read's run, as `SignalSource.run_info`; nothing if the read cannot be read."""
+        ...
+
     def close(self) -> None:
         """Close all files. May be called twice."""
         ...
+
+
+def first_run_info(reader: FileReader, names: Sequence[str], paths: Mapping[str, str]) -> dict[str, str]:
+    """Return what a reader knows of the run of the first of the named reads of which it knows anything."""
+    for name in names:
+        if (path := paths.get(name, "")) and (found := reader.run_info(name, path)):
+            return found
+    return {}
+
+
+class FileSource:
+    """The signals of reads whose files are known from an index.
+
+    Parameters
+    ----------
+    paths : mapping of str to str
+        Read name to file path, as in ``.readdb``. Not copied.
+    reader : FileReader
+        Closed with the source.
+    """
+
+    def __init__(self, paths: Mapping[str, str], reader: FileReader) -> None:
+        self._paths = paths
+        self._reader = reader
+
+    def fetch(self, names: Sequence[str]) -> SignalBlock:
+        """Read the signals of the named reads, as `SignalSource.fetch`."""
+        return self._reader.read(names, [self._paths.get(name, "") for name in names])
+
+    def run_info(self, names: Sequence[str]) -> dict[str, str]:
+        """Return what is known of the run of the first read that can be read, as `SignalSource.run_info`."""
+        return first_run_info(self._reader, names, self._paths)
+
+    def place(self, name: str) -> str:
+        """See `SignalSource.place`."""
+        return self._paths.get(name, "")
+
+    def close(self) -> None:
+        """Close all files. May be called twice."""
+        self._reader.close()
 
 
 class BlockBuilder:
@@ -161,3 +221,21 @@ class BlockBuilder:
     def _line(self, i: int) -> str:
         where = f"{self._places[i]}: " if self._places[i] else ""
         return " ".join(f"{where}read {self._names[i]} {self._causes[i]}".split())
+
+
+def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]]) -> SignalBlock:
+    """Make one block of n reads from the blocks of parts of them; each part comes with its reads' indices."""
+    lengths = np.zeros(n, np.int64)
+    calibration = np.empty((len(CALIBRATION), n), np.float32)
+    problems: dict[int, str] = {}
+    for reads, block in parts:
+        lengths[reads] = np.diff(block.offsets)
+        calibration[:, reads] = block.calibration()
+        problems.update((reads[i], line) for i, line in block.problems.items())
+    offsets = np.zeros(n + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    samples = np.empty(offsets[-1], np.int16)
+    for reads, block in parts:
+        for i, read in enumerate(reads):
+            samples[offsets[read] : offsets[read + 1]] = block.samples[block.offsets[i] : block.offsets[i + 1]]
+    return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import h5py
 import numpy as np
+
+from f5py.io.signals.fast5 import Fast5Reader
+from f5py.io.signals.source import FileSource
 
 CALIBRATION = ("digitisation", "offset", "range", "sampling_rate")
 VBZ = {"compression": 32020, "compression_opts": (0, 2, 1, 1)}
@@ -37,7 +41,7 @@ def make_reads(n: int = 7, longest: int = 4000) -> list[MadeRead]:
         MadeRead(
             f"read-{i}",
             rng.integers(-500, 1500, rng.integers(1, longest)).astype(np.int16),
-            digitisation=2048.0 * (i + 1),
+            digitisation=1024.0 * 2**i,
             offset=float(i - 3),
             range=1400 + i / 3,
             sampling_rate=3012.0 if i % 2 else 4000.0,
@@ -96,3 +100,8 @@ def assert_unreadable(block, i: int, *words: str) -> None:
     assert "\n" not in block.problems[i]
     for word in words:
         assert word in block.problems[i]
+
+
+def fast5_source(paths: Mapping[str, str]) -> FileSource:
+    """The source of reads in fast5 files."""
+    return FileSource(paths, Fast5Reader())

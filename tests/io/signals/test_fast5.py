@@ -19,13 +19,15 @@ from made_signals import (
     add_multi,
     assert_holds,
     assert_unreadable,
+    fast5_source,
     make_reads,
     write_multi,
     write_single,
 )
 
 from f5py.errors import MissingDependencyError
-from f5py.io.signals.fast5 import Fast5Reader, Fast5Source
+from f5py.io.signals.fast5 import Fast5Reader
+from f5py.io.signals.source import FileSource
 
 GOOD = MadeRead("good", np.arange(-50, 950, dtype=np.int16))
 
@@ -35,7 +37,7 @@ def fetch_one(path, name="r"):
     path = Path(path)
     folder = path.parent if path.parent.is_dir() else Path(path.anchor)
     paths = {name: str(path)} | write_single(folder / "good-neighbour.fast5", GOOD)
-    source = Fast5Source(paths)
+    source = fast5_source(paths)
     block = source.fetch([name, "good"])
     source.close()
     assert_holds(block, 1, GOOD)
@@ -46,14 +48,14 @@ def fetch_one(path, name="r"):
 def test_single_read_whatever_the_version_number(tmp_path, version):
     """Single-read files carry a number, which may be 2.0, or a text below 1."""
     read = make_reads(1)[0]
-    block = Fast5Source(write_single(tmp_path / "a.fast5", read, version, **GZIP)).fetch([read.name])
+    block = fast5_source(write_single(tmp_path / "a.fast5", read, version, **GZIP)).fetch([read.name])
     assert_holds(block, 0, read)
 
 
 def test_single_read_file_does_not_compare_the_name(tmp_path):
     read = make_reads(1)[0]
     write_single(tmp_path / "a.fast5", read)
-    block = Fast5Source({"another name": str(tmp_path / "a.fast5")}).fetch(["another name"])
+    block = fast5_source({"another name": str(tmp_path / "a.fast5")}).fetch(["another name"])
     assert_holds(block, 0, read)
 
 
@@ -64,7 +66,7 @@ def test_multi_read_by_a_version_text(tmp_path, version):
     with h5py.File(tmp_path / "a.fast5", "r+") as file:
         del file.attrs["file_version"]
         file.attrs["file_version"] = version
-    block = Fast5Source(paths).fetch([read.name for read in reads])
+    block = fast5_source(paths).fetch([read.name for read in reads])
     for i, read in enumerate(reads):
         assert_holds(block, i, read)
 
@@ -74,7 +76,7 @@ def test_files_beyond_the_limit_are_closed_and_reopened(tmp_path):
     paths = {}
     for i, read in enumerate(reads):
         paths |= write_multi(tmp_path / f"{i}.fast5", [read])
-    source = Fast5Source(paths, max_open=2)
+    source = FileSource(paths, Fast5Reader(2))
     for _ in range(2):
         block = source.fetch([read.name for read in reads])
         for i, read in enumerate(reads):
@@ -104,12 +106,12 @@ def test_many_reads_of_one_bad_file_try_it_once(tmp_path, monkeypatch):
 def test_a_file_that_the_caller_has_open(tmp_path):
     paths = write_multi(tmp_path / "a.fast5", [GOOD])
     with h5py.File(tmp_path / "a.fast5") as file:
-        assert_holds(Fast5Source(paths).fetch(["good"]), 0, GOOD)
+        assert_holds(fast5_source(paths).fetch(["good"]), 0, GOOD)
         assert "read_good" in file
 
 
 def test_a_file_that_the_caller_opens_later(tmp_path):
-    source = Fast5Source(write_multi(tmp_path / "a.fast5", [GOOD]))
+    source = fast5_source(write_multi(tmp_path / "a.fast5", [GOOD]))
     assert_holds(source.fetch(["good"]), 0, GOOD)
     with h5py.File(tmp_path / "a.fast5") as file:
         assert "read_good" in file
@@ -124,14 +126,14 @@ def test_a_file_that_cannot_be_locked(tmp_path):
         fcntl.flock(other, fcntl.LOCK_EX)
         with pytest.raises(OSError, match="lock"):
             h5py.File(tmp_path / "a.fast5")
-        assert_holds(Fast5Source(paths).fetch(["good"]), 0, GOOD)
+        assert_holds(fast5_source(paths).fetch(["good"]), 0, GOOD)
 
 
 # What is wrong with a file or a read, and words that the line about it must hold.
 
 
 def test_read_without_path():
-    block = Fast5Source({"b": ""}).fetch(["a", "b"])
+    block = fast5_source({"b": ""}).fetch(["a", "b"])
     for i, name in enumerate("ab"):
         assert_unreadable(block, i, f"read {name} ", "f5py index")
 
@@ -146,7 +148,7 @@ def test_folder(tmp_path):
 
 
 def test_path_that_no_file_system_has(tmp_path):
-    assert_unreadable(Fast5Source({"r": "a\0b"}).fetch(["r"]), 0, "read r ")
+    assert_unreadable(fast5_source({"r": "a\0b"}).fetch(["r"]), 0, "read r ")
 
 
 def test_empty_file(tmp_path):
@@ -219,7 +221,7 @@ def test_damaged_samples(tmp_path, storage):
     damaged = bytearray(path.read_bytes())
     damaged[chunk.byte_offset : chunk.byte_offset + chunk.size] = b"\xa5" * chunk.size
     path.write_bytes(damaged)
-    block = Fast5Source(paths).fetch([read.name for read in reads])
+    block = fast5_source(paths).fetch([read.name for read in reads])
     assert_unreadable(block, 1, "a.fast5", reads[1].name, "damaged")
     assert_holds(block, 0, reads[0])
     assert_holds(block, 2, reads[2])
@@ -300,7 +302,7 @@ def test_hdf5_prints_nothing(tmp_path, capfd):
     blocks = []
 
     def work():
-        blocks.append(Fast5Source(paths).fetch(list(paths)))
+        blocks.append(fast5_source(paths).fetch(list(paths)))
 
     work()
     thread = threading.Thread(target=work)
@@ -313,7 +315,7 @@ def test_hdf5_prints_nothing(tmp_path, capfd):
 def test_neighbours_of_an_added_read(tmp_path):
     """A read appended to a file that is open already is found once the file is opened anew."""
     paths = write_multi(tmp_path / "a.fast5", [GOOD])
-    source = Fast5Source(paths | {"late": str(tmp_path / "a.fast5")})
+    source = fast5_source(paths | {"late": str(tmp_path / "a.fast5")})
     assert_unreadable(source.fetch(["late"]), 0, "not in this file")
     source.close()
     with h5py.File(tmp_path / "a.fast5", "r+") as file:

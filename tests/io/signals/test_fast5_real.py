@@ -5,9 +5,7 @@ from __future__ import annotations
 import h5py
 import numpy as np
 import pytest
-from made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, assert_unreadable
-
-from f5py.io.signals.fast5 import Fast5Source
+from made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, assert_unreadable, fast5_source
 
 pytestmark = pytest.mark.shared
 
@@ -24,17 +22,17 @@ def test_real_forms_are_equal(ecoli):
         with h5py.File(path) as file:
             (group,) = file["Raw/Reads"].values()
             single[group.attrs["read_id"].decode()] = str(path)
-    gzip = Fast5Source(dict.fromkeys(names, str(ecoli / "formats" / "multi_gzip.fast5"))).fetch(names)
+    gzip = fast5_source(dict.fromkeys(names, str(ecoli / "formats" / "multi_gzip.fast5"))).fetch(names)
     assert len(names) == 112
     assert gzip.problems == {}
     np.testing.assert_array_equal(gzip.samples, np.concatenate(expected))
     np.testing.assert_array_equal(np.diff(gzip.offsets), [read.size for read in expected])
     for what, values in calibration.items():
         np.testing.assert_array_equal(getattr(gzip, what), values)
-    assert_same_block(Fast5Source(single).fetch(names), gzip)
+    assert_same_block(fast5_source(single).fetch(names), gzip)
     pytest.importorskip("vbz_h5py_plugin", reason="needs vbz-h5py-plugin")
     vbz = dict.fromkeys(names, str(ecoli / "formats" / "multi_vbz.fast5"))
-    assert_same_block(Fast5Source(vbz).fetch(names), gzip)
+    assert_same_block(fast5_source(vbz).fetch(names), gzip)
 
 
 def test_real_files_of_every_version(shared_data):
@@ -46,7 +44,7 @@ def test_real_files_of_every_version(shared_data):
                 groups = {"any": (next(iter(file["Raw/Reads"].values())), file["UniqueGlobalKey"])}
             else:
                 groups = {name.removeprefix("read_"): (group.get("Raw"), group) for name, group in file.items()}
-            block = Fast5Source(dict.fromkeys(groups, str(path))).fetch(list(groups))
+            block = fast5_source(dict.fromkeys(groups, str(path))).fetch(list(groups))
             for i, (name, (raw, above)) in enumerate(groups.items()):
                 if raw is None or "Signal" not in raw:
                     assert_unreadable(block, i, path.name)
@@ -62,8 +60,32 @@ def test_real_vbz_forms_are_equal(shared_data):
     folder = shared_data / "format_zoo" / "vbz"
     single = {path.stem: str(path) for path in sorted((folder / "single").iterdir())}
     multi = dict.fromkeys(single, str(folder / "multi.fast5"))
-    block = Fast5Source(multi).fetch(list(multi))
+    block = fast5_source(multi).fetch(list(multi))
     assert len(single) == 8
     assert block.problems == {}
-    assert block.samples.any()
-    assert_same_block(Fast5Source(single).fetch(list(single)), block)
+    with h5py.File(folder / "multi.fast5") as file:  # the plugin is loaded by now
+        for i, name in enumerate(multi):
+            attributes = {what: float(file[f"read_{name}/channel_id"].attrs[what]) for what in CALIBRATION}
+            assert_holds(block, i, MadeRead(name, file[f"read_{name}/Raw/Signal"][:], **attributes))
+    assert_same_block(fast5_source(single).fetch(list(single)), block)
+
+
+def test_real_run_info(ecoli, shared_data):
+    (path,) = list((ecoli / "fast5").glob("*ch24_read2302_strand.fast5"))
+    source = fast5_source({"any": str(path)})
+    found = source.run_info(["any"])
+    assert found["sample_frequency"] == "4000"
+    assert found["experiment_kit"] == "genomic_dna"
+    assert found["device_id"] == "MN16303"
+    assert "flow_cell_id" not in found  # it is empty
+    source.close()
+    path = shared_data / "format_zoo" / "fast5" / "multi_fast5_v2.3.fast5"
+    with h5py.File(path) as file:
+        name = next(iter(file)).removeprefix("read_")
+    source = fast5_source({name: str(path), "other": str(path)})
+    found = source.run_info(["nowhere", "other", name])
+    assert found["experiment_type"] == "genomic_dna"
+    assert found["sequencing_kit"] == "sqk-lsk110"
+    assert found["flow_cell_product_code"] == "FLO-MIN106"
+    assert source.run_info(["other"]) == {}
+    source.close()

@@ -9,10 +9,9 @@ import sys
 import h5py
 import numpy as np
 import pytest
-from made_signals import assert_holds, make_reads
+from made_signals import assert_holds, fast5_source, make_reads
 
 from f5py.errors import OutputFileError
-from f5py.io.signals.fast5 import Fast5Source
 from f5py.io.signals.fast5_writer import Fast5Writer
 
 
@@ -82,7 +81,7 @@ def test_read_written_twice(tmp_path):
         file.write(read.name, read.samples, **read.calibration())
         with pytest.raises(ValueError, match="already"):
             file.write(read.name, read.samples, **read.calibration())
-    block = Fast5Source({read.name: str(tmp_path / "a.fast5")}).fetch([read.name])
+    block = fast5_source({read.name: str(tmp_path / "a.fast5")}).fetch([read.name])
     assert_holds(block, 0, read)
 
 

@@ -16,12 +16,11 @@ import odd_readers
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_signals import GZIP, MadeRead, assert_same_block, make_reads, write_multi, write_single
+from made_signals import GZIP, MadeRead, assert_same_block, fast5_source, make_reads, write_multi, write_single
 
 from f5py.errors import MissingDependencyError, SignalError
 from f5py.io.signals import open_source
 from f5py.io.signals._reader_process import SLOT_SAMPLES
-from f5py.io.signals.fast5 import Fast5Source
 from f5py.io.signals.processes import ParallelSource, share_out
 
 
@@ -73,13 +72,13 @@ def test_any_number_of_processes_gives_the_same(tmp_path):
     paths |= write_single(tmp_path / "bad.fast5", bad) | {"gone": str(tmp_path / "gone.fast5"), "lost": ""}
     names = [*paths, "unknown", "read-3", "bad"]
     np.random.default_rng(5).shuffle(names)
-    expected = Fast5Source(paths).fetch(names)
+    expected = fast5_source(paths).fetch(names)
     assert len(expected.problems) == 5
     for n in (1, 2, 3, 5):
         source = open_source(paths, n)
         for _ in range(2):
             assert_same_block(source.fetch(names), expected)
-        assert_same_block(source.fetch(names[:2]), Fast5Source(paths).fetch(names[:2]))
+        assert_same_block(source.fetch(names[:2]), fast5_source(paths).fetch(names[:2]))
         source.close()
 
 
@@ -90,7 +89,7 @@ def test_real_reads_are_the_same(ecoli):
     with h5py.File(path) as file:
         names = [group.removeprefix("read_") for group in file]
     source = open_source(dict.fromkeys(names, path), 2)
-    assert_same_block(source.fetch(names), Fast5Source(dict.fromkeys(names, path)).fetch(names))
+    assert_same_block(source.fetch(names), fast5_source(dict.fromkeys(names, path)).fetch(names))
     source.close()
 
 

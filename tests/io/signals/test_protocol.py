@@ -16,9 +16,11 @@ from made_signals import (
     write_multi,
     write_single,
 )
+from made_slow5 import write_blow5, write_slow5
 
 from f5py.io.signals import open_source
 from f5py.io.signals.fast5_writer import Fast5Writer
+from f5py.io.signals.slow5 import Slow5Source
 
 
 def single_files(folder, reads):
@@ -52,6 +54,28 @@ def own_writer(folder, reads):
     return open_source({read.name: str(folder / "reads.fast5") for read in reads})
 
 
+def pod5_folder(folder, reads):
+    pytest.importorskip("pod5", reason="needs pod5")
+    from made_pod5 import pod5_files
+
+    return pod5_files(folder, reads)
+
+
+def slow5_text(folder, reads):
+    pytest.importorskip("pyslow5", reason="needs pyslow5")
+    return Slow5Source(write_slow5(folder / "reads.slow5", reads))
+
+
+def blow5(folder, reads):
+    pytest.importorskip("pyslow5", reason="needs pyslow5")
+    return Slow5Source(write_blow5(folder / "reads.blow5", reads[::-1]))
+
+
+def blow5_three_threads(folder, reads):
+    pytest.importorskip("pyslow5", reason="needs pyslow5")
+    return Slow5Source(write_blow5(folder / "reads.blow5", reads, zipped=False), 3)
+
+
 def two_processes(folder, reads):
     return open_source(write_multi(folder / "reads.fast5", reads, **GZIP), 2)
 
@@ -70,6 +94,10 @@ SOURCES = [
     multi_vbz,
     several_multi_files,
     own_writer,
+    pod5_folder,
+    slow5_text,
+    blow5,
+    blow5_three_threads,
     two_processes,
     three_processes_single_files,
 ]
@@ -147,6 +175,15 @@ def test_fetching_again_gives_the_same_and_does_not_touch_the_first(source, made
     first.samples[:] = 0  # the block belongs to the caller
     again = source.fetch(names)
     np.testing.assert_array_equal(again.samples, before)
+
+
+def test_run_info_is_a_table_of_texts(source, made_reads):
+    """What stands in it differs from format to format; of a read that is not there nothing is known."""
+    found = source.run_info(["nowhere", made_reads[2].name])
+    assert all(isinstance(key, str) and isinstance(value, str) and value for key, value in found.items())
+    assert all(key == key.lower() for key in found)
+    assert source.run_info(["nowhere"]) == {}
+    assert source.run_info([]) == {}
 
 
 @pytest.mark.parametrize("make", SOURCES)

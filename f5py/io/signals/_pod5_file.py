@@ -1,0 +1,287 @@
+"""One POD5 file through the package pod5, a table of reads at a time.
+
+The package's objects for single reads are not used: they make several Arrow scalars for every value that is asked for.
+Its loader with threads (``preload``) is not used either: on two cores it took 1.4 times the processor time of decoding
+here, no less wall time for 512 reads of a file, and twice as long for 4, which is what a sorted BAM file asks of one.
+
+Imported from inside functions only, because it imports pod5 and pyarrow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import lib_pod5
+import numpy as np
+import pod5
+from numpy.typing import NDArray
+
+from f5py.io.signals.pod5 import Unreadable
+
+#: What a POD5 file begins and ends with.
+_SIGNATURE = b"\x8bPOD\r\n\x1a\n"
+#: Longer signals (55 hours at 5 kHz) are taken for a damaged table, before memory is set aside for them.
+_MAX_SAMPLES = 1_000_000_000
+#: Fields of a run in POD5 and what fast5 calls them.
+_RUN_FIELDS = {
+    "acquisition_id": "run_id",
+    "flow_cell_id": "flow_cell_id",
+    "flow_cell_product_code": "flow_cell_product_code",
+    "protocol_run_id": "protocol_run_id",
+    "sample_id": "sample_id",
+    "sample_rate": "sample_frequency",
+    "sequencer_position": "device_id",
+    "sequencer_position_type": "device_type",
+    "sequencing_kit": "sequencing_kit",
+}
+
+
+class Pod5File:
+    """An open POD5 file.
+
+    Parameters
+    ----------
+    path : str
+        The file.
+
+    Raises
+    ------
+    Unreadable
+        The file cannot be opened; the text is about the file.
+    """
+
+    def __init__(self, path: str) -> None:
+        try:
+            self._file = pod5.Reader(path)
+        except Exception as error:  # whatever the layers below raise: Arrow, the C++ library, Python
+            raise Unreadable(_why_not_opened(path, error)) from None
+        self._reads: dict[int, _Reads] = {}
+        self._signals: dict[int, _Signals] = {}
+
+    def close(self) -> None:
+        """Close the file."""
+        self._reads.clear()
+        self._signals.clear()
+        self._file.close()
+
+    def all_keys(self) -> NDArray[np.void]:
+        """Return the 16 bytes of each read's UUID, in the file's order; shape (n,), dtype ``V16``.
+
+        Raises
+        ------
+        Unreadable
+            The table of reads is damaged; the text is about the file.
+        """
+        try:
+            tables = [_keys(self._file.get_batch(i)) for i in range(self._file.batch_count)]
+        except Exception as error:
+            raise Unreadable(f"has a damaged table of reads ({_one_line(error)})") from None
+        return np.concatenate([np.empty(0, "V16"), *tables])
+
+    def find(self, keys: NDArray[np.void]) -> dict[bytes, tuple[int, int]]:
+        """Return where the reads are: by the UUID's bytes the number of the table and the row.
+
+        Parameters
+        ----------
+        keys : V16, shape (n,)
+            UUIDs, each once. Those that are not in the file are not in the answer.
+        """
+        rows = np.empty(len(keys), np.uint32)
+        per_table = np.zeros(self._file.batch_count, np.uint32)
+        wanted = np.ascontiguousarray(keys).view(np.uint8).reshape(-1, 16)
+        try:
+            self._file.inner_file_reader.plan_traversal(wanted, per_table, rows)
+            at = np.concatenate([[0], np.cumsum(per_table, dtype=np.int64)])
+            return {
+                self._table(table).keys[row].tobytes(): (table, row)
+                for table in np.flatnonzero(per_table).tolist()
+                for row in rows[at[table] : at[table + 1]].tolist()
+            }
+        except Exception as error:
+            raise Unreadable(f"is in a file that has a damaged table of reads ({_one_line(error)})") from None
+
+    def describe(self, table: int, row: int) -> tuple[int, list[float]]:
+        """Return the number of samples and the calibration of a read.
+
+        Returns
+        -------
+        n : int
+        calibration : list of float, length 4
+            The values of `f5py.io.signals.source.CALIBRATION`; as float32, range / digitisation is the file's scale.
+
+        Raises
+        ------
+        Unreadable
+            The read is damaged.
+        """
+        try:
+            reads = self._table(table)
+            n = int(reads.n_samples[row])
+            if n > _MAX_SAMPLES:
+                raise ValueError(f"{n} samples")
+            return n, reads.calibration[row].tolist()
+        except Exception as error:
+            raise Unreadable(f"has damaged signal data ({_one_line(error)})") from None
+
+    def decode(self, table: int, row: int, samples: NDArray[np.int16]) -> None:
+        """Write the raw ADC values of a read to `samples`, which is as long as `describe` says.
+
+        Raises
+        ------
+        Unreadable
+            The read is damaged.
+        """
+        try:
+            at = 0
+            for number in self._table(table).chunks(row):
+                stored, length = self._chunk(number)
+                if at + length > samples.size:
+                    raise ValueError("more samples than announced")
+                self._decode(stored, samples[at : at + length])
+                at += length
+            if at != samples.size:
+                raise ValueError("fewer samples than announced")
+        except Exception as error:
+            raise Unreadable(f"has damaged signal data ({_one_line(error)})") from None
+
+    def run_info(self, table: int, row: int) -> dict[str, str]:
+        """Return what the file says of the read's run, with the attribute names of fast5 files, in lower case.
+
+        The tags that were taken over from fast5 (``context_tags``, ``tracking_id``) are there too; where a field of
+        POD5's own says the same and is not empty, it counts. Empty values are left out.
+        """
+        try:
+            info = self._file.get_batch(table).get_read(row).run_info
+        except Exception:
+            return {}  # the damage is reported for the read when its signal is asked for
+        tags = [*info.context_tags.items(), *info.tracking_id.items()]
+        own = [(name, str(getattr(info, field))) for field, name in _RUN_FIELDS.items()]
+        return {key.lower(): value for key, value in tags + own if value}
+
+    def _table(self, number: int) -> _Reads:
+        if number not in self._reads:
+            self._reads[number] = _Reads.of(self._file.get_batch(number))
+        return self._reads[number]
+
+    def _chunk(self, at: int) -> tuple[NDArray, int]:
+        """Return a piece of signal as stored and its number of samples. All tables but the last are equally long."""
+        number, row = divmod(at, self._file.signal_batch_row_count)
+        if number not in self._signals:
+            batch = self._file.signal_table.get_batch(number)
+            self._signals[number] = _Signals.of(batch, self._file.is_vbz_compressed)
+        signals = self._signals[number]
+        begin, end = signals.offsets[row : row + 2].tolist()
+        if not 0 <= begin <= end <= len(signals.values):
+            raise ValueError("piece outside of its table")
+        return signals.values[begin:end], int(signals.lengths[row])
+
+    def _decode(self, stored: NDArray, samples: NDArray[np.int16]) -> None:
+        if not self._file.is_vbz_compressed:
+            samples[:] = stored
+        elif samples.size:
+            lib_pod5.decompress_signal(stored, samples)
+
+
+@dataclass
+class _Reads:
+    """The columns of a table of reads.
+
+    Attributes
+    ----------
+    keys : V16, shape (n,)
+        UUIDs.
+    n_samples : int, shape (n,)
+    calibration : float64, shape (n, 4)
+    chunk_offsets, chunk_rows : int
+        Read i has the rows ``chunk_rows[chunk_offsets[i]:chunk_offsets[i + 1]]`` of the signal tables.
+    """
+
+    keys: NDArray[np.void]
+    n_samples: NDArray[np.integer]
+    calibration: NDArray[np.float64]
+    chunk_offsets: NDArray[np.integer]
+    chunk_rows: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, batch: pod5.reader.ReadRecordBatch) -> _Reads:
+        columns = batch.columns
+        runs = columns.run_info.indices.to_numpy()
+        digitisation, sampling_rate = np.empty(len(runs), np.float32), np.empty(len(runs))
+        of_run, first = np.unique(runs, return_index=True)
+        for run, row in zip(of_run.tolist(), first.tolist(), strict=True):
+            info = batch.get_read(row).run_info
+            digitisation[runs == run] = info.adc_max - info.adc_min + 1
+            sampling_rate[runs == run] = info.sample_rate
+        scale = columns.calibration_scale.to_numpy().astype(np.float32)
+        span = scale * digitisation
+        # The converter has divided, in whatever precision; the quotient must be what it has stored, to the bit.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            exact = span / digitisation == scale
+        calibration = np.stack(
+            [
+                np.where(exact, digitisation, np.float32(1)),
+                columns.calibration_offset.to_numpy(),
+                np.where(exact, span, scale),
+                sampling_rate,
+            ],
+            axis=1,
+        )
+        pieces = columns.signal
+        return cls(
+            _keys(batch),
+            columns.num_samples.to_numpy(),
+            calibration.astype(np.float64),
+            pieces.offsets.to_numpy(),
+            pieces.values.to_numpy(),
+        )
+
+    def chunks(self, row: int) -> list[int]:
+        begin, end = self.chunk_offsets[row : row + 2].tolist()
+        return self.chunk_rows[begin:end].tolist()
+
+
+@dataclass
+class _Signals:
+    """The columns of a table of signal: row i has ``values[offsets[i]:offsets[i + 1]]``, of ``lengths[i]`` samples."""
+
+    values: NDArray
+    offsets: NDArray[np.int64]
+    lengths: NDArray[np.integer]
+
+    @classmethod
+    def of(cls, batch: Any, compressed: bool) -> _Signals:
+        stored = batch.column("signal")
+        lengths = batch.column("samples").to_numpy()
+        if not compressed:
+            return cls(stored.values.to_numpy(), stored.offsets.to_numpy(), lengths)
+        _, offsets, values = stored.buffers()
+        rows = slice(stored.offset, stored.offset + len(stored) + 1)
+        return cls(np.frombuffer(values or b"", np.uint8), np.frombuffer(offsets, np.int64)[rows], lengths)
+
+
+def _keys(batch: pod5.reader.ReadRecordBatch) -> NDArray[np.void]:
+    column = batch.read_id_column
+    return np.frombuffer(column.buffers()[1], "V16")[column.offset : column.offset + len(column)]
+
+
+def _why_not_opened(path: str, error: Exception) -> str:
+    try:
+        with open(path, "rb") as file:
+            start = file.read(len(_SIGNATURE))
+            file.seek(0, 2)
+            file.seek(-min(len(_SIGNATURE), file.tell()), 2)
+            end = file.read()
+    except (OSError, ValueError) as problem:
+        return f"cannot be opened ({getattr(problem, 'strerror', None) or problem})"
+    if not start:
+        return "is empty"
+    if start != _SIGNATURE:
+        return "is not POD5"
+    if end != _SIGNATURE:
+        return "is truncated; copy it again"
+    return f"is damaged ({_one_line(error)})"
+
+
+def _one_line(error: Exception) -> str:
+    return " ".join(str(error).split()) or type(error).__name__

@@ -1,0 +1,92 @@
+"""Signals from files of several kinds, each read by what it holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from f5py.io.signals.content import Kind, file_kind
+from f5py.io.signals.source import BlockBuilder, FileReader, SignalBlock, merge_blocks
+
+#: Of how many files the kind is remembered; there can be millions of single-read files.
+_MOST_KNOWN = 10_000
+
+
+class AnyFileReader:
+    """Reads each read from its fast5 or POD5 file, whichever the file is by its content."""
+
+    def __init__(self) -> None:
+        self._kinds: dict[str, Kind] = {}
+        self._readers: dict[Kind, FileReader] = {}
+
+    def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
+        """Read each named read from its file.
+
+        Parameters
+        ----------
+        names, paths : sequences of str, length n
+            Read names and their files; an empty path means that the file is not known.
+
+        Returns
+        -------
+        SignalBlock
+            The reads in the order of `names`; what cannot be read is in ``problems``.
+
+        Raises
+        ------
+        MissingDependencyError
+            A package that a file needs is not installed.
+        """
+        by_kind: dict[Kind, list[int]] = {}
+        for i, path in enumerate(paths):
+            by_kind.setdefault(self._kind(path), []).append(i)
+        if len(by_kind) == 1:
+            (kind,) = by_kind
+            return self._read(kind, names, paths)
+        parts = [
+            (reads, self._read(kind, [names[i] for i in reads], [paths[i] for i in reads]))
+            for kind, reads in by_kind.items()
+        ]
+        return merge_blocks(len(names), parts)
+
+    def run_info(self, name: str, path: str) -> dict[str, str]:
+        """Return what is known of a read's run, as `SignalSource.run_info`; nothing if the read cannot be read."""
+        kind = self._kind(path)
+        return {} if kind == "slow5" else self._reader(kind).run_info(name, path)
+
+    def close(self) -> None:
+        """Close all files. May be called twice."""
+        for reader in self._readers.values():
+            reader.close()
+
+    def _read(self, kind: Kind, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
+        if kind != "slow5":
+            return self._reader(kind).read(names, paths)
+        block = BlockBuilder(names, paths)
+        for i in range(len(names)):
+            block.fail(i, "is in a SLOW5 file, which cannot be used from a .readdb; run f5py index with --slow5")
+        return block.build()
+
+    def _reader(self, kind: Kind) -> FileReader:
+        if kind not in self._readers:
+            if kind == "pod5":
+                from f5py.io.signals.pod5 import Pod5Reader
+
+                self._readers[kind] = Pod5Reader()
+            else:
+                from f5py.io.signals.fast5 import Fast5Reader
+
+                self._readers[kind] = Fast5Reader()
+        return self._readers[kind]
+
+    def _kind(self, path: str) -> Kind:
+        """Return the kind of a file; one that is of none or cannot be opened is left to the fast5 reader's words."""
+        kind = self._kinds.get(path)
+        if kind is None:
+            try:
+                kind = (file_kind(path) if path else None) or "fast5"
+            except (OSError, ValueError):
+                kind = "fast5"
+            if len(self._kinds) >= _MOST_KNOWN:
+                self._kinds.clear()
+            self._kinds[path] = kind
+        return kind

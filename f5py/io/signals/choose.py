@@ -1,0 +1,226 @@
+"""Which signal source the arguments of a command stand for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+
+from f5py import console
+from f5py.errors import F5pyError, SignalError
+from f5py.io.signals.content import KIND_NAMES, Kind, file_kind
+from f5py.io.signals.source import FileSource, SignalSource
+
+#: The name in a ``.readdb`` that stands for all reads, as nanopolish writes it for SLOW5.
+ALL_READS = "*"
+
+
+def open_source(paths: Mapping[str, str], n_processes: int = 1) -> SignalSource:
+    """Open the signals of indexed reads.
+
+    Parameters
+    ----------
+    paths : mapping of str to str
+        Read name to fast5 or POD5 file, as in ``.readdb``. Not copied.
+    n_processes : int
+        1 reads in this process; more start that many reader processes, because HDF5 reads one thing at a time
+        in a process. The result is the same.
+
+    Returns
+    -------
+    SignalSource
+        To be closed by the caller.
+    """
+    from f5py.io.signals.any_file import AnyFileReader
+
+    _check_count("n_processes", n_processes)
+    if n_processes == 1:
+        return FileSource(paths, AnyFileReader())
+    from f5py.io.signals.processes import ParallelSource
+
+    return ParallelSource(n_processes, paths, AnyFileReader)
+
+
+def open_signals(
+    reads_path: str, slow5: str | None = None, pod5: str | None = None, n_processes: int = 1, n_threads: int = 1
+) -> SignalSource:
+    """Open the signals of base-called reads, as the options of call-methylation and eventalign say.
+
+    Parameters
+    ----------
+    reads_path : str
+        The base-called reads; without `slow5` and `pod5`, the ``.readdb`` of their index names the signal files.
+    slow5 : str, optional
+        A SLOW5 or BLOW5 file with all signals.
+    pod5 : str, optional
+        A POD5 file with all signals, or a folder that is searched for ``*.pod5``.
+    n_processes : int
+        Processes that read fast5 and POD5 files.
+    n_threads : int
+        Threads that read a SLOW5 file.
+
+    Returns
+    -------
+    SignalSource
+        To be closed by the caller.
+
+    Raises
+    ------
+    F5pyError
+        Both `slow5` and `pod5` are given, or a path is of another kind.
+    InputFileError
+        A file is missing or damaged.
+    MissingDependencyError
+        A package that a file needs is not installed.
+    """
+    if slow5 is not None and pod5 is not None:
+        raise F5pyError("--slow5 and --pod5 are both given; give the one that holds the signals of these reads")
+    if slow5 is not None:
+        _check_kind(slow5, "slow5")
+        return _open_slow5(slow5, n_processes, n_threads)
+    if pod5 is not None:
+        _check_kind(pod5, "pod5")
+        return _open_pod5(pod5, n_processes)
+    from f5py.io.read_index import READDB_SUFFIX, read_readdb
+
+    paths = read_readdb(reads_path + READDB_SUFFIX)
+    if path := paths.get(ALL_READS):
+        return open_any(path, n_processes, n_threads)
+    return open_source(paths, n_processes)
+
+
+def open_any(path: str, n_processes: int = 1, n_threads: int = 1) -> SignalSource:
+    """Open a signal file or a folder of such, whose kind is found by content.
+
+    Parameters
+    ----------
+    path : str
+        A SLOW5 or BLOW5 file, a POD5 file, a fast5 file, or a folder that is searched for POD5 and fast5 files.
+    n_processes : int
+        Processes that read fast5 and POD5 files.
+    n_threads : int
+        Threads that read a SLOW5 file.
+
+    Returns
+    -------
+    SignalSource
+        To be closed by the caller.
+
+    Raises
+    ------
+    SignalError
+        There is no signal file at `path`, or it is damaged.
+    MissingDependencyError
+        A package that a file needs is not installed.
+    """
+    kind = _kind_of_folder(path) if os.path.isdir(path) else _kind_of_file(path)
+    if kind == "slow5":
+        return _open_slow5(path, n_processes, n_threads)
+    if kind == "pod5":
+        return _open_pod5(path, n_processes)
+    return open_source(_fast5_reads(path, n_processes), n_processes)
+
+
+def check_slow5(path: str) -> None:
+    """Raise `SignalError` unless `path` is a SLOW5 file that can be opened; for the option ``--slow5``."""
+    _check_kind(path, "slow5")
+
+
+def check_pod5(path: str) -> None:
+    """Raise `SignalError` unless `path` is a POD5 file or a folder; for the option ``--pod5``."""
+    _check_kind(path, "pod5")
+
+
+def _open_slow5(path: str, n_processes: int, n_threads: int) -> SignalSource:
+    from f5py.io.signals.slow5 import Slow5Source
+
+    _check_count("n_processes", n_processes)
+    if n_processes > 1:
+        console.warning("open_signals", "--iop has no effect on SLOW5 files; they are read by threads")
+    return Slow5Source(path, n_threads)
+
+
+def _open_pod5(path: str, n_processes: int) -> SignalSource:
+    from f5py.io.signals.pod5 import Pod5Index, Pod5Reader, Pod5Source
+
+    _check_count("n_processes", n_processes)
+    if n_processes == 1:
+        return Pod5Source.from_path(path)
+    from f5py.io.signals.processes import ParallelSource
+
+    return ParallelSource(n_processes, Pod5Index.from_path(path), Pod5Reader)
+
+
+def _check_count(what: str, count: int) -> None:
+    if count < 1:
+        raise ValueError(f"{what} must be at least 1, not {count}")
+
+
+#: What to do with a file of the kind, when it was given for one of another kind.
+_ADVICE: dict[Kind, str] = {
+    "slow5": "give it with --slow5",
+    "pod5": "give it with --pod5",
+    "fast5": "run f5py index with -d and its folder, and leave out --slow5 and --pod5",
+}
+
+
+def _check_kind(path: str, wanted: Kind) -> None:
+    """Refuse a file that is of another kind than its option says."""
+    if os.path.isdir(path):
+        if wanted == "slow5":
+            raise SignalError(f"{path}: is a folder; --slow5 takes one SLOW5 or BLOW5 file")
+        return
+    kind = _kind_of_file(path)
+    if kind != wanted:
+        raise SignalError(f"{path}: is a {KIND_NAMES[kind]} file; {_ADVICE[kind]}")
+
+
+def _kind_of_file(path: str) -> Kind:
+    try:
+        kind = file_kind(path)
+        if kind is None:
+            what = "is not a SLOW5, POD5 or fast5 file" if os.path.getsize(path) else "is empty"
+            raise SignalError(f"{path}: {what}; give the signals of the reads")
+    except FileNotFoundError:
+        raise SignalError(f"{path}: not found") from None
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise SignalError(f"{path}: cannot be opened ({reason})") from None
+    return kind
+
+
+def _kind_of_folder(path: str) -> Kind:
+    """Return what kind of files is below a folder, by their names."""
+    found: set[Kind] = set()
+    slow5 = ""
+    for folder, _, files in os.walk(path, followlinks=False):
+        for name in files:
+            if name.endswith(".pod5"):
+                found.add("pod5")
+            elif name.endswith(".fast5"):
+                found.add("fast5")
+            elif name.endswith((".slow5", ".blow5")):
+                slow5 = os.path.join(folder, name)
+    if len(found) == 2:
+        raise SignalError(f"{path}: has both fast5 and POD5 files below it; give a folder with one kind")
+    if found:
+        return found.pop()
+    if slow5:
+        raise SignalError(f"{path}: is a folder; of SLOW5 give the file itself, such as {slow5}")
+    raise SignalError(f"{path}: no fast5 or POD5 file is below this folder")
+
+
+def _fast5_reads(path: str, n_processes: int) -> dict[str, str]:
+    """Return the file of every read in a fast5 file or in those below a folder."""
+    from f5py.io.fast5_scan import list_fast5, report_skipped, scan_fast5
+
+    files = list_fast5(path) if os.path.isdir(path) else [path]
+    with console.progress("fast5 files", len(files)) as advance:
+        found = scan_fast5(files, n_processes, advance)
+    report_skipped(found, False)
+    paths: dict[str, str] = {}
+    for file, names in zip(files, found, strict=True):
+        if not isinstance(names, str):
+            paths.update(dict.fromkeys(names, file))
+    if not paths:
+        raise SignalError(f"{path}: no read was found in {len(files)} fast5 files")
+    return paths

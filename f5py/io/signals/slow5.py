@@ -1,0 +1,206 @@
+"""Signals from SLOW5 files, text (SLOW5) and binary (BLOW5), of all compressions that pyslow5 knows."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from f5py import console
+from f5py.errors import SignalError
+from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, file_kind
+from f5py.io.signals.source import BlockBuilder, SignalBlock
+
+if TYPE_CHECKING:
+    from f5py.io.signals._slow5_library import Slow5File
+
+#: Longer headers are taken for damage.
+_MOST_HEADER = 1 << 28
+#: Attributes that have no value are written as a dot.
+_ABSENT = ("", ".")
+#: More threads than this do not help: what is done with each read in Python is done by one at a time.
+_MOST_THREADS = 8
+
+
+class Slow5Source:
+    """The signals of one SLOW5 file.
+
+    An index ``<path>.idx`` that is absent, or is not that of the file, is made; where that cannot be written the file
+    is used all the same.
+
+    Parameters
+    ----------
+    path : str
+        The file, text or binary by its content.
+    n_threads : int
+        Threads that read and decompress at the same time. The result does not depend on it.
+
+    Raises
+    ------
+    SignalError
+        The file is missing, is not SLOW5, or is damaged.
+    MissingDependencyError
+        pyslow5 is not installed.
+    """
+
+    def __init__(self, path: str, n_threads: int = 1) -> None:
+        if n_threads < 1:
+            raise ValueError(f"n_threads must be at least 1, not {n_threads}")
+        self.path = path
+        self._n_threads = min(n_threads, _MOST_THREADS)
+        self._pool: ThreadPoolExecutor | None = None
+        self._file: Slow5File | None = None
+        self._groups = read_groups(path)
+        from f5py.io.signals._slow5_index import open_with_index
+
+        self._file = open_with_index(path, _is_binary(path))
+
+    def fetch(self, names: Sequence[str]) -> SignalBlock:
+        """Read the signals of the named reads, as `SignalSource.fetch`."""
+        from f5py.io.signals._slow5_library import quiet
+
+        self._opened()
+        block = BlockBuilder(names, [self.path] * len(names))
+        first: dict[str, int] = {}
+        for i, name in enumerate(names):
+            first.setdefault(name, i)
+        waiting = iter(first.items())
+        with quiet():
+            if self._n_threads == 1 or len(first) < 2:
+                self._read(block, waiting)
+            else:
+                if self._pool is None:
+                    self._pool = ThreadPoolExecutor(self._n_threads, "f5py SLOW5 reader")
+                work = [self._pool.submit(self._read, block, waiting) for _ in range(self._n_threads)]
+                for one in work:
+                    one.result()
+        for i, name in enumerate(names):
+            if first[name] != i:
+                block.repeat(i, first[name])
+        return block.build()
+
+    def run_info(self, names: Sequence[str]) -> dict[str, str]:
+        """Return what the header says about the run of the first read that can be read; see `SignalSource`."""
+        from f5py.io.signals._slow5_library import LibraryError, quiet
+
+        self._warn_of_mixed_runs()
+        with quiet():
+            reader = self._opened().reader()
+            try:
+                for name in names:
+                    try:
+                        group = reader.read(_encoded(name))[2]
+                    except LibraryError:
+                        continue
+                    return dict(self._groups[group]) if group < len(self._groups) else {}
+            finally:
+                reader.close()
+        return {}
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all reads in the file."""
+        for name in self._opened().names():
+            yield name.decode("utf-8", "surrogateescape")
+
+    def place(self, name: str) -> str:
+        """See `SignalSource.place`."""
+        return "slow5"
+
+    def close(self) -> None:
+        """Close the file and end the threads. May be called twice."""
+        if self._pool is not None:
+            self._pool.shutdown()
+            self._pool = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def _opened(self) -> Slow5File:
+        if self._file is None:
+            raise SignalError(f"{self.path}: has been closed")
+        return self._file
+
+    def _read(self, block: BlockBuilder, waiting: Iterator[tuple[str, int]]) -> None:
+        """Read what is waiting, which several threads take from the same iterator."""
+        from f5py.io.signals._slow5_library import NOT_FOUND, LibraryError
+
+        reader = self._opened().reader()
+        try:
+            for name, i in waiting:
+                try:
+                    samples, calibration, _ = reader.read(_encoded(name))
+                except LibraryError as problem:
+                    block.fail(i, "is not in this file" if problem.code == NOT_FOUND else str(problem))
+                else:
+                    block.add(i, samples, calibration)
+        finally:
+            reader.close()
+
+    def _warn_of_mixed_runs(self) -> None:
+        kinds = sorted({group["experiment_type"] for group in self._groups if "experiment_type" in group})
+        if len(kinds) > 1:
+            console.warning(
+                "run_info",
+                f"{self.path}: its read groups differ in experiment_type ({', '.join(kinds)}); all reads are treated "
+                "as the first one",
+            )
+
+
+def read_groups(path: str) -> list[dict[str, str]]:
+    """Read the header of a SLOW5 file: for each read group its attributes, without those that have no value.
+
+    Raises
+    ------
+    SignalError
+        The file cannot be read or is not SLOW5, or its header is damaged.
+    """
+    try:
+        if os.path.isdir(path):
+            raise SignalError(f"{path}: is a folder; give one SLOW5 file (slow5tools merge makes one of many)")
+        kind = file_kind(path)
+        if kind != "slow5":
+            what = f"a {KIND_NAMES[kind]} file, not SLOW5" if kind else "not a SLOW5 or BLOW5 file"
+            raise SignalError(f"{path}: is {what if os.path.getsize(path) else 'empty'}")
+        lines = _header_lines(path)
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise SignalError(f"{path}: cannot be opened ({reason})") from None
+    groups: list[dict[str, str]] = []
+    for line in lines:
+        if line.startswith("@"):
+            key, *values = line[1:].split("\t")
+            groups.extend({} for _ in range(len(values) - len(groups)))
+            for group, value in zip(groups, values, strict=False):
+                if value not in _ABSENT:
+                    group[key.lower()] = value
+    return groups
+
+
+def _header_lines(path: str) -> list[str]:
+    with open(path, "rb") as file:
+        if file.read(len(BLOW5_MAGIC)) == BLOW5_MAGIC:
+            file.seek(BINARY_HEADER_AT)
+            length = int.from_bytes(file.read(4), "little")
+            text = file.read(length) if length <= _MOST_HEADER else b""
+            if len(text) < max(length, 1):
+                raise SignalError(f"{path}: has a damaged header; copy the file again")
+            return text.decode("utf-8", "replace").rstrip("\n").split("\n")
+        file.seek(0)
+        lines: list[str] = []
+        size = 0
+        for line in file:
+            if line[:1] not in b"#@" or size > _MOST_HEADER:
+                break
+            size += len(line)
+            lines.append(line.decode("utf-8", "replace").rstrip("\r\n"))
+        return lines
+
+
+def _is_binary(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(len(BLOW5_MAGIC)) == BLOW5_MAGIC
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")

@@ -1,0 +1,137 @@
+"""Signals of reads that dorado has split from others: pieces of the signals that the sequencer recorded.
+
+When dorado finds several molecules in one recorded read, it gives each part a new name, which the signal files do not
+know. Its alignment records say where the part comes from:
+
+* ``pi:Z``, the name of the parent, the read as recorded;
+* ``sp:i``, where in the parent's samples the part starts;
+* ``ns:i``, the number of samples of the part; ``ts:i`` of them are adapter at its start and belong to its signal.
+
+So the signal of the part is ``parent[sp : sp + ns]``. Source: dorado, documentation/SAM.md, "Split Read Tags", and the
+developers' answer in nanoporetech/dorado issue 1613. As said there, versions before 2.1.0 count `sp` from where they
+have trimmed the parent, some samples too early, which an alignment of events does not mind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.io.signals.source import SignalBlock, SignalSource
+
+if TYPE_CHECKING:
+    import pysam
+
+#: In the place of a start: the record names a parent, but does not say where in it the read is.
+UNKNOWN_START = -1
+#: In the place of a number of samples: all from the start to the end of the parent.
+TO_THE_END = -1
+
+
+def split_read_tags(records: Iterable[pysam.AlignedSegment]) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
+    """Read what alignment records say of the parents of their reads.
+
+    Parameters
+    ----------
+    records : iterable of pysam.AlignedSegment, length n
+
+    Returns
+    -------
+    parents : list of str, length n
+        Name of the parent; "" where the read is no split read.
+    starts, lengths : int64, shape (n,)
+        In samples of the parent; `UNKNOWN_START` and `TO_THE_END` where the tag is missing.
+    """
+    parents, starts, lengths = [], [], []
+    for record in records:
+        parent = record.get_tag("pi") if record.has_tag("pi") else ""
+        parents.append(parent if isinstance(parent, str) else "")
+        starts.append(_whole_number(record, "sp", UNKNOWN_START))
+        lengths.append(_whole_number(record, "ns", TO_THE_END))
+    return parents, np.array(starts, np.int64), np.array(lengths, np.int64)
+
+
+def fetch_split(
+    source: SignalSource,
+    names: Sequence[str],
+    parents: Sequence[str],
+    starts: NDArray[np.int64],
+    lengths: NDArray[np.int64],
+) -> SignalBlock:
+    """Read the signals of reads of which some are parts of others.
+
+    A read that the source has under its own name is taken whole, also if it has a parent: its signal has been split
+    too. Every parent is read once, however many parts of it are asked for.
+
+    Parameters
+    ----------
+    source : SignalSource
+    names : sequence of str, length n
+    parents, starts, lengths
+        As `split_read_tags` returns them.
+
+    Returns
+    -------
+    SignalBlock
+        Of the named reads, with the calibration of the parents. A part whose parent is missing or unreadable, or that
+        is not within its parent's samples, is in ``problems``.
+    """
+    own = source.fetch(names)
+    parts = [i for i in own.problems if parents[i]]
+    if not parts:
+        return own
+    wanted = {parent: at for at, parent in enumerate(dict.fromkeys(parents[i] for i in parts))}
+    whole = source.fetch(list(wanted))
+
+    n_samples = np.diff(own.offsets)
+    begins = own.offsets[:-1].copy()
+    calibration, of_whole = own.calibration(), whole.calibration()
+    problems = dict(own.problems)
+    of_parent = np.full(len(names), -1)
+    for i in parts:
+        at = wanted[parents[i]]
+        available = int(whole.offsets[at + 1] - whole.offsets[at])
+        start = int(starts[i])
+        length = available - start if lengths[i] == TO_THE_END else int(lengths[i])
+        problem = _why_not(names[i], parents[i], start, length, available, whole.problems.get(at))
+        if problem is not None:
+            problems[i] = problem
+            continue
+        del problems[i]
+        of_parent[i] = at
+        n_samples[i] = length
+        begins[i] = whole.offsets[at] + start
+        calibration[:, i] = of_whole[:, at]
+
+    offsets = np.zeros(len(names) + 1, np.int64)
+    np.cumsum(n_samples, out=offsets[1:])
+    samples = np.empty(offsets[-1], np.int16)
+    for i in range(len(names)):
+        origin = own.samples if of_parent[i] < 0 else whole.samples
+        samples[offsets[i] : offsets[i + 1]] = origin[begins[i] : begins[i] + n_samples[i]]
+    return SignalBlock.from_calibration(samples, offsets, calibration, problems)
+
+
+def _why_not(name: str, parent: str, start: int, length: int, available: int, of_parent: str | None) -> str | None:
+    """Say why the part cannot be had, or None if it can."""
+    if of_parent is not None:
+        return f"{of_parent} (the parent of the split read {name})"
+    if start == UNKNOWN_START:
+        return (
+            f"read {name} is split from {parent}, but its alignment record does not say where (tag sp); keep the "
+            "basecaller's tags, e.g. samtools fastq -T pi,sp,ns and minimap2 -y"
+        )
+    if start < 0 or length <= 0 or start + length > available:
+        return (
+            f"read {name} is to be samples {start} to {start + length} of its parent {parent}, which has {available}; "
+            "are the signals and the alignments of the same run? Some old versions of dorado wrote wrong tags"
+        )
+    return None
+
+
+def _whole_number(record: pysam.AlignedSegment, tag: str, missing: int) -> int:
+    value = record.get_tag(tag) if record.has_tag(tag) else missing
+    return value if isinstance(value, int) else missing

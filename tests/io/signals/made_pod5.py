@@ -1,0 +1,88 @@
+"""Made-up reads, written as POD5."""
+
+from __future__ import annotations
+
+import dataclasses
+import datetime
+import uuid
+from pathlib import Path
+
+import numpy as np
+import pod5
+from made_signals import MadeRead
+
+from f5py.io.signals.pod5 import Pod5Source
+from f5py.io.signals.source import SignalBlock
+
+_SPACE = uuid.UUID("5ba7b812-9dad-11d1-80b4-00c04fd430c8")
+_DAY = datetime.datetime(2024, 2, 29, tzinfo=datetime.UTC)
+
+
+def pod5_name(name: str) -> str:
+    """The UUID under which a made read is stored: POD5 has no other names."""
+    return str(uuid.uuid5(_SPACE, name))
+
+
+def run_info(read: MadeRead, **fields) -> pod5.RunInfo:
+    texts = [field.name for field in dataclasses.fields(pod5.RunInfo)]
+    values = dict.fromkeys(texts, "") | {
+        "acquisition_id": f"run-{read.digitisation}-{read.sampling_rate}",
+        "acquisition_start_time": _DAY,
+        "protocol_start_time": _DAY,
+        "adc_min": -32768,
+        "adc_max": int(read.digitisation) - 32769,
+        "context_tags": {},
+        "tracking_id": {},
+        "sample_rate": int(read.sampling_rate),
+    }
+    return pod5.RunInfo(**(values | fields))
+
+
+def pod5_read(read: MadeRead, name: str | None = None, **fields) -> pod5.Read:
+    """A read as the package writes it; `fields` are of its run."""
+    return pod5.Read(
+        read_id=uuid.UUID(name or pod5_name(read.name)),
+        pore=pod5.Pore(1, 1, "not_set"),
+        calibration=pod5.Calibration(read.offset, read.range / read.digitisation),
+        read_number=1,
+        start_sample=0,
+        median_before=0.0,
+        end_reason=pod5.EndReason(pod5.EndReasonEnum.UNKNOWN, False),
+        run_info=run_info(read, **fields),
+        signal=read.samples,
+    )
+
+
+def write_pod5(path: Path, reads: list[MadeRead], compressed: bool = True, **fields) -> dict[str, str]:
+    """Write reads; return read name to path."""
+    kind = pod5.SignalType.VbzSignal if compressed else pod5.SignalType.UncompressedSignal
+    with pod5.Writer(path, signal_compression_type=kind) as file:
+        file.add_reads([pod5_read(read, **fields) for read in reads])
+    return {pod5_name(read.name): str(path) for read in reads}
+
+
+class Renamed:
+    """A source of made reads under their own names, for tests that all formats share."""
+
+    def __init__(self, source: Pod5Source, reads: list[MadeRead]) -> None:
+        self._source = source
+        self._stored = {read.name: pod5_name(read.name) for read in reads}
+        self.close = source.close
+
+    def fetch(self, names) -> SignalBlock:
+        return self._source.fetch([self._stored.get(name, name) for name in names])
+
+    def run_info(self, names) -> dict[str, str]:
+        return self._source.run_info([self._stored.get(name, name) for name in names])
+
+
+def pod5_files(folder: Path, reads: list[MadeRead]) -> Renamed:
+    """Two files in a folder, the second one not compressed."""
+    write_pod5(folder / "a.pod5", reads[:4])
+    write_pod5(folder / "b.pod5", reads[4:], compressed=False)
+    return Renamed(Pod5Source.from_path(folder), reads)
+
+
+def large_read(n: int = 250_000) -> MadeRead:
+    """A read of several pieces: the package cuts signals after 102,400 samples."""
+    return MadeRead("large", np.random.default_rng(5).integers(-900, 900, n).astype(np.int16))

@@ -1,0 +1,279 @@
+"""Which source the arguments of a command stand for, and reading files of several kinds at once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_signals import GZIP, MadeRead, assert_holds, assert_unreadable, make_reads, write_multi, write_single
+from made_slow5 import GROUPS, write_blow5, write_slow5
+
+from f5py.errors import F5pyError, InputFileError, SignalError
+from f5py.io.build_index import write_readdb
+from f5py.io.signals import open_any, open_signals, open_source
+from f5py.io.signals.content import file_kind
+
+FAST5_MAGIC = b"\x89HDF\r\n\x1a\n"
+POD5_MAGIC = b"\x8bPOD\r\n\x1a\n"
+
+
+@pytest.fixture
+def reads() -> list[MadeRead]:
+    return make_reads()
+
+
+@pytest.fixture
+def reads_path(tmp_path: Path) -> str:
+    return str(tmp_path / "reads.fa")
+
+
+def write_index(reads_path: str, paths: dict[str, str]) -> None:
+    write_readdb(f"{reads_path}.index.readdb", paths)
+
+
+def assert_gives(source, reads, names=None):
+    block = source.fetch(names or [read.name for read in reads])
+    assert block.problems == {}
+    for i, read in enumerate(reads):
+        assert_holds(block, i, read)
+    source.close()
+
+
+def assert_refuses(error, words, function, *arguments, **options):
+    with pytest.raises(error) as stop:
+        function(*arguments, **options)
+    assert "\n" not in str(stop.value)
+    assert words in str(stop.value)
+
+
+def pod5(path: Path, reads) -> dict[str, str]:
+    pytest.importorskip("pod5", reason="needs pod5")
+    from made_pod5 import pod5_name, write_pod5
+
+    write_pod5(path, reads)
+    return {pod5_name(read.name): str(path) for read in reads}
+
+
+# What a file is
+
+
+@pytest.mark.parametrize(
+    ("content", "kind"),
+    [
+        (b"", None),
+        (b"BLOW5\x01", "slow5"),
+        (b"BLOW5\x02", None),
+        (b"#slow5_version\t0.1.0\n", "slow5"),
+        (FAST5_MAGIC, "fast5"),
+        (bytes(512) + FAST5_MAGIC, "fast5"),
+        (bytes(4096) + FAST5_MAGIC, "fast5"),
+        (bytes(100) + FAST5_MAGIC, None),
+        (POD5_MAGIC, "pod5"),
+        (b">read\nACGT\n" * 100, None),
+    ],
+)
+def test_kinds(tmp_path, content, kind):
+    (tmp_path / "a").write_bytes(content)
+    assert file_kind(str(tmp_path / "a")) == kind
+
+
+def test_kinds_of_real_files(tmp_path, reads):
+    (fast5,) = set(write_multi(tmp_path / "a", reads).values())
+    assert file_kind(fast5) == "fast5"
+    assert file_kind(write_slow5(tmp_path / "b", reads)) == "slow5"
+    assert file_kind(write_blow5(tmp_path / "c", reads)) == "slow5"
+    pod5(tmp_path / "d", reads)
+    assert file_kind(str(tmp_path / "d")) == "pod5"
+
+
+# open_signals: the options of call-methylation and eventalign
+
+
+def test_without_options_the_index_tells(tmp_path, reads, reads_path):
+    write_index(reads_path, write_multi(tmp_path / "a.fast5", reads))
+    assert_gives(open_signals(reads_path), reads)
+    assert_gives(open_signals(reads_path, n_processes=2), reads)
+
+
+def test_an_index_of_fast5_and_pod5_files(tmp_path, reads, reads_path):
+    paths = pod5(tmp_path / "b.dat", reads[4:])
+    in_pod5 = list(paths)
+    paths |= write_multi(tmp_path / "a.dat", reads[:3], **GZIP) | write_single(tmp_path / "c.dat", reads[3])
+    write_index(reads_path, paths)
+    order = [5, 0, 3, 6, 1, 4, 2]
+    names = [reads[i].name if i < 4 else in_pod5[i - 4] for i in order]
+    for n_processes in (1, 2):
+        assert_gives(open_signals(reads_path, n_processes=n_processes), [reads[i] for i in order], names)
+
+
+def test_problems_of_a_mixture_stand_at_their_reads(tmp_path, reads):
+    (tmp_path / "text").write_text("no signals")
+    paths = pod5(tmp_path / "a", reads[:1]) | write_multi(tmp_path / "b", reads[1:2])
+    in_pod5 = next(iter(paths))
+    absent = "00000000-0000-0000-0000-000000000000"
+    paths |= {
+        absent: str(tmp_path / "a"),
+        "z": str(tmp_path / "b"),
+        "t": str(tmp_path / "text"),
+        "g": str(tmp_path / "gone"),
+        "s": write_blow5(tmp_path / "s", reads),
+    }
+    source = open_source(paths)
+    block = source.fetch(["t", absent, "read-1", "z", in_pod5, "g", "unknown", "s"])
+    assert list(block.problems) == [0, 1, 3, 5, 6, 7]
+    assert_holds(block, 2, reads[1])
+    assert_holds(block, 4, reads[0])
+    assert_unreadable(block, 0, "text", "not HDF5")
+    assert_unreadable(block, 1, "is not in this file")
+    assert_unreadable(block, 3, "read z is not in this file")
+    assert_unreadable(block, 5, "gone", "No such file")
+    assert_unreadable(block, 6, "f5py index")
+    assert_unreadable(block, 7, "is in a SLOW5 file", "--slow5")
+    source.close()
+
+
+def test_run_info_of_a_mixture(tmp_path, reads):
+    (path,) = set(write_multi(tmp_path / "a", reads[:2]).values())
+    import h5py
+
+    with h5py.File(path, "r+") as file:
+        tags = file.create_group("read_read-1/context_tags")
+        tags.attrs["Sequencing_Kit"] = np.bytes_("sqk-lsk109")
+        tags.attrs["sample_frequency"] = 4000
+        tags.attrs["empty"] = ""
+        tags.attrs["list"] = [1, 2]
+        file.create_group("read_read-1/tracking_id").attrs["run_id"] = "r"
+    wanted = {"sequencing_kit": "sqk-lsk109", "sample_frequency": "4000", "run_id": "r"}
+    paths = {"s": write_blow5(tmp_path / "s", reads), "gone": str(tmp_path / "gone"), "none": ""}
+    for n_processes in (1, 2):
+        source = open_source(paths | {"read-0": path, "read-1": path}, n_processes)
+        assert source.run_info(["s", "gone", "none", "unknown", "read-0", "read-1"]) == wanted
+        assert source.run_info(["s", "gone", "read-0"]) == {}
+        source.close()
+
+
+def test_slow5_option(tmp_path, reads, reads_path, capfd):
+    path = write_blow5(tmp_path / "a.blow5", reads)
+    assert_gives(open_signals(reads_path, slow5=path, n_threads=2), reads)
+    assert "--iop" not in capfd.readouterr().err
+    source = open_signals(reads_path, slow5=path, n_processes=3)
+    assert "[open_signals::WARNING] --iop has no effect on SLOW5 files" in capfd.readouterr().err
+    assert source.run_info(["read-0"]) == GROUPS[0]
+    assert_gives(source, reads)
+
+
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_pod5_option(tmp_path, reads, reads_path, n_processes):
+    (tmp_path / "d/e").mkdir(parents=True)
+    names = list(pod5(tmp_path / "d/b.pod5", reads[:4]) | pod5(tmp_path / "d/e/a.pod5", reads[4:]))
+    assert_gives(open_signals(reads_path, pod5=str(tmp_path / "d"), n_processes=n_processes), reads, names)
+    source = open_signals(reads_path, pod5=str(tmp_path / "d/b.pod5"), n_processes=n_processes)
+    assert_unreadable(source.fetch([names[-1]]), 0, names[-1])
+    assert_gives(source, reads[:4], names[:4])
+
+
+def test_an_index_that_names_one_file_for_all_reads(tmp_path, reads, reads_path):
+    """nanopolish's form for SLOW5; ours too, and for POD5 as well."""
+    for path in (write_blow5(tmp_path / "a", reads), write_slow5(tmp_path / "b", reads)):
+        write_index(reads_path, {"*": path})
+        assert_gives(open_signals(reads_path), reads)
+    (tmp_path / "d").mkdir()
+    names = list(pod5(tmp_path / "d/a.pod5", reads))
+    for path in ("d", "d/a.pod5"):
+        write_index(reads_path, {"*": str(tmp_path / path)})
+        assert_gives(open_signals(reads_path), reads, names)
+
+
+def test_options_that_exclude_each_other(reads_path):
+    assert_refuses(F5pyError, "--slow5 and --pod5 are both given", open_signals, reads_path, "a", "b")
+
+
+@pytest.mark.parametrize(
+    ("option", "content", "words"),
+    [
+        ("slow5", FAST5_MAGIC, "is a fast5 file; run f5py index with -d"),
+        ("slow5", POD5_MAGIC, "is a POD5 file; give it with --pod5"),
+        ("slow5", b"", "is empty"),
+        ("slow5", b"ACGT", "is not a SLOW5, POD5 or fast5 file"),
+        ("slow5", None, "not found"),
+        ("pod5", FAST5_MAGIC, "is a fast5 file; run f5py index with -d"),
+        ("pod5", b"BLOW5\x01", "is a SLOW5 file; give it with --slow5"),
+        ("pod5", b"ACGT", "is not a SLOW5, POD5 or fast5 file"),
+        ("pod5", None, "not found"),
+    ],
+)
+def test_a_file_for_the_wrong_option(tmp_path, reads_path, option, content, words):
+    path = tmp_path / "signals"
+    if content is not None:
+        path.write_bytes(content)
+    assert_refuses(SignalError, f"{path}: {words}", open_signals, reads_path, **{option: str(path)})
+
+
+def test_a_folder_for_slow5(tmp_path, reads_path):
+    assert_refuses(SignalError, "is a folder", open_signals, reads_path, slow5=str(tmp_path))
+
+
+def test_no_index_and_no_option(reads_path):
+    assert_refuses(InputFileError, "reads.fa.index.readdb: not found", open_signals, reads_path)
+
+
+@pytest.mark.parametrize("option", ["slow5", "pod5"])
+def test_no_process_at_all(tmp_path, reads, reads_path, option):
+    path = tmp_path / "a"
+    if option == "slow5":
+        write_blow5(path, reads)
+    else:
+        pod5(path, reads)
+    assert_refuses(ValueError, "n_processes", open_signals, reads_path, n_processes=0, **{option: str(path)})
+
+
+# open_any: any file or folder
+
+
+@pytest.mark.parametrize("write", [write_slow5, write_blow5])
+def test_any_slow5_file(tmp_path, reads, write):
+    assert_gives(open_any(write(tmp_path / "signals", reads)), reads)
+
+
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_any_fast5(tmp_path, reads, n_processes, capfd):
+    (tmp_path / "d/e").mkdir(parents=True)
+    for i, read in enumerate(reads[:3]):
+        write_single(tmp_path / f"d/{i}.fast5", read)
+    write_multi(tmp_path / "d/e/m.fast5", reads[3:])
+    (tmp_path / "d/bad.fast5").write_text("bad")
+    assert_gives(open_any(str(tmp_path / "d"), n_processes), reads)
+    assert "d/bad.fast5: skipped" in capfd.readouterr().err
+    (tmp_path / "d/e/m.fast5").rename(tmp_path / "signals")
+    assert_gives(open_any(str(tmp_path / "signals"), n_processes), reads[3:])
+
+
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_any_pod5(tmp_path, reads, n_processes):
+    (tmp_path / "d").mkdir()
+    names = list(pod5(tmp_path / "d/a.pod5", reads))
+    for path in ("d", "d/a.pod5"):
+        assert_gives(open_any(str(tmp_path / path), n_processes), reads, names)
+
+
+@pytest.mark.parametrize(
+    ("files", "words"),
+    [
+        ([], "no fast5 or POD5 file is below this folder"),
+        (["a.txt", "b/c.fasta"], "no fast5 or POD5 file is below this folder"),
+        (["a.fast5", "b/c.pod5"], "has both fast5 and POD5 files"),
+        (["b/c.blow5"], "is a folder; of SLOW5 give the file itself, such as"),
+        (["a.fast5"], "no read was found in 1 fast5 files"),
+    ],
+)
+def test_folders_that_are_no_source(tmp_path, files, words):
+    (tmp_path / "d/b").mkdir(parents=True)
+    for name in files:
+        (tmp_path / "d" / name).touch()
+    assert_refuses(SignalError, f"{tmp_path / 'd'}: {words}", open_any, str(tmp_path / "d"))
+
+
+def test_any_path_that_is_not_there(tmp_path):
+    assert_refuses(SignalError, "gone: not found", open_any, str(tmp_path / "gone"))
+    assert_refuses(SignalError, "cannot be opened", open_any, "a\0b")

@@ -1,0 +1,370 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+import uuid
+
+import h5py
+import numpy as np
+import pytest
+from made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, assert_unreadable
+
+pod5 = pytest.importorskip("pod5", reason="needs pod5")
+from made_pod5 import large_read, pod5_name, pod5_read, write_pod5  # noqa: E402
+from made_signals import fast5_source  # noqa: E402
+
+from f5py.errors import SignalError  # noqa: E402
+from f5py.io.signals.pod5 import Pod5Index, Pod5Reader, Pod5Source, pod5_read_ids  # noqa: E402
+from f5py.io.signals.processes import ParallelSource  # noqa: E402
+
+NOWHERE = str(uuid.UUID(int=5))
+
+
+@pytest.fixture
+def file(tmp_path, made_reads):
+    path = tmp_path / "reads.pod5"
+    write_pod5(path, made_reads)
+    return path
+
+
+def names_of(reads) -> list[str]:
+    return [pod5_name(read.name) for read in reads]
+
+
+def damaged(path, where: bytes, by: bytes):
+    data = path.read_bytes()
+    assert data.count(where) == 1
+    path.write_bytes(data.replace(where, by))
+    return path
+
+
+@pytest.mark.parametrize("compressed", [True, False])
+def test_a_read_of_several_pieces(tmp_path, compressed):
+    reads = [large_read(), MadeRead("small", np.arange(50, dtype=np.int16)), large_read(102_400)]
+    reads[2].name = "whole"
+    paths = write_pod5(tmp_path / "a.pod5", reads, compressed)
+    source = Pod5Source(paths)
+    block = source.fetch(names_of(reads))
+    for i, read in enumerate(reads):
+        assert_holds(block, i, read)
+    source.close()
+
+
+def test_reads_in_several_tables(tmp_path):
+    """The package writes tables of 1,000 reads and of 100 pieces of signal."""
+    reads = [MadeRead(f"r{i}", np.full(3 + i % 5, i, np.int16), offset=float(i)) for i in range(2300)]
+    write_pod5(tmp_path / "a.pod5", reads)
+    picks = np.random.default_rng(3).permutation(2300)[:600].tolist()
+    source = Pod5Source.from_path(tmp_path / "a.pod5")
+    block = source.fetch(names_of(reads[i] for i in picks))
+    for i, read in enumerate(picks):
+        assert_holds(block, i, reads[read])
+    source.close()
+
+
+@pytest.mark.parametrize("digitisation", [8192, 2048, 3, 5000, 65535])
+def test_the_unit_is_the_stored_scale_to_the_bit(tmp_path, digitisation):
+    rng = np.random.default_rng(digitisation)
+    ranges = rng.uniform(1, 2000, 300)
+    reads = [MadeRead(f"{i}", np.ones(4, np.int16), digitisation, 0.0, r) for i, r in enumerate(ranges)]
+    path = tmp_path / "a.pod5"
+    write_pod5(path, reads)
+    with pod5.Reader(path) as reader:
+        stored = {str(read.read_id): np.float32(read.calibration.scale) for read in reader}
+    source = Pod5Source.from_path(path)
+    names = names_of(reads)
+    block = source.fetch(names)
+    source.close()
+    unit = block.range / block.digitisation
+    assert unit.dtype == np.float32
+    np.testing.assert_array_equal(unit, [stored[name] for name in names])
+    known = block.digitisation == digitisation
+    assert known.mean() > 0.5
+    np.testing.assert_array_equal(block.digitisation[~known], 1)
+
+
+def test_names_that_cannot_be_there(file, made_reads):
+    name = pod5_name(made_reads[0].name)
+    reader = Pod5Reader()
+    odd = [name.replace("-", ""), f"{{{name}}}", name[:-1] + "g", "ä" * 36]
+    asked = ["read-0", NOWHERE, name, *odd, name.upper(), name]
+    block = reader.read(asked, [str(file)] * 8 + [""])
+    for i in (0, 3, 4, 5, 6):
+        assert_unreadable(block, i, str(file), asked[i], "not a UUID")
+    assert_unreadable(block, 1, str(file), NOWHERE, "is not in this file")
+    assert_holds(block, 2, made_reads[0])
+    assert_holds(block, 7, made_reads[0])  # the same UUID
+    assert_unreadable(block, 8, name, "no signal file")
+    reader.close()
+
+
+def test_a_read_without_samples(tmp_path):
+    reads = [MadeRead("empty", np.empty(0, np.int16)), MadeRead("full", np.ones(3, np.int16))]
+    source = Pod5Source(write_pod5(tmp_path / "a.pod5", reads))
+    block = source.fetch(names_of(reads))
+    assert_unreadable(block, 0, "has no samples")
+    assert_holds(block, 1, reads[1])
+    source.close()
+
+
+def test_few_files_are_kept_open(tmp_path, made_reads):
+    paths = {}
+    for i, read in enumerate(made_reads):
+        paths |= write_pod5(tmp_path / f"{i}.pod5", [read])
+    source = Pod5Source(paths, max_open=2)
+    for _ in range(2):
+        block = source.fetch(names_of(made_reads))
+        for i, read in enumerate(made_reads):
+            assert_holds(block, i, read)
+        assert len(source._reader._files) == 2
+    source.close()
+    assert len(source._reader._files) == 0
+
+
+def test_a_block_belongs_to_the_caller(file, made_reads):
+    """Memory for decoding is used again; blocks must not show it."""
+    source = Pod5Source.from_path(file)
+    first = [source.fetch(names_of([read])) for read in made_reads]
+    for read, block in zip(made_reads, first, strict=True):
+        assert_holds(block, 0, read)
+    source.close()
+
+
+def test_reader_processes(tmp_path, made_reads):
+    write_pod5(tmp_path / "a.pod5", made_reads[:3])
+    write_pod5(tmp_path / "b.pod5", made_reads[3:])
+    names = [*names_of(made_reads), NOWHERE]
+    alone = Pod5Source.from_path(tmp_path)
+    several = ParallelSource(2, Pod5Index.from_path(tmp_path), Pod5Reader)
+    assert_same_block(several.fetch(names), alone.fetch(names))
+    alone.close()
+    several.close()
+
+
+class TestIndex:
+    def test_files_below_a_folder_in_the_order_of_their_names(self, tmp_path, made_reads):
+        (tmp_path / "deep").mkdir()
+        b, a = tmp_path / "deep" / "b.pod5", tmp_path / "a.pod5"
+        write_pod5(b, made_reads[:4])
+        write_pod5(a, made_reads[2:])
+        (tmp_path / "notes.txt").write_text("no signals")
+        index = Pod5Index.from_path(tmp_path)
+        assert len(index) == 7
+        assert set(index) == set(names_of(made_reads))
+        for i, name in enumerate(names_of(made_reads)):
+            assert index[name] == str(b if i < 2 else a)  # the first file by name, where both have it
+        assert index.get(NOWHERE, "") == ""
+        assert "read-0" not in index
+        listed = list(pod5_read_ids(tmp_path))
+        in_a, in_b = names_of(made_reads[2:]), names_of(made_reads[:4])
+        assert listed == [(name, str(a)) for name in in_a] + [(name, str(b)) for name in in_b]
+
+    def test_uuids_that_end_or_begin_with_zeros(self, tmp_path):
+        read = MadeRead("any", np.ones(5, np.int16))
+        numbers = [0, 1, 256, 1 << 8 * 15, 1 << 127, (1 << 128) - 1, 0x61 << 120, 0x6100 << 112 | 1]
+        names = [str(uuid.UUID(int=number)) for number in numbers]
+        with pod5.Writer(tmp_path / "a.pod5") as out:
+            out.add_reads([pod5_read(read, name) for name in names])
+        source = Pod5Source.from_path(tmp_path)
+        assert source.fetch(names).problems == {}
+        absent = [str(uuid.UUID(int=number)) for number in (2, 255, 257, 0x61 << 112, (1 << 128) - 2)]
+        assert sorted(source.fetch(absent).problems) == [0, 1, 2, 3, 4]
+        source.close()
+
+    def test_it_takes_20_bytes_for_a_read(self, tmp_path):
+        write_pod5(tmp_path / "a.pod5", [MadeRead(f"{i}", np.ones(1, np.int16)) for i in range(500)])
+        index = Pod5Index.from_path(tmp_path)
+        assert index._keys.nbytes + index._files.nbytes == 20 * 500
+
+    def test_no_files(self, tmp_path):
+        with pytest.raises(SignalError, match=r"no file below this folder is named \*\.pod5"):
+            Pod5Source.from_path(tmp_path)
+        with pytest.raises(SignalError, match="nowhere: no such file or folder"):
+            Pod5Source.from_path(tmp_path / "nowhere")
+
+    def test_a_file_without_reads(self, tmp_path):
+        write_pod5(tmp_path / "a.pod5", [])
+        source = Pod5Source.from_path(tmp_path)
+        assert_unreadable(source.fetch([NOWHERE]), 0, "no signal file")
+        source.close()
+
+
+class TestDefectiveFiles:
+    @pytest.mark.parametrize(
+        ("harm", "words"),
+        [
+            (lambda data: b"", "is empty"),
+            (lambda data: b"\x89HDF" + data[4:], "is not POD5"),
+            (lambda data: b"words", "is not POD5"),
+            (lambda data: data[: len(data) // 2], "is truncated; copy it again"),
+            (lambda data: data[:-8], "is truncated; copy it again"),
+            (lambda data: data[:300] + data[-300:], "is damaged"),
+            (lambda data: data[:16] + bytes(len(data) - 32) + data[-16:], "is damaged"),
+        ],
+    )
+    def test_a_file_that_cannot_be_opened(self, file, made_reads, harm, words):
+        file.write_bytes(harm(file.read_bytes()))
+        for use in (Pod5Source.from_path, lambda path: list(pod5_read_ids(path))):
+            with pytest.raises(SignalError, match=words) as caught:
+                use(file)
+            assert str(caught.value).startswith(f"{file}: ")
+            assert "\n" not in str(caught.value)
+        reader = Pod5Reader()
+        name = pod5_name(made_reads[0].name)
+        assert_unreadable(reader.read([name], [str(file)]), 0, str(file), name, words)
+        assert reader.run_info(name, str(file)) == {}
+        reader.close()
+
+    def test_a_file_that_is_gone(self, tmp_path, made_reads):
+        reader = Pod5Reader()
+        block = reader.read([NOWHERE, NOWHERE], [str(tmp_path / "gone.pod5")] * 2)
+        for i in range(2):
+            assert_unreadable(block, i, "gone.pod5", "cannot be opened (No such file or directory)")
+        reader.close()
+
+    @pytest.mark.parametrize("max_open", [1, 64])
+    def test_a_damaged_signal_leaves_the_other_reads_alone(self, tmp_path, max_open):
+        rng = np.random.default_rng(1)
+        reads = [MadeRead(f"{i}", rng.integers(-300, 300, 5000).astype(np.int16)) for i in range(3)]
+        paths = write_pod5(tmp_path / "a.pod5", reads)
+        with pod5.Reader(tmp_path / "a.pod5") as reader:
+            stored = reader.signal_table.get_batch(0).column("signal")[1].as_py()
+        damaged(tmp_path / "a.pod5", stored, bytes(len(stored)))
+        other = MadeRead("other", np.arange(9, dtype=np.int16))
+        source = Pod5Source(paths | write_pod5(tmp_path / "b.pod5", [other]), max_open)
+        block = source.fetch(names_of([reads[1], *reads, other]))
+        for i in (0, 2):
+            assert_unreadable(block, i, "a.pod5", pod5_name("1"), "has damaged signal data")
+        for i, read in ((1, reads[0]), (3, reads[2]), (4, other)):
+            assert_holds(block, i, read)
+        source.close()
+
+    def test_damage_anywhere_in_the_signals_is_a_problem_of_reads(self, file, tmp_path, made_reads):
+        """In another process, because the library below is not Python."""
+        script = (
+            "import sys, numpy as np\n"
+            "import pod5\n"
+            "from f5py.io.signals.pod5 import Pod5Reader\n"
+            "path, copy, *names = sys.argv[1:]\n"
+            "with pod5.Reader(path) as reader:\n"
+            "    signals = reader.inner_file_reader.get_file_signal_table_location()\n"
+            "    begin, length = signals.offset, signals.length\n"
+            "with open(path, 'rb') as file:\n"
+            "    data = file.read()\n"
+            "rng = np.random.default_rng(8)\n"
+            "seen = set()\n"
+            "for at in begin + rng.integers(0, length - 64, 100):\n"
+            "    harmed = bytearray(data)\n"
+            "    harmed[at : at + 64] = rng.bytes(64)\n"
+            "    with open(copy, 'wb') as file:\n"
+            "        file.write(harmed)\n"
+            "    reader = Pod5Reader()\n"
+            "    block = reader.read(names, [copy] * len(names))\n"
+            "    reader.close()\n"
+            "    seen.add(len(block.problems))\n"
+            "    assert all('\\n' not in line and copy in line for line in block.problems.values())\n"
+            "print(*sorted(seen))\n"
+        )
+        command = [sys.executable, "-c", script, str(file), str(tmp_path / "harmed.pod5"), *names_of(made_reads)]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr[-2000:]
+        assert "1" in done.stdout.split()  # one read only
+
+
+class TestRunInfo:
+    def test_tags_and_fields_by_the_names_of_fast5(self, tmp_path, made_reads):
+        paths = write_pod5(
+            tmp_path / "a.pod5",
+            made_reads[1:2],
+            context_tags={"Experiment_Type": "rna", "sequencing_kit": "of the tag", "sample_frequency": "1"},
+            tracking_id={"flow_cell_product_code": "FLO-PRO004RA", "device_id": "X1", "exp_start_time": ""},
+            sequencing_kit="sqk-rna004",
+            acquisition_id="abc",
+        )
+        source = Pod5Source(paths)
+        assert source.run_info(["unknown", NOWHERE, *names_of(made_reads[1:2])]) == {
+            "experiment_type": "rna",
+            "sequencing_kit": "sqk-rna004",  # of the run itself
+            "sample_frequency": "3012",
+            "flow_cell_product_code": "FLO-PRO004RA",
+            "device_id": "X1",
+            "run_id": "abc",
+        }
+        assert source.run_info([NOWHERE]) == {}
+        source.close()
+
+    def test_each_read_has_its_own_run(self, file, made_reads):
+        reader = Pod5Reader()
+        for read in made_reads:
+            info = reader.run_info(pod5_name(read.name), str(file))
+            assert info["sample_frequency"] == f"{read.sampling_rate:.0f}"
+        assert reader.run_info(NOWHERE, str(file)) == {}
+        assert reader.run_info("read-0", str(file)) == {}
+        assert reader.run_info(NOWHERE, "") == {}
+        reader.close()
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        "Pod5Source.from_path(path)",
+        "list(pod5_read_ids(path))",
+        "Pod5Reader().read([name], [path])",
+        "Pod5Reader().run_info(name, path)",
+    ],
+)
+def test_without_the_package(file, made_reads, use):
+    script = (
+        "import sys\n"
+        "sys.modules['pod5'] = sys.modules['lib_pod5'] = None\n"
+        "from f5py.errors import MissingDependencyError\n"
+        "from f5py.io.signals.pod5 import *\n"
+        "path, name = sys.argv[1:]\n"
+        "assert Pod5Reader().read([name], ['']).problems\n"
+        f"try:\n    {use}\n"
+        "except MissingDependencyError as problem:\n    print(problem)\n"
+    )
+    command = [sys.executable, "-c", script, str(file), pod5_name(made_reads[0].name)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == (
+        f'{file}: reading POD5 files needs the package pod5; install it: pip install "f5py[pod5]"\n'
+    )
+
+
+def test_importing_does_not_import_the_package():
+    script = (
+        "import sys, f5py.io.signals.pod5, f5py.io.signals.split_reads\n"
+        "print('pod5' in sys.modules, 'pyarrow' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["False", "False"]
+
+
+@pytest.mark.shared
+def test_the_real_set_is_that_of_fast5_to_the_bit(ecoli):
+    formats = ecoli / "formats"
+    source = Pod5Source.from_path(formats / "reads.pod5")
+    with h5py.File(formats / "multi_gzip.fast5") as file:
+        names = [group.removeprefix("read_") for group in file]
+    fast5 = fast5_source(dict.fromkeys(names, str(formats / "multi_gzip.fast5")))
+    block, expected = source.fetch(names), fast5.fetch(names)
+    assert len(names) == 112
+    assert_same_block(block, expected)
+    np.testing.assert_array_equal(block.range / block.digitisation, expected.range / expected.digitisation)
+    assert block.offsets[-1] > 5_000_000
+    assert all(np.isfinite(getattr(block, what)).all() for what in CALIBRATION)
+    source.close()
+    fast5.close()
+
+
+@pytest.mark.shared
+def test_the_real_set_is_what_the_package_reads(ecoli):
+    path = ecoli / "formats" / "reads.pod5"
+    source = Pod5Source.from_path(path)
+    with pod5.Reader(path) as reader:
+        for read in reader:
+            block = source.fetch([str(read.read_id)])
+            np.testing.assert_array_equal(block.samples, read.signal)
+            unit = block.range[0] / block.digitisation[0]
+            np.testing.assert_array_equal((block.samples + block.offset[0]) * unit, read.signal_pa)
+    source.close()

@@ -1,0 +1,407 @@
+"""SLOW5 files: their index, their header, and everything that can be wrong with them."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+from made_signals import MadeRead, assert_holds, assert_same_block, assert_unreadable, make_reads
+from made_slow5 import GROUPS, blow5_record, write_blow5, write_slow5
+
+from f5py.errors import MissingDependencyError, SignalError
+from f5py.io.signals.slow5 import Slow5Source, read_groups
+
+pytest.importorskip("pyslow5", reason="needs pyslow5")
+
+WRITERS = [write_slow5, write_blow5]
+
+
+@pytest.fixture
+def reads() -> list[MadeRead]:
+    return make_reads()
+
+
+def fetch(path, names, n_threads=1):
+    source = Slow5Source(str(path), n_threads)
+    try:
+        return source.fetch(names)
+    finally:
+        source.close()
+
+
+def assert_all_there(path, reads):
+    block = fetch(path, [read.name for read in reads])
+    assert block.problems == {}
+    for i, read in enumerate(reads):
+        assert_holds(block, i, read)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_the_name_of_the_file_does_not_matter(tmp_path, reads, write):
+    assert_all_there(write(tmp_path / "signals.of.mine", reads), reads)
+
+
+def test_uncompressed_records(tmp_path, reads):
+    assert_all_there(write_blow5(tmp_path / "a.blow5", reads, zipped=False), reads)
+
+
+@pytest.mark.parametrize("n_threads", [2, 5, 100])
+def test_threads_give_the_same(tmp_path, n_threads):
+    reads = make_reads(60, 300)
+    path = write_blow5(tmp_path / "a.blow5", reads)
+    names = [*[read.name for read in reads[::-1]], "nobody", "read-3", "nobody"]
+    assert_same_block(fetch(path, names, n_threads), fetch(path, names))
+
+
+def test_less_than_one_thread(tmp_path, reads):
+    with pytest.raises(ValueError, match="n_threads"):
+        Slow5Source(write_blow5(tmp_path / "a.blow5", reads), 0)
+
+
+def test_names_in_the_order_of_the_file(tmp_path, reads):
+    source = Slow5Source(write_blow5(tmp_path / "a.blow5", reads[::-1]))
+    assert list(source.names()) == [read.name for read in reads[::-1]]
+    source.close()
+
+
+def test_a_closed_source_says_so(tmp_path, reads):
+    source = Slow5Source(write_blow5(tmp_path / "a.blow5", reads))
+    source.close()
+    with pytest.raises(SignalError, match=r"a\.blow5: has been closed"):
+        source.fetch(["read-0"])
+
+
+def test_names_that_the_library_cannot_tell_apart(tmp_path, reads):
+    path = write_blow5(tmp_path / "a.blow5", reads)
+    block = fetch(path, ["read-0\0more", "", "\udcff", "read-0"])
+    for i in range(3):
+        assert_unreadable(block, i, "is not in this file")
+    assert_holds(block, 3, reads[0])
+
+
+# The index
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_an_absent_index_is_made_once(tmp_path, reads, write, capfd):
+    path = write(tmp_path / "a.blow5", reads)
+    assert_all_there(path, reads)
+    told = capfd.readouterr().err
+    assert told == f"[open_slow5::INFO] {path}.idx: not found; indexing {path}\n"
+    made = Path(f"{path}.idx").read_bytes()
+    assert_all_there(path, reads)
+    assert capfd.readouterr().err == ""
+    assert Path(f"{path}.idx").read_bytes() == made
+    assert sorted(os.listdir(tmp_path)) == ["a.blow5", "a.blow5.idx"]
+
+
+def test_the_index_is_what_pyslow5_makes(tmp_path, reads):
+    import pyslow5
+
+    path = write_blow5(tmp_path / "a.blow5", reads)
+    assert_all_there(path, reads)
+    shutil.copy(path, tmp_path / "b.blow5")
+    pyslow5.Open(str(tmp_path / "b.blow5"), "r").get_read_ids()
+    assert (tmp_path / "b.blow5.idx").read_bytes() == (tmp_path / "a.blow5.idx").read_bytes()
+
+
+def test_a_relative_path_in_the_working_folder(tmp_path, reads, monkeypatch):
+    write_blow5(tmp_path / "a.blow5", reads)
+    monkeypatch.chdir(tmp_path)
+    assert_all_there("a.blow5", reads)
+    assert (tmp_path / "a.blow5.idx").exists()
+
+
+def other_file(path, reads):
+    write_blow5(path, reads[:3])
+
+
+def reads_added(path, reads):
+    write_blow5(path, [*reads, MadeRead("new", np.arange(9, dtype=np.int16))])
+
+
+@pytest.mark.parametrize("change", [other_file, reads_added])
+def test_the_index_of_another_file_is_made_anew(tmp_path, reads, change, capfd):
+    path = write_blow5(tmp_path / "a.blow5", reads)
+    fetch(path, [])
+    change(tmp_path / "a.blow5", reads)
+    capfd.readouterr()
+    assert_all_there(path, reads[:3])
+    assert f"WARNING] {path}.idx: is not the index of this file; indexing {path} again\n" in capfd.readouterr().err
+    fetch(path, [])
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is not an index"),
+        (b"something else" * 20, "is not an index"),
+        (b"SLOW5IDX\x01" + bytes(55) + b"abc", "is truncated"),
+        (b"SLOW5IDX\x01" + bytes(91), "is truncated"),
+        (b"SLOW5IDX\x01" + bytes(55) + b"XDI5WOLS", "lists no reads"),
+    ],
+)
+def test_a_damaged_index_is_made_anew(tmp_path, reads, content, words, capfd):
+    path = write_blow5(tmp_path / "a.blow5", reads)
+    Path(f"{path}.idx").write_bytes(content)
+    assert_all_there(path, reads)
+    told = capfd.readouterr().err
+    assert told.count("\n") == 1
+    assert f"{path}.idx: {words}" in told
+
+
+def test_an_index_with_a_foreign_middle(tmp_path, reads, capfd):
+    """The ends fit, so that it is taken; what it says of a read is then compared with the read."""
+    path = write_blow5(tmp_path / "a.blow5", reads)
+    fetch(path, [])
+    index = Path(f"{path}.idx")
+    index.write_bytes(index.read_bytes().replace(b"read-2", b"read-x"))
+    capfd.readouterr()
+    block = fetch(path, ["read-1", "read-x", "read-2"])
+    assert_holds(block, 0, reads[1])
+    assert_unreadable(block, 1, "read read-x", "is damaged")
+    assert_unreadable(block, 2, "is not in this file")
+    assert capfd.readouterr().err == ""
+
+
+def test_an_older_index_that_fits_is_used(tmp_path, reads, capfd):
+    """As when a folder is copied: times say nothing."""
+    path = write_blow5(tmp_path / "a.blow5", reads)
+    fetch(path, [])
+    os.utime(f"{path}.idx", (1, 1))
+    capfd.readouterr()
+    assert_all_there(path, reads)
+    assert capfd.readouterr().err == ""
+
+
+def test_a_folder_that_cannot_be_written(tmp_path, reads, monkeypatch, capfd):
+    path = write_blow5(tmp_path / "a.blow5", reads)
+    make_folder = tempfile.mkdtemp
+
+    def refuse(*arguments, dir=None, **others):
+        if dir is not None:
+            raise PermissionError(13, "Permission denied")
+        return make_folder(*arguments, **others)
+
+    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert_all_there(path, reads)
+    assert f"WARNING] {path}.idx: cannot be written (Permission denied)" in capfd.readouterr().err
+    assert os.listdir(tmp_path) == ["a.blow5"]
+
+
+# The header
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_run_info_is_that_of_the_read_group(tmp_path, reads, write, capfd):
+    groups = [GROUPS[0], {"Sequencing_Kit": "sqk-rna002", "sample_frequency": "3012", "flow_cell_id": ""}]
+    source = Slow5Source(write(tmp_path / "a.blow5", reads, groups, of_group=1))
+    capfd.readouterr()
+    assert source.run_info(["nobody", "read-4"]) == {"sequencing_kit": "sqk-rna002", "sample_frequency": "3012"}
+    assert source.run_info(["nobody"]) == {}
+    assert source.run_info([]) == {}
+    assert capfd.readouterr().err == ""
+    source.close()
+
+
+def test_run_info_of_one_group(tmp_path, reads):
+    source = Slow5Source(write_slow5(tmp_path / "a.slow5", reads))
+    assert source.run_info(["read-1"]) == GROUPS[0]
+    source.close()
+
+
+def test_mixed_experiments_are_warned_of(tmp_path, reads, capfd):
+    groups = [GROUPS[0], {"experiment_type": "rna"}]
+    source = Slow5Source(write_slow5(tmp_path / "a.slow5", reads, groups))
+    capfd.readouterr()
+    assert source.run_info(["read-0"])["experiment_type"] == "genomic_dna"
+    told = capfd.readouterr().err
+    assert told.count("\n") == 1
+    assert "a.slow5: its read groups differ in experiment_type (genomic_dna, rna)" in told
+    source.close()
+
+
+def test_a_file_without_reads_and_attributes(tmp_path):
+    path = write_slow5(tmp_path / "a.slow5", [], [{}])
+    source = Slow5Source(path)
+    assert_unreadable(source.fetch(["a"]), 0, "is not in this file")
+    assert source.run_info(["a"]) == {}
+    source.close()
+    assert read_groups(path) == []
+
+
+# What is wrong with a file, and words that the error must hold.
+
+
+def assert_refused(path, *words, capfd=None):
+    with pytest.raises(SignalError) as stop:
+        Slow5Source(str(path))
+    line = str(stop.value)
+    assert "\n" not in line
+    for word in (str(path), *words):
+        assert word in line
+    assert not Path(f"{path}.idx").exists()
+    if capfd is not None:  # what the C library would print
+        assert all(line.startswith("[open_slow5::INFO]") for line in capfd.readouterr().err.splitlines())
+
+
+def test_missing_file(tmp_path):
+    assert_refused(tmp_path / "gone.blow5", "cannot be opened (No such file")
+
+
+def test_folder(tmp_path):
+    assert_refused(tmp_path, "is a folder")
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (b"", "is empty"),
+        (b">a\nACGT\n", "not a SLOW5 or BLOW5 file"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(99), "is a fast5 file, not SLOW5"),
+        (b"\x8bPOD\r\n\x1a\n" + bytes(99), "is a POD5 file, not SLOW5"),
+        (b"BLOW5\x01", "damaged header"),
+        (b"BLOW5\x01" + bytes(58) + b"\xff\xff\xff\x00text", "damaged header"),
+        (b"#slow5_version\t0.2.0\n", "header"),
+    ],
+)
+def test_no_slow5(tmp_path, content, words, capfd):
+    (tmp_path / "a.blow5").write_bytes(content)
+    assert_refused(tmp_path / "a.blow5", words, capfd=capfd)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_version_from_the_future(tmp_path, reads, write, capfd):
+    path = Path(write(tmp_path / "a", reads))
+    old, new = (b"0.2.0", b"9.0.0") if write is write_slow5 else (b"\x01\x00\x02\x00", b"\x01\x09\x00\x00")
+    path.write_bytes(path.read_bytes().replace(old, new, 1))
+    assert_refused(path, "version", "update pyslow5", capfd=capfd)
+
+
+@pytest.mark.parametrize("write", WRITERS)
+def test_a_read_that_is_there_twice(tmp_path, reads, write, capfd):
+    assert_refused(write(tmp_path / "a.blow5", [*reads, reads[2]]), "holds read read-2 more than once", capfd=capfd)
+
+
+@pytest.mark.parametrize("lost", [1, 5, 6, 700, 5000])
+def test_truncated(tmp_path, reads, lost, capfd):
+    path = Path(write_blow5(tmp_path / "a.blow5", reads))
+    path.write_bytes(path.read_bytes()[:-lost])
+    assert_refused(path, "truncated or damaged behind read number", "copy the file again", capfd=capfd)
+
+
+def test_truncated_with_an_index(tmp_path, reads):
+    path = Path(write_blow5(tmp_path / "a.blow5", reads))
+    fetch(path, [])
+    path.write_bytes(path.read_bytes()[:-700])
+    with pytest.raises(SignalError, match="truncated or damaged behind read number"):
+        Slow5Source(str(path))
+
+
+def test_rubbish_behind_the_end(tmp_path, reads, capfd):
+    path = Path(write_blow5(tmp_path / "a.blow5", reads))
+    path.write_bytes(path.read_bytes() + bytes(100))
+    assert_refused(path, "truncated or damaged", capfd=capfd)
+
+
+def damaged(path, reads, which):
+    """Write a file of which one record is damaged behind its frame."""
+    write_blow5(path, reads)
+    record = blow5_record(reads[which])
+    broken = record[:30] + bytes(len(record) - 30)
+    path.write_bytes(path.read_bytes().replace(record, broken))
+    return str(path)
+
+
+def test_a_damaged_record_before_indexing(tmp_path, reads, capfd):
+    assert_refused(damaged(tmp_path / "a.blow5", reads, 3), "behind read read-2, number 3", capfd=capfd)
+
+
+def test_a_damaged_record_behind_a_good_index(tmp_path, reads, capfd):
+    path = write_blow5(tmp_path / "a.blow5", reads)
+    fetch(path, [])
+    capfd.readouterr()
+    block = fetch(damaged(tmp_path / "a.blow5", reads, 3), [read.name for read in reads])
+    assert list(block.problems) == [3]
+    assert_unreadable(block, 3, "a.blow5: read read-3 ", "cannot be decompressed")
+    assert_holds(block, 2, reads[2])
+    assert_holds(block, 4, reads[4])
+    assert capfd.readouterr().err == ""
+
+
+def test_a_read_without_samples_or_calibration(tmp_path, reads):
+    odd = [MadeRead("none", np.empty(0, np.int16)), MadeRead("nan", reads[0].samples, range=float("nan")), reads[1]]
+    block = fetch(write_blow5(tmp_path / "a.blow5", odd), ["none", "nan", "read-1"])
+    assert_unreadable(block, 0, "has no samples")
+    assert_unreadable(block, 1, "range nan")
+    assert_holds(block, 2, reads[1])
+
+
+def test_pyslow5_is_named_where_it_is_missing(tmp_path, reads, monkeypatch):
+    from f5py.io.signals import _slow5_library
+
+    path = write_blow5(tmp_path / "a.blow5", reads)
+    monkeypatch.setitem(sys.modules, "pyslow5", None)
+    _slow5_library._library.cache_clear()
+    with pytest.raises(MissingDependencyError, match=r'pip install "f5py\[slow5\]"'):
+        Slow5Source(path)
+    _slow5_library._library.cache_clear()
+
+
+def test_the_library_is_heard_again_afterwards(tmp_path, reads, capfd):
+    """Its messages are kept back for our own calls only."""
+    import pyslow5
+
+    path = write_blow5(tmp_path / "a.blow5", reads)
+    fetch(path, ["nobody"], 2)
+    capfd.readouterr()
+    assert pyslow5.Open(path, "r").get_read("nobody") is None
+    assert "nobody" in capfd.readouterr().err
+
+
+def test_importing_does_not_import_pyslow5():
+    code = "import sys, f5py.io.signals.slow5; print({'pyslow5', 'h5py', 'numba', 'pod5'} & set(sys.modules))"
+    ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert ran.stdout == "set()\n"
+
+
+def test_random_damage_never_ends_the_process(tmp_path, reads):
+    """In a process of its own, because the failure would be a crash."""
+    rng = np.random.default_rng(5)
+    paths = []
+    for i in range(60):
+        if i % 2:
+            write_blow5(tmp_path / "whole", reads[:4], zipped=i % 4 == 1)
+        else:
+            write_slow5(tmp_path / "whole", reads[:4])
+        whole = bytearray((tmp_path / "whole").read_bytes())
+        for at in rng.integers(0, len(whole), 1 + i % 5):
+            whole[at : at + int(rng.integers(0, 30)) * (i % 3)] = rng.bytes(int(rng.integers(1, 20)))
+        paths.append(tmp_path / f"{i}.blow5")
+        paths[-1].write_bytes(whole)
+    code = """
+import sys
+from f5py.errors import F5pyError
+from f5py.io.signals.slow5 import Slow5Source
+for path in sys.argv[1:]:
+    try:
+        source = Slow5Source(path, 2)
+        names = list(source.names())
+        source.fetch(names)
+        source.run_info(names)
+        source.close()
+    except F5pyError as problem:
+        assert "\\n" not in str(problem), str(problem)
+print("done")
+"""
+    ran = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, timeout=120)
+    assert (ran.returncode, ran.stdout) == (0, b"done\n"), ran.stderr[-2000:]
+    assert all(line.startswith(b"[open_slow5::INFO]") for line in ran.stderr.splitlines()), ran.stderr[-2000:]

@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+import array
+
+import numpy as np
+import pysam
+import pytest
+from made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, assert_unreadable
+
+from f5py.io.signals.source import BlockBuilder
+from f5py.io.signals.split_reads import TO_THE_END, UNKNOWN_START, fetch_split, split_read_tags
+
+
+class Source:
+    """Made reads, and what was asked for."""
+
+    def __init__(self, reads: list[MadeRead], unreadable: tuple[str, ...] = ()) -> None:
+        self._reads = {read.name: read for read in reads}
+        self._unreadable = unreadable
+        self.asked: list[list[str]] = []
+
+    def fetch(self, names):
+        self.asked.append(list(names))
+        block = BlockBuilder(names, ["a.file"] * len(names))
+        for i, name in enumerate(names):
+            if name in self._unreadable:
+                block.fail(i, "has damaged signal data")
+            elif name in self._reads:
+                read = self._reads[name]
+                block.add(i, read.samples, [getattr(read, what) for what in CALIBRATION])
+            else:
+                block.fail(i, "is not in this file")
+        return block.build()
+
+
+def split(source, *reads):
+    """`reads` are (name, parent, start, number of samples)."""
+    names, parents, starts, lengths = zip(*reads, strict=True)
+    return fetch_split(source, names, parents, np.array(starts), np.array(lengths))
+
+
+def part(read: MadeRead, begin: int, end: int | None) -> MadeRead:
+    values = {what: getattr(read, what) for what in CALIBRATION}
+    return MadeRead("part", read.samples[begin:end], **values)
+
+
+@pytest.fixture
+def parent(made_reads):
+    return max(made_reads, key=lambda read: read.samples.size)
+
+
+def test_without_split_reads_the_source_is_asked_once(made_reads):
+    source = Source(made_reads)
+    names = [read.name for read in made_reads] + ["nobody"]
+    block = split(source, *((name, "", UNKNOWN_START, TO_THE_END) for name in names))
+    assert_same_block(block, Source(made_reads).fetch(names))
+    assert source.asked == [names]
+
+
+def test_parts_between_whole_reads(made_reads, parent):
+    n = parent.samples.size
+    source = Source(made_reads)
+    block = split(
+        source,
+        ("part-a", parent.name, 0, 100),
+        (made_reads[0].name, "", UNKNOWN_START, 7),
+        ("part-b", parent.name, 100, n - 100),
+        ("nobody", "", UNKNOWN_START, TO_THE_END),
+        ("part-c", made_reads[1].name, 3, TO_THE_END),
+        (parent.name, "", UNKNOWN_START, TO_THE_END),
+        ("part-d", parent.name, n - 1, 1),
+    )
+    assert_holds(block, 0, part(parent, 0, 100))
+    assert_holds(block, 1, made_reads[0])
+    assert_holds(block, 2, part(parent, 100, None))
+    assert_unreadable(block, 3, "nobody", "is not in this file")
+    assert_holds(block, 4, part(made_reads[1], 3, None))
+    assert_holds(block, 5, parent)
+    assert_holds(block, 6, part(parent, n - 1, None))
+    assert list(block.problems) == [3]
+    assert source.asked[1:] == [[parent.name, made_reads[1].name]]  # each parent once
+    assert block.samples.dtype == np.int16
+    assert block.offsets.dtype == np.int64
+
+
+def test_a_part_that_the_source_knows_by_its_own_name_is_taken_whole(made_reads, parent):
+    own = made_reads[0]
+    block = split(Source(made_reads), (own.name, parent.name, 5, 10), ("part", parent.name, 5, 10))
+    assert_holds(block, 0, own)
+    assert_holds(block, 1, part(parent, 5, 15))
+    block = split(Source(made_reads), (own.name, "gone", 5, 10))
+    assert_holds(block, 0, own)
+    assert block.problems == {}
+
+
+def test_a_part_outside_of_its_parent(made_reads, parent):
+    n = parent.samples.size
+    wrong = [(0, n + 1), (n, 1), (n - 5, 6), (5, 0), (-2, 10), (n, TO_THE_END), (n + 9, TO_THE_END), (3, -5)]
+    parts = [(f"part-{i}", parent.name, *where) for i, where in enumerate(wrong)]
+    block = split(Source(made_reads), *parts, ("whole", parent.name, 0, n))
+    for i in range(len(wrong)):
+        assert_unreadable(block, i, f"part-{i}", parent.name, f"which has {n}", str(wrong[i][0]))
+    assert_holds(block, len(wrong), parent)
+    assert list(block.problems) == list(range(len(wrong)))
+
+
+def test_a_record_that_does_not_say_where_the_part_is(made_reads, parent):
+    block = split(Source(made_reads), ("part", parent.name, UNKNOWN_START, 5))
+    assert_unreadable(block, 0, "part", parent.name, "tag sp", "samtools fastq -T pi,sp,ns")
+
+
+def test_a_parent_that_is_missing_or_damaged(made_reads, parent):
+    source = Source(made_reads, unreadable=(parent.name,))
+    block = split(source, ("part-a", "gone", 0, 5), ("part-b", parent.name, 0, 5), ("part-c", "gone", 0, 5))
+    assert_unreadable(block, 0, "a.file", "read gone", "is not in this file", "part-a")
+    assert_unreadable(block, 1, "a.file", parent.name, "has damaged signal data", "part-b")
+    assert_unreadable(block, 2, "gone", "part-c")
+
+
+def test_no_reads(made_reads):
+    block = fetch_split(Source(made_reads), [], [], np.empty(0, np.int64), np.empty(0, np.int64))
+    assert block.offsets.tolist() == [0]
+
+
+def record(**tags) -> pysam.AlignedSegment:
+    made = pysam.AlignedSegment()
+    for tag, value in tags.items():
+        made.set_tag(tag, value)
+    return made
+
+
+def test_tags_of_records():
+    records = [
+        record(pi="parent", sp=1200, ns=3400, ts=10),
+        record(ns=3400, ts=10),
+        record(pi="parent"),
+        record(pi="parent", sp=0),
+        record(pi="parent", sp="text", ns=1.5),
+        record(pi=array.array("B", [1, 2]), sp=3),
+    ]
+    parents, starts, lengths = split_read_tags(records)
+    assert parents == ["parent", "", "parent", "parent", "parent", ""]
+    assert starts.tolist() == [1200, UNKNOWN_START, UNKNOWN_START, 0, UNKNOWN_START, 3]
+    assert lengths.tolist() == [3400, 3400, TO_THE_END, TO_THE_END, TO_THE_END, TO_THE_END]
+    assert starts.dtype == lengths.dtype == np.int64
+    parents, starts, lengths = split_read_tags([])
+    assert (parents, starts.shape, lengths.dtype) == ([], (0,), np.int64)
+
+
+def test_from_pod5(tmp_path):
+    """The children's names are in no POD5 file; dorado makes them up."""
+    pytest.importorskip("pod5", reason="needs pod5")
+    from made_pod5 import large_read, pod5_name, write_pod5
+
+    from f5py.io.signals.pod5 import Pod5Source
+
+    parent, other = large_read(), MadeRead("other", np.arange(900, dtype=np.int16), offset=-7.0)
+    write_pod5(tmp_path / "a.pod5", [parent, other])
+    source = Pod5Source.from_path(tmp_path)
+    records = [record(pi=pod5_name("large"), sp=99_000, ns=50_000), record(), record(pi=pod5_name("large"), sp=1, ns=5)]
+    names = [pod5_name("child"), pod5_name("other"), pod5_name("child-2")]
+    block = fetch_split(source, names, *split_read_tags(records))
+    assert block.problems == {}
+    assert_holds(block, 0, part(parent, 99_000, 149_000))  # over the border of two pieces
+    assert_holds(block, 1, other)
+    assert_holds(block, 2, part(parent, 1, 6))
+    source.close()
