@@ -1,31 +1,33 @@
-"""Methylation frequency of every site: call rows in, one row per site out.
+"""Methylation frequency of every site: call rows in, counts per site out.
 
 A call counts when the size of its log-likelihood ratio reaches a threshold, and counts as methylated when the
-ratio is above zero. The threshold is not multiplied by the number of motifs in a group, as in f5c.
+ratio is above zero. The threshold is not multiplied by the number of motifs in a group, as in f5c, unless asked
+for, as nanopolish does.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from itertools import pairwise
-from typing import TYPE_CHECKING, BinaryIO, NoReturn
+from typing import Any, BinaryIO
 
 import numpy as np
-from numpy.typing import NDArray
 
-from f5py.errors import InputFileError
+from f5py.errors import F5pyError, InputFileError
+from f5py.methylation.motifs import Motif, motif_named
+from f5py.methylation.site_counts import CALL_THRESHOLD, SiteCounts
+from f5py.methylation.site_table import (
+    CHUNK_SIZE,
+    MAX_POSITION,
+    Frequencies,
+    SiteTable,
+    TableReader,
+    longer,
+    longer_names,
+    name_list,
+    shown,
+)
 
-if TYPE_CHECKING:
-    from f5py.methylation._frequency_numba import Names, Sites
-
-#: Default of the threshold on the log-likelihood ratio.
-CALL_THRESHOLD = 2.5
-
-_CHUNK_SIZE = 4 << 20
-_LONGEST_LINE = 1 << 28
-_ROWS_PER_BLOCK = 1 << 14
-_FIRST_ENTRIES = 1 << 10  # a power of two, as the hash tables must be
+_FIRST_LISTED = 1 << 16
 
 #: header line -> name of the column of counts; a row has as many columns as its header.
 _HEADERS = {
@@ -34,58 +36,7 @@ _HEADERS = {
     for strand in ("strand\t", "")
     for count in ("num_motifs", "num_cpgs")
 }
-_NATURAL = re.compile(rb"[0-9]{1,10}")
-_NEGATIVE = re.compile(rb"-[0-9]+")
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(inf|infinity|nan))")
-
-
-@dataclass(frozen=True, eq=False)
-class Frequencies:
-    """Counts per site, in the order of the output: by chromosome (bytes), start and end.
-
-    Attributes
-    ----------
-    count_column : str
-        ``"num_motifs"`` or ``"num_cpgs"``, as in the calls.
-    chromosomes : list of bytes
-        Names by index.
-    chromosome : int32, shape (n,)
-        Index into `chromosomes`.
-    start, end : int64, shape (n,)
-        0-based positions of the first bases of the first and the last motif in the group.
-    group_size : int32, shape (n,)
-        Motifs in the group.
-    called, methylated : int64, shape (n,)
-        Counted calls, and those of them above zero; a group counts with its size.
-    """
-
-    count_column: str
-    chromosomes: list[bytes]
-    chromosome: NDArray[np.int32]
-    start: NDArray[np.int64]
-    end: NDArray[np.int64]
-    group_size: NDArray[np.int32]
-    called: NDArray[np.int64]
-    methylated: NDArray[np.int64]
-    _order: NDArray[np.intp]
-    _sites: Sites
-    _names: Names
-
-    def write(self, out: BinaryIO) -> None:
-        """Write the table with its header as tab-separated text."""
-        from f5py.methylation._frequency_numba import FIXED_COLUMNS, format_rows
-
-        out.write(
-            f"chromosome\tstart\tend\t{self.count_column}_in_group\tcalled_sites\tcalled_sites_methylated\t"
-            "methylated_frequency\tgroup_sequence\n".encode()
-        )
-        longest_name = max(map(len, self.chromosomes), default=0)
-        text_ends = self._sites.text_ends
-        for first in range(0, len(self._order), _ROWS_PER_BLOCK):
-            block = self._order[first : first + _ROWS_PER_BLOCK]
-            texts = int((text_ends[block + 1] - text_ends[block]).sum())
-            rows = np.empty(texts + len(block) * (longest_name + FIXED_COLUMNS), np.uint8)
-            out.write(rows[: format_rows(rows, block, self._sites, self._names)].data)
 
 
 def methylation_frequency(
@@ -93,7 +44,9 @@ def methylation_frequency(
     threshold: float = CALL_THRESHOLD,
     split_groups: bool = False,
     name: str = "standard input",
-    chunk_size: int = _CHUNK_SIZE,
+    chunk_size: int = CHUNK_SIZE,
+    threshold_per_site: bool = False,
+    motif: Motif | None = None,
 ) -> Frequencies:
     """Count the calls of every site. Memory grows with the number of sites, not with that of calls.
 
@@ -105,12 +58,16 @@ def methylation_frequency(
     threshold : float
         Calls with a smaller absolute ratio are skipped; a ratio that is not a number is not.
     split_groups : bool
-        Count every ``CG`` of a group of several motifs as a site of its own. Such a site shows
-        ``split-group`` for its sequence if a group was what it was first seen in.
+        Count every motif of a group of several as a site of its own. Such a site shows ``split-group`` for its
+        sequence if a group was what it was first seen in.
     name : str
         The table's name for messages.
     chunk_size : int
         Bytes that are read at a time; the result does not depend on it.
+    threshold_per_site : bool
+        Multiply the threshold by the number of motifs in the group, which is nanopolish's rule.
+    motif : Motif, optional
+        What to split groups at; CpG by default.
 
     Returns
     -------
@@ -123,29 +80,116 @@ def methylation_frequency(
         Another header, a row with another number of columns, or a start, end, count or ratio that is not a
         number or out of range. The message names the line.
     """
+    from f5py.methylation._frequency_numba import count_rows
+
+    header = _read_header(calls, name)
+    table = SiteTable()
+    reader = TableReader(calls, header, name, table.state)
+    n_columns = header.count(b"\t") + 1
+    if motif is None:
+        motif = motif_named("cpg")
+    patterns, patterns_reverse = motif.patterns, motif.patterns_reverse
+    if split_groups and not motif.is_palindromic and b"\tstrand\t" not in header:
+        raise InputFileError(
+            f"{name}, line 1: no column of strands, which {motif.name} needs; call with --meth-out-version 2"
+        )
+
+    def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
+        return count_rows(
+            text, size, n_columns, threshold, threshold_per_site, split_groups, patterns, patterns_reverse,
+            0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, table.state, table.sites, table.names,
+        )  # fmt: skip
+
+    reader.read(loop, table.make_room, lambda line: _judge(reader, line, split_groups), chunk_size)
+    return table.result(_HEADERS[header])
+
+
+def site_counts(
+    calls: BinaryIO,
+    motif: Motif,
+    threshold: float = CALL_THRESHOLD,
+    threshold_per_site: bool = False,
+    combine_strands: bool = False,
+    name: str = "standard input",
+    chunk_size: int = CHUNK_SIZE,
+) -> tuple[SiteCounts, list[bytes]]:
+    """Count methylated, unmethylated and too uncertain calls of every single site and strand.
+
+    Parameters
+    ----------
+    calls, threshold, threshold_per_site, name, chunk_size
+        As in `methylation_frequency`.
+    motif : Motif
+        What was called.
+    combine_strands : bool
+        Count both strands as one. A table without a strand column cannot be counted otherwise.
+
+    Returns
+    -------
+    SiteCounts
+    list of bytes
+        Names by contig index.
+
+    Raises
+    ------
+    InputFileError
+        As `methylation_frequency`, and for a sequence that does not hold as many motifs as its row says, a strand
+        other than ``+`` and ``-``, or a missing strand column.
+    """
+    from f5py.methylation import _site_table_numba as jit
+    from f5py.methylation._frequency_numba import OTHER_SITES, list_sites
+
+    header = _read_header(calls, name)
+    if b"\tstrand\t" not in header and not combine_strands:
+        raise InputFileError(
+            f"{name}, line 1: no column of strands; add --combine-strands, or call with --meth-out-version 2"
+        )
+    if combine_strands and not motif.is_palindromic:
+        raise F5pyError(f"the strands of {motif.name} have their sites at different places; they cannot be combined")
+    counts = SiteCounts(threshold, threshold_per_site, combine_strands)
+    state = np.zeros(jit.STATE_SIZE, np.int64)
+    names = SiteTable().names
+    types = (np.int32, np.int64, np.bool_, np.float64, np.int32)
+    listed: list[Any] = [np.empty(_FIRST_LISTED, dtype) for dtype in types]
+    reader = TableReader(calls, header, name, state)
+    n_columns = header.count(b"\t") + 1
+
+    def flush() -> None:
+        contig, start, reverse, ratio, size = (array[: state[jit.N_SITES]] for array in listed)
+        counts.add(contig, start, reverse, ratio, None, size)
+        state[jit.N_SITES] = 0
+
+    def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
+        status = list_sites(
+            text, size, n_columns, motif.patterns, motif.patterns_reverse,
+            0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, state, names, *listed,
+        )  # fmt: skip
+        if status == OTHER_SITES:
+            reader.refuse(
+                f"the sequence does not hold the sites of {motif.name} that the row counts; "
+                "name the motif of these calls (-q or --motif)"
+            )
+        return status
+
+    def make_room(text_size: int) -> None:
+        nonlocal listed, names
+        flush()
+        needed = int(state[jit.NEEDED])
+        if needed > len(listed[0]):
+            listed = [longer(array, 2 * needed) for array in listed]
+        names = longer_names(names, int(state[jit.N_NAMES]), text_size)
+
+    reader.read(loop, make_room, lambda line: _judge(reader, line, True, need_strand=True), chunk_size)
+    flush()
+    return counts, name_list(names, int(state[jit.N_NAMES]))
+
+
+def _read_header(calls: BinaryIO, name: str) -> bytes:
+    """Return the first line without its end; raises unless it is a header."""
     header = calls.readline(max(map(len, _HEADERS)) + 1).removesuffix(b"\n")
     if header not in _HEADERS:
         raise InputFileError(f"{name}, line 1: {_header_complaint(header)}")
-    counter = _Counter(name, header, threshold, split_groups)
-    buffer = bytearray(chunk_size + counter.padding)
-    left = 0  # bytes of an incomplete line at the start of the buffer
-    while True:
-        with memoryview(buffer) as view:
-            n_read = calls.readinto(view[left : -counter.padding])  # type: ignore[attr-defined]
-        used = left + n_read
-        if n_read == 0 and used > 0:
-            buffer[used] = ord("\n")
-            used += 1
-        whole = buffer.rfind(b"\n", 0, used) + 1
-        counter.count(buffer, whole)
-        left = used - whole
-        buffer[:left] = buffer[whole:used]
-        if n_read == 0:
-            return counter.result()
-        if left == len(buffer) - counter.padding:
-            if left > _LONGEST_LINE:
-                counter.refuse(f"longer than {_LONGEST_LINE} bytes; is this a table of calls?")
-            buffer += bytes(left)
+    return header
 
 
 def _header_complaint(header: bytes) -> str:
@@ -157,165 +201,17 @@ def _header_complaint(header: bytes) -> str:
     return "not the header of call-methylation; give its table of calls, header included"
 
 
-class _Counter:
-    """The growing tables of sites and chromosome names."""
-
-    def __init__(self, name: str, header: bytes, threshold: float, split_groups: bool) -> None:
-        from f5py.methylation import _frequency_numba as jit
-
-        self._jit = jit
-        #: Bytes that the buffer of `count` must have behind the text, the first for a last newline.
-        self.padding = jit.PADDING + 1
-        self._name = name
-        self._header = header
-        self._n_columns = header.count(b"\t") + 1
-        self._threshold = threshold
-        self._split_groups = split_groups
-        self._state = np.zeros(jit.STATE_SIZE, np.int64)
-        self._state[jit.LINE] = 2
-        n = _FIRST_ENTRIES
-        self._sites = jit.Sites(
-            slots=np.zeros(n * jit.SLOTS_PER_ENTRY, np.int32),
-            name=np.empty(n, np.int32),
-            span=np.empty(n, np.int64),
-            group_size=np.empty(n, np.int32),
-            called=np.empty(n, np.int64),
-            methylated=np.empty(n, np.int64),
-            text_ends=np.zeros(n + 1, np.int64),
-            texts=np.empty(n, np.uint8),
-        )
-        self._names = jit.Names(
-            slots=np.zeros(n * jit.SLOTS_PER_ENTRY, np.int32),
-            ends=np.zeros(n + 1, np.int64),
-            text=np.empty(n, np.uint8),
-        )
-
-    def count(self, buffer: bytearray, size: int) -> None:
-        """Count the rows in the first `size` bytes, which are whole lines; `padding` bytes must follow."""
-        jit, state = self._jit, self._state
-        text = np.frombuffer(buffer, np.uint8)
-        odd_ratio: float | None = None
-        state[jit.AT] = 0
-        while True:
-            at = int(state[jit.AT])
-            status = jit.count_rows(
-                text,
-                size,
-                self._n_columns,
-                self._threshold,
-                self._split_groups,
-                0.0 if odd_ratio is None else odd_ratio,
-                odd_ratio is not None,
-                state,
-                self._sites,
-                self._names,
-            )
-            if status == jit.DONE:
-                return
-            if at != state[jit.AT]:
-                odd_ratio = None  # it was the ratio of the row at which the loop started
-            if status == jit.FULL:
-                self._grow(text_size=size)
-                continue
-            at = int(state[jit.AT])
-            line = bytes(buffer[at : buffer.index(b"\n", at)])
-            if line == self._header:
-                state[jit.AT] += len(line) + 1
-                state[jit.LINE] += 1
-            else:
-                odd_ratio = self._judge(line)
-
-    def _grow(self, text_size: int) -> None:
-        """Make room for the row that did not fit, and enlarge whatever is nearly full by at least a half."""
-        jit, sites, names = self._jit, self._sites, self._names
-        n = int(self._state[jit.N_SITES])
-        wanted = n + int(self._state[jit.NEEDED_SITES])
-        if wanted > len(sites.name):
-            capacity = len(sites.name)
-            while capacity < wanted:
-                capacity *= 2
-            slots = np.zeros(capacity * jit.SLOTS_PER_ENTRY, np.int32)
-            jit.fill_site_slots(slots, sites.name, sites.span, n)
-            sites = sites._replace(
-                slots=slots,
-                text_ends=_longer(sites.text_ends, capacity + 1),
-                **{
-                    column: _longer(getattr(sites, column), capacity)
-                    for column in ("name", "span", "group_size", "called", "methylated")
-                },
-            )
-        # no row holds more text than all of them
-        if sites.text_ends[n] + text_size > len(sites.texts):
-            sites = sites._replace(texts=_longer(sites.texts, 2 * len(sites.texts) + text_size))
-        n = int(self._state[jit.N_NAMES])
-        if n >= len(names.ends) - 1:
-            capacity = 2 * n
-            slots = np.zeros(capacity * jit.SLOTS_PER_ENTRY, np.int32)
-            jit.fill_name_slots(slots, names.ends, names.text, n)
-            names = names._replace(slots=slots, ends=_longer(names.ends, capacity + 1))
-        if names.ends[n] + text_size > len(names.text):
-            names = names._replace(text=_longer(names.text, 2 * len(names.text) + text_size))
-        self._sites, self._names = sites, names
-
-    def _judge(self, line: bytes) -> float:
-        """Return the ratio of a row that the compiled loop leaves to Python, or raise if the row is wrong."""
-        columns = [column for column in line.split(b"\t") if column]
-        if len(columns) != self._n_columns:
-            if not line:
-                self.refuse("empty; is the file damaged?")
-            relation = "fewer" if len(columns) < self._n_columns else "more"
-            self.refuse(f"{len(columns)} columns, {relation} than the header's {self._n_columns}; is the file damaged?")
-        titles = [title.decode() for title in self._header.split(b"\t")]
-        row = dict(zip(titles, columns, strict=True))
-        limit = self._jit.MAX_INT
-        for title in ("start", "end", _HEADERS[self._header]):
-            value = row[title]
-            shown = f"{title} is {value[:40].decode(errors='replace')!r}"
-            if _NEGATIVE.fullmatch(value):
-                self.refuse(f"{shown}, which is negative; is the file damaged?")
-            if not _NATURAL.fullmatch(value) or int(value) > limit:
-                self.refuse(f"{shown}, not a whole number from 0 to {limit}; is the file damaged?")
-        ratio = row["log_lik_ratio"]
-        if not _NUMBER.fullmatch(ratio):
-            shown = ratio[:40].decode(errors="replace")
-            self.refuse(f"log_lik_ratio is {shown!r}, which is not a number; is the file damaged?")
-        if self._split_groups and int(row["start"]) + len(row["sequence"]) > limit:
-            self.refuse(f"the group reaches beyond position {limit}; is the file damaged?")
-        return float(ratio)
-
-    def refuse(self, why: str) -> NoReturn:
-        """Raise with the number of the present line."""
-        raise InputFileError(f"{self._name}, line {self._state[self._jit.LINE]}: {why}")
-
-    def result(self) -> Frequencies:
-        """Return all sites with calls in the order of the output."""
-        jit, sites, names = self._jit, self._sites, self._names
-        n_sites, n_names = int(self._state[jit.N_SITES]), int(self._state[jit.N_NAMES])
-        ends = names.ends[: n_names + 1].tolist()
-        text = names.text[: ends[-1]].tobytes()
-        chromosomes = [text[first:last] for first, last in pairwise(ends)]
-        rank = np.empty(n_names, np.int32)
-        rank[sorted(range(n_names), key=chromosomes.__getitem__)] = np.arange(n_names, dtype=np.int32)
-        covered = np.flatnonzero(sites.called[:n_sites])
-        order = covered[np.lexsort((sites.span[covered], rank[sites.name[covered]]))]
-        span = sites.span[order]
-        return Frequencies(
-            count_column=_HEADERS[self._header],
-            chromosomes=chromosomes,
-            chromosome=sites.name[order],
-            start=span >> 32,
-            end=span & jit.MAX_INT,
-            group_size=sites.group_size[order],
-            called=sites.called[order],
-            methylated=sites.methylated[order],
-            _order=order,
-            _sites=sites,
-            _names=names,
-        )
-
-
-def _longer(array: NDArray, size: int) -> NDArray:
-    """Return a copy with room for `size` elements; what follows the old ones is arbitrary."""
-    longer = np.empty(size, array.dtype)
-    longer[: len(array)] = array
-    return longer
+def _judge(reader: TableReader, line: bytes, split_groups: bool, need_strand: bool = False) -> float:
+    """Return the ratio of a row that the compiled loop leaves to Python, or raise if the row is wrong."""
+    row = reader.columns(line)
+    count = "num_motifs" if "num_motifs" in row else "num_cpgs"
+    for title in ("start", "end", count):
+        reader.check_natural(title, row[title])
+    ratio = row["log_lik_ratio"]
+    if not _NUMBER.fullmatch(ratio):
+        reader.refuse(f"log_lik_ratio is {shown(ratio)}, which is not a number; is the file damaged?")
+    if split_groups and int(row["start"]) + len(row["sequence"]) > MAX_POSITION:
+        reader.refuse(f"the group reaches beyond position {MAX_POSITION}; is the file damaged?")
+    if need_strand and row.get("strand", b"+") not in (b"+", b"-"):
+        reader.refuse(f"strand is {shown(row['strand'])}, neither + nor -; is the file damaged?")
+    return float(ratio)

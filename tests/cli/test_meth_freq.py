@@ -185,3 +185,80 @@ def test_real_calls_give_the_reference_tables(ecoli: Path, tmp_path: Path, optio
     out = tmp_path / "freq.tsv"
     assert _run("-i", str(ecoli / "expected" / "meth.tsv.gz"), "-o", str(out), *options) == 0
     assert out.read_bytes() == (ecoli / "expected" / expected).read_bytes()
+
+
+def test_threshold_per_site(calls: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert _run("-i", str(calls), "--threshold-per-site") == 0
+    assert capfd.readouterr().out == _FREQUENCIES  # 5.00 for two motifs is just enough
+    assert _run("-i", str(calls), "--threshold-per-site", "-c", "2.51") == 0
+    assert capfd.readouterr().out == _OUTPUT_HEADER + "chr1\t5\t5\t1\t1\t1\t1.000\tAACGTT\n"
+
+
+def test_other_motifs_split_at_their_own_sites(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "gpc.tsv"
+    path.write_text(_HEADER + "chr1\t+\t9\t12\tread\t-5.00\t-1.00\t-4.00\t1\t2\tAAGCAGCTT\n")
+    split = "chr1\t9\t9\t1\t1\t0\t0.000\tsplit-group\nchr1\t12\t12\t1\t1\t0\t0.000\tsplit-group\n"
+    for options in (["-q", "gpc"], ["--methylation", "gpc"], ["--motif", "GC:1"]):
+        assert _run("-i", str(path), "-s", *options) == 0
+        assert capfd.readouterr() == (_OUTPUT_HEADER + split, "")
+    assert _run("-i", str(path), "-s") == 0
+    assert capfd.readouterr() == (
+        _OUTPUT_HEADER,
+        "[meth-freq::WARNING] 1 groups hold another number of CG than their rows say; if these are calls of another "
+        "motif, name it with -q or --motif\n",
+    )
+
+
+def test_bedmethyl(calls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    rows = [
+        "chr1\t5\t6\tm\t1\t+\t5\t6\t255,0,0\t1\t100.00\t1\t0\t0\t0\t0\t0\t0\n",
+        "chr1\t10\t11\tm\t1\t-\t10\t11\t255,0,0\t1\t0.00\t0\t1\t0\t0\t0\t0\t0\n",
+        "chr1\t12\t13\tm\t1\t-\t12\t13\t255,0,0\t1\t0.00\t0\t1\t0\t0\t0\t0\t0\n",
+    ]
+    assert _run("-i", str(calls), "--bedmethyl") == 0
+    assert capfd.readouterr() == ("".join(rows), "")
+    out = tmp_path / "out.bed.gz"
+    assert _run("-i", str(calls), "--bedmethyl", "-o", str(out)) == 0
+    assert gzip.decompress(out.read_bytes()).decode() == "".join(rows)
+    assert (tmp_path / "out.bed.gz.tbi").is_file()
+    assert _run("-i", str(calls), "--bedmethyl", "--combine-strands") == 0
+    combined = "chr1\t5\t6\tm\t1\t.\t5\t6\t255,0,0\t1\t100.00\t1\t0\t0\t0\t1\t0\t0\n"
+    assert capfd.readouterr().out.startswith(combined)
+
+
+def test_a_failed_bedmethyl_leaves_no_output(calls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    calls.write_text(_CALLS + "chr1\t+\t5\n")
+    assert _run("-i", str(calls), "--bedmethyl", "-o", str(tmp_path / "out.bed.gz")) == 1
+    assert "line 5: 3 columns" in _one_error(capfd)
+    calls.write_text(_CALLS)
+    assert _run("-i", str(calls), "--bedmethyl", "-q", "gpc", "-o", str(tmp_path / "out.bed.gz")) == 1
+    assert "line 2: the sequence does not hold the sites of gpc" in _one_error(capfd)
+    assert _run("-i", str(calls), "--bedmethyl", "-o", str(tmp_path / "no" / "out.bed.gz")) == 1
+    assert "there is no such folder" in _one_error(capfd)
+    assert [file.name for file in tmp_path.iterdir()] == ["calls.tsv"]
+
+
+def test_a_compressed_table(calls: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out.tsv.gz"
+    assert _run("-i", str(calls), "-o", str(out)) == 0
+    assert gzip.decompress(out.read_bytes()).decode() == _FREQUENCIES
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--threshold-per-site", "-c", "-1"],
+        ["--threshold-per-site", "-c", "inf"],
+        ["--combine-strands"],
+        ["--bedmethyl", "-s"],
+        ["--bedmethyl", "--output-format", "parquet", "-o", "x"],
+        ["--output-format", "parquet"],
+        ["--output-format", "parquet", "-o", "x.gz"],
+        ["--output-format", "csv"],
+        ["-q", "6ma"],
+        ["-q", "cpg", "--motif", "CG:0"],
+    ],
+)
+def test_options_that_do_not_go_together(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
+    assert _run(*arguments) == 2
+    assert "Error: " in capfd.readouterr().err

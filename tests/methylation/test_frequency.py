@@ -259,7 +259,7 @@ def test_counts_beyond_32_bits_add_up() -> None:
 
 
 def test_frequencies_are_rounded_as_printf_does() -> None:
-    from f5py.methylation._frequency_numba import append_share
+    from f5py.methylation._site_table_numba import append_share
 
     out = np.zeros(8, np.uint8)
     pairs = [(m, c) for c in range(1, 250) for m in range(c + 1)]

@@ -1,0 +1,29 @@
+"""``f5py freq-merge``: several tables of methylation frequencies into one."""
+
+from __future__ import annotations
+
+import click
+
+from f5py.cli import options
+
+
+@click.command("freq-merge", context_settings=options.CONTEXT)
+@click.option(
+    "-o",
+    "--output",
+    default="-",
+    metavar="FILE",
+    help="Sums; bgzipped if the name ends in .gz.  [default: stdout]",
+)
+@click.argument("frequencies", nargs=-1, metavar="FILE1 FILE2 ...")
+@options.add(options.VERSION)
+def command(output: str, frequencies: tuple[str, ...]) -> None:
+    """Add up tables that meth-freq writes, also gzipped, as if their calls had been counted together."""
+    if len(frequencies) < 2:
+        raise click.UsageError("give at least two tables of frequencies")
+    if frequencies.count("-") > 1:
+        raise click.UsageError("standard input (-) can be read only once")
+
+    from f5py.methylation.frequency_files import merge_frequency_files
+
+    merge_frequency_files(list(frequencies), output)

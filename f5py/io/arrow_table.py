@@ -1,0 +1,113 @@
+"""Columns of arrays as Parquet files, through pyarrow, which is an optional package."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import MissingDependencyError
+
+#: Rows that are collected before they are compressed and written together.
+_ROWS_PER_GROUP = 1 << 18
+
+
+def import_arrow() -> tuple[Any, Any]:
+    """Return the modules ``pyarrow`` and ``pyarrow.parquet``.
+
+    Raises
+    ------
+    MissingDependencyError
+        They are not installed.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as problem:
+        raise MissingDependencyError('Parquet output needs pyarrow: pip install "f5py[parquet]"') from problem
+    return pyarrow, pyarrow.parquet
+
+
+def string_column(starts: NDArray[np.int64], sizes: NDArray[np.int64], text: NDArray[np.uint8]) -> Any:
+    """Arrow array of n strings that are pieces of one text.
+
+    Parameters
+    ----------
+    starts, sizes : int64, shape (n,)
+        In bytes.
+    text : uint8
+        UTF-8.
+    """
+    from f5py.io._arrow_numba import gather
+
+    pyarrow, _ = import_arrow()
+    n_bytes = int(sizes.sum())
+    pieces = np.empty(n_bytes, np.uint8)
+    gather(text, starts, sizes, pieces)
+    wide = n_bytes > np.iinfo(np.int32).max
+    offsets = np.zeros(len(sizes) + 1, np.int64 if wide else np.int32)
+    np.cumsum(sizes, out=offsets[1:])
+    kind = pyarrow.LargeStringArray if wide else pyarrow.StringArray
+    column = kind.from_buffers(len(sizes), pyarrow.py_buffer(offsets), pyarrow.py_buffer(pieces))
+    return column.cast(pyarrow.string()) if wide else column
+
+
+def dictionary_column(indices: NDArray[np.int32], values: list[str]) -> Any:
+    """Arrow dictionary array: `values` by index."""
+    pyarrow, _ = import_arrow()
+    return pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array(values, pyarrow.string()))
+
+
+class ParquetOutput:
+    """Writes tables of columns one after the other into one Parquet file.
+
+    Parameters
+    ----------
+    out : binary file
+        Stays open.
+    fields : list of (str, str)
+        Names and Arrow types; the type ``"names"`` is a dictionary of strings with int32 indices.
+    """
+
+    def __init__(self, out: BinaryIO, fields: list[tuple[str, str]]) -> None:
+        self._arrow, parquet = import_arrow()
+        names = self._arrow.dictionary(self._arrow.int32(), self._arrow.string())
+        self._schema = self._arrow.schema(
+            [(name, names if kind == "names" else getattr(self._arrow, kind)()) for name, kind in fields]
+        )
+        self._writer = parquet.ParquetWriter(out, self._schema, compression="zstd")
+        self._tables: list[Any] = []
+        self._n_rows = 0
+
+    def write(self, columns: list[Any]) -> None:
+        """Take rows: one array per field, of NumPy or Arrow, all of one length."""
+        table = self._arrow.Table.from_arrays(
+            [
+                self._arrow.array(column, field.type) if isinstance(column, np.ndarray) else column
+                for column, field in zip(columns, self._schema, strict=True)
+            ],
+            schema=self._schema,
+        )
+        self._tables.append(table)
+        self._n_rows += len(table)
+        if self._n_rows >= _ROWS_PER_GROUP:
+            self._flush()
+
+    def _flush(self) -> None:
+        if self._tables:
+            table = self._arrow.concat_tables(self._tables).unify_dictionaries().combine_chunks()
+            self._writer.write_table(table)
+        self._tables = []
+        self._n_rows = 0
+
+    def close(self) -> None:
+        """Write what is left and the end of the file. Without it, the file is not a Parquet file."""
+        self._flush()
+        self._writer.close()
+
+    def abandon(self) -> None:
+        """Leave the file as it is: incomplete. Otherwise the library would try to end it when `out` may be gone."""
+        with suppress(OSError, ValueError):
+            self._writer.close()
