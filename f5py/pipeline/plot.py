@@ -1,0 +1,361 @@
+"""From files to the figure of one read: what ``f5py plot`` does."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from f5py import console
+from f5py.errors import F5pyError, InputFileError, SignalError
+from f5py.io.alignments import AlignmentFile
+from f5py.io.complete_file import complete_output
+from f5py.io.read_index import SEQUENCE_SUFFIX, ReadIndex
+from f5py.io.reference import Reference
+from f5py.io.sequence_files import sequence_records
+from f5py.io.signals import SignalBlock, SignalSource, open_signals
+from f5py.io.windows import Windows
+from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.pipeline.batch import ReadBatch, ReadStatus
+from f5py.pipeline.chemistry import Chemistry, chemistry_of
+from f5py.pipeline.event_alignment import ReferenceAligner
+from f5py.pipeline.inputs import check_outputs
+from f5py.pipeline.loader import Loader
+from f5py.pipeline.options import AlignmentOptions, EventalignOptions
+from f5py.plot.data import PlotData, Source, read_data, reference_data
+from f5py.plot.figure import check_matplotlib, write_figure
+
+if TYPE_CHECKING:
+    import pysam
+
+_WHO = "plot_main"
+
+_FAILURES = {
+    ReadStatus.NO_ALIGNMENT: (
+        "its events do not fit its bases; is the signal that of the read, and the pore model the right one "
+        "(--pore, --rna, --kmer-model)?"
+    ),
+    ReadStatus.NOT_CALIBRATED: "it is too noisy, or has too few events to be calibrated with (--min-recalib-events)",
+    ReadStatus.QC_FAIL: "it has too many events per base; its signal is of poor quality",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotOptions:
+    """Options of ``f5py plot``."""
+
+    read: str
+    reads: str
+    output: str
+    bam: str | None = None
+    genome: str | None = None
+    region: str | None = None
+    slow5: str | None = None
+    pod5: str | None = None
+    pore: str | None = None
+    rna: bool = False
+    kmer_model: str | None = None
+    min_recalib_events: int = 200
+    x_axis: str = "samples"
+
+
+def run(options: PlotOptions) -> None:
+    """Compute one read and draw it; the ending of the output's name says the format.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the input or output. No file is made then.
+    """
+    check_matplotlib()
+    inputs = (options.reads, options.bam, options.genome, options.slow5, options.pod5, options.kmer_model)
+    check_outputs(inputs, {"-o": options.output})
+    with complete_output(options.output) as file:
+        data = compute(options)
+        kind = os.path.splitext(options.output)[1][1:].lower()
+        write_figure(data, file, kind, options.x_axis == "time")
+    console.note(
+        _WHO,
+        f"{options.output}: read {data.name}, {data.region}, {len(data.position)} k-mers, "
+        f"{len(data.event_index)} events, {len(data.current)} samples",
+    )
+
+
+def compute(options: PlotOptions) -> PlotData:
+    """Load and align one read, and return what its plot shows.
+
+    Raises
+    ------
+    F5pyError
+        The read is missing, has no usable signal or did not align, or the region has nothing of it.
+    """
+    with ExitStack() as files:
+        if options.bam is None:
+            return _aligned_to_itself(options, files)
+        return _aligned_to_reference(options, files)
+
+
+def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
+    assert options.bam is not None
+    assert options.genome is not None
+    alignments = OneAlignment(options.bam, options.genome, options.read, options.region)
+    files.callback(alignments.close)
+    alignments.find()
+    reads = files.enter_context(ReadIndex.open(options.reads))
+    if options.read not in reads:
+        raise _not_among_reads(options)
+    reference = Reference(options.genome, alignments.contigs, alignments.contig_lengths)
+    files.callback(reference.close)
+    signals, _, chemistry = _open_signals(options, files)
+    loader = Loader(
+        alignments=alignments,
+        reads_path=options.reads,
+        reads=reads,
+        reference=reference,
+        signals=signals,
+        windows=None,
+        batch_size=1,
+        max_bases=1,
+        ultra_path=None,
+        ultra_threshold=0,
+        skip_unreadable=True,
+        hard_clips=True,
+        spliced=True,
+    )
+    # The whole read is aligned, so that the figure shows the rows that eventalign prints of it.
+    settings = EventalignOptions(
+        reads=options.reads,
+        bam=options.bam,
+        genome=options.genome,
+        threads=1,
+        kmer_model=options.kmer_model,
+        min_recalib_events=options.min_recalib_events,
+        samples=True,
+    )
+    stage = ReferenceAligner(settings, chemistry, None)
+    files.callback(stage.close)
+    batch = next(loader.batches())
+    _align(stage, batch)
+    contig = alignments.contigs[int(batch.contig[0])]
+    source = Source(chemistry.name, chemistry.rna, contig)
+    return reference_data(batch, 0, stage.model, source, alignments.limits)
+
+
+def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
+    region = None if options.region is None else _parse_kmer_range(options.region)
+    bases = _bases(options)
+    _, signal, chemistry = _open_signals(options, files)
+    settings = AlignmentOptions(
+        threads=1, kmer_model=options.kmer_model, min_recalib_events=options.min_recalib_events
+    )
+    stage = AlignmentStage(settings, chemistry, keep_samples=True)
+    files.callback(stage.close)
+    n_kmers = len(bases) - stage.model.k + 1
+    if n_kmers < 1:
+        raise F5pyError(f"{options.reads}: read {options.read} has {len(bases)} bases, less than a k-mer")
+    if region is not None and region[0] >= n_kmers:
+        raise F5pyError(f"-w {options.region}: read {options.read} has only {n_kmers} k-mers; choose a region in it")
+    batch = _batch_of(options.read, bases, signal)
+    _align(stage, batch)
+    return read_data(batch, 0, stage.model, Source(chemistry.name, chemistry.rna, None), region)
+
+
+def _open_signals(options: PlotOptions, files: ExitStack) -> tuple[SignalSource, SignalBlock, Chemistry]:
+    """Open the signals, read that of the read, and decide on the chemistry."""
+    signals = open_signals(options.reads, options.slow5, options.pod5)
+    files.callback(signals.close)
+    signal = signals.fetch([options.read])
+    if signal.problems:
+        raise SignalError(signal.problems[0])
+    run_info = signals.run_info([options.read])
+    return signals, signal, chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)
+
+
+def _align(stage: AlignmentStage, batch: ReadBatch) -> None:
+    """Compute the batch, which has one read; raise if the read drops out."""
+    stage.start(batch)
+    stage.finish(batch)
+    status = ReadStatus(int(batch.status[0]))
+    if status != ReadStatus.OK:
+        raise F5pyError(f"read {batch.names[0]} cannot be drawn: {_FAILURES[status]}")
+
+
+def _bases(options: PlotOptions) -> np.ndarray:
+    """The read's bases, from the index of the reads if they have one."""
+    name = options.read
+    if os.path.exists(options.reads + SEQUENCE_SUFFIX):
+        with ReadIndex.open(options.reads) as reads:
+            if name in reads:
+                return reads.sequences([name])[0]
+    else:
+        for found, _, bases in sequence_records(options.reads):
+            if found == name:
+                return np.frombuffer(bytearray(bases), np.uint8)
+    raise _not_among_reads(options)
+
+
+def _not_among_reads(options: PlotOptions) -> InputFileError:
+    return InputFileError(f"{options.reads}: has no read {options.read}; give its name as the file has it")
+
+
+def _batch_of(name: str, bases: np.ndarray, signal: SignalBlock) -> ReadBatch:
+    """A batch of one read that is mapped to nothing."""
+    none, nowhere = np.zeros(2, np.int64), np.zeros(1, np.int64)
+    return ReadBatch(
+        number=0,
+        names=[name],
+        read_index=nowhere,
+        status=np.zeros(1, np.uint8),
+        contig=np.full(1, -1, np.int32),
+        reference_start=nowhere,
+        reference_end=nowhere,
+        reverse=np.zeros(1, np.bool_),
+        cigar=np.empty(0, np.uint32),
+        cigar_offsets=none,
+        reference=np.empty(0, np.uint8),
+        reference_offsets=none,
+        bases=bases,
+        base_offsets=np.array([0, len(bases)]),
+        samples=signal.samples,
+        sample_offsets=signal.offsets,
+        offset=signal.offset,
+        unit=signal.range / signal.digitisation,
+        sampling_rate=signal.sampling_rate,
+    )
+
+
+def _parse_kmer_range(text: str) -> tuple[int, int]:
+    """``first-last``, 1-based, to a half-open interval."""
+    found = re.fullmatch(r"(\d+)-(\d+)", text.replace(",", ""))
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise F5pyError(
+            f"-w {text}: without -b, write a region as first-last, k-mers of the read counted from 1, e.g. 1-100"
+        )
+    return int(found[1]) - 1, int(found[2])
+
+
+class OneAlignment(AlignmentFile):
+    """An alignment file of which only one record of one read is visited.
+
+    That is the read's first primary record that overlaps the region, else its first supplementary one that does.
+
+    Parameters
+    ----------
+    path, reference_path : str
+        As for `AlignmentFile`.
+    name : str
+        The read's.
+    region : str or None
+        As samtools writes regions.
+
+    Attributes
+    ----------
+    limits : (int, int) or None
+        0-based, half-open interval of the region.
+    """
+
+    def __init__(self, path: str, reference_path: str, name: str, region: str | None) -> None:
+        super().__init__(path, reference_path, min_mapq=0, secondary=False)
+        self._reference_path = reference_path
+        self._read = name
+        self._region = region
+        self._window: Windows | None = None
+        self._contig = -1
+        self.limits: tuple[int, int] | None = None
+        self._record: pysam.AlignedSegment | None = None
+        if region is not None:
+            try:
+                self._parse(region)
+            except BaseException:
+                self.close()
+                raise
+
+    def _parse(self, region: str) -> None:
+        if region.endswith(".bed"):
+            raise F5pyError(f"-w {region}: a plot takes one region, written as contig:start-end")
+        self._window = Windows.parse(region, self.contigs)
+        self._contig, start, end, _ = next(self._window.with_previous_end())
+        length = self.contig_lengths[self._contig]
+        if start >= length:
+            raise F5pyError(f"-w {region}: contig {self.contigs[self._contig]} has only {length} bases")
+        self.limits = start, min(end, length)
+
+    def find(self) -> None:
+        """Look for the record.
+
+        Raises
+        ------
+        F5pyError
+            There is none, or none in the region.
+        InputFileError
+            The file is damaged.
+        """
+        elsewhere: list[str] = []
+        unaligned: list[bool] = []
+
+        def pass_over(record: pysam.AlignedSegment) -> None:
+            if record.query_name == self._read:
+                unaligned.append(record.is_unmapped)
+
+        is_indexed = self.path != "-" and self._file.has_index()
+        self._record = self._search(self._window if is_indexed else None, pass_over, elsewhere)
+        if self._record is None and is_indexed and self._window is not None:
+            # Only for the message: the rest of the file, which a region spares.
+            whole = AlignmentFile(self.path, self._reference_path, min_mapq=0, secondary=False)
+            try:
+                self._search(None, pass_over, elsewhere, whole)
+            finally:
+                whole.close()
+        if self._record is not None:
+            return
+        if elsewhere:
+            raise F5pyError(
+                f"-w {self._region}: read {self._read} is aligned to {' and '.join(elsewhere[:3])}; choose a region "
+                "there"
+            )
+        if unaligned:
+            raise F5pyError(
+                f"{self.name}: read {self._read} {'is not aligned' if all(unaligned) else 'has secondary records only'}"
+                "; leave -b and -g out to draw it with its own bases"
+            )
+        raise InputFileError(f"{self.name}: has no read {self._read}; leave -b and -g out to draw it without alignment")
+
+    def _search(
+        self,
+        windows: Windows | None,
+        pass_over: Callable[[pysam.AlignedSegment], None],
+        elsewhere: list[str],
+        file: AlignmentFile | None = None,
+    ) -> pysam.AlignedSegment | None:
+        """The record to be drawn; the places of records outside of the region are added to `elsewhere`."""
+        supplementary = None
+        records = AlignmentFile.records(file or self, windows, pass_over)
+        for _, record in records:
+            if record.query_name != self._read:
+                continue
+            if not self._overlaps(record):
+                start, end = record.reference_start + 1, record.reference_end or record.reference_start
+                elsewhere.append(f"{record.reference_name}:{start}-{end}")
+            elif not record.is_supplementary:
+                return record
+            else:
+                supplementary = supplementary or record
+        return supplementary
+
+    def _overlaps(self, record: pysam.AlignedSegment) -> bool:
+        if self.limits is None:
+            return True
+        end = record.reference_end or record.reference_start
+        return record.reference_id == self._contig and record.reference_start < self.limits[1] and end > self.limits[0]
+
+    def records(
+        self, windows: Windows | None = None, pass_over: Callable[[pysam.AlignedSegment], None] = lambda _: None
+    ) -> Iterator[tuple[int, pysam.AlignedSegment]]:
+        """Yield the record that was found, with read index 0."""
+        if self._record is not None:
+            yield 0, self._record

@@ -1,0 +1,416 @@
+"""``f5py plot``: its numbers against f5c on real reads, its files, and one clear line for whatever is wrong."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from xml.etree import ElementTree
+
+import click
+import numpy as np
+import pysam
+import pytest
+from made_data import ReadSet
+
+from f5py.cli.plot import command
+from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, SignalError
+from f5py.pipeline.plot import PlotOptions, compute
+from f5py.plot.data import PlotData
+
+CONTIG = "NC_000913.3_500001_760000"
+FORWARD, REVERSE = "bd76fe67-db4b-4d72-95df-e23f07aea51a", "c7937d7b-d85f-433b-9327-7eb293974905"
+RNA_READ = "ef9f8dfb-21ed-4119-8bf2-cc98e2f31877"
+WITH_SUPPLEMENTARY = "67ee25a0-86c1-44be-9b64-5a0db853eaf2"
+
+
+def plot(*arguments: object) -> None:
+    command.main([str(argument) for argument in arguments], standalone_mode=False)
+
+
+# The numbers
+
+
+def rows_of(table: Path, read: str, first: int, last: int) -> dict[int, list[str]]:
+    """The rows of a read at positions `first` to `last`, 1-based, by event; of f5c's table for one or all reads."""
+    lines = gzip.decompress(table.read_bytes()).decode().splitlines()[1:]
+    rows = [line.split("\t") for line in lines]
+    return {int(row[5]): row for row in rows if row[3] == read and first <= int(row[1]) + 1 <= last}
+
+
+def assert_shows(data: PlotData, rows: dict[int, list[str]]) -> None:
+    """Whether the data are those of f5c's rows, to the digits that f5c prints."""
+    assert rows
+    aligned = np.flatnonzero(data.event_kmer >= 0)
+    assert set(data.event_index[aligned].tolist()) == set(rows)
+    for i in aligned.tolist():
+        _, position, reference_kmer, _, _, _, mean, stdv, length, kmer, level, level_stdv, _ = rows[data.event_index[i]]
+        at = data.event_kmer[i]
+        assert data.position[at] == int(position)
+        assert f"{data.event_mean[i]:.2f} {data.event_stdv[i]:.3f}" == f"{mean} {stdv}"
+        assert f"{data.event_length[i] / data.sampling_rate:.5f}" == length
+        assert data.event_bad[i] == (set(kmer) == {"N"})
+        if not data.event_bad[i]:
+            assert data.kmers[at].tobytes().decode() == kmer
+            assert f"{data.level[at]:.2f} {data.level_stdv[at]:.2f}" == f"{level} {level_stdv}"
+        base = reference_kmer[0]
+        assert chr(data.letter[at]) == ("TGCA"["ACGT".index(base)] if data.strand == "-" else base)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize(
+    ("read", "number", "region"),
+    [
+        (FORWARD, "0", None),
+        (FORWARD, "0", (20_001, 20_500)),
+        (FORWARD, "0", (14_000, 14_700)),
+        (REVERSE, "3", None),
+        (REVERSE, "3", (20_001, 20_500)),
+    ],
+)
+def test_numbers_equal_f5c(
+    indexed_ecoli: Path, ecoli: Path, read: str, number: str, region: tuple[int, int] | None
+):
+    data = compute(
+        PlotOptions(
+            read=read,
+            reads=str(indexed_ecoli / "reads.fasta"),
+            bam=str(ecoli / "reads8.bam"),
+            genome=str(ecoli / "ref.fa"),
+            region=None if region is None else f"{CONTIG}:{region[0]}-{region[1]}",
+            output="",
+        )
+    )
+    first, last = int(data.position.min()) + 1, int(data.position.max()) + 1
+    if region is None:  # what the signal passes first: the upper end of the reverse read
+        assert last - first < 100
+        everything = rows_of(ecoli / "expected" / "eventalign" / "default.tsv.gz", number, 0, 10**9)
+        positions = [int(row[1]) + 1 for row in everything.values()]
+        region = (max(positions) - 99, max(positions)) if data.strand == "-" else (min(positions), min(positions) + 99)
+    assert region[0] <= first <= last <= region[1]
+    assert data.strand == ("-" if read == REVERSE else "+")
+    assert_shows(data, rows_of(ecoli / "expected" / "eventalign" / "default.tsv.gz", number, *region))
+    assert np.all(np.diff(data.event_start) > 0)
+    for i in range(len(data.event_index)):  # the samples are those of the events
+        begin = data.event_start[i] - data.first_sample
+        event = data.current[begin : begin + data.event_length[i]]
+        assert event.mean() == pytest.approx(data.event_mean[i], abs=0.01)
+
+
+@pytest.fixture
+def rna_options(slow5_set: Callable[[str], Path]) -> PlotOptions:
+    folder = slow5_set("rna002_sequin")
+    return PlotOptions(
+        read=RNA_READ,
+        reads=str(folder / "reads.fastq"),
+        bam=str(folder / "reads.bam"),
+        genome=str(folder / "ref.fa"),
+        slow5=str(folder / "signals.blow5"),
+        output="",
+    )
+
+
+@pytest.mark.shared
+def test_numbers_of_rna_equal_f5c(rna_options: PlotOptions, shared_data: Path):
+    data = compute(replace(rna_options, region="R1_92_1:501-700"))
+    assert data.source.rna
+    assert_shows(data, rows_of(shared_data / "rna002_sequin" / "expected" / "eventalign.tsv.gz", "0", 501, 700))
+    assert np.all(np.diff(data.event_start) > 0)
+    assert np.all(np.diff(data.position) == -1)
+    # the 3' end goes through the pore first
+    assert compute(rna_options).position[0] > 1100
+
+
+def kmers_of_table(path: Path, read: str) -> dict[int, tuple[int, int]]:
+    """The samples of a read's k-mers in f5c's table."""
+    rows = [line.split("\t") for line in gzip.decompress(path.read_bytes()).decode().splitlines()[1:]]
+    return {int(row[1]): (int(row[2]), int(row[3])) for row in rows if row[0] == read and row[2] != "."}
+
+
+def kmers_of_rna_paf(path: Path, read: str) -> dict[int, tuple[int, int]]:
+    """The samples of a read's k-mers by the ss string of f5c's PAF line, which goes down the read."""
+    fields = next(line for line in path.read_text().splitlines() if line.startswith(read)).split("\t")
+    assert int(fields[7]) > int(fields[8])
+    sample, kmer, found = int(fields[2]), int(fields[7]) - 1, {}
+    for number, kind in re.findall(r"(\d+)([,ID])", fields[-1].removeprefix("ss:Z:")):
+        if kind == "D":
+            kmer -= int(number)
+        else:
+            if kind == ",":
+                found[kmer] = (sample, sample + int(number))
+                kmer -= 1
+            sample += int(number)
+    assert sample == int(fields[3])
+    return found
+
+
+def samples_of_kmers(data: PlotData) -> dict[int, tuple[int, int]]:
+    shown = zip(data.position.tolist(), data.kmer_start.tolist(), data.kmer_end.tolist(), strict=True)
+    return {position: (start, end) for position, start, end in shown if end > start}
+
+
+@pytest.mark.shared
+def test_own_bases_have_the_samples_that_f5c_says(
+    indexed_ecoli: Path, ecoli: Path, rna_options: PlotOptions, shared_data: Path
+):
+    dna = PlotOptions(read=REVERSE, reads=str(indexed_ecoli / "reads.fasta"), region="301-900", output="")
+    rna = replace(rna_options, bam=None, genome=None, region="301-900")
+    for options, everything in (
+        (dna, kmers_of_table(ecoli / "expected" / "resquiggle" / "reads8.tsv.gz", REVERSE)),
+        (rna, kmers_of_rna_paf(shared_data / "rna002_sequin" / "expected" / "resquiggle.paf", RNA_READ)),
+    ):
+        data = compute(options)
+        expected = {kmer: samples for kmer, samples in everything.items() if 300 <= kmer < 900}
+        assert len(expected) > 400
+        assert samples_of_kmers(data) == expected
+        assert data.strand is None
+        assert data.descending == data.source.rna
+
+
+@pytest.mark.shared
+def test_own_bases_from_reads_without_index(slow5_set: Callable[[str], Path], tmp_path: Path):
+    folder = slow5_set("r10_wga")
+    reads = tmp_path / "reads.fastq"
+    shutil.copyfile(folder / "reads.fastq", reads)
+    name = _names(reads)[3]
+    options = PlotOptions(read=name, reads=str(reads), slow5=str(folder / "signals.blow5"), output="")
+    data = compute(options)
+    assert data.source.chemistry == "R10.4.1 DNA"
+    assert data.kmers.shape[1] == 9
+    indexed = compute(replace(options, reads=str(folder / "reads.fastq")))
+    np.testing.assert_array_equal(data.event_kmer, indexed.event_kmer)
+    np.testing.assert_array_equal(data.letter, indexed.letter)
+
+
+def _names(reads: Path) -> list[str]:
+    with pysam.FastxFile(str(reads)) as file:
+        return [read.name or "" for read in file]
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("indexed", [True, False])
+def test_region_chooses_the_record(indexed_ecoli: Path, ecoli: Path, tmp_path: Path, indexed: bool):
+    """The supplementary record of the read is on the other strand."""
+    bam = ecoli / "reads.bam"
+    if not indexed:
+        bam = Path(shutil.copyfile(bam, tmp_path / "reads.bam"))
+    options = PlotOptions(
+        read=WITH_SUPPLEMENTARY,
+        reads=str(indexed_ecoli / "reads.fasta"),
+        bam=str(bam),
+        genome=str(ecoli / "ref.fa"),
+        output="",
+    )
+    for region, strand, first, last in (
+        (None, "+", 225_996, 229_953),
+        (f"{CONTIG}:226001-226100", "+", 226_001, 226_100),
+        (f"{CONTIG}:21001-21100", "-", 21_001, 21_100),
+    ):
+        data = compute(replace(options, region=region))
+        assert data.strand == strand
+        assert first <= data.position.min() + 1 <= data.position.max() + 1 <= last
+        fit = np.abs(data.event_mean - data.level[data.event_kmer])[(data.event_kmer >= 0) & ~data.event_bad]
+        assert np.median(fit) < 4  # pA; so the events are those of the record's part of the read
+    with pytest.raises(F5pyError, match=f"aligned to {CONTIG}:20871-23636 and {CONTIG}:225996-229953; choose"):
+        compute(replace(options, region=f"{CONTIG}:1-100"))
+
+
+# The files
+
+
+@pytest.mark.parametrize("ending", ["png", "svg", "pdf", "html", "PNG"])
+def test_files(made: ReadSet, tmp_path: Path, ending: str, capsys: pytest.CaptureFixture[str]):
+    out = tmp_path / f"read.{ending}"
+    plot(made.names[0], *made.options()[:6], "-o", out)
+    content = out.read_bytes()
+    starts = {"png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-", "svg": b"<?xml", "html": b"<!DOCTYPE html>"}
+    assert content.startswith(starts[ending.lower()])
+    if ending in ("svg", "html"):
+        ElementTree.fromstring(content)
+        assert made.names[0].encode() in content
+    assert os.listdir(tmp_path) == [out.name]
+    note = capsys.readouterr().err
+    assert note.startswith(f"[plot_main] {out}: read {made.names[0]}, ")
+    assert note.count("\n") == 1
+    plot(made.names[0], *made.options()[:6], "-o", out)
+    assert out.read_bytes() == content
+
+
+def test_default_output_is_named_after_the_read(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    plot(made.names[1], "-r", made.reads, "--x-axis", "time")
+    assert os.listdir(tmp_path) == [f"{made.names[1]}.png"]
+
+
+def test_alignments_from_sam_and_from_a_pipe(made: ReadSet, tmp_path: Path):
+    sam = tmp_path / "reads.sam"
+    header, records = made.records()
+    with pysam.AlignmentFile(str(sam), "w", header=header) as file:
+        for record in records:
+            file.write(record)
+    where = f"{records[-1].reference_name}:{records[-1].reference_start + 100}-{records[-1].reference_start + 150}"
+    rest = ["-r", made.reads, "-g", made.genome, "-w", where]
+    plot(made.names[-1], "-b", made.bam, *rest, "-o", tmp_path / "bam.svg")
+    plot(made.names[-1], "-b", sam, *rest, "-o", tmp_path / "sam.svg")
+    program = "from f5py.cli.plot import command; command(standalone_mode=False)"
+    with sam.open("rb") as pipe:
+        subprocess.run(
+            [sys.executable, "-c", program, made.names[-1], "-b", "-", *map(str, rest), "-o", tmp_path / "pipe.svg"],
+            stdin=pipe,
+            check=True,
+            timeout=120,
+        )
+    expected = (tmp_path / "bam.svg").read_bytes()
+    assert (tmp_path / "sam.svg").read_bytes() == expected
+    assert (tmp_path / "pipe.svg").read_bytes() == expected
+
+
+# Wrong usage
+
+
+def test_wrong_usage(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    name, reads = made.names[0], ("-r", made.reads)
+    for arguments, message in (
+        ((name, *reads, "-o", "read.jpg"), r"'read.jpg' does not end in .png, .svg, .pdf, .html"),
+        ((name, *reads, "-o", "-"), "does not end in"),
+        ((name, *reads, "-o", "png"), "does not end in"),
+        ((name, *reads, "-b", made.bam), "-b needs -g"),
+        ((name, *reads, "-g", made.genome), "-g needs -b"),
+        (("a/b", *reads), "a/b, is no file name; name a file with -o"),
+        ((name,), "reads"),
+        (reads, "read"),
+    ):
+        with pytest.raises(click.UsageError, match=message) as problem:
+            plot(*arguments)
+        assert problem.value.exit_code == 2
+    assert os.listdir(tmp_path) == []
+
+
+# Bad input
+
+
+@pytest.fixture
+def refuses(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., None]:
+    """A function that checks that a plot fails with one line of that error and leaves no file."""
+
+    def check(error: type[F5pyError], message: str, name: str, *arguments: object) -> None:
+        folder = tmp_path_factory.mktemp("refused")
+        with pytest.raises(error, match=message) as problem:
+            plot(name, *arguments, "-o", folder / "read.png")
+        assert "\n" not in str(problem.value)
+        assert os.listdir(folder) == []
+
+    return check
+
+
+def test_read_is_missing(made: ReadSet, refuses: Callable[..., None], tmp_path: Path):
+    aligned = made.options()[:6]
+    refuses(InputFileError, r"reads.bam: has no read nobody; leave -b and -g out", "nobody", *aligned)
+    refuses(InputFileError, r"reads.fasta: has no read nobody", "nobody", *aligned[:2])
+
+    name = made.names[0]
+    header, records = made.records()
+    lacking = made.with_records(tmp_path, records[1:])
+    refuses(InputFileError, rf"changed.bam: has no read {name}", name, *lacking.options()[:6])
+    in_region = ("-w", f"{records[1].reference_name}:1-12000")
+    refuses(InputFileError, rf"changed.bam: has no read {name}", name, *lacking.options()[:6], *in_region)
+
+    bam_has_it = made.options()[2:6]
+    reads = tmp_path / "few.fasta"
+    reads.write_text(f">other\n{made.sequence(name)}\n")
+    pysam.faidx(str(reads))
+    refuses(InputFileError, r"few.fasta.index: not found", name, "-r", reads, *bam_has_it)
+    refuses(InputFileError, rf"few.fasta: has no read {name}", name, "-r", reads)
+
+    record = pysam.AlignedSegment.fromstring(records[0].to_string(), header)
+    record.is_unmapped = True
+    unmapped = made.with_records(tmp_path, [record, *records[1:]], index=False)
+    refuses(F5pyError, rf"changed.bam: read {name} is not aligned", name, *unmapped.options()[:6])
+    record = pysam.AlignedSegment.fromstring(records[0].to_string(), header)
+    record.is_secondary = True
+    secondary = made.with_records(tmp_path, [record, *records[1:]])
+    refuses(F5pyError, rf"changed.bam: read {name} has secondary records only", name, *secondary.options()[:6])
+
+
+def test_read_of_the_bam_is_not_among_the_reads(made: ReadSet, refuses: Callable[..., None], tmp_path: Path):
+    header, records = made.records()
+    record = pysam.AlignedSegment.fromstring(records[0].to_string(), header)
+    record.query_name = "stranger"
+    changed = made.with_records(tmp_path, [record, *records[1:]])
+    refuses(InputFileError, r"reads.fasta: has no read stranger", "stranger", *changed.options()[:6])
+
+
+def test_signal_is_missing(made: ReadSet, refuses: Callable[..., None], tmp_path: Path):
+    name = made.names[0]
+    without = made.with_signals(tmp_path, {name: ""})
+    refuses(SignalError, name, name, *without.options()[:6])
+    refuses(SignalError, name, name, *without.options()[:2])
+    gone = made.with_signals(tmp_path, {name: tmp_path / "gone.fast5"})
+    refuses(SignalError, "gone.fast5", name, *gone.options()[:6])
+    refuses(SignalError, "gone.blow5", name, *made.options()[:6], "--slow5", tmp_path / "gone.blow5")
+    refuses(F5pyError, "--slow5 and --pod5", name, *made.options()[:2], "--slow5", "a", "--pod5", "b")
+
+
+def test_read_that_does_not_align(made: ReadSet, refuses: Callable[..., None], tmp_path: Path):
+    name, other = made.names[:2]
+    changed = made.with_reads(tmp_path, {name: "ACGT" * 300, other: "ACGTA"})
+    message = rf"read {name} cannot be drawn: its events do not fit its bases"
+    refuses(F5pyError, message, name, *changed.options()[:6])
+    refuses(F5pyError, message, name, *changed.options()[:2])
+    refuses(F5pyError, rf"read {other} has 5 bases, less than a k-mer", other, *changed.options()[:2])
+    many = ("--min-recalib-events", 100_000)
+    refuses(F5pyError, "too few events to be calibrated with", name, *made.options()[:6], *many)
+
+
+def test_regions_of_the_reference(made: ReadSet, refuses: Callable[..., None]):
+    name, aligned = made.names[0], made.options()[:6]
+    record = made.records()[1][0]
+    contig, start, end = record.reference_name, record.reference_start, record.reference_end
+    assert end is not None
+    place = rf"read {name} is aligned to {contig}:{start + 1}-{end}; choose a region there"
+    refuses(F5pyError, place, name, *aligned, "-w", f"{contig}:{end + 50}-{end + 100}")
+    refuses(F5pyError, f"contig {contig} has only 12000 bases", name, *aligned, "-w", f"{contig}:12001-13000")
+    refuses(F5pyError, "no contig 'nowhere'", name, *aligned, "-w", "nowhere:1-100")
+    refuses(F5pyError, "contig:start-end", name, *aligned, "-w", f"{contig}:7-2")
+    refuses(F5pyError, "a plot takes one region", name, *aligned, "-w", "windows.bed")
+    # the last bases start no k-mer
+    message = f"no event of read {name} is aligned in the region; its events are aligned to positions"
+    refuses(F5pyError, message, name, *aligned, "-w", f"{contig}:{end - 1}-{end}")
+
+
+def test_regions_of_the_read(made: ReadSet, refuses: Callable[..., None]):
+    name, reads = made.names[0], made.options()[:2]
+    for region in ("contig:1-100", "0-5", "9-3", "5", "-5", "5-", "a-b"):
+        refuses(F5pyError, "write a region as first-last", name, *reads, f"--region={region}")
+    refuses(F5pyError, rf"read {name} has only \d+ k-mers", name, *reads, "-w", "100000-100100")
+
+
+@pytest.mark.shared
+def test_region_that_is_too_large(refuses: Callable[..., None], indexed_ecoli: Path, ecoli: Path):
+    reads = ("-r", indexed_ecoli / "reads.fasta")
+    message = r"-w: the region has \d+ k-mers of read .*, too many for a figure; choose one of at most 5000"
+    refuses(F5pyError, message, FORWARD, *reads, "-b", ecoli / "reads8.bam", "-g", ecoli / "ref.fa", "-w", CONTIG)
+    refuses(F5pyError, message, FORWARD, *reads, "-w", "1-9000")
+
+
+def test_outputs_that_cannot_be(made: ReadSet, tmp_path: Path):
+    name, reads = made.names[0], made.options()[:2]
+    with pytest.raises(OutputFileError, match="cannot write"):
+        plot(name, *reads, "-o", tmp_path / "no folder" / "read.png")
+    model = tmp_path / "model.png"
+    model.write_text("not to be overwritten")
+    with pytest.raises(OutputFileError, match="is an input as well"):
+        plot(name, *reads, "--kmer-model", model, "-o", model)
+    assert model.read_text() == "not to be overwritten"
+
+
+def test_without_matplotlib(made: ReadSet, refuses: Callable[..., None], monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    refuses(MissingDependencyError, r'pip install "f5py\[plot\]"', made.names[0], *made.options()[:2])
