@@ -25,6 +25,11 @@ def note(who: str, text: str) -> None:
     print(f"[{who}] {text}", file=sys.stderr, flush=True)
 
 
+def plain(text: str) -> None:
+    """Print a line as it is."""
+    print(text, file=sys.stderr, flush=True)
+
+
 def info(who: str, text: str) -> None:
     """Print advice or something the user may want to know."""
     _message("INFO", who, text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -63,3 +64,23 @@ def made_calls(made: ReadSet) -> bytes:
     out = made.folder / "calls.tsv"
     assert run_main(*made.options(), "-o", out) == 0
     return out.read_bytes()
+
+
+@pytest.fixture(scope="session")
+def slow5_set(shared_data: Path, tmp_path_factory: pytest.TempPathFactory):
+    """A function from the name of a set of BLOW5 reads to a folder with its files and their index."""
+    from f5py.cli.index import command
+
+    folders: dict[str, Path] = {}
+
+    def prepare(name: str) -> Path:
+        if name not in folders:
+            folder = tmp_path_factory.mktemp(name)
+            for file in (shared_data / name).glob("re*.*"):
+                (folder / file.name).symlink_to(file)
+            shutil.copyfile((shared_data / name / "reads.blow5"), folder / "signals.blow5")  # an index goes beside it
+            command.main(["--slow5", str(folder / "signals.blow5"), str(folder / "reads.fastq")], standalone_mode=False)
+            folders[name] = folder
+        return folders[name]
+
+    return prepare

@@ -5,18 +5,27 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pysam
 import pytest
 
 from f5py.cli import main
-from f5py.io.build_index import index_fast5
+from f5py.io.build_index import index_fast5, index_slow5
 from f5py.io.read_index import READDB_SUFFIX, read_readdb
+from f5py.io.signals import SignalSource, open_signals
 from f5py.simulate.run import simulate
 from f5py.simulate.settings import SimulationSettings
+
+if TYPE_CHECKING:
+    from made_signals import MadeRead
+
+sys.path.append(str(Path(__file__).parent / "io" / "signals"))  # where made_signals, made_slow5 and made_pod5 are
 
 N_READS = 16
 READ_LENGTH = 1200
@@ -45,10 +54,9 @@ class ReadSet:
     def options(self) -> list[str]:
         return ["-r", str(self.reads), "-b", str(self.bam), "-g", str(self.genome), "-t", "2"]
 
-    def command(self, *options: str) -> list[str]:
+    def command(self, *options: str, subcommand: str = "call-methylation") -> list[str]:
         """The run as a process of its own, with buffered output as users have it."""
-        python = ["env", "-u", "PYTHONUNBUFFERED", sys.executable]
-        return [*python, "-m", "f5py", "call-methylation", *self.options(), *options]
+        return process_of(subcommand, *self.options(), *options)
 
     @property
     def names(self) -> list[str]:
@@ -100,6 +108,30 @@ class ReadSet:
         Path(f"{path}{READDB_SUFFIX}").write_text("".join(f"{name}\t{file}\n" for name, file in known.items()))
         return replace(self, folder=folder, reads=path)
 
+    def with_slow5(self, folder: Path, names: Iterable[str] | None = None, **attributes: str) -> ReadSet:
+        """With all signals, or those of some reads, in ``signals.blow5``, whose header has these attributes."""
+        blow5 = write_signals(folder / "signals.blow5", self.signals(names), **attributes)
+        changed = replace(self, folder=folder, reads=folder / "slow5.fasta")
+        shutil.copy(self.reads, changed.reads)
+        index_slow5(str(changed.reads), str(blow5), threads=1)
+        return changed
+
+    def with_pod5(self, folder: Path, names: Iterable[str] | None = None, **fields: object) -> ReadSet:
+        """With all signals, or those of some reads, in ``signals.pod5``, whose run has these fields."""
+        pod5 = write_signals(folder / "signals.pod5", self.signals(names), **fields)
+        changed = replace(self, folder=folder, reads=folder / "pod5.fasta")
+        shutil.copy(self.reads, changed.reads)
+        index_fast5(str(changed.reads), [], threads=1, verbose=0, pod5=[str(pod5)])
+        return changed
+
+    def signals(self, names: Iterable[str] | None = None) -> list[MadeRead]:
+        """The signals of some reads, or all."""
+        source = open_signals(str(self.reads))
+        try:
+            return signals_of(source, self.names if names is None else list(names))
+        finally:
+            source.close()
+
     def signal_file(self, name: str) -> Path:
         return Path(read_readdb(f"{self.reads}{READDB_SUFFIX}")[name])
 
@@ -112,11 +144,49 @@ def repeated(records: list[pysam.AlignedSegment], times: int) -> list[pysam.Alig
     return [records[i] for i in np.tile(np.arange(len(records)), times)]
 
 
-def run_main(*arguments: object) -> int:
-    """Run the command line in this process; return its exit status."""
+def signals_of(source: SignalSource, names: list[str]) -> list[MadeRead]:
+    """The named reads of a source, all of which must be there."""
+    from made_signals import MadeRead
+
+    block = source.fetch(names)
+    assert not block.problems
+    calibration = [block.digitisation, block.offset, block.range, block.sampling_rate]
+    return [
+        MadeRead(name, block.samples[start:end], *(float(values[i]) for values in calibration))
+        for i, (name, (start, end)) in enumerate(zip(names, pairwise(block.offsets.tolist()), strict=True))
+    ]
+
+
+def write_signals(path: Path, reads: list[MadeRead], **attributes: Any) -> Path:
+    """Write a BLOW5 or POD5 file, by the name's ending, with these header attributes or fields of the run."""
+    if path.suffix == ".blow5":
+        from made_slow5 import write_blow5
+
+        write_blow5(path, reads, [attributes])
+        return path
+    from made_pod5 import pod5_read
+    from pod5 import Writer
+
+    with Writer(path) as file:
+        file.add_reads([pod5_read(read, read.name, **attributes) for read in reads])
+    return path
+
+
+def process_of(*arguments: object) -> list[str]:
+    """The command line as a process of its own, with buffered output as users have it."""
+    return ["env", "-u", "PYTHONUNBUFFERED", sys.executable, "-m", "f5py", *map(str, arguments)]
+
+
+def run_command(*arguments: object) -> int:
+    """Run a subcommand in this process; return its exit status."""
     with pytest.raises(SystemExit) as stop:
-        main(["call-methylation", *map(str, arguments)])
+        main([*map(str, arguments)])
     return int(stop.value.code or 0)
+
+
+def run_main(*arguments: object) -> int:
+    """Run call-methylation in this process; return its exit status."""
+    return run_command("call-methylation", *arguments)
 
 
 def run_process(command: list[str], **options) -> subprocess.CompletedProcess:

@@ -18,6 +18,10 @@ _COMMANDS = {
     "index": ("index", "Index basecalled reads and their signal files."),
     "call-methylation": ("call_methylation", "Call methylated bases in every read."),
     "meth-freq": ("meth_freq", "Methylation frequency at every site from the calls."),
+    "eventalign": ("eventalign", "Align the events of every read to the reference."),
+    "resquiggle": ("resquiggle", "Align every signal to the bases of its own read."),
+    "freq-merge": ("freq_merge", "Merge tables of methylation frequencies."),
+    "plot": ("plot", "Draw the signal, events and bases of a read."),
     "simulate": ("simulate", "Simulate reads of known methylation."),
     "demo": ("demo", "Simulate, index, call and compare with the truth."),
 }

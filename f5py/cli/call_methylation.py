@@ -15,13 +15,55 @@ from f5py.cli import options
     "--meth-model", type=options.INPUT_FILE, help="Methylation pore model to use instead of the built-in one."
 )
 @click.option(
+    "-q",
+    "--methylation",
+    type=click.Choice(["cpg", "gpc", "dam", "dcm"]),
+    default="cpg",
+    show_default=True,
+    help="Kind of methylation.",
+)
+@click.option(
+    "--motif", metavar="IUPAC:OFFSET", help="Another motif and the place of its methylated base; needs --meth-model."
+)
+@click.option("--per-site", is_flag=True, help="Call every site of a group by itself instead of the group as a whole.")
+@click.option(
     "--meth-out-version",
     type=click.Choice(["1", "2"]),
     default="2",
     show_default=True,
     help="Layout of the table: 2 has a strand column, 1 does not.",
 )
-@options.add(options.CUDA, options.DEVELOPER, options.VERSION)
+@click.option(
+    "--output-format",
+    type=click.Choice(["tsv", "parquet"]),
+    default="tsv",
+    show_default=True,
+    help="Parquet has the same columns, typed.",
+)
+@click.option(
+    "--modbam", type=options.OUTPUT_FILE, help="Also write the alignments with MM and ML tags to this BAM file."
+)
+@click.option(
+    "--modbam-style",
+    type=click.Choice(["read", "reference"]),
+    default="read",
+    show_default=True,
+    help="Tags on the read's own bases or on the reference's.",
+)
+@click.option("--replace-tags", is_flag=True, help="Replace the MM and ML tags that called records have already.")
+@click.option(
+    "--bedmethyl", type=options.OUTPUT_FILE, help="Also write counts per site as bedMethyl (.gz: with tabix index)."
+)
+@click.option(
+    "--call-threshold",
+    type=float,
+    default=2.5,
+    show_default=True,
+    help="Calls with a smaller absolute ratio count as failed in --bedmethyl.",
+)
+@click.option("--combine-strands", is_flag=True, help="Count both strands together in --bedmethyl.")
+@click.option("--partition-tag", metavar="TAG", help="One --bedmethyl file for each value of this tag, such as HP.")
+@options.add(options.REPORT, options.CUDA, options.DEVELOPER, options.VERSION)
 def command(**parameters: Any) -> None:
     """Call methylated bases in every read.
 
@@ -29,7 +71,7 @@ def command(**parameters: Any) -> None:
     speaks for methylation.
     """
     from f5py.pipeline.call_methylation import run
-    from f5py.pipeline.caller import CallOptions
+    from f5py.pipeline.options import CallOptions
 
     parameters["meth_out_version"] = int(parameters["meth_out_version"])
     parameters["cuda_at_once"] = options.was_given("disable_cuda") and not parameters["disable_cuda"]

@@ -74,7 +74,7 @@ class ProfiledCommand(click.Command):
             for name, value in profile.values().items():
                 if name in ctx.params and ctx.get_parameter_source(name) is ParameterSource.DEFAULT:
                     ctx.params[name] = value
-            _print_profile(ctx.params)
+            _print_profile({**profile.values(), **ctx.params})
         return super().invoke(ctx)
 
 
@@ -99,6 +99,8 @@ INPUT = (
     click.option("-b", "--bam", required=True, help="Sorted alignments (SAM, BAM or CRAM; - for standard input)."),
     click.option("-g", "--genome", required=True, type=INPUT_FILE, help="Reference in FASTA format."),
     click.option("-w", "--window", help="Only the region contig:start-end, or the windows in a .bed file."),
+    click.option("--slow5", type=INPUT_FILE, help="Signals in a SLOW5 or BLOW5 file."),
+    click.option("--pod5", type=click.Path(exists=False), help="Signals in a POD5 file or a folder of them."),
 )
 
 RUN = (
@@ -107,7 +109,13 @@ RUN = (
     click.option(
         "-B", "--max-bases", type=BaseCount(), default="5M", show_default=True, help="Most bases in a batch, about."
     ),
-    click.option("-o", "--output", type=OUTPUT_FILE, default="-", help="Output file.  [default: standard output]"),
+    click.option(
+        "-o",
+        "--output",
+        type=OUTPUT_FILE,
+        default="-",
+        help="Output file, compressed if it ends in .gz.  [default: standard output]",
+    ),
     click.option(
         "-x", "--profile", type=_Profile(), help="Options for a kind of machine (laptop, desktop, hpc, ...) or a file."
     ),
@@ -115,6 +123,16 @@ RUN = (
         "--iop", type=_POSITIVE, default=1, show_default=True, help="Processes that read fast5 files."
     ),
     click.option("-v", "--verbose", type=click.IntRange(0, 255), default=0, show_default=True, help="Verbosity."),
+)
+
+RECALIBRATION = (
+    click.option(
+        "--min-recalib-events",
+        type=_POSITIVE,
+        default=200,
+        show_default=True,
+        help="Fewest events to recalibrate a read with.",
+    ),
 )
 
 FILTERS = (
@@ -146,16 +164,19 @@ FILTERS = (
         show_default=True,
         help="Reads longer than this are ultra-long (with --skip-ultra).",
     ),
-    click.option(
-        "--min-recalib-events",
-        type=_POSITIVE,
-        default=200,
-        show_default=True,
-        help="Fewest events to recalibrate a read with.",
-    ),
+    *RECALIBRATION,
 )
 
-MODELS = (click.option("--kmer-model", type=INPUT_FILE, help="Pore model to use instead of the built-in one."),)
+RNA = (click.option("--rna", is_flag=True, help="The reads are direct RNA."),)
+
+MODELS = (
+    click.option(
+        "--pore",
+        type=click.Choice(["r9", "r10", "rna004"]),
+        help="Pore chemistry.  [default: as the signals say, else r9]",
+    ),
+    click.option("--kmer-model", type=INPUT_FILE, help="Pore model to use instead of the built-in one."),
+)
 
 CUDA = (
     click.option(
@@ -194,6 +215,14 @@ CUDA = (
         default="no",
         show_default=True,
         help="Follow the advice on batch sizes and on the GPU's share while running.",
+    ),
+)
+
+REPORT = (
+    click.option(
+        "--report",
+        type=OUTPUT_FILE,
+        help="Write counts, times, versions and parameters as JSON; MultiQC takes it if its name ends in _mqc.json.",
     ),
 )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
@@ -81,8 +81,10 @@ class AlignmentFile:
         except (ValueError, AttributeError):
             return None
 
-    def records(self, windows: Windows | None = None) -> Iterator[tuple[int, pysam.AlignedSegment]]:
-        """Yield (read index, record) for each record kept.
+    def records(
+        self, windows: Windows | None = None, pass_over: Callable[[pysam.AlignedSegment], None] = lambda _: None
+    ) -> Iterator[tuple[int, pysam.AlignedSegment]]:
+        """Yield (read index, record) for each record kept, and call `pass_over` with the others.
 
         The read index counts all records visited, kept or not. With `windows` only records that overlap one are
         visited, each once, which needs an index.
@@ -97,8 +99,10 @@ class AlignmentFile:
                         counts.low_mapq += 1
                     else:
                         counts.unmapped += 1
+                    pass_over(record)
                 elif record.is_secondary and not self._secondary:
                     counts.secondary += 1
+                    pass_over(record)
                 else:
                     counts.kept += 1
                     yield read_index, record

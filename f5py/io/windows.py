@@ -22,9 +22,12 @@ class Windows:
         Names by contig index; their order is the order of `intervals`.
     intervals : list of (int, int, int)
         Contig index, start and end, 0-based and half-open; they may overlap and come in any order.
+    is_region : bool
+        They are a samtools region; some commands bound that differently from windows of a BED file.
     """
 
-    def __init__(self, intervals: list[tuple[int, int, int]]) -> None:
+    def __init__(self, intervals: list[tuple[int, int, int]], is_region: bool = False) -> None:
+        self.is_region = is_region
         self._by_contig: dict[int, list[list[int]]] = {}
         for contig, start, end in sorted(intervals):
             merged = self._by_contig.setdefault(contig, [])
@@ -38,7 +41,7 @@ class Windows:
         """Windows from ``-w``: the name of a ``.bed`` file or a region such as ``chr1:1,001-2,000``."""
         if len(text) >= 4 and text.endswith(".bed"):
             return cls(_read_bed(text, contigs))
-        return cls([_parse_region(text, contigs)])
+        return cls([_parse_region(text, contigs)], is_region=True)
 
     def with_previous_end(self) -> Iterator[tuple[int, int, int, int]]:
         """All (contig index, start, end, end of the window before on the contig or 0), in order."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from enum import IntEnum
+from enum import IntEnum, IntFlag
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,13 @@ class ReadStatus(IntEnum):
     NO_ALIGNMENT = 2  # the aligner found no acceptable path
     NOT_CALIBRATED = 3  # too few events to recalibrate with, or too noisy
     QC_FAIL = 4  # too many events per base
+
+
+class RowState(IntFlag):
+    """What is special about an event's row in an alignment to the reference."""
+
+    BAD = 1  # the event fits no k-mer
+    NEW_SEGMENT = 2  # the first row behind a skipped stretch of the reference (N in the CIGAR, or between windows)
 
 
 def empty(dtype) -> NDArray:
@@ -41,6 +49,12 @@ class ReadBatch:
         0-based number of the record among all records visited.
     status : uint8
         `ReadStatus`.
+    records : list of pysam.AlignedSegment
+        The alignment record of each read; only if asked for, otherwise empty.
+    passed_over : list of (int, pysam.AlignedSegment)
+        Records that the filters left out, each with the read before which it stands; only if asked for.
+    partition : int32
+        Number of the read's value of the tag that reads are told apart by, -1 for none; only if asked for.
     contig : int32
         Index into the BAM header's contigs.
     reference_start, reference_end : int64
@@ -77,6 +91,13 @@ class ReadBatch:
     call_first, call_last : int64; call_sites : int32; call_methylated, call_unmethylated : float32
         Offsets `call_offsets`, of which read i uses the first ``n_calls[i]``. Reference positions of the first and
         last site of a group, number of sites, log-likelihoods.
+
+    Attributes filled by event alignment to the reference
+    -----------------------------------------------------
+    row_event, row_position : int32; row_state : uint8
+        Offsets `event_offsets`, of which read i uses the first ``n_rows[i]``. Event, 0-based reference position of the
+        k-mer's first base, and the bits of `RowState`.
+    n_rows : int64
     """
 
     number: int
@@ -123,6 +144,15 @@ class ReadBatch:
     call_sites: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
     call_methylated: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
     call_unmethylated: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
+
+    n_rows: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
+    row_event: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+    row_position: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+    row_state: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))
+
+    records: list[Any] = field(default_factory=list)
+    passed_over: list[tuple[int, Any]] = field(default_factory=list)
+    partition: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
 
     def __len__(self) -> int:
         return len(self.names)

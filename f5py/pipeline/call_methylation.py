@@ -1,28 +1,26 @@
-"""Methylation calling from files to a table: what ``f5py call-methylation`` does."""
+"""Methylation calling from files to tables: what ``f5py call-methylation`` does."""
 
 from __future__ import annotations
 
-import os
-import time
-from collections.abc import Iterator
+import shlex
+import sys
 from contextlib import ExitStack
+from typing import Any
 
-from f5py import console
-from f5py.abea.placement import MAX_EVENTS_PER_BASE
-from f5py.errors import F5pyError, OutputFileError
-from f5py.io.alignments import AlignmentFile
+from f5py.errors import F5pyError
+from f5py.io.calls_parquet import CallsParquet
 from f5py.io.calls_writer import CallsWriter
-from f5py.io.output import open_output
-from f5py.io.read_index import READDB_SUFFIX, ReadIndex, read_readdb
-from f5py.io.reference import Reference
-from f5py.io.signals import open_source
+from f5py.io.complete_file import complete_output
+from f5py.io.output import TextOutput, blamed_on, open_output
 from f5py.io.stage_tables import StageTables
-from f5py.io.windows import Windows
-from f5py.pipeline.batch import ReadBatch, ReadStatus
-from f5py.pipeline.caller import Caller, CallOptions, RunCounts
+from f5py.pipeline.alignment_stage import RunCounts
+from f5py.pipeline.batch import ReadBatch
+from f5py.pipeline.caller import Caller
+from f5py.pipeline.flow import process
+from f5py.pipeline.inputs import check_outputs, open_inputs, paths_of_inputs
 from f5py.pipeline.loader import Loader
+from f5py.pipeline.options import CallOptions
 from f5py.pipeline.report import report
-from f5py.pipeline.run import run_pipeline
 
 
 def run(options: CallOptions) -> RunCounts:
@@ -33,119 +31,113 @@ def run(options: CallOptions) -> RunCounts:
     F5pyError
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
-    _check_outputs(options)
+    check_options(options)
     with ExitStack() as workers, ExitStack() as inputs:
-        caller = Caller(options)
+        loader, chemistry = open_inputs(options, inputs)
+        caller = Caller(options, chemistry)
         workers.callback(caller.close)
-        loader = _open_inputs(options, inputs)
         if not options.disable_cuda:
             caller.use_gpu(loader)
-        processing = _process(options, caller, loader, inputs)
-    caller.counts.ultra = loader.n_ultra
-    caller.counts.total += loader.n_ultra
-    report(options, caller, loader, processing.seconds)
+        loader.keep_records = loader.keep_passed_over = options.modbam is not None
+        loader.partition_tag = options.partition_tag
+        n_expected = loader.alignments.expected_records()
+        with ExitStack() as outputs:
+            writers = _Writers(options, caller, loader, outputs)
+            seconds = process(options, caller, loader.batches(), inputs, writers.write, n_expected)
+            writers.finish()
+    report(options, caller, loader, seconds)
     return caller.counts
 
 
-def _check_outputs(options: CallOptions) -> None:
-    """Refuse to write over an input or to write two things into one file."""
-    inputs = (options.reads, options.bam, options.genome, options.kmer_model, options.meth_model, options.window)
-    outputs = [path for path in (options.output, options.skip_ultra) if path is not None]
-    if options.skip_ultra == "-":
-        raise OutputFileError("--skip-ultra -: give the name of a file; standard output is for the calls")
-    for path in outputs:
-        for other in inputs:
-            if other is not None and _same_regular_file(path, other):
-                raise OutputFileError(f"{path}: is an input as well; give the output another name")
-    if len({os.path.realpath(path) for path in outputs}) < len(outputs):
-        raise OutputFileError(f"{outputs[0]}: cannot take both the calls (-o) and the ultra-long reads (--skip-ultra)")
-
-
-def _same_regular_file(path: str, other: str) -> bool:
-    return os.path.isfile(path) and os.path.exists(other) and os.path.samefile(path, other)
-
-
-def _open_inputs(options: CallOptions, inputs: ExitStack) -> Loader:
-    """Open all input files, check that they belong together, and let `inputs` close them."""
-    alignments = AlignmentFile(options.bam, options.genome, options.min_mapq, options.secondary)
-    inputs.callback(alignments.close)
-    windows = None if options.window is None else Windows.parse(options.window, alignments.contigs)
-    if windows is not None:
-        alignments.check_index()
-        console.note("init_core", f"Iterating over region: {options.window}")
-    reads = inputs.enter_context(ReadIndex.open(options.reads))
-    reference = Reference(options.genome, alignments.contigs, alignments.contig_lengths)
-    inputs.callback(reference.close)
-    signals = open_source(read_readdb(options.reads + READDB_SUFFIX), options.iop)
-    inputs.callback(signals.close)
-    return Loader(
-        alignments,
-        options.reads,
-        reads,
-        reference,
-        signals,
-        windows,
-        options.batchsize,
-        options.max_bases,
-        options.skip_ultra,
-        options.ultra_thresh,
-        options.skip_unreadable,
-        options.hard_clips,
+def check_options(options: CallOptions) -> None:
+    """Raise for options that do not go together."""
+    check_outputs(
+        paths_of_inputs(options, options.meth_model),
+        {
+            "-o": options.output,
+            "--skip-ultra": options.skip_ultra,
+            "--modbam": options.modbam,
+            "--bedmethyl": options.bedmethyl,
+            "--report": options.report,
+        },
     )
+    if options.output_format == "parquet" and options.output == "-":
+        raise F5pyError("--output-format parquet: name a file with -o; such a table cannot go to a pipe")
+    if options.output_format == "parquet" and (
+        options.print_events or options.print_banded_aln or options.print_scaling
+    ):
+        raise F5pyError("--output-format parquet: has no place for what the --print options print")
+    if options.bedmethyl is None and (options.partition_tag is not None or options.combine_strands):
+        option = "--combine-strands" if options.combine_strands else "--partition-tag"
+        raise F5pyError(f"{option}: says how --bedmethyl counts, which is not given")
+    if options.modbam is None and (options.replace_tags or options.modbam_style != "read"):
+        raise F5pyError("--replace-tags and --modbam-style say how --modbam is written, which is not given")
 
 
-def _process(options: CallOptions, caller: Caller, loader: Loader, inputs: ExitStack) -> console.Stopwatch:
-    """Load, compute and write all batches; return the time that computing took."""
-    started = time.perf_counter()
-    processing = console.Stopwatch()
-    alignments = loader.alignments
-    with open_output(options.output) as out, console.progress("reads", alignments.expected_records()) as advance:
-        writer = CallsWriter(
-            out, options.meth_out_version, alignments.contigs, caller.methylation.k, loader.windows
-        )
-        tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
+class _Writers:
+    """Everything that a run writes."""
 
-        def load() -> Iterator[ReadBatch]:
-            # The inputs are closed by the thread that uses them: after an interrupt it may be reading for a while.
-            with inputs.pop_all():
-                for batch in loader.batches():
-                    _note_batch(started, "meth_main", batch, "loaded", options.verbose)
-                    yield batch
-                    if batch.number == options.debug_break:
-                        return
+    def __init__(self, options: CallOptions, caller: Caller, loader: Loader, outputs: ExitStack) -> None:
+        alignments = loader.alignments
+        self._loader = loader
+        self._output = options.output
+        self._writers: list[tuple[str, Any]] = []  # with the names of their files
+        self._out: TextOutput | None = None
+        if options.output_format == "parquet":
+            file = outputs.enter_context(complete_output(options.output))
+            table = CallsParquet(file, alignments.contigs, caller.model.k, loader.windows)
+            self._writers.append((options.output, outputs.enter_context(table)))
+        else:
+            self._out = out = outputs.enter_context(open_output(options.output, options.threads))
+            calls = CallsWriter(out, options.meth_out_version, alignments.contigs, caller.model.k, loader.windows)
+            tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
+            self._writers += [(options.output, tables), (options.output, calls)]
+        self._modbam = None
+        if options.modbam is not None:
+            from f5py.io.modbam import ModbamWriter
 
-        def start(batch: ReadBatch) -> None:
-            with processing:
-                caller.start(batch)
+            self._modbam = outputs.enter_context(
+                ModbamWriter(
+                    outputs.enter_context(complete_output(options.modbam)),
+                    options.modbam,
+                    alignments.header,
+                    caller.motif,
+                    options.modbam_style,
+                    options.replace_tags,
+                    options.threads,
+                    shlex.join(["f5py", *sys.argv[1:]]),
+                    options.genome,
+                    loader.windows,
+                )
+            )
+            self._writers.append((options.modbam, self._modbam))
+        self._bedmethyl = None
+        if options.bedmethyl is not None:
+            from f5py.io.bedmethyl import BedMethylOutput
 
-        def compute(batch: ReadBatch) -> None:
-            with processing:
-                caller.compute(batch)
-            _note_batch(started, "pthread_processor", batch, "processed", options.verbose)
+            self._bedmethyl = BedMethylOutput(
+                options.bedmethyl,
+                caller.motif,
+                alignments.contigs,
+                options.call_threshold,
+                options.combine_strands,
+                None if options.partition_tag is None else loader.partitions,
+                loader.windows,
+            )
+            self._writers.append((options.bedmethyl, self._bedmethyl))
 
-        def write(batch: ReadBatch) -> None:
-            begin = time.perf_counter()
-            tables.write(batch)
-            writer.write(batch)
-            out.flush()  # whatever happens later, these rows are out, and whole
-            caller.times.output += time.perf_counter() - begin
-            advance(len(batch))
+    def write(self, batch: ReadBatch) -> None:
+        """Write one batch."""
+        for path, writer in self._writers:
+            with blamed_on(path):
+                writer.write(batch)
+        if self._out is not None:
+            with blamed_on(self._output):
+                self._out.flush()  # whatever happens later, these rows are out, and whole
 
-        try:
-            run_pipeline(load(), compute, write, start, ahead=caller.works_ahead)
-        except F5pyError as problem:
-            raise type(problem)(f"{problem}; the output is incomplete") from problem
-    return processing
-
-
-def _note_batch(started: float, who: str, batch: ReadBatch, what: str, verbose: int) -> None:
-    n_bases = int(batch.read_length.sum())
-    wall = time.perf_counter() - started
-    when = f"{wall:.3f}*{console.cpu_share():.2f}"
-    console.note(f"{who}::{when}", f"{len(batch)} Entries ({n_bases / 1e6:.1f}M bases) {what}")
-    if verbose >= 1 and what == "processed":
-        lengths = batch.read_length
-        for read in (batch.status == ReadStatus.NO_ALIGNMENT).nonzero()[0].tolist():
-            events = int(batch.event_offsets[read + 1] - batch.event_offsets[read])
-            if lengths[read] and events / lengths[read] >= MAX_EVENTS_PER_BASE:
-                console.note(who, f"{batch.names[read]}: over-segmented, {events / lengths[read]:.1f} events per base")
+    def finish(self) -> None:
+        """Write what comes after the last batch."""
+        if self._modbam is not None:
+            self._modbam.write_records(self._loader.trailing)
+        if self._bedmethyl is not None:
+            self._bedmethyl.finish()

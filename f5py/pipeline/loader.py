@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,8 +17,12 @@ from f5py.io.complete_file import complete_output
 from f5py.io.read_index import ReadIndex
 from f5py.io.reference import Reference
 from f5py.io.signals import SignalSource
+from f5py.io.signals.split_reads import fetch_split, split_read_tags
 from f5py.io.windows import Windows
 from f5py.pipeline.batch import ReadBatch, ReadStatus, offsets_of
+
+if TYPE_CHECKING:
+    import pysam
 
 _CIGAR_SKIP = 3
 _CIGAR_HARD_CLIP = 5
@@ -57,6 +62,14 @@ class Loader:
         Leave reads without a usable signal out with a warning instead of ending the run.
     hard_clips : bool
         Count hard-clipped bases in read coordinates.
+    spliced : bool
+        Accept spliced alignments.
+    keep_records : bool
+        Fill `ReadBatch.records`.
+    keep_passed_over : bool
+        Fill `ReadBatch.passed_over`; what stands behind the last read is then in `trailing`.
+    partition_tag : str or None
+        Tag of the alignment records by which reads are told apart, such as HP; its values are in `partitions`.
     """
 
     alignments: AlignmentFile
@@ -71,6 +84,12 @@ class Loader:
     ultra_threshold: int
     skip_unreadable: bool
     hard_clips: bool
+    spliced: bool = False
+    keep_records: bool = False
+    keep_passed_over: bool = False
+    partition_tag: str | None = None
+    trailing: list[pysam.AlignedSegment] = field(default_factory=list)
+    partitions: list[str] = field(default_factory=list)
     n_ultra: int = 0
     warned_of_lengths: bool = False
     times: LoadTimes = field(default_factory=LoadTimes)
@@ -86,30 +105,39 @@ class Loader:
 
     def _batches(self, ultra: BamWriter | None) -> Iterator[ReadBatch]:
         number = 0
-        records = []
+        records: list[tuple[int, pysam.AlignedSegment]] = []
+        passed_over: list[tuple[int, pysam.AlignedSegment]] = []
         n_bases = 0
         any_known = False
+
+        def pass_over(record: pysam.AlignedSegment) -> None:
+            if self.keep_passed_over:
+                passed_over.append((len(records), record))
+
         started = time.perf_counter()
-        for read_index, record in self.alignments.records(self.windows):
+        for read_index, record in self.alignments.records(self.windows, pass_over):
             name = record.query_name or "*"
             length = max(int(self.reads.lengths([name])[0]), 0)
             any_known = any_known or length > 0
             if ultra is not None and length > self.ultra_threshold:
                 ultra.write(record)
+                pass_over(record)
                 self.n_ultra += 1
                 continue
             records.append((read_index, record))
             n_bases += length
             if len(records) >= self.batch_size or n_bases >= self.max_bases:
                 self.times.alignments += time.perf_counter() - started
-                yield self._load(number, records)
+                yield self._load(number, records, passed_over)
                 number += 1
-                records = []
+                records.clear()
+                passed_over = []
                 n_bases = 0
                 started = time.perf_counter()
         self.times.alignments += time.perf_counter() - started
+        self.trailing = [record for at, record in passed_over if at == len(records)]
         if records:
-            yield self._load(number, records)
+            yield self._load(number, records, passed_over[: len(passed_over) - len(self.trailing)])
         kept = self.alignments.counts.kept
         if kept and not any_known:
             raise InputFileError(
@@ -117,7 +145,7 @@ class Loader:
                 "reads; give the reads that were mapped, and index them with: f5py index"
             )
 
-    def _load(self, number: int, records: list) -> ReadBatch:
+    def _load(self, number: int, records: list, passed_over: list) -> ReadBatch:
         started = time.perf_counter()
         names = [record.query_name or "*" for _, record in records]
         starts = np.array([record.reference_start for _, record in records], np.int64)
@@ -125,7 +153,7 @@ class Loader:
         ends = np.array([record.reference_end or record.reference_start for _, record in records], np.int64)
         contigs = np.array([record.reference_id for _, record in records], np.int32)
         self._check_ends(names, contigs, ends)
-        cigar, cigar_offsets, read_bases = _cigars(records, self.hard_clips)
+        cigar, cigar_offsets, read_bases = _cigars(records, self.hard_clips, self.spliced)
         segments = [
             self.reference.segment(contig, start, end + 1)
             for contig, start, end in zip(contigs.tolist(), starts.tolist(), ends.tolist(), strict=True)
@@ -137,7 +165,7 @@ class Loader:
         started = time.perf_counter()
         self.times.reads += started - now
 
-        signals = self.signals.fetch(names)
+        signals = fetch_split(self.signals, names, *split_read_tags(record for _, record in records))
         status = np.zeros(len(names), np.uint8)
         for read, problem in sorted(signals.problems.items()):
             if not self.skip_unreadable:
@@ -148,6 +176,9 @@ class Loader:
         return ReadBatch(
             number=number,
             names=names,
+            records=[record for _, record in records] if self.keep_records else [],
+            passed_over=passed_over,
+            partition=self._partition(records),
             read_index=np.array([read_index for read_index, _ in records], np.int64),
             status=status,
             contig=contigs,
@@ -166,6 +197,18 @@ class Loader:
             unit=signals.range / signals.digitisation,
             sampling_rate=signals.sampling_rate,
         )
+
+    def _partition(self, records: list) -> np.ndarray:
+        """Number of each record's value of the partition tag; -1 without it."""
+        tag = self.partition_tag
+        if tag is None:
+            return np.empty(0, np.int32)
+        values = [str(record.get_tag(tag)) if record.has_tag(tag) else None for _, record in records]
+        for value in dict.fromkeys(values):
+            if value is not None and value not in self.partitions:
+                self.partitions.append(value)
+        numbers: dict[str | None, int] = {value: i for i, value in enumerate(self.partitions)}
+        return np.array([numbers.get(value, -1) for value in values], np.int32)
 
     def _check_ends(self, names: list[str], contigs: np.ndarray, ends: np.ndarray) -> None:
         beyond = np.flatnonzero(ends > np.array(self.alignments.contig_lengths, np.int64)[contigs])
@@ -189,7 +232,7 @@ class Loader:
             )
 
 
-def _cigars(records: list, hard_clips: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def _cigars(records: list, hard_clips: bool, allow_spliced: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """All records' CIGAR operations as BAM stores them, their offsets, and the bases of each whole read.
 
     Without `hard_clips` hard clips are given length zero.
@@ -203,7 +246,7 @@ def _cigars(records: list, hard_clips: bool) -> tuple[np.ndarray, np.ndarray, np
         flat[1::2][flat[::2] == _CIGAR_HARD_CLIP] = 0
     cigar = flat[1::2] << np.uint32(4) | flat[::2]
     spliced = np.flatnonzero(flat[::2] == _CIGAR_SKIP)
-    if len(spliced):
+    if len(spliced) and not allow_spliced:
         read = int(np.searchsorted(offsets, spliced[0], side="right")) - 1
         raise UnsupportedDataError(
             f"read {records[read][1].query_name}: spliced alignment (N in the CIGAR); methylation calling needs reads "

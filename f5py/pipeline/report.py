@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from f5py import console
 from f5py.errors import AllReadsFailedError
-from f5py.pipeline.caller import Caller, CallOptions
+from f5py.io.run_report import sample_name, write_run_report
+from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.loader import Loader
+from f5py.pipeline.options import MappedReadsOptions
 
 _WHO = "meth_main"
 
 
-def report(options: CallOptions, caller: Caller, loader: Loader, processing_seconds: float) -> None:
+def report(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, processing_seconds: float) -> None:
     """Print the counts and times of a run, and what they suggest.
 
     Raises
@@ -18,27 +22,18 @@ def report(options: CallOptions, caller: Caller, loader: Loader, processing_seco
     AllReadsFailedError
         If not a single read has a result.
     """
-    counts, skipped, times = caller.counts, loader.alignments.counts, loader.times
+    stage.counts.ultra = loader.n_ultra
+    stage.counts.total += loader.n_ultra
+    counts, skipped, times = stage.counts, loader.alignments.counts, loader.times
     console.note(
         _WHO,
         f"skipped unmapped: {skipped.unmapped}, skipped secondary: {skipped.secondary}, "
         f"skipped low_mapq: {skipped.low_mapq}",
     )
-    console.note(
-        _WHO,
-        f"total entries: {counts.total}, qc fail: {counts.qc_fail}, could not calibrate: {counts.not_calibrated}, "
-        f"no alignment: {counts.no_alignment}, bad reads: {counts.bad_reads}",
-    )
-    console.note(_WHO, f"total bases: {counts.bases / 1e6:.1f} Mbases")
-    console.note(_WHO, f"Data loading time: {times.total:.3f} sec")
-    console.note(_WHO, f"    - bam load time: {times.alignments:.3f} sec")
-    console.note(_WHO, f"    - fasta load time: {times.reads:.3f} sec")
-    console.note(_WHO, f"    - fast5 load time: {times.signals:.3f} sec")
-    console.note(_WHO, f"Data processing time: {processing_seconds:.3f} sec")
-    for stage, seconds in caller.times.seconds.items():
-        console.note(_WHO, f"    - {stage} time: {seconds:.3f} sec")
-    console.note(_WHO, f"Data output time: {caller.times.output:.3f} sec")
-
+    loading = {"bam": times.alignments, "fasta": times.reads, options.signal_format: times.signals}
+    note_counts_and_times(_WHO, stage, loading, processing_seconds)
+    if options.report is not None:
+        _write_report(options, stage, loader, processing_seconds)
     if counts.ultra:
         console.warning(
             _WHO,
@@ -52,7 +47,11 @@ def report(options: CallOptions, caller: Caller, loader: Loader, processing_seco
     if skipped.low_mapq > counts.total:
         console.warning(_WHO, "more records were skipped for low mapping quality than were used (--min-mapq)")
     if counts.qc_fail + counts.not_calibrated + counts.no_alignment > counts.total // 2:
-        console.warning(_WHO, "more than half of the reads failed to align; is this R9.4 DNA (or --kmer-model given)?")
+        console.warning(
+            _WHO,
+            f"more than half of the reads failed to align; are these {stage.chemistry.name} reads "
+            "(--pore, --rna, --kmer-model)?",
+        )
     if counts.bad_reads > counts.total / 10:
         console.warning(_WHO, "the signals of more than a tenth of the reads are missing or unreadable")
     if counts.failed + counts.ultra >= counts.total and counts.failed > 0:
@@ -61,3 +60,65 @@ def report(options: CallOptions, caller: Caller, loader: Loader, processing_seco
         raise AllReadsFailedError(
             f"{options.bam}: no record was used; check the file, -w, --min-mapq and --secondary"
         )
+
+
+def note_counts_and_times(
+    who: str, stage: AlignmentStage, loading: Mapping[str, float], processing_seconds: float
+) -> None:
+    """Print what became of the reads, and how long it took; `loading` has the seconds for each kind of input."""
+    counts = stage.counts
+    console.note(
+        who,
+        f"total entries: {counts.total}, qc fail: {counts.qc_fail}, could not calibrate: {counts.not_calibrated}, "
+        f"no alignment: {counts.no_alignment}, bad reads: {counts.bad_reads}",
+    )
+    console.note(who, f"total bases: {counts.bases / 1e6:.1f} Mbases")
+    console.note(who, f"Data loading time: {sum(loading.values()):.3f} sec")
+    for what, seconds in loading.items():
+        console.note(who, f"    - {what} load time: {seconds:.3f} sec")
+    console.note(who, f"Data processing time: {processing_seconds:.3f} sec")
+    for name, seconds in stage.times.seconds.items():
+        console.note(who, f"    - {name} time: {seconds:.3f} sec")
+    console.note(who, f"Data output time: {stage.times.output:.3f} sec")
+
+
+def _write_report(
+    options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, processing_seconds: float
+) -> None:
+    counts, skipped, times = stage.counts, loader.alignments.counts, loader.times
+    used = counts.total - counts.failed - counts.ultra
+    reads = max(counts.total, 1)
+    assert options.report is not None
+    write_run_report(
+        options.report,
+        stage.command,
+        sample_name(options.bam),
+        options,
+        {
+            "total_entries": counts.total,
+            "passed": used,
+            "qc_fail": counts.qc_fail,
+            "could_not_calibrate": counts.not_calibrated,
+            "no_alignment": counts.no_alignment,
+            "bad_reads": counts.bad_reads,
+            "ultra_long": counts.ultra,
+            "skipped_unmapped": skipped.unmapped,
+            "skipped_secondary": skipped.secondary,
+            "skipped_low_mapq": skipped.low_mapq,
+            "total_bases": counts.bases,
+            "results": counts.results,
+        },
+        {
+            "passed_fraction": used / reads,
+            "bases_per_second": counts.bases / max(processing_seconds, 1e-9),
+        },
+        {
+            "loading": times.total,
+            "loading_alignments": times.alignments,
+            "loading_reads": times.reads,
+            "loading_signals": times.signals,
+            "processing": processing_seconds,
+            **{name.lower().replace(" ", "_"): seconds for name, seconds in stage.times.seconds.items()},
+            "output": stage.times.output,
+        },
+    )

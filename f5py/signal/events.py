@@ -94,3 +94,14 @@ def detect_events(batch: ReadBatch, parameters: EventParameters, pool: WorkerPoo
         )
 
     pool.run(summarise, order)
+
+
+def reverse_events(batch: ReadBatch) -> None:
+    """Put each read's events into the order of the bases' 5' to 3' direction, as RNA needs it.
+
+    RNA goes through the pore with the 3' end first. Starts in samples stay what they are, so that they descend then.
+    """
+    for read in np.flatnonzero(batch.n_events).tolist():
+        events = slice(batch.event_offsets[read], batch.event_offsets[read + 1])
+        for array in (batch.event_start, batch.event_length, batch.event_mean, batch.event_stdv):
+            array[events] = array[events][::-1].copy()

@@ -425,7 +425,7 @@ def test_inputs_are_not_written_over(made, tmp_path, capfd, which):
 def test_two_outputs_in_one_file(made, tmp_path, capfd):
     same = tmp_path / "same"
     assert run_main(*made.options(), "-o", same, "--skip-ultra", same) == 1
-    assert "cannot take both" in error_line(capfd.readouterr().err)
+    assert "cannot take what both -o and --skip-ultra write" in error_line(capfd.readouterr().err)
     assert run_main(*made.options(), "--skip-ultra", "-") == 1
     assert "give the name of a file" in error_line(capfd.readouterr().err)
     assert list(tmp_path.iterdir()) == []

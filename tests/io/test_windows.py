@@ -34,7 +34,9 @@ def intervals(windows: Windows) -> list[tuple[int, int, int]]:
     ],
 )
 def test_region(text, expected):
-    assert intervals(Windows.parse(text, CONTIGS)) == [expected]
+    windows = Windows.parse(text, CONTIGS)
+    assert intervals(windows) == [expected]
+    assert windows.is_region
 
 
 @pytest.mark.parametrize(
@@ -70,6 +72,7 @@ def test_bed_file(tmp_path):
     assert starts.tolist() == [10, 40]
     assert ends.tolist() == [31, 41]
     assert len(windows.on_contig(2)[0]) == 0
+    assert not windows.is_region
 
 
 @pytest.mark.parametrize(

@@ -1,12 +1,13 @@
 """Event detection against a plain implementation and against the reference's own events."""
 
 import gzip
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from f5py.signal._events_numba import find_boundaries, summarise_events
-from f5py.signal.events import DNA, RNA
+from f5py.signal.events import DNA, RNA, reverse_events
 
 
 def _t_statistic(x, window):
@@ -131,3 +132,19 @@ def test_events_equal_the_reference(ecoli, call_ecoli):
     out = call_ecoli("reads8.bam", "--print-events=yes")
     printed = b"".join(line for line in out.splitlines(keepends=True) if line.startswith((b">", b"{")))
     assert printed.split() == expected.split()
+
+
+def test_reversed_events_keep_their_places_in_the_signal():
+    batch = SimpleNamespace(
+        n_events=np.array([3, 0, 2]),
+        event_offsets=np.array([0, 3, 3, 5]),
+        event_start=np.array([0, 4, 9, 0, 7], np.int32),
+        event_length=np.array([4, 5, 6, 7, 8], np.int32),
+        event_mean=np.array([1, 2, 3, 4, 5], np.float32),
+        event_stdv=np.array([6, 7, 8, 9, 10], np.float32),
+    )
+    reverse_events(batch)
+    assert batch.event_start.tolist() == [9, 4, 0, 7, 0]
+    assert batch.event_length.tolist() == [6, 5, 4, 8, 7]
+    assert batch.event_mean.tolist() == [3, 2, 1, 5, 4]
+    assert batch.event_stdv.tolist() == [8, 7, 6, 10, 9]

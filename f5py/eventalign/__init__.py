@@ -1,0 +1,1 @@
+"""Alignment of a read's events to the reference."""

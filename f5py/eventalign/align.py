@@ -1,0 +1,133 @@
+"""Alignment of events to the reference: which k-mer of the reference every event of a read belongs to.
+
+Two aligned bases at the ends of a stretch of about a hundred reference bases say, through the base-to-event map,
+which events belong to the stretch. A hidden Markov model over the k-mers of the reference then assigns these events.
+The first fifty of them become rows, and the next stretch begins where they end. Where the alignment to the reference
+has an intron, or leaves a window, a new segment begins.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.io.windows import Windows
+from f5py.pipeline.batch import ReadBatch, ReadStatus
+from f5py.pipeline.workers import WorkerPool, longest_first
+from f5py.pore_model.model import PoreModel
+from f5py.signal.scaling import base_codes
+
+_P_SKIP = np.float32(0.0025)
+_P_BAD = np.float32(0.001)
+_P_SKIP_SELF = np.float32(0.3)
+#: Fewer than one event per base would make the probability of staying negative; one just above it makes it tiny.
+_MIN_STAY = np.float32(0.001)
+
+
+def transitions(events_per_base: NDArray[np.float64]) -> NDArray[np.float32]:
+    """Logarithms of the transition probabilities of reads' hidden Markov models.
+
+    Parameters
+    ----------
+    events_per_base : float64, shape (n,)
+
+    Returns
+    -------
+    float32, shape (n, 8)
+        M to M of the same k-mer, M to M of the next one, M to B, M to K, B to B, B to anything else, K to K, K to M.
+    """
+    one = np.float32(1.0)
+    with np.errstate(divide="ignore"):
+        stay = np.maximum((1.0 - 1.0 / events_per_base).astype(np.float32), _MIN_STAY)
+    probabilities = np.empty((len(stay), 8), np.float32)
+    probabilities[:, 0] = stay
+    probabilities[:, 1] = ((one - stay) - _P_SKIP) - _P_BAD
+    probabilities[:, 2] = _P_BAD
+    probabilities[:, 3] = _P_SKIP
+    probabilities[:, 4] = _P_BAD
+    probabilities[:, 5] = (one - _P_BAD) / np.float32(3.0)
+    probabilities[:, 6] = _P_SKIP_SELF
+    probabilities[:, 7] = one - _P_SKIP_SELF
+    return np.log(probabilities.astype(np.float64)).astype(np.float32)
+
+
+def align_events(batch: ReadBatch, model: PoreModel, pool: WorkerPool, windows: Windows | None) -> None:
+    """Fill the batch's row arrays for all reads that are still `ReadStatus.OK`.
+
+    The rows of a read are in the order of the reference. No row is made of the first event of a segment. A stretch of
+    the reference longer than about a hundred bases without aligned ones ends the segment.
+
+    Parameters
+    ----------
+    batch : ReadBatch
+        Alignment, scaling, reference segments and CIGARs are read.
+    model : PoreModel
+        Over the alphabet ACGT.
+    pool : WorkerPool
+    windows : Windows or None
+        Parts of the reference to restrict the alignment to. A BED file's windows are half-open intervals, and each
+        is a segment of its own. A region takes one base more at its end, as f5c does.
+    """
+    from f5py.eventalign._align_numba import align_read
+
+    n = len(batch)
+    batch.n_rows = np.zeros(n, np.int64)
+    batch.row_event = np.empty(batch.event_offsets[-1], np.int32)
+    batch.row_position = np.empty(batch.event_offsets[-1], np.int32)
+    batch.row_state = np.empty(batch.event_offsets[-1], np.uint8)
+    wanted = batch.status == ReadStatus.OK
+    # Reads without an alignment have no events per base, and no rows.
+    log_transitions = transitions(np.where(wanted, batch.events_per_base, 1.0))
+    ln_var = np.log(np.where(wanted, batch.var, 1.0).astype(np.float64)).astype(np.float32)
+    bounds = _bounds(batch, windows)
+    letters = base_codes()
+    parameters = (model.level_mean, model.level_stdv, model.ln_stdv)
+    stop_when_empty = windows is None or windows.is_region
+
+    def align(read: int) -> None:
+        starts, ends = bounds[int(batch.contig[read])]
+        low = np.searchsorted(ends, batch.reference_start[read], side="right")
+        high = np.searchsorted(starts, batch.reference_end[read], side="left")
+        first_base = batch.base_offsets[read]
+        read_length = int(batch.base_offsets[read + 1] - first_base)
+        events = slice(batch.event_offsets[read], batch.event_offsets[read + 1])
+        batch.n_rows[read] = align_read(
+            batch.reference[batch.reference_offsets[read] : batch.reference_offsets[read + 1]],
+            batch.reference_start[read],
+            batch.cigar[batch.cigar_offsets[read] : batch.cigar_offsets[read + 1]],
+            bool(batch.reverse[read]),
+            batch.event_mean[events],
+            batch.first_event[first_base : first_base + read_length - model.k + 1],
+            read_length,
+            model.k,
+            letters,
+            parameters,
+            batch.scale[read],
+            batch.shift[read],
+            batch.var[read],
+            ln_var[read],
+            log_transitions[read],
+            starts[low:high],
+            ends[low:high],
+            stop_when_empty,
+            batch.row_event[events],
+            batch.row_position[events],
+            batch.row_state[events],
+        )
+
+    pool.run(align, longest_first(batch.n_events, wanted))
+
+
+def _bounds(
+    batch: ReadBatch, windows: Windows | None
+) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Starts and exclusive ends of the windows on each of the batch's contigs."""
+    contigs = np.unique(batch.contig).tolist()
+    if windows is None:
+        everything = np.array([0], np.int64), np.array([np.iinfo(np.int64).max], np.int64)
+        return dict.fromkeys(contigs, everything)
+    result = {}
+    for contig in contigs:
+        starts, ends = windows.on_contig(contig)
+        result[contig] = starts, ends + 1 if windows.is_region else ends
+    return result

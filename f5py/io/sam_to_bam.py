@@ -1,0 +1,59 @@
+"""Turns lines of SAM into a BAM file."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, BinaryIO
+
+from f5py.errors import OutputFileError
+
+if TYPE_CHECKING:
+    import pysam
+
+
+class SamToBam:
+    """Takes SAM text as a text output does, and writes BAM; a context manager.
+
+    Parameters
+    ----------
+    file : binary file
+        Must have a file descriptor. It is not closed.
+    path : str
+        Its name, for messages.
+    header : pysam.AlignmentHeader
+    n_threads : int
+        Compression threads.
+
+    Raises
+    ------
+    OutputFileError
+        The file cannot be written.
+    """
+
+    def __init__(self, file: BinaryIO, path: str, header: pysam.AlignmentHeader, n_threads: int) -> None:
+        import pysam
+
+        self._path = path
+        self._header = header
+        self._parse = pysam.AlignedSegment.fromstring
+        self._bam = pysam.AlignmentFile(file, "wb", header=header, threads=n_threads)
+
+    def __enter__(self) -> SamToBam:
+        return self
+
+    def write(self, text: bytes) -> None:
+        """Append records: whole lines of SAM."""
+        try:
+            for line in bytes(text).decode("utf-8", "surrogateescape").splitlines():
+                self._bam.write(self._parse(line, self._header))
+        except OSError:  # which does not tell why
+            raise OutputFileError(f"{self._path}: cannot write; is the disk full?") from None
+
+    def flush(self) -> None:
+        """Nothing: the file appears when it is complete."""
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            self._bam.close()
+        except OSError:
+            if kind is None:
+                raise OutputFileError(f"{self._path}: cannot write; is the disk full?") from None

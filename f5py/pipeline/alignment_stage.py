@@ -1,0 +1,187 @@
+"""What all commands on signals have in common: events, scaling, and the alignment of events to the read's bases."""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from f5py import console
+from f5py.abea.cpu import CpuAligner
+from f5py.abea.gpu_device import NO_CUPY, open_device
+from f5py.abea.placement import Aligner, finish_alignment, start_alignment
+from f5py.abea.selection import BatchLimits, GpuWhenItPays
+from f5py.errors import UnsupportedDataError
+from f5py.pipeline.batch import ReadBatch, ReadStatus
+from f5py.pipeline.chemistry import Chemistry
+from f5py.pipeline.options import AlignmentOptions
+from f5py.pipeline.workers import WorkerPool
+from f5py.signal.events import detect_events, reverse_events
+from f5py.signal.scaling import estimate_scaling, rank_kmers, recalibrate
+
+# The chemistry is judged by the first batch if that has enough reads.
+_CHEMISTRY_MIN_READS = 20
+_CHEMISTRY_MAX_FAILED = 0.8
+
+
+@dataclass
+class RunCounts:
+    """Reads by fate, their bases, and results: calls or rows."""
+
+    total: int = 0
+    qc_fail: int = 0
+    not_calibrated: int = 0
+    no_alignment: int = 0
+    bad_reads: int = 0
+    ultra: int = 0
+    bases: int = 0
+    results: int = 0
+
+    def add(self, batch: ReadBatch) -> None:
+        """Count a computed batch."""
+        status = batch.status
+        self.total += len(batch)
+        self.qc_fail += int((status == ReadStatus.QC_FAIL).sum())
+        self.not_calibrated += int((status == ReadStatus.NOT_CALIBRATED).sum())
+        self.no_alignment += int((status == ReadStatus.NO_ALIGNMENT).sum())
+        self.bad_reads += int((status == ReadStatus.BAD_READ).sum())
+        self.bases += int(batch.read_length[status != ReadStatus.BAD_READ].sum())
+
+    @property
+    def failed(self) -> int:
+        """Reads without a result for a reason of their own."""
+        return self.qc_fail + self.not_calibrated + self.no_alignment + self.bad_reads
+
+
+@dataclass
+class StageTimes:
+    """Wall seconds of each compute stage."""
+
+    seconds: dict[str, float] = field(
+        default_factory=lambda: {"Events": 0.0, "Alignment": 0.0, "Estimate scaling": 0.0}
+    )
+    output: float = 0.0
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """Add the time spent inside to a stage's."""
+        started = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+
+
+class AlignmentStage:
+    """Fills a loaded batch's arrays up to the recalibrated alignment of events to the read's bases.
+
+    Parameters
+    ----------
+    options : AlignmentOptions
+    chemistry : Chemistry
+    keep_samples : bool
+        Do not release the samples after event detection.
+
+    Raises
+    ------
+    PoreModelError
+        The model file is unusable.
+    UnsupportedDataError
+        There is no model for the chemistry.
+    """
+
+    #: The subcommand that the stage belongs to.
+    command = "resquiggle"
+
+    def __init__(self, options: AlignmentOptions, chemistry: Chemistry, keep_samples: bool = False) -> None:
+        self.chemistry = chemistry
+        self.model = chemistry.nucleotide_model(options.kmer_model)
+        self.times = StageTimes()
+        self.counts = RunCounts()
+        self.pool = WorkerPool(options.threads)
+        self._options = options
+        self._keep_samples = keep_samples
+        self._cpu = CpuAligner(self.model, self.pool)
+        self._aligner: Aligner = self._cpu
+
+    def use_gpu(self, source: BatchLimits) -> None:
+        """Align on a GPU from when that pays, or at once if the options say so, if there is one.
+
+        Parameters
+        ----------
+        source : BatchLimits
+            Where the batches come from.
+        """
+        if importlib.util.find_spec("cupy") is None:
+            console.info("init_cuda", f"no GPU is used: {NO_CUPY}; events are aligned by the CPU threads")
+            return
+        self._aligner = GpuWhenItPays(self._cpu, lambda: self._open_gpu(source), self._options.cuda_at_once)
+
+    def works_ahead(self) -> bool:
+        """Whether the next batch should be started before this one is computed, so that a GPU always has work."""
+        return isinstance(self._aligner, GpuWhenItPays) and self._aligner.has_gpu
+
+    def _open_gpu(self, source: BatchLimits) -> Aligner:
+        from f5py.abea.gpu import GpuAligner, GpuLimits
+        from f5py.abea.watch import GpuWatch
+
+        options = self._options
+        limits = GpuLimits(options.cuda_max_lf, options.cuda_avg_epk, options.cuda_max_epk, options.cuda_mem_frac)
+        device = open_device(options.cuda_dev_id)
+        gpu = GpuAligner(device, self.model, self.pool, limits, options.batchsize, options.max_bases)
+        gpu.on_batch = GpuWatch(gpu, source, options.ultra_thresh, options.threads, options.auto_tune).observe
+        return gpu
+
+    def start(self, batch: ReadBatch) -> None:
+        """Fill the batch's arrays as far as the alignment, which may go on after the return."""
+        if batch.number == 0:
+            _check_letters(batch, self.chemistry)
+        with self.times.stage("Events"):
+            detect_events(batch, self.chemistry.event_parameters, self.pool)
+            if not self._keep_samples:
+                batch.release("samples")
+        with self.times.stage("Estimate scaling"):
+            rank_kmers(batch, self.model, self.pool)
+            estimate_scaling(batch, self.model, self.pool)
+            if self.chemistry.rna:
+                reverse_events(batch)
+        with self.times.stage("Alignment"):
+            start_alignment(batch, self._aligner, self._options.print_banded_aln)
+
+    def finish(self, batch: ReadBatch) -> None:
+        """Fill the rest of the arrays of a batch that was started, and count its reads."""
+        with self.times.stage("Alignment"):
+            finish_alignment(batch, self._aligner)
+        with self.times.stage("Estimate scaling"):
+            recalibrate(batch, self.model, self._options.min_recalib_events, self.pool)
+        if batch.number == 0:
+            _check_fit(batch, self.chemistry, self.model.name)
+        self.counts.add(batch)
+
+    def close(self) -> None:
+        """Close the aligner and end the worker threads."""
+        self._aligner.close()
+        self.pool.close()
+
+
+def _check_letters(batch: ReadBatch, chemistry: Chemistry) -> None:
+    """Refuse RNA letters in what is to be DNA."""
+    if not chemistry.rna and (batch.bases == ord("U")).any():
+        raise UnsupportedDataError(
+            f"the reads have the letter U, so they are direct RNA, but the signals are taken as {chemistry.name}; "
+            "for RNA use eventalign or resquiggle with --rna"
+        )
+
+
+def _check_fit(batch: ReadBatch, chemistry: Chemistry, model: str) -> None:
+    """Stop at once if the pore model does not fit the data, rather than finish with nothing called."""
+    readable = int((batch.status != ReadStatus.BAD_READ).sum())
+    failed = readable - int((batch.status == ReadStatus.OK).sum())
+    if readable >= _CHEMISTRY_MIN_READS and failed > _CHEMISTRY_MAX_FAILED * readable:
+        raise UnsupportedDataError(
+            f"{failed} of the first {readable} reads do not fit the pore model {model}; these are probably not "
+            f"{chemistry.name} reads (--pore, --rna), or the signals belong to other reads: check the data, or give "
+            "a fitting --kmer-model"
+        )

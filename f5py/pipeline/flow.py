@@ -1,0 +1,89 @@
+"""The flow of a run: batches are loaded, computed and written at the same time, and each step is told about."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+
+from f5py import console
+from f5py.abea.placement import MAX_EVENTS_PER_BASE
+from f5py.errors import F5pyError
+from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.pipeline.batch import ReadBatch, ReadStatus
+from f5py.pipeline.options import AlignmentOptions
+from f5py.pipeline.run import run_pipeline
+
+
+def process(
+    options: AlignmentOptions,
+    stage: AlignmentStage,
+    batches: Iterator[ReadBatch],
+    inputs: ExitStack,
+    write: Callable[[ReadBatch], None],
+    n_expected: int | None,
+) -> float:
+    """Load, compute and write all batches; return the seconds that computing took.
+
+    Parameters
+    ----------
+    options : AlignmentOptions
+    stage : AlignmentStage
+        What computes a batch.
+    batches : iterator of ReadBatch
+    inputs : ExitStack
+        The open inputs. They are closed by the thread that uses them: after an interrupt it may be reading for a while.
+    write : callable of one batch
+    n_expected : int or None
+        Number of reads for the progress bar, if it is known.
+
+    Raises
+    ------
+    F5pyError
+        What was written until then is valid and in order.
+    """
+    started = time.perf_counter()
+    processing = console.Stopwatch()
+    with console.progress("reads", n_expected) as advance:
+
+        def load() -> Iterator[ReadBatch]:
+            with inputs.pop_all():
+                for batch in batches:
+                    _note_batch(started, "meth_main", batch, "loaded", options.verbose)
+                    yield batch
+                    if batch.number == options.debug_break:
+                        return
+
+        def start(batch: ReadBatch) -> None:
+            with processing:
+                stage.start(batch)
+
+        def finish(batch: ReadBatch) -> None:
+            with processing:
+                stage.finish(batch)
+            _note_batch(started, "pthread_processor", batch, "processed", options.verbose)
+
+        def write_and_advance(batch: ReadBatch) -> None:
+            begin = time.perf_counter()
+            write(batch)
+            stage.times.output += time.perf_counter() - begin
+            advance(len(batch))
+
+        try:
+            run_pipeline(load(), finish, write_and_advance, start, ahead=stage.works_ahead)
+        except F5pyError as problem:
+            raise type(problem)(f"{problem}; the output is incomplete") from problem
+    return processing.seconds
+
+
+def _note_batch(started: float, who: str, batch: ReadBatch, what: str, verbose: int) -> None:
+    n_bases = int(batch.read_length.sum())
+    wall = time.perf_counter() - started
+    when = f"{wall:.3f}*{console.cpu_share():.2f}"
+    console.note(f"{who}::{when}", f"{len(batch)} Entries ({n_bases / 1e6:.1f}M bases) {what}")
+    if verbose >= 1 and what == "processed":
+        lengths = batch.read_length
+        for read in (batch.status == ReadStatus.NO_ALIGNMENT).nonzero()[0].tolist():
+            events = int(batch.event_offsets[read + 1] - batch.event_offsets[read])
+            if lengths[read] and events / lengths[read] >= MAX_EVENTS_PER_BASE:
+                console.note(who, f"{batch.names[read]}: over-segmented, {events / lengths[read]:.1f} events per base")

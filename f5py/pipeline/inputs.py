@@ -1,0 +1,113 @@
+"""Opening and checking the files of a run before its work starts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from contextlib import ExitStack
+
+from f5py import console
+from f5py.errors import F5pyError, OutputFileError
+from f5py.io.alignments import AlignmentFile
+from f5py.io.read_index import ReadIndex
+from f5py.io.reference import Reference
+from f5py.io.signals import open_signals
+from f5py.io.windows import Windows
+from f5py.pipeline.chemistry import Chemistry, chemistry_of
+from f5py.pipeline.loader import Loader
+from f5py.pipeline.options import MappedReadsOptions
+
+#: Reads that are tried for the metadata of the sequencing run.
+_READS_FOR_RUN_INFO = 16
+
+
+def open_inputs(options: MappedReadsOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
+    """Open all input files, check that they belong together, and let `inputs` close them.
+
+    Raises
+    ------
+    F5pyError
+        For a file that is missing or damaged, files that do not fit together, or an unknown chemistry.
+    """
+    alignments = AlignmentFile(options.bam, options.genome, options.min_mapq, options.secondary)
+    inputs.callback(alignments.close)
+    windows = None if options.window is None else Windows.parse(options.window, alignments.contigs)
+    if windows is not None:
+        alignments.check_index()
+        _check_reach(windows, alignments, options.window)
+        console.note("init_core", f"Iterating over region: {options.window}")
+    reads = inputs.enter_context(ReadIndex.open(options.reads))
+    reference = Reference(options.genome, alignments.contigs, alignments.contig_lengths)
+    inputs.callback(reference.close)
+    signals = open_signals(options.reads, options.slow5, options.pod5, options.iop, options.threads)
+    inputs.callback(signals.close)
+    run_info = signals.run_info(reads.first_names(_READS_FOR_RUN_INFO))
+    chemistry = chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)
+    loader = Loader(
+        alignments,
+        options.reads,
+        reads,
+        reference,
+        signals,
+        windows,
+        options.batchsize,
+        options.max_bases,
+        options.skip_ultra,
+        options.ultra_thresh,
+        options.skip_unreadable,
+        options.hard_clips,
+    )
+    return loader, chemistry
+
+
+def _check_reach(windows: Windows, alignments: AlignmentFile, text: str | None) -> None:
+    """Raise if not a single window begins on its contig."""
+    lengths, at = alignments.contig_lengths, 0
+    for contig, start, _, _ in windows.with_previous_end():
+        if start < lengths[contig]:
+            return
+        at = contig
+    raise F5pyError(
+        f"-w {text}: lies behind the end of contig {alignments.contigs[at]}, which has {lengths[at]} bases"
+    )
+
+
+def check_outputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None]) -> None:
+    """Refuse to write over an input, to write two things into one file, or into a folder that is not there.
+
+    Parameters
+    ----------
+    inputs : iterable of str or None
+        Paths of all input files; None for those that are not given.
+    outputs : mapping of str to str or None
+        Path of each output by the option that names it. ``-`` is standard output, which only ``-o`` may be.
+
+    Raises
+    ------
+    OutputFileError
+    """
+    named: dict[str, str] = {}
+    for option, path in outputs.items():
+        if path is None:
+            continue
+        if path == "-":
+            if option != "-o":
+                raise OutputFileError(f"{option} -: give the name of a file; standard output is for the results")
+            continue
+        for other in inputs:
+            if other is not None and os.path.isfile(path) and os.path.exists(other) and os.path.samefile(path, other):
+                raise OutputFileError(f"{path}: is an input as well; give the output another name")
+        real = os.path.realpath(path)
+        if not os.path.isdir(os.path.dirname(real)):  # some outputs are opened only when all the work is done
+            raise OutputFileError(f"{path}: cannot write: No such file or directory")
+        if real in named:
+            raise OutputFileError(f"{path}: cannot take what both {named[real]} and {option} write; give two names")
+        named[real] = option
+
+
+def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[str | None]:
+    """All input files that `options` name."""
+    return [
+        options.reads, options.bam, options.genome, options.slow5, options.pod5, options.kmer_model, options.window,
+        *others,
+    ]  # fmt: skip

@@ -1,0 +1,445 @@
+"""What ``f5py call-methylation`` writes beside its table: modBAM, bedMethyl, Parquet, single sites and the report."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import resource
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pysam
+import pytest
+from made_data import N_READS, ReadSet, error_line, rows_by_read, run_command, run_main, run_process
+
+Call = Callable[..., tuple[bytes, str]]
+
+
+@pytest.fixture
+def call(made: ReadSet, tmp_path: Path, capfd) -> Call:
+    """Run on the made set, or another, and return the table and the messages."""
+
+    def run(*options: object, reads: ReadSet = made) -> tuple[bytes, str]:
+        out = tmp_path / "calls.tsv"
+        capfd.readouterr()
+        assert run_main(*reads.options(), "-o", out, *options) == 0
+        return out.read_bytes(), capfd.readouterr().err
+
+    return run
+
+
+@pytest.fixture
+def fails(made: ReadSet, tmp_path: Path, capfd) -> Callable[..., str]:
+    """Run and expect one line of error and no output at all."""
+
+    def run(*options: object) -> str:
+        folder = tmp_path / "output"
+        folder.mkdir(exist_ok=True)
+        capfd.readouterr()
+        assert run_main(*made.options(), "-o", folder / "unwritten.tsv", *options) == 1
+        assert list(folder.iterdir()) == []
+        return error_line(capfd.readouterr().err)
+
+    return run
+
+
+def table(content: bytes) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(content.decode()), delimiter="\t"))
+
+
+def bed(path: Path) -> list[list[str]]:
+    content = path.read_bytes()
+    text = (gzip.decompress(content) if path.suffix == ".gz" else content).decode()
+    rows = [line.split("\t") for line in text.splitlines()]
+    assert all(len(row) == 18 for row in rows)
+    return rows
+
+
+# modBAM
+
+
+def varied(made: ReadSet, folder: Path) -> ReadSet:
+    """Records that are left out for every reason, in between, at the begin and at the end."""
+    _, records = made.records()
+    records[0].mapping_quality = 3
+    records[4].is_secondary = True
+    records[5].is_unmapped = True
+    records[9].is_supplementary = True
+    records[-1].mapping_quality = 3
+    return made.with_records(folder, records)
+
+
+@pytest.mark.parametrize("options", [[], ["-K", 3], ["--iop", 2, "-K", 5]], ids=str)
+def test_modbam_has_all_records_in_order(made: ReadSet, made_calls: bytes, tmp_path: Path, call: Call, options: list):
+    reads, out = varied(made, tmp_path), tmp_path / "mod.bam"
+    rows, _ = call("--modbam", out, *options, reads=reads)
+    expected = rows_by_read(made_calls)
+    called = [name for i, name in enumerate(made.names) if i not in (0, 4, 5, N_READS - 1)]
+    assert rows_by_read(rows) == {name: expected[name] for name in called if name in expected}
+    subprocess.run(["samtools", "quickcheck", str(out)], check=True)
+    with pysam.AlignmentFile(str(out)) as file, pysam.AlignmentFile(str(reads.bam)) as before:
+        *programs, program = file.header.to_dict()["PG"]
+        assert program["PN"] == "f5py"
+        assert program["PP"] == programs[-1]["ID"] != program["ID"]
+        assert file.header.references == before.header.references
+        for record, original in zip(file, before, strict=True):
+            tags = {name: record.get_tag(name) for name in ("MM", "ML", "MN") if record.has_tag(name)}
+            assert (set(tags) == {"MM", "ML", "MN"}) == (record.query_name in rows_by_read(rows))
+            if tags:
+                assert tags["MN"] == len(record.query_sequence or "")
+                assert tags["MM"].startswith("C+m?,")
+            for name in tags:
+                record.set_tag(name, None)
+            assert record.to_string() == original.to_string()
+
+
+def test_modbam_lists_the_calls_of_the_table(made: ReadSet, made_calls: bytes, tmp_path: Path, call: Call):
+    """Each listed base is a site of a row, with the row's probability."""
+    out = tmp_path / "mod.bam"
+    assert call("--modbam", out)[0] == made_calls
+    rows: dict[str, list[dict[str, str]]] = {}
+    for row in table(made_calls):
+        rows.setdefault(row["read_name"], []).append(row)
+    n_listed = 0
+    with pysam.AlignmentFile(str(out)) as file:
+        for record in file:
+            place = dict(record.get_aligned_pairs(matches_only=True))
+            for (base, _, code), calls in (record.modified_bases or {}).items():
+                assert (base, code) == ("C", "m")
+                for at, quality in calls:
+                    site = place[at] - record.is_reverse
+                    (row,) = [r for r in rows[record.query_name] if int(r["start"]) <= site <= int(r["end"])]
+                    probability = 1 / (1 + np.exp(-float(row["log_lik_ratio"])))
+                    assert abs(quality - 256 * probability) <= 1.5
+                    n_listed += 1
+    n_sites = sum(int(row["num_motifs"]) for row in table(made_calls))
+    assert 0.9 * n_sites < n_listed <= n_sites  # a base that is not aligned, or is another one, is not listed
+
+
+def test_modbam_of_a_region(made: ReadSet, tmp_path: Path, call: Call):
+    """The records that overlap it, with calls inside of it only."""
+    out = tmp_path / "mod.bam"
+    rows, _ = call("--modbam", out, "-w", "simulated:4001-6000")
+    assert rows.count(b"\n") > 10
+    with pysam.AlignmentFile(str(made.bam)) as file:
+        expected = [record.query_name for record in file.fetch("simulated", 4000, 6000)]
+    with pysam.AlignmentFile(str(out)) as file:
+        records = list(file)
+    assert [record.query_name for record in records] == expected
+    assert 0 < len(expected) < N_READS
+    tagged = set()
+    for record in records:
+        place = dict(record.get_aligned_pairs(matches_only=True))
+        for calls in (record.modified_bases or {}).values():
+            tagged.add(record.query_name)
+            assert all(4000 <= place[at] < 6001 for at, _ in calls)
+    assert tagged == set(rows_by_read(rows))
+
+
+def test_modbam_in_reference_style_and_with_tags_of_its_own(made: ReadSet, tmp_path: Path, call: Call):
+    out = tmp_path / "mod.bam"
+    call("--modbam", out, "--modbam-style", "reference")
+    with pysam.AlignmentFile(str(out)) as file, pysam.FastaFile(str(made.genome)) as genome:
+        records = list(file)
+        for record in records:
+            bases = genome.fetch("simulated", record.reference_start, record.reference_end).upper()
+            assert record.cigarstring == f"{len(bases)}M"
+            assert record.query_sequence == bases
+    read_style = tmp_path / "read.bam"
+    call("--modbam", read_style)
+    with pysam.AlignmentFile(str(read_style)) as file:
+        records = list(file)
+    for record in records:
+        record.set_tag("MM", "C+h?,0;")
+        record.set_tag("ML", None)
+        record.set_tag("MN", None)
+    (tmp_path / "again").mkdir()
+    again = made.with_records(tmp_path / "again", records)
+    _, told = call("--modbam", out, reads=again)
+    assert f"{N_READS} records keep the base modification tags that they had" in told
+    with pysam.AlignmentFile(str(out)) as file:
+        assert {record.get_tag("MM") for record in file} == {"C+h?,0;"}
+    _, told = call("--modbam", out, "--replace-tags", reads=again)
+    with pysam.AlignmentFile(str(out)) as file, pysam.AlignmentFile(str(read_style)) as first:
+        assert [record.get_tag("MM") for record in file] == [record.get_tag("MM") for record in first]
+
+
+# bedMethyl
+
+
+@pytest.mark.parametrize("options", [[], ["--combine-strands"], ["--call-threshold", 1.25]], ids=str)
+def test_bedmethyl_equals_that_of_the_table(made_calls: bytes, tmp_path: Path, call: Call, options: list):
+    out, later = tmp_path / "calls.bed", tmp_path / "later.bed"
+    rows, _ = call("--bedmethyl", out, *options, "-K", 3)
+    assert rows == made_calls
+    assert run_command("meth-freq", "--bedmethyl", "-i", tmp_path / "calls.tsv", "-o", later, *options) == 0
+    assert out.read_bytes() == later.read_bytes()
+    assert len(bed(out)) > 100
+
+
+def test_bedmethyl_with_an_index(tmp_path: Path, call: Call):
+    plain, packed = tmp_path / "calls.bed", tmp_path / "calls.bed.gz"
+    call("--bedmethyl", plain)
+    call("--bedmethyl", packed)
+    assert gzip.decompress(packed.read_bytes()) == plain.read_bytes()
+    with pysam.TabixFile(str(packed)) as file:
+        found = [row.split("\t") for row in file.fetch("simulated", 3000, 5000)]
+    inside = [row for row in bed(plain) if 3000 <= int(row[1]) < 5000]
+    assert found == inside
+    assert 0 < len(inside) < len(bed(plain))
+
+
+def test_bedmethyl_of_a_region(tmp_path: Path, call: Call):
+    out, later = tmp_path / "calls.bed", tmp_path / "later.bed"
+    call("--bedmethyl", out, "-w", "simulated:3001-5000")
+    assert run_command("meth-freq", "--bedmethyl", "-i", tmp_path / "calls.tsv", "-o", later) == 0
+    assert out.read_bytes() == later.read_bytes()
+    assert len(bed(out)) > 20
+
+
+def test_partitions_sum_up_to_the_whole(made: ReadSet, made_calls: bytes, tmp_path: Path, call: Call):
+    _, records = made.records()
+    for i, record in enumerate(records):
+        record.set_tag("HP", [None, 1, 2][i % 3])
+    tagged, out = made.with_records(tmp_path, records), tmp_path / "calls.bed.gz"
+    rows, _ = call("--bedmethyl", out, "--partition-tag", "HP", "-K", 4, reads=tagged)
+    assert rows == made_calls
+    names = sorted(path.name for path in tmp_path.glob("calls*.bed.gz*"))
+    assert names == [f"calls.{part}.bed.gz{index}" for part in ("1", "2", "ungrouped") for index in ("", ".tbi")]
+    whole = tmp_path / "whole.bed"
+    call("--bedmethyl", whole, reads=tagged)
+    sums: dict[tuple, np.ndarray] = {}
+    for path in sorted(tmp_path.glob("calls.*.bed.gz")):
+        for row in bed(path):
+            key = (row[0], row[1], row[5])
+            sums[key] = sums.get(key, 0) + np.array([int(row[i]) for i in (9, 11, 12)])
+    assert {key: tuple(value) for key, value in sums.items()} == {
+        (row[0], row[1], row[5]): tuple(int(row[i]) for i in (9, 11, 12)) for row in bed(whole)
+    }
+    by_read = {record.query_name for record in records[1::3]}
+    only = [row for row in table(made_calls) if row["read_name"] in by_read]
+    certain = sum(int(row["num_motifs"]) for row in only if abs(float(row["log_lik_ratio"])) >= 2.5)
+    assert sum(int(row[9]) for row in bed(tmp_path / "calls.1.bed.gz")) == certain
+
+
+# Parquet
+
+
+def test_parquet_has_the_rows_of_the_table(made: ReadSet, made_calls: bytes, tmp_path: Path, capfd):
+    parquet = pytest.importorskip("pyarrow.parquet", reason="needs pyarrow")
+    out = tmp_path / "calls.parquet"
+    for options in (["-K", 3], ["-w", "simulated:3001-6000"]):
+        assert run_main(*made.options(), "-o", out, "--output-format", "parquet", *options) == 0
+        rows = table(made_calls)
+        if "-w" in options:
+            rows = [row for row in rows if int(row["start"]) >= 3000 and int(row["end"]) < 6000]
+        columns = parquet.read_table(out).to_pydict()
+        assert list(columns) == list(rows[0])
+        for name, values in columns.items():
+            texts = [row[name] for row in rows]
+            if name.startswith("log_lik"):
+                np.testing.assert_allclose(values, [float(text) for text in texts], atol=0.0051)
+            else:
+                assert list(map(str, values)) == texts
+
+
+# Sites and motifs
+
+
+def test_per_site(made_calls: bytes, call: Call):
+    """A row for every site of every group; a site that is alone in its group has its row as before."""
+    rows, _ = call("--per-site")
+    assert rows == call("--per-site", "-K", 2, "-t", 1)[0]
+    groups, sites = table(made_calls), table(rows)
+    assert {row["num_motifs"] for row in sites} == {"1"}
+    assert all(row["start"] == row["end"] for row in sites)
+    assert len(sites) == sum(int(row["num_motifs"]) for row in groups) > len(groups)
+    at = iter(sites)
+    for group in groups:
+        members = [next(at) for _ in range(int(group["num_motifs"]))]
+        places = [int(row["start"]) for row in members]
+        assert places[0] == int(group["start"])
+        assert places[-1] == int(group["end"])
+        assert places == sorted(set(places))
+        assert {(row["read_name"], row["strand"]) for row in members} == {(group["read_name"], group["strand"])}
+        if len(members) == 1:
+            assert members[0]["log_lik_ratio"] == group["log_lik_ratio"]
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("motif", ["cpg", "gpc", "dam", "dcm"])
+def test_motifs_equal_nanopolish(call_ecoli, ecoli: Path, motif: str):
+    ours = table(call_ecoli("reads8.bam", "-q", motif, "--hard-clips=no"))
+    theirs = table((ecoli / "expected" / "nanopolish" / f"{motif}.tsv").read_bytes())
+    scores = ("log_lik_ratio", "log_lik_methylated", "log_lik_unmethylated")
+    keys = [[{name: row[name] for name in row if name not in scores} for row in rows] for rows in (ours, theirs)]
+    assert keys[0] == keys[1]
+    assert len(ours) > 50
+    difference = [
+        abs(float(mine["log_lik_ratio"]) - float(other["log_lik_ratio"]))
+        for mine, other in zip(ours, theirs, strict=True)
+    ]
+    assert np.mean(np.array(difference) <= 0.05) >= 0.999
+
+
+@pytest.mark.parametrize("motif", ["gpc", "dam", "dcm"])
+def test_other_motifs_in_all_outputs(tmp_path: Path, call: Call, motif: str):
+    code = {"gpc": "C+m?", "dam": "A+a?", "dcm": "C+m?"}[motif]
+    rows, _ = call("-q", motif, "--modbam", tmp_path / "mod.bam", "--bedmethyl", tmp_path / "calls.bed")
+    assert rows.count(b"\n") > 10
+    with pysam.AlignmentFile(str(tmp_path / "mod.bam")) as file:
+        tags = [record.get_tag("MM") for record in file if record.has_tag("MM")]
+    assert tags
+    assert all(tag.startswith(code) for tag in tags)
+    later = tmp_path / "later.bed"
+    assert run_command("meth-freq", "--bedmethyl", "-q", motif, "-i", tmp_path / "calls.tsv", "-o", later) == 0
+    assert (tmp_path / "calls.bed").read_bytes() == later.read_bytes()
+    assert {row[3] for row in bed(later)} == {code[2]}
+
+
+def test_all_outputs_at_once(made_calls: bytes, tmp_path: Path, call: Call):
+    """They are those of single runs."""
+    options = {"--modbam": "mod.bam", "--bedmethyl": "calls.bed", "--report": "report.json"}
+    for folder in ("together", "apart"):
+        (tmp_path / folder).mkdir()
+    arguments = [item for option, name in options.items() for item in (option, tmp_path / "together" / name)]
+    assert call(*arguments, "-K", 5)[0] == made_calls
+    for option, name in options.items():
+        assert call(option, tmp_path / "apart" / name)[0] == made_calls
+    assert (tmp_path / "together/calls.bed").read_bytes() == (tmp_path / "apart/calls.bed").read_bytes()
+    records = []
+    for folder in ("together", "apart"):
+        with pysam.AlignmentFile(str(tmp_path / folder / "mod.bam")) as file:
+            records.append([record.to_string() for record in file])
+    assert records[0] == records[1]
+
+
+# The report
+
+
+def test_report_has_the_counts_that_were_printed(made: ReadSet, tmp_path: Path, call: Call):
+    _, records = made.records()
+    records[1].mapping_quality = 0
+    records[2].is_secondary = True
+    records[3].query_name = "unknown"
+    path = tmp_path / "run_mqc.json"
+    rows, told = call("--report", path, "-q", "cpg", reads=made.with_records(tmp_path, records))
+    report = json.loads(path.read_text())
+    assert {"id", "section_name", "description", "plot_type", "pconfig", "data"} <= set(report)
+    assert report["plot_type"] == "table"
+    counts = report["run"]["counts"]
+    assert (
+        f"skipped unmapped: {counts['skipped_unmapped']}, skipped secondary: {counts['skipped_secondary']}, "
+        f"skipped low_mapq: {counts['skipped_low_mapq']}\n"
+    ) in told
+    assert (
+        f"total entries: {counts['total_entries']}, qc fail: {counts['qc_fail']}, could not calibrate: "
+        f"{counts['could_not_calibrate']}, no alignment: {counts['no_alignment']}, bad reads: {counts['bad_reads']}\n"
+    ) in told
+    assert (counts["total_entries"], counts["bad_reads"], counts["passed"]) == (N_READS - 2, 1, N_READS - 3)
+    assert counts["skipped_low_mapq"] == counts["skipped_secondary"] == 1
+    assert counts["results"] == rows.count(b"\n") - 1
+    assert set(report["data"]) == {"changed"}  # the name of the alignment file
+    assert report["data"]["changed"] == pytest.approx({**counts, **report["run"]["rates"]}, abs=1e-6)
+    assert all(isinstance(value, int | float) for value in report["data"]["changed"].values())
+    assert report["run"]["command"] == "call-methylation"
+    assert report["run"]["parameters"]["bam"].endswith("changed.bam")
+    assert {"f5py", "python", "numba"} <= set(report["run"]["versions"])
+    assert {"loading", "processing", "output", "hmm"} <= set(report["run"]["seconds"])
+
+
+def test_report_of_eventalign(made: ReadSet, tmp_path: Path, capfd):
+    path, out = tmp_path / "report.json", tmp_path / "rows.tsv"
+    assert run_command("eventalign", *made.options(), "-o", out, "--report", path) == 0
+    report = json.loads(path.read_text())
+    assert report["run"]["command"] == "eventalign"
+    assert report["run"]["counts"]["results"] == out.read_bytes().count(b"\n") - 1
+    assert report["run"]["counts"]["passed"] == N_READS
+
+
+# What cannot be
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--partition-tag", "HP"], "--bedmethyl"),
+        (["--combine-strands"], "--bedmethyl"),
+        (["--replace-tags"], "--modbam"),
+        (["--modbam-style", "reference"], "--modbam"),
+        (["--output-format", "parquet", "-o", "-"], "name a file with -o"),
+        (["--output-format", "parquet", "--print-scaling=yes"], "--print options"),
+        (["--motif", "CHG:0"], "--meth-model"),
+        (["--modbam", "-"], "--modbam -: give the name of a file"),
+        (["--bedmethyl", "-"], "--bedmethyl -: give the name of a file"),
+    ],
+)
+def test_options_that_do_not_go_together(fails, options: list[str], words: str):
+    assert words in fails(*options)
+
+
+@pytest.mark.parametrize("option", ["--modbam", "--bedmethyl", "--report"])
+def test_outputs_that_cannot_be(made: ReadSet, fails, tmp_path: Path, option: str):
+    line = fails(option, tmp_path / "absent" / "out")
+    assert f"{tmp_path}/absent/out: cannot write" in line
+    assert "cannot take what both -o and" in fails(option, tmp_path / "output" / "unwritten.tsv")
+    assert "is an input as well" in fails(option, made.bam)
+
+
+def test_nothing_is_left_by_a_run_that_stops(made: ReadSet, made_calls: bytes, tmp_path: Path, capfd):
+    """But the rows of the table, each of which is whole."""
+    _, records = made.records()
+    records[9].cigarstring = f"600M100N{len(records[9].query_sequence) - 600}M"
+    changed = made.with_records(tmp_path, records, index=False)
+    folder = tmp_path / "output"
+    folder.mkdir()
+    outputs = ["--modbam", folder / "a.bam", "--bedmethyl", folder / "a.bed.gz", "--report", folder / "a.json"]
+    assert run_main(*changed.options(), "-o", folder / "a.tsv", "-K", 4, *outputs) == 1
+    assert "spliced" in error_line(capfd.readouterr().err)
+    assert [path.name for path in folder.iterdir()] == ["a.tsv"]
+    assert made_calls.startswith((folder / "a.tsv").read_bytes())
+    assert (folder / "a.tsv").read_bytes().endswith(b"\n")
+    told = run_process(changed.command("-o", str(folder / "b.parquet"), "-K", "4", "--output-format", "parquet"))
+    assert told.returncode == 1
+    assert "spliced" in error_line(told.stderr.decode())
+    assert not (folder / "b.parquet").exists()
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs /dev/full")
+@pytest.mark.parametrize("option", ["-o", "--modbam", "--bedmethyl", "--report"])
+def test_full_disk_names_the_right_file(made: ReadSet, tmp_path: Path, capfd, option: str):
+    outputs = {"-o": "a.tsv", "--modbam": "a.bam", "--bedmethyl": "a.bed", "--report": "a.json"}
+    arguments: list[object] = []
+    for other, name in outputs.items():
+        arguments += [other, "/dev/full" if other == option else tmp_path / name]
+    assert run_main(*made.options(), *arguments) == 1
+    line = error_line(capfd.readouterr().err)
+    assert "/dev/full: cannot write" in line
+    assert str(tmp_path) not in line
+
+
+@pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="needs /dev/full")
+@pytest.mark.parametrize("subcommand", ["call-methylation", "eventalign"])
+def test_full_disk_and_parquet(made: ReadSet, capfd, subcommand: str):
+    pytest.importorskip("pyarrow", reason="needs pyarrow")
+    assert run_command(subcommand, *made.options(), "-o", "/dev/full", "--output-format", "parquet") == 1
+    assert "/dev/full: cannot write: No space left on device" in error_line(capfd.readouterr().err)
+
+
+def test_table_that_cannot_grow_ends_with_a_whole_row(made: ReadSet, made_calls: bytes, tmp_path: Path, capfd):
+    """Whatever else is being written."""
+    out, bam = tmp_path / "calls.tsv", tmp_path / "mod.bam"
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)
+    size = len(made_calls) // 2 + 7
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, limit[1]))
+    try:
+        assert run_main(*made.options(), "-o", out, "--modbam", bam, "--bedmethyl", tmp_path / "calls.bed") == 1
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limit)
+    assert f"{out}: cannot write: File too large" in error_line(capfd.readouterr().err)
+    assert out.read_bytes() == made_calls[:size].rpartition(b"\n")[0] + b"\n"
+    assert list(tmp_path.iterdir()) == [out]

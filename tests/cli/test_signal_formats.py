@@ -1,0 +1,185 @@
+"""The same results from every format of the same signals, and reads whose signal is missing."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pysam
+import pytest
+from made_data import N_READS, ReadSet, error_line, rows_by_read, run_command, run_main, signals_of, write_signals
+
+from f5py.io.signals import open_any
+
+Index = Callable[[str], Path]
+
+# Real reads
+
+
+@pytest.fixture(scope="module")
+def formats(ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The signals of the E. coli reads in each format, by what ``f5py index`` is told of them."""
+    folder = tmp_path_factory.mktemp("formats")
+    (folder / "gzip").mkdir()
+    (folder / "gzip" / "reads.fast5").symlink_to(ecoli / "formats" / "multi_gzip.fast5")
+    (folder / "vbz").mkdir()
+    (folder / "vbz" / "reads.fast5").symlink_to(ecoli / "formats" / "multi_vbz.fast5")
+    shutil.copy(ecoli / "formats" / "reads.blow5", folder)  # its index is made beside it
+    return {
+        "-d single": ecoli / "fast5",
+        "-d multi gzip": folder / "gzip",
+        "-d multi VBZ": folder / "vbz",
+        "--slow5": folder / "reads.blow5",
+        "--pod5": ecoli / "formats" / "reads.pod5",
+    }
+
+
+@pytest.fixture(scope="module")
+def index(formats: dict[str, Path], ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> Index:
+    """A function from a format to the reads with an index that names the files of that format."""
+    made: dict[str, Path] = {}
+
+    def prepare(name: str) -> Path:
+        if name not in made:
+            reads = tmp_path_factory.mktemp("reads") / "reads.fasta"
+            reads.symlink_to(ecoli / "reads.fasta")
+            assert run_command("index", name.split()[0], formats[name], reads) == 0
+            made[name] = reads
+        return made[name]
+
+    return prepare
+
+
+@pytest.fixture
+def run_ecoli(ecoli: Path, tmp_path: Path) -> Callable[..., bytes]:
+    def run(subcommand: str, reads: Path, bam: str, *options: object) -> bytes:
+        out = tmp_path / "out.txt"
+        inputs = ["-r", reads, "-b", ecoli / bam, "-g", ecoli / "ref.fa", "-t", 2, "-o", out]
+        assert run_command(subcommand, *inputs, *options) == 0
+        return out.read_bytes()
+
+    return run
+
+
+FORMATS = ["-d single", "-d multi gzip", "-d multi VBZ", "--slow5", "--pod5"]
+
+
+@pytest.fixture(scope="module")
+def expected_calls(call_ecoli: Callable[..., bytes]) -> bytes:
+    """Of the single-read fast5 files."""
+    calls = call_ecoli("reads.bam")
+    assert calls.count(b"\n") == 19_538
+    return calls
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", FORMATS[1:])
+def test_calls_of_all_formats_are_the_same_bytes(index: Index, run_ecoli, expected_calls: bytes, name: str):
+    """No format makes a difference, not even in the last digit, because POD5 keeps the quotient of the calibration."""
+    assert run_ecoli("call-methylation", index(name), "reads.bam") == expected_calls
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("name", FORMATS)
+def test_events_of_all_formats_are_the_same_bytes(index: Index, run_ecoli, ecoli: Path, name: str):
+    """With the samples in picoamperes, and from reader processes too."""
+    options = ["--samples", "--signal-index", "--hard-clips=no"]
+    rows = run_ecoli("eventalign", index(name), "reads8.bam", *options, "--iop", 2)
+    assert rows.count(b"\n") > 60_000
+    assert rows == run_ecoli("eventalign", index(FORMATS[0]), "reads8.bam", *options)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("option", ["--slow5", "--pod5"])
+@pytest.mark.parametrize("iop", [1, 2])
+def test_options_of_the_run_count_more_than_the_index(
+    index: Index, formats: dict[str, Path], run_ecoli, tmp_path: Path, capfd, option: str, iop: int
+):
+    """They also do without the list of signal files in the index."""
+    reads = index(FORMATS[0])
+    expected = run_ecoli("call-methylation", reads, "reads8.bam")
+    bare = tmp_path / "bare.fasta"
+    for suffix in (".index", ".index.fai", ".index.gzi"):
+        shutil.copy(f"{reads}{suffix}", f"{bare}{suffix}")
+    Path(f"{bare}.index.readdb").write_text("")
+    capfd.readouterr()
+    for signals in (formats[option], formats[option].parent if option == "--pod5" else formats[option]):
+        assert run_ecoli("call-methylation", bare, "reads8.bam", option, signals, "--iop", iop) == expected
+        told = capfd.readouterr().err
+        assert f"- {option[2:]} load time: " in told
+        assert ("--iop has no effect on SLOW5" in told) == (option == "--slow5" and iop > 1)
+    Path(f"{bare}.index.readdb").unlink()
+    assert run_ecoli("call-methylation", bare, "reads8.bam", option, formats[option]) == expected
+
+
+# Reads without a signal
+
+
+SUFFIX = {"slow5": "blow5", "pod5": "pod5"}
+
+
+def counts(messages: str) -> str:
+    (line,) = [line for line in messages.splitlines() if "total entries: " in line]
+    return line.split("] ", 1)[1]
+
+
+@pytest.mark.parametrize("kind", ["slow5", "pod5"])
+@pytest.mark.parametrize("missing", [1, N_READS // 2, N_READS - 1])
+def test_a_missing_read_counts_once(
+    made: ReadSet, made_calls: bytes, tmp_path: Path, capfd, kind: str, missing: int
+):
+    """f5c counts it twice in SLOW5 files, and so ends with an error when half of the reads are missing."""
+    there = made.names[missing:]
+    changed = getattr(made, f"with_{kind}")(tmp_path, there)
+    out = tmp_path / "calls.tsv"
+    for options in ([], [f"--{kind}", tmp_path / f"signals.{SUFFIX[kind]}"]):
+        capfd.readouterr()
+        assert run_main(*changed.options(), "-o", out, *options) == 0
+        told = capfd.readouterr().err
+        assert counts(told) == (
+            f"total entries: {N_READS}, qc fail: 0, could not calibrate: 0, no alignment: 0, bad reads: {missing}"
+        )
+        expected = rows_by_read(made_calls)
+        assert rows_by_read(out.read_bytes()) == {name: rows for name, rows in expected.items() if name in there}
+        warnings = [line for line in told.splitlines() if "WARNING" in line and "tenth" not in line]
+        assert len(warnings) == missing
+        assert all(name in line for name, line in zip(made.names[:missing], warnings, strict=True))
+
+
+@pytest.mark.parametrize("kind", ["slow5", "pod5"])
+@pytest.mark.parametrize("subcommand", ["call-methylation", "eventalign"])
+def test_a_missing_read_can_end_the_run(made: ReadSet, tmp_path: Path, capfd, kind: str, subcommand: str):
+    changed = getattr(made, f"with_{kind}")(tmp_path, made.names[1:])
+    capfd.readouterr()
+    options = [f"--{kind}", tmp_path / f"signals.{SUFFIX[kind]}", "--skip-unreadable=no"]
+    assert run_command(subcommand, *changed.options(), "-o", tmp_path / "out", *options) == 1
+    line = error_line(capfd.readouterr().err)
+    # a read can be in any POD5 file of a folder, so that none is named
+    place = f"{tmp_path}/signals.blow5" if kind == "slow5" else "is in no signal file known"
+    for words in (place, made.names[0], "--skip-unreadable=no", "the output is incomplete"):
+        assert words in line
+    assert (tmp_path / "out").read_bytes().count(b"\n") <= 1
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("kind", ["slow5", "pod5"])
+def test_half_of_the_real_reads_missing(ecoli: Path, index: Index, run_ecoli, tmp_path: Path, capfd, kind: str):
+    """The others have the rows that they always have; the read index still counts the missing ones."""
+    with pysam.AlignmentFile(str(ecoli / "reads8.bam")) as file:
+        names = list(dict.fromkeys(record.query_name for record in file))
+    there = names[::2]
+    source = open_any(str(ecoli / "formats" / "multi_gzip.fast5"))
+    signals = signals_of(source, there)
+    source.close()
+    options = [f"--{kind}", write_signals(tmp_path / f"half.{SUFFIX[kind]}", signals)]
+    whole = run_ecoli("eventalign", index(FORMATS[0]), "reads8.bam", "--print-read-names")
+    capfd.readouterr()
+    half = run_ecoli("eventalign", index(FORMATS[0]), "reads8.bam", "--print-read-names", *options)
+    assert f"total entries: 9, qc fail: 0, could not calibrate: 0, no alignment: 0, bad reads: {9 - len(there)}" in (
+        counts(capfd.readouterr().err)
+    )
+    header, *rows = whole.splitlines(keepends=True)
+    kept = [row for row in rows if row.split(b"\t")[3].decode() in there]
+    assert half == b"".join([header, *kept])
+    assert len(rows) > len(kept) > 10_000

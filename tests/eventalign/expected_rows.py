@@ -1,0 +1,108 @@
+"""A batch of real reads with the rows of the reference's event alignment."""
+
+from __future__ import annotations
+
+import gzip
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+
+from f5py.abea.cpu import CpuAligner
+from f5py.abea.placement import finish_alignment, start_alignment
+from f5py.io.alignments import AlignmentFile
+from f5py.io.read_index import READDB_SUFFIX, ReadIndex, read_readdb
+from f5py.io.reference import Reference
+from f5py.io.signals import open_source
+from f5py.pipeline.batch import ReadBatch, RowState
+from f5py.pipeline.loader import Loader
+from f5py.pipeline.workers import WorkerPool
+from f5py.pore_model import PoreModel, builtin
+from f5py.signal.events import DNA, detect_events
+from f5py.signal.scaling import estimate_scaling, rank_kmers, recalibrate
+
+NUCLEOTIDE = "r9.4_450bps.nucleotide.6mer"
+_MIN_RECALIB_EVENTS = 200
+
+
+def ecoli_contigs(ecoli: Path) -> list[str]:
+    """Names of the contigs in the header of ``reads8.bam``."""
+    alignments = AlignmentFile(str(ecoli / "reads8.bam"), str(ecoli / "ref.fa"), 20, False)
+    try:
+        return alignments.contigs
+    finally:
+        alignments.close()
+
+
+def calibrated_batch(ecoli: Path, reads: Path, n_threads: int = 1) -> ReadBatch:
+    """The records of ``reads8.bam`` as they are before the event alignment; no rows.
+
+    `ecoli` is the folder of the read set, `reads` its indexed FASTA file. Hard clips are not counted, as in the
+    expected files.
+    """
+    model: PoreModel = builtin(NUCLEOTIDE)
+    pool = WorkerPool(n_threads)
+    with ExitStack() as inputs:
+        alignments = AlignmentFile(str(ecoli / "reads8.bam"), str(ecoli / "ref.fa"), 20, False)
+        inputs.callback(alignments.close)
+        index = inputs.enter_context(ReadIndex.open(str(reads)))
+        reference = Reference(str(ecoli / "ref.fa"), alignments.contigs, alignments.contig_lengths)
+        inputs.callback(reference.close)
+        signals = open_source(read_readdb(str(reads) + READDB_SUFFIX))
+        inputs.callback(signals.close)
+        loader = Loader(
+            alignments=alignments,
+            reads_path=str(reads),
+            reads=index,
+            reference=reference,
+            signals=signals,
+            windows=None,
+            batch_size=512,
+            max_bases=5_000_000,
+            ultra_path=None,
+            ultra_threshold=100_000,
+            skip_unreadable=True,
+            hard_clips=False,
+        )
+        (batch,) = loader.batches()
+    detect_events(batch, DNA, pool)
+    rank_kmers(batch, model, pool)
+    estimate_scaling(batch, model, pool)
+    aligner = CpuAligner(model, pool)
+    start_alignment(batch, aligner)
+    finish_alignment(batch, aligner)
+    recalibrate(batch, model, _MIN_RECALIB_EVENTS, pool)
+    aligner.close()
+    pool.close()
+    return batch
+
+
+def add_expected_rows(batch: ReadBatch, ecoli: Path) -> None:
+    """Fill the row arrays of `calibrated_batch` from the expected table."""
+    text = gzip.decompress((ecoli / "expected/eventalign/default.tsv.gz").read_bytes()).decode()
+    rows = [line.split("\t") for line in text.splitlines()[1:]]
+    read_index = np.array([row[3] for row in rows]).astype(np.int64)
+    position = np.array([row[1] for row in rows]).astype(np.int32)
+    event = np.array([row[5] for row in rows]).astype(np.int32)
+    bad = np.array([set(row[9]) == {"N"} for row in rows])
+    batch.row_event = np.zeros(batch.event_offsets[-1], np.int32)
+    batch.row_position = np.zeros(batch.event_offsets[-1], np.int32)
+    batch.row_state = np.zeros(batch.event_offsets[-1], np.uint8)
+    batch.n_rows = np.zeros(len(batch), np.int64)
+    for read, number in enumerate(batch.read_index.tolist()):
+        mine = read_index == number
+        n_rows = int(mine.sum())
+        first = batch.event_offsets[read]
+        assert n_rows <= batch.n_events[read]
+        batch.n_rows[read] = n_rows
+        batch.row_event[first : first + n_rows] = event[mine]
+        batch.row_position[first : first + n_rows] = position[mine]
+        batch.row_state[first : first + n_rows] = bad[mine] * np.uint8(RowState.BAD)
+    assert batch.n_rows.sum() == len(rows)
+
+
+def expected_batch(ecoli: Path, reads: Path) -> ReadBatch:
+    """The records of ``reads8.bam`` with the expected rows; see `calibrated_batch`."""
+    batch = calibrated_batch(ecoli, reads)
+    add_expected_rows(batch, ecoli)
+    return batch

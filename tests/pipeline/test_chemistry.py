@@ -1,0 +1,81 @@
+"""Which chemistry a run takes: options, metadata of the signal files, and their contradictions."""
+
+from __future__ import annotations
+
+import pytest
+
+from f5py.errors import F5pyError, UnsupportedDataError
+from f5py.pipeline.chemistry import R9_DNA, R9_RNA, R10_DNA, RNA004, chemistry_of
+from f5py.signal.events import DNA, RNA
+
+RNA002 = {"experiment_type": "rna", "sequencing_kit": "sqk-rna002", "flow_cell_product_code": "FLO-MIN106"}
+LSK109 = {"experiment_type": "genomic_dna", "sequencing_kit": "sqk-lsk109"}
+LSK114 = {"experiment_type": "genomic_dna", "sequencing_kit": "SQK-LSK114"}
+RNA004_KIT = {"experiment_type": "rna", "sequencing_kit": "SQK-RNA004"}
+
+
+@pytest.mark.parametrize(
+    ("pore", "rna", "run_info", "expected"),
+    [
+        (None, False, {}, R9_DNA),
+        ("r9", False, {}, R9_DNA),
+        ("r9", True, {}, R9_RNA),
+        (None, True, {}, R9_RNA),
+        ("r10", False, {}, R10_DNA),
+        ("rna004", False, {}, RNA004),
+        ("rna004", True, {}, RNA004),
+        (None, False, LSK109, R9_DNA),
+        (None, False, LSK114, R10_DNA),
+        ("r10", False, LSK114, R10_DNA),
+        (None, False, RNA002, R9_RNA),
+        (None, True, RNA002, R9_RNA),
+        (None, False, RNA004_KIT, RNA004),
+        (None, True, RNA004_KIT, RNA004),
+        (None, False, {"sequencing_kit": "sqk-rna004"}, RNA004),
+        (None, False, {"flow_cell_product_code": "FLO-PRO114M"}, R10_DNA),
+        (None, False, {"flow_cell_product_code": "FLO-MIN106"}, R9_DNA),
+        (None, False, {"flow_cell_product_code": "FLO-PRO004RA"}, RNA004),
+        (None, False, {"experiment_type": "", "sequencing_kit": ""}, R9_DNA),
+        (None, True, {"experiment_type": "internal"}, R9_RNA),
+    ],
+)
+def test_options_and_metadata_that_agree(pore, rna, run_info, expected, capfd):
+    assert chemistry_of(pore, rna, run_info, own_model=False) is expected
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.parametrize(
+    ("pore", "rna", "run_info", "chosen", "says"),
+    [
+        ("r9", False, LSK114, R9_DNA, ["--pore r9", "r10", "SQK-LSK114"]),
+        ("r10", False, LSK109, R10_DNA, ["--pore r10", "r9", "sqk-lsk109"]),
+        ("r9", False, RNA004_KIT, R9_RNA, ["--pore r9", "rna004"]),
+        (None, True, LSK109, R9_RNA, ["--rna", "DNA", "genomic_dna"]),
+        ("rna004", False, LSK109, RNA004, ["--pore rna004", "DNA"]),
+        ("r10", False, RNA002, RNA004, ["--pore r10", "RNA"]),
+        (None, True, {"sequencing_kit": "sqk-lsk114"}, RNA004, ["--rna", "R10"]),
+    ],
+)
+def test_contradictions_are_errors_unless_the_model_is_the_users_own(pore, rna, run_info, chosen, says, capfd):
+    with pytest.raises(UnsupportedDataError) as error:
+        chemistry_of(pore, rna, run_info, own_model=False)
+    assert all(word in str(error.value) for word in [*says, "leave"])
+    assert chemistry_of(pore, rna, run_info, own_model=True) is chosen
+    warning = capfd.readouterr().err
+    assert "::WARNING]" in warning
+    assert all(word in warning for word in says)
+
+
+@pytest.mark.parametrize("own_model", [False, True])
+def test_rna_of_r10_does_not_exist(own_model):
+    with pytest.raises(F5pyError, match="--pore r10 and --rna exclude each other"):
+        chemistry_of("r10", True, {}, own_model)
+    with pytest.raises(UnsupportedDataError, match="RNA and R10 at the same time"):
+        chemistry_of(None, False, {"experiment_type": "rna", "sequencing_kit": "sqk-lsk114"}, own_model)
+
+
+def test_models_and_event_parameters():
+    assert [chemistry.nucleotide_model(None).k for chemistry in (R9_DNA, R9_RNA, R10_DNA)] == [6, 5, 9]
+    assert [chemistry.event_parameters for chemistry in (R9_DNA, R9_RNA, R10_DNA, RNA004)] == [DNA, RNA, DNA, RNA]
+    with pytest.raises(UnsupportedDataError, match="no built-in pore model for RNA004; give one with --kmer-model"):
+        RNA004.nucleotide_model(None)

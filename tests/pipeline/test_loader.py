@@ -1,0 +1,88 @@
+"""What the loader keeps of the alignment file besides what is computed with."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import numpy as np
+import pysam
+import pytest
+from made_data import ReadSet, rows_by_read, run_main
+
+from f5py.io.build_index import index_fast5
+from f5py.pipeline.batch import ReadBatch
+from f5py.pipeline.inputs import open_inputs
+from f5py.pipeline.loader import Loader
+from f5py.pipeline.options import CallOptions
+
+
+def load(made: ReadSet, batch_size: int, **wanted: object) -> tuple[Loader, list[ReadBatch]]:
+    options = CallOptions(reads=str(made.reads), bam=str(made.bam), genome=str(made.genome), batchsize=batch_size)
+    with ExitStack() as inputs:
+        loader, _ = open_inputs(options, inputs)
+        for name, value in wanted.items():
+            setattr(loader, name, value)
+        return loader, list(loader.batches())
+
+
+@pytest.fixture(scope="module")
+def with_left_out_records(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> ReadSet:
+    """Every third record has a low mapping quality, and an unmapped one is the last."""
+    _, records = made.records()
+    for record in records[::3]:
+        record.mapping_quality = 3
+    unmapped = pysam.AlignedSegment(records[0].header)
+    unmapped.query_name, unmapped.flag, unmapped.query_sequence = "unmapped", 4, "ACGT"
+    return made.with_records(tmp_path_factory.mktemp("left_out"), [*records, unmapped], index=False)
+
+
+@pytest.mark.parametrize("batch_size", [1, 4, 100])
+def test_all_records_can_be_put_together_again(with_left_out_records: ReadSet, batch_size: int):
+    loader, batches = load(with_left_out_records, batch_size, keep_records=True, keep_passed_over=True)
+    found = []
+    for batch in batches:
+        assert [record.query_name for record in batch.records] == batch.names
+        merged = list(batch.records)
+        for before, record in reversed(batch.passed_over):
+            merged.insert(before, record)
+        found += merged
+    found += loader.trailing
+    _, expected = with_left_out_records.records()
+    assert [record.to_string() for record in found] == [record.to_string() for record in expected]
+    assert loader.trailing[-1].query_name == "unmapped"
+
+
+def test_records_are_not_kept_unless_asked_for(with_left_out_records: ReadSet):
+    loader, batches = load(with_left_out_records, 4)
+    assert all(batch.records == [] and batch.passed_over == [] and len(batch.partition) == 0 for batch in batches)
+    assert loader.trailing == []
+
+
+def test_reads_are_told_apart_by_a_tag(made: ReadSet, tmp_path: Path):
+    _, records = made.records()
+    values = ["2", None, "1"] * len(records)
+    for record, value in zip(records, values, strict=False):
+        record.set_tag("HP", None if value is None else int(value))
+    loader, batches = load(made.with_records(tmp_path, records), 5, partition_tag="HP")
+    numbers = np.concatenate([batch.partition for batch in batches])
+    assert loader.partitions == ["2", "1"]
+    assert [None if i < 0 else loader.partitions[i] for i in numbers.tolist()] == values[: len(records)]
+
+
+def test_a_split_read_is_called_from_its_part_of_the_parents_signal(made: ReadSet, made_calls: bytes, tmp_path: Path):
+    """The part is the whole here, under another name, so that all rows are known."""
+    name = made.names[0]
+    reads = tmp_path / "changed.fasta"
+    reads.write_text(made.reads.read_text().replace(f">{name}", ">part"))
+    index_fast5(str(reads), [str(made.folder / "fast5")], threads=1, verbose=0)
+    header, records = made.records()
+    records[0].query_name = "part"
+    for tag, value in (("pi", name), ("sp", 0)):
+        records[0].set_tag(tag, value)
+    changed = made.with_records(tmp_path, records, header=header.to_dict())
+    out = tmp_path / "calls.tsv"
+    assert run_main("-r", reads, "-b", changed.bam, "-g", made.genome, "-t", "2", "-o", out) == 0
+    expected, found = rows_by_read(made_calls), rows_by_read(out.read_bytes())
+    assert [row.replace(b"\tpart\t", f"\t{name}\t".encode()) for row in found.pop("part")] == expected.pop(name)
+    assert found == expected
