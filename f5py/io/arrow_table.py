@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO
 
@@ -9,9 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import MissingDependencyError
-
-#: Rows that are collected before they are compressed and written together.
-_ROWS_PER_GROUP = 1 << 18
 
 
 def import_arrow() -> tuple[Any, Any]:
@@ -60,26 +58,64 @@ def dictionary_column(indices: NDArray[np.int32], values: list[str]) -> Any:
     return pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array(values, pyarrow.string()))
 
 
+def list_column(offsets: NDArray[np.int64], values: NDArray) -> Any:
+    """Arrow array of lists: list i holds ``values[offsets[i]:offsets[i + 1]]``."""
+    pyarrow, _ = import_arrow()
+    return pyarrow.ListArray.from_arrays(offsets.astype(np.int32), values)
+
+
 class ParquetOutput:
-    """Writes tables of columns one after the other into one Parquet file.
+    """Writes tables of columns one after the other into one Parquet file, compressed with zstd; a context manager.
 
     Parameters
     ----------
     out : binary file
-        Stays open.
+        Stays open. It is complete after the context is left without an error.
     fields : list of (str, str)
-        Names and Arrow types; the type ``"names"`` is a dictionary of strings with int32 indices.
+        Names and Arrow types; the type ``"names"`` is a dictionary of strings with int32 indices, and ``"list:T"`` are
+        lists of the type T.
+    encodings : mapping of str to str, optional
+        Encodings of columns; all others get a dictionary where that is smaller.
+    level : int, optional
+        Compression level.
+    rows_per_group : int
+        Rows that are collected before they are compressed and written together.
     """
 
-    def __init__(self, out: BinaryIO, fields: list[tuple[str, str]]) -> None:
+    def __init__(
+        self,
+        out: BinaryIO,
+        fields: list[tuple[str, str]],
+        encodings: Mapping[str, str] | None = None,
+        level: int | None = None,
+        rows_per_group: int = 1 << 18,
+    ) -> None:
         self._arrow, parquet = import_arrow()
-        names = self._arrow.dictionary(self._arrow.int32(), self._arrow.string())
-        self._schema = self._arrow.schema(
-            [(name, names if kind == "names" else getattr(self._arrow, kind)()) for name, kind in fields]
+        self._schema = self._arrow.schema([(name, self._type(kind)) for name, kind in fields])
+        encodings = encodings or {}
+        others = [f"{name}.list.element" if kind.startswith("list:") else name for name, kind in fields]
+        self._writer = parquet.ParquetWriter(
+            out,
+            self._schema,
+            compression="zstd",
+            compression_level=level,
+            use_dictionary=[name for name in others if name not in encodings],
+            column_encoding=dict(encodings),
         )
-        self._writer = parquet.ParquetWriter(out, self._schema, compression="zstd")
+        self._rows_per_group = rows_per_group
         self._tables: list[Any] = []
         self._n_rows = 0
+
+    def __enter__(self) -> ParquetOutput:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            self._flush()
+            self._writer.close()
+        else:  # the library would try to end the file later, when `out` may be gone
+            with suppress(OSError, ValueError):
+                self._writer.close()
 
     def write(self, columns: list[Any]) -> None:
         """Take rows: one array per field, of NumPy or Arrow, all of one length."""
@@ -92,22 +128,19 @@ class ParquetOutput:
         )
         self._tables.append(table)
         self._n_rows += len(table)
-        if self._n_rows >= _ROWS_PER_GROUP:
+        if self._n_rows >= self._rows_per_group:
             self._flush()
+
+    def _type(self, kind: str) -> Any:
+        if kind == "names":
+            return self._arrow.dictionary(self._arrow.int32(), self._arrow.string())
+        if kind.startswith("list:"):
+            return self._arrow.list_(self._type(kind.removeprefix("list:")))
+        return getattr(self._arrow, kind)()
 
     def _flush(self) -> None:
         if self._tables:
             table = self._arrow.concat_tables(self._tables).unify_dictionaries().combine_chunks()
-            self._writer.write_table(table)
+            self._writer.write_table(table, row_group_size=max(len(table), 1))
         self._tables = []
         self._n_rows = 0
-
-    def close(self) -> None:
-        """Write what is left and the end of the file. Without it, the file is not a Parquet file."""
-        self._flush()
-        self._writer.close()
-
-    def abandon(self) -> None:
-        """Leave the file as it is: incomplete. Otherwise the library would try to end it when `out` may be gone."""
-        with suppress(OSError, ValueError):
-            self._writer.close()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
@@ -35,7 +35,7 @@ class CallsParquet:
     Parameters
     ----------
     out : binary file
-        Stays open. It is complete after `close`, or on leaving the context without an error.
+        Stays open. It is complete after the context is left without an error.
     contigs : list of str
         Names by contig index.
     k : int
@@ -58,11 +58,8 @@ class CallsParquet:
     def __enter__(self) -> CallsParquet:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self._writer.abandon()
+    def __exit__(self, *problem: Any) -> None:
+        self._writer.__exit__(*problem)
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""
@@ -92,7 +89,3 @@ class CallsParquet:
                 string_column(batch.reference_offsets[read] + begin, end - begin, batch.reference),
             ]
         )
-
-    def close(self) -> None:
-        """Complete the file."""
-        self._writer.close()

@@ -3,25 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.io.arrow_table import dictionary_column, import_arrow
+from f5py.io.arrow_table import ParquetOutput, dictionary_column, list_column
 from f5py.pipeline.batch import ReadBatch, offsets_of
 from f5py.pore_model.model import PoreModel
 from f5py.signal.scaling import base_codes
 
 _ROWS_PER_GROUP = 1 << 20
 _STRAND = ["t"]
-# Counters hardly change from row to row; of measured levels few are equal but many are near each other.
-_ENCODINGS = {
-    **dict.fromkeys(("position", "event_index", "start_idx", "end_idx"), "DELTA_BINARY_PACKED"),
-    **dict.fromkeys(("event_level_mean", "event_stdv", "model_mean", "standardized_level"), "BYTE_STREAM_SPLIT"),
-}
+#: Of zstd; higher ones take much longer for hardly smaller files.
+_LEVEL = 9
+#: Counters hardly change from row to row. All other columns have few different values and get dictionaries.
+_COUNTERS = ("position", "event_index", "start_idx", "end_idx")
+_COUNTER_ENCODING = "DELTA_BINARY_PACKED"
 
 
 @dataclass(frozen=True)
@@ -100,17 +99,17 @@ def table_columns(
 
 
 class EventalignParquet:
-    """Writes the rows of batches as Parquet; a context manager, which ends the file even after an error.
+    """Writes the rows of batches as Parquet; a context manager.
 
     Columns have the names and the order of the text table. Contigs, k-mers, the strand and read names are
-    dictionary-encoded strings, positions and event numbers int32, read numbers and sample indices int64, all levels
-    and lengths float32 that are not rounded to the text's decimals, and samples lists of float32. Compressed with
-    zstd, in row groups of about a million rows.
+    dictionary-encoded strings, positions and event numbers int32, read numbers and sample indices int64, and samples
+    lists of float32. Levels and lengths are float32 with the decimals of the text table: with all of their digits the
+    file would be twice as large. Compressed with zstd, in row groups of about a million rows.
 
     Parameters
     ----------
     out : binary file
-        Stays open. It is complete after `close`.
+        Stays open. It is complete after the context is left without an error.
     contigs : list of str
         Names by contig index.
     model : PoreModel
@@ -135,52 +134,37 @@ class EventalignParquet:
         signal_index: bool = False,
         collapse_events: bool = False,
     ) -> None:
-        self._arrow, parquet = import_arrow()
         self._contigs = contigs
         self._model = model
-        self._read_names = print_read_names
         self._scaled = scale_events
         self._collapsed = collapse_events
-        arrow = self._arrow
-        names = arrow.dictionary(arrow.int32(), arrow.string())
-        fields: list[tuple[str, Any]] = [
-            ("contig", names),
-            ("position", arrow.int32()),
-            ("reference_kmer", names),
-            ("read_name", names) if print_read_names else ("read_index", arrow.int64()),
-            ("strand", names),
-            ("event_index", arrow.int32()),
-            ("event_level_mean", arrow.float32()),
-            ("event_stdv", arrow.float32()),
-            ("event_length", arrow.float32()),
-            ("model_kmer", names),
-            ("model_mean", arrow.float32()),
-            ("model_stdv", arrow.float32()),
-            ("standardized_level", arrow.float32()),
+        self._fields = [
+            ("contig", "names"),
+            ("position", "int32"),
+            ("reference_kmer", "names"),
+            ("read_name", "names") if print_read_names else ("read_index", "int64"),
+            ("strand", "names"),
+            ("event_index", "int32"),
+            ("event_level_mean", "float32"),
+            ("event_stdv", "float32"),
+            ("event_length", "float32"),
+            ("model_kmer", "names"),
+            ("model_mean", "float32"),
+            ("model_stdv", "float32"),
+            ("standardized_level", "float32"),
         ]
         if signal_index:
-            fields += [("start_idx", arrow.int64()), ("end_idx", arrow.int64())]
+            self._fields += [("start_idx", "int64"), ("end_idx", "int64")]
         if samples:
-            fields.append(("samples", arrow.list_(arrow.float32())))
-        self._schema = arrow.schema(fields)
-        encodings = {name: encoding for name, encoding in _ENCODINGS.items() if name in self._schema.names}
-        others = [name for name in self._schema.names if name not in encodings]
-        others = ["samples.list.element" if name == "samples" else name for name in others]
-        self._writer = parquet.ParquetWriter(
-            out, self._schema, compression="zstd", use_dictionary=others, column_encoding=encodings
-        )
-        self._tables: list[Any] = []
-        self._n_rows = 0
+            self._fields.append(("samples", "list:float32"))
+        encodings = {name: _COUNTER_ENCODING for name, _ in self._fields if name in _COUNTERS}
+        self._output = ParquetOutput(out, self._fields, encodings, _LEVEL, _ROWS_PER_GROUP)
 
     def __enter__(self) -> EventalignParquet:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            self.close()
-        else:  # the library would do so later, when `out` may be gone
-            with suppress(OSError, ValueError):
-                self._writer.close()
+    def __exit__(self, *problem: Any) -> None:
+        self._output.__exit__(*problem)
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""
@@ -204,22 +188,18 @@ class EventalignParquet:
             "read_index": lambda: batch.read_index[rows.read],
             "strand": lambda: dictionary_column(np.zeros(len(rows.read), np.int32), _STRAND),
             "event_index": lambda: rows.event,
-            "event_level_mean": lambda: rows.level,
-            "event_stdv": lambda: rows.stdv,
-            "event_length": lambda: rows.seconds,
+            "event_level_mean": lambda: _as_printed(rows.level, 2),
+            "event_stdv": lambda: _as_printed(rows.stdv, 3),
+            "event_length": lambda: _as_printed(rows.seconds, 5),
             "model_kmer": lambda: _dictionary(rows.model_rank, self._kmers),
-            "model_mean": lambda: rows.model_level,
-            "model_stdv": lambda: rows.model_stdv,
-            "standardized_level": lambda: rows.standardized,
+            "model_mean": lambda: _as_printed(rows.model_level, 2),
+            "model_stdv": lambda: _as_printed(rows.model_stdv, 2),
+            "standardized_level": lambda: _as_printed(rows.standardized, 2),
             "start_idx": lambda: rows.start,
             "end_idx": lambda: rows.end,
             "samples": lambda: self._samples(batch, rows),
         }
-        arrays = [self._arrow.array(columns[field.name](), field.type) for field in self._schema]
-        self._tables.append(self._arrow.Table.from_arrays(arrays, schema=self._schema))
-        self._n_rows += len(rows.read)
-        if self._n_rows >= _ROWS_PER_GROUP:
-            self._flush()
+        self._output.write([columns[name]() for name, _ in self._fields])
 
     def _kmers(self, ranks: NDArray) -> list[str]:
         """The texts of k-mers by rank."""
@@ -238,19 +218,13 @@ class EventalignParquet:
             rows.read, rows.start, rows.end,
             batch.samples, batch.sample_offsets, batch.offset, batch.unit, batch.shift, batch.scale, values,
         )  # fmt: skip
-        return self._arrow.ListArray.from_arrays(offsets.astype(np.int32), values)
+        return list_column(offsets, values)
 
-    def _flush(self) -> None:
-        if self._tables:
-            table = self._arrow.concat_tables(self._tables).unify_dictionaries().combine_chunks()
-            self._writer.write_table(table, row_group_size=max(len(table), 1))
-        self._tables = []
-        self._n_rows = 0
 
-    def close(self) -> None:
-        """Write what is left and the end of the file. Without it, the file is not a Parquet file."""
-        self._flush()
-        self._writer.close()
+def _as_printed(values: NDArray[np.float32], decimals: int) -> NDArray[np.float32]:
+    """What the text table shows of the values. The products are exact, so that they are rounded as printf does."""
+    power = 10.0**decimals
+    return (np.rint(values.astype(np.float64) * power) / power).astype(np.float32)
 
 
 def _dictionary(codes: NDArray[np.int32], texts: Callable[[NDArray], list[str]]) -> Any:

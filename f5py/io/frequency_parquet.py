@@ -10,6 +10,7 @@ from f5py.io.arrow_table import ParquetOutput, dictionary_column, string_column
 from f5py.methylation.site_table import Frequencies
 
 _ROWS_PER_BLOCK = 1 << 18
+_ROWS_PER_GROUP = 1 << 18
 
 
 def write_frequency_parquet(out: BinaryIO, frequencies: Frequencies) -> None:
@@ -29,38 +30,35 @@ def write_frequency_parquet(out: BinaryIO, frequencies: Frequencies) -> None:
     MissingDependencyError
         pyarrow is not installed.
     """
-    writer = ParquetOutput(
-        out,
-        [
-            ("chromosome", "names"),
-            ("start", "int64"),
-            ("end", "int64"),
-            (f"{frequencies.count_column}_in_group", "int32"),
-            ("called_sites", "int64"),
-            ("called_sites_methylated", "int64"),
-            ("methylated_frequency", "float64"),
-            ("group_sequence", "string"),
-        ],
-    )
+    fields = [
+        ("chromosome", "names"),
+        ("start", "int64"),
+        ("end", "int64"),
+        (f"{frequencies.count_column}_in_group", "int32"),
+        ("called_sites", "int64"),
+        ("called_sites_methylated", "int64"),
+        ("methylated_frequency", "float64"),
+        ("group_sequence", "string"),
+    ]
     chromosomes = [name.decode(errors="replace") for name in frequencies.chromosomes]
     split = np.frombuffer(b"split-group", np.uint8)
-    for first in range(0, len(frequencies), _ROWS_PER_BLOCK):
-        rows = slice(first, min(first + _ROWS_PER_BLOCK, len(frequencies)))
-        starts, sizes, text = frequencies.sequences(rows.start, rows.stop)
-        if np.any(sizes == 0):
-            text = np.concatenate((text[: int((starts + sizes).max())], split))
-            starts = np.where(sizes == 0, len(text) - len(split), starts)
-            sizes = np.where(sizes == 0, len(split), sizes)
-        writer.write(
-            [
-                dictionary_column(frequencies.chromosome[rows], chromosomes),
-                frequencies.start[rows],
-                frequencies.end[rows],
-                frequencies.group_size[rows],
-                frequencies.called[rows],
-                frequencies.methylated[rows],
-                frequencies.methylated[rows] / frequencies.called[rows],
-                string_column(starts, sizes, text),
-            ]
-        )
-    writer.close()
+    with ParquetOutput(out, fields, rows_per_group=_ROWS_PER_GROUP) as writer:
+        for first in range(0, len(frequencies), _ROWS_PER_BLOCK):
+            rows = slice(first, min(first + _ROWS_PER_BLOCK, len(frequencies)))
+            starts, sizes, text = frequencies.sequences(rows.start, rows.stop)
+            if np.any(sizes == 0):
+                text = np.concatenate((text[: int((starts + sizes).max())], split))
+                starts = np.where(sizes == 0, len(text) - len(split), starts)
+                sizes = np.where(sizes == 0, len(split), sizes)
+            writer.write(
+                [
+                    dictionary_column(frequencies.chromosome[rows], chromosomes),
+                    frequencies.start[rows],
+                    frequencies.end[rows],
+                    frequencies.group_size[rows],
+                    frequencies.called[rows],
+                    frequencies.methylated[rows],
+                    frequencies.methylated[rows] / frequencies.called[rows],
+                    string_column(starts, sizes, text),
+                ]
+            )

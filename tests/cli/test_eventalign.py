@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import io
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pandas
+import pyarrow.parquet
 import pysam
 import pytest
 
@@ -175,3 +179,30 @@ def test_r10_collapsed_table_equals_f5c(align_slow5: Align, shared_data: Path):
     assert len(reads) == 3
     lines = align_slow5("r10_wga", "--collapse-events", "--print-read-names").splitlines()
     assert [lines[0], *(line for line in lines[1:] if line.split(b"\t")[3] in reads)] == expected
+
+
+def test_pandas_reads_the_tables(align_ecoli: Align):
+    """As the tools behind eventalign do; the values are those of the text."""
+    table = pandas.read_csv(io.BytesIO(align_ecoli("--signal-index", "--print-read-names")), sep="\t")
+    assert len(table) == 98_697
+    assert table["read_name"].nunique() == 9
+    assert table["position"].dtype == table["event_index"].dtype == table["end_idx"].dtype == "int64"
+    bad = table["model_kmer"] == "NNNNNN"
+    assert np.isinf(table.loc[bad, "standardized_level"]).all()
+    assert np.isfinite(table.loc[~bad, "standardized_level"]).all()
+    assert (table["end_idx"] > table["start_idx"]).all()
+    m6anet = pandas.read_csv(io.BytesIO(align_ecoli("--m6anet", "--signal-index")), sep="\t")
+    assert m6anet[["event_level_mean", "event_stdv", "event_length"]].notna().all(axis=None)
+
+
+def test_parquet_has_the_rows_of_the_text(align_ecoli: Align):
+    text = pandas.read_csv(io.BytesIO(align_ecoli()), sep="\t")
+    content = align_ecoli("--output-format", "parquet", output="out.parquet")
+    table = pyarrow.parquet.read_table(io.BytesIO(content)).to_pandas()
+    assert list(table.columns) == list(text.columns)
+    for column in text.columns:
+        if text[column].dtype == "float64":
+            np.testing.assert_array_equal(table[column], text[column].astype("float32"))
+        else:
+            assert table[column].astype(text[column].dtype).tolist() == text[column].tolist(), column
+    assert len(content) < 0.12 * len(align_ecoli())

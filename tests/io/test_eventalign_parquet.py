@@ -146,6 +146,10 @@ def test_without_pyarrow(monkeypatch):
         EventalignParquet(io.BytesIO(), _CONTIGS, made_model())
 
 
-def test_levels_are_not_rounded():
-    values = np.array(_written(_batches(), {}).read()["event_stdv"].to_pylist())
-    assert not np.allclose(values, np.round(values, 3), rtol=0, atol=1e-6)
+def test_levels_are_the_numbers_of_the_text():
+    batches = _batches()
+    table = _written(batches, {}).read()
+    header, *rows = _texts(batches, {})
+    for name in _DECIMALS:
+        shown = np.array([row[header.index(name)] for row in rows]).astype(np.float64).astype(np.float32)
+        np.testing.assert_array_equal(np.asarray(table[name]), shown)

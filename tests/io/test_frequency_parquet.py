@@ -47,10 +47,10 @@ def test_real_frequencies_read_back_as_the_text_table(
 
 def test_several_blocks_and_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    from f5py.io import arrow_table, frequency_parquet
+    from f5py.io import frequency_parquet
 
     monkeypatch.setattr(frequency_parquet, "_ROWS_PER_BLOCK", 7)
-    monkeypatch.setattr(arrow_table, "_ROWS_PER_GROUP", 20)
+    monkeypatch.setattr(frequency_parquet, "_ROWS_PER_GROUP", 20)
     header = (
         "chromosome\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
         "num_calling_strands\tnum_cpgs\tsequence\n"
