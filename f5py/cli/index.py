@@ -88,8 +88,9 @@ def command(
 ) -> None:
     """Index the basecalled READS (FASTA or FASTQ, plain or gzip) and their signal files.
 
-    Writes READS.index, READS.index.fai, READS.index.gzi and READS.index.readdb, which f5c and nanopolish
-    understand too. The signals are in fast5 files (-d), POD5 files (--pod5), or a SLOW5 file (--slow5).
+    Writes READS.index, READS.index.fai, READS.index.gzi and READS.index.readdb. The signals are in fast5 files (-d),
+    POD5 files (--pod5), or a SLOW5 file (--slow5). f5c and nanopolish understand what is written too, but not the
+    signals that READS.index.readdb names if they are in POD5 files.
     """
     from f5py.io.build_index import index_fast5, index_slow5, report_counts
 

@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import islice
 
 from f5py import console
 from f5py.errors import F5pyError, OutputFileError
@@ -51,11 +52,13 @@ def index_fast5(
         0: only results and warnings; 1: what is being done; 2: every file that was skipped.
     pod5 : sequence of str
         POD5 files, and folders to search for such. Where several files have a read the first one wins, also over fast5.
+        Like those of fast5 files, all their reads are listed: reads that the basecaller has split name, in their
+        alignment records, a parent that is not among the basecalled reads.
 
     Returns
     -------
     reads, with_path : int
-        Reads known, and how many of them have a signal file.
+        Reads known, basecalled or found in signal files, and how many of them have a signal file.
 
     Raises
     ------
@@ -70,15 +73,21 @@ def index_fast5(
     listed = reads_by_file(summaries)
     in_pod5 = _list_pod5(pod5, verbose)
     paths = write_sequence_index(reads_path, threads)
+    n_basecalled = len(paths)
     if not all(paths.values()):
         _find_fast5(paths, directories, listed, processes, verbose)
-    if in_pod5:
-        paths.update((name, path) for name in paths if (path := in_pod5.get(name)))
+    paths.update(in_pod5.items())
     with_path = sum(1 for path in paths.values() if path)
     if not with_path:
         raise F5pyError(
-            f"no {'POD5' if pod5 else 'fast5'} file was found for any of the {len(paths)} reads in {reads_path}; "
-            f"give {'their POD5 files with --pod5' if pod5 else 'the folder of their fast5 files with -d'}"
+            f"no {'POD5' if pod5 else 'fast5'} file was found for any of the {n_basecalled} reads in {reads_path}; "
+            + ("give their POD5 files with --pod5" if pod5 else _where_signals_may_be(directories))
+        )
+    if not any(islice(paths.values(), n_basecalled)):
+        console.warning(
+            "readdb",
+            f"none of the {n_basecalled} reads in {reads_path} is in the signal files by its own name; unless all are "
+            "split reads, whose alignments name their parents (tag pi), give the signal files of these reads",
         )
     write_readdb(reads_path + READDB_SUFFIX, paths)
     return len(paths), with_path
@@ -147,6 +156,19 @@ def report_counts(reads: int, with_path: int | None, kind: str = "fast5") -> Non
         console.warning("readdb", f"{kind} files could not be located for {reads - with_path} reads")
 
 
+def _where_signals_may_be(directories: Sequence[str]) -> str:
+    """Return advice for folders in which no read was found."""
+    from f5py.io.signals.choose import kinds_below
+
+    for directory in directories:
+        found = kinds_below(directory)
+        if "fast5" not in found and "pod5" in found:
+            return f"{directory} holds POD5 files; give it with --pod5"
+        if "fast5" not in found and "slow5" in found:
+            return f"{directory} holds SLOW5 files; give the one of these reads with --slow5, such as {found['slow5']}"
+    return "give the folder of their fast5 files with -d"
+
+
 def _list_pod5(given: Sequence[str], verbose: int) -> Mapping[str, str]:
     """Return which of the POD5 files, or of those below the folders, each read is in."""
     if not given:
@@ -210,9 +232,13 @@ def write_sequence_index(reads_path: str, threads: int = 4) -> dict[str, str]:
 
 def write_readdb(path: str, paths: dict[str, str]) -> None:
     """Write the ``.readdb`` file `path`: a line per read, sorted bytewise by name."""
-    lines = sorted((os.fsencode(name), os.fsencode(signal_path)) for name, signal_path in paths.items())
-    with _replacing(path) as temporary, open(temporary[0], "wb") as file:
-        file.writelines(b"%s\t%s\n" % line for line in lines)
+    # the order of letters is that of their bytes, but for those that stand for undecodable bytes
+    names = sorted(paths) if all(map(str.isascii, paths)) else sorted(paths, key=os.fsencode)
+    with (
+        _replacing(path) as temporary,
+        open(temporary[0], "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file,
+    ):
+        file.writelines(f"{name}\t{paths[name]}\n" for name in names)
 
 
 def _find_fast5(

@@ -9,11 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 from index_files import fasta, multi_fast5, readdb, single_fast5
+from made_data import ReadSet, run_main, write_signals
 
 from f5py.cli import main
 from f5py.io.read_index import ReadIndex, read_readdb
@@ -437,6 +440,54 @@ def test_pod5_beside_fast5(tmp_path: Path, ecoli: Path, capsys: pytest.CaptureFi
 def test_pod5_without_any_of_the_reads(tmp_path: Path, ecoli: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("pod5", reason="needs pod5")
     reads = fasta(tmp_path / "r.fa", ["a"])
-    assert run("--pod5", ecoli / "formats/reads.pod5", reads) == 1
+    assert run("--pod5", ecoli / "formats/reads.pod5", reads) == 0
+    told = capsys.readouterr().err
+    assert "num reads: 113, num reads with path to pod5: 112\n" in told
+    assert f"WARNING] none of the 1 reads in {reads} is in the signal files by its own name" in told
+
+
+def test_pod5_without_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("pod5", reason="needs pod5")
+    signals = write_signals(tmp_path / "signals.pod5", [])
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    assert run("--pod5", signals, reads) == 1
     assert "no POD5 file was found for any of the 1 reads" in capsys.readouterr().err
     assert not Path(f"{reads}.index.readdb").exists()
+
+
+def test_split_reads_are_called_through_an_index_of_pod5(made: ReadSet, made_calls: bytes, tmp_path: Path) -> None:
+    """Two reads are parts of a parent, whose name is only in the POD5 file and in the tags of their records."""
+    pytest.importorskip("pod5", reason="needs pod5")
+    header, records = made.records()
+    first, second, *others = made.signals()
+    shifted = second.samples + np.int16(second.offset - first.offset)  # both have the calibration of their parent
+    parent = replace(first, name=str(uuid.uuid4()), samples=np.concatenate([first.samples, shifted]))
+    assert replace(parent, offset=second.offset).calibration() == second.calibration()
+    pod5 = write_signals(tmp_path / "signals.pod5", [*others, parent])
+    start = 0
+    for record, read in zip(records, (first, second), strict=False):
+        assert record.query_name == read.name
+        for tag, value in (("pi", parent.name), ("sp", start), ("ns", read.samples.size)):
+            record.set_tag(tag, value)
+        start += read.samples.size
+    changed = made.with_records(tmp_path, records, header=header.to_dict())
+    reads = tmp_path / "reads.fasta"
+    reads.write_bytes(made.reads.read_bytes())
+    assert run("--pod5", pod5, reads) == 0
+    assert dict(readdb(reads))[parent.name] == str(pod5)
+    assert dict(readdb(reads))[first.name] == ""
+    for processes in (1, 2):
+        out = tmp_path / f"calls{processes}.tsv"
+        options = ["-r", reads, "-b", changed.bam, "-g", made.genome, "-t", 2, "--iop", processes, "-o", out]
+        assert run_main(*options) == 0
+        assert out.read_bytes() == made_calls
+
+
+def test_a_folder_of_pod5_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    (tmp_path / "d").mkdir()
+    (tmp_path / "d/a.pod5").touch()
+    assert run("-d", tmp_path / "d", "-v", 0, reads) == 1
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1
+    assert f"{tmp_path}/d holds POD5 files; give it with --pod5" in told

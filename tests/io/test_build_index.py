@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import os
 from pathlib import Path
 
 import pysam
@@ -166,6 +167,64 @@ def test_readdb_is_sorted_and_has_reads_that_are_not_in_the_fasta(tmp_path: Path
     assert readdb(reads) == [
         ("10", str(multi)), ("9", ""), ("Z", ""), ("a", str(multi)), ("b", str(single)), ("c", str(multi)),
     ]  # fmt: skip
+
+
+def test_readdb_is_sorted_by_bytes(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8 come behind all letters, but not those that stand for them in a str."""
+    names = [b"a", b"Z", b"\xe9", b"\xef\xbf\xbd", b"\xf0\x9f\x92\xa9", b"a\xff", b"aa", b"\xc3\xa9"]
+    path = tmp_path / "x.readdb"
+    write_readdb(str(path), {os.fsdecode(name): os.fsdecode(b"/d/\xff" + name) for name in names})
+    assert path.read_bytes() == b"".join(b"%s\t/d/\xff%s\n" % (name, name) for name in sorted(names))
+
+
+def test_all_reads_of_pod5_files_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Parents of split reads are only there."""
+    pytest.importorskip("pod5", reason="needs pod5")
+    from made_pod5 import pod5_name, write_pod5
+    from made_signals import make_reads
+
+    names = [pod5_name(read.name) for read in make_reads()]
+    first, second = tmp_path / "first.pod5", tmp_path / "second.pod5"
+    write_pod5(first, make_reads()[:4])
+    write_pod5(second, make_reads()[3:])
+    multi = multi_fast5(tmp_path / "d/m.fast5", [names[1], "in-fast5"])
+    reads = fasta(tmp_path / "r.fa", [names[1], "split", "in-fast5", names[5]])
+    counts = index_fast5(str(reads), [str(tmp_path / "d")], pod5=[str(first), str(second)])
+    assert counts == (9, 8)
+    in_pod5 = {name: str(first if i < 4 else second) for i, name in enumerate(names)}
+    assert readdb(reads) == sorted({**in_pod5, "in-fast5": str(multi), "split": ""}.items())
+    assert "WARNING" not in capsys.readouterr().err
+
+
+def test_reads_of_other_names_than_those_of_the_signals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They may all be split reads; most likely the files are not those of these reads."""
+    reads = fasta(tmp_path / "r.fa", ["a", "b"])
+    multi = multi_fast5(tmp_path / "d/m.fast5", ["c"])
+    assert index_fast5(str(reads), [str(tmp_path / "d")]) == (3, 1)
+    assert readdb(reads) == [("a", ""), ("b", ""), ("c", str(multi))]
+    told = capsys.readouterr().err
+    assert f"[readdb::WARNING] none of the 2 reads in {reads} is in the signal files by its own name" in told
+
+
+@pytest.mark.parametrize(
+    ("names", "advice"),
+    [
+        (["e/a.pod5"], "{d} holds POD5 files; give it with --pod5"),
+        (["a.slow5"], "{d} holds SLOW5 files; give the one of these reads with --slow5, such as {d}/a.slow5"),
+        (["e/a.blow5"], "{d} holds SLOW5 files; give the one of these reads with --slow5, such as {d}/e/a.blow5"),
+        (["a.fast5", "b.pod5"], "give the folder of their fast5 files with -d"),
+        ([], "give the folder of their fast5 files with -d"),
+    ],
+)
+def test_a_folder_with_files_of_another_kind(tmp_path: Path, names: list[str], advice: str) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    folder = tmp_path / "d"
+    (folder / "e").mkdir(parents=True)
+    for name in names:
+        (folder / name).touch()
+    with pytest.raises(F5pyError) as problem:
+        index_fast5(str(reads), [str(tmp_path / "nothing"), str(folder)])
+    assert str(problem.value).endswith(f"any of the 1 reads in {reads}; {advice.format(d=folder)}")
 
 
 def test_the_last_file_to_name_a_read_wins(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from f5py.io.signals.content import Kind, file_kind
+from f5py.io.signals.recent import Recent
 from f5py.io.signals.source import BlockBuilder, FileReader, SignalBlock, merge_blocks
 
 #: Of how many files the kind is remembered; there can be millions of single-read files.
@@ -15,7 +16,7 @@ class AnyFileReader:
     """Reads each read from its fast5 or POD5 file, whichever the file is by its content."""
 
     def __init__(self) -> None:
-        self._kinds: dict[str, Kind] = {}
+        self._kinds: Recent[str, Kind] = Recent(_kind, _MOST_KNOWN)
         self._readers: dict[Kind, FileReader] = {}
 
     def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
@@ -38,7 +39,7 @@ class AnyFileReader:
         """
         by_kind: dict[Kind, list[int]] = {}
         for i, path in enumerate(paths):
-            by_kind.setdefault(self._kind(path), []).append(i)
+            by_kind.setdefault(self._kinds.get(path), []).append(i)
         if len(by_kind) == 1:
             (kind,) = by_kind
             return self._read(kind, names, paths)
@@ -50,7 +51,7 @@ class AnyFileReader:
 
     def run_info(self, name: str, path: str) -> dict[str, str]:
         """Return what is known of a read's run, as `SignalSource.run_info`; nothing if the read cannot be read."""
-        kind = self._kind(path)
+        kind = self._kinds.get(path)
         return {} if kind == "slow5" else self._reader(kind).run_info(name, path)
 
     def close(self) -> None:
@@ -78,15 +79,10 @@ class AnyFileReader:
                 self._readers[kind] = Fast5Reader()
         return self._readers[kind]
 
-    def _kind(self, path: str) -> Kind:
-        """Return the kind of a file; one that is of none or cannot be opened is left to the fast5 reader's words."""
-        kind = self._kinds.get(path)
-        if kind is None:
-            try:
-                kind = (file_kind(path) if path else None) or "fast5"
-            except (OSError, ValueError):
-                kind = "fast5"
-            if len(self._kinds) >= _MOST_KNOWN:
-                self._kinds.clear()
-            self._kinds[path] = kind
-        return kind
+
+def _kind(path: str) -> Kind:
+    """Return the kind of a file; one that is of none or cannot be opened is left to the fast5 reader's words."""
+    try:
+        return (file_kind(path) if path else None) or "fast5"
+    except (OSError, ValueError):
+        return "fast5"

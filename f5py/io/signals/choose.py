@@ -10,6 +10,9 @@ from f5py.errors import F5pyError, SignalError
 from f5py.io.signals.content import KIND_NAMES, Kind, file_kind
 from f5py.io.signals.source import FileSource, SignalSource
 
+#: The usual endings of the names of signal files.
+_KIND_OF_ENDING: dict[str, Kind] = {".fast5": "fast5", ".pod5": "pod5", ".slow5": "slow5", ".blow5": "slow5"}
+
 #: The name in a ``.readdb`` that stands for all reads, as nanopolish writes it for SLOW5.
 ALL_READS = "*"
 
@@ -147,7 +150,7 @@ def _open_pod5(path: str, n_processes: int) -> SignalSource:
         return Pod5Source.from_path(path)
     from f5py.io.signals.processes import ParallelSource
 
-    return ParallelSource(n_processes, Pod5Index.from_path(path), Pod5Reader)
+    return ParallelSource(n_processes, Pod5Index.from_path(path), Pod5Reader, "pod5")
 
 
 def _check_count(what: str, count: int) -> None:
@@ -188,24 +191,27 @@ def _kind_of_file(path: str) -> Kind:
     return kind
 
 
-def _kind_of_folder(path: str) -> Kind:
-    """Return what kind of files is below a folder, by their names."""
-    found: set[Kind] = set()
-    slow5 = ""
+def kinds_below(path: str) -> dict[Kind, str]:
+    """Return what kinds of signal files are below a folder, by their names, and one file of each."""
+    found: dict[Kind, str] = {}
     for folder, _, files in os.walk(path, followlinks=False):
         for name in files:
-            if name.endswith(".pod5"):
-                found.add("pod5")
-            elif name.endswith(".fast5"):
-                found.add("fast5")
-            elif name.endswith((".slow5", ".blow5")):
-                slow5 = os.path.join(folder, name)
-    if len(found) == 2:
+            if kind := _KIND_OF_ENDING.get(os.path.splitext(name)[1]):
+                found.setdefault(kind, os.path.join(folder, name))
+    return found
+
+
+def _kind_of_folder(path: str) -> Kind:
+    """Return which kind of files to read below a folder."""
+    found = kinds_below(path)
+    if "fast5" in found and "pod5" in found:
         raise SignalError(f"{path}: has both fast5 and POD5 files below it; give a folder with one kind")
-    if found:
-        return found.pop()
-    if slow5:
-        raise SignalError(f"{path}: is a folder; of SLOW5 give the file itself, such as {slow5}")
+    if "pod5" in found:
+        return "pod5"
+    if "fast5" in found:
+        return "fast5"
+    if "slow5" in found:
+        raise SignalError(f"{path}: is a folder; of SLOW5 give the file itself, such as {found['slow5']}")
     raise SignalError(f"{path}: no fast5 or POD5 file is below this folder")
 
 

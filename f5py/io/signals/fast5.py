@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from f5py.io.signals.recent import Recent, close_file
 from f5py.io.signals.source import BlockBuilder, SignalBlock
 
 if TYPE_CHECKING:
@@ -27,9 +27,8 @@ class Fast5Reader:
     """
 
     def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
-        self._max_open = max_open
-        #: Path to the open file, or to the reason why it cannot be opened; used last is last.
-        self._files: OrderedDict[str, Fast5File | str] = OrderedDict()
+        #: Path to the open file, or to the reason why it cannot be opened.
+        self._files: Recent[str, Fast5File | str] = Recent(_open, max_open, close_file)
 
     def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
         """Read each named read from its file.
@@ -62,7 +61,7 @@ class Fast5Reader:
             else:
                 repeats.append((i, first[read]))
         for path, reads in by_file.items():
-            file = self._open(path)
+            file = self._files.get(path)
             for i in reads:
                 if isinstance(file, str):
                     block.fail(i, file)
@@ -83,7 +82,7 @@ class Fast5Reader:
         from f5py.io.signals._fast5_h5py import Unreadable, silence_hdf5
 
         silence_hdf5()
-        file = self._open(path)
+        file = self._files.get(path)
         if isinstance(file, str):
             return {}
         try:
@@ -93,27 +92,16 @@ class Fast5Reader:
 
     def close(self) -> None:
         """Close all files. May be called twice."""
-        while self._files:
-            self._close_oldest()
+        self._files.clear()
 
-    def _open(self, path: str) -> Fast5File | str:
-        """Return the open file, or why there is none."""
-        from f5py.io.signals._fast5_h5py import Fast5File, Unreadable
 
-        if not path:
-            return "has no signal file in the index; run f5py index with the folder that holds it"
-        if path in self._files:
-            self._files.move_to_end(path)
-            return self._files[path]
-        while len(self._files) >= self._max_open:
-            self._close_oldest()
-        try:
-            self._files[path] = Fast5File(path)
-        except Unreadable as problem:
-            self._files[path] = str(problem)
-        return self._files[path]
+def _open(path: str) -> Fast5File | str:
+    """Return the open file, or why there is none."""
+    from f5py.io.signals._fast5_h5py import Fast5File, Unreadable
 
-    def _close_oldest(self) -> None:
-        _, file = self._files.popitem(last=False)
-        if not isinstance(file, str):
-            file.close()
+    if not path:
+        return "has no signal file in the index; run f5py index with the folder that holds it"
+    try:
+        return Fast5File(path)
+    except Unreadable as problem:
+        return str(problem)

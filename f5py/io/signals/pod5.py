@@ -3,23 +3,28 @@
 from __future__ import annotations
 
 import os
-from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import ItemsView, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import MissingDependencyError, SignalError
+from f5py.io.signals.recent import Recent, close_file
 from f5py.io.signals.source import BlockBuilder, FileSource, SignalBlock
 
 if TYPE_CHECKING:
-    from f5py.io.signals._pod5_file import Pod5File
+    from f5py.io.signals._pod5_file import Pod5File, StoredRead
 
 #: Files kept open by default; each takes four file descriptors of the 1,024 that are usual.
 MAX_OPEN_FILES = 64
+#: Longer signals (55 hours at 5 kHz) are taken for a damaged table, before memory is set aside for them.
+_MAX_SAMPLES = 1_000_000_000
+#: Where the digits of a UUID stand in its text.
+_DIGITS = np.delete(np.arange(36), [8, 13, 18, 23])
+#: How many names are made at a time where all are wanted.
+_NAMES_AT_ONCE = 1 << 16
 _NOTHING = np.zeros(1, np.int16)
 
 
@@ -38,8 +43,8 @@ class Pod5Reader:
 
     def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
         self._max_open = max_open
-        #: Path to the open file, or to the reason why it cannot be opened; used last is last.
-        self._files: OrderedDict[str, Pod5File | str] = OrderedDict()
+        #: Path to the open file, or to the reason why it cannot be opened.
+        self._files: Recent[str, Pod5File | str] = Recent(_open, max_open, close_file)
 
     def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
         """Read each named read from its file; the reads of a file are looked up together.
@@ -76,16 +81,15 @@ class Pod5Reader:
             The package pod5 is not installed.
         """
         key = _key(name)
-        file = self._open(path) if path and key is not None else ""
+        file = self._files.get(path) if path and key is not None else ""
         if isinstance(file, str) or key is None:
             return {}
-        places, _ = _find(file, [key])
-        return file.run_info(*places[key]) if key in places else {}
+        found, _ = _find(file, [key])
+        return file.run_info(found[key]) if key in found else {}
 
     def close(self) -> None:
         """Close all files. May be called twice."""
-        while self._files:
-            self._close_oldest()
+        self._files.clear()
 
     def _read(
         self, names: Sequence[str], paths: Sequence[str], damaged: Mapping[int, str]
@@ -96,27 +100,30 @@ class Pod5Reader:
         than copying them there. Where the files cannot all be open until then, they are copied.
         """
         builder = BlockBuilder(names, paths)
-        later: list[tuple[list[int], Pod5File, tuple[int, int]]] = []
+        later: list[tuple[list[int], Pod5File, StoredRead]] = []
         by_file = _by_file(builder, names, paths)
         in_place = len(by_file) <= self._max_open
         for path, reads in by_file.items():
-            file = self._open(path)
-            places, missing = ({}, file) if isinstance(file, str) else _find(file, list(reads))
+            file = self._files.get(path)
+            stored, missing = ({}, file) if isinstance(file, str) else _find(file, list(reads))
             # in the file's order, which is the order on the disk
-            for key, (first, *again) in sorted(reads.items(), key=lambda read: places.get(read[0], (-1, -1))):
+            for key in sorted(reads, key=lambda key: stored[key].place if key in stored else (-1, -1)):
+                first, *again = reads[key]
                 try:
-                    if isinstance(file, str) or key not in places:
+                    if isinstance(file, str) or key not in stored:
                         raise Unreadable(missing)
                     if first in damaged:
                         raise Unreadable(damaged[first])
-                    n, calibration = file.describe(*places[key])
+                    read = stored[key]
+                    if read.n_samples > _MAX_SAMPLES:
+                        raise Unreadable(f"has damaged signal data ({read.n_samples} samples)")
                     if in_place:
-                        later.append((reads[key], file, places[key]))
-                        samples = np.broadcast_to(_NOTHING, n)
+                        later.append((reads[key], file, read))
+                        samples = np.broadcast_to(_NOTHING, read.n_samples)
                     else:
-                        samples = np.empty(n, np.int16)
-                        file.decode(*places[key], samples)
-                    builder.add(first, samples, calibration)
+                        samples = np.empty(read.n_samples, np.int16)
+                        file.decode(read, samples)
+                    builder.add(first, samples, read.calibration)
                 except Unreadable as problem:
                     builder.fail(first, str(problem))
                 for i in again:
@@ -124,38 +131,17 @@ class Pod5Reader:
         block = builder.build()
 
         found = {}
-        for (first, *again), file, place in later:
+        for (first, *again), file, read in later:
             samples = block.samples[block.offsets[first] : block.offsets[first + 1]]
             if first in block.problems:
                 continue
             try:
-                file.decode(*place, samples)
+                file.decode(read, samples)
             except Unreadable as problem:
                 found[first] = str(problem)
             for i in again:
                 block.samples[block.offsets[i] : block.offsets[i + 1]] = samples
         return block, found
-
-    def _open(self, path: str) -> Pod5File | str:
-        """Return the open file, or why there is none."""
-        if path in self._files:
-            self._files.move_to_end(path)
-            return self._files[path]
-        require_pod5(path)
-        from f5py.io.signals._pod5_file import Pod5File
-
-        while len(self._files) >= self._max_open:
-            self._close_oldest()
-        try:
-            self._files[path] = Pod5File(path)
-        except Unreadable as problem:
-            self._files[path] = f"is in a file that {problem}"
-        return self._files[path]
-
-    def _close_oldest(self) -> None:
-        _, file = self._files.popitem(last=False)
-        if not isinstance(file, str):
-            file.close()
 
 
 class Pod5Index(Mapping[str, str]):
@@ -221,8 +207,23 @@ class Pod5Index(Mapping[str, str]):
         return len(self._keys)
 
     def __iter__(self) -> Iterator[str]:
-        for key in self._keys.view("V16"):
-            yield str(UUID(bytes=key.tobytes()))
+        for start in range(0, len(self._keys), _NAMES_AT_ONCE):
+            yield from _names(self._keys[start : start + _NAMES_AT_ONCE])
+
+    def items(self) -> ItemsView[str, str]:
+        """Return all reads and their files; iterating looks nothing up."""
+        return _Items(self)
+
+    def _all_paths(self) -> Iterator[str]:
+        for start in range(0, len(self._files), _NAMES_AT_ONCE):
+            yield from map(self._paths.__getitem__, self._files[start : start + _NAMES_AT_ONCE].tolist())
+
+
+class _Items(ItemsView[str, str]):
+    _mapping: Pod5Index
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return zip(self._mapping, self._mapping._all_paths(), strict=True)
 
 
 class Pod5Source(FileSource):
@@ -237,18 +238,12 @@ class Pod5Source(FileSource):
     """
 
     def __init__(self, paths: Mapping[str, str], max_open: int = MAX_OPEN_FILES) -> None:
-        super().__init__(paths, Pod5Reader(max_open))
+        super().__init__(paths, Pod5Reader(max_open), "pod5")
 
     @classmethod
     def from_path(cls, path: str | os.PathLike[str]) -> Pod5Source:
         """Open a POD5 file or all ``*.pod5`` files below a folder; raises as `Pod5Index.from_path`."""
         return cls(Pod5Index.from_path(path))
-
-    def fetch(self, names: Sequence[str]) -> SignalBlock:
-        """Read the signals of the named reads, as `SignalSource.fetch`; an index is asked for all of them at once."""
-        if isinstance(self._paths, Pod5Index):
-            return self._reader.read(names, self._paths.paths_of(names))
-        return super().fetch(names)
 
 
 def pod5_files(path: str | os.PathLike[str]) -> list[str]:
@@ -269,21 +264,6 @@ def pod5_files(path: str | os.PathLike[str]) -> list[str]:
     return files
 
 
-def pod5_read_ids(path: str | os.PathLike[str]) -> Iterator[tuple[str, str]]:
-    """Yield (read name, file path) for each read of a POD5 file or of all those below a folder.
-
-    Raises
-    ------
-    SignalError
-        As `Pod5Index.from_path`.
-    MissingDependencyError
-        The package pod5 is not installed.
-    """
-    for file in pod5_files(path):
-        for key in _keys_of(file):
-            yield str(UUID(bytes=key.tobytes())), file
-
-
 def require_pod5(path: str) -> None:
     """Raise `MissingDependencyError` if the package pod5 is not there; `path` is the file to be read."""
     try:
@@ -292,6 +272,17 @@ def require_pod5(path: str) -> None:
         raise MissingDependencyError(
             f'{path}: reading POD5 files needs the package pod5; install it: pip install "f5py[pod5]"'
         ) from None
+
+
+def _open(path: str) -> Pod5File | str:
+    """Return the open file, or why there is none."""
+    require_pod5(path)
+    from f5py.io.signals._pod5_file import Pod5File
+
+    try:
+        return Pod5File(path)
+    except Unreadable as problem:
+        return f"is in a file that {problem}"
 
 
 def _keys_of(path: str) -> NDArray[np.void]:
@@ -324,8 +315,8 @@ def _by_file(
     return by_file
 
 
-def _find(file: Pod5File, keys: list[bytes]) -> tuple[dict[bytes, tuple[int, int]], str]:
-    """Where the reads are in the file, and what is to be said of the others."""
+def _find(file: Pod5File, keys: list[bytes]) -> tuple[dict[bytes, StoredRead], str]:
+    """What the file says of the reads, and what is to be said of the others."""
     try:
         return file.find(np.frombuffer(b"".join(keys), "V16")), "is not in this file"
     except Unreadable as problem:
@@ -341,3 +332,12 @@ def _key(name: str) -> bytes | None:
     except ValueError:
         return None
     return key if len(key) == 16 else None
+
+
+def _names(keys: NDArray[np.bytes_]) -> list[str]:
+    """Write UUIDs, 16 bytes each, in the usual way."""
+    digits = np.frombuffer(keys.tobytes().hex().encode(), "S32")
+    text = np.full((len(keys), 36), ord("-"), np.uint8)
+    text[:, _DIGITS] = digits.view(np.uint8).reshape(-1, 32)
+    line = text.tobytes().decode()
+    return [line[at : at + 36] for at in range(0, len(line), 36)]

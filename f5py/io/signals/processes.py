@@ -18,8 +18,9 @@ from numpy.typing import NDArray
 
 from f5py.errors import SignalError
 from f5py.io.signals._reader_process import N_SLOTS, SLOT_SAMPLES, WINDOW_BYTES, map_window, serve
+from f5py.io.signals.content import Kind
 from f5py.io.signals.fast5 import Fast5Reader
-from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, first_run_info
+from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, first_run_info, kind_of_files, paths_of
 
 _STOPPED = "the signal reader processes have been stopped"
 #: What a connection raises when the other end is gone, or when another thread has closed this end.
@@ -42,6 +43,8 @@ class ParallelSource:
         Read name to file path, as in ``.readdb``. Not copied; a process is sent the paths it needs.
     reader : class
         What reads in each process, a `FileReader`; importable by its name.
+    kind : {"fast5", "pod5"}, optional
+        The format of the files; found by the content of the first one if it is not given.
 
     Raises
     ------
@@ -49,9 +52,16 @@ class ParallelSource:
         The processes cannot be started.
     """
 
-    def __init__(self, n_processes: int, paths: Mapping[str, str], reader: type[FileReader] = Fast5Reader) -> None:
+    def __init__(
+        self,
+        n_processes: int,
+        paths: Mapping[str, str],
+        reader: type[FileReader] = Fast5Reader,
+        kind: Kind | None = None,
+    ) -> None:
         self._paths = paths
         self._reader_class = reader
+        self._kind = kind
         self._readers: list[_Reader] = []
         try:
             with _interrupts_blocked():
@@ -63,6 +73,11 @@ class ParallelSource:
         except BaseException:
             self.close()
             raise
+
+    @property
+    def kind(self) -> Kind:
+        """See `SignalSource.kind`."""
+        return self._kind or kind_of_files(self._paths)
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads, as `SignalSource.fetch`.
@@ -101,7 +116,7 @@ class ParallelSource:
             reader.release()
 
     def _fetch(self, names: Sequence[str]) -> SignalBlock:
-        paths = [self._paths.get(name, "") for name in names]
+        paths = paths_of(self._paths, names)
         shares = {
             reader: share
             for reader, share in zip(self._readers, share_out(paths, len(self._readers)), strict=True)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from f5py import console
 from f5py.errors import SignalError
-from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, file_kind
+from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
 from f5py.io.signals.source import BlockBuilder, SignalBlock
 
 if TYPE_CHECKING:
@@ -55,6 +55,11 @@ class Slow5Source:
         from f5py.io.signals._slow5_index import open_with_index
 
         self._file = open_with_index(path, _is_binary(path))
+
+    @property
+    def kind(self) -> Kind:
+        """See `SignalSource.kind`."""
+        return "slow5"
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads, as `SignalSource.fetch`."""

@@ -9,6 +9,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.io.signals.content import Kind, file_kind
+
 #: The calibration fields of a block, in the order in which `BlockBuilder.add` takes them.
 CALIBRATION = ("digitisation", "offset", "range", "sampling_rate")
 
@@ -57,6 +59,11 @@ class SignalBlock:
 
 class SignalSource(Protocol):
     """A place where signals are read from. Not safe for use by several threads at once."""
+
+    @property
+    def kind(self) -> Kind:
+        """The format of the files, as reports of a run name it."""
+        ...
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads; a name may occur more than once.
@@ -108,10 +115,28 @@ class FileReader(Protocol):
         ...
 
 
+def paths_of(paths: Mapping[str, str], names: Sequence[str]) -> list[str]:
+    """Return the file of each named read, "" where it is not known.
+
+    A mapping that has a method ``paths_of`` is asked for all of them at once.
+    """
+    ask_at_once = getattr(paths, "paths_of", None)
+    return [paths.get(name, "") for name in names] if ask_at_once is None else ask_at_once(names)
+
+
+def kind_of_files(paths: Mapping[str, str]) -> Kind:
+    """Return the format of the signal files of an index: "pod5" if the first file is of that kind, else "fast5"."""
+    first = next(filter(None, paths.values()), "")
+    try:
+        return "pod5" if first and file_kind(first) == "pod5" else "fast5"
+    except (OSError, ValueError):
+        return "fast5"
+
+
 def first_run_info(reader: FileReader, names: Sequence[str], paths: Mapping[str, str]) -> dict[str, str]:
     """Return what a reader knows of the run of the first of the named reads of which it knows anything."""
-    for name in names:
-        if (path := paths.get(name, "")) and (found := reader.run_info(name, path)):
+    for name, path in zip(names, paths_of(paths, names), strict=True):
+        if path and (found := reader.run_info(name, path)):
             return found
     return {}
 
@@ -125,15 +150,23 @@ class FileSource:
         Read name to file path, as in ``.readdb``. Not copied.
     reader : FileReader
         Closed with the source.
+    kind : {"fast5", "pod5"}, optional
+        The format of the files; found by the content of the first one if it is not given.
     """
 
-    def __init__(self, paths: Mapping[str, str], reader: FileReader) -> None:
+    def __init__(self, paths: Mapping[str, str], reader: FileReader, kind: Kind | None = None) -> None:
         self._paths = paths
         self._reader = reader
+        self._kind = kind
+
+    @property
+    def kind(self) -> Kind:
+        """See `SignalSource.kind`."""
+        return self._kind or kind_of_files(self._paths)
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads, as `SignalSource.fetch`."""
-        return self._reader.read(names, [self._paths.get(name, "") for name in names])
+        return self._reader.read(names, paths_of(self._paths, names))
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
         """Return what is known of the run of the first read that can be read, as `SignalSource.run_info`."""

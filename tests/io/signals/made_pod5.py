@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 import pod5
-from made_signals import MadeRead
+from made_signals import MadeRead, write_multi, write_single
 
-from f5py.io.signals.pod5 import Pod5Source
+from f5py.io.signals import SignalSource, open_signals, open_source
 from f5py.io.signals.source import SignalBlock
 
 _SPACE = uuid.UUID("5ba7b812-9dad-11d1-80b4-00c04fd430c8")
@@ -64,10 +64,11 @@ def write_pod5(path: Path, reads: list[MadeRead], compressed: bool = True, **fie
 class Renamed:
     """A source of made reads under their own names, for tests that all formats share."""
 
-    def __init__(self, source: Pod5Source, reads: list[MadeRead]) -> None:
+    def __init__(self, source: SignalSource, in_pod5: list[MadeRead]) -> None:
         self._source = source
-        self._stored = {read.name: pod5_name(read.name) for read in reads}
+        self._stored = {read.name: pod5_name(read.name) for read in in_pod5}
         self.close = source.close
+        self.kind = source.kind
 
     def fetch(self, names) -> SignalBlock:
         return self._source.fetch([self._stored.get(name, name) for name in names])
@@ -76,11 +77,17 @@ class Renamed:
         return self._source.run_info([self._stored.get(name, name) for name in names])
 
 
-def pod5_files(folder: Path, reads: list[MadeRead]) -> Renamed:
+def pod5_files(folder: Path, reads: list[MadeRead], n_processes: int = 1) -> Renamed:
     """Two files in a folder, the second one not compressed."""
     write_pod5(folder / "a.pod5", reads[:4])
     write_pod5(folder / "b.pod5", reads[4:], compressed=False)
-    return Renamed(Pod5Source.from_path(folder), reads)
+    return Renamed(open_signals("", pod5=str(folder), n_processes=n_processes), reads)
+
+
+def fast5_and_pod5_files(folder: Path, reads: list[MadeRead], n_processes: int = 1) -> Renamed:
+    """A POD5 file, which the index names first, and fast5 files of both layouts."""
+    paths = write_pod5(folder / "a", reads[4:]) | write_multi(folder / "b", reads[:3])
+    return Renamed(open_source(paths | write_single(folder / "c", reads[3]), n_processes), reads[4:])
 
 
 def large_read(n: int = 250_000) -> MadeRead:

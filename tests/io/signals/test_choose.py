@@ -133,6 +133,53 @@ def test_problems_of_a_mixture_stand_at_their_reads(tmp_path, reads):
     source.close()
 
 
+def test_the_kind_is_that_of_the_first_file_known(tmp_path, reads):
+    """The `.readdb` has reads without files too."""
+    in_fast5, in_pod5 = write_multi(tmp_path / "a", reads[:1]), pod5(tmp_path / "b", reads[1:])
+    expected = [
+        ({}, "fast5"),
+        ({"x": ""}, "fast5"),
+        ({"x": ""} | in_pod5, "pod5"),
+        (in_pod5 | in_fast5, "pod5"),
+        (in_fast5 | in_pod5, "fast5"),
+        ({"x": str(tmp_path / "gone")} | in_pod5, "fast5"),
+        ({"x": "a\0b"}, "fast5"),
+    ]
+    for paths, kind in expected:
+        source = open_source(paths)
+        assert source.kind == kind
+        source.close()
+
+
+def test_the_kind_of_pod5_without_reads(tmp_path, reads_path):
+    pod5(tmp_path / "a.pod5", [])
+    for n_processes in (1, 2):
+        source = open_signals(reads_path, pod5=str(tmp_path), n_processes=n_processes)
+        assert source.kind == "pod5"
+        source.close()
+
+
+def test_a_mapping_is_asked_for_all_names_at_once(tmp_path, reads):
+    class Index(dict):
+        def paths_of(self, names):
+            asked.append(list(names))
+            return [dict.get(self, name, "") for name in names]
+
+        def get(self, *_):
+            raise AssertionError
+
+    asked: list[list[str]] = []
+    paths = Index(write_multi(tmp_path / "a", reads))
+    names = [read.name for read in reads] + ["nobody"]
+    for n_processes in (1, 2):
+        source = open_source(paths, n_processes)
+        assert list(source.fetch(names).problems) == [len(reads)]
+        source.run_info(names)
+        assert asked == [names, names]
+        asked.clear()
+        source.close()
+
+
 def test_run_info_of_a_mixture(tmp_path, reads):
     (path,) = set(write_multi(tmp_path / "a", reads[:2]).values())
     import h5py

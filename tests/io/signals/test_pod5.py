@@ -14,7 +14,7 @@ from made_pod5 import large_read, pod5_name, pod5_read, write_pod5  # noqa: E402
 from made_signals import fast5_source  # noqa: E402
 
 from f5py.errors import SignalError  # noqa: E402
-from f5py.io.signals.pod5 import Pod5Index, Pod5Reader, Pod5Source, pod5_read_ids  # noqa: E402
+from f5py.io.signals.pod5 import Pod5Index, Pod5Reader, Pod5Source  # noqa: E402
 from f5py.io.signals.processes import ParallelSource  # noqa: E402
 
 NOWHERE = str(uuid.UUID(int=5))
@@ -60,6 +60,28 @@ def test_reads_in_several_tables(tmp_path):
     for i, read in enumerate(picks):
         assert_holds(block, i, reads[read])
     source.close()
+
+
+def test_few_tables_are_kept(tmp_path, monkeypatch):
+    """More tables than fit are asked for at once, and again."""
+    from f5py.io.signals import _pod5_file
+
+    monkeypatch.setattr(_pod5_file, "_MOST_READ_TABLES", 2)
+    monkeypatch.setattr(_pod5_file, "_MOST_SIGNAL_TABLES", 3)
+    reads = [MadeRead(f"r{i}", np.full(3 + i % 5, i, np.int16), offset=float(i)) for i in range(4100)]
+    write_pod5(tmp_path / "a.pod5", reads)
+    source = Pod5Source.from_path(tmp_path / "a.pod5")
+    picks = range(0, 4100, 50)
+    for _ in range(2):
+        block = source.fetch(names_of(reads[i] for i in picks))
+        for i, read in enumerate(picks):
+            assert_holds(block, i, reads[read])
+        file = source._reader._files.get(str(tmp_path / "a.pod5"))
+        assert file._file.batch_count == 5
+        assert len(file._reads) == 2
+        assert len(file._signals) == 3
+    source.close()
+    assert len(file._reads) == len(file._signals) == 0
 
 
 @pytest.mark.parametrize("digitisation", [8192, 2048, 3, 5000, 65535])
@@ -155,9 +177,22 @@ class TestIndex:
             assert index[name] == str(b if i < 2 else a)  # the first file by name, where both have it
         assert index.get(NOWHERE, "") == ""
         assert "read-0" not in index
-        listed = list(pod5_read_ids(tmp_path))
-        in_a, in_b = names_of(made_reads[2:]), names_of(made_reads[:4])
-        assert listed == [(name, str(a)) for name in in_a] + [(name, str(b)) for name in in_b]
+        in_a, in_b = names_of(made_reads[2:]), names_of(made_reads[:2])
+        assert dict(index.items()) == {name: str(a) for name in in_a} | {name: str(b) for name in in_b}
+        assert len(index.items()) == 7
+        assert (in_b[0], str(b)) in index.items()
+        assert (in_b[0], str(a)) not in index.items()
+
+    def test_all_reads_are_listed_without_looking_them_up(self, tmp_path, monkeypatch):
+        """Some more than are listed at a time."""
+        monkeypatch.setattr("f5py.io.signals.pod5._NAMES_AT_ONCE", 64)
+        reads = [MadeRead(f"{i}", np.ones(1, np.int16)) for i in range(200)]
+        paths = write_pod5(tmp_path / "a.pod5", reads[:77]) | write_pod5(tmp_path / "b.pod5", reads[77:])
+        index = Pod5Index.from_path(tmp_path)
+        monkeypatch.setattr(Pod5Index, "paths_of", None)
+        listed = list(index.items())
+        assert dict(listed) == paths
+        assert [name for name, _ in listed] == list(index) == sorted(paths)
 
     def test_uuids_that_end_or_begin_with_zeros(self, tmp_path):
         read = MadeRead("any", np.ones(5, np.int16))
@@ -167,6 +202,7 @@ class TestIndex:
             out.add_reads([pod5_read(read, name) for name in names])
         source = Pod5Source.from_path(tmp_path)
         assert source.fetch(names).problems == {}
+        assert sorted(Pod5Index.from_path(tmp_path)) == sorted(names)
         absent = [str(uuid.UUID(int=number)) for number in (2, 255, 257, 0x61 << 112, (1 << 128) - 2)]
         assert sorted(source.fetch(absent).problems) == [0, 1, 2, 3, 4]
         source.close()
@@ -204,11 +240,10 @@ class TestDefectiveFiles:
     )
     def test_a_file_that_cannot_be_opened(self, file, made_reads, harm, words):
         file.write_bytes(harm(file.read_bytes()))
-        for use in (Pod5Source.from_path, lambda path: list(pod5_read_ids(path))):
-            with pytest.raises(SignalError, match=words) as caught:
-                use(file)
-            assert str(caught.value).startswith(f"{file}: ")
-            assert "\n" not in str(caught.value)
+        with pytest.raises(SignalError, match=words) as caught:
+            Pod5Source.from_path(file)
+        assert str(caught.value).startswith(f"{file}: ")
+        assert "\n" not in str(caught.value)
         reader = Pod5Reader()
         name = pod5_name(made_reads[0].name)
         assert_unreadable(reader.read([name], [str(file)]), 0, str(file), name, words)
@@ -308,7 +343,6 @@ class TestRunInfo:
     "use",
     [
         "Pod5Source.from_path(path)",
-        "list(pod5_read_ids(path))",
         "Pod5Reader().read([name], [path])",
         "Pod5Reader().run_info(name, path)",
     ],

@@ -61,6 +61,27 @@ def pod5_folder(folder, reads):
     return pod5_files(folder, reads)
 
 
+def pod5_two_processes(folder, reads):
+    pytest.importorskip("pod5", reason="needs pod5")
+    from made_pod5 import pod5_files
+
+    return pod5_files(folder, reads, 2)
+
+
+def fast5_and_pod5(folder, reads):
+    pytest.importorskip("pod5", reason="needs pod5")
+    from made_pod5 import fast5_and_pod5_files
+
+    return fast5_and_pod5_files(folder, reads)
+
+
+def fast5_and_pod5_two_processes(folder, reads):
+    pytest.importorskip("pod5", reason="needs pod5")
+    from made_pod5 import fast5_and_pod5_files
+
+    return fast5_and_pod5_files(folder, reads, 2)
+
+
 def slow5_text(folder, reads):
     pytest.importorskip("pyslow5", reason="needs pyslow5")
     return Slow5Source(write_slow5(folder / "reads.slow5", reads))
@@ -87,20 +108,24 @@ def three_processes_single_files(folder, reads):
     return open_source(paths, 3)
 
 
-SOURCES = [
-    single_files,
-    multi_file,
-    multi_gzip_shuffle,
-    multi_vbz,
-    several_multi_files,
-    own_writer,
-    pod5_folder,
-    slow5_text,
-    blow5,
-    blow5_three_threads,
-    two_processes,
-    three_processes_single_files,
-]
+#: Each source and what its reports call it.
+SOURCES = {
+    single_files: "fast5",
+    multi_file: "fast5",
+    multi_gzip_shuffle: "fast5",
+    multi_vbz: "fast5",
+    several_multi_files: "fast5",
+    own_writer: "fast5",
+    pod5_folder: "pod5",
+    pod5_two_processes: "pod5",
+    fast5_and_pod5: "pod5",
+    fast5_and_pod5_two_processes: "pod5",
+    slow5_text: "slow5",
+    blow5: "slow5",
+    blow5_three_threads: "slow5",
+    two_processes: "fast5",
+    three_processes_single_files: "fast5",
+}
 
 
 @pytest.fixture(scope="module", params=SOURCES, ids=lambda make: make.__name__)
@@ -187,8 +212,9 @@ def test_run_info_is_a_table_of_texts(source, made_reads):
 
 
 @pytest.mark.parametrize("make", SOURCES)
-def test_close_may_be_called_twice(make, tmp_path, made_reads):
+def test_its_kind_and_closing_it_twice(make, tmp_path, made_reads):
     source = make(tmp_path, made_reads)
+    assert source.kind == SOURCES[make]
     source.fetch([made_reads[0].name])
     source.close()
     source.close()

@@ -1,0 +1,61 @@
+"""What was used last, kept at hand: open files, and pieces of them."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Generic, TypeVar
+
+Key = TypeVar("Key")
+Value = TypeVar("Value")
+
+
+class Recent(Generic[Key, Value]):
+    """A bounded table of values that are made when they are first asked for; those used last stay.
+
+    Parameters
+    ----------
+    make : callable
+        From a key to its value. What it raises goes to the caller, and nothing is kept then.
+    most : int
+        How many values to keep.
+    drop : callable, optional
+        Called with each value that goes.
+    """
+
+    def __init__(
+        self, make: Callable[[Key], Value], most: int, drop: Callable[[Value], object] = lambda value: None
+    ) -> None:
+        self._make = make
+        self._most = most
+        self._drop = drop
+        #: Used last is last.
+        self._values: OrderedDict[Key, Value] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def get(self, key: Key) -> Value:
+        """Return the value of a key. One more than `most` is never held: the oldest goes before it is made."""
+        if key in self._values:
+            self._values.move_to_end(key)
+            return self._values[key]
+        while len(self._values) >= self._most:
+            self._drop_oldest()
+        self._values[key] = value = self._make(key)
+        return value
+
+    def clear(self) -> None:
+        """Drop all values."""
+        while self._values:
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        _, value = self._values.popitem(last=False)
+        self._drop(value)
+
+
+def close_file(file: object) -> None:
+    """Close an open file; a text, which stands for a file that could not be opened, needs nothing."""
+    if not isinstance(file, str):
+        file.close()  # type: ignore[attr-defined]
