@@ -14,18 +14,13 @@ _ONE = np.uint8(ord("1"))
 
 @kernel
 def format_calls(
-    out, contig, name, reverse, with_strand, k, segment, segment_start, first, last, sites, methylated, unmethylated,
-    window_start, window_end,
+    out, contig, name, reverse, with_strand, k, segment, segment_start, inside, first, last, sites, methylated,
+    unmethylated,
 ):  # fmt: skip
-    """Write one row per call that lies in a window into `out`; return the number of bytes."""
+    """Write one row per call that is `inside` into `out`; return the number of bytes."""
     at = 0
     for call in range(first.shape[0]):
-        inside = False
-        for w in range(window_start.shape[0]):
-            if first[call] >= window_start[w] and last[call] < window_end[w]:
-                inside = True
-                break
-        if not inside:
+        if not inside[call]:
             continue
         at = append_bytes(out, at, contig)
         out[at] = TAB

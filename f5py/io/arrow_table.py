@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
 from contextlib import suppress
 from typing import Any, BinaryIO
@@ -28,12 +29,12 @@ def import_arrow() -> tuple[Any, Any]:
     return pyarrow, pyarrow.parquet
 
 
-def string_column(starts: NDArray[np.int64], sizes: NDArray[np.int64], text: NDArray[np.uint8]) -> Any:
-    """Arrow array of n strings that are pieces of one text.
+def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: NDArray[np.uint8]) -> Any:
+    """Arrow array of n large strings, whose sizes may add up to more than 2 GiB, that are pieces of one text.
 
     Parameters
     ----------
-    starts, sizes : int64, shape (n,)
+    starts, sizes : int64, integers; shape (n,)
         In bytes.
     text : uint8
         UTF-8.
@@ -41,15 +42,11 @@ def string_column(starts: NDArray[np.int64], sizes: NDArray[np.int64], text: NDA
     from f5py.io._arrow_numba import gather
 
     pyarrow, _ = import_arrow()
-    n_bytes = int(sizes.sum())
-    pieces = np.empty(n_bytes, np.uint8)
-    gather(text, starts, sizes, pieces)
-    wide = n_bytes > np.iinfo(np.int32).max
-    offsets = np.zeros(len(sizes) + 1, np.int64 if wide else np.int32)
+    offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
-    kind = pyarrow.LargeStringArray if wide else pyarrow.StringArray
-    column = kind.from_buffers(len(sizes), pyarrow.py_buffer(offsets), pyarrow.py_buffer(pieces))
-    return column.cast(pyarrow.string()) if wide else column
+    pieces = np.empty(offsets[-1], np.uint8)
+    gather(text, starts, sizes, pieces)
+    return pyarrow.LargeStringArray.from_buffers(len(sizes), pyarrow.py_buffer(offsets), pyarrow.py_buffer(pieces))
 
 
 def dictionary_column(indices: NDArray[np.int32], values: list[str]) -> Any:
@@ -67,6 +64,9 @@ def list_column(offsets: NDArray[np.int64], values: NDArray) -> Any:
 class ParquetOutput:
     """Writes tables of columns one after the other into one Parquet file, compressed with zstd; a context manager.
 
+    The file depends on the rows only, not on how they come in tables: row groups have equal sizes, and each has the
+    values of its dictionaries in the order in which they first occur.
+
     Parameters
     ----------
     out : binary file
@@ -79,7 +79,7 @@ class ParquetOutput:
     level : int, optional
         Compression level.
     rows_per_group : int
-        Rows that are collected before they are compressed and written together.
+        Rows that are collected, compressed and written together; the last group may have fewer.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class ParquetOutput:
             column_encoding=dict(encodings),
         )
         self._rows_per_group = rows_per_group
-        self._tables: list[Any] = []
+        self._tables: deque[Any] = deque()
         self._n_rows = 0
 
     def __enter__(self) -> ParquetOutput:
@@ -111,7 +111,8 @@ class ParquetOutput:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         if kind is None:
-            self._flush()
+            if self._n_rows:
+                self._write_group(self._n_rows)
             self._writer.close()
         else:  # the library would try to end the file later, when `out` may be gone
             with suppress(OSError, ValueError):
@@ -128,8 +129,8 @@ class ParquetOutput:
         )
         self._tables.append(table)
         self._n_rows += len(table)
-        if self._n_rows >= self._rows_per_group:
-            self._flush()
+        while self._n_rows >= self._rows_per_group:
+            self._write_group(self._rows_per_group)
 
     def _type(self, kind: str) -> Any:
         if kind == "names":
@@ -138,9 +139,33 @@ class ParquetOutput:
             return self._arrow.list_(self._type(kind.removeprefix("list:")))
         return getattr(self._arrow, kind)()
 
-    def _flush(self) -> None:
-        if self._tables:
-            table = self._arrow.concat_tables(self._tables).unify_dictionaries().combine_chunks()
-            self._writer.write_table(table, row_group_size=max(len(table), 1))
-        self._tables = []
-        self._n_rows = 0
+    def _write_group(self, n_rows: int) -> None:
+        """Write the first `n_rows` of the rows at hand."""
+        taken, missing = [], n_rows
+        while missing:
+            table = self._tables.popleft()
+            if len(table) > missing:
+                self._tables.appendleft(table.slice(missing))
+                table = table.slice(0, missing)
+            taken.append(table)
+            missing -= len(table)
+        self._n_rows -= n_rows
+        group = self._arrow.concat_tables(taken).unify_dictionaries().combine_chunks()
+        for i, field in enumerate(self._schema):
+            if self._arrow.types.is_dictionary(field.type):
+                group = group.set_column(i, field, in_order_of_occurrence(group.column(i).chunk(0)))
+        self._writer.write_table(group, row_group_size=n_rows)
+
+
+def in_order_of_occurrence(column: Any) -> Any:
+    """The same Arrow dictionary array with its values in the order of their first rows, without others or doubles."""
+    from f5py.io._arrow_numba import renumber
+
+    pyarrow, _ = import_arrow()
+    indices = np.empty(len(column), np.int32)
+    values = np.empty(len(column.dictionary), np.int32)
+    n_values = renumber(column.indices.to_numpy(), indices, np.full(len(values), -1, np.int32), values)
+    distinct = column.dictionary.take(pyarrow.array(values[:n_values])).dictionary_encode()
+    if len(distinct.dictionary) < n_values:
+        indices = distinct.indices.to_numpy()[indices]
+    return pyarrow.DictionaryArray.from_arrays(indices, distinct.dictionary)

@@ -22,8 +22,8 @@ from contextlib import contextmanager, suppress
 import numpy as np
 
 from f5py.errors import F5pyError, OutputFileError
-from f5py.io.bgzip_output import BgzipOutput, is_bgzip_name
-from f5py.io.complete_file import complete_output
+from f5py.io.bgzip_output import is_bgzip_name
+from f5py.io.complete_file import complete_text_output
 from f5py.io.output import TextOutput
 from f5py.io.windows import Windows
 from f5py.methylation.motifs import Motif
@@ -36,10 +36,11 @@ _FIXED_COLUMNS = 10 * 20 + 40
 #: Positions from here on do not fit into a .tbi index.
 _TBI_END = 1 << 29
 _UNGROUPED = "ungrouped"
+_MAX_PARTITIONS = 1000
 
 
-def write_bedmethyl(path: str, counts: SiteCounts, names: list[bytes], motif: Motif, partition: int = -1) -> int:
-    """Write the sites of one partition.
+def write_bedmethyl(path: str, counts: SiteCounts, names: list[bytes], motif: Motif, n_threads: int = 2) -> None:
+    """Write the sites that were counted without a partition.
 
     Parameters
     ----------
@@ -50,23 +51,24 @@ def write_bedmethyl(path: str, counts: SiteCounts, names: list[bytes], motif: Mo
     names : list of bytes
         Contig names by index.
     motif : Motif
-    partition : int
-
-    Returns
-    -------
-    int
-        Sites that have a row.
+    n_threads : int
+        Compression threads.
 
     Raises
     ------
     OutputFileError
         The file or its index cannot be written. Neither then exists.
     """
-    totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse), partition)
+    totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).of(-1)
+    _write_table(path, totals, names, motif.code, counts.combine_strands, n_threads)
+
+
+def _write_table(
+    path: str, totals: SiteTotals, names: list[bytes], code: str, combined: bool, n_threads: int
+) -> None:
     last = int(totals.position.max(initial=0))
-    with _bedmethyl_output(path, csi=last + 1 > _TBI_END) as out:
-        _write_rows(out, totals, names, motif.code, counts.combine_strands)
-    return int(np.count_nonzero(totals.methylated + totals.canonical))
+    with _bedmethyl_output(path, last + 1 > _TBI_END, n_threads) as out:
+        _write_rows(out, totals, names, code, combined)
 
 
 def _write_rows(out: TextOutput, totals: SiteTotals, names: list[bytes], code: str, combined: bool) -> None:
@@ -100,29 +102,22 @@ def check_can_write(path: str) -> None:
 
 
 @contextmanager
-def _bedmethyl_output(path: str, csi: bool) -> Iterator[TextOutput]:
+def _bedmethyl_output(path: str, csi: bool, n_threads: int) -> Iterator[TextOutput]:
     """Give a file that appears, with its index if it is a compressed one, when it is complete."""
     if path == "-" or not is_bgzip_name(path):
-        with complete_output(path) as plain:
+        with complete_text_output(path, n_threads) as plain:
             yield plain
         return
+    suffix, other = (".csi", ".tbi") if csi else (".tbi", ".csi")
     unfinished_index = os.path.join(
-        os.path.dirname(path), f".unfinished-{os.getpid()}-{secrets.token_hex(4)}.{'csi' if csi else 'tbi'}"
+        os.path.dirname(path), f".unfinished-{os.getpid()}-{secrets.token_hex(4)}{suffix}"
     )
     try:
-        with complete_output(path) as file:
-            packed = BgzipOutput(file, n_threads=2)
-            try:
-                yield packed
-                packed.close()
-            except BaseException:
-                packed.abandon()
-                raise
-            _index(path, file.name, unfinished_index, csi)
-            for suffix in (".tbi", ".csi"):  # of an earlier file
-                with suppress(FileNotFoundError):
-                    os.unlink(path + suffix)
-        os.replace(unfinished_index, f"{path}.{'csi' if csi else 'tbi'}")
+        with complete_text_output(path, n_threads, lambda packed: _index(path, packed, unfinished_index, csi)) as out:
+            yield out
+        os.replace(unfinished_index, path + suffix)
+        with suppress(FileNotFoundError):
+            os.unlink(path + other)  # of an earlier file
     finally:
         with suppress(OSError):
             os.unlink(unfinished_index)
@@ -169,6 +164,8 @@ class BedMethylOutput:
         may grow until `finish`. With it, there is one file for each of them; see `partition_path`.
     windows : Windows, optional
         Only groups inside of a window count, as in the table of calls.
+    n_threads : int
+        Compression threads.
 
     Raises
     ------
@@ -188,6 +185,7 @@ class BedMethylOutput:
         partitions: list[str] | None = None,
         windows: Windows | None = None,
         threshold_per_site: bool = False,
+        n_threads: int = 2,
     ) -> None:
         check_can_write(path)
         if combine_strands and not motif.is_palindromic:
@@ -199,25 +197,53 @@ class BedMethylOutput:
         self._names = [name.encode() for name in contigs]
         self._partitions = partitions
         self._windows = windows
+        self._n_threads = n_threads
         self._counts = SiteCounts(threshold, threshold_per_site, combine_strands)
 
     def write(self, batch: ReadBatch) -> None:
-        """Count the calls of one batch."""
+        """Count the calls of one batch.
+
+        Raises
+        ------
+        F5pyError
+            The tag has more than 1,000 values.
+        """
+        self._check_partitions()
         calls = expand_calls(batch, self._motif, self._windows)
         partition = None if self._partitions is None else batch.partition[calls.read]
         self._counts.add(calls.contig, calls.position, calls.reverse, calls.llr, partition, calls.size)
 
-    def finish(self) -> list[str]:
-        """Write the table, or one for every value of the tag; return the names of the files.
+    def finish(self) -> None:
+        """Write the table, or one for every value of the tag.
 
         With a tag, the table of reads without it is only written if there are such calls, or no others.
+
+        Raises
+        ------
+        F5pyError
+            The tag has more than 1,000 values.
         """
+        self._check_partitions()
+        totals = self._counts.totals(self._names, (self._motif.offset_forward, self._motif.offset_reverse))
         if self._partitions is None:
             paths = {-1: self._path}
         else:
             paths = {number: partition_path(self._path, value) for number, value in enumerate(self._partitions)}
-            if not paths or -1 in self._counts.partitions():
+            if not paths or -1 in totals.partitions():
                 paths[-1] = partition_path(self._path, "")
         for partition, path in paths.items():
-            write_bedmethyl(path, self._counts, self._names, self._motif, partition)
-        return list(paths.values())
+            _write_table(
+                path,
+                totals.of(partition),
+                self._names,
+                self._motif.code,
+                self._counts.combine_strands,
+                self._n_threads,
+            )
+
+    def _check_partitions(self) -> None:
+        if self._partitions is not None and len(self._partitions) > _MAX_PARTITIONS:
+            raise F5pyError(
+                f"--partition-tag: more than {_MAX_PARTITIONS} different values, and each makes a file of its own; "
+                "name a tag with few values, such as HP"
+            )

@@ -21,7 +21,7 @@ _FIELDS = [
     ("log_lik_unmethylated", "float32"),
     ("num_calling_strands", "int32"),
     ("num_motifs", "int32"),
-    ("sequence", "string"),
+    ("sequence", "large_string"),
 ]
 _STRANDS = ["+", "-"]
 
@@ -30,7 +30,8 @@ class CallsParquet:
     """Writes the calls of batches as Parquet, in the order of the text table.
 
     Columns are those of the text table of version 2. Chromosome, strand and read name are dictionary-encoded
-    strings, positions int64, counts int32. Log-likelihoods are not rounded: float32, and their difference float64.
+    strings, the sequence is a large string, positions are int64, counts int32. Log-likelihoods are not rounded:
+    float32, and their difference float64.
 
     Parameters
     ----------

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.io.output import TextOutput
+from f5py.io.text import encoded
 from f5py.io.windows import Windows
 from f5py.pipeline.batch import ReadBatch
 
@@ -39,7 +40,7 @@ class CallsWriter:
     ) -> None:
         self._out = out
         self._with_strand = version == 2
-        self._contigs = [np.frombuffer(name.encode(), np.uint8) for name in contigs]
+        self._contigs = [np.frombuffer(encoded(name), np.uint8) for name in contigs]
         self._k = k
         self._windows = windows
         out.write(_HEADERS[version].encode())
@@ -47,19 +48,18 @@ class CallsWriter:
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""
         from f5py.io._calls_writer_numba import format_calls
+        from f5py.methylation.site_counts import calls_inside
 
-        everywhere = np.zeros(1, np.int64), np.full(1, np.iinfo(np.int64).max)
+        inside = calls_inside(batch, self._windows)
         for read in np.flatnonzero(batch.n_calls).tolist():
             n_calls = batch.n_calls[read]
             first = batch.call_offsets[read]
             calls = slice(first, first + n_calls)
-            contig_index = batch.contig[read]
-            contig = self._contigs[contig_index]
-            name = np.frombuffer(batch.names[read].encode(), np.uint8)
+            contig = self._contigs[batch.contig[read]]
+            name = np.frombuffer(encoded(batch.names[read]), np.uint8)
             call_first, call_last = batch.call_first[calls], batch.call_last[calls]
             sequences = int((call_last - call_first).sum()) + n_calls * 2 * self._k
             rows = np.empty(sequences + n_calls * (len(contig) + len(name) + _FIXED_COLUMNS), np.uint8)
-            starts, ends = everywhere if self._windows is None else self._windows.on_contig(contig_index)
             size = format_calls(
                 rows,
                 contig,
@@ -69,12 +69,11 @@ class CallsWriter:
                 self._k,
                 batch.reference[batch.reference_offsets[read] : batch.reference_offsets[read + 1]],
                 batch.reference_start[read],
+                inside[calls],
                 call_first,
                 call_last,
                 batch.call_sites[calls],
                 batch.call_methylated[calls],
                 batch.call_unmethylated[calls],
-                starts,
-                ends,
             )
             self._out.write(rows[:size].data)

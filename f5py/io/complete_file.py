@@ -5,12 +5,23 @@ from __future__ import annotations
 import os
 import secrets
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import BinaryIO, cast
 
 from f5py.errors import OutputFileError
-from f5py.io.output import open_output
+from f5py.io.bgzip_output import BgzipOutput, is_bgzip_name
+from f5py.io.output import TextOutput, open_output
+
+#: Paths of files that have not got their names yet.
+_unfinished: set[str] = set()
+
+
+def discard_unfinished() -> None:
+    """Unlink every unfinished file, for a process that is going to end while a thread may still write to them."""
+    for path in list(_unfinished):
+        with suppress(OSError):
+            os.unlink(path)
 
 
 @contextmanager
@@ -41,6 +52,7 @@ def complete_output(path: str) -> Iterator[BinaryIO]:
         out = open(unfinished, "xb")  # noqa: SIM115 - closed below, before the file gets its name
     except OSError as problem:
         raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from problem
+    _unfinished.add(unfinished)
     try:
         with out:
             yield out
@@ -54,6 +66,42 @@ def complete_output(path: str) -> Iterator[BinaryIO]:
         if isinstance(problem, OSError) and problem.errno and problem.filename in (None, path, unfinished):
             raise OutputFileError(f"{path}: cannot write: {problem.strerror}; no file was made") from problem
         raise
+    finally:
+        _unfinished.discard(unfinished)
+
+
+@contextmanager
+def complete_text_output(
+    path: str, n_threads: int, before_naming: Callable[[str], None] | None = None
+) -> Iterator[TextOutput]:
+    """Give a `complete_output` for text, which is compressed as bgzip does it if the name asks for that.
+
+    Parameters
+    ----------
+    path : str
+    n_threads : int
+        Compression threads.
+    before_naming : function of a file's name, optional
+        Called with the complete compressed file before that takes its place, which it does not if this raises.
+
+    Raises
+    ------
+    OutputFileError
+        As for `complete_output`.
+    """
+    with complete_output(path) as file:
+        if path == "-" or not is_bgzip_name(path):
+            yield file
+            return
+        packed = BgzipOutput(file, n_threads)
+        try:
+            yield packed
+            packed.close()
+        except BaseException:
+            packed.abandon()
+            raise
+        if before_naming is not None:
+            before_naming(file.name)
 
 
 def _is_special(path: str) -> bool:

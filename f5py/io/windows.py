@@ -21,20 +21,23 @@ class Windows:
     contigs : list of str
         Names by contig index; their order is the order of `intervals`.
     intervals : list of (int, int, int)
-        Contig index, start and end, 0-based and half-open; they may overlap and come in any order.
+        Contig index, start and end, 0-based and half-open; they may overlap and come in any order. Whatever lies
+        behind position 2**31 - 1, the largest in a BAM file, is cut off.
     is_region : bool
         They are a samtools region; some commands bound that differently from windows of a BED file.
     """
 
     def __init__(self, intervals: list[tuple[int, int, int]], is_region: bool = False) -> None:
         self.is_region = is_region
-        self._by_contig: dict[int, list[list[int]]] = {}
-        for contig, start, end in sorted(intervals):
-            merged = self._by_contig.setdefault(contig, [])
-            if merged and start <= merged[-1][1]:
-                merged[-1][1] = max(merged[-1][1], end)
-            else:
-                merged.append([start, end])
+        limits = [(contig, min(start, _END), min(end, _END)) for contig, start, end in intervals]
+        contig, start, end = np.array(sorted(limits), np.int64).reshape(-1, 3).T
+        # the furthest end so far; a contig's first start is beyond those of the contigs before
+        reach = np.maximum.accumulate(_place(contig, end))
+        is_first = np.ones(len(start), np.bool_)
+        is_first[1:] = _place(contig, start)[1:] > reach[:-1]
+        is_last = np.roll(is_first, -1)
+        self._contigs, self._starts, self._ends = contig[is_first], start[is_first], reach[is_last] & _END
+        self._start_places, self._end_places = _place(self._contigs, self._starts), reach[is_last]
 
     @classmethod
     def parse(cls, text: str, contigs: list[str]) -> Windows:
@@ -45,16 +48,38 @@ class Windows:
 
     def with_previous_end(self) -> Iterator[tuple[int, int, int, int]]:
         """All (contig index, start, end, end of the window before on the contig or 0), in order."""
-        for contig, merged in sorted(self._by_contig.items()):
-            previous_end = 0
-            for start, end in merged:
-                yield contig, start, end, previous_end
-                previous_end = end
+        before = -1, 0
+        for contig, start, end in zip(
+            self._contigs.tolist(), self._starts.tolist(), self._ends.tolist(), strict=True
+        ):
+            yield contig, start, end, before[1] if before[0] == contig else 0
+            before = contig, end
 
     def on_contig(self, contig: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Starts and ends of the windows on one contig; int64."""
-        merged = np.array(self._by_contig.get(contig, []), np.int64).reshape(-1, 2)
-        return merged[:, 0].copy(), merged[:, 1].copy()
+        first, behind = np.searchsorted(self._contigs, (contig, contig + 1))
+        return self._starts[first:behind], self._ends[first:behind]
+
+    def contain(
+        self, contig: NDArray[np.integer], first: NDArray[np.int64], last: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Which stretches of bases lie in a window as a whole.
+
+        Parameters
+        ----------
+        contig, first, last : integers, shape (n,)
+            Contig index, and 0-based positions of the first and the last base.
+        """
+        window = np.searchsorted(self._start_places, _place(contig, first), side="right") - 1
+        if len(self._starts) == 0:
+            return np.zeros(len(first), np.bool_)
+        # windows are sorted and disjoint: if it is not in this one, it is in none
+        return (window >= 0) & (_place(contig, last) < self._end_places[window])
+
+
+def _place(contig: NDArray[np.integer], position: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Numbers that are in the order of the contigs and then of the positions."""
+    return contig.astype(np.int64) << 32 | position
 
 
 def _parse_region(text: str, contigs: list[str]) -> tuple[int, int, int]:

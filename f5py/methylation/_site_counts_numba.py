@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.accelerate import exact_kernel, kernel
+from f5py.accelerate import exact_kernel
+from f5py.methylation._calls_numba import is_site
 from f5py.methylation._site_table_numba import SLOTS_PER_ENTRY, find_site
 
 
@@ -59,52 +60,41 @@ def count_sites(
     return call, n_sites
 
 
-@kernel
-def mark_inside(first, last, starts, ends, inside):
-    """Mark the calls that lie in one of the windows of their contig."""
-    for call in range(first.shape[0]):
-        inside[call] = False
-        for w in range(starts.shape[0]):
-            if first[call] >= starts[w] and last[call] < ends[w]:
-                inside[call] = True
-                break
+@exact_kernel
+def split_keys(name, place, offset_forward, offset_reverse, partition, contig, step):
+    """Take keys apart; `step` is the position of the modified base << 1 | reverse."""
+    for site in range(name.shape[0]):
+        reverse = place[site] & 1
+        partition[site] = ((place[site] & 0xFFFFFFFF) >> 1) - 1
+        contig[site] = mixed_name(name[site], partition[site])
+        step[site] = ((place[site] >> 32) + (offset_reverse if reverse else offset_forward)) << 1 | reverse
 
 
 @exact_kernel
 def expand(
     n_calls, call_offsets, call_first, call_last, call_sites, methylated, unmethylated, inside,
-    segments, segment_offsets, segment_start, contig_of, reverse_of, patterns, patterns_reverse,
+    segments, segment_offsets, segment_start, contig_of, reverse_of, motif_forward, motif_reverse,
     contig, position, reverse, llr, size, read,
 ):  # fmt: skip
     """List the sites of all calls one by one; return their number."""
     n_sites = 0
-    width = patterns.shape[1]
     for r in range(n_calls.shape[0]):
-        begin, end = segment_offsets[r], segment_offsets[r + 1]
-        strand_patterns = patterns_reverse if reverse_of[r] else patterns
+        segment = segments[segment_offsets[r] : segment_offsets[r + 1]]
+        motif = motif_reverse if reverse_of[r] else motif_forward
         for call in range(call_offsets[r], call_offsets[r] + n_calls[r]):
             if not inside[call]:
                 continue
             # rounded as the table of calls shows it, so that both ways to a table of sites agree
             ratio = np.float64(methylated[call]) - np.float64(unmethylated[call])
             ratio = np.rint(ratio * 100.0) / 100.0
-            at = begin + call_first[call] - segment_start[r]
-            behind = min(begin + call_last[call] - segment_start[r] + width, end)
-            while at + width <= behind:
-                for p in range(strand_patterns.shape[0]):
-                    same = True
-                    for i in range(width):
-                        if segments[at + i] != strand_patterns[p, i]:
-                            same = False
-                            break
-                    if same:
+            for site in range(call_first[call], call_last[call] + 1):
+                if is_site(segment, site - segment_start[r], motif):
+                    if n_sites < contig.shape[0]:  # more than were called are of another motif
                         contig[n_sites] = contig_of[r]
-                        position[n_sites] = at - begin + segment_start[r]
+                        position[n_sites] = site
                         reverse[n_sites] = reverse_of[r]
                         llr[n_sites] = ratio
                         size[n_sites] = call_sites[call]
                         read[n_sites] = r
-                        n_sites += 1
-                        break
-                at += 1
+                    n_sites += 1
     return n_sites

@@ -57,7 +57,7 @@ class Sites(NamedTuple):
     methylated: NDArray[np.int64]
     text_start: NDArray[np.int64]  # where the sequence is in `texts`
     text_size: NDArray[np.int32]  # 0: the group was split
-    texts: NDArray[np.uint8]
+    texts: NDArray[np.uint8]  # begins with `SPLIT_TEXT`
 
 
 class Names(NamedTuple):
@@ -237,18 +237,6 @@ def decimal(text, start, end):
         at += 1
     value = np.float64(digits) / _POWERS_OF_TEN[decimals]
     return -value if negative else value, n_digits > 0
-
-
-@kernel
-def motif_starts(text, window, patterns):
-    """A mask of the places in ``text[window : window + LANES]`` at which one of the patterns begins."""
-    found = np.uint64(0)
-    for p in range(patterns.shape[0]):
-        match = where_is(text, window, patterns[p, 0])
-        for i in range(1, patterns.shape[1]):
-            match &= where_is(text, window + i, patterns[p, i])
-        found |= match
-    return found
 
 
 @exact_kernel

@@ -88,7 +88,7 @@ def methylation_frequency(
     n_columns = header.count(b"\t") + 1
     if motif is None:
         motif = motif_named("cpg")
-    patterns, patterns_reverse = motif.patterns, motif.patterns_reverse
+    masks = motif.codes(False).masks, motif.codes(True).masks
     if split_groups and not motif.is_palindromic and b"\tstrand\t" not in header:
         raise InputFileError(
             f"{name}, line 1: no column of strands, which {motif.name} needs; call with --meth-out-version 2"
@@ -96,7 +96,7 @@ def methylation_frequency(
 
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
         return count_rows(
-            text, size, n_columns, threshold, threshold_per_site, split_groups, patterns, patterns_reverse,
+            text, size, n_columns, threshold, threshold_per_site, split_groups, *masks,
             0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, table.state, table.sites, table.names,
         )  # fmt: skip
 
@@ -149,6 +149,7 @@ def site_counts(
     counts = SiteCounts(threshold, threshold_per_site, combine_strands)
     state = np.zeros(jit.STATE_SIZE, np.int64)
     names = SiteTable().names
+    masks = motif.codes(False).masks, motif.codes(True).masks
     types = (np.int32, np.int64, np.bool_, np.float64, np.int32)
     listed: list[Any] = [np.empty(_FIRST_LISTED, dtype) for dtype in types]
     reader = TableReader(calls, header, name, state)
@@ -161,7 +162,7 @@ def site_counts(
 
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
         status = list_sites(
-            text, size, n_columns, motif.patterns, motif.patterns_reverse,
+            text, size, n_columns, *masks,
             0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, state, names, *listed,
         )  # fmt: skip
         if status == OTHER_SITES:

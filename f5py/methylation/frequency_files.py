@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import BinaryIO
+from typing import BinaryIO, cast
 
 from f5py import console
-from f5py.io.bgzip_output import BgzipOutput, is_bgzip_name
 from f5py.io.byte_input import open_bytes
-from f5py.io.complete_file import complete_output
+from f5py.io.complete_file import complete_text_output
 from f5py.methylation.frequency import methylation_frequency, site_counts
 from f5py.methylation.frequency_merge import FrequencyMerger
 from f5py.methylation.motifs import Motif, motif_named, parse_motif
+
+#: Reading the calls is the other half of the work.
+_COMPRESSION_THREADS = 2
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def write_frequency_file(calls: str, output: str, options: FrequencyOptions) -> 
         if options.output_format == "bedmethyl":
             _write_bedmethyl(source, name, output, motif, options)
             return
-        with _table_output(output) as out:
+        with complete_text_output(output, _COMPRESSION_THREADS) as out:
             if options.output_format == "parquet":
                 from f5py.io.arrow_table import import_arrow
 
@@ -63,7 +63,7 @@ def write_frequency_file(calls: str, output: str, options: FrequencyOptions) -> 
             if options.output_format == "parquet":
                 from f5py.io.frequency_parquet import write_frequency_parquet
 
-                write_frequency_parquet(out, frequencies)
+                write_frequency_parquet(cast(BinaryIO, out), frequencies)
             else:
                 frequencies.write(out)
     if frequencies.odd_groups:
@@ -81,7 +81,7 @@ def _write_bedmethyl(source: BinaryIO, name: str, output: str, motif: Motif, opt
     counts, names = site_counts(
         source, motif, options.threshold, options.threshold_per_site, options.combine_strands, name
     )
-    write_bedmethyl(output, counts, names, motif)
+    write_bedmethyl(output, counts, names, motif, _COMPRESSION_THREADS)
 
 
 def merge_frequency_files(paths: list[str], output: str) -> None:
@@ -93,7 +93,7 @@ def merge_frequency_files(paths: list[str], output: str) -> None:
         For anything wrong with the input or output. No output file is made then.
     """
     merger = FrequencyMerger()
-    with _table_output(output) as out:
+    with complete_text_output(output, _COMPRESSION_THREADS) as out:
         for path in paths:
             with open_bytes(path) as source:
                 merger.add(source, "standard input" if path == "-" else path)
@@ -111,19 +111,3 @@ def merge_frequency_files(paths: list[str], output: str) -> None:
             "some tables count num_motifs_in_group and some num_cpgs_in_group; the output's column is named as in "
             f"the last table, {merged.count_column}_in_group",
         )
-
-
-@contextmanager
-def _table_output(path: str) -> Iterator[BinaryIO]:
-    """Give a file that appears when it is complete, compressed if its name says so."""
-    with complete_output(path) as out:
-        if path == "-" or not is_bgzip_name(path):
-            yield out
-            return
-        packed = BgzipOutput(out, n_threads=2)
-        try:
-            yield packed  # type: ignore[misc]
-            packed.close()
-        except BaseException:
-            packed.abandon()
-            raise

@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from functools import cached_property
-from itertools import product
 from typing import NamedTuple
 
 import numpy as np
@@ -31,7 +29,7 @@ IUPAC = {
 
 #: A group's window reaches 10 bases behind the first base of its last site, and must hold that site.
 MAX_MOTIF_LENGTH = 11
-#: Every program that follows a call looks for each spelling of the motif.
+#: A motif that stands for more sequences is hardly a recognition site.
 MAX_SPELLINGS = 256
 
 _COMPLEMENT = str.maketrans("ACGTRYSWKMBDHVN", "TGCAYRSWMKVHDBN")
@@ -110,26 +108,6 @@ class Motif:
         """Whether both strands have their sites at the same places."""
         return reverse_complement(self.pattern) == self.pattern
 
-    @cached_property
-    def sites(self) -> tuple[str, ...]:
-        """All spellings of the recognition site, in alphabetical order."""
-        return _spellings(self.pattern)
-
-    @cached_property
-    def methylated(self) -> tuple[str, ...]:
-        """The same spellings with M in the place of the methylated base."""
-        return tuple(site[: self.offset] + "M" + site[self.offset + 1 :] for site in self.sites)
-
-    @cached_property
-    def patterns(self) -> NDArray[np.uint8]:
-        """The spellings as letters, shape (spellings, length): the sites of forward records."""
-        return _letters(self.sites)
-
-    @cached_property
-    def patterns_reverse(self) -> NDArray[np.uint8]:
-        """The spellings of the reverse complement, likewise: the sites of reverse records in forward coordinates."""
-        return _letters(_spellings(reverse_complement(self.pattern)))
-
     def codes(self, reverse: bool) -> MotifCodes:
         """The motif as the jitted loops take it, for forward or for reverse records."""
         pattern = reverse_complement(self.pattern) if reverse else self.pattern
@@ -151,14 +129,6 @@ class Motif:
 def reverse_complement(bases: str) -> str:
     """The other strand of a sequence of upper-case IUPAC letters."""
     return bases[::-1].translate(_COMPLEMENT)
-
-
-def _spellings(pattern: str) -> tuple[str, ...]:
-    return tuple("".join(bases) for bases in product(*(IUPAC[letter] for letter in pattern)))
-
-
-def _letters(sites: tuple[str, ...]) -> NDArray[np.uint8]:
-    return np.array([list(site.encode()) for site in sites], np.uint8)
 
 
 MOTIFS = {

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,6 +11,9 @@ from f5py.errors import F5pyError
 from f5py.io.windows import Windows
 from f5py.methylation.motifs import Motif
 from f5py.pipeline.batch import ReadBatch
+
+if TYPE_CHECKING:
+    from f5py.methylation._site_counts_numba import Counts
 
 #: Default of the threshold on the log-likelihood ratio.
 CALL_THRESHOLD = 2.5
@@ -73,17 +76,12 @@ def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np
 
     A group lies inside of a window if all its sites do, as in the table of calls.
     """
-    from f5py.methylation._site_counts_numba import mark_inside
-
     capacity = np.diff(batch.call_offsets)
     within_read = np.arange(len(batch.call_first)) - np.repeat(batch.call_offsets[:-1], capacity)
     inside = within_read < np.repeat(batch.n_calls, capacity)
     if windows is not None:
-        for read in np.flatnonzero(batch.n_calls).tolist():
-            first = batch.call_offsets[read]
-            calls = slice(first, first + batch.n_calls[read])
-            starts, ends = windows.on_contig(int(batch.contig[read]))
-            mark_inside(batch.call_first[calls], batch.call_last[calls], starts, ends, inside[calls])
+        contig = np.repeat(batch.contig, batch.n_calls)
+        inside[inside] = windows.contain(contig, batch.call_first[inside], batch.call_last[inside])
     return inside
 
 
@@ -114,7 +112,7 @@ def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None)
     n_found = expand(
         batch.n_calls, batch.call_offsets, batch.call_first, batch.call_last, batch.call_sites,
         batch.call_methylated, batch.call_unmethylated, inside, batch.reference, batch.reference_offsets,
-        batch.reference_start, batch.contig, batch.reverse, motif.patterns, motif.patterns_reverse, *sites,
+        batch.reference_start, batch.contig, batch.reverse, motif.codes(False), motif.codes(True), *sites,
     )  # fmt: skip
     if n_found != n_sites:
         raise F5pyError(f"{n_found} sites of {motif.name} where {n_sites} were called; are they of another motif?")
@@ -204,12 +202,8 @@ class SiteCounts:
             array = getattr(counts, column)[:n]
             self._counts = counts = counts._replace(**{column: longer(array, len(slots) // SLOTS_PER_ENTRY)})
 
-    def partitions(self) -> NDArray[np.int32]:
-        """The partitions that have counts, ascending; int32."""
-        return np.unique((self._counts.place[: self._n_sites] & 0xFFFFFFFF) >> 1).astype(np.int32) - np.int32(1)
-
-    def totals(self, names: list[bytes], offsets: tuple[int, int] = (0, 0), partition: int = -1) -> SiteTotals:
-        """Return the counts of one partition; by contig name (bytes), position and strand.
+    def totals(self, names: list[bytes], offsets: tuple[int, int] = (0, 0)) -> TotalsByPartition:
+        """Return the counts, sorted by partition, contig name (bytes), position and strand.
 
         Parameters
         ----------
@@ -217,23 +211,49 @@ class SiteCounts:
             Contig names by index.
         offsets : (int, int)
             From a motif's first base to its modified base, on the forward and on the reverse strand.
-        partition : int
         """
-        from f5py.methylation._site_counts_numba import mixed_name
+        from f5py.methylation._site_counts_numba import split_keys
         from f5py.methylation.site_table import name_ranks
 
-        counts = self._counts
-        sites = np.flatnonzero((counts.place[: self._n_sites] & 0xFFFFFFFF) >> 1 == partition + 1)
-        contig = counts.name[sites] ^ np.int32(mixed_name(0, partition))
-        reverse = counts.place[sites] & 1
-        position = (counts.place[sites] >> 32) + np.where(reverse, offsets[1], offsets[0])
-        order = np.lexsort((position << 1 | reverse, name_ranks(names)[contig]))
-        sites = sites[order]
+        n = self._n_sites
+        partition, contig = np.empty(n, np.int32), np.empty(n, np.int32)
+        step = np.empty(n, np.int64)  # position and strand as one number
+        split_keys(self._counts.name[:n], self._counts.place[:n], *offsets, partition, contig, step)
+        order = np.lexsort((step, partition.astype(np.int64) << 32 | name_ranks(names)[contig]))
+        return TotalsByPartition(self._counts, order, partition[order], contig, step)
+
+
+class TotalsByPartition:
+    """Counts of sites in the order of the output, a partition at a time; made by `SiteCounts.totals`."""
+
+    def __init__(
+        self,
+        counts: Counts,
+        order: NDArray[np.intp],
+        partition: NDArray[np.int32],
+        contig: NDArray[np.int32],
+        step: NDArray[np.int64],
+    ) -> None:
+        self._counts = counts
+        self._order = order
+        self._partition = partition  # ascending
+        self._contig = contig
+        self._step = step
+
+    def of(self, partition: int = -1) -> SiteTotals:
+        """The sites of one partition; there may be none."""
+        first, behind = np.searchsorted(self._partition, np.array((partition, partition + 1), np.int32))
+        sites = self._order[first:behind]
+        step = self._step[sites]
         return SiteTotals(
-            contig[order],
-            position[order],
-            reverse[order].astype(np.bool_),
-            counts.methylated[sites].astype(np.int64),
-            counts.canonical[sites].astype(np.int64),
-            counts.failed[sites].astype(np.int64),
+            self._contig[sites],
+            step >> 1,
+            (step & 1).astype(np.bool_),
+            self._counts.methylated[sites].astype(np.int64),
+            self._counts.canonical[sites].astype(np.int64),
+            self._counts.failed[sites].astype(np.int64),
         )
+
+    def partitions(self) -> NDArray[np.int32]:
+        """The partitions that have counts, ascending; int32."""
+        return np.unique(self._partition)

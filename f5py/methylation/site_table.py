@@ -5,9 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import pairwise
-from typing import TYPE_CHECKING, BinaryIO, NoReturn
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from f5py.errors import InputFileError
 
 if TYPE_CHECKING:
+    from f5py.io.output import TextOutput
     from f5py.methylation._site_table_numba import Names, Sites
 
 #: Bytes of text that are read at a time.
@@ -34,6 +34,33 @@ _ROWS_PER_BLOCK = 1 << 14
 _FIRST_ENTRIES = 1 << 10  # a power of two, as the hash tables must be
 
 
+class FrequencyColumns(NamedTuple):
+    """Some sites of a `Frequencies`, as arrays of one length.
+
+    Attributes
+    ----------
+    chromosome : int32
+        Index into its `chromosomes`.
+    start, end : int64
+        0-based positions of the first bases of the first and the last motif in the group.
+    group_size : int32
+        Motifs in the group.
+    called, methylated : int64
+        Counted calls, and those of them above zero; a group counts with its size.
+    text_start, text_size : int64, int32
+        Where the group's sequence, or ``split-group``, is in the `texts`.
+    """
+
+    chromosome: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    group_size: NDArray[np.int32]
+    called: NDArray[np.int64]
+    methylated: NDArray[np.int64]
+    text_start: NDArray[np.int64]
+    text_size: NDArray[np.int32]
+
+
 @dataclass(frozen=True, eq=False)
 class Frequencies:
     """Counts per site, in the order of the output: by chromosome (bytes), start and end.
@@ -44,14 +71,6 @@ class Frequencies:
         ``"num_motifs"`` or ``"num_cpgs"``, as in the calls.
     chromosomes : list of bytes
         Names by index.
-    chromosome : int32, shape (n,)
-        Index into `chromosomes`.
-    start, end : int64, shape (n,)
-        0-based positions of the first bases of the first and the last motif in the group.
-    group_size : int32, shape (n,)
-        Motifs in the group.
-    called, methylated : int64, shape (n,)
-        Counted calls, and those of them above zero; a group counts with its size.
     odd_groups : int
         Rows of groups that were split into another number of sites than they said.
     """
@@ -66,33 +85,29 @@ class Frequencies:
     def __len__(self) -> int:
         return len(self._order)
 
-    # Columns are made when they are asked for: writing text needs none of them, and sites can be many.
+    @property
+    def texts(self) -> NDArray[np.uint8]:
+        """The sequences of all sites, in no order."""
+        return self._sites.texts
 
-    @cached_property
-    def chromosome(self) -> NDArray[np.int32]:
-        return self._sites.name[self._order]
+    def columns(self, first: int = 0, last: int | None = None) -> FrequencyColumns:
+        """The sites from `first` up to `last`, or to the end, as arrays."""
+        from f5py.methylation._site_table_numba import SPLIT_TEXT
 
-    @cached_property
-    def start(self) -> NDArray[np.int64]:
-        return self._sites.span[self._order] >> 32
+        sites, which = self._sites, self._order[first:last]
+        size = sites.text_size[which]
+        return FrequencyColumns(
+            sites.name[which],
+            sites.span[which] >> 32,
+            sites.span[which] & MAX_POSITION,
+            sites.group_size[which],
+            sites.called[which],
+            sites.methylated[which],
+            np.where(size == 0, 0, sites.text_start[which]),
+            np.where(size == 0, np.int32(len(SPLIT_TEXT)), size),
+        )
 
-    @cached_property
-    def end(self) -> NDArray[np.int64]:
-        return self._sites.span[self._order] & MAX_POSITION
-
-    @cached_property
-    def group_size(self) -> NDArray[np.int32]:
-        return self._sites.group_size[self._order]
-
-    @cached_property
-    def called(self) -> NDArray[np.int64]:
-        return self._sites.called[self._order]
-
-    @cached_property
-    def methylated(self) -> NDArray[np.int64]:
-        return self._sites.methylated[self._order]
-
-    def write(self, out: BinaryIO) -> None:
+    def write(self, out: TextOutput) -> None:
         """Write the table with its header as tab-separated text."""
         from f5py.methylation._site_table_numba import FIXED_COLUMNS, format_rows
 
@@ -103,18 +118,6 @@ class Frequencies:
             texts = int(self._sites.text_size[block].sum(dtype=np.int64))
             rows = np.empty(texts + len(block) * (longest_name + FIXED_COLUMNS), np.uint8)
             out.write(rows[: format_rows(rows, block, self._sites, self._names)].data)
-
-    def sequences(self, first: int, last: int) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8]]:
-        """Where the group sequences of the sites from `first` up to `last` are.
-
-        Returns
-        -------
-        starts, sizes : int64, shape (last - first,)
-            Pieces of the third; size 0 stands for a site that was split from a group.
-        text : uint8
-        """
-        block = self._order[first:last]
-        return self._sites.text_start[block], self._sites.text_size[block].astype(np.int64), self._sites.texts
 
 
 class SiteTable:
@@ -150,6 +153,9 @@ class SiteTable:
             text_size=np.zeros(n, np.int32),
             texts=np.empty(n, np.uint8),
         )
+        # what stands for the sequence of a site that was split from a group
+        self.sites.texts[: len(jit.SPLIT_TEXT)] = jit.SPLIT_TEXT
+        self.sites.text_start[0] = len(jit.SPLIT_TEXT)
 
     def make_room(self, text_size: int) -> None:
         """Make room for the row that did not fit, and enlarge whatever is nearly full by at least a half.

@@ -41,7 +41,7 @@ _NAMES = [b"chr2", b"chr10"]
 
 def test_the_columns(tmp_path: Path) -> None:
     path = tmp_path / "out.bed"
-    assert write_bedmethyl(str(path), _counts(_SITES), _NAMES, motif_named("cpg")) == 3
+    write_bedmethyl(str(path), _counts(_SITES), _NAMES, motif_named("cpg"))
     assert path.read_text() == (
         "chr10\t7\t8\tm\t1\t+\t7\t8\t255,0,0\t1\t100.00\t1\t0\t0\t0\t0\t0\t0\n"
         "chr2\t100\t101\tm\t3\t+\t100\t101\t255,0,0\t3\t66.67\t2\t1\t0\t0\t0\t0\t0\n"
@@ -105,7 +105,7 @@ def test_positions_beyond_a_tbi_index_get_a_csi(tmp_path: Path) -> None:
 
 def test_no_sites_give_an_empty_table(tmp_path: Path) -> None:
     path = tmp_path / "out.bed.gz"
-    assert write_bedmethyl(str(path), SiteCounts(), [], motif_named("cpg")) == 0
+    write_bedmethyl(str(path), SiteCounts(), [], motif_named("cpg"))
     assert gzip.decompress(path.read_bytes()) == b""
     with pysam.TabixFile(str(path)) as table:
         assert list(table.contigs) == []
@@ -123,6 +123,27 @@ def test_a_failing_index_leaves_the_earlier_files(tmp_path: Path, monkeypatch: p
     with pytest.raises(OutputFileError, match=r"out\.bed\.gz: its index cannot be written: no index"):
         write_bedmethyl(str(path), _counts(_SITES[:2]), _NAMES, motif_named("cpg"))
     assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+
+
+def test_an_earlier_index_stays_until_the_new_table_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "out.bed.gz"
+    write_bedmethyl(str(path), _counts([(0, 2**30, False, 3.0, 1)]), _NAMES, motif_named("cpg"))
+    before = {file.name: file.read_bytes() for file in tmp_path.iterdir()}
+    assert sorted(before) == ["out.bed.gz", "out.bed.gz.csi"]
+    replace = os.replace
+
+    def fail(source: str, target: str) -> None:
+        if os.path.basename(target) == "out.bed.gz":
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OutputFileError, match="No space left on device"):
+        write_bedmethyl(str(path), _counts(_SITES), _NAMES, motif_named("cpg"))
+    assert {file.name: file.read_bytes() for file in tmp_path.iterdir()} == before
+    monkeypatch.undo()
+    write_bedmethyl(str(path), _counts(_SITES), _NAMES, motif_named("cpg"))
+    assert sorted(os.listdir(tmp_path)) == ["out.bed.gz", "out.bed.gz.tbi"]
 
 
 def test_partition_names() -> None:
@@ -159,18 +180,69 @@ def test_one_file_per_value_of_a_tag(tmp_path: Path) -> None:
     values.append("2")
     output.write(_batch([1, 0, 1, 0]))
     assert os.listdir(tmp_path) == []
-    paths = output.finish()
-    assert sorted(paths) == sorted(str(tmp_path / f"out.{value}.bed") for value in ("1", "2", "ungrouped"))
-    coverage = {Path(path).name: Path(path).read_text().split("\t")[9] for path in paths}
+    output.finish()
+    coverage = {path.name: path.read_text().split("\t")[9] for path in tmp_path.iterdir()}
     assert coverage == {"out.1.bed": "4", "out.2.bed": "2", "out.ungrouped.bed": "1"}
 
 
 def test_without_ungrouped_reads_there_is_no_such_file(tmp_path: Path) -> None:
     output = BedMethylOutput(str(tmp_path / "out.bed"), motif_named("cpg"), ["c"], partitions=["1"])
     output.write(_batch([0]))
-    assert output.finish() == [str(tmp_path / "out.1.bed")]
+    output.finish()
+    assert os.listdir(tmp_path) == ["out.1.bed"]
     nothing = BedMethylOutput(str(tmp_path / "none.bed"), motif_named("cpg"), ["c"], partitions=[])
-    assert nothing.finish() == [str(tmp_path / "none.ungrouped.bed")]
+    nothing.finish()
+    assert (tmp_path / "none.ungrouped.bed").read_bytes() == b""
+
+
+def test_a_tag_with_very_many_values_is_refused(tmp_path: Path) -> None:
+    values = [str(i) for i in range(1000)]
+    output = BedMethylOutput(str(tmp_path / "out.bed"), motif_named("cpg"), ["c"], partitions=values)
+    output.write(_batch([0, 999]))
+    values.append("one more")
+    for action in (lambda: output.write(_batch([1000])), output.finish):
+        with pytest.raises(F5pyError, match=r"^--partition-tag: more than 1000 different values") as problem:
+            action()
+        assert "\n" not in str(problem.value)
+    assert os.listdir(tmp_path) == []
+    values.pop()
+    output.finish()
+    assert len(os.listdir(tmp_path)) == 1000
+    assert (tmp_path / "out.999.bed").read_text().count("\n") == 1
+
+
+def test_sites_are_sorted_once_for_all_partitions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sorts = []
+    lexsort = np.lexsort
+    monkeypatch.setattr(np, "lexsort", lambda keys: sorts.append(len(keys[0])) or lexsort(keys))
+    output = BedMethylOutput(str(tmp_path / "out.bed"), motif_named("cpg"), ["c"], partitions=["1", "2", "3"])
+    output.write(_batch([0, 1, -1, 2]))
+    output.finish()
+    assert sorts == [4]
+
+
+def test_threads_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from f5py.io import complete_file
+
+    asked = []
+
+    class Output(complete_file.BgzipOutput):
+        def __init__(self, file: Any, n_threads: int) -> None:
+            asked.append(n_threads)
+            super().__init__(file, n_threads)
+
+    monkeypatch.setattr(complete_file, "BgzipOutput", Output)
+    counts = _counts([(0, p, False, 3.0, 1 + p % 3) for p in range(0, 200_000, 5)])
+    files = []
+    for n_threads in (1, 5):
+        path = tmp_path / "out.bed.gz"
+        write_bedmethyl(str(path), counts, _NAMES, motif_named("cpg"), n_threads)
+        files.append(path.read_bytes())
+    assert files[0] == files[1]
+    output = BedMethylOutput(str(path), motif_named("cpg"), ["c"], n_threads=7)
+    output.write(_batch([0]))
+    output.finish()
+    assert asked == [1, 5, 7]
 
 
 def test_outputs_that_cannot_be_written_are_noticed_at_once(tmp_path: Path) -> None:

@@ -41,6 +41,7 @@ def test_real_calls_read_back_as_the_text_table(call_ecoli, region: str | None) 
         "float",
         "int32",
         "int32",
-        "string",
+        "large_string",
     ]
     assert len(content) < len(text) / 2
+    assert call_ecoli("reads.bam", *options[2:], "-K", "7", "--output-format", "parquet") == content

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import sys
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -41,7 +43,7 @@ def test_real_frequencies_read_back_as_the_text_table(
         "called_sites": "int64",
         "called_sites_methylated": "int64",
         "methylated_frequency": "double",
-        "group_sequence": "string",
+        "group_sequence": "large_string",
     }
 
 
@@ -64,10 +66,42 @@ def test_several_blocks_and_row_groups(tmp_path: Path, monkeypatch: pytest.Monke
         path = tmp_path / "x.parquet"
         with open(path, "wb") as out:
             frequency_parquet.write_frequency_parquet(out, frequencies)
+        content = path.read_bytes()
+        for n_rows in (1, 1000):
+            monkeypatch.setattr(frequency_parquet, "_ROWS_PER_BLOCK", n_rows)
+            with open(path, "wb") as out:
+                frequency_parquet.write_frequency_parquet(out, frequencies)
+            assert path.read_bytes() == content
         text = io.BytesIO()
         frequencies.write(text)
         assert _as_text(parquet.read_table(path)) == text.getvalue().decode()
-        assert parquet.ParquetFile(path).num_row_groups > 3
+        groups = parquet.ParquetFile(path).metadata
+        sizes = [groups.row_group(i).num_rows for i in range(groups.num_row_groups)]
+        assert sizes[:-1] == [20] * ((len(frequencies) - 1) // 20)
+
+
+def test_memory_does_not_grow_with_the_number_of_sites(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each block takes its own sites, and nobody copies the sequences of all, which are 4 MB here."""
+    pytest.importorskip("pyarrow.parquet")
+    from f5py.io import frequency_parquet
+
+    monkeypatch.setattr(frequency_parquet, "_ROWS_PER_BLOCK", 500)
+    monkeypatch.setattr(frequency_parquet, "_ROWS_PER_GROUP", 500)
+    header = (
+        "chromosome\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
+        "num_calling_strands\tnum_cpgs\tsequence\n"
+    )
+    rows = "".join(f"c\t{i}\t{i}\tr\t9\t0\t0\t1\t1\t{'A' * 200}\n" for i in range(20_000))
+    group = "c\t30000\t30002\tr\t9\t0\t0\t1\t2\tCGCG\n"
+    frequencies = methylation_frequency(io.BytesIO((header + rows + group).encode()), split_groups=True)
+    peaks = []
+    for _ in range(2):  # the first time, code is imported and compiled
+        tracemalloc.start()
+        with open(os.devnull, "wb") as out:
+            frequency_parquet.write_frequency_parquet(out, frequencies)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+    assert peaks[1] < 600_000
 
 
 def test_a_table_without_sites(tmp_path: Path) -> None:

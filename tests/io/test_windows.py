@@ -127,3 +127,23 @@ def test_windows_are_the_union_of_the_intervals(given_intervals):
         starts, ends = windows.on_contig(contig)
         assert (start, end) in list(zip(starts.tolist(), ends.tolist(), strict=True))
     np.testing.assert_array_equal(covered, wanted.astype(int))
+    contig, first, last = (axis.ravel() for axis in np.meshgrid(range(3), range(0, 90, 3), range(90), indexing="ij"))
+    kept = first <= last
+    contig, first, last = contig[kept], first[kept], last[kept]
+    inside = [wanted[c, a : b + 1].all() for c, a, b in zip(contig, first, last, strict=True)]
+    np.testing.assert_array_equal(windows.contain(contig, first, last), inside)
+
+
+def test_the_arrays_of_a_contig_are_made_once():
+    windows = Windows([(contig, start, start + 5) for contig in range(3) for start in range(0, 1000, 10)])
+    first, again = windows.on_contig(1), windows.on_contig(1)
+    assert all(np.shares_memory(a, b) for a, b in zip(first, again, strict=True))
+    assert all(array.dtype == np.int64 and len(array) == 100 for array in first)
+
+
+def test_windows_behind_the_largest_position():
+    windows = Windows([(0, 5, 2**40), (0, 2**35, 2**36), (1, 2**35, 2**40), (2, 7, 9)])
+    assert [window[:3] for window in windows.with_previous_end()] == [(0, 5, END), (1, END, END), (2, 7, 9)]
+    contig, first = np.array([0, 0, 1, 1, 2]), np.array([4, 5, 0, END - 1, 7])
+    last = np.array([9, END - 1, 0, END - 1, 8])
+    assert windows.contain(contig, first, last).tolist() == [False, True, False, False, True]

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from f5py.errors import InputFileError
 from f5py.methylation.frequency import methylation_frequency
+from f5py.methylation.motifs import IUPAC, parse_motif, reverse_complement
 
 _HEADERS = [
     "chromosome\t" + strand + "start\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
@@ -68,6 +69,9 @@ def _model(text: str, threshold: float, split: bool) -> str:
         if split and number > 1:
             found = [match.start() for match in re.finditer("(?=CG)", row["sequence"])]
             places = [start + place - found[0] for place in found]
+            at = found[0] + end - start if found else -1
+            if at >= 0 and len(found) == number - 1 and row["sequence"][at:] == "C":  # the last CG is cut off
+                places.append(end)
             keys = [((row["chromosome"], place, place), 1, 1, "split-group") for place in places]
         for key, count, size, sequence in keys:
             site = sites.setdefault(key, [size, 0, 0, sequence])
@@ -274,12 +278,14 @@ def test_frequencies_are_rounded_as_printf_does() -> None:
 def test_the_columns_are_available_as_arrays() -> None:
     text = _HEADER + _row("b", "7", "9", "3", "2") + _row("a", "4", "4", "-3") + _row("b", "7", "9", "-3", "2")
     table = methylation_frequency(io.BytesIO(text.encode()))
-    assert [table.chromosomes[i] for i in table.chromosome] == [b"a", b"b"]
-    assert table.start.tolist() == [4, 7]
-    assert table.end.tolist() == [4, 9]
-    assert table.group_size.tolist() == [1, 2]
-    assert table.called.tolist() == [1, 4]
-    assert table.methylated.tolist() == [0, 2]
+    columns = table.columns()
+    assert [table.chromosomes[i] for i in columns.chromosome] == [b"a", b"b"]
+    assert columns.start.tolist() == [4, 7]
+    assert columns.end.tolist() == [4, 9]
+    assert columns.group_size.tolist() == [1, 2]
+    assert columns.called.tolist() == [1, 4]
+    assert columns.methylated.tolist() == [0, 2]
+    assert [column.tolist() for column in table.columns(1, 2)] == [column.tolist()[1:] for column in columns]
     assert table.count_column == "num_motifs"
 
 
@@ -289,3 +295,25 @@ def test_the_columns_are_available_as_arrays() -> None:
 def test_real_calls_give_the_reference_tables(ecoli: Path, split: bool, expected: str, chunk_size: int) -> None:
     calls = gzip.decompress((ecoli / "expected" / "meth.tsv.gz").read_bytes())
     assert _text(calls, split=split, chunk_size=chunk_size) == (ecoli / "expected" / expected).read_text()
+
+
+_MOTIFS = ["CG:0", "T:0", "GATC:1", "CHG:0", "CNNNNG:5", "CCWGG:1", "NRCGVN:2", "GATCGATCGAT:2"]
+
+
+@settings(deadline=None)
+@given(
+    st.sampled_from(_MOTIFS),
+    st.lists(st.sampled_from([*"ACGTN", "CG", "GATC", "CCAGG", "GATCGATCGAT", "ATCGATCGATC"]), max_size=90),
+    st.booleans(),
+)
+def test_groups_are_split_wherever_the_motif_is(name: str, pieces: list[str], reverse: bool) -> None:
+    motif, sequence = parse_motif(name), "A" + "".join(pieces)
+    pattern = reverse_complement(motif.pattern) if reverse else motif.pattern
+    regex = "".join(f"[{IUPAC[letter]}]" for letter in pattern)
+    found = [match.start() for match in re.finditer(f"(?={regex})", sequence)]
+    first, last = (found[0], found[-1]) if found else (0, 0)
+    row = _row(start=str(first), end=str(last), number=str(max(len(found), 2)), sequence=sequence)
+    text = _HEADER + (row.replace("\t+\t", "\t-\t") if reverse else row)
+    table = methylation_frequency(io.BytesIO(text.encode()), split_groups=True, motif=motif)
+    assert table.columns().start.tolist() == found
+    assert table.odd_groups == (len(found) < 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import product
 
 import numpy as np
 import pytest
@@ -12,6 +13,23 @@ from hypothesis import strategies as st
 from f5py.errors import F5pyError
 from f5py.methylation.motifs import ALPHABET, IUPAC, MOTIFS, Motif, motif_named, parse_motif, reverse_complement
 from f5py.pore_model import BUILTIN_MODELS
+
+
+def _spellings(pattern: str) -> tuple[str, ...]:
+    """All sequences that a motif stands for."""
+    return tuple("".join(bases) for bases in product(*(IUPAC[letter] for letter in pattern)))
+
+
+def _methylated_spellings(motif: Motif) -> tuple[str, ...]:
+    return tuple(site[: motif.offset] + "M" + site[motif.offset + 1 :] for site in _spellings(motif.pattern))
+
+
+def _spellings_of(masks: np.ndarray) -> tuple[str, ...]:
+    """The same of the masks of jitted loops."""
+    return tuple(
+        "".join(bases)
+        for bases in product(*("".join(base for i, base in enumerate("ACGT") if mask >> i & 1) for mask in masks))
+    )
 
 
 @pytest.mark.parametrize(
@@ -26,14 +44,14 @@ from f5py.pore_model import BUILTIN_MODELS
 def test_the_builtin_motifs(name, sites, methylated, canonical, code, offsets) -> None:
     motif = motif_named(name)
     assert motif is MOTIFS[name]
-    assert (motif.sites, motif.methylated) == (sites, methylated)
+    assert (_spellings(motif.pattern), _methylated_spellings(motif)) == (sites, methylated)
     assert (motif.canonical, motif.code) == (canonical, code)
     assert (motif.offset_forward, motif.offset_reverse) == offsets
     assert motif.is_palindromic
     assert motif.model is not None
     assert BUILTIN_MODELS[motif.model] == (6, ALPHABET)
-    found = sorted(bytes(row).decode() for row in motif.patterns_reverse)
-    assert found == sorted(bytes(row).decode() for row in motif.patterns) == list(sites)
+    for reverse in (False, True):
+        assert _spellings_of(motif.codes(reverse).masks) == sites
 
 
 @pytest.mark.parametrize(("name", "opposite_of_m"), [("cpg", "G"), ("gpc", "G"), ("dam", "T"), ("dcm", "G")])
@@ -67,9 +85,10 @@ def test_a_users_motif(text, pattern, offset, canonical, code, reverse_offset, n
     motif = parse_motif(text)
     assert (motif.name, motif.pattern, motif.offset, motif.model) == (f"{pattern}:{offset}", pattern, offset, None)
     assert (motif.canonical, motif.code, motif.offset_reverse) == (canonical, code, reverse_offset)
-    assert len(motif.sites) == len(set(motif.sites)) == n_sites
-    assert all(re.fullmatch(_regex(pattern), site) for site in motif.sites)
-    assert motif.patterns.shape == motif.patterns_reverse.shape == (n_sites, len(pattern))
+    found = _spellings_of(motif.codes(False).masks)
+    assert found == _spellings(pattern)
+    assert len(found) == n_sites
+    assert sorted(map(reverse_complement, found)) == sorted(_spellings_of(motif.codes(True).masks))
 
 
 @pytest.mark.parametrize(
@@ -138,7 +157,7 @@ def _methylated(sequence: str, motif: Motif, jump: bool) -> str:
     """Methylate complete sites from left to right, as text."""
     result, i = list(sequence), 0
     while i < len(sequence):
-        for site in motif.sites:
+        for site in _spellings(motif.pattern):
             if sequence.startswith(site, i):
                 result[i + motif.offset] = "M"
                 i += len(site) - 1 if jump else 0
@@ -168,9 +187,10 @@ def test_the_other_strand_of_a_methylated_site_is_methylated_as_a_unit(name: str
     from f5py.methylation._calls_numba import _fill_methylated, fill_plain
 
     motif = motif_named(name)
+    sites, spellings = _spellings(motif.pattern), _methylated_spellings(motif)
     partner = {
-        spelled: motif.methylated[motif.sites.index(reverse_complement(site))]
-        for site, spelled in zip(motif.sites, motif.methylated, strict=True)
+        spelled: spellings[sites.index(reverse_complement(site))]
+        for site, spelled in zip(sites, spellings, strict=True)
     }
     methylated = _methylated(bases, motif, jump=True)
     pieces = re.findall("|".join([*partner, "."]), methylated)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from dataclasses import replace
 from itertools import product
 from pathlib import Path
@@ -14,7 +15,7 @@ import pytest
 from made_data import ReadSet, run_main
 
 from f5py.io.build_index import index_fast5
-from f5py.methylation.motifs import ALPHABET, MOTIFS, Motif, parse_motif, reverse_complement
+from f5py.methylation.motifs import ALPHABET, IUPAC, MOTIFS, Motif, parse_motif, reverse_complement
 from f5py.methylation.per_site import site_likelihoods
 from f5py.pore_model import PoreModel, builtin
 from f5py.simulate.run import simulate
@@ -33,10 +34,10 @@ def _made_model(k: int, seed: int = 1) -> PoreModel:
 
 def _sites(window: str, motif: Motif, reverse: bool) -> list[int]:
     """Places of the modified bases in the window."""
-    pattern = {reverse_complement(site) if reverse else site for site in motif.sites}
+    letters = reverse_complement(motif.pattern) if reverse else motif.pattern
     offset = motif.offset_reverse if reverse else motif.offset_forward
-    width = len(motif.pattern)
-    return [i + offset for i in range(len(window)) if window[i : i + width] in pattern]
+    regex = re.compile("".join(f"[{IUPAC[letter]}]" for letter in letters))
+    return [i + offset for i in range(len(window)) if regex.match(window, i)]
 
 
 def _levels(window: str, changed: list[int], model: PoreModel, reverse: bool) -> list[int]:
@@ -331,12 +332,20 @@ def test_independent_sites_are_told_apart(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("rate", ["0", "1"])
 def test_reads_of_one_state_are_called_as_well_as_by_group(tmp_path: Path, rate: str) -> None:
-    """Measured: right signs 98.84 % per site and 98.89 % by group unmethylated, 99.47 % and 99.49 % methylated.
+    """Differences are within two standard errors.
 
-    Of the calls beyond the threshold of 2.5, 99.77 and 99.78 %, and 100 % of both, are right.
+    Measured at 4319 sites: right signs 98.84 % per site and 98.89 % by group unmethylated (4 sites differ), 99.47 % and
+    99.49 % methylated (1 site). Beyond the threshold of 2.5 are 92.38 and 92.92 %, and 95.51 and 95.58 % of the calls;
+    of these, 99.77 and 99.78 %, and 100 % of both, are right.
     """
     truth, by_site, by_group = _sites_in_groups(_simulated(tmp_path, rate))
-    assert ((by_site > 0) == truth).mean() > ((by_group > 0) == truth).mean() - 0.002
+    n = len(truth)
+    right_site, right_group = (by_site > 0) == truth, (by_group > 0) == truth
+    difference = right_site.astype(float) - right_group  # of the same sites: only those where they differ count
+    assert difference.mean() >= -2 * difference.std() / math.sqrt(n)
     called_site, called_group = np.abs(by_site) >= 2.5, np.abs(by_group) >= 2.5
-    assert (by_site > 0)[called_site].mean() == pytest.approx((by_group > 0)[called_group].mean(), abs=0.002)
-    assert called_site.mean() > called_group.mean() - 0.01
+    share = called_group.mean()
+    assert called_site.mean() >= share - 2 * math.sqrt(share * (1 - share) / n)
+    wrong_site, wrong_group = (~right_site[called_site]).sum(), (~right_group[called_group]).sum()
+    error = math.sqrt(max(wrong_group, 1)) / called_group.sum()  # of a rare count's share
+    assert wrong_site / called_site.sum() <= wrong_group / called_group.sum() + 2 * error

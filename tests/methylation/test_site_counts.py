@@ -19,7 +19,7 @@ from f5py.errors import F5pyError, InputFileError
 from f5py.io.windows import Windows
 from f5py.methylation.frequency import methylation_frequency, site_counts
 from f5py.methylation.motifs import motif_named, parse_motif
-from f5py.methylation.site_counts import SiteCounts, SiteTotals, expand_calls
+from f5py.methylation.site_counts import SiteCounts, SiteTotals, calls_inside, expand_calls
 
 _HEADER = (
     "chromosome\tstrand\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
@@ -38,7 +38,7 @@ def _sites(totals: SiteTotals) -> list[tuple[int, ...]]:
 def _count(text: str, motif: str = "cpg", chunk_size: int = 1 << 16, **options: Any) -> list[tuple]:
     chosen = parse_motif(motif) if ":" in motif else motif_named(motif)
     counts, names = site_counts(io.BytesIO(text.encode()), chosen, name="calls", chunk_size=chunk_size, **options)
-    totals = counts.totals(names, (chosen.offset_forward, chosen.offset_reverse))
+    totals = counts.totals(names, (chosen.offset_forward, chosen.offset_reverse)).of()
     return [(names[site[0]].decode(), *site[1:]) for site in _sites(totals)]
 
 
@@ -64,10 +64,11 @@ def test_any_calls_equal_plain_counting(batches: list, per_site: bool, combine: 
             expected.setdefault(key, [0, 0, 0])[2 if failed else 0 if ratio > 0 else 1] += 1
     names = [b"b", b"a", b"c"]
     assert len(counts) == len(expected)
-    assert counts.partitions().tolist() == sorted({key[0] for key in expected})
-    for part in (-1, 0, 1):
+    totals = counts.totals(names)
+    assert totals.partitions().tolist() == sorted({key[0] for key in expected})
+    for part in (-1, 0, 1, 2):
         rows = [(*key[1:], *value) for key, value in expected.items() if key[0] == part]
-        assert _sites(counts.totals(names, (0, 0), part)) == sorted(rows, key=lambda row: (names[row[0]], *row[1:3]))
+        assert _sites(totals.of(part)) == sorted(rows, key=lambda row: (names[row[0]], *row[1:3]))
 
 
 def test_many_sites_outgrow_the_first_table() -> None:
@@ -82,7 +83,7 @@ def test_many_sites_outgrow_the_first_table() -> None:
         counts.add(contig[piece], position[piece], reverse[piece], llr[piece])
     expected = Counter(zip(contig.tolist(), position.tolist(), reverse.tolist(), llr.tolist(), strict=True))
     sites = sorted({key[:3] for key in expected})
-    assert _sites(counts.totals([b"a", b"b", b"c"])) == [
+    assert _sites(counts.totals([b"a", b"b", b"c"]).of()) == [
         (*site, *(expected[(*site, ratio)] for ratio in (3.0, -3.0, 1.0))) for site in sites
     ]
 
@@ -126,6 +127,37 @@ def test_a_last_motif_that_the_sequence_cuts_off_is_where_the_row_ends() -> None
     assert [site[1] for site in _count(_HEADER + group, "GGATTCC:2")] == [52, 60]
     single = _row(start=50, end=50, sequence="TTTTT" + "GGATTC")
     assert [site[1] for site in _count(_HEADER + single, "GGATTCC:2")] == [52]
+
+
+@pytest.mark.parametrize("strand", "+-")
+def test_splitting_at_a_motif_longer_than_k_loses_no_site(strand: str) -> None:
+    """Every site of -s equals the sum of bedMethyl's rows."""
+    motif = "GGATTCAN:2"
+    site, last = ("GGATTCAT", "GGATTC") if strand == "+" else ("ATGAATCC", "ATGAAT")
+    two = _row(strand=strand, start=50, end=59, number=2, sequence="TTTTT" + site + "A" + last)
+    three = _row(strand=strand, start=41, end=59, ratio="-9", number=3, sequence="TTTTT" + (site + "A") * 2 + last)
+    text = _HEADER + two + three + two
+    for chunk_size in (1, 1 << 16):
+        split = methylation_frequency(
+            io.BytesIO(text.encode()), split_groups=True, motif=parse_motif(motif), chunk_size=chunk_size
+        )
+        assert split.odd_groups == 0
+        columns = split.columns()
+        rows = list(zip(columns.start.tolist(), columns.called.tolist(), columns.methylated.tolist(), strict=True))
+        assert rows == [(41, 1, 0), (50, 3, 2), (59, 3, 2)]
+        offset = 2 if strand == "+" else 5
+        sites = _count(text, motif, chunk_size)
+        assert [(start - offset, n + m, n) for _, start, _, n, m, _ in sites] == rows
+
+
+def test_a_cut_off_motif_must_begin_as_the_motif_does() -> None:
+    row = _row(start=50, end=59, number=2, sequence="TTTTT" + "GGATTCAT" + "A" + "GGATAC")
+    with pytest.raises(InputFileError, match="the sequence does not hold the sites of GGATTCAN:2"):
+        _count(_HEADER + row, "GGATTCAN:2")
+    split = methylation_frequency(
+        io.BytesIO((_HEADER + row).encode()), split_groups=True, motif=parse_motif("GGATTCAN:2")
+    )
+    assert (split.columns().start.tolist(), split.odd_groups) == ([50], 1)
 
 
 @pytest.mark.parametrize(
@@ -205,9 +237,43 @@ def test_only_calls_inside_of_windows_are_expanded() -> None:
     assert expand_calls(_batch(), motif_named("cpg"), windows).position.tolist() == [116, 12]
 
 
+@settings(deadline=None)
+@given(st.data())
+def test_windows_hold_the_calls_that_lie_in_one_of_them(data: st.DataObject) -> None:
+    position = st.integers(0, 40)
+    intervals = data.draw(st.lists(st.tuples(st.integers(0, 3), position, position), max_size=8))
+    windows = Windows([(contig, min(a, b), max(a, b) + 1) for contig, a, b in intervals])
+    n_calls = np.array(data.draw(st.lists(st.integers(0, 3), min_size=1, max_size=6)))
+    capacity = n_calls + data.draw(st.integers(0, 2))
+    contig = np.array([data.draw(st.integers(0, 3)) for _ in n_calls], np.int32)
+    first = np.array([data.draw(position) for _ in range(capacity.sum())], np.int64)
+    last = first + np.array([data.draw(st.integers(0, 5)) for _ in first], np.int64)
+    offsets = np.concatenate(([0], np.cumsum(capacity)))
+    batch: Any = SimpleNamespace(
+        call_offsets=offsets, n_calls=n_calls, contig=contig, call_first=first, call_last=last
+    )
+    expected = np.zeros(len(first), np.bool_)
+    for read, n in enumerate(n_calls.tolist()):
+        for call in range(offsets[read], offsets[read] + n):
+            bounds = zip(*windows.on_contig(int(contig[read])), strict=True)
+            expected[call] = any(start <= first[call] and last[call] < end for start, end in bounds)
+    np.testing.assert_array_equal(calls_inside(batch, windows), expected)
+
+
 def test_calls_of_another_motif_are_refused() -> None:
     with pytest.raises(F5pyError, match="0 sites of dam where 4 were called"):
         expand_calls(_batch(), motif_named("dam"))
+    batch = _batch()
+    batch.call_sites[0] = 1
+    with pytest.raises(F5pyError, match="4 sites of cpg where 3 were called"):
+        expand_calls(batch, motif_named("cpg"))
+
+
+def test_ambiguous_motifs_are_expanded_on_both_strands() -> None:
+    batch = _batch()
+    batch.call_first[:3] = batch.call_last[:3] = (106, 116, 11)
+    batch.call_sites[:3] = 1
+    assert expand_calls(batch, parse_motif("CGW:0")).position.tolist() == [106, 116, 11]
 
 
 @pytest.mark.shared
@@ -215,12 +281,11 @@ def test_sums_over_strands_equal_the_split_frequencies(ecoli: Path) -> None:
     calls = gzip.decompress((ecoli / "expected" / "meth.tsv.gz").read_bytes())
     frequencies = methylation_frequency(io.BytesIO(calls), split_groups=True)
     assert frequencies.odd_groups == 0
-    per_site = list(
-        zip(frequencies.start.tolist(), frequencies.called.tolist(), frequencies.methylated.tolist(), strict=True)
-    )
+    columns = frequencies.columns()
+    per_site = list(zip(columns.start.tolist(), columns.called.tolist(), columns.methylated.tolist(), strict=True))
     for combine in (False, True):
         counts, names = site_counts(io.BytesIO(calls), motif_named("cpg"), combine_strands=combine)
-        totals = counts.totals(names)
+        totals = counts.totals(names).of()
         sums: dict[int, list[int]] = {}
         for _, position, _, methylated, canonical, _ in _sites(totals):
             site = sums.setdefault(position, [0, 0])
@@ -235,8 +300,8 @@ def test_every_row_of_real_calls_holds_its_sites(ecoli: Path, motif: str) -> Non
     calls = (ecoli / "expected" / "nanopolish" / f"{motif}.tsv").read_bytes()
     counts, names = site_counts(io.BytesIO(calls), motif_named(motif))
     n_calls = sum(int(line.split(b"\t")[9]) for line in calls.splitlines()[1:])
-    totals = counts.totals(names)
+    totals = counts.totals(names).of()
     assert int((totals.methylated + totals.canonical + totals.failed).sum()) == n_calls
     frequencies = methylation_frequency(io.BytesIO(calls), 0.0, split_groups=True, motif=motif_named(motif))
     assert frequencies.odd_groups == 0
-    assert int(frequencies.called.sum()) == n_calls
+    assert int(frequencies.columns().called.sum()) == n_calls
