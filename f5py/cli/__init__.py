@@ -66,6 +66,8 @@ def main(args: list[str] | None = None) -> None:
 
     0 success; 1 a reported error; 2 wrong usage; 130 interrupted; 141 the reader of our output went away.
     """
+    if sys.stderr is None:
+        _occupy_standard_error()
     try:
         f5py.main(args=args, prog_name="f5py", standalone_mode=False)
         if sys.stdout is not None:
@@ -93,6 +95,14 @@ def main(args: list[str] | None = None) -> None:
     _exit(status)
 
 
+def _occupy_standard_error() -> None:
+    """Let nothing be behind the closed standard error, lest an output file get its number and libraries' messages."""
+    nothing = os.open(os.devnull, os.O_WRONLY)
+    if nothing != 2:
+        os.dup2(nothing, 2)
+        os.close(nothing)
+
+
 def _discard_output() -> None:
     """Point stdout at nothing, so that the interpreter's last flush of what it cannot take does not complain."""
     nothing = os.open(os.devnull, os.O_WRONLY)
@@ -101,12 +111,14 @@ def _discard_output() -> None:
 
 
 def _exit(status: int) -> NoReturn:
-    if status and sys.stdout is not None:
-        run = sys.modules.get("f5py.pipeline.run")
-        if run is not None and run.stages_running():
-            # In a call that does not return. The interpreter's own end would come to blows with that thread.
+    run = sys.modules.get("f5py.pipeline.run")
+    if status and run is not None and run.stages_running():
+        # In a call that does not return. The interpreter's own end would come to blows with that thread.
+        run.discard_unfinished()
+        if sys.stderr is not None:
             sys.stderr.flush()
-            os._exit(status)
+        os._exit(status)
+    if status and sys.stdout is not None:
         try:
             sys.stdout.flush()
         except OSError:  # has been reported

@@ -30,7 +30,8 @@ def format_kmers(
 ):
     """Write a row for every k-mer of every read, in the order of the signal.
 
-    Stops before the first k-mer that `find_empty` finds. Returns the bytes written.
+    Stops before the first k-mer whose samples end before or where they begin. Returns the bytes written, and that
+    k-mer's read and number, -1 and -1 if there is none.
     """
     at = 0
     for read in range(n_kmers.shape[0]):
@@ -53,31 +54,10 @@ def format_kmers(
                     event_first + first_event[kmer], event_first + last_event[kmer], event_start, event_length, rna
                 )
                 if start >= end:
-                    return row
+                    return row, read, index
                 at = append_int(out, at, start)
                 out[at] = TAB
                 at = append_int(out, at + 1, end)
             out[at] = NEWLINE
             at += 1
-    return at
-
-
-@kernel
-def find_empty(n_kmers, base_offsets, event_offsets, first_event, last_event, event_start, event_length, rna):
-    """Read and number of the first k-mer, in the order of the signal, whose samples end before or where they begin.
-
-    -1 and -1 if there is none.
-    """
-    for read in range(n_kmers.shape[0]):
-        n = n_kmers[read]
-        event_first = event_offsets[read]
-        for walked in range(n):
-            index = n - 1 - walked if rna else walked
-            kmer = base_offsets[read] + index
-            if first_event[kmer] >= 0:
-                start, end = kmer_interval(
-                    event_first + first_event[kmer], event_first + last_event[kmer], event_start, event_length, rna
-                )
-                if start >= end:
-                    return read, index
-    return -1, -1
+    return at, -1, -1

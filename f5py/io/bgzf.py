@@ -11,42 +11,21 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections import OrderedDict, deque
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import OrderedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
+from f5py.io.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START, OrderedCompressor, bgzf_blocks
 
 #: Bytes of text in a block that is written here.
 BLOCK_SIZE = 0x4000
 #: The longest block, compressed or not, that the format allows.
 MAX_BLOCK_SIZE = 0x10000
-#: Blocks that one compression job makes.
-_BLOCKS_PER_JOB = 64
+_BYTES_PER_JOB = 64 * BLOCK_SIZE
 #: Inflated blocks that a reader keeps, in bytes.
 _CACHE_BYTES = 8 << 20
-#: The empty block that marks the end of a complete file.
-_END_BLOCK = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
-#: gzip magic, deflate, extra field; no time; unknown system; extra field of 6 bytes: "BC", 2 bytes.
-_HEADER_START = bytes.fromhex("1f8b08040000000000ff060042430200")
-_HEADER_SIZE = 18
-_FOOTER_SIZE = 8
-
-
-def _compress_blocks(text: bytes) -> list[bytes]:
-    """Compress `text` into complete blocks of `BLOCK_SIZE` bytes of text (the last may be shorter)."""
-    blocks = []
-    for start in range(0, len(text), BLOCK_SIZE):
-        piece = text[start : start + BLOCK_SIZE]
-        packer = zlib.compressobj(1, zlib.DEFLATED, -zlib.MAX_WBITS, 8, zlib.Z_HUFFMAN_ONLY)
-        packed = packer.compress(piece) + packer.flush()
-        size = _HEADER_SIZE + len(packed) + _FOOTER_SIZE
-        blocks.append(
-            _HEADER_START + struct.pack("<H", size - 1) + packed + struct.pack("<II", zlib.crc32(piece), len(piece))
-        )
-    return blocks
 
 
 class BlockWriter:
@@ -66,9 +45,7 @@ class BlockWriter:
 
     def __init__(self, path: str, threads: int = 1) -> None:
         self._file = open(path, "wb")  # noqa: SIM115 - closed by __exit__
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
-        self._most_jobs = 2 * threads
-        self._jobs: deque[Future[list[bytes]]] = deque()
+        self._compressor = OrderedCompressor(threads, _compress, self._put)
         self._text = bytearray()
         self._starts: list[tuple[int, int]] = [(0, 0)]
 
@@ -78,33 +55,21 @@ class BlockWriter:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
-                self._compress(len(self._text))
-                while self._jobs:
-                    self._write(self._jobs.popleft().result())
-                self._file.write(_END_BLOCK)
+                self._compressor.add(bytes(self._text))
+                self._compressor.finish()
+                self._file.write(END_BLOCK)
         finally:
-            if self._pool is not None:
-                self._pool.shutdown(cancel_futures=True)
+            self._compressor.close()
             self._file.close()
 
     def write(self, text: bytes) -> None:
         """Append `text`; it is compressed and written as soon as there is enough of it."""
         self._text += text
-        whole = BLOCK_SIZE * _BLOCKS_PER_JOB
-        while len(self._text) >= whole:
-            self._compress(whole)
+        while len(self._text) >= _BYTES_PER_JOB:
+            self._compressor.add(bytes(self._text[:_BYTES_PER_JOB]))
+            del self._text[:_BYTES_PER_JOB]
 
-    def _compress(self, size: int) -> None:
-        text = bytes(self._text[:size])
-        del self._text[:size]
-        if self._pool is None:
-            self._write(_compress_blocks(text))
-            return
-        while len(self._jobs) >= self._most_jobs:
-            self._write(self._jobs.popleft().result())
-        self._jobs.append(self._pool.submit(_compress_blocks, text))
-
-    def _write(self, blocks: list[bytes]) -> None:
+    def _put(self, blocks: list[bytes]) -> None:
         packed_at, text_at = self._starts[-1]
         for block in blocks:
             self._file.write(block)
@@ -119,6 +84,10 @@ class BlockWriter:
         """
         starts = self._starts[1:-1]
         return struct.pack("<Q", len(starts)) + np.array(starts, "<u8").tobytes()
+
+
+def _compress(text: bytes) -> list[bytes]:
+    return bgzf_blocks(text, BLOCK_SIZE, 1, zlib.Z_HUFFMAN_ONLY)
 
 
 class BlockReader:
@@ -151,7 +120,7 @@ class BlockReader:
             last = self._inflate(len(self._text_at) - 1)
             self.size = int(self._text_at[-1]) + len(last)
             behind = os.pread(self._descriptor, MAX_BLOCK_SIZE, self._last_end)
-            if behind != (_END_BLOCK if last else b""):  # some writers list the end block too
+            if behind != (END_BLOCK if last else b""):  # some writers list the end block too
                 raise InputFileError(self._complaint("is truncated, or its .gzi is of another file"))
         except BaseException:
             self.close()
@@ -206,12 +175,12 @@ class BlockReader:
         is_last = number + 1 == len(self._packed_at)
         listed = MAX_BLOCK_SIZE if is_last else int(self._packed_at[number + 1]) - start
         block = os.pread(self._descriptor, listed, start)
-        if block[:4] != _HEADER_START[:4] or block[10:16] != _HEADER_START[10:16]:
+        if block[:4] != HEADER_START[:4] or block[10:16] != HEADER_START[10:16]:
             raise InputFileError(self._complaint("has no block where its .gzi says"))
         size = struct.unpack_from("<H", block, 16)[0] + 1
         try:
-            text = zlib.decompress(block[_HEADER_SIZE : size - _FOOTER_SIZE], -zlib.MAX_WBITS, MAX_BLOCK_SIZE)
-            checksum, length = struct.unpack_from("<II", block, size - _FOOTER_SIZE)
+            text = zlib.decompress(block[HEADER_SIZE : size - FOOTER_SIZE], -zlib.MAX_WBITS, MAX_BLOCK_SIZE)
+            checksum, length = struct.unpack_from("<II", block, size - FOOTER_SIZE)
         except (zlib.error, struct.error) as problem:
             raise InputFileError(self._complaint(f"is damaged at byte {start}")) from problem
         if checksum != zlib.crc32(text) or length != len(text):

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from f5py.io.signal_strings import strings_of_rows
+from f5py.io.text import encoded
 from f5py.pipeline.batch import ReadBatch, ReadStatus
 
 
@@ -49,7 +50,7 @@ class EventalignPaf:
                 f"{kmer_start}\t{kmer_end}\t{strings.matches[i]}\t{abs(kmer_end - kmer_start)}\t255\t"
                 f"sc:f:{float(batch.scale[read]):.2f}\tsh:f:{float(batch.shift[read]):.2f}\tss:Z:"
             )
-            pieces += [line.encode("utf-8", "surrogateescape"), strings[i], b"\n"]
+            pieces += [encoded(line), strings[i], b"\n"]
         return b"".join(pieces)
 
     def notes(self, batch: ReadBatch) -> list[str]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.io.signal_strings import SignalStrings, strings_of_rows
+from f5py.io.text import encoded, undecoded
 from f5py.pipeline.batch import ReadBatch
 
 if TYPE_CHECKING:
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 _FIRST_TAG = 11
 #: Tags of an earlier event alignment, which are replaced.
-_OWN_TAGS = ("si:", "ss:", "sc:", "sh:")
+_OWN_TAGS = (b"si:", b"ss:", b"sc:", b"sh:")
 
 
 class EventalignSam:
@@ -45,7 +46,7 @@ class EventalignSam:
 
     def header(self) -> bytes:
         """The alignment file's header, unchanged."""
-        return str(self._header).encode("utf-8", "surrogateescape")
+        return undecoded(self._header.__str__)
 
     def format(self, batch: ReadBatch, first: int, end: int) -> bytes:
         """Records of the reads from `first` up to `end`."""
@@ -56,10 +57,9 @@ class EventalignSam:
         pieces = []
         for i in np.flatnonzero(strings.matches).tolist():
             read = first + i
-            record = _without_own_tags(batch.records[read].to_string())
             scaling = f"\tsc:f:{float(batch.scale[read]):g}\tsh:f:{float(batch.shift[read]):g}\n"
             pieces += [
-                record.encode("utf-8", "surrogateescape"),
+                _without_own_tags(undecoded(batch.records[read].to_string)),
                 b"\tsi:Z:%d,%d,%d,%d\tss:Z:" % _ends(strings, i),
                 strings[i],
                 scaling.encode(),
@@ -80,7 +80,7 @@ class EventalignSam:
             )
             goes_up = batch.row_event[row] < batch.row_event[last_row]
             pieces += [
-                start.encode("utf-8", "surrogateescape"),
+                encoded(start),
                 text[offsets[i] : offsets[i + 1]].tobytes(),
                 b"\t*\t0\t0\t*\t*\tES:i:%d\n" % (1 if goes_up else -1),
             ]
@@ -96,11 +96,11 @@ def _ends(strings: SignalStrings, i: int) -> tuple[int, int, int, int]:
     )
 
 
-def _without_own_tags(record: str) -> str:
+def _without_own_tags(record: bytes) -> bytes:
     """A record as text, less the tags of an earlier event alignment."""
-    fields = record.split("\t")
+    fields = record.split(b"\t")
     tags = [field for field in fields[_FIRST_TAG:] if not field.startswith(_OWN_TAGS)]
-    return "\t".join(fields[:_FIRST_TAG] + tags)
+    return b"\t".join(fields[:_FIRST_TAG] + tags)
 
 
 def _cigars(batch: ReadBatch, first: int, end: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from f5py.io.text import encoded
 from f5py.pipeline.batch import ReadBatch
 
 _HEADER = (
@@ -52,4 +53,4 @@ class EventalignSummary:
                 f"{n_rows[i]}\t{steps}\t{skips}\t{stays}\t{samples / float(batch.sampling_rate[read]):.2f}\t"
                 f"{float(batch.shift[read]):.3f}\t{float(batch.scale[read]):.3f}\t0.000\t{float(batch.var[read]):.3f}\n"
             )
-        return "".join(lines).encode("utf-8", "surrogateescape")
+        return encoded("".join(lines))

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.io.text import encoded
 from f5py.pipeline.batch import ReadBatch, offsets_of
 from f5py.pore_model.model import PoreModel
 from f5py.signal.scaling import base_codes
@@ -143,6 +144,6 @@ def _joined(texts: Iterable, behind: str) -> tuple[NDArray[np.uint8], NDArray[np
     """Texts, each with `behind` appended, one after the other with room behind the last; and their offsets."""
     from f5py.io._bytes_numba import BLOCK
 
-    encoded = [f"{text}{behind}".encode() for text in texts]
-    joined = np.frombuffer(b"".join(encoded) + bytes(BLOCK), np.uint8)
-    return joined, offsets_of(np.fromiter(map(len, encoded), np.int64, len(encoded)))
+    pieces = [encoded(f"{text}{behind}") for text in texts]
+    joined = np.frombuffer(b"".join(pieces) + bytes(BLOCK), np.uint8)
+    return joined, offsets_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))

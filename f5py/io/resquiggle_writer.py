@@ -6,6 +6,7 @@ import numpy as np
 
 from f5py.errors import UnsupportedDataError
 from f5py.io.signal_strings import mapped_kmers, strings_of_kmers
+from f5py.io.text import PartialTextError, encoded
 from f5py.pipeline.batch import ReadBatch, offsets_of
 
 
@@ -33,38 +34,22 @@ class ResquiggleTable:
     def format(self, batch: ReadBatch, first: int, end: int) -> memoryview:
         """Rows of the reads from `first` up to `end`, none for those that have dropped out.
 
-        The rows end before a k-mer that has no or less than no samples; `check` tells.
+        Raises
+        ------
+        PartialTextError
+            If the samples of a k-mer do not end behind their start; with the rows before it.
         """
         from f5py.io._resquiggle_writer_numba import MAX_ROW, format_kmers
 
-        names = [name.encode("utf-8", "surrogateescape") for name in batch.names[first:end]]
+        names = [encoded(name) for name in batch.names[first:end]]
         name_lengths = np.array([len(name) for name in names], np.int64)
-        walk = self._walk(batch, first, end)
-        text = np.empty(int((walk[0] * (name_lengths + MAX_ROW)).sum()), np.uint8)
-        size = format_kmers(text, np.frombuffer(b"".join(names), np.uint8), offsets_of(name_lengths), *walk)
-        return text[:size].data
-
-    def check(self, batch: ReadBatch, first: int, end: int) -> None:
-        """Call this after the rows of the same reads have been written.
-
-        Raises
-        ------
-        UnsupportedDataError
-            If the samples of a k-mer do not end behind their start.
-        """
-        from f5py.io._resquiggle_writer_numba import find_empty
-
-        read, kmer = find_empty(*self._walk(batch, first, end))
-        if read >= 0:
-            raise UnsupportedDataError(
-                f"read {batch.names[first + read]}: the samples of k-mer {kmer} end before they begin, so its signal "
-                "is damaged; remove the read from the input"
-            )
-
-    def _walk(self, batch: ReadBatch, first: int, end: int) -> tuple:
-        """What the kernels need to walk along the k-mers of the reads, in the order of their arguments."""
-        return (
-            mapped_kmers(batch, first, end, self._k),
+        n_kmers = mapped_kmers(batch, first, end, self._k)
+        text = np.empty(int((n_kmers * (name_lengths + MAX_ROW)).sum()), np.uint8)
+        size, bad_read, bad_kmer = format_kmers(
+            text,
+            np.frombuffer(b"".join(names), np.uint8),
+            offsets_of(name_lengths),
+            n_kmers,
             batch.base_offsets[first:end],
             batch.event_offsets[first:end],
             batch.first_event,
@@ -73,6 +58,13 @@ class ResquiggleTable:
             batch.event_length,
             self._rna,
         )
+        if bad_read >= 0:
+            problem = UnsupportedDataError(
+                f"read {batch.names[first + bad_read]}: the samples of k-mer {bad_kmer} end before they begin, so its "
+                "signal is damaged; remove the read from the input"
+            )
+            raise PartialTextError(text[:size].data, problem)
+        return text[:size].data
 
 
 class ResquigglePaf:
@@ -111,5 +103,5 @@ class ResquigglePaf:
                 f"{strings.kmer_start[i]}\t{strings.kmer_end[i]}\t{strings.matches[i]}\t{n}\t255\t"
                 f"sc:f:{float(batch.scale[read]):f}\tsh:f:{float(batch.shift[read]):f}\tss:Z:"
             )
-            pieces += [line.encode("utf-8", "surrogateescape"), strings[i], b"\n"]
+            pieces += [encoded(line), strings[i], b"\n"]
         return b"".join(pieces)

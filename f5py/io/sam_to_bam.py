@@ -8,6 +8,8 @@ from f5py.errors import OutputFileError
 
 if TYPE_CHECKING:
     import pysam
+#: Bytes of a read's name that SAM and BAM allow.
+_LONGEST_NAME = 254
 
 
 class SamToBam:
@@ -26,7 +28,7 @@ class SamToBam:
     Raises
     ------
     OutputFileError
-        The file cannot be written.
+        The file cannot be written, or a record cannot be one of BAM.
     """
 
     def __init__(self, file: BinaryIO, path: str, header: pysam.AlignmentHeader, n_threads: int) -> None:
@@ -43,10 +45,25 @@ class SamToBam:
     def write(self, text: bytes) -> None:
         """Append records: whole lines of SAM."""
         try:
-            for line in bytes(text).decode("utf-8", "surrogateescape").splitlines():
-                self._bam.write(self._parse(line, self._header))
+            for line in bytes(text).split(b"\n")[:-1]:
+                self._bam.write(self._record(line))
         except OSError:  # which does not tell why
             raise OutputFileError(f"{self._path}: cannot write; is the disk full?") from None
+
+    def _record(self, line: bytes) -> pysam.AlignedSegment:
+        try:
+            return self._parse(line, self._header)
+        except ValueError:  # which does not tell why
+            name = line.replace(b"\0", b"\t").partition(b"\t")[0]  # the parser leaves zeros between fields
+            why = "is not valid; leave the read out of the input"
+            if len(name) > _LONGEST_NAME:
+                why = (
+                    f"has a name of {len(name)} bytes, but {_LONGEST_NAME} are allowed; "
+                    "--sam-out-version 2 keeps the read's own name"
+                )
+            raise OutputFileError(
+                f"{self._path}: the record of {name.decode('utf-8', 'backslashreplace')} {why}"
+            ) from None
 
     def flush(self) -> None:
         """Nothing: the file appears when it is complete."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.io.output import TextOutput
+from f5py.io.text import encoded
 from f5py.pipeline.batch import ReadBatch, ReadStatus
 
 
@@ -40,7 +41,7 @@ class StageTables:
         for read in np.flatnonzero(batch.n_events).tolist():
             events = slice(batch.event_offsets[read], batch.event_offsets[read + 1])
             count = events.stop - events.start
-            self._out.write(f">{batch.names[read]}\tLN:{count}\tEVENTSTART:0\tEVENTEND:{count}\n".encode())
+            self._out.write(encoded(f">{batch.names[read]}\tLN:{count}\tEVENTSTART:0\tEVENTEND:{count}\n"))
             text = format_events(
                 batch.event_start[events],
                 batch.event_length[events],
@@ -54,7 +55,7 @@ class StageTables:
 
         for read in np.flatnonzero(batch.n_pairs).tolist():
             count = batch.n_pairs[read]
-            self._out.write(f">{batch.names[read]}\tN_ALGN_PAIR:{count}\t{{ref_pos,read_pos}}\n".encode())
+            self._out.write(encoded(f">{batch.names[read]}\tN_ALGN_PAIR:{count}\t{{ref_pos,read_pos}}\n"))
             end = batch.pair_offsets[read + 1]
             self._out.write(format_pairs(batch.aligned_pairs[end - count : end]))
 
@@ -67,4 +68,4 @@ class StageTables:
             f"{batch.names[read]}\t{batch.shift[read]:.2f}\t{batch.scale[read]:.2f}\t{batch.var[read]:.2f}\n"
             for read in np.flatnonzero(usable).tolist()
         ]
-        self._out.write("".join(lines).encode())
+        self._out.write(encoded("".join(lines)))

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py import console
 from f5py.errors import F5pyError
@@ -27,7 +28,10 @@ from f5py.pipeline.inputs import check_outputs, open_inputs, paths_of_inputs
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.options import EventalignOptions
 from f5py.pipeline.report import report
+from f5py.pipeline.run import Outputs
 
+#: Samples of a read of which the text takes about as much room as a usual row.
+_SAMPLES_PER_LINE = 10
 _MODES = {"paf": "--paf", "sam": "--sam", "m6anet": "--m6anet"}
 
 
@@ -55,9 +59,11 @@ def run(options: EventalignOptions) -> RunCounts:
         if not options.disable_cuda:
             aligner.use_gpu(loader)
         n_expected = loader.alignments.expected_records()
-        with ExitStack() as outputs:
+        with Outputs() as outputs:
             write = _writer(options, aligner, loader, outputs)
-            seconds = process(options, aligner, loader.batches(), inputs, write, n_expected)
+            seconds = process(
+                options, aligner, loader.batches(), inputs, write, n_expected, left=_left_by_an_error(options)
+            )
     report(options, aligner, loader, seconds)
     return aligner.counts
 
@@ -84,6 +90,17 @@ def check_options(options: EventalignOptions) -> None:
         raise F5pyError("--output-format parquet: name a file with -o; such a table cannot go to a pipe")
 
 
+def _writes_bam(options: EventalignOptions) -> bool:
+    return options.sam and options.output.endswith(".bam")
+
+
+def _left_by_an_error(options: EventalignOptions) -> str:
+    """What there is of the output after an error."""
+    if options.output_format == "parquet":
+        return "no Parquet file was made"
+    return "no BAM file was made" if _writes_bam(options) else "the output is incomplete"
+
+
 def _columns(options: EventalignOptions) -> dict[str, bool]:
     """The options that choose the columns of the table."""
     names = ("print_read_names", "scale_events", "samples", "signal_index", "collapse_events")
@@ -91,7 +108,7 @@ def _columns(options: EventalignOptions) -> dict[str, bool]:
 
 
 def _writer(
-    options: EventalignOptions, aligner: ReferenceAligner, loader: Loader, outputs: ExitStack
+    options: EventalignOptions, aligner: ReferenceAligner, loader: Loader, outputs: Outputs
 ) -> Callable[[ReadBatch], None]:
     """Open the outputs, and return what writes a batch to them."""
     contigs, contig_lengths = loader.alignments.contigs, loader.alignments.contig_lengths
@@ -113,7 +130,7 @@ def _writer(
         return write_parquet
 
     # Formatting takes about a third of the time of the alignment, so that some threads suffice for it.
-    formatter = OrderedFormatter(1 + options.threads // 3)
+    formatter = OrderedFormatter(1 + options.threads // 3, outputs.stopping)
     outputs.callback(formatter.close)
     text: _Formatter
     if options.paf:
@@ -123,7 +140,7 @@ def _writer(
     else:
         text = EventalignTable(contigs, aligner.model, m6anet=options.m6anet, **_columns(options))
     out: TextOutput
-    if options.sam and options.output.endswith(".bam"):
+    if _writes_bam(options):
         file = outputs.enter_context(complete_output(options.output))
         out = outputs.enter_context(SamToBam(file, options.output, loader.alignments.header, options.threads))
     else:
@@ -133,13 +150,21 @@ def _writer(
 
     def write(batch: ReadBatch) -> None:
         tables.write(batch)
-        formatter.write(out, batch, text.format, np.maximum(batch.n_rows, 1))
+        formatter.write(out, batch, text.format, _lines(options, batch))
         summary(batch)
         if isinstance(text, EventalignPaf):
             for note in text.notes(batch):
                 console.plain(note)
 
     return write
+
+
+def _lines(options: EventalignOptions, batch: ReadBatch) -> NDArray[np.int64]:
+    """How many lines of a usual length the text of each read takes up, int64; those of PAF and SAM are shorter."""
+    lines = np.maximum(batch.n_rows, 1)
+    if options.samples and not any(getattr(options, mode) for mode in _MODES):
+        lines = lines + batch.n_samples // _SAMPLES_PER_LINE
+    return lines
 
 
 def _summary(

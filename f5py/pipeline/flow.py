@@ -22,6 +22,8 @@ def process(
     inputs: ExitStack,
     write: Callable[[ReadBatch], None],
     n_expected: int | None,
+    who: str = "meth_main",
+    left: str = "the output is incomplete",
 ) -> float:
     """Load, compute and write all batches; return the seconds that computing took.
 
@@ -36,11 +38,15 @@ def process(
     write : callable of one batch
     n_expected : int or None
         Number of reads for the progress bar, if it is known.
+    who : str
+        The name that the messages begin with.
+    left : str
+        What an error that ends the run has left of the output.
 
     Raises
     ------
     F5pyError
-        What was written until then is valid and in order.
+        What was written until then is valid and in order; the message ends with `left`.
     """
     started = time.perf_counter()
     processing = console.Stopwatch()
@@ -49,7 +55,7 @@ def process(
         def load() -> Iterator[ReadBatch]:
             with inputs.pop_all():
                 for batch in batches:
-                    _note_batch(started, "meth_main", batch, "loaded", options.verbose)
+                    _note_batch(started, who, batch, "loaded", options.verbose)
                     yield batch
                     if batch.number == options.debug_break:
                         return
@@ -72,7 +78,7 @@ def process(
         try:
             run_pipeline(load(), finish, write_and_advance, start, ahead=stage.works_ahead)
         except F5pyError as problem:
-            raise type(problem)(f"{problem}; the output is incomplete") from problem
+            raise type(problem)(f"{problem}; {left}") from problem
     return processing.seconds
 
 

@@ -16,13 +16,14 @@ from f5py.io.sequence_files import iterate_sequences
 from f5py.io.signals import SignalSource, open_any
 from f5py.io.stage_tables import StageTables
 from f5py.pipeline.alignment_stage import AlignmentStage, RunCounts
-from f5py.pipeline.batch import ReadBatch, ReadStatus
+from f5py.pipeline.batch import ReadBatch, ReadStatus, unmapped_batch
 from f5py.pipeline.chemistry import chemistry_of
 from f5py.pipeline.flow import process
 from f5py.pipeline.formatting import OrderedFormatter
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.options import ResquiggleOptions
 from f5py.pipeline.report import note_counts_and_times
+from f5py.pipeline.run import Outputs
 
 _WHO = "resquiggle_main"
 
@@ -46,10 +47,9 @@ def run(options: ResquiggleOptions) -> RunCounts:
         workers.callback(stage.close)
         if not options.disable_cuda:
             stage.use_gpu(loader)
-        table = ResquiggleTable(chemistry.rna, stage.model.k)
-        lines = ResquigglePaf(chemistry.rna, stage.model.k) if options.paf else table
-        with ExitStack() as outputs:
-            formatter = OrderedFormatter(1 + options.threads // 3)
+        lines = (ResquigglePaf if options.paf else ResquiggleTable)(chemistry.rna, stage.model.k)
+        with Outputs() as outputs:
+            formatter = OrderedFormatter(1 + options.threads // 3, outputs.stopping)
             outputs.callback(formatter.close)
             out = outputs.enter_context(open_output(options.output, options.threads))
             out.write(lines.header())
@@ -59,10 +59,8 @@ def run(options: ResquiggleOptions) -> RunCounts:
                 tables.write(batch)
                 size = np.where(batch.status == ReadStatus.OK, batch.read_length, 1)
                 formatter.write(out, batch, lines.format, size)
-                if lines is table:
-                    table.check(batch, 0, len(batch))
 
-            seconds = process(options, stage, loader.batches(), inputs, write, None)
+            seconds = process(options, stage, loader.batches(), inputs, write, None, _WHO)
     _report(stage, loader, seconds)
     return stage.counts
 
@@ -106,33 +104,9 @@ class SequenceLoader:
         started = time.perf_counter()
         signals = self._signals.fetch(names)
         self.signal_seconds += time.perf_counter() - started
-        n = len(names)
-        status = np.zeros(n, np.uint8)
-        for read, problem in sorted(signals.problems.items()):
-            status[read] = ReadStatus.BAD_READ
+        for _, problem in sorted(signals.problems.items()):
             console.warning("read_signals", problem)
-        none, nowhere = np.zeros(n + 1, np.int64), np.zeros(n, np.int64)
-        return ReadBatch(
-            number=number,
-            names=names,
-            read_index=np.arange(n),
-            status=status,
-            contig=np.full(n, -1, np.int32),
-            reference_start=nowhere,
-            reference_end=nowhere,
-            reverse=np.zeros(n, np.bool_),
-            cigar=np.empty(0, np.uint32),
-            cigar_offsets=none,
-            reference=np.empty(0, np.uint8),
-            reference_offsets=none,
-            bases=bases,
-            base_offsets=base_offsets,
-            samples=signals.samples,
-            sample_offsets=signals.offsets,
-            offset=signals.offset,
-            unit=signals.range / signals.digitisation,
-            sampling_rate=signals.sampling_rate,
-        )
+        return unmapped_batch(number, names, bases, base_offsets, signals)
 
 
 def _report(stage: AlignmentStage, loader: SequenceLoader, processing_seconds: float) -> None:

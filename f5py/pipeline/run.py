@@ -6,7 +6,11 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import ExitStack, suppress
+from types import TracebackType
 from typing import Generic, TypeVar
+
+from f5py.io.complete_file import discard_unfinished
 
 T = TypeVar("T")
 
@@ -15,8 +19,14 @@ _POLL_SECONDS = 0.1
 #: After an error the loader, and after an interrupt the writer too, are waited for no longer than this: they may be
 #: in a library call that does not return, such as reading from or writing to a pipe that nobody serves.
 _PATIENCE_SECONDS = 0.8
+#: How long `Outputs` waits, after that, for a writer that it has asked to stop.
+_STOP_SECONDS = 0.4
 #: How the names of this module's threads begin.
 THREAD_PREFIX = "f5py-stage-"
+_WRITER = f"{THREAD_PREFIX}writer"
+
+#: Outputs that a thread may be writing to for as long as the process lives; collecting them would close them.
+_left_open: list[ExitStack] = []
 
 
 def run_pipeline(
@@ -31,7 +41,8 @@ def run_pipeline(
 
     `load` runs in one thread, `start` and `compute` in the calling thread and `write` in another one, each at most one
     item ahead of the next. When a stage fails or is interrupted, the items before it are still written, in order, and
-    its exception is raised here. If `load` is a generator, it is closed in its thread.
+    its exception is raised here; after an interrupt the writer is given up if that takes long. If `load` is a
+    generator, it is closed in its thread.
 
     Parameters
     ----------
@@ -59,8 +70,13 @@ def run_pipeline(
         sink.finish()
     except BaseException as problem:
         deadline = time.monotonic() + _PATIENCE_SECONDS
-        source.stop(deadline)
-        sink.finish(deadline if isinstance(problem, KeyboardInterrupt) else None)
+        source.stop()
+        try:
+            sink.finish(deadline if isinstance(problem, KeyboardInterrupt) else None)
+        except KeyboardInterrupt:  # while waiting because of another error
+            sink.finish(time.monotonic() + _PATIENCE_SECONDS)
+            raise
+        source.join(deadline)
         raise
     sink.raise_error()
 
@@ -82,7 +98,77 @@ def _started(items: Iterable[T], start: Callable[[T], None], ahead: Callable[[],
 
 def stages_running() -> bool:
     """Whether a thread of a pipeline that has failed or was interrupted has not come to its end."""
-    return any(thread.name.startswith(THREAD_PREFIX) for thread in threading.enumerate())
+    return any(name.startswith(THREAD_PREFIX) for name in _thread_names())
+
+
+def _thread_names() -> list[str]:
+    # not asking each thread whether it is alive: after an interrupted join CPython 3.11 takes it for dead
+    return [thread.name for thread in threading.enumerate()]
+
+
+class Outputs(ExitStack):
+    """The open outputs of a pipeline, which its writer uses.
+
+    If the block ends by an exception, the writer may still be inside of an output: after an interrupt it is not waited
+    for very long. Closing the output then would wait too, or damage the file or the process. So the writer is asked to
+    stop, and if it does not, nothing is closed and files that were to appear when complete are unlinked; the process
+    should end soon.
+
+    Attributes
+    ----------
+    stopping : threading.Event
+        Set when the writer is to stop before its next piece.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stopping = threading.Event()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        problem: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> bool:
+        if kind is not None:
+            writer_has_ended = False
+            try:
+                writer_has_ended = self._wait_for_writer()
+            finally:  # also after another interrupt
+                if not writer_has_ended:
+                    discard_unfinished()
+                    _left_open.append(self.pop_all())
+        return bool(super().__exit__(kind, problem, traceback))
+
+    def _wait_for_writer(self) -> bool:
+        """Ask it to stop; return whether it has."""
+        self.stopping.set()
+        deadline = time.monotonic() + _STOP_SECONDS
+        while _WRITER in _thread_names():
+            if time.monotonic() > deadline:
+                return False
+            time.sleep(_STOP_SECONDS / 100)
+        return True
+
+
+class _Stage:
+    """A thread whose end can be waited for."""
+
+    def __init__(self, name: str, run: Callable[[], None]) -> None:
+        self._run = run
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run_and_tell, name=name, daemon=True)
+        self._thread.start()
+
+    def _run_and_tell(self) -> None:
+        try:
+            self._run()
+        finally:
+            self._ended.set()
+
+    def join(self, deadline: float | None = None) -> None:
+        if self._ended.wait(_seconds_until(deadline)):  # a join must not be interrupted, see `_thread_names`
+            self._thread.join()
 
 
 class _Prefetch(Generic[T]):
@@ -94,8 +180,7 @@ class _Prefetch(Generic[T]):
         self._stopping = threading.Event()
         self._taken = threading.Semaphore(0)
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=f"{THREAD_PREFIX}loader", daemon=True)
-        self._thread.start()
+        self._stage = _Stage(f"{THREAD_PREFIX}loader", self._run)
 
     def _run(self) -> None:
         try:
@@ -125,13 +210,15 @@ class _Prefetch(Generic[T]):
         while (item := self._queue.get()) is not _END:
             self._taken.release()
             yield item
-        self._thread.join()
+        self._stage.join()
         if self._error is not None:
             raise self._error
 
-    def stop(self, deadline: float) -> None:
+    def stop(self) -> None:
         self._stopping.set()
-        self._thread.join(_seconds_until(deadline))
+
+    def join(self, deadline: float) -> None:
+        self._stage.join(deadline)
 
 
 class _Sink(Generic[T]):
@@ -141,8 +228,7 @@ class _Sink(Generic[T]):
         self._consume = consume
         self._queue: queue.Queue = queue.Queue(maxsize=1)
         self._error: BaseException | None = None
-        self._thread = threading.Thread(target=self._run, name=f"{THREAD_PREFIX}writer", daemon=True)
-        self._thread.start()
+        self._stage = _Stage(_WRITER, self._run)
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not _END:
@@ -160,9 +246,11 @@ class _Sink(Generic[T]):
         """Write what has been put, then end; give up at the deadline. May be called twice."""
         try:
             self._queue.put(_END, timeout=_seconds_until(deadline))
-        except queue.Full:
-            return
-        self._thread.join(_seconds_until(deadline))
+        except queue.Full:  # it ends behind what it is writing
+            with suppress(queue.Empty):
+                self._queue.get_nowait()
+            self._queue.put_nowait(_END)
+        self._stage.join(deadline)
 
     def raise_error(self) -> None:
         if self._error is not None:

@@ -94,8 +94,28 @@ def test_summary_equals_f5c_but_for_the_folder(align_ecoli: Align, ecoli: Path, 
 
 
 @pytest.mark.parametrize("options", [["-t", "1"], ["-t", "5", "-K", "2"], ["-B", "10K", "--iop", "2"]], ids=" ".join)
-def test_bytes_do_not_depend_on_threads_and_batches(align_ecoli: Align, ecoli: Path, options: list[str]):
-    assert align_ecoli("--samples", *options) == align_ecoli("--samples")
+@pytest.mark.parametrize(
+    ("kind", "output"),
+    [
+        (["--samples"], "out.txt"),
+        (["--collapse-events", "--signal-index"], "out.tsv.gz"),
+        (["--paf"], "out.txt"),
+        (["--sam"], "out.txt"),
+        (["--sam", "--sam-out-version", "1"], "out.txt"),
+        (["--sam"], "out.bam"),
+        (["--m6anet"], "out.txt"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, list) else value,
+)
+def test_bytes_do_not_depend_on_threads_and_batches(
+    align_ecoli: Align, tmp_path: Path, kind: list[str], output: str, options: list[str]
+):
+    whole, parts = tmp_path / "whole.tsv", tmp_path / "parts.tsv"
+    expected = align_ecoli(*kind, "--summary", str(whole), output=output)
+    assert align_ecoli(*kind, "--summary", str(parts), *options, output=output) == expected
+    assert len(expected) > 20_000
+    assert parts.read_bytes() == whole.read_bytes()
+    assert whole.read_bytes().count(b"\n") == 1 + 9
 
 
 def test_compressed_output(align_ecoli: Align, ecoli: Path):

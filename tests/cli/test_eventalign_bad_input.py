@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import os
 import resource
 import shutil
 import signal
+import struct
 import subprocess
 import sys
+import termios
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -19,6 +22,8 @@ import numpy as np
 import pysam
 import pytest
 from made_data import N_READS, ReadSet, error_line, process_of, repeated, run_command, run_process, write_signals
+
+from f5py.io.build_index import index_slow5
 
 HEADER_FIELDS = 13
 Fails = Callable[..., str]
@@ -275,10 +280,10 @@ def test_spliced_records_are_refused_by_methylation_calling(made: ReadSet, tmp_p
     assert f"read {name}: spliced alignment (N in the CIGAR)" in error_line(capfd.readouterr().err)
 
 
-@pytest.mark.parametrize(("option", "version"), [("--paf", "2"), ("--sam", "1"), ("--sam", "2")])
+@pytest.mark.parametrize(("option", "version"), [("--paf", ""), ("--sam", "1"), ("--sam", "2")])
 def test_spliced_records_in_other_layouts(made: ReadSet, tmp_path: Path, succeeds, option: str, version: str):
     spliced, name, cut = with_intron(made, tmp_path, 500, 700)
-    output, _ = succeeds(spliced, option, "--sam-out-version", version)
+    output, _ = succeeds(spliced, option, *(["--sam-out-version", version] if option == "--sam" else []))
     if option == "--sam":
         (tmp_path / "out.sam").write_bytes(output)
         with pysam.AlignmentFile(str(tmp_path / "out.sam")) as file:
@@ -670,3 +675,155 @@ def test_interrupt(made: ReadSet, made_rows: bytes, tmp_path: Path, kind: str):
         summary = (tmp_path / "summary.tsv").read_text()
         assert summary.endswith("\n")
         assert all(line.count("\t") == 13 for line in summary.splitlines())
+
+
+def interrupted(process: subprocess.Popen) -> str:
+    """Interrupt a process that must then end soon; return its messages."""
+    process.send_signal(signal.SIGINT)
+    started = time.monotonic()
+    try:
+        messages = process.communicate(timeout=20)[1]
+    finally:
+        process.kill()
+    assert process.returncode == 130
+    assert time.monotonic() - started < 2
+    return messages.decode()
+
+
+def wait_until_stuck(reader: int, process: subprocess.Popen) -> None:
+    """Wait until there is something in the pipe and it does not get more."""
+    deadline = time.monotonic() + 60
+    before, now = 0, 0
+    while now == 0 or now != before:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        time.sleep(0.5)
+        before = now
+        (now,) = struct.unpack("i", fcntl.ioctl(reader, termios.FIONREAD, b"\0" * 4))
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="needs Linux, to make a pipe small")
+@pytest.mark.parametrize(
+    ("stuck", "name", "options"),
+    [
+        ("output", "out.tsv", []),
+        ("output", "out.tsv.gz", []),
+        ("output", "out.bam", ["--sam"]),
+        ("summary", "out.tsv", []),
+        ("summary", "out.tsv.gz", []),
+        ("summary", "out.bam", ["--sam"]),
+        ("summary", "out.parquet", ["--output-format", "parquet"]),
+    ],
+)
+def test_interrupt_while_the_writer_is_stuck(
+    made: ReadSet, made_rows: bytes, tmp_path: Path, stuck: str, name: str, options: list[str]
+):
+    """In a pipe that nobody reads: nothing is closed beside it, and nothing unfinished stays behind."""
+    folder = tmp_path / "out"
+    folder.mkdir()
+    out, summary = folder / name, folder / "summary.tsv"
+    pipe, other = (out, summary) if stuck == "output" else (summary, out)
+    os.mkfifo(pipe)
+    command = long_run(made, tmp_path, *options, "-o", out, "--summary", summary)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+        with subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+            wait_until_stuck(reader, process)
+            unfinished = [path.name for path in folder.iterdir() if path not in (out, summary)]
+            assert len(unfinished) == (stuck == "summary" and name in ("out.bam", "out.parquet"))
+            messages = interrupted(process)
+    finally:
+        os.close(reader)
+    assert "interrupted" in error_line(messages)
+    if unfinished:
+        assert list(folder.iterdir()) == [pipe]
+        return
+    assert set(folder.iterdir()) == {pipe, other}
+    text = other.read_bytes()
+    if stuck == "summary":
+        text = gzip.decompress(text) if name.endswith(".gz") else text
+        rows = made_rows[made_rows.index(b"\n") + 1 :]
+        assert (made_rows + rows * 60).startswith(text)
+        assert len(text) > 100_000
+    if name != "out.tsv.gz":  # whose blocks end anywhere in a line
+        assert text == b"" or text.endswith(b"\n")
+
+
+# Odd text in alignment files
+
+
+def with_text(made: ReadSet, folder: Path, comment: bytes, tag: bytes, name: bytes | None = None) -> ReadSet:
+    """The made records as SAM with a comment in the header and a tag, and with another name of the first read."""
+    header, records = made.records()
+    lines = [record.to_string().encode() + b"\tXX:Z:" + tag for record in records]
+    if name is not None:
+        lines[0] = name + lines[0][lines[0].index(b"\t") :]
+    path = folder / "changed.sam"
+    path.write_bytes(str(header).encode() + b"@CO\t" + comment + b"\n" + b"\n".join([*lines, b""]))
+    return replace(made, folder=folder, bam=path)
+
+
+@pytest.mark.parametrize(
+    "text", ["caf\xe9".encode("latin-1"), "caf\xe9".encode(), "a\x1cb\x85c\u2028d\x0ce".encode()], ids=ascii
+)
+@pytest.mark.parametrize("version", ["1", "2"])
+def test_any_text_in_header_and_tags(made: ReadSet, tmp_path: Path, succeeds: Succeeds, text: bytes, version: str):
+    """It is passed on byte by byte, to SAM and to BAM, and does not break lines."""
+    options = ["--sam", "--sam-out-version", version]
+    plain, _ = succeeds(with_text(made, tmp_path, b"comment", b"tag"), *options)
+    odd = with_text(made, tmp_path, text, text)
+    table, _ = succeeds(odd, *options)
+    assert table == plain.replace(b"@CO\tcomment", b"@CO\t" + text).replace(b"XX:Z:tag", b"XX:Z:" + text)
+    assert table.count(b"XX:Z:" + text) == (N_READS if version == "2" else 0)
+    out = tmp_path / "out.bam"
+    assert run_command("eventalign", *odd.options(), "-o", out, *options) == 0
+    printed = run_process(["samtools", "view", "--no-PG", "-h", str(out)])
+    assert printed.returncode == 0
+    assert printed.stdout.split(b"\n") == table.split(b"\n")
+
+
+def test_names_that_get_too_long_for_bam(made: ReadSet, tmp_path: Path, capfd):
+    """Version 1 appends to them."""
+    longest = "n" * 254
+    records = made.records()[1]
+    renamed = with_text(made, tmp_path, b"", b"", longest.encode())
+    reads = tmp_path / "changed.fasta"
+    reads.write_text(f">{longest}\n{made.sequence(records[0].query_name or '')}\n")
+    signal_of_it = made.signals([records[0].query_name or ""])
+    signal_of_it[0].name = longest
+    index_slow5(str(reads), str(write_signals(tmp_path / "signals.blow5", signal_of_it)), threads=1)
+    renamed = replace(renamed, reads=reads)
+    out = tmp_path / "out" / "out.bam"
+    out.parent.mkdir()
+    assert run_command("eventalign", *renamed.options(), "-o", out, "--sam", "--sam-out-version", "1") == 1
+    line = error_line(capfd.readouterr().err)
+    assert f"the record of {longest}.template has a name of 263 bytes, but 254 are allowed; --sam-out-version 2" in line
+    assert line.endswith("no BAM file was made")
+    assert list(out.parent.iterdir()) == []
+    assert run_command("eventalign", *renamed.options(), "-o", out, "--sam") == 0
+    with pysam.AlignmentFile(str(out)) as file:
+        assert [record.query_name for record in file] == [longest]
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "left"),
+    [
+        ("out.tsv", [], "the output is incomplete"),
+        ("out.sam", ["--sam"], "the output is incomplete"),
+        ("out.bam", ["--sam"], "no BAM file was made"),
+        ("out.parquet", ["--output-format", "parquet"], "no Parquet file was made"),
+    ],
+)
+def test_an_error_says_what_there_is(
+    made: ReadSet, tmp_path: Path, capfd, name: str, options: list[str], left: str
+):
+    _, records = made.records()
+    records[-1].cigarstring = f"{len(records[-1].query_sequence or '')}M"
+    records[-1].reference_start = 11_500
+    odd = made.with_records(tmp_path, records, index=False)
+    out = tmp_path / name
+    assert run_command("eventalign", *odd.options(), "-o", out, "-K", 4, *options) == 1
+    line = error_line(capfd.readouterr().err)
+    assert line.endswith(f"goes on behind the end of contig simulated; map the reads again; {left}")
+    assert out.exists() == (left == "the output is incomplete")

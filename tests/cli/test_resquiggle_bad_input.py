@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import fcntl
 import gzip
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -329,3 +331,39 @@ def test_interrupt_while_reads_are_waited_for(blow5: Path):
         assert time.monotonic() - started < 2
         os.close(writing)
     assert "interrupted" in error_line(messages)
+
+
+@pytest.mark.skipif(not hasattr(fcntl, "F_SETPIPE_SZ"), reason="needs Linux, to make a pipe small")
+@pytest.mark.parametrize("name", ["out.tsv", "out.tsv.gz"])
+def test_interrupt_while_the_writer_is_stuck(long_run: list[str], tmp_path: Path, name: str):
+    """In a pipe that nobody reads."""
+    out = tmp_path / name
+    os.mkfifo(out)
+    reader = os.open(out, os.O_RDONLY | os.O_NONBLOCK)
+    try:
+        fcntl.fcntl(reader, fcntl.F_SETPIPE_SZ, 4096)
+        with subprocess.Popen([*long_run, "-o", str(out)], stderr=subprocess.PIPE) as process:
+            select.select([reader], [], [], 60)
+            for _ in range(2):
+                while b"processed" not in process.stderr.readline():
+                    assert process.poll() is None
+            time.sleep(0.3)
+            process.send_signal(signal.SIGINT)
+            started = time.monotonic()
+            try:
+                messages = process.communicate(timeout=20)[1].decode()
+            finally:
+                process.kill()
+            assert process.returncode == 130
+            assert time.monotonic() - started < 2
+    finally:
+        os.close(reader)
+    assert "interrupted" in error_line(messages)
+    assert list(tmp_path.iterdir()) == [out]
+
+
+def test_messages_of_batches_have_the_name_that_the_counts_have(made: ReadSet, blow5: Path, tmp_path: Path, runs: Runs):
+    _, told = runs(0, made.reads, blow5, "-K", 8)
+    assert told.count("[resquiggle_main::") == 2
+    assert "[resquiggle_main] total entries: 16," in told
+    assert "meth_main" not in told

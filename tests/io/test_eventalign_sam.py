@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import subprocess
 
 import pysam
 import pytest
@@ -10,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from made_rows import CONTIG_LENGTHS, CONTIGS, MadeRead, made_reads, rows_batch, walk_ends
 
+from f5py.errors import OutputFileError
 from f5py.io.alignments import AlignmentFile
 from f5py.io.eventalign_sam import EventalignSam
+from f5py.io.sam_to_bam import SamToBam
 
 HEADER = pysam.AlignmentHeader.from_references(CONTIGS, CONTIG_LENGTHS)
 MATCH, INSERTION, DELETION, SKIP, CLIP = range(5)
@@ -147,3 +150,38 @@ def test_reads_without_rows_have_no_record():
     batch = with_records([MadeRead(False, [5], [10], [])])
     assert EventalignSam(HEADER, 1, rna=False).format(batch, 0, 1) == b""
     assert EventalignSam(HEADER, 2, rna=False).format(batch, 0, 1) == b""
+
+
+@pytest.mark.parametrize("text", [b"caf\xe9", b"caf\xc3\xa9", b"a\x1cb\xc2\x85c\xe2\x80\xa8d"])
+def test_text_that_is_not_utf8_or_has_odd_line_ends(tmp_path, text):
+    """Header and tags keep their bytes in SAM and in BAM, and a record stays one line."""
+    batch = with_records([MadeRead(False, [5], [10], [(0, 7, False)])] * 2, "NM:i:3\tXX:Z:name")
+    batch.scale[:], batch.shift[:] = 1, 0
+    source = tmp_path / "odd.sam"
+    lines = [record.to_string().encode().replace(b"name", text) + b"\n" for record in batch.records]
+    source.write_bytes(str(HEADER).encode() + b"@CO\t" + text + b"\n" + b"".join(lines))
+    with pysam.AlignmentFile(str(source)) as file:
+        header = file.header
+        batch.records = list(file)
+    sam = EventalignSam(header, 2, rna=False)
+    assert sam.header() == source.read_bytes()[: -len(b"".join(lines))]
+    made = sam.format(batch, 0, 2)
+    assert made == b"".join(line[:-1] + b"\tsi:Z:5,15,7,8\tss:Z:10,\tsc:f:1\tsh:f:0\n" for line in lines)
+    path = tmp_path / "out.bam"
+    with path.open("wb") as out, SamToBam(out, str(path), header, 1) as bam:
+        bam.write(made)
+    printed = subprocess.run(["samtools", "view", "--no-PG", "-h", path], capture_output=True, check=True).stdout
+    assert printed == sam.header() + made
+
+
+def test_records_that_bam_cannot_take(tmp_path):
+    path = tmp_path / "out.bam"
+    record = b"\t0\t%s\t8\t60\t4M\t*\t0\t0\tACGT\t*\n" % CONTIGS[0].encode()
+    with path.open("wb") as out, SamToBam(out, str(path), HEADER, 1) as bam:
+        bam.write(b"n" * 254 + record)
+        with pytest.raises(OutputFileError, match=r"out.bam: the record of n{255} has a name of 255 bytes, but 254"):
+            bam.write(b"n" * 255 + record)
+        with pytest.raises(OutputFileError, match=r"out.bam: the record of caf\\xe9 is not valid; leave the read out"):
+            bam.write(b"caf\xe9" + record.replace(b"4M", b"4?"))
+    with pysam.AlignmentFile(str(path)) as file:
+        assert [record.query_name for record in file] == ["n" * 254]

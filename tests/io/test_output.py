@@ -11,6 +11,7 @@ import time
 import pytest
 
 from f5py.errors import OutputFileError
+from f5py.io.complete_file import complete_output, discard_unfinished
 from f5py.io.output import open_output
 
 
@@ -92,3 +93,26 @@ def test_no_half_row_is_left_on_a_full_disk(tmp_path, first, size):
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert path.read_bytes() == first
+
+
+def test_unfinished_files_can_be_discarded(tmp_path):
+    """Those that are being written, not those that are complete or have failed; the writer is told at the end."""
+    earlier = tmp_path / "earlier"
+    earlier.write_bytes(b"old")
+    with complete_output(str(tmp_path / "whole")) as file:
+        file.write(b"whole")
+
+    def write():
+        with complete_output(str(earlier)) as file:
+            file.write(b"new")
+            assert len(list(tmp_path.iterdir())) == 3
+            discard_unfinished()
+            assert sorted(path.name for path in tmp_path.iterdir()) == ["earlier", "whole"]
+            file.write(b"more")
+
+    with pytest.raises(OutputFileError, match=r"earlier: cannot write: No such file or directory; no file was made"):
+        write()
+    discard_unfinished()
+    assert earlier.read_bytes() == b"old"
+    assert (tmp_path / "whole").read_bytes() == b"whole"
+    assert len(list(tmp_path.iterdir())) == 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import io
 import re
 
 import numpy as np
@@ -13,7 +14,9 @@ from made_rows import K, MadeRead, parse_paf, rows_batch, walk_ends
 
 from f5py.errors import UnsupportedDataError
 from f5py.io.resquiggle_writer import ResquigglePaf, ResquiggleTable
+from f5py.io.text import PartialTextError
 from f5py.pipeline.batch import ReadBatch, ReadStatus, offsets_of
+from f5py.pipeline.formatting import OrderedFormatter
 
 Map = list[tuple[int, int] | None]
 
@@ -76,7 +79,6 @@ def test_table_has_the_references_bytes(ecoli, ecoli_rows, expected_paf):
     expected = gzip.decompress((ecoli / "expected/resquiggle/reads8.tsv.gz").read_bytes())
     names = [line.name for line in parse_paf(expected_paf)]
     assert reads_in_order_of(names, table, ecoli_rows) == expected
-    table.check(ecoli_rows, 0, len(ecoli_rows))
 
 
 def test_paf_has_the_references_bytes_except_for_its_own_scaling(ecoli_rows, expected_paf):
@@ -103,7 +105,6 @@ def test_table_says_what_the_map_says(rna, reads):
         for kmer in range(len(read))[:: -1 if rna else 1]:
             expected.append([name, str(kmer), *map(str, found.get(kmer, (".", ".")))])
     assert rows == expected
-    table.check(batch, 0, len(batch))
 
 
 @pytest.mark.parametrize("rna", [False, True])
@@ -144,7 +145,32 @@ def test_rows_end_before_an_interval_that_is_empty_or_negative(rna):
     table = ResquiggleTable(rna, K)
     good = bytes(table.format(batch, 0, 1))
     first_row = good.splitlines(keepends=True)[0].replace(b"read_0", b"read_1")
-    assert bytes(table.format(batch, 0, 3)) == good + first_row
-    table.check(batch, 0, 1)
-    with pytest.raises(UnsupportedDataError, match="read_1: the samples of k-mer 1 end before"):
-        table.check(batch, 0, 3)
+    for first, end, expected in ((0, 3, good + first_row), (1, 2, first_row)):
+        with pytest.raises(PartialTextError) as stopped:
+            table.format(batch, first, end)
+        assert bytes(stopped.value.text) == expected
+        assert isinstance(stopped.value.problem, UnsupportedDataError)
+        assert "read_1: the samples of k-mer 1 end before" in str(stopped.value.problem)
+    assert table.format(batch, 2, 3)
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_nothing_is_written_behind_a_bad_kmer(n_threads):
+    """The reads are formatted one by one in several threads; those behind the bad one are good."""
+    read: Map = [(0, 0), (1, 2), (3, 3)]
+    batch = map_batch([read] * 6, False)
+    batch.first_event[batch.base_offsets[2] + 1] = 3
+    table = ResquiggleTable(False, K)
+    out = io.BytesIO()
+    formatter = OrderedFormatter(n_threads)
+    with pytest.raises(UnsupportedDataError, match="read_2: the samples of k-mer 1 end before"):
+        formatter.write(out, batch, table.format, np.full(6, 100_000))
+    formatter.close()
+    assert out.getvalue() == bytes(table.format(batch, 0, 2)) + b"read_2\t0\t100\t110\n"
+
+
+def test_names_that_are_not_utf8_come_out_as_they_were():
+    batch = map_batch([[(0, 1)]], rna=False)
+    batch.names[0] = b"caf\xe9".decode("utf-8", "surrogateescape")
+    assert bytes(ResquiggleTable(False, K).format(batch, 0, 1)).startswith(b"caf\xe9\t0\t")
+    assert ResquigglePaf(False, K).format(batch, 0, 1).startswith(b"caf\xe9\t")

@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from f5py.pipeline.formatting import OrderedFormatter, pieces
+from f5py.io.text import PartialTextError
+from f5py.pipeline.formatting import OrderedFormatter, WritingStopped, pieces
 
 
 @given(st.lists(st.integers(0, 120_000), max_size=40))
@@ -46,3 +47,42 @@ def test_an_error_in_a_thread_reaches_the_writer():
     with pytest.raises(ValueError, match="no"):
         formatter.write(io.BytesIO(), None, fail, np.ones(3, np.int64))
     formatter.close()
+
+
+def test_text_before_a_problem_is_written_and_nothing_behind():
+    out = io.BytesIO()
+
+    def format_reads(batch, first, end):
+        if first == 2:
+            raise PartialTextError(b"2a\n", KeyError("no"))
+        return b"%d\n" % first
+
+    formatter = OrderedFormatter(3)
+    with pytest.raises(KeyError, match="no"):
+        formatter.write(out, None, format_reads, np.full(6, 100_000))
+    formatter.close()
+    assert out.getvalue() == b"0\n1\n2a\n"
+
+
+def test_it_stops_behind_a_piece_when_asked_to():
+    stopping = threading.Event()
+    out = io.BytesIO()
+
+    def format_reads(batch, first, end):
+        if first == 1:
+            time.sleep(0.1)
+        return b"%d\n" % first
+
+    class Stopping:
+        def write(self, text):
+            stopping.set()
+            return out.write(text)
+
+        def flush(self):
+            raise AssertionError("not reached")
+
+    formatter = OrderedFormatter(1, stopping)
+    with pytest.raises(WritingStopped):
+        formatter.write(Stopping(), None, format_reads, np.full(4, 100_000))
+    formatter.close()
+    assert out.getvalue() == b"0\n"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+import signal
 import threading
 import time
 
@@ -9,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.pipeline.run import run_pipeline, stages_running
+from f5py.io.complete_file import complete_output
+from f5py.pipeline.run import Outputs, run_pipeline, stages_running
 
 
 class Broken(Exception):
@@ -184,6 +187,133 @@ def test_an_interrupt_does_not_wait_for_a_stuck_stage(stuck):
     assert time.monotonic() - started < 1.9
     assert stages_running()
     release.set()
+    deadline = time.monotonic() + 5
+    while stages_running():
+        assert time.monotonic() < deadline
+        pause(5)
+
+
+class Output:
+    """A context manager that knows whether it was closed."""
+
+    def __init__(self):
+        self.closed = False
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.closed = True
+
+
+def run_with_outputs(output, path, write, compute):
+    with Outputs() as outputs:
+        outputs.enter_context(output)
+        file = outputs.enter_context(complete_output(str(path)))
+        file.write(b"begun")
+        run_pipeline(range(3), compute, lambda item: write(item, outputs.stopping))
+
+
+def interrupt_second(item):
+    if item == 1:
+        raise KeyboardInterrupt
+
+
+def test_outputs_are_closed_after_a_run_and_after_an_error(tmp_path):
+    output = Output()
+    run_with_outputs(output, tmp_path / "whole", lambda *_: None, lambda _: None)
+    assert output.closed
+    assert (tmp_path / "whole").read_bytes() == b"begun"
+
+    def fail(item):
+        raise Broken
+
+    output = Output()
+    with pytest.raises(Broken):
+        run_with_outputs(output, tmp_path / "broken", lambda *_: pause(50), fail)
+    assert output.closed
+    assert [path.name for path in tmp_path.iterdir()] == ["whole"]
+
+
+def test_outputs_of_a_writer_that_stops_when_asked_are_closed(tmp_path):
+    def write(item, stopping):
+        assert stopping.wait(5)
+
+    output = Output()
+    with pytest.raises(KeyboardInterrupt):
+        run_with_outputs(output, tmp_path / "x", write, interrupt_second)
+    assert output.closed
+    assert list(tmp_path.iterdir()) == []
+    assert not stages_running()
+
+
+@pytest.mark.parametrize("at", ["pipeline", "interrupt while the error of a stage is waited for"])
+def test_outputs_of_a_stuck_writer_are_left_alone(tmp_path, at):
+    """Nothing is closed or left behind, and the interrupt goes on soon."""
+    release, began = threading.Event(), threading.Event()
+    output = Output()
+    closed_during_write = []
+
+    def write(item, stopping):
+        began.set()
+        release.wait()
+        closed_during_write.append(output.closed)
+
+    def compute(item):
+        if item == 1:
+            assert began.wait(5)
+            if at == "pipeline":
+                raise KeyboardInterrupt
+            signal.setitimer(signal.ITIMER_REAL, 0.1)
+            raise Broken
+
+    def interrupt(*_):
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGALRM, interrupt)
+    started = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run_with_outputs(output, tmp_path / "x", write, compute)
+        assert time.monotonic() - started < 1.9
+        assert not output.closed
+        assert list(tmp_path.iterdir()) == []
+        assert stages_running()
+        gc.collect()
+        assert not output.closed
+    finally:
+        signal.signal(signal.SIGALRM, before)
+        release.set()
+    deadline = time.monotonic() + 5
+    while stages_running():
+        assert time.monotonic() < deadline
+        pause(5)
+    assert closed_during_write == [False]
+
+
+def test_an_idle_writer_does_not_count_as_stuck():
+    """After an interrupt while the loader is stuck."""
+    release = threading.Event()
+    output = Output()
+
+    def load():
+        yield 0
+        release.wait()
+
+    def interrupt(item):
+        raise KeyboardInterrupt
+
+    def run():
+        with Outputs() as outputs:
+            outputs.enter_context(output)
+            run_pipeline(load(), interrupt, lambda _: None)
+
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            run()
+        assert output.closed
+    finally:
+        release.set()
     deadline = time.monotonic() + 5
     while stages_running():
         assert time.monotonic() < deadline
