@@ -8,8 +8,9 @@ from typing import Any
 import click
 
 from f5py.cli import options
+from f5py.plot import FORMATS
 
-_ENDINGS = (".png", ".svg", ".pdf", ".html")
+_ENDINGS = tuple(f".{kind}" for kind in FORMATS)
 _READS, *_, _SLOW5, _POD5 = options.INPUT
 
 
@@ -20,14 +21,14 @@ _READS, *_, _SLOW5, _POD5 = options.INPUT
 @click.option("-g", "--genome", type=options.INPUT_FILE, help="Reference in FASTA format; belongs to -b.")
 @click.option(
     "-w",
-    "--region",
-    help="Region contig:start-end of the reference; without -b, k-mers first-last of the read. "
+    "--window",
+    help="Only the region contig:start-end of the reference; without -b, k-mers first-last of the read. "
     "[default: the first 100 positions that the signal passes]",
 )
 @options.add((_SLOW5, _POD5))
 @click.option(
-    "-o", "--output", metavar="FILE", help="Output, whose ending says the format: png, svg, pdf or html. "
-    "[default: READ_ID.png]"
+    "-o", "--output", metavar="FILE", help=f"Output, whose ending says the format: {', '.join(FORMATS)}. "
+    f"[default: READ_ID.{FORMATS[0]}]"
 )  # fmt: skip
 @click.option(
     "--x-axis",
@@ -56,7 +57,7 @@ def _check(parameters: dict[str, Any]) -> None:
         raise click.UsageError(f"{given} needs {missing}; give both, or none to draw the read's own bases")
     output = parameters["output"]
     if output is None:
-        parameters["output"] = output = f"{parameters['read']}.png"
+        parameters["output"] = output = f"{parameters['read']}.{FORMATS[0]}"
         if os.path.basename(output) != output:
             raise click.UsageError(f"the name of the read, {parameters['read']}, is no file name; name a file with -o")
     elif os.path.splitext(output)[1].lower() not in _ENDINGS:

@@ -17,12 +17,13 @@ from f5py.eventalign._viterbi_numba import (
     trace,
     words_needed,
 )
+from f5py.pipeline.batch import RowState
 from f5py.signal._event_map_numba import closest_event
 
 _BLOCK_ROWS = 50  # rows taken from a block that is not the last of its segment
 _MIN_EVENT_STEP = 2  # a block needs that many events besides its first one
 _LN_INVERSE_SQRT_2PI = np.float32(-0.918938)
-_ROW_BAD, _ROW_NEW_SEGMENT = 1, 2  # bits of `f5py.pipeline.batch.RowState`
+_ROW_BAD, _ROW_NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)
 
 _MATCH, _INSERTION, _DELETION, _INTRON, _SOFT_CLIP, _HARD_CLIP, _PADDING, _EQUAL, _MISMATCH = range(9)
 

@@ -10,21 +10,11 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.accelerate import exact_kernel
+from f5py.io.complements import COMPLEMENTS
+from f5py.pipeline.batch import RowState
 
-#: Bit of `f5py.pipeline.batch.RowState`.
-BAD = np.uint8(1)
-
+_BAD = np.uint8(RowState.BAD)
 _ZERO = np.float32(0.0)
-
-
-def _complements():
-    letters = np.arange(256, dtype=np.uint8)
-    for letter, complement in ("AT", "CG", "GC", "TA", "UA"):
-        letters[ord(letter)] = ord(complement)
-    return letters
-
-
-_COMPLEMENTS = _complements()
 
 
 @exact_kernel
@@ -49,7 +39,7 @@ def prepare_reference(letters, reverse, k, codes, forward, backward, rank):
     for i in range(n):
         letter = letters[i]
         forward[i] = letter
-        backward[n - 1 - i] = _COMPLEMENTS[letter]
+        backward[n - 1 - i] = COMPLEMENTS[letter]
         code = np.int64(codes[letter])
         code_of_kmer = code_of_kmer // 4 + (3 - code) * highest if reverse else code_of_kmer % highest * 4 + code
         if i >= k - 1:
@@ -93,7 +83,7 @@ def fill_rows(
             row_stdv = np.sqrt(total / n_samples)
         if scaled:
             row_level = (row_level - shift) / scale
-        row_rank = -1 if row_state[row] & BAD else rank[row_position[row] - reference_start]
+        row_rank = -1 if row_state[row] & _BAD else rank[row_position[row] - reference_start]
         row_model_level, row_model_stdv = _ZERO, _ZERO
         if row_rank >= 0:
             row_model_level, row_model_stdv = level_mean[row_rank], level_stdv[row_rank]
@@ -136,7 +126,7 @@ def fill_positions(
         weight = np.int64(0)
         weighted_level, weighted_stdv, weighted_seconds = _ZERO, _ZERO, _ZERO
         for i in range(row, behind if fits else row):
-            if row_state[i] & BAD == 0:
+            if row_state[i] & _BAD == 0:
                 e = row_event[i]
                 length = np.float32(event_length[e])
                 weight += np.int64(event_length[e])

@@ -21,7 +21,7 @@ from f5py.pipeline.workers import WorkerPool
 from f5py.signal.events import detect_events, reverse_events
 from f5py.signal.scaling import estimate_scaling, rank_kmers, recalibrate
 
-# The chemistry is judged by the first batch if that has enough reads.
+# The chemistry is judged once, when the first batches together have that many reads with a signal.
 _CHEMISTRY_MIN_READS = 20
 _CHEMISTRY_MAX_FAILED = 0.8
 
@@ -103,6 +103,7 @@ class AlignmentStage:
         self.pool = WorkerPool(options.threads)
         self._options = options
         self._keep_samples = keep_samples
+        self._check = _ChemistryCheck(chemistry, self.model.name)
         self._cpu = CpuAligner(self.model, self.pool)
         self._aligner: Aligner = self._cpu
 
@@ -136,8 +137,7 @@ class AlignmentStage:
 
     def start(self, batch: ReadBatch) -> None:
         """Fill the batch's arrays as far as the alignment, which may go on after the return."""
-        if batch.number == 0:
-            _check_letters(batch, self.chemistry)
+        self._check.letters(batch)
         with self.times.stage("Events"):
             detect_events(batch, self.chemistry.event_parameters, self.pool)
             if not self._keep_samples:
@@ -156,8 +156,7 @@ class AlignmentStage:
             finish_alignment(batch, self._aligner)
         with self.times.stage("Estimate scaling"):
             recalibrate(batch, self.model, self._options.min_recalib_events, self.pool)
-        if batch.number == 0:
-            _check_fit(batch, self.chemistry, self.model.name)
+        self._check.fit(batch)
         self.counts.add(batch)
 
     def close(self) -> None:
@@ -166,22 +165,51 @@ class AlignmentStage:
         self.pool.close()
 
 
-def _check_letters(batch: ReadBatch, chemistry: Chemistry) -> None:
-    """Refuse RNA letters in what is to be DNA."""
-    if not chemistry.rna and (batch.bases == ord("U")).any():
-        raise UnsupportedDataError(
-            f"the reads have the letter U, so they are direct RNA, but the signals are taken as {chemistry.name}; "
-            "for RNA use eventalign or resquiggle with --rna"
-        )
+class _ChemistryCheck:
+    """Judges by the first reads of a run whether they are of the chemistry that they are taken for.
+
+    Parameters
+    ----------
+    chemistry : Chemistry
+    model : str
+        Name of the pore model.
+    """
+
+    def __init__(self, chemistry: Chemistry, model: str) -> None:
+        self._chemistry = chemistry
+        self._model = model
+        self._started = 0
+        self._readable = 0
+        self._failed = 0
+
+    def letters(self, batch: ReadBatch) -> None:
+        """Refuse RNA letters in what is to be DNA; to be called with every batch that is started."""
+        if self._chemistry.rna or self._started >= _CHEMISTRY_MIN_READS:
+            return
+        self._started += _n_readable(batch)
+        if (batch.bases == ord("U")).any():
+            raise UnsupportedDataError(
+                "the reads have the letter U, so they are direct RNA, but the signals are taken as "
+                f"{self._chemistry.name}; for RNA use eventalign or resquiggle with --rna"
+            )
+
+    def fit(self, batch: ReadBatch) -> None:
+        """Stop as soon as the pore model is seen not to fit the data, rather than finish with nothing called.
+
+        To be called with every batch that is aligned.
+        """
+        if self._readable >= _CHEMISTRY_MIN_READS:
+            return
+        readable = _n_readable(batch)
+        self._readable += readable
+        self._failed += readable - int((batch.status == ReadStatus.OK).sum())
+        if self._readable >= _CHEMISTRY_MIN_READS and self._failed > _CHEMISTRY_MAX_FAILED * self._readable:
+            raise UnsupportedDataError(
+                f"{self._failed} of the first {self._readable} reads do not fit the pore model {self._model}; these "
+                f"are probably not {self._chemistry.name} reads (--pore, --rna), or the signals belong to other reads: "
+                "check the data, or give a fitting --kmer-model"
+            )
 
 
-def _check_fit(batch: ReadBatch, chemistry: Chemistry, model: str) -> None:
-    """Stop at once if the pore model does not fit the data, rather than finish with nothing called."""
-    readable = int((batch.status != ReadStatus.BAD_READ).sum())
-    failed = readable - int((batch.status == ReadStatus.OK).sum())
-    if readable >= _CHEMISTRY_MIN_READS and failed > _CHEMISTRY_MAX_FAILED * readable:
-        raise UnsupportedDataError(
-            f"{failed} of the first {readable} reads do not fit the pore model {model}; these are probably not "
-            f"{chemistry.name} reads (--pore, --rna), or the signals belong to other reads: check the data, or give "
-            "a fitting --kmer-model"
-        )
+def _n_readable(batch: ReadBatch) -> int:
+    return int((batch.status != ReadStatus.BAD_READ).sum())

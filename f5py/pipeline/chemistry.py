@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -11,8 +12,16 @@ from f5py.pore_model import PoreModel, builtin, read_model
 from f5py.signal.events import DNA, RNA, EventParameters
 
 _WHO = "chemistry"
-#: Flow cell product codes of R9.4.1 pores; those of R10.4.1 have 114 in their names, those of RNA004 004RA.
-_R9_FLOW_CELLS = ("106", "107", "111", "flg001", "pro001", "pro002")
+# Product codes that tell the pore, in lower case. Those of R10.4.1 have 114 in them, those of RNA004 rna004 or 004ra.
+# Kits of version 12, which are for several pores, and unknown ones tell nothing.
+_R9_DNA_KIT = re.compile(
+    r"(?:lsk(?:108|109|110|308)|rad00[1-4]|rbk(?:00\d|101|110)|pcs1(?:0\d|10|11)|pcb1(?:09|10|11)|dcs10\d|nbd10\d"
+    r"|(?:pbk|psk|rpb)004|rab20[14]|16s024|lwp001|cas109|ulk001)(?!\d)"
+)
+_R9_RNA_KIT = re.compile(r"rna00[12](?!\d)")
+_R9_FLOW_CELL = re.compile(r"min106|minsp6|flg001|pro00[12]")
+#: R10, R10.3 and R10.4, on which kits of R9 are used as well.
+_EARLY_R10_FLOW_CELL = re.compile(r"(?:min|flg|pro)11[0-2]")
 
 
 @dataclass(frozen=True)
@@ -68,8 +77,10 @@ _CHEMISTRIES = {("r9", False): R9_DNA, ("r9", True): R9_RNA, ("r10", False): R10
 def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_model: bool) -> Chemistry:
     """Decide by the options and the metadata of the signal files.
 
-    The files' metadata count where the options say nothing. Where both speak, they must agree, unless a pore model of
-    the user's own is given: then the options count, and a warning is printed.
+    The files' metadata count where the options say nothing. Where both speak, they must agree, and so must the
+    metadata among themselves, unless a pore model of the user's own is given: then the options count, and a warning is
+    printed. If kit and flow cell differ, ``--pore`` may also say which is right. Signals of which nothing is known are
+    taken as R9.4 DNA.
 
     Parameters
     ----------
@@ -91,17 +102,35 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
     """
     if pore == "r10" and rna:
         raise F5pyError("--pore r10 and --rna exclude each other: there is no RNA chemistry of R10; is it rna004?")
-    found_rna, found_pore = _molecule(run_info), _pore(run_info)
+    molecules, pores = _molecules(run_info), _pores(run_info)
     evidence = ", ".join(
         f"{key} {run_info[key]}"
         for key in ("experiment_type", "sequencing_kit", "flow_cell_product_code")
         if run_info.get(key)
     )
-    if found_rna and found_pore == "r10":
+    if molecules == {True} and pores == {"r10"}:
         raise UnsupportedDataError(
             f"the signals say that they are RNA and R10 at the same time ({evidence}), which does not exist; "
             "correct their metadata"
         )
+    if pore in pores:
+        pores = {pore}
+    contradiction = None
+    if len(molecules) > 1:
+        contradiction = (
+            f"the signals say that they are DNA and RNA at the same time ({evidence}); correct their metadata, or give "
+            "the model of what they are with --kmer-model, and --rna or --pore if they are not R9.4 DNA"
+        )
+        molecules, pores = set(), set()
+    elif len(pores) > 1:
+        contradiction = (
+            f"the signals say that they are of {' and '.join(sorted(pores))} at the same time ({evidence}); say with "
+            "--pore which is right"
+        )
+        pores = set()
+    if contradiction is not None and not own_model:
+        raise UnsupportedDataError(contradiction)
+    found_rna, found_pore = next(iter(molecules), None), next(iter(pores), None)
     problems = []
     if rna and found_rna is False:
         problems.append(f"--rna, but the signals are DNA ({evidence}); leave --rna out")
@@ -122,29 +151,39 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
     is_rna = rna or pore == "rna004" or bool(found_rna)
     if (pore, is_rna) == ("r10", True):  # --rna beside metadata of an R10 kit, with a model of the user's own
         pore = "rna004"
-    return _CHEMISTRIES[pore, is_rna]
+    chemistry = _CHEMISTRIES[pore, is_rna]
+    if contradiction is not None:
+        console.warning(_WHO, f"{contradiction}. They are taken as {chemistry.name}, with the model given")
+    return chemistry
 
 
-def _molecule(run_info: Mapping[str, str]) -> bool | None:
-    """Whether the metadata say RNA (True) or DNA (False), or neither."""
+def _molecules(run_info: Mapping[str, str]) -> set[bool]:
+    """What the metadata say of the molecules: RNA (True), DNA (False), nothing, or both."""
+    found = set()
     kind = run_info.get("experiment_type", "").lower()
-    kit = run_info.get("sequencing_kit", "").lower()
     if "dna" in kind:  # genomic_dna, cdna
-        return False
-    if "rna" in kind or "rna" in kit or _pore(run_info) == "rna004":
-        return True
-    return None
+        found.add(False)
+    elif "rna" in kind:
+        found.add(True)
+    kit = run_info.get("sequencing_kit", "").lower()
+    if "rna" in kit or "rna004" in _pores(run_info):
+        found.add(True)
+    elif _R9_DNA_KIT.search(kit):
+        found.add(False)
+    return found
 
 
-def _pore(run_info: Mapping[str, str]) -> str | None:
-    """The pore by the kit's or the flow cell's name."""
+def _pores(run_info: Mapping[str, str]) -> set[str]:
+    """The pores of the kit and of the flow cell, as far as their names tell them."""
     kit = run_info.get("sequencing_kit", "").lower()
     flow_cell = run_info.get("flow_cell_product_code", "").lower()
+    found = set()
     for name in (kit, flow_cell):
         if "rna004" in name or "004ra" in name:
-            return "rna004"
-        if "114" in name:
-            return "r10"
-    if kit or any(code in flow_cell for code in _R9_FLOW_CELLS):
-        return "r9"
-    return None
+            found.add("rna004")
+        elif "114" in name:
+            found.add("r10")
+    is_r9_kit = _R9_DNA_KIT.search(kit) or _R9_RNA_KIT.search(kit)
+    if _R9_FLOW_CELL.search(flow_cell) or (is_r9_kit and not _EARLY_R10_FLOW_CELL.search(flow_cell)):
+        found.add("r9")
+    return found

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,10 +18,11 @@ from f5py.io.complete_file import complete_output
 from f5py.io.read_index import SEQUENCE_SUFFIX, ReadIndex
 from f5py.io.reference import Reference
 from f5py.io.sequence_files import sequence_records
-from f5py.io.signals import SignalBlock, SignalSource, open_signals
+from f5py.io.signals import SignalSource, open_signals
+from f5py.io.signals.split_reads import split_read_tags
 from f5py.io.windows import Windows
 from f5py.pipeline.alignment_stage import AlignmentStage
-from f5py.pipeline.batch import ReadBatch, ReadStatus
+from f5py.pipeline.batch import ReadBatch, ReadStatus, unmapped_batch
 from f5py.pipeline.chemistry import Chemistry, chemistry_of
 from f5py.pipeline.event_alignment import ReferenceAligner
 from f5py.pipeline.inputs import check_outputs
@@ -54,7 +55,7 @@ class PlotOptions:
     output: str
     bam: str | None = None
     genome: str | None = None
-    region: str | None = None
+    window: str | None = None
     slow5: str | None = None
     pod5: str | None = None
     pore: str | None = None
@@ -103,15 +104,16 @@ def compute(options: PlotOptions) -> PlotData:
 def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
     assert options.bam is not None
     assert options.genome is not None
-    alignments = OneAlignment(options.bam, options.genome, options.read, options.region)
+    alignments = OneAlignment(options.bam, options.genome, options.read, options.window)
     files.callback(alignments.close)
-    alignments.find()
+    record = alignments.find()
     reads = files.enter_context(ReadIndex.open(options.reads))
     if options.read not in reads:
         raise _not_among_reads(options)
     reference = Reference(options.genome, alignments.contigs, alignments.contig_lengths)
     files.callback(reference.close)
-    signals, _, chemistry = _open_signals(options, files)
+    # The metadata of a read that was split from another are those of its parent.
+    signals, chemistry = _open_signals(options, files, *split_read_tags([record])[0])
     loader = Loader(
         alignments=alignments,
         reads_path=options.reads,
@@ -147,9 +149,9 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
 
 
 def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
-    region = None if options.region is None else _parse_kmer_range(options.region)
+    region = None if options.window is None else _parse_kmer_range(options.window)
     bases = _bases(options)
-    _, signal, chemistry = _open_signals(options, files)
+    signals, chemistry = _open_signals(options, files)
     settings = AlignmentOptions(
         threads=1, kmer_model=options.kmer_model, min_recalib_events=options.min_recalib_events
     )
@@ -159,25 +161,27 @@ def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
     if n_kmers < 1:
         raise F5pyError(f"{options.reads}: read {options.read} has {len(bases)} bases, less than a k-mer")
     if region is not None and region[0] >= n_kmers:
-        raise F5pyError(f"-w {options.region}: read {options.read} has only {n_kmers} k-mers; choose a region in it")
-    batch = _batch_of(options.read, bases, signal)
+        raise F5pyError(f"-w {options.window}: read {options.read} has only {n_kmers} k-mers; choose a region in it")
+    signal = signals.fetch([options.read])
+    if signal.problems:
+        raise SignalError(signal.problems[0])
+    batch = unmapped_batch(0, [options.read], bases, np.array([0, len(bases)]), signal)
     _align(stage, batch)
     return read_data(batch, 0, stage.model, Source(chemistry.name, chemistry.rna, None), region)
 
 
-def _open_signals(options: PlotOptions, files: ExitStack) -> tuple[SignalSource, SignalBlock, Chemistry]:
-    """Open the signals, read that of the read, and decide on the chemistry."""
+def _open_signals(options: PlotOptions, files: ExitStack, *others: str) -> tuple[SignalSource, Chemistry]:
+    """Open the signals, and decide on the chemistry by the metadata of the read, or else of other reads."""
     signals = open_signals(options.reads, options.slow5, options.pod5)
     files.callback(signals.close)
-    signal = signals.fetch([options.read])
-    if signal.problems:
-        raise SignalError(signal.problems[0])
-    run_info = signals.run_info([options.read])
-    return signals, signal, chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)
+    run_info = signals.run_info([options.read, *others])
+    return signals, chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)
 
 
 def _align(stage: AlignmentStage, batch: ReadBatch) -> None:
     """Compute the batch, which has one read; raise if the read drops out."""
+    if batch.status[0] == ReadStatus.BAD_READ:  # the loader has told why
+        raise SignalError(f"read {batch.names[0]} cannot be drawn without its signal; see the warning above")
     stage.start(batch)
     stage.finish(batch)
     status = ReadStatus(int(batch.status[0]))
@@ -203,32 +207,6 @@ def _not_among_reads(options: PlotOptions) -> InputFileError:
     return InputFileError(f"{options.reads}: has no read {options.read}; give its name as the file has it")
 
 
-def _batch_of(name: str, bases: np.ndarray, signal: SignalBlock) -> ReadBatch:
-    """A batch of one read that is mapped to nothing."""
-    none, nowhere = np.zeros(2, np.int64), np.zeros(1, np.int64)
-    return ReadBatch(
-        number=0,
-        names=[name],
-        read_index=nowhere,
-        status=np.zeros(1, np.uint8),
-        contig=np.full(1, -1, np.int32),
-        reference_start=nowhere,
-        reference_end=nowhere,
-        reverse=np.zeros(1, np.bool_),
-        cigar=np.empty(0, np.uint32),
-        cigar_offsets=none,
-        reference=np.empty(0, np.uint8),
-        reference_offsets=none,
-        bases=bases,
-        base_offsets=np.array([0, len(bases)]),
-        samples=signal.samples,
-        sample_offsets=signal.offsets,
-        offset=signal.offset,
-        unit=signal.range / signal.digitisation,
-        sampling_rate=signal.sampling_rate,
-    )
-
-
 def _parse_kmer_range(text: str) -> tuple[int, int]:
     """``first-last``, 1-based, to a half-open interval."""
     found = re.fullmatch(r"(\d+)-(\d+)", text.replace(",", ""))
@@ -237,6 +215,14 @@ def _parse_kmer_range(text: str) -> tuple[int, int]:
             f"-w {text}: without -b, write a region as first-last, k-mers of the read counted from 1, e.g. 1-100"
         )
     return int(found[1]) - 1, int(found[2])
+
+
+@dataclass
+class _Seen:
+    """Records of a read that are not drawn: the places of those elsewhere, and whether those left out are unmapped."""
+
+    elsewhere: list[str] = field(default_factory=list)
+    left_out: list[bool] = field(default_factory=list)
 
 
 class OneAlignment(AlignmentFile):
@@ -285,8 +271,12 @@ class OneAlignment(AlignmentFile):
             raise F5pyError(f"-w {region}: contig {self.contigs[self._contig]} has only {length} bases")
         self.limits = start, min(end, length)
 
-    def find(self) -> None:
+    def find(self) -> pysam.AlignedSegment:
         """Look for the record.
+
+        Returns
+        -------
+        pysam.AlignedSegment
 
         Raises
         ------
@@ -295,52 +285,41 @@ class OneAlignment(AlignmentFile):
         InputFileError
             The file is damaged.
         """
-        elsewhere: list[str] = []
-        unaligned: list[bool] = []
-
-        def pass_over(record: pysam.AlignedSegment) -> None:
-            if record.query_name == self._read:
-                unaligned.append(record.is_unmapped)
-
+        seen = _Seen()
         is_indexed = self.path != "-" and self._file.has_index()
-        self._record = self._search(self._window if is_indexed else None, pass_over, elsewhere)
-        if self._record is None and is_indexed and self._window is not None:
+        self._record = self._search(self, self._window if is_indexed else None, seen)
+        if self._record is not None:
+            return self._record
+        if is_indexed and self._window is not None:
             # Only for the message: the rest of the file, which a region spares.
             whole = AlignmentFile(self.path, self._reference_path, min_mapq=0, secondary=False)
             try:
-                self._search(None, pass_over, elsewhere, whole)
+                self._search(whole, None, seen)
             finally:
                 whole.close()
-        if self._record is not None:
-            return
-        if elsewhere:
+        if seen.elsewhere:
             raise F5pyError(
-                f"-w {self._region}: read {self._read} is aligned to {' and '.join(elsewhere[:3])}; choose a region "
-                "there"
+                f"-w {self._region}: read {self._read} is aligned to {' and '.join(seen.elsewhere[:3])}; choose a "
+                "region there"
             )
-        if unaligned:
+        if seen.left_out:
+            what = "is not aligned" if all(seen.left_out) else "has secondary records only"
             raise F5pyError(
-                f"{self.name}: read {self._read} {'is not aligned' if all(unaligned) else 'has secondary records only'}"
-                "; leave -b and -g out to draw it with its own bases"
+                f"{self.name}: read {self._read} {what}; leave -b and -g out to draw it with its own bases"
             )
         raise InputFileError(f"{self.name}: has no read {self._read}; leave -b and -g out to draw it without alignment")
 
-    def _search(
-        self,
-        windows: Windows | None,
-        pass_over: Callable[[pysam.AlignedSegment], None],
-        elsewhere: list[str],
-        file: AlignmentFile | None = None,
-    ) -> pysam.AlignedSegment | None:
-        """The record to be drawn; the places of records outside of the region are added to `elsewhere`."""
+    def _search(self, file: AlignmentFile, windows: Windows | None, seen: _Seen) -> pysam.AlignedSegment | None:
+        """The record to be drawn; what else there is of the read until then is added to `seen`."""
         supplementary = None
-        records = AlignmentFile.records(file or self, windows, pass_over)
-        for _, record in records:
+        for read_index, record in AlignmentFile.records(file, windows, left_out=True):
             if record.query_name != self._read:
                 continue
-            if not self._overlaps(record):
+            if read_index < 0:
+                seen.left_out.append(record.is_unmapped)
+            elif not self._overlaps(record):
                 start, end = record.reference_start + 1, record.reference_end or record.reference_start
-                elsewhere.append(f"{record.reference_name}:{start}-{end}")
+                seen.elsewhere.append(f"{record.reference_name}:{start}-{end}")
             elif not record.is_supplementary:
                 return record
             else:
@@ -353,9 +332,7 @@ class OneAlignment(AlignmentFile):
         end = record.reference_end or record.reference_start
         return record.reference_id == self._contig and record.reference_start < self.limits[1] and end > self.limits[0]
 
-    def records(
-        self, windows: Windows | None = None, pass_over: Callable[[pysam.AlignedSegment], None] = lambda _: None
-    ) -> Iterator[tuple[int, pysam.AlignedSegment]]:
+    def records(self, *_: Any, **__: Any) -> Iterator[tuple[int, pysam.AlignedSegment]]:
         """Yield the record that was found, with read index 0."""
         if self._record is not None:
             yield 0, self._record

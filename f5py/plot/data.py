@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import F5pyError
+from f5py.io.complements import COMPLEMENTS
 from f5py.pipeline.batch import ReadBatch, RowState
 from f5py.pore_model.model import PoreModel
 from f5py.signal.scaling import base_codes
@@ -185,7 +186,7 @@ def reference_data(
     kmers = np.lib.stride_tricks.sliding_window_view(letters, model.k)
     reverse = bool(batch.reverse[read])
     if reverse:
-        kmers = _complements()[kmers[:, ::-1]]
+        kmers = COMPLEMENTS[kmers[:, ::-1]]
     strand = "-" if reverse else "+"
     return _collect(batch, read, model, source, strand, rows, kmers, int(batch.reference_start[read]), region)
 
@@ -345,10 +346,3 @@ def _intervals(
     before = np.maximum.accumulate(np.where(skipped, 0, np.arange(len(skipped))))
     kmer_end = kmer_end[before]
     return np.where(skipped, kmer_end, kmer_start), kmer_end
-
-
-def _complements() -> NDArray[np.uint8]:
-    """The complement of every letter that is a base; others stay."""
-    table = np.arange(256, dtype=np.uint8)
-    table[list(b"ACGTU")] = list(b"TGCAA")
-    return table

@@ -14,9 +14,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-#: File formats, which are also the endings of the files' names.
-FORMATS = ("png", "svg", "pdf", "html")
-
 _BASE_COLOURS = {"A": "#3a9d3a", "C": "#3b6fc4", "G": "#e08a1e", "T": "#d1383d", "U": "#d1383d"}
 _OTHER_BASE = "#888888"
 _SIGNAL, _MATCH, _BAD, _UNALIGNED, _MODEL, _GREY = "#9a9a9a", "#14375e", "#d1383d", "#b06fc9", "#e08a1e", "#555555"
@@ -49,7 +46,7 @@ def write_figure(data: PlotData, file: BinaryIO, kind: str, seconds: bool = Fals
     data : PlotData
     file : binary file
     kind : str
-        One of `FORMATS`.
+        One of `f5py.plot.FORMATS`.
     seconds : bool
         Show the time in seconds instead of samples.
 

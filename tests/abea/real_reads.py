@@ -10,7 +10,7 @@ from made_reads import MODEL, Read
 
 from f5py.io.read_index import READDB_SUFFIX, ReadIndex, read_readdb
 from f5py.io.signals import open_source
-from f5py.pipeline.batch import ReadBatch
+from f5py.pipeline.batch import unmapped_batch
 from f5py.pipeline.workers import WorkerPool
 from f5py.signal.events import DNA, detect_events
 from f5py.signal.scaling import estimate_scaling, rank_kmers
@@ -36,29 +36,7 @@ def real_reads(names: list[str], path: Path) -> list[Read]:
     signals = source.fetch(names)
     source.close()
     assert not signals.problems
-    n = len(names)
-    none = np.zeros(n + 1, np.int64)
-    batch = ReadBatch(
-        number=0,
-        names=names,
-        read_index=np.arange(n),
-        status=np.zeros(n, np.uint8),
-        contig=np.zeros(n, np.int32),
-        reference_start=np.zeros(n, np.int64),
-        reference_end=np.zeros(n, np.int64),
-        reverse=np.zeros(n, np.bool_),
-        cigar=np.empty(0, np.uint32),
-        cigar_offsets=none,
-        reference=np.empty(0, np.uint8),
-        reference_offsets=none,
-        bases=bases,
-        base_offsets=base_offsets,
-        samples=signals.samples,
-        sample_offsets=signals.offsets,
-        offset=signals.offset,
-        unit=signals.range / signals.digitisation,
-        sampling_rate=signals.sampling_rate,
-    )
+    batch = unmapped_batch(0, names, bases, base_offsets, signals)
     pool = WorkerPool(1)
     detect_events(batch, DNA, pool)
     rank_kmers(batch, MODEL, pool)
@@ -70,5 +48,5 @@ def real_reads(names: list[str], path: Path) -> list[Read]:
             batch.shift[i],
             batch.scale[i],
         )
-        for i in range(n)
+        for i in range(len(names))
     ]

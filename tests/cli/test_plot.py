@@ -9,18 +9,27 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import click
 import numpy as np
 import pysam
 import pytest
-from made_data import ReadSet
+from made_data import ReadSet, write_signals
 
 from f5py.cli.plot import command
-from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, SignalError
+from f5py.errors import (
+    F5pyError,
+    InputFileError,
+    MissingDependencyError,
+    OutputFileError,
+    SignalError,
+    UnsupportedDataError,
+)
+from f5py.io.signals import SignalSource, open_signals
 from f5py.pipeline.plot import PlotOptions, compute
 from f5py.plot.data import PlotData
 
@@ -83,7 +92,7 @@ def test_numbers_equal_f5c(
             reads=str(indexed_ecoli / "reads.fasta"),
             bam=str(ecoli / "reads8.bam"),
             genome=str(ecoli / "ref.fa"),
-            region=None if region is None else f"{CONTIG}:{region[0]}-{region[1]}",
+            window=None if region is None else f"{CONTIG}:{region[0]}-{region[1]}",
             output="",
         )
     )
@@ -118,7 +127,7 @@ def rna_options(slow5_set: Callable[[str], Path]) -> PlotOptions:
 
 @pytest.mark.shared
 def test_numbers_of_rna_equal_f5c(rna_options: PlotOptions, shared_data: Path):
-    data = compute(replace(rna_options, region="R1_92_1:501-700"))
+    data = compute(replace(rna_options, window="R1_92_1:501-700"))
     assert data.source.rna
     assert_shows(data, rows_of(shared_data / "rna002_sequin" / "expected" / "eventalign.tsv.gz", "0", 501, 700))
     assert np.all(np.diff(data.event_start) > 0)
@@ -159,8 +168,8 @@ def samples_of_kmers(data: PlotData) -> dict[int, tuple[int, int]]:
 def test_own_bases_have_the_samples_that_f5c_says(
     indexed_ecoli: Path, ecoli: Path, rna_options: PlotOptions, shared_data: Path
 ):
-    dna = PlotOptions(read=REVERSE, reads=str(indexed_ecoli / "reads.fasta"), region="301-900", output="")
-    rna = replace(rna_options, bam=None, genome=None, region="301-900")
+    dna = PlotOptions(read=REVERSE, reads=str(indexed_ecoli / "reads.fasta"), window="301-900", output="")
+    rna = replace(rna_options, bam=None, genome=None, window="301-900")
     for options, everything in (
         (dna, kmers_of_table(ecoli / "expected" / "resquiggle" / "reads8.tsv.gz", REVERSE)),
         (rna, kmers_of_rna_paf(shared_data / "rna002_sequin" / "expected" / "resquiggle.paf", RNA_READ)),
@@ -212,13 +221,13 @@ def test_region_chooses_the_record(indexed_ecoli: Path, ecoli: Path, tmp_path: P
         (f"{CONTIG}:226001-226100", "+", 226_001, 226_100),
         (f"{CONTIG}:21001-21100", "-", 21_001, 21_100),
     ):
-        data = compute(replace(options, region=region))
+        data = compute(replace(options, window=region))
         assert data.strand == strand
         assert first <= data.position.min() + 1 <= data.position.max() + 1 <= last
         fit = np.abs(data.event_mean - data.level[data.event_kmer])[(data.event_kmer >= 0) & ~data.event_bad]
         assert np.median(fit) < 4  # pA; so the events are those of the record's part of the read
     with pytest.raises(F5pyError, match=f"aligned to {CONTIG}:20871-23636 and {CONTIG}:225996-229953; choose"):
-        compute(replace(options, region=f"{CONTIG}:1-100"))
+        compute(replace(options, window=f"{CONTIG}:1-100"))
 
 
 # The files
@@ -347,15 +356,94 @@ def test_read_of_the_bam_is_not_among_the_reads(made: ReadSet, refuses: Callable
     refuses(InputFileError, r"reads.fasta: has no read stranger", "stranger", *changed.options()[:6])
 
 
-def test_signal_is_missing(made: ReadSet, refuses: Callable[..., None], tmp_path: Path):
+def test_signal_is_missing(
+    made: ReadSet, refuses: Callable[..., None], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+):
     name = made.names[0]
     without = made.with_signals(tmp_path, {name: ""})
-    refuses(SignalError, name, name, *without.options()[:6])
-    refuses(SignalError, name, name, *without.options()[:2])
+    message = f"read {name} cannot be drawn without its signal; see the warning above"
+    refuses(SignalError, message, name, *without.options()[:6])
+    assert f"read {name} has no signal file in the index" in capsys.readouterr().err
+    refuses(SignalError, f"read {name} has no signal file in the index", name, *without.options()[:2])
     gone = made.with_signals(tmp_path, {name: tmp_path / "gone.fast5"})
-    refuses(SignalError, "gone.fast5", name, *gone.options()[:6])
+    refuses(SignalError, message, name, *gone.options()[:6])
+    assert "gone.fast5" in capsys.readouterr().err
+    refuses(SignalError, "gone.fast5", name, *gone.options()[:2])
     refuses(SignalError, "gone.blow5", name, *made.options()[:6], "--slow5", tmp_path / "gone.blow5")
     refuses(F5pyError, "--slow5 and --pod5", name, *made.options()[:2], "--slow5", "a", "--pod5", "b")
+
+
+def split_from(parent: str, made: ReadSet, folder: Path, **tags: object) -> tuple[ReadSet, Path]:
+    """The last read is split from a parent, whose signal begins with that of another read; with these tags changed.
+
+    Returns the reads and the only signal file.
+    """
+    other, part = made.signals([made.names[0], made.names[-1]])
+    start = len(other.samples)
+    whole = replace(part, name=parent, samples=np.concatenate([other.samples, part.samples, other.samples]))
+    signals = write_signals(folder / "parent.blow5", [whole], experiment_type="genomic_dna")
+    _, records = made.records()
+    for tag, value in ({"pi": parent, "sp": start, "ns": len(part.samples)} | tags).items():
+        records[-1].set_tag(tag, value)
+    return made.with_records(folder, records), signals
+
+
+def test_split_read_is_drawn_from_its_part_of_the_parent(made: ReadSet, refuses: Callable[..., None], tmp_path: Path):
+    changed, signals = split_from("parent", made, tmp_path)
+    name = made.names[-1]
+    options = PlotOptions(
+        read=name, reads=str(made.reads), bam=str(changed.bam), genome=str(made.genome), slow5=str(signals), output=""
+    )
+    found = compute(options)
+    expected = compute(replace(options, slow5=None))
+    assert len(found.current) > 500
+    for field in fields(PlotData):
+        np.testing.assert_array_equal(getattr(found, field.name), getattr(expected, field.name), field.name)
+    refuses(SignalError, name, name, *made.options()[:2], "--slow5", signals)
+    # what the parent's metadata say counts
+    arguments = (*changed.options()[:6], "--slow5", signals)
+    refuses(UnsupportedDataError, "the signals are DNA", name, *arguments, "--rna")
+
+
+@pytest.mark.parametrize(
+    ("tags", "message"),
+    [
+        ({"sp": None}, "does not say where (tag sp)"),
+        ({"sp": 10**8}, "its parent parent, which has"),
+        ({"pi": "stranger"}, "the parent of the split read"),
+    ],
+)
+def test_split_read_without_its_part_of_the_parent(
+    made: ReadSet,
+    refuses: Callable[..., None],
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    tags: dict[str, object],
+    message: str,
+):
+    changed, signals = split_from("parent", made, tmp_path, **tags)
+    words = "cannot be drawn without its signal; see the warning above"
+    refuses(SignalError, words, made.names[-1], *changed.options()[:6], "--slow5", signals)
+    warning = capsys.readouterr().err
+    assert "[read_signals::WARNING]" in warning
+    assert message in warning
+
+
+def test_signal_is_read_once(made: ReadSet, monkeypatch: pytest.MonkeyPatch):
+    asked: list[list[str]] = []
+
+    def opened(*arguments: Any) -> SignalSource:
+        source = open_signals(*arguments)
+        fetch = source.fetch
+        monkeypatch.setattr(source, "fetch", lambda names: (asked.append(list(names)), fetch(names))[1])
+        return source
+
+    monkeypatch.setattr("f5py.pipeline.plot.open_signals", opened)
+    name = made.names[0]
+    options = PlotOptions(read=name, reads=str(made.reads), output="")
+    compute(options)
+    compute(replace(options, bam=str(made.bam), genome=str(made.genome)))
+    assert asked == [[name], [name]]
 
 
 def test_read_that_does_not_align(made: ReadSet, refuses: Callable[..., None], tmp_path: Path):
@@ -388,7 +476,7 @@ def test_regions_of_the_reference(made: ReadSet, refuses: Callable[..., None]):
 def test_regions_of_the_read(made: ReadSet, refuses: Callable[..., None]):
     name, reads = made.names[0], made.options()[:2]
     for region in ("contig:1-100", "0-5", "9-3", "5", "-5", "5-", "a-b"):
-        refuses(F5pyError, "write a region as first-last", name, *reads, f"--region={region}")
+        refuses(F5pyError, "write a region as first-last", name, *reads, f"--window={region}")
     refuses(F5pyError, rf"read {name} has only \d+ k-mers", name, *reads, "-w", "100000-100100")
 
 

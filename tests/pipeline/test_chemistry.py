@@ -37,6 +37,22 @@ RNA004_KIT = {"experiment_type": "rna", "sequencing_kit": "SQK-RNA004"}
         (None, False, {"flow_cell_product_code": "FLO-PRO004RA"}, RNA004),
         (None, False, {"experiment_type": "", "sequencing_kit": ""}, R9_DNA),
         (None, True, {"experiment_type": "internal"}, R9_RNA),
+        (None, False, {"sequencing_kit": "unknown"}, R9_DNA),
+        (None, True, {"sequencing_kit": "unknown"}, R9_RNA),
+        ("r10", False, {"sequencing_kit": "unknown"}, R10_DNA),
+        ("r10", False, {"sequencing_kit": "sqk-lsk112"}, R10_DNA),
+        ("r10", False, {"flow_cell_product_code": "FLO-MIN111"}, R10_DNA),
+        ("r10", False, {"flow_cell_product_code": "FLO-MIN107"}, R10_DNA),
+        ("r10", False, LSK109 | {"flow_cell_product_code": "FLO-MIN111"}, R10_DNA),
+        (None, False, LSK109 | {"flow_cell_product_code": "FLO-MIN107"}, R9_DNA),
+        (None, False, {"sequencing_kit": "sqk-lsk112", "flow_cell_product_code": "FLO-MIN106D"}, R9_DNA),
+        (None, False, {"sequencing_kit": "sqk-nbd114-24"}, R10_DNA),
+        (None, False, {"sequencing_kit": "sqk-rna001"}, R9_RNA),
+        (None, False, {"experiment_kit": "genomic_dna", "flow_cell_id": "FAB43577"}, R9_DNA),
+        # kit and flow cell differ, and the option says which is right
+        ("r9", False, LSK109 | {"flow_cell_product_code": "FLO-PRO114M"}, R9_DNA),
+        ("r10", False, LSK109 | {"flow_cell_product_code": "FLO-PRO114M"}, R10_DNA),
+        ("r9", False, RNA002 | {"flow_cell_product_code": "FLO-PRO004RA"}, R9_RNA),
     ],
 )
 def test_options_and_metadata_that_agree(pore, rna, run_info, expected, capfd):
@@ -54,6 +70,8 @@ def test_options_and_metadata_that_agree(pore, rna, run_info, expected, capfd):
         ("rna004", False, LSK109, RNA004, ["--pore rna004", "DNA"]),
         ("r10", False, RNA002, RNA004, ["--pore r10", "RNA"]),
         (None, True, {"sequencing_kit": "sqk-lsk114"}, RNA004, ["--rna", "R10"]),
+        (None, True, {"sequencing_kit": "sqk-lsk109"}, R9_RNA, ["--rna", "DNA", "sqk-lsk109"]),
+        ("r10", False, {"flow_cell_product_code": "FLO-MIN106"}, R10_DNA, ["--pore r10", "r9", "FLO-MIN106"]),
     ],
 )
 def test_contradictions_are_errors_unless_the_model_is_the_users_own(pore, rna, run_info, chosen, says, capfd):
@@ -64,6 +82,51 @@ def test_contradictions_are_errors_unless_the_model_is_the_users_own(pore, rna, 
     warning = capfd.readouterr().err
     assert "::WARNING]" in warning
     assert all(word in warning for word in says)
+
+
+@pytest.mark.parametrize(
+    "kit", ["sqk-lsk108", "SQK-LSK109-XL", "sqk-lsk110", "sqk-lsk308", "sqk-rad004", "sqk-rbk004", "sqk-rbk110-96",
+            "sqk-rna001", "SQK-RNA002", "sqk-pcs109", "sqk-dcs109", "sqk-nbd104"],
+)  # fmt: skip
+def test_kits_of_r9(kit):
+    with pytest.raises(UnsupportedDataError, match=f"--pore r10, but the signals are .*{kit}"):
+        chemistry_of("r10", False, {"sequencing_kit": kit}, own_model=False)
+
+
+GENOMIC = {"experiment_type": "genomic_dna"}
+BOTH = "DNA and RNA at the same time"
+
+
+@pytest.mark.parametrize(
+    ("run_info", "says"),
+    [
+        (GENOMIC | {"sequencing_kit": "sqk-rna004"}, [BOTH, "genomic_dna", "sqk-rna004"]),
+        (GENOMIC | {"sequencing_kit": "sqk-rna002"}, [BOTH, "genomic_dna", "sqk-rna002"]),
+        (GENOMIC | {"flow_cell_product_code": "FLO-MIN004RA"}, [BOTH, "genomic_dna", "FLO-MIN004RA"]),
+        (LSK109 | {"experiment_type": "rna"}, [BOTH, "experiment_type rna", "sqk-lsk109"]),
+        (LSK109 | {"flow_cell_product_code": "FLO-PRO114M"}, ["r10 and r9", "sqk-lsk109", "FLO-PRO114M", "--pore"]),
+        (LSK114 | {"flow_cell_product_code": "FLO-MIN106"}, ["r10 and r9", "SQK-LSK114", "FLO-MIN106", "--pore"]),
+    ],
+)
+def test_metadata_that_contradict_themselves(run_info, says, capfd):
+    """They are errors with advice; with a model of the user's own the options count, and nothing else."""
+    for rna in (False, True) if BOTH in says else (False,):
+        with pytest.raises(UnsupportedDataError) as error:
+            chemistry_of(None, rna, run_info, own_model=False)
+        assert all(word in str(error.value) for word in says)
+    assert capfd.readouterr().err == ""
+    cases = [(None, False, R9_DNA), ("r9", False, R9_DNA), ("r10", False, R10_DNA)]
+    if BOTH in says:
+        cases += [(None, True, R9_RNA), ("rna004", False, RNA004), ("rna004", True, RNA004)]
+    for pore, rna, chosen in cases:
+        assert chemistry_of(pore, rna, run_info, own_model=True) is chosen
+        warning = capfd.readouterr().err
+        if BOTH in says or pore is None:
+            assert "::WARNING]" in warning
+            assert f"taken as {chosen.name}" in warning
+            assert all(word in warning for word in says)
+        else:
+            assert warning == ""
 
 
 @pytest.mark.parametrize("own_model", [False, True])

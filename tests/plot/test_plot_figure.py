@@ -14,8 +14,9 @@ import numpy as np
 import pytest
 
 from f5py.errors import MissingDependencyError
+from f5py.plot import FORMATS
 from f5py.plot.data import PlotData, Source
-from f5py.plot.figure import FORMATS, write_figure
+from f5py.plot.figure import write_figure
 
 SVG = "{http://www.w3.org/2000/svg}"
 STARTS = {"png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-", "svg": b"<?xml", "html": b"<!DOCTYPE html>"}
