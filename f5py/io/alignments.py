@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import select
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
@@ -82,9 +82,11 @@ class AlignmentFile:
             return None
 
     def records(
-        self, windows: Windows | None = None, pass_over: Callable[[pysam.AlignedSegment], None] = lambda _: None
+        self, windows: Windows | None = None, left_out: bool = False
     ) -> Iterator[tuple[int, pysam.AlignedSegment]]:
-        """Yield (read index, record) for each record kept, and call `pass_over` with the others.
+        """Yield (read index, record) for each record kept.
+
+        With `left_out` the others are yielded too, in their places, with -1 in the place of the read index.
 
         The read index counts all records visited, kept or not. With `windows` only records that overlap one are
         visited, each once, which needs an index.
@@ -99,10 +101,12 @@ class AlignmentFile:
                         counts.low_mapq += 1
                     else:
                         counts.unmapped += 1
-                    pass_over(record)
+                    if left_out:
+                        yield -1, record
                 elif record.is_secondary and not self._secondary:
                     counts.secondary += 1
-                    pass_over(record)
+                    if left_out:
+                        yield -1, record
                 else:
                     counts.kept += 1
                     yield read_index, record
@@ -139,7 +143,7 @@ class AlignmentFile:
 
 
 class BamWriter:
-    """Writes records to a BAM file; a context manager.
+    """Writes records to a BAM file, or SAM or CRAM; a context manager.
 
     Parameters
     ----------
@@ -148,6 +152,12 @@ class BamWriter:
     path : str
         Its name, for messages.
     header : pysam.AlignmentHeader
+    mode : {"wb", "w", "wc"}
+        BAM, SAM or CRAM.
+    n_threads : int
+        Compression threads.
+    reference_path : str, optional
+        FASTA file, for CRAM.
 
     Raises
     ------
@@ -155,11 +165,21 @@ class BamWriter:
         The file cannot be written, also from `write` and on leaving the context.
     """
 
-    def __init__(self, file: BinaryIO, path: str, header: pysam.AlignmentHeader) -> None:
+    def __init__(
+        self,
+        file: BinaryIO,
+        path: str,
+        header: pysam.AlignmentHeader,
+        mode: str = "wb",
+        n_threads: int = 1,
+        reference_path: str | None = None,
+    ) -> None:
         import pysam
 
         self._path = path
-        self._bam = pysam.AlignmentFile(file, "wb", header=header)
+        self._bam = pysam.AlignmentFile(
+            file, mode, header=header, threads=n_threads, reference_filename=reference_path
+        )
 
     def __enter__(self) -> BamWriter:
         return self

@@ -10,7 +10,6 @@ import array
 import copy
 import os
 import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 from f5py import __version__, console
 from f5py.errors import OutputFileError
 from f5py.io.alignments import BamWriter
+from f5py.io.text import undecoded
 from f5py.io.windows import Windows
 from f5py.methylation.motifs import Motif, reverse_complement
 from f5py.methylation.site_counts import calls_inside
@@ -209,7 +209,11 @@ class ModbamWriter:
         self._replace_tags = replace_tags
         self._windows = windows
         self._n_with_other_tags = 0
-        self._records = _RecordWriter(file, path, header_with_program(header, command_line), n_threads, reference_path)
+        mode = _MODES.get(os.path.splitext(path)[1].lower(), "wb")
+        if mode == "wc" and reference_path is None:
+            raise OutputFileError(f"{path}: CRAM needs the reference; give it, or a name that ends in .bam")
+        header = header_with_program(header, command_line)
+        self._records = BamWriter(file, path, header, mode, n_threads, reference_path)
 
     def __enter__(self) -> ModbamWriter:
         return self
@@ -219,6 +223,10 @@ class ModbamWriter:
 
         The batch and its records are not changed.
         """
+        if not batch.records:
+            for _, record in batch.passed_over:
+                self._write_as_is(record)
+            return
         tags = modification_tags(batch, self._motif, self._style, self._windows)
         between = iter(batch.passed_over)
         behind = next(between, None)
@@ -230,14 +238,9 @@ class ModbamWriter:
                 self._records.write(self._tagged(batch, read, tags))
             else:
                 self._write_as_is(record)
-        if behind is not None:
+        while behind is not None:
             self._write_as_is(behind[1])
-        self.write_records(record for _, record in between)
-
-    def write_records(self, records: Iterable[pysam.AlignedSegment]) -> None:
-        """Write records as they are."""
-        for record in records:
-            self._write_as_is(record)
+            behind = next(between, None)
 
     def _write_as_is(self, record: pysam.AlignedSegment) -> None:
         self._n_with_other_tags += _has_other_tags(record)
@@ -273,23 +276,6 @@ class ModbamWriter:
             )
 
 
-class _RecordWriter(BamWriter):
-    """A `BamWriter` for the format that the file's name asks for, with several threads."""
-
-    def __init__(
-        self, file: BinaryIO, path: str, header: pysam.AlignmentHeader, n_threads: int, reference_path: str | None
-    ) -> None:
-        import pysam
-
-        mode = _MODES.get(os.path.splitext(path)[1].lower(), "wb")
-        if mode == "wc" and reference_path is None:
-            raise OutputFileError(f"{path}: CRAM needs the reference; give it, or a name that ends in .bam")
-        self._path = path
-        self._bam = pysam.AlignmentFile(
-            file, mode, header=header, threads=max(n_threads, 1), reference_filename=reference_path
-        )
-
-
 def _has_other_tags(record: pysam.AlignedSegment) -> bool:
     return any(record.has_tag(name) for name in _MARKING_TAGS)
 
@@ -306,7 +292,8 @@ def header_with_program(header: pysam.AlignmentHeader, command_line: str) -> pys
     """
     import pysam
 
-    lines = [line for line in str(header).split("\n") if line]
+    given = undecoded(header.__str__).decode("utf-8", "replace")  # the library takes nothing but valid text
+    lines = [line for line in given.split("\n") if line]
     if lines and lines[0].startswith("@HD"):
         fields = lines[0].split("\t")
         lines[0] = "\t".join("VN:1.6" if field in _VERSIONS_WITHOUT_ARRAYS else field for field in fields)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import shlex
-import sys
+import math
 from contextlib import ExitStack
 from typing import Any
 
@@ -15,12 +14,13 @@ from f5py.io.output import TextOutput, blamed_on, open_output
 from f5py.io.stage_tables import StageTables
 from f5py.pipeline.alignment_stage import RunCounts
 from f5py.pipeline.batch import ReadBatch
-from f5py.pipeline.caller import Caller
+from f5py.pipeline.caller import Caller, motif_of
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import check_outputs, open_inputs, paths_of_inputs
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.options import CallOptions
 from f5py.pipeline.report import report
+from f5py.pipeline.run import Outputs
 
 
 def run(options: CallOptions) -> RunCounts:
@@ -41,9 +41,10 @@ def run(options: CallOptions) -> RunCounts:
         loader.keep_records = loader.keep_passed_over = options.modbam is not None
         loader.partition_tag = options.partition_tag
         n_expected = loader.alignments.expected_records()
-        with ExitStack() as outputs:
+        left = "no Parquet file was made" if options.output_format == "parquet" else "the output is incomplete"
+        with Outputs() as outputs:
             writers = _Writers(options, caller, loader, outputs)
-            seconds = process(options, caller, loader.batches(), inputs, writers.write, n_expected)
+            seconds = process(options, caller, loader.batches(), inputs, writers.write, n_expected, left=left)
             writers.finish()
     report(options, caller, loader, seconds)
     return caller.counts
@@ -51,6 +52,7 @@ def run(options: CallOptions) -> RunCounts:
 
 def check_options(options: CallOptions) -> None:
     """Raise for options that do not go together."""
+    motif_of(options)
     check_outputs(
         paths_of_inputs(options, options.meth_model),
         {
@@ -67,9 +69,16 @@ def check_options(options: CallOptions) -> None:
         options.print_events or options.print_banded_aln or options.print_scaling
     ):
         raise F5pyError("--output-format parquet: has no place for what the --print options print")
-    if options.bedmethyl is None and (options.partition_tag is not None or options.combine_strands):
-        option = "--combine-strands" if options.combine_strands else "--partition-tag"
-        raise F5pyError(f"{option}: says how --bedmethyl counts, which is not given")
+    counting = {
+        "--partition-tag": options.partition_tag is not None,
+        "--combine-strands": options.combine_strands,
+        "--threshold-per-site": options.threshold_per_site,
+    }
+    for option, given in counting.items():
+        if given and options.bedmethyl is None:
+            raise F5pyError(f"{option}: says how --bedmethyl counts, which is not given")
+    if not 0 <= options.call_threshold < math.inf:
+        raise F5pyError(f"--call-threshold {options.call_threshold:g}: must be a finite number, and not negative")
     if options.modbam is None and (options.replace_tags or options.modbam_style != "read"):
         raise F5pyError("--replace-tags and --modbam-style say how --modbam is written, which is not given")
 
@@ -79,7 +88,6 @@ class _Writers:
 
     def __init__(self, options: CallOptions, caller: Caller, loader: Loader, outputs: ExitStack) -> None:
         alignments = loader.alignments
-        self._loader = loader
         self._output = options.output
         self._writers: list[tuple[str, Any]] = []  # with the names of their files
         self._out: TextOutput | None = None
@@ -105,7 +113,7 @@ class _Writers:
                     options.modbam_style,
                     options.replace_tags,
                     options.threads,
-                    shlex.join(["f5py", *sys.argv[1:]]),
+                    options.command_line,
                     options.genome,
                     loader.windows,
                 )
@@ -123,21 +131,21 @@ class _Writers:
                 options.combine_strands,
                 None if options.partition_tag is None else loader.partitions,
                 loader.windows,
+                options.threshold_per_site,
+                options.threads,
             )
             self._writers.append((options.bedmethyl, self._bedmethyl))
 
     def write(self, batch: ReadBatch) -> None:
         """Write one batch."""
         for path, writer in self._writers:
-            with blamed_on(path):
-                writer.write(batch)
-        if self._out is not None:
-            with blamed_on(self._output):
-                self._out.flush()  # whatever happens later, these rows are out, and whole
+            if len(batch) or writer is self._modbam:
+                with blamed_on(path):
+                    writer.write(batch)
+                    if self._out is not None and path == self._output:
+                        self._out.flush()  # whatever happens later, these rows are out, and whole
 
     def finish(self) -> None:
         """Write what comes after the last batch."""
-        if self._modbam is not None:
-            self._modbam.write_records(self._loader.trailing)
         if self._bedmethyl is not None:
             self._bedmethyl.finish()

@@ -49,8 +49,15 @@ class Caller(AlignmentStage):
         self._keep_events = options.print_events
         self._keep_cigar = options.modbam is not None
 
+    def start(self, batch: ReadBatch) -> None:
+        """See `AlignmentStage.start`. A batch may have no reads, only records that were passed over."""
+        if len(batch):
+            super().start(batch)
+
     def finish(self, batch: ReadBatch) -> None:
         """Fill the rest of the arrays of a batch that was started, its calls too."""
+        if not len(batch):
+            return
         super().finish(batch)
         with self.times.stage("HMM"):
             call_methylation(batch, self.motif, self.methylation, self.pool, self._per_site)

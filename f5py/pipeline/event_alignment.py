@@ -24,7 +24,8 @@ class ReferenceAligner(AlignmentStage):
     command = "eventalign"
 
     def __init__(self, options: EventalignOptions, chemistry: Chemistry, windows: Windows | None) -> None:
-        super().__init__(options, chemistry, keep_samples=options.samples or options.collapse_events)
+        shows_samples = not (options.paf or options.sam or options.m6anet)
+        super().__init__(options, chemistry, shows_samples and (options.samples or options.collapse_events))
         self.times.seconds["HMM"] = 0.0
         self._windows = windows
 

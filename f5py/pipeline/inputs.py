@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from f5py import console
 from f5py.errors import F5pyError, OutputFileError
 from f5py.io.alignments import AlignmentFile
-from f5py.io.read_index import ReadIndex
+from f5py.io.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX, ReadIndex
 from f5py.io.reference import Reference
 from f5py.io.signals import open_signals
 from f5py.io.windows import Windows
@@ -106,8 +106,9 @@ def check_outputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None
 
 
 def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[str | None]:
-    """All input files that `options` name."""
+    """All input files that `options` name, and their indices."""
+    indices = [f"{options.reads}{suffix}" for suffix in (SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX)]
     return [
         options.reads, options.bam, options.genome, options.slow5, options.pod5, options.kmer_model, options.window,
-        *others,
+        *indices, f"{options.genome}.fai", *others,
     ]  # fmt: skip

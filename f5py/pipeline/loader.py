@@ -67,7 +67,8 @@ class Loader:
     keep_records : bool
         Fill `ReadBatch.records`.
     keep_passed_over : bool
-        Fill `ReadBatch.passed_over`; what stands behind the last read is then in `trailing`.
+        Fill `ReadBatch.passed_over`. A batch is also closed when it has as many of these as reads may be in it, so that
+        it may have no reads at all.
     partition_tag : str or None
         Tag of the alignment records by which reads are told apart, such as HP; its values are in `partitions`.
     """
@@ -88,7 +89,6 @@ class Loader:
     keep_records: bool = False
     keep_passed_over: bool = False
     partition_tag: str | None = None
-    trailing: list[pysam.AlignedSegment] = field(default_factory=list)
     partitions: list[str] = field(default_factory=list)
     n_ultra: int = 0
     warned_of_lengths: bool = False
@@ -109,35 +109,33 @@ class Loader:
         passed_over: list[tuple[int, pysam.AlignedSegment]] = []
         n_bases = 0
         any_known = False
-
-        def pass_over(record: pysam.AlignedSegment) -> None:
-            if self.keep_passed_over:
-                passed_over.append((len(records), record))
-
+        name = ""
         started = time.perf_counter()
-        for read_index, record in self.alignments.records(self.windows, pass_over):
-            name = record.query_name or "*"
-            length = max(int(self.reads.lengths([name])[0]), 0)
-            any_known = any_known or length > 0
-            if ultra is not None and length > self.ultra_threshold:
-                ultra.write(record)
-                pass_over(record)
-                self.n_ultra += 1
-                continue
-            records.append((read_index, record))
-            n_bases += length
-            if len(records) >= self.batch_size or n_bases >= self.max_bases:
+        for read_index, record in self.alignments.records(self.windows, left_out=self.keep_passed_over):
+            if read_index < 0:
+                passed_over.append((len(records), record))
+            else:
+                name = record.query_name or "*"
+                length = max(int(self.reads.lengths([name])[0]), 0)
+                any_known = any_known or length > 0
+                if ultra is not None and length > self.ultra_threshold:
+                    ultra.write(record)
+                    self.n_ultra += 1
+                    if self.keep_passed_over:
+                        passed_over.append((len(records), record))
+                else:
+                    records.append((read_index, record))
+                    n_bases += length
+            if max(len(records), len(passed_over)) >= self.batch_size or n_bases >= self.max_bases:
                 self.times.alignments += time.perf_counter() - started
                 yield self._load(number, records, passed_over)
                 number += 1
-                records.clear()
-                passed_over = []
+                records, passed_over = [], []
                 n_bases = 0
                 started = time.perf_counter()
         self.times.alignments += time.perf_counter() - started
-        self.trailing = [record for at, record in passed_over if at == len(records)]
-        if records:
-            yield self._load(number, records, passed_over[: len(passed_over) - len(self.trailing)])
+        if records or passed_over:
+            yield self._load(number, records, passed_over)
         kept = self.alignments.counts.kept
         if kept and not any_known:
             raise InputFileError(
@@ -204,10 +202,11 @@ class Loader:
         if tag is None:
             return np.empty(0, np.int32)
         values = [str(record.get_tag(tag)) if record.has_tag(tag) else None for _, record in records]
-        for value in dict.fromkeys(values):
-            if value is not None and value not in self.partitions:
-                self.partitions.append(value)
         numbers: dict[str | None, int] = {value: i for i, value in enumerate(self.partitions)}
+        for value in values:
+            if value is not None and value not in numbers:
+                numbers[value] = len(numbers)
+                self.partitions.append(value)
         return np.array([numbers.get(value, -1) for value in values], np.int32)
 
     def _check_ends(self, names: list[str], contigs: np.ndarray, ends: np.ndarray) -> None:

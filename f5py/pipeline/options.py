@@ -52,15 +52,10 @@ class MappedReadsOptions(AlignmentOptions):
     skip_ultra: str | None = None
     report: str | None = None
 
-    @property
-    def signal_format(self) -> str:
-        """What signals are read from, as the messages call it."""
-        return "slow5" if self.slow5 else "pod5" if self.pod5 else "fast5"
-
 
 @dataclass(frozen=True, kw_only=True)
 class CallOptions(MappedReadsOptions):
-    """Options of ``f5py call-methylation``."""
+    """Options of ``f5py call-methylation``; `command_line` is what an @PG line says."""
 
     meth_model: str | None = None
     meth_out_version: int = 2
@@ -73,8 +68,10 @@ class CallOptions(MappedReadsOptions):
     replace_tags: bool = False
     bedmethyl: str | None = None
     call_threshold: float = 2.5
+    threshold_per_site: bool = False
     combine_strands: bool = False
     partition_tag: str | None = None
+    command_line: str = "f5py call-methylation"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -30,7 +30,7 @@ def report(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, p
         f"skipped unmapped: {skipped.unmapped}, skipped secondary: {skipped.secondary}, "
         f"skipped low_mapq: {skipped.low_mapq}",
     )
-    loading = {"bam": times.alignments, "fasta": times.reads, options.signal_format: times.signals}
+    loading = {"bam": times.alignments, "fasta": times.reads, loader.signals.kind: times.signals}
     note_counts_and_times(_WHO, stage, loading, processing_seconds)
     if options.report is not None:
         _write_report(options, stage, loader, processing_seconds)
@@ -41,9 +41,10 @@ def report(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, p
             f"{options.skip_ultra} and left out",
         )
         ultra = options.skip_ultra
-        console.note(_WHO, f"To call them: samtools index {ultra}, then run again with -b {ultra}")
+        console.note(_WHO, f"To use them: samtools index {ultra}, then run again with -b {ultra}")
     if times.total - processing_seconds > 0.2 * processing_seconds and times.total > 5.0:
-        console.info(_WHO, "the run was bounded by file input; more reader processes (--iop) may help")
+        more = "threads (-t)" if loader.signals.kind == "slow5" else "reader processes (--iop)"
+        console.info(_WHO, f"the run was bounded by file input; more {more} may help")
     if skipped.low_mapq > counts.total:
         console.warning(_WHO, "more records were skipped for low mapping quality than were used (--min-mapq)")
     if counts.qc_fail + counts.not_calibrated + counts.no_alignment > counts.total // 2:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -105,6 +106,33 @@ def test_row_groups_do_not_depend_on_the_batches(monkeypatch):
     assert "DELTA_BINARY_PACKED" in columns[1].encodings
     assert columns[-1].path_in_schema.startswith("samples")
     assert "RLE_DICTIONARY" in columns[-1].encodings
+
+
+@pytest.mark.parametrize("options", [_OPTIONS[1], _OPTIONS[3]])
+@pytest.mark.parametrize("rows_per_group", [200, 1 << 20])
+def test_bytes_do_not_depend_on_the_batches(monkeypatch, options, rows_per_group):
+    monkeypatch.setattr(eventalign_parquet, "_ROWS_PER_GROUP", rows_per_group)
+    first, second = _batches()
+
+    def part(batch, reads):
+        wanted = np.isin(np.arange(len(batch)), reads)
+        return replace(batch, n_rows=np.where(wanted, batch.n_rows, 0))
+
+    def content(batches):
+        out = io.BytesIO()
+        with EventalignParquet(out, _CONTIGS, made_model(), **options) as writer:
+            for batch in batches:
+                writer.write(batch)
+        return out.getvalue()
+
+    whole = content([first, second])
+    one_by_one = [part(batch, [read]) for batch in (first, second) for read in range(len(batch))]
+    assert content(one_by_one) == whole
+    three = [part(first, [0]), part(first, range(1, len(first))), second]
+    assert content(three) == whole
+    groups = pyarrow.parquet.ParquetFile(io.BytesIO(whole)).metadata
+    sizes = [groups.row_group(i).num_rows for i in range(groups.num_row_groups)]
+    assert sizes[:-1] == [rows_per_group] * ((groups.num_rows - 1) // rows_per_group)
 
 
 def test_other_kmer_size():

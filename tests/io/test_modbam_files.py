@@ -20,7 +20,7 @@ from f5py.methylation.motifs import motif_named
 CPG = motif_named("cpg")
 
 
-def written(tmp_path, batches, motif=CPG, style="read", replace_tags=False, trailing=(), name="out.bam", **options):
+def written(tmp_path, batches, motif=CPG, style="read", replace_tags=False, name="out.bam", **options):
     """The records of the file that a writer makes of the batches, and its header."""
     path = tmp_path / name
     with (
@@ -29,7 +29,6 @@ def written(tmp_path, batches, motif=CPG, style="read", replace_tags=False, trai
     ):
         for batch in batches:
             writer.write(batch)
-        writer.write_records(trailing)
     with pysam.AlignmentFile(str(path), check_sq=False) as file:
         return list(file.fetch(until_eof=True)), file.header
 
@@ -46,8 +45,9 @@ def test_all_records_are_written_in_the_order_of_the_input(tmp_path):
         GENOME, reads[:2], [[(2, 2, 1, 0.0)], []], [(0, left_out[0]), (0, left_out[1]), (1, left_out[2])]
     )
     second = made_batch(GENOME, reads[2:], [[(2, 2, 1, 0.0)]], [(1, left_out[3])])
+    last = made_batch(GENOME, [], [], [(0, left_out[4]), (0, unmapped)])
     before = lines(reads)
-    records, _ = written(tmp_path, [first, second], trailing=[left_out[4], unmapped])
+    records, _ = written(tmp_path, [first, second, last])
     assert [record.query_name for record in records] == ["x0", "x1", "r0", "x2", "r1", "r2", "x3", "x4", "u"]
     called = {"r0", "r2"}
     for record in records:
@@ -180,7 +180,7 @@ def fill_the_disk():
     with open("/dev/full", "wb") as file, ModbamWriter(
         file, "/dev/full", HEADER, CPG, "read", False, 1, ""
     ) as writer:
-        writer.write_records([made_record(GENOME, "28M")] * 3000)
+        writer.write(made_batch(GENOME, [], [], [(0, made_record(GENOME, "28M"))] * 3000))
 
 
 # -- header
@@ -223,3 +223,15 @@ def test_the_file_keeps_the_inputs_header(tmp_path):
     text = str(header)
     assert text.startswith(str(HEADER))
     assert "CL:f5py x" in text
+
+
+def test_a_header_that_is_not_utf8_is_no_obstacle(tmp_path):
+    raw = tmp_path / "raw.sam"
+    raw.write_bytes(b"@HD\tVN:1.6\n@SQ\tSN:chr1\tLN:5000\n@CO\tM\xfcller\n")
+    with pysam.AlignmentFile(str(raw)) as file:
+        header = file.header
+    path = tmp_path / "out.sam"
+    with complete_output(str(path)) as file, ModbamWriter(file, str(path), header, CPG, "read", False, 1, "f5py x"):
+        pass
+    assert "@CO\tM\ufffdller\n".encode() in path.read_bytes()
+    assert b"@PG\tID:f5py" in path.read_bytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import subprocess
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -11,27 +12,15 @@ import pysam
 import pytest
 from modbam_parser import modified_bases
 
-from f5py.abea.cpu import CpuAligner
-from f5py.abea.placement import finish_alignment, start_alignment
-from f5py.io.alignments import AlignmentFile
 from f5py.io.complete_file import complete_output
 from f5py.io.modbam import ModbamWriter
-from f5py.io.read_index import READDB_SUFFIX, ReadIndex, read_readdb
-from f5py.io.reference import Reference
-from f5py.io.signals.fast5 import Fast5Reader
-from f5py.io.signals.source import FileSource
-from f5py.methylation.calls import call_methylation
 from f5py.methylation.motifs import motif_named
-from f5py.pipeline.batch import ReadBatch
-from f5py.pipeline.loader import Loader
-from f5py.pipeline.workers import WorkerPool
-from f5py.pore_model import builtin
-from f5py.signal.events import DNA, detect_events
-from f5py.signal.scaling import estimate_scaling, rank_kmers, recalibrate
+from f5py.pipeline.caller import Caller
+from f5py.pipeline.inputs import open_inputs
+from f5py.pipeline.options import CallOptions
 
 pytestmark = pytest.mark.shared
 
-NUCLEOTIDE = builtin("r9.4_450bps.nucleotide.6mer")
 #: exp() of less is zero in double precision.
 UNDERFLOW = -745
 
@@ -40,34 +29,27 @@ class CalledReads:
     """Batches of an alignment file, called for a motif."""
 
     def __init__(self, bam: Path, reads: Path, genome: Path, motif: str, hard_clips: bool = True) -> None:
+        options = CallOptions(
+            reads=str(reads),
+            bam=str(bam),
+            genome=str(genome),
+            threads=2,
+            batchsize=50,
+            methylation=motif,
+            hard_clips=hard_clips,
+            modbam="kept",  # what the writer needs stays in the batches then
+        )
         self.motif = motif_named(motif)
-        alignments = AlignmentFile(str(bam), str(genome), 20, False)
-        self.header = alignments.header
-        reference = Reference(str(genome), alignments.contigs, alignments.contig_lengths)
-        with ReadIndex.open(str(reads)) as index:
-            source = FileSource(read_readdb(f"{reads}{READDB_SUFFIX}"), Fast5Reader())
-            loader = Loader(
-                alignments, str(reads), index, reference, source, None, 50, 5_000_000, None, 100_000, True, hard_clips,
-                keep_records=True, keep_passed_over=True,
-            )  # fmt: skip
-            pool = WorkerPool(2)
-            self.batches = [self._called(batch, pool) for batch in loader.batches()]
-            pool.close()
-            source.close()
-        self.trailing = loader.trailing
-        reference.close()
-        alignments.close()
-
-    def _called(self, batch: ReadBatch, pool: WorkerPool) -> ReadBatch:
-        aligner = CpuAligner(NUCLEOTIDE, pool)
-        detect_events(batch, DNA, pool)
-        rank_kmers(batch, NUCLEOTIDE, pool)
-        estimate_scaling(batch, NUCLEOTIDE, pool)
-        start_alignment(batch, aligner, False)
-        finish_alignment(batch, aligner)
-        recalibrate(batch, NUCLEOTIDE, 200, pool)
-        call_methylation(batch, self.motif, builtin(self.motif.model or ""), pool)
-        return batch
+        with ExitStack() as inputs:
+            loader, chemistry = open_inputs(options, inputs)
+            loader.keep_records = loader.keep_passed_over = True
+            self.header = loader.alignments.header
+            caller = Caller(options, chemistry)
+            self.batches = list(loader.batches())
+            for batch in self.batches:
+                caller.start(batch)
+                caller.finish(batch)
+            caller.close()
 
     def write(self, path: Path, style: str = "read") -> list[pysam.AlignedSegment]:
         with (
@@ -76,7 +58,6 @@ class CalledReads:
         ):
             for batch in self.batches:
                 writer.write(batch)
-            writer.write_records(self.trailing)
         subprocess.run(["samtools", "quickcheck", str(path)], check=True)
         return records_of(path)
 
