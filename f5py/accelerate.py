@@ -66,20 +66,33 @@ def sources_stamp(path: Path) -> str:
 
 
 _PACKAGE = Path(__file__).resolve().parent
-_IMPORT = re.compile(r"^from (f5py[\w.]*) import \(?([\w ,]*)", re.MULTILINE)
 
 
 def _with_imports(path: Path) -> set[Path]:
     found, new = set(), {path}
     while new:
         found |= new
-        named = set()
-        for source in new:
-            for module, names in _IMPORT.findall(source.read_text(encoding="utf-8")):
-                named |= {module, *(f"{module}.{name.strip()}" for name in names.split(",") if name.strip())}
-        paths = {_PACKAGE.parent.joinpath(*name.split(".")).with_suffix(".py") for name in named}
+        names = {name for source in new for name in _imported_names(source)}
+        paths = {_PACKAGE.parent.joinpath(*name.split(".")).with_suffix(".py") for name in names}
         new = {source for source in paths if source.is_file()} - found
     return found
+
+
+_FROM_IMPORT = re.compile(r"^\s*from (f5py[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*import (f5py[\w.]*)", re.MULTILINE)
+
+
+@cache
+def _imported_names(source: Path) -> set[str]:
+    """Names that may be modules of this package: those that are imported, and those they are imported from.
+
+    By their looks, because parsing all sources would take longer than loading the compiled code.
+    """
+    text = source.read_text(encoding="utf-8")
+    names = set(_IMPORT.findall(text))
+    for module, imported in _FROM_IMPORT.findall(text):
+        names |= {module, *(f"{module}.{name.split()[0]}" for name in imported.strip("()").split(",") if name.strip())}
+    return names
 
 
 _can_cache = True

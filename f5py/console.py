@@ -9,25 +9,31 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 _COLOURS = {"ERROR": 31, "SUCCESS": 32, "WARNING": 33, "INFO": 34, "DEBUG": 35}
 
 
+def _is_terminal() -> bool:
+    return sys.stderr is not None and sys.stderr.isatty()
+
+
 def _message(level: str, who: str, text: str) -> None:
-    if sys.stderr.isatty():
+    if _is_terminal():
         text = f"\x1b[1;{_COLOURS[level]}m{text}\x1b[0m"
-    print(f"[{who}::{level}] {text}", file=sys.stderr, flush=True)
+    plain(f"[{who}::{level}] {text}")
 
 
 def note(who: str, text: str) -> None:
     """Print a plain line about what is going on."""
-    print(f"[{who}] {text}", file=sys.stderr, flush=True)
+    plain(f"[{who}] {text}")
 
 
 def plain(text: str) -> None:
     """Print a line as it is."""
-    print(text, file=sys.stderr, flush=True)
+    if sys.stderr is not None:  # closed by whoever started the program; print would take standard output then
+        with suppress(OSError):  # a full disk or a closed pipe for messages must not end the work
+            print(text, file=sys.stderr, flush=True)
 
 
 def info(who: str, text: str) -> None:
@@ -79,7 +85,7 @@ def progress(unit: str, total: int | None) -> Iterator[Callable[[int], None]]:
     total : int or None
         How many there will be, if known.
     """
-    if not sys.stderr.isatty():
+    if not _is_terminal():
         yield lambda _: None
         return
     from rich.console import Console

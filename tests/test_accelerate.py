@@ -55,6 +55,18 @@ def test_code_is_compiled_anew_when_a_function_that_it_calls_has_changed(tmp_pat
     assert answer(result=2, constant=20) == (22, 1)
 
 
+def test_all_ways_to_import_are_seen(tmp_path: Path):
+    source = tmp_path / "kernels.py"
+    source.write_text(
+        "import f5py.a.b\nimport f5py.c as c\nfrom f5py import simd, console as shown\n"
+        "from f5py.d import (\n    e,\n    f as g,\n)\nimport numpy\nif True:\n    from f5py.h import i  # why\n"
+    )
+    assert {
+        "f5py.a.b", "f5py.c", "f5py", "f5py.simd", "f5py.console", "f5py.d", "f5py.d.e", "f5py.d.f",
+        "f5py.h", "f5py.h.i",
+    } <= accelerate._imported_names(source)  # fmt: skip
+
+
 def test_stamps_know_the_imports_of_imports():
     package = Path(accelerate.__file__).parent
     found = accelerate._with_imports(package / "methylation" / "_calls_numba.py")

@@ -20,9 +20,8 @@ from f5py import console
 from f5py.abea import kernels
 from f5py.abea.arena import ArenaSize, capacity, memory_fraction
 from f5py.abea.cpu import CpuAligner
-from f5py.abea.gpu_device import GpuDevice, GpuUnavailableError
+from f5py.abea.gpu_device import GpuDevice, GpuUnavailableError, cuda_errors, first_line, free_pools
 from f5py.abea.placement import Placement, Reason, place
-from f5py.errors import F5pyError
 from f5py.pipeline.batch import ReadBatch, offsets_of
 from f5py.pipeline.workers import WorkerPool
 from f5py.pore_model.model import PoreModel
@@ -181,8 +180,8 @@ class GpuAligner:
             self._model = cupy.asarray(kernels.model_table(model))
         except cupy.cuda.compiler.CompileException as problem:
             raise GpuUnavailableError(f"the kernels do not compile: {str(problem).splitlines()[0]}") from None
-        except _cuda_errors() as problem:
-            raise GpuUnavailableError(f"{device.name} does not work: {_first_line(problem)}") from None
+        except cuda_errors() as problem:
+            raise GpuUnavailableError(f"{device.name} does not work: {first_line(problem)}") from None
         self._halves = self._allocate(max_reads, max_bases, device.integrated if zero_copy is None else zero_copy)
         self._next_half = 0
 
@@ -207,9 +206,9 @@ class GpuAligner:
             size = ArenaSize(bases, int(bases * self.limits.avg_epk), max_reads)
             try:
                 halves = [_Half(size, zero_copy) for _ in range(_HALVES)]
-            except _cuda_errors() as problem:
-                _free_pools()
-                console.warning(_WHO, f"{bases / 1e6:.1f}M bases do not fit ({_first_line(problem)}); trying fewer")
+            except cuda_errors() as problem:
+                free_pools()
+                console.warning(_WHO, f"{bases / 1e6:.1f}M bases do not fit ({first_line(problem)}); trying fewer")
                 bases = int(bases * _SHRINK)
             else:
                 console.note(_WHO, f"Arena of {_HALVES} x {bases / 1e6:.1f}M bases allocated")
@@ -234,7 +233,7 @@ class GpuAligner:
         try:
             self._use_device()
             self._launch(flight)
-        except _cuda_errors() as problem:
+        except cuda_errors() as problem:
             flight.error = problem
         flight.timing.pack = time.perf_counter() - started
         cpu_reads = set(reads) - set(gpu_reads)
@@ -261,7 +260,7 @@ class GpuAligner:
                 self._unpack(flight)
                 flight.timing.unpack = time.perf_counter() - started
                 flight.timing.gpu = self._elapsed(flight.half)
-            except _cuda_errors() as problem:
+            except cuda_errors() as problem:
                 flight.error = problem
         if flight.error is not None:
             self._give_up(flight.error)
@@ -282,7 +281,7 @@ class GpuAligner:
     def _give_up(self, problem: Exception) -> None:
         if not self._broken:
             console.warning(
-                "align_cuda", f"the GPU failed ({_first_line(problem)}); going on with the CPU threads alone"
+                "align_cuda", f"the GPU failed ({first_line(problem)}); going on with the CPU threads alone"
             )
         self._broken = True
 
@@ -379,41 +378,14 @@ class GpuAligner:
         for flight in self._in_flight.values():
             try:
                 flight.half.stream.synchronize()
-            except _cuda_errors():
+            except cuda_errors():
                 self._broken = True
         self._in_flight.clear()
         self._halves.clear()
         if not self._broken:
-            _free_pools()
+            free_pools()
 
 
 def _chunk(chunk: int, n_reads: int) -> tuple[int, int]:
     """First and end of the reads that one of `_CHUNKS` copies handles."""
     return chunk * n_reads // _CHUNKS, (chunk + 1) * n_reads // _CHUNKS
-
-
-def _cuda_errors() -> tuple[type[Exception], ...]:
-    """What cupy raises when the device or its memory fails."""
-    import cupy
-
-    return (
-        cupy.cuda.runtime.CUDARuntimeError,
-        cupy.cuda.driver.CUDADriverError,
-        cupy.cuda.memory.OutOfMemoryError,
-        InjectedGpuError,
-    )
-
-
-class InjectedGpuError(F5pyError):
-    """Raised by tests in the place of a device failure."""
-
-
-def _first_line(problem: Exception) -> str:
-    return (str(problem) or type(problem).__name__).splitlines()[0]
-
-
-def _free_pools() -> None:
-    import cupy
-
-    cupy.get_default_memory_pool().free_all_blocks()
-    cupy.get_default_pinned_memory_pool().free_all_blocks()

@@ -85,3 +85,27 @@ def _why(problem: str) -> str:
     if "NoDevice" in problem:
         return "there is no CUDA device"
     return f"CUDA does not work: {problem.splitlines()[0]}"
+
+
+def cuda_errors() -> tuple[type[Exception], ...]:
+    """What cupy raises when the device or its memory fails."""
+    import cupy
+
+    return (
+        cupy.cuda.runtime.CUDARuntimeError,
+        cupy.cuda.driver.CUDADriverError,
+        cupy.cuda.memory.OutOfMemoryError,
+    )
+
+
+def first_line(problem: Exception) -> str:
+    """Return the first line of an error's message."""
+    return (str(problem) or type(problem).__name__).splitlines()[0]
+
+
+def free_pools() -> None:
+    """Give the memory that cupy keeps for later back to the device and the system."""
+    import cupy
+
+    cupy.get_default_memory_pool().free_all_blocks()
+    cupy.get_default_pinned_memory_pool().free_all_blocks()

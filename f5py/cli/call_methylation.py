@@ -61,19 +61,29 @@ from f5py.cli import options
     show_default=True,
     help="Calls with a smaller absolute ratio count as failed in --bedmethyl.",
 )
+@click.option(
+    "--threshold-per-site",
+    is_flag=True,
+    help="Multiply that threshold by the number of motifs in the group, as nanopolish does.",
+)
 @click.option("--combine-strands", is_flag=True, help="Count both strands together in --bedmethyl.")
 @click.option("--partition-tag", metavar="TAG", help="One --bedmethyl file for each value of this tag, such as HP.")
 @options.add(options.REPORT, options.CUDA, options.DEVELOPER, options.VERSION)
 def command(**parameters: Any) -> None:
     """Call methylated bases in every read.
 
-    Prints a table with one row per group of neighbouring CpG sites of each read; a positive log-likelihood ratio
+    Prints a table with one row per group of neighbouring sites of each read; a positive log-likelihood ratio
     speaks for methylation.
     """
+    if parameters["motif"] is not None and options.was_given("methylation"):
+        raise click.UsageError("give either --methylation or --motif")
+    if parameters["bedmethyl"] is None and options.was_given("call_threshold"):
+        raise click.UsageError("--call-threshold says how --bedmethyl counts, which is not given")
     from f5py.pipeline.call_methylation import run
     from f5py.pipeline.options import CallOptions
 
     parameters["meth_out_version"] = int(parameters["meth_out_version"])
+    parameters["command_line"] = options.command_line()
     parameters["cuda_at_once"] = options.was_given("disable_cuda") and not parameters["disable_cuda"]
     with options.resource_report():
         run(CallOptions(**parameters))

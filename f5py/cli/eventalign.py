@@ -40,6 +40,11 @@ def command(**parameters: Any) -> None:
 
     Prints a table with one row per event: its k-mer on the reference, its current, and what the pore model expects.
     """
+    if options.was_given("sam_out_version") and not parameters["sam"]:
+        raise click.UsageError("--sam-out-version says how --sam is written, which is not given")
+    if parameters["output"].endswith(".bam") and not parameters["sam"]:
+        raise click.UsageError(f"-o {parameters['output']}: BAM is written with --sam, which is not given")
+
     from f5py.pipeline.eventalign import run
     from f5py.pipeline.options import EventalignOptions
 

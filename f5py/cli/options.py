@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import resource
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
@@ -120,7 +121,7 @@ RUN = (
         "-x", "--profile", type=_Profile(), help="Options for a kind of machine (laptop, desktop, hpc, ...) or a file."
     ),
     click.option(
-        "--iop", type=_POSITIVE, default=1, show_default=True, help="Processes that read fast5 files."
+        "--iop", type=_POSITIVE, default=1, show_default=True, help="Processes that read fast5 or POD5 files."
     ),
     click.option("-v", "--verbose", type=click.IntRange(0, 255), default=0, show_default=True, help="Verbosity."),
 )
@@ -242,6 +243,11 @@ def was_given(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
+def command_line() -> str:
+    """The command line as a user can repeat it."""
+    return shlex.join(["f5py", *sys.argv[1:]])
+
+
 def add(*groups: Iterable[Callable]) -> Callable:
     """A decorator that applies groups of options in the order in which the help shall list them."""
 
@@ -262,7 +268,7 @@ def resource_report() -> Iterator[None]:
     cpu = sum(one.ru_utime + one.ru_stime for one in usage)
     peak = max(one.ru_maxrss for one in usage) * 1024 / 2**30
     console.note("main", f"Version: {__version__}")
-    console.note("main", f"CMD: {' '.join(['f5py', *sys.argv[1:]])}")
+    console.note("main", f"CMD: {command_line()}")
     console.note(
         "main",
         f"Real time: {time.perf_counter() - started:.3f} sec; CPU time: {cpu:.3f} sec; Peak RAM: {peak:.3f} GB\n",

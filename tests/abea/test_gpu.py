@@ -8,7 +8,7 @@ from batch_maker import made_batch
 
 from f5py.abea import gpu as gpu_module
 from f5py.abea.cpu import CpuAligner
-from f5py.abea.gpu import GpuAligner, GpuLimits, InjectedGpuError
+from f5py.abea.gpu import GpuAligner, GpuLimits
 from f5py.abea.placement import Reason, finish_alignment, start_alignment
 from f5py.pipeline.workers import WorkerPool
 from f5py.pore_model import builtin
@@ -16,6 +16,8 @@ from f5py.pore_model import builtin
 pytestmark = pytest.mark.gpu
 
 MODEL = builtin("r9.4_450bps.nucleotide.6mer")
+#: Numbers of CUDA errors.
+MEMORY_ALLOCATION, DEVICES_UNAVAILABLE = 2, 46
 _FIELDS = ("first_event", "last_event", "n_pairs", "events_per_base", "status")
 
 
@@ -139,23 +141,27 @@ def test_no_allocation_after_the_start(device, pool, batch):
 def test_a_device_failure_is_finished_on_the_cpu(device, pool, batch, monkeypatch, capfd, where):
     aligner = GpuAligner(device, MODEL, pool, GpuLimits(), 512, 1_000_000)
 
+    import cupy
+
     def fail(*_):
-        raise InjectedGpuError("device lost")
+        raise cupy.cuda.runtime.CUDARuntimeError(DEVICES_UNAVAILABLE)
 
     monkeypatch.setattr(aligner, where, fail)
     result = _aligned(batch, aligner)
     _assert_same(result, _aligned(batch, CpuAligner(MODEL, pool)))
     _aligned(batch, aligner)
-    assert capfd.readouterr().err.count("device lost") == 1
+    assert capfd.readouterr().err.count("the GPU failed") == 1
 
 
 def test_memory_that_runs_out_at_the_start_shrinks_the_arena(device, pool, batch, monkeypatch, capfd):
+    import cupy
+
     made = gpu_module._Half
     failures = iter([True, False, True])
 
     def scarce(size, zero_copy):
         if next(failures, False):
-            raise InjectedGpuError("out of memory")
+            raise cupy.cuda.runtime.CUDARuntimeError(MEMORY_ALLOCATION)
         return made(size, zero_copy)
 
     monkeypatch.setattr(gpu_module, "_Half", scarce)

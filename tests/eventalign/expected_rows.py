@@ -8,21 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from f5py.abea.cpu import CpuAligner
-from f5py.abea.placement import finish_alignment, start_alignment
 from f5py.io.alignments import AlignmentFile
-from f5py.io.read_index import READDB_SUFFIX, ReadIndex, read_readdb
-from f5py.io.reference import Reference
-from f5py.io.signals import open_source
+from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.batch import ReadBatch, RowState
-from f5py.pipeline.loader import Loader
-from f5py.pipeline.workers import WorkerPool
-from f5py.pore_model import PoreModel, builtin
-from f5py.signal.events import DNA, detect_events
-from f5py.signal.scaling import estimate_scaling, rank_kmers, recalibrate
+from f5py.pipeline.inputs import open_inputs
+from f5py.pipeline.options import EventalignOptions
 
 NUCLEOTIDE = "r9.4_450bps.nucleotide.6mer"
-_MIN_RECALIB_EVENTS = 200
 
 
 def ecoli_contigs(ecoli: Path) -> list[str]:
@@ -40,40 +32,20 @@ def calibrated_batch(ecoli: Path, reads: Path, n_threads: int = 1) -> ReadBatch:
     `ecoli` is the folder of the read set, `reads` its indexed FASTA file. Hard clips are not counted, as in the
     expected files.
     """
-    model: PoreModel = builtin(NUCLEOTIDE)
-    pool = WorkerPool(n_threads)
+    options = EventalignOptions(
+        reads=str(reads),
+        bam=str(ecoli / "reads8.bam"),
+        genome=str(ecoli / "ref.fa"),
+        threads=n_threads,
+        hard_clips=False,
+    )
     with ExitStack() as inputs:
-        alignments = AlignmentFile(str(ecoli / "reads8.bam"), str(ecoli / "ref.fa"), 20, False)
-        inputs.callback(alignments.close)
-        index = inputs.enter_context(ReadIndex.open(str(reads)))
-        reference = Reference(str(ecoli / "ref.fa"), alignments.contigs, alignments.contig_lengths)
-        inputs.callback(reference.close)
-        signals = open_source(read_readdb(str(reads) + READDB_SUFFIX))
-        inputs.callback(signals.close)
-        loader = Loader(
-            alignments=alignments,
-            reads_path=str(reads),
-            reads=index,
-            reference=reference,
-            signals=signals,
-            windows=None,
-            batch_size=512,
-            max_bases=5_000_000,
-            ultra_path=None,
-            ultra_threshold=100_000,
-            skip_unreadable=True,
-            hard_clips=False,
-        )
+        loader, chemistry = open_inputs(options, inputs)
         (batch,) = loader.batches()
-    detect_events(batch, DNA, pool)
-    rank_kmers(batch, model, pool)
-    estimate_scaling(batch, model, pool)
-    aligner = CpuAligner(model, pool)
-    start_alignment(batch, aligner)
-    finish_alignment(batch, aligner)
-    recalibrate(batch, model, _MIN_RECALIB_EVENTS, pool)
-    aligner.close()
-    pool.close()
+    stage = AlignmentStage(options, chemistry, keep_samples=True)
+    stage.start(batch)
+    stage.finish(batch)
+    stage.close()
     return batch
 
 
