@@ -25,7 +25,6 @@ _MAX_SAMPLES = 1_000_000_000
 _DIGITS = np.delete(np.arange(36), [8, 13, 18, 23])
 #: How many names are made at a time where all are wanted.
 _NAMES_AT_ONCE = 1 << 16
-_NOTHING = np.zeros(1, np.int16)
 
 
 class Unreadable(Exception):
@@ -119,11 +118,11 @@ class Pod5Reader:
                         raise Unreadable(f"has damaged signal data ({read.n_samples} samples)")
                     if in_place:
                         later.append((reads[key], file, read))
-                        samples = np.broadcast_to(_NOTHING, read.n_samples)
+                        builder.add(first, read.n_samples, read.calibration)
                     else:
                         samples = np.empty(read.n_samples, np.int16)
                         file.decode(read, samples)
-                    builder.add(first, samples, read.calibration)
+                        builder.add(first, samples, read.calibration)
                 except Unreadable as problem:
                     builder.fail(first, str(problem))
                 for i in again:

@@ -197,12 +197,15 @@ class BlockBuilder:
     def __init__(self, names: Sequence[str], places: Sequence[str]) -> None:
         self._names = names
         self._places = places
-        self._samples: list[NDArray[np.int16] | None] = [None] * len(names)
+        self._samples: list[NDArray[np.int16] | int | None] = [None] * len(names)
         self._calibration = np.full((len(names), len(CALIBRATION)), np.nan)
         self._causes: dict[int, str] = {}
 
-    def add(self, i: int, samples: NDArray[np.int16], calibration: Sequence[float]) -> None:
-        """Give read i its samples and its values of `CALIBRATION`."""
+    def add(self, i: int, samples: NDArray[np.int16] | int, calibration: Sequence[float]) -> None:
+        """Give read i its samples and its values of `CALIBRATION`.
+
+        Instead of the samples their number may be given: the caller then fills the read's part of the block.
+        """
         self._samples[i] = samples
         self._calibration[i] = calibration
 
@@ -224,10 +227,10 @@ class BlockBuilder:
         self._check(calibration)
         n = len(self._names)
         offsets = np.zeros(n + 1, np.int64)
-        np.cumsum([0 if read is None else read.size for read in self._samples], out=offsets[1:])
+        np.cumsum([_size(read) for read in self._samples], out=offsets[1:])
         samples = np.empty(offsets[-1], np.int16)
         for i, read in enumerate(self._samples):
-            if read is not None:
+            if isinstance(read, np.ndarray):
                 samples[offsets[i] : offsets[i + 1]] = read
                 self._samples[i] = None  # freed while the block fills: the peak is one copy, not two
         problems = {i: self._line(i) for i in sorted(self._causes)}
@@ -236,7 +239,7 @@ class BlockBuilder:
     def _check(self, calibration: NDArray[np.float32]) -> None:
         """Make reads without samples or usable calibration problems, and clear all unreadable reads."""
         for i, read in enumerate(self._samples):
-            if read is not None and read.size == 0:
+            if read is not None and _size(read) == 0:
                 self._causes.setdefault(i, "has no samples")
         usable = np.isfinite(calibration)
         usable[:, [0, 2, 3]] &= calibration[:, [0, 2, 3]] > 0  # only the offset may be zero or negative
@@ -254,6 +257,11 @@ class BlockBuilder:
     def _line(self, i: int) -> str:
         where = f"{self._places[i]}: " if self._places[i] else ""
         return " ".join(f"{where}read {self._names[i]} {self._causes[i]}".split())
+
+
+def _size(read: NDArray[np.int16] | int | None) -> int:
+    """How many samples a builder has been given."""
+    return read.size if isinstance(read, np.ndarray) else read or 0
 
 
 def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]]) -> SignalBlock:
