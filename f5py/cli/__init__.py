@@ -67,7 +67,7 @@ def main(args: list[str] | None = None) -> None:
     0 success; 1 a reported error; 2 wrong usage; 130 interrupted; 141 the reader of our output went away.
     """
     if sys.stderr is None:
-        _occupy_standard_error()
+        _point_at_nothing(2)  # else an output file may get its number, and with it the messages of libraries
     try:
         f5py.main(args=args, prog_name="f5py", standalone_mode=False)
         if sys.stdout is not None:
@@ -83,7 +83,7 @@ def main(args: list[str] | None = None) -> None:
         status = 1
     except (_Stopped, BrokenPipeError, KeyboardInterrupt, click.Abort) as stop:
         if isinstance(stop.__cause__ or stop, BrokenPipeError):
-            _discard_output()
+            _point_at_nothing(1)  # the interpreter's last flush would complain of what it cannot take
             status = 128 + signal.SIGPIPE
         else:
             console.error("f5py", "interrupted; the output written so far is valid but incomplete")
@@ -95,19 +95,12 @@ def main(args: list[str] | None = None) -> None:
     _exit(status)
 
 
-def _occupy_standard_error() -> None:
-    """Let nothing be behind the closed standard error, lest an output file get its number and libraries' messages."""
+def _point_at_nothing(descriptor: int) -> None:
+    """Make an output of the process one that takes and forgets everything."""
     nothing = os.open(os.devnull, os.O_WRONLY)
-    if nothing != 2:
-        os.dup2(nothing, 2)
+    if nothing != descriptor:
+        os.dup2(nothing, descriptor)
         os.close(nothing)
-
-
-def _discard_output() -> None:
-    """Point stdout at nothing, so that the interpreter's last flush of what it cannot take does not complain."""
-    nothing = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nothing, 1)
-    os.close(nothing)
 
 
 def _exit(status: int) -> NoReturn:
@@ -122,5 +115,5 @@ def _exit(status: int) -> NoReturn:
         try:
             sys.stdout.flush()
         except OSError:  # has been reported
-            _discard_output()
+            _point_at_nothing(1)
     sys.exit(status)

@@ -84,6 +84,6 @@ def command(**parameters: Any) -> None:
 
     parameters["meth_out_version"] = int(parameters["meth_out_version"])
     parameters["command_line"] = options.command_line()
-    parameters["cuda_at_once"] = options.was_given("disable_cuda") and not parameters["disable_cuda"]
+    parameters["cuda_at_once"] = options.gpu_at_once(parameters)
     with options.resource_report():
         run(CallOptions(**parameters))

@@ -49,6 +49,6 @@ def command(**parameters: Any) -> None:
     from f5py.pipeline.options import EventalignOptions
 
     parameters["sam_out_version"] = int(parameters["sam_out_version"])
-    parameters["cuda_at_once"] = options.was_given("disable_cuda") and not parameters["disable_cuda"]
+    parameters["cuda_at_once"] = options.gpu_at_once(parameters)
     with options.resource_report():
         run(EventalignOptions(**parameters))

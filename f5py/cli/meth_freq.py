@@ -80,8 +80,7 @@ def command(
         raise click.UsageError("--output-format parquet needs a file: name one with -o")
     if output_format == "parquet" and output.endswith((".gz", ".bgz")):
         raise click.UsageError(f"-o {output}: Parquet is compressed already; give a name without .gz")
-    source = click.get_current_context().get_parameter_source("methylation")
-    if motif is not None and source is not click.core.ParameterSource.DEFAULT:
+    if motif is not None and options.was_given("methylation"):
         raise click.UsageError("give either --methylation or --motif")
 
     from f5py import console

@@ -243,6 +243,11 @@ def was_given(name: str) -> bool:
     return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
+def gpu_at_once(parameters: dict[str, Any]) -> bool:
+    """Whether a GPU is asked for, rather than allowed, on the command line that is being run."""
+    return was_given("disable_cuda") and not parameters["disable_cuda"]
+
+
 def command_line() -> str:
     """The command line as a user can repeat it."""
     return shlex.join(["f5py", *sys.argv[1:]])

@@ -24,6 +24,6 @@ def command(**parameters: Any) -> None:
     from f5py.pipeline.options import ResquiggleOptions
     from f5py.pipeline.resquiggle import run
 
-    parameters["cuda_at_once"] = options.was_given("disable_cuda") and not parameters["disable_cuda"]
+    parameters["cuda_at_once"] = options.gpu_at_once(parameters)
     with options.resource_report():
         run(ResquiggleOptions(**parameters))

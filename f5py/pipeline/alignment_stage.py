@@ -108,13 +108,15 @@ class AlignmentStage:
         self._aligner: Aligner = self._cpu
 
     def use_gpu(self, source: BatchLimits) -> None:
-        """Align on a GPU from when that pays, or at once if the options say so, if there is one.
+        """Align on a GPU, if the options allow it and there is one: from when that pays, or at once if they say so.
 
         Parameters
         ----------
         source : BatchLimits
             Where the batches come from.
         """
+        if self._options.disable_cuda:
+            return
         if importlib.util.find_spec("cupy") is None:
             console.info("init_cuda", f"no GPU is used: {NO_CUPY}; events are aligned by the CPU threads")
             return

@@ -16,7 +16,13 @@ from f5py.pipeline.alignment_stage import RunCounts
 from f5py.pipeline.batch import ReadBatch
 from f5py.pipeline.caller import Caller, motif_of
 from f5py.pipeline.flow import process
-from f5py.pipeline.inputs import check_outputs, open_inputs, paths_of_inputs
+from f5py.pipeline.inputs import (
+    check_has_file,
+    check_outputs,
+    check_prints_nothing_else,
+    open_inputs,
+    paths_of_inputs,
+)
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.options import CallOptions
 from f5py.pipeline.report import report
@@ -36,8 +42,7 @@ def run(options: CallOptions) -> RunCounts:
         loader, chemistry = open_inputs(options, inputs)
         caller = Caller(options, chemistry)
         workers.callback(caller.close)
-        if not options.disable_cuda:
-            caller.use_gpu(loader)
+        caller.use_gpu(loader)
         loader.keep_records = loader.keep_passed_over = options.modbam is not None
         loader.partition_tag = options.partition_tag
         n_expected = loader.alignments.expected_records()
@@ -63,12 +68,9 @@ def check_options(options: CallOptions) -> None:
             "--report": options.report,
         },
     )
-    if options.output_format == "parquet" and options.output == "-":
-        raise F5pyError("--output-format parquet: name a file with -o; such a table cannot go to a pipe")
-    if options.output_format == "parquet" and (
-        options.print_events or options.print_banded_aln or options.print_scaling
-    ):
-        raise F5pyError("--output-format parquet: has no place for what the --print options print")
+    if options.output_format == "parquet":
+        check_has_file(options)
+        check_prints_nothing_else(options, "--output-format parquet")
     counting = {
         "--partition-tag": options.partition_tag is not None,
         "--combine-strands": options.combine_strands,

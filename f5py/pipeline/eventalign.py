@@ -24,7 +24,13 @@ from f5py.pipeline.batch import ReadBatch
 from f5py.pipeline.event_alignment import ReferenceAligner
 from f5py.pipeline.flow import process
 from f5py.pipeline.formatting import OrderedFormatter
-from f5py.pipeline.inputs import check_outputs, open_inputs, paths_of_inputs
+from f5py.pipeline.inputs import (
+    check_has_file,
+    check_outputs,
+    check_prints_nothing_else,
+    open_inputs,
+    paths_of_inputs,
+)
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.options import EventalignOptions
 from f5py.pipeline.report import report
@@ -56,8 +62,7 @@ def run(options: EventalignOptions) -> RunCounts:
         loader.keep_records = options.sam
         aligner = ReferenceAligner(options, chemistry, loader.windows)
         workers.callback(aligner.close)
-        if not options.disable_cuda:
-            aligner.use_gpu(loader)
+        aligner.use_gpu(loader)
         n_expected = loader.alignments.expected_records()
         with Outputs() as outputs:
             write = _writer(options, aligner, loader, outputs)
@@ -84,10 +89,10 @@ def check_options(options: EventalignOptions) -> None:
         modes.append("--output-format parquet")
     if len(modes) > 1:
         raise F5pyError(f"{' and '.join(modes)} exclude each other; choose one kind of output")
-    if modes and (options.print_events or options.print_banded_aln or options.print_scaling) and not options.m6anet:
-        raise F5pyError(f"{modes[0]}: has no place for what the --print options print")
-    if options.output_format == "parquet" and options.output == "-":
-        raise F5pyError("--output-format parquet: name a file with -o; such a table cannot go to a pipe")
+    if modes and not options.m6anet:
+        check_prints_nothing_else(options, modes[0])
+    if options.output_format == "parquet":
+        check_has_file(options)
 
 
 def _writes_bam(options: EventalignOptions) -> bool:

@@ -15,7 +15,7 @@ from f5py.io.signals import open_signals
 from f5py.io.windows import Windows
 from f5py.pipeline.chemistry import Chemistry, chemistry_of
 from f5py.pipeline.loader import Loader
-from f5py.pipeline.options import MappedReadsOptions
+from f5py.pipeline.options import AlignmentOptions, MappedReadsOptions
 
 #: Reads that are tried for the metadata of the sequencing run.
 _READS_FOR_RUN_INFO = 16
@@ -103,6 +103,18 @@ def check_outputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None
         if real in named:
             raise OutputFileError(f"{path}: cannot take what both {named[real]} and {option} write; give two names")
         named[real] = option
+
+
+def check_has_file(options: AlignmentOptions) -> None:
+    """Raise unless a Parquet table goes to a file."""
+    if options.output == "-":
+        raise F5pyError("--output-format parquet: name a file with -o; such a table cannot go to a pipe")
+
+
+def check_prints_nothing_else(options: AlignmentOptions, layout: str) -> None:
+    """Raise if the tables for developers are to go into an output whose layout, named by its option, forbids it."""
+    if options.print_events or options.print_banded_aln or options.print_scaling:
+        raise F5pyError(f"{layout}: has no place for what the --print options print")
 
 
 def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[str | None]:

@@ -45,8 +45,7 @@ def run(options: ResquiggleOptions) -> RunCounts:
         chemistry = chemistry_of(options.pore, options.rna, signals.run_info(names), options.kmer_model is not None)
         stage = AlignmentStage(options, chemistry)
         workers.callback(stage.close)
-        if not options.disable_cuda:
-            stage.use_gpu(loader)
+        stage.use_gpu(loader)
         lines = (ResquigglePaf if options.paf else ResquiggleTable)(chemistry.rna, stage.model.k)
         with Outputs() as outputs:
             formatter = OrderedFormatter(1 + options.threads // 3, outputs.stopping)
