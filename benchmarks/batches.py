@@ -7,11 +7,11 @@ from pathlib import Path
 
 import numpy as np
 
+from f5py.core.batch import ReadBatch, offsets_of
 from f5py.io.alignments import AlignmentFile
 from f5py.io.read_index import READDB_SUFFIX, ReadIndex, read_readdb
 from f5py.io.reference import Reference
 from f5py.io.signals import open_source
-from f5py.pipeline.batch import ReadBatch, offsets_of
 from f5py.pipeline.loader import Loader
 
 _OFFSETS = {

@@ -154,12 +154,12 @@ class Benchmark:
 
     def writing(self) -> list[str]:
         """Speed of formatting and writing alone, in one thread."""
+        from f5py.core.options import AlignmentOptions
         from f5py.eventalign.align import align_events
-        from f5py.io.eventalign_table import EventalignTable
+        from f5py.outputs.eventalign_table import EventalignTable
+        from f5py.outputs.formatting import pieces
         from f5py.pipeline.alignment_stage import AlignmentStage
         from f5py.pipeline.chemistry import R9_DNA
-        from f5py.pipeline.formatting import pieces
-        from f5py.pipeline.options import AlignmentOptions
 
         folder, _, description = self.read_set(1)
         batch = repeat(load_batch(folder), 2)

@@ -15,12 +15,12 @@ from pathlib import Path
 import numpy as np
 from batches import load_batch
 
-from f5py.abea.cpu import CpuAligner
-from f5py.abea.gpu import GpuAligner, GpuLimits
-from f5py.abea.gpu_device import open_device
-from f5py.abea.placement import Reason, finish_alignment, start_alignment
-from f5py.pipeline.batch import ReadStatus
-from f5py.pipeline.workers import WorkerPool
+from f5py.abea.align import CpuAligner, finish_alignment, start_alignment
+from f5py.abea.align_gpu import GpuAligner, GpuLimits
+from f5py.core.batch import ReadStatus
+from f5py.core.workers import WorkerPool
+from f5py.gpu.device import open_device
+from f5py.gpu.placement import Reason
 from f5py.pore_model import builtin
 from f5py.signal.events import DNA, detect_events
 from f5py.signal.scaling import estimate_scaling, rank_kmers

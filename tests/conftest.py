@@ -6,7 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from made_data import ReadSet, run_main
+
+from .made_data import ReadSet, run_main
 
 
 @pytest.fixture(scope="session")

@@ -16,16 +16,15 @@ import pysam
 import pytest
 
 from f5py.cli import main
-from f5py.io.build_index import index_fast5, index_slow5
+from f5py.commands.index import index_fast5, index_slow5
+from f5py.commands.simulate import simulate
 from f5py.io.read_index import READDB_SUFFIX, read_readdb
 from f5py.io.signals import SignalSource, open_signals
-from f5py.simulate.run import simulate
 from f5py.simulate.settings import SimulationSettings
 
 if TYPE_CHECKING:
-    from made_signals import MadeRead
+    from .io.signals.made_signals import MadeRead
 
-sys.path.append(str(Path(__file__).parent / "io" / "signals"))  # where made_signals, made_slow5 and made_pod5 are
 
 N_READS = 16
 READ_LENGTH = 1200
@@ -146,7 +145,7 @@ def repeated(records: list[pysam.AlignedSegment], times: int) -> list[pysam.Alig
 
 def signals_of(source: SignalSource, names: list[str]) -> list[MadeRead]:
     """The named reads of a source, all of which must be there."""
-    from made_signals import MadeRead
+    from .io.signals.made_signals import MadeRead
 
     block = source.fetch(names)
     assert not block.problems
@@ -160,12 +159,13 @@ def signals_of(source: SignalSource, names: list[str]) -> list[MadeRead]:
 def write_signals(path: Path, reads: list[MadeRead], **attributes: Any) -> Path:
     """Write a BLOW5 or POD5 file, by the name's ending, with these header attributes or fields of the run."""
     if path.suffix == ".blow5":
-        from made_slow5 import write_blow5
+        from .io.signals.made_slow5 import write_blow5
 
         write_blow5(path, reads, [attributes])
         return path
-    from made_pod5 import pod5_read
     from pod5 import Writer
+
+    from .io.signals.made_pod5 import pod5_read
 
     with Writer(path) as file:
         file.add_reads([pod5_read(read, read.name, **attributes) for read in reads])

@@ -72,4 +72,4 @@ def test_stamps_know_the_imports_of_imports():
     found = accelerate._with_imports(package / "methylation" / "_calls_numba.py")
     sources = {source.relative_to(package).as_posix() for source in found}
     assert {"methylation/_calls_numba.py", "methylation/_hmm_numba.py", "simd.py", "accelerate.py"} <= sources
-    assert "io/_format_numba.py" not in sources
+    assert "text/_format_numba.py" not in sources

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 
-from made_data import ReadSet
+from .made_data import ReadSet
 
 
 def run(command: list[str], redirection: str) -> subprocess.CompletedProcess:

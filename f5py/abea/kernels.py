@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.abea._cpu_numba import BANDWIDTH, LN_INVERSE_SQRT_2PI, LP_SKIP, SQRT_HALF
+from f5py.abea._align_numba import BANDWIDTH, LN_INVERSE_SQRT_2PI, LP_SKIP, SQRT_HALF
 from f5py.pore_model.model import PoreModel
 
 #: The kernels in the order in which they run.

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 from f5py import console
-from f5py.abea.advisor import Advisor, BatchReport, TunedOptions
-from f5py.abea.gpu import BatchTiming, GpuAligner
-from f5py.abea.placement import Placement, Reason
-from f5py.abea.selection import BatchLimits
-from f5py.pipeline.batch import ReadBatch
+from f5py.abea.align_gpu import BatchTiming, GpuAligner
+from f5py.core.batch import ReadBatch
+from f5py.gpu.advisor import Advisor, BatchReport, TunedOptions
+from f5py.gpu.placement import Placement, Reason
+from f5py.gpu.selection import BatchLimits
 
 
 class GpuWatch:

@@ -104,7 +104,7 @@ def _point_at_nothing(descriptor: int) -> None:
 
 
 def _exit(status: int) -> NoReturn:
-    run = sys.modules.get("f5py.pipeline.run")
+    run = sys.modules.get("f5py.pipeline.runner")
     if status and run is not None and run.stages_running():
         # In a call that does not return. The interpreter's own end would come to blows with that thread.
         run.discard_unfinished()

@@ -79,8 +79,8 @@ def command(**parameters: Any) -> None:
         raise click.UsageError("give either --methylation or --motif")
     if parameters["bedmethyl"] is None and options.was_given("call_threshold"):
         raise click.UsageError("--call-threshold says how --bedmethyl counts, which is not given")
-    from f5py.pipeline.call_methylation import run
-    from f5py.pipeline.options import CallOptions
+    from f5py.commands.call_methylation import run
+    from f5py.core.options import CallOptions
 
     parameters["meth_out_version"] = int(parameters["meth_out_version"])
     parameters["command_line"] = options.command_line()

@@ -45,8 +45,8 @@ def command(**parameters: Any) -> None:
     if parameters["output"].endswith(".bam") and not parameters["sam"]:
         raise click.UsageError(f"-o {parameters['output']}: BAM is written with --sam, which is not given")
 
-    from f5py.pipeline.eventalign import run
-    from f5py.pipeline.options import EventalignOptions
+    from f5py.commands.eventalign import run
+    from f5py.core.options import EventalignOptions
 
     parameters["sam_out_version"] = int(parameters["sam_out_version"])
     parameters["cuda_at_once"] = options.gpu_at_once(parameters)

@@ -24,6 +24,6 @@ def command(output: str, frequencies: tuple[str, ...]) -> None:
     if frequencies.count("-") > 1:
         raise click.UsageError("standard input (-) can be read only once")
 
-    from f5py.methylation.frequency_files import merge_frequency_files
+    from f5py.commands.meth_freq import merge_frequency_files
 
     merge_frequency_files(list(frequencies), output)

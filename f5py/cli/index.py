@@ -92,7 +92,7 @@ def command(
     POD5 files (--pod5), or a SLOW5 file (--slow5). f5c and nanopolish understand what is written too, but not the
     signals that READS.index.readdb names if they are in POD5 files.
     """
-    from f5py.io.build_index import index_fast5, index_slow5, report_counts
+    from f5py.commands.index import index_fast5, index_slow5, report_counts
 
     if slow5 is not None and pod5:
         raise click.UsageError("--slow5 and --pod5 exclude each other.")

@@ -84,7 +84,7 @@ def command(
         raise click.UsageError("give either --methylation or --motif")
 
     from f5py import console
-    from f5py.methylation.frequency_files import FrequencyOptions, write_frequency_file
+    from f5py.commands.meth_freq import FrequencyOptions, write_frequency_file
 
     if calls == "-":
         console.note("meth-freq", "Scanning the input from stdin ...")

@@ -45,7 +45,7 @@ def command(**parameters: Any) -> None:
     resquiggle does. Needs matplotlib: pip install "f5py[plot]".
     """
     _check(parameters)
-    from f5py.pipeline.plot import PlotOptions, run
+    from f5py.commands.plot import PlotOptions, run
 
     run(PlotOptions(**parameters))
 

@@ -21,8 +21,8 @@ def command(**parameters: Any) -> None:
     READS is a FASTA or FASTQ file, plain or gzip. SIGNALS is a SLOW5, BLOW5, POD5 or fast5 file, or a folder of POD5
     or fast5 files. Prints the samples of every k-mer.
     """
-    from f5py.pipeline.options import ResquiggleOptions
-    from f5py.pipeline.resquiggle import run
+    from f5py.commands.resquiggle import run
+    from f5py.core.options import ResquiggleOptions
 
     parameters["cuda_at_once"] = options.gpu_at_once(parameters)
     with options.resource_report():

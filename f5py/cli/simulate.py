@@ -119,7 +119,7 @@ def command(
     _refuse_contradictions(reference, reads, methylation, given)
 
     from f5py import console
-    from f5py.simulate.run import simulate
+    from f5py.commands.simulate import simulate
     from f5py.simulate.settings import SimulationSettings
 
     settings = SimulationSettings(

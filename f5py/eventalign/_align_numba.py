@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.accelerate import exact_kernel
+from f5py.core._event_map_numba import closest_event
+from f5py.core.batch import RowState
 from f5py.eventalign._viterbi_numba import (
     BAD,
     KMER_SLOTS,
@@ -17,8 +19,6 @@ from f5py.eventalign._viterbi_numba import (
     trace,
     words_needed,
 )
-from f5py.pipeline.batch import RowState
-from f5py.signal._event_map_numba import closest_event
 
 _BLOCK_ROWS = 50  # rows taken from a block that is not the last of its segment
 _MIN_EVENT_STEP = 2  # a block needs that many events besides its first one

@@ -11,11 +11,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.io.windows import Windows
-from f5py.pipeline.batch import ReadBatch, ReadStatus
-from f5py.pipeline.workers import WorkerPool, longest_first
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.kmers import base_codes
+from f5py.core.windows import Windows
+from f5py.core.workers import WorkerPool, longest_first
 from f5py.pore_model.model import PoreModel
-from f5py.signal.scaling import base_codes
 
 _P_SKIP = np.float32(0.0025)
 _P_BAD = np.float32(0.001)

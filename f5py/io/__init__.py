@@ -1,1 +1,1 @@
-"""Files in and out; no algorithms."""
+"""Files in, and files out as bytes; no algorithms."""

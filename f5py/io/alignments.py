@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, BinaryIO
 
+from f5py.core.windows import Windows
 from f5py.errors import InputFileError, OutputFileError
-from f5py.io.windows import Windows
 
 if TYPE_CHECKING:
     import pysam

@@ -1,6 +1,6 @@
 """The index of the basecalled reads, as callers use it: sequences and signal files by read name.
 
-`f5py.io.build_index` makes these files. They are those of f5c and nanopolish, and theirs can be used here.
+`f5py.commands.index` makes these files. They are those of f5c and nanopolish, and theirs can be used here.
 """
 
 from __future__ import annotations

@@ -1,1 +1,1 @@
-"""Motifs, site groups, the hidden Markov model and methylation frequencies."""
+"""Site groups, the hidden Markov model, and calls of groups and of single sites."""

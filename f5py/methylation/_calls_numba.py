@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from f5py import simd
 from f5py.accelerate import kernel
+from f5py.core._event_map_numba import closest_event
 from f5py.methylation._hmm_numba import forward_lanes
-from f5py.signal._event_map_numba import closest_event
 
 #: Consecutive sites at most this far apart form one group.
 _SEPARATION = 10
@@ -348,7 +348,7 @@ def call_read(
         The read's events.
     fit : Fit
     model : Model
-    motif : f5py.methylation.motifs.MotifCodes
+    motif : f5py.core.motifs.MotifCodes
     call_first, call_last : int64; call_sites : int32; score_methylated, score_unmethylated : float32
         Filled with one entry a group: reference positions of its first and last site, number of sites,
         log-likelihoods.

@@ -41,7 +41,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from f5py.methylation.motifs import Motif
+from f5py.core.motifs import Motif
 from f5py.pore_model.model import PoreModel
 
 

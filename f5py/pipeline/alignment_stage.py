@@ -9,15 +9,15 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from f5py import console
-from f5py.abea.cpu import CpuAligner
-from f5py.abea.gpu_device import NO_CUPY, open_device
-from f5py.abea.placement import Aligner, finish_alignment, start_alignment
-from f5py.abea.selection import BatchLimits, GpuWhenItPays
+from f5py.abea.align import CpuAligner, finish_alignment, start_alignment
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.options import AlignmentOptions
+from f5py.core.workers import WorkerPool
 from f5py.errors import UnsupportedDataError
-from f5py.pipeline.batch import ReadBatch, ReadStatus
+from f5py.gpu.device import NO_CUPY, open_device
+from f5py.gpu.placement import Aligner
+from f5py.gpu.selection import BatchLimits, GpuWhenItPays
 from f5py.pipeline.chemistry import Chemistry
-from f5py.pipeline.options import AlignmentOptions
-from f5py.pipeline.workers import WorkerPool
 from f5py.signal.events import detect_events, reverse_events
 from f5py.signal.scaling import estimate_scaling, rank_kmers, recalibrate
 
@@ -127,7 +127,7 @@ class AlignmentStage:
         return isinstance(self._aligner, GpuWhenItPays) and self._aligner.has_gpu
 
     def _open_gpu(self, source: BatchLimits) -> Aligner:
-        from f5py.abea.gpu import GpuAligner, GpuLimits
+        from f5py.abea.align_gpu import GpuAligner, GpuLimits
         from f5py.abea.watch import GpuWatch
 
         options = self._options

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
 from f5py import console
-from f5py.abea.placement import MAX_EVENTS_PER_BASE
+from f5py.abea.align import MAX_EVENTS_PER_BASE
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.options import AlignmentOptions
 from f5py.errors import F5pyError
 from f5py.pipeline.alignment_stage import AlignmentStage
-from f5py.pipeline.batch import ReadBatch, ReadStatus
-from f5py.pipeline.options import AlignmentOptions
-from f5py.pipeline.run import run_pipeline
+from f5py.pipeline.runner import run_pipeline
 
 
 def process(

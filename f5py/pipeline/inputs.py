@@ -7,15 +7,15 @@ from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
 
 from f5py import console
+from f5py.core.options import AlignmentOptions, MappedReadsOptions
+from f5py.core.windows import Windows
 from f5py.errors import F5pyError, OutputFileError
 from f5py.io.alignments import AlignmentFile
 from f5py.io.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX, ReadIndex
 from f5py.io.reference import Reference
 from f5py.io.signals import open_signals
-from f5py.io.windows import Windows
 from f5py.pipeline.chemistry import Chemistry, chemistry_of
 from f5py.pipeline.loader import Loader
-from f5py.pipeline.options import AlignmentOptions, MappedReadsOptions
 
 #: Reads that are tried for the metadata of the sequencing run.
 _READS_FOR_RUN_INFO = 16

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from f5py import console
+from f5py.core.batch import ReadBatch, ReadStatus, offsets_of
+from f5py.core.windows import Windows
 from f5py.errors import InputFileError, SignalError, UnsupportedDataError
 from f5py.io.alignments import AlignmentFile, BamWriter
 from f5py.io.complete_file import complete_output
@@ -18,8 +20,6 @@ from f5py.io.read_index import ReadIndex
 from f5py.io.reference import Reference
 from f5py.io.signals import SignalSource
 from f5py.io.signals.split_reads import fetch_split, split_read_tags
-from f5py.io.windows import Windows
-from f5py.pipeline.batch import ReadBatch, ReadStatus, offsets_of
 
 if TYPE_CHECKING:
     import pysam

@@ -8,11 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.batch import ReadBatch, RowState
+from f5py.core.kmers import base_codes
 from f5py.errors import F5pyError
-from f5py.io.complements import COMPLEMENTS
-from f5py.pipeline.batch import ReadBatch, RowState
 from f5py.pore_model.model import PoreModel
-from f5py.signal.scaling import base_codes
+from f5py.text.complements import COMPLEMENTS
 
 #: Positions that are drawn if no region is given.
 DEFAULT_POSITIONS = 100

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from f5py.pipeline.batch import ReadBatch, ReadStatus, offsets_of
-from f5py.pipeline.workers import WorkerPool, longest_first
+from f5py.core.batch import ReadBatch, ReadStatus, offsets_of
+from f5py.core.workers import WorkerPool, longest_first
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.pipeline.batch import ReadBatch, ReadStatus
-from f5py.pipeline.workers import WorkerPool, longest_first
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.kmers import base_codes
+from f5py.core.workers import WorkerPool, longest_first
 from f5py.pore_model.model import PoreModel
 
 #: Reads noisier than this after recalibration are dropped.
@@ -31,15 +32,6 @@ def rank_kmers(batch: ReadBatch, model: PoreModel, pool: WorkerPool) -> None:
         fill_ranks(batch.bases[first:end], model.k, codes, batch.kmer_rank[first:end])
 
     pool.run(rank, longest_first(batch.read_length, batch.status == ReadStatus.OK))
-
-
-def base_codes() -> np.ndarray:
-    """Codes 0 to 3 of the letters ACGT in either case; uint8, shape (256,)."""
-    codes = np.zeros(256, np.uint8)
-    for code, letters in enumerate(("Aa", "Cc", "Gg", "TtUu")):
-        for letter in letters:
-            codes[ord(letter)] = code
-    return codes
 
 
 def estimate_scaling(batch: ReadBatch, model: PoreModel, pool: WorkerPool) -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from functools import cache
 
 import pytest
-from kernels_on_cpu import Kernels
+
+from .kernels_on_cpu import Kernels
 
 
 @pytest.fixture(scope="session")

@@ -16,11 +16,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_reads import Read
 
-from f5py.abea.arena import trace_words
 from f5py.abea.kernels import model_table, source_folder, transition_penalties
+from f5py.gpu.arena import trace_words
 from f5py.pore_model import PoreModel
+
+from .made_reads import Read
 
 SOURCES = Path(__file__).resolve().parent / "cuda_on_cpu"
 

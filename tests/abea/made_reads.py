@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from f5py.core.kmers import base_codes
 from f5py.pore_model import PoreModel, builtin
-from f5py.signal.scaling import base_codes
 
 MODEL = builtin("r9.4_450bps.nucleotide.6mer")
 LETTERS = np.frombuffer(b"ACGT", np.uint8)

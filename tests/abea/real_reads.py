@@ -6,14 +6,15 @@ import gzip
 from pathlib import Path
 
 import numpy as np
-from made_reads import MODEL, Read
 
+from f5py.core.workers import WorkerPool
 from f5py.io.read_index import READDB_SUFFIX, ReadIndex, read_readdb
 from f5py.io.signals import open_source
-from f5py.pipeline.batch import unmapped_batch
-from f5py.pipeline.workers import WorkerPool
+from f5py.pipeline.unmapped import unmapped_batch
 from f5py.signal.events import DNA, detect_events
 from f5py.signal.scaling import estimate_scaling, rank_kmers
+
+from .made_reads import MODEL, Read
 
 
 def reference_pairs(path: Path) -> dict[str, list[tuple[int, int]]]:

@@ -6,7 +6,8 @@ import ctypes
 
 import numpy as np
 import pytest
-from kernels_on_cpu import build, call
+
+from .kernels_on_cpu import build, call
 
 
 @pytest.fixture(scope="module")

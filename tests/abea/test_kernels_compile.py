@@ -5,10 +5,11 @@ from __future__ import annotations
 from functools import cache
 
 import pytest
-from nvrtc import Nvrtc
 
 from f5py.abea import kernels
-from f5py.abea._cpu_numba import BANDWIDTH
+from f5py.abea._align_numba import BANDWIDTH
+
+from .nvrtc import Nvrtc
 
 #: Jetson Xavier, Turing, A100, consumer Ampere, Jetson Orin, Ada, Hopper.
 ARCHITECTURES = (72, 75, 80, 86, 87, 89, 90)

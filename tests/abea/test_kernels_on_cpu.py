@@ -7,12 +7,17 @@ import platform
 from pathlib import Path
 
 import numpy as np
-import plain_aligner
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from kernels_on_cpu import UNTOUCHED
-from made_reads import (
+
+from f5py.abea import _align_numba as _cpu_numba
+from f5py.abea._align_numba import ALIGNED, LONG_GAP, LOW_EMISSION, NOT_SPANNING
+from f5py.pore_model import PoreModel
+
+from . import plain_aligner
+from .kernels_on_cpu import UNTOUCHED
+from .made_reads import (
     MODEL,
     Read,
     dense,
@@ -31,11 +36,7 @@ from made_reads import (
     unscalable,
     without_first_events,
 )
-from real_reads import real_reads, reference_pairs
-
-from f5py.abea import _cpu_numba
-from f5py.abea._cpu_numba import ALIGNED, LONG_GAP, LOW_EMISSION, NOT_SPANNING
-from f5py.pore_model import PoreModel
+from .real_reads import real_reads, reference_pairs
 
 _VERDICTS = {None: ALIGNED, "low emission": LOW_EMISSION, "not spanning": NOT_SPANNING, "long gap": LONG_GAP}
 

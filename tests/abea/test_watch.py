@@ -4,12 +4,13 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from batch_maker import made_batch
 
-from f5py.abea.arena import ArenaSize
-from f5py.abea.gpu import BatchTiming, GpuLimits
-from f5py.abea.placement import Reason, place
+from f5py.abea.align_gpu import BatchTiming, GpuLimits
 from f5py.abea.watch import GpuWatch
+from f5py.gpu.arena import ArenaSize
+from f5py.gpu.placement import Reason, place
+
+from .batch_maker import made_batch
 
 
 def _watch(auto_tune):

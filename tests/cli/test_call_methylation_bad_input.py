@@ -14,7 +14,10 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from made_data import (
+
+from f5py.pore_model import builtin
+
+from ..made_data import (
     N_READS,
     ReadSet,
     error_line,
@@ -23,8 +26,6 @@ from made_data import (
     run_main,
     run_process,
 )
-
-from f5py.pore_model import builtin
 
 
 @pytest.fixture

@@ -9,7 +9,8 @@ from itertools import pairwise
 import numpy as np
 import pysam
 import pytest
-from made_data import N_READS, error_line, rows_by_read, run_main, run_process
+
+from ..made_data import N_READS, error_line, rows_by_read, run_main, run_process
 
 
 @pytest.fixture

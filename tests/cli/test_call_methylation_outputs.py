@@ -14,7 +14,8 @@ from pathlib import Path
 import numpy as np
 import pysam
 import pytest
-from made_data import N_READS, ReadSet, error_line, rows_by_read, run_command, run_main, run_process
+
+from ..made_data import N_READS, ReadSet, error_line, rows_by_read, run_command, run_main, run_process
 
 Call = Callable[..., tuple[bytes, str]]
 

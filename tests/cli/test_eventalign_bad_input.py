@@ -21,9 +21,10 @@ from pathlib import Path
 import numpy as np
 import pysam
 import pytest
-from made_data import N_READS, ReadSet, error_line, process_of, repeated, run_command, run_process, write_signals
 
-from f5py.io.build_index import index_slow5
+from f5py.commands.index import index_slow5
+
+from ..made_data import N_READS, ReadSet, error_line, process_of, repeated, run_command, run_process, write_signals
 
 HEADER_FIELDS = 13
 Fails = Callable[..., str]
@@ -187,9 +188,9 @@ def test_dna_with_the_option_for_rna_and_signals_that_do_not_say(unlabelled: Rea
 @pytest.mark.shared
 def test_rna_in_the_letters_of_dna_and_signals_that_do_not_say(slow5_set, tmp_path: Path, capfd):
     """Then only the pore model can tell; with the option it is the same as with the metadata."""
-    from made_data import signals_of
-
     from f5py.io.signals import open_any
+
+    from ..made_data import signals_of
 
     folder = slow5_set("rna002_sequin")
     with pysam.FastxFile(str(folder / "reads.fastq")) as file:

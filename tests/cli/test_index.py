@@ -15,11 +15,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from index_files import fasta, multi_fast5, readdb, single_fast5
-from made_data import ReadSet, run_main, write_signals
 
 from f5py.cli import main
 from f5py.io.read_index import ReadIndex, read_readdb
+
+from ..index_files import fasta, multi_fast5, readdb, single_fast5
+from ..made_data import ReadSet, run_main, write_signals
 
 needs_nanopolish = pytest.mark.skipif(not shutil.which("nanopolish"), reason="nanopolish is not on PATH")
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from made_data import run_command
+
+from ..made_data import run_command
 
 INPUTS = ["-r", "absent.fastq", "-b", "absent.bam", "-g", "absent.fa"]
 

@@ -18,9 +18,9 @@ import click
 import numpy as np
 import pysam
 import pytest
-from made_data import ReadSet, write_signals
 
 from f5py.cli.plot import command
+from f5py.commands.plot import PlotOptions, compute
 from f5py.errors import (
     F5pyError,
     InputFileError,
@@ -30,8 +30,9 @@ from f5py.errors import (
     UnsupportedDataError,
 )
 from f5py.io.signals import SignalSource, open_signals
-from f5py.pipeline.plot import PlotOptions, compute
 from f5py.plot.data import PlotData
+
+from ..made_data import ReadSet, write_signals
 
 CONTIG = "NC_000913.3_500001_760000"
 FORWARD, REVERSE = "bd76fe67-db4b-4d72-95df-e23f07aea51a", "c7937d7b-d85f-433b-9327-7eb293974905"
@@ -438,7 +439,7 @@ def test_signal_is_read_once(made: ReadSet, monkeypatch: pytest.MonkeyPatch):
         monkeypatch.setattr(source, "fetch", lambda names: (asked.append(list(names)), fetch(names))[1])
         return source
 
-    monkeypatch.setattr("f5py.pipeline.plot.open_signals", opened)
+    monkeypatch.setattr("f5py.commands.plot.open_signals", opened)
     name = made.names[0]
     options = PlotOptions(read=name, reads=str(made.reads), output="")
     compute(options)

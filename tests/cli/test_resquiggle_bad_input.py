@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pysam
 import pytest
-from made_data import N_READS, ReadSet, error_line, process_of, run_command, run_process, write_signals
+
+from ..made_data import N_READS, ReadSet, error_line, process_of, run_command, run_process, write_signals
 
 Fails = Callable[..., str]
 Runs = Callable[..., tuple[bytes, str]]

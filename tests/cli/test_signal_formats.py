@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pysam
 import pytest
-from made_data import N_READS, ReadSet, error_line, rows_by_read, run_command, run_main, signals_of, write_signals
 
 from f5py.io.signals import open_any
+
+from ..made_data import N_READS, ReadSet, error_line, rows_by_read, run_command, run_main, signals_of, write_signals
 
 Index = Callable[[str], Path]
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import numpy as np
 
+from f5py.core.batch import ReadBatch, RowState
+from f5py.core.options import EventalignOptions
 from f5py.io.alignments import AlignmentFile
 from f5py.pipeline.alignment_stage import AlignmentStage
-from f5py.pipeline.batch import ReadBatch, RowState
 from f5py.pipeline.inputs import open_inputs
-from f5py.pipeline.options import EventalignOptions
 
 NUCLEOTIDE = "r9.4_450bps.nucleotide.6mer"
 

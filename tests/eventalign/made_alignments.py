@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from plain_viterbi import OPERATIONS, opposite_strand, rank
 
-from f5py.pipeline.batch import ReadBatch, offsets_of
+from f5py.core.batch import ReadBatch, offsets_of
 from f5py.pore_model import PoreModel
+
+from .plain_viterbi import OPERATIONS, opposite_strand, rank
 
 
 def made_model(rng, k: int) -> PoreModel:

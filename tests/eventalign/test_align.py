@@ -6,14 +6,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_alignments import level_model, made_batch, made_model, made_read
-from plain_viterbi import BAD, plain_rows, viterbi
 
+from f5py.core.batch import ReadStatus, RowState
+from f5py.core.windows import Windows
+from f5py.core.workers import WorkerPool
 from f5py.eventalign._viterbi_numba import KMER_SLOTS, MARGIN, SCRATCH, fill, path_length, trace, words_needed
 from f5py.eventalign.align import align_events, transitions
-from f5py.io.windows import Windows
-from f5py.pipeline.batch import ReadStatus, RowState
-from f5py.pipeline.workers import WorkerPool
+
+from .made_alignments import level_model, made_batch, made_model, made_read
+from .plain_viterbi import BAD, plain_rows, viterbi
 
 F = np.float32
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import gzip
 
 import pytest
-from expected_rows import NUCLEOTIDE, calibrated_batch
 
+from f5py.core.batch import RowState
+from f5py.core.workers import WorkerPool
 from f5py.eventalign.align import align_events
-from f5py.pipeline.batch import RowState
-from f5py.pipeline.workers import WorkerPool
 from f5py.pore_model import builtin
+
+from .expected_rows import NUCLEOTIDE, calibrated_batch
 
 
 @pytest.mark.shared

@@ -8,9 +8,9 @@ import numpy as np
 import pysam
 import pytest
 
+from f5py.core.windows import Windows
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.alignments import AlignmentFile, BamWriter, RecordCounts
-from f5py.io.windows import Windows
 
 LENGTHS = {"chr1": 5000, "chr2": 3000}
 HEADER = {"HD": {"VN": "1.6", "SO": "coordinate"}, "SQ": [{"SN": n, "LN": x} for n, x in LENGTHS.items()]}

@@ -6,11 +6,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from index_files import multi_fast5, single_fast5
 
 from f5py.errors import F5pyError, InputFileError
 from f5py.io import fast5_scan
 from f5py.io.fast5_scan import list_fast5, read_names, scan_fast5
+
+from ..index_files import multi_fast5, single_fast5
 
 
 def test_a_number_as_version_means_one_read(tmp_path: Path) -> None:

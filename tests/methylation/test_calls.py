@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from f5py.methylation.motifs import MOTIFS, reverse_complement
+from f5py.core.motifs import MOTIFS, reverse_complement
 
 pytestmark = pytest.mark.shared
 

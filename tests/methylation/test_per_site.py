@@ -12,14 +12,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_data import ReadSet, run_main
 
-from f5py.io.build_index import index_fast5
-from f5py.methylation.motifs import ALPHABET, IUPAC, MOTIFS, Motif, parse_motif, reverse_complement
+from f5py.commands.index import index_fast5
+from f5py.commands.simulate import simulate
+from f5py.core.motifs import ALPHABET, IUPAC, MOTIFS, Motif, parse_motif, reverse_complement
 from f5py.methylation.per_site import site_likelihoods
 from f5py.pore_model import PoreModel, builtin
-from f5py.simulate.run import simulate
 from f5py.simulate.settings import SimulationSettings
+
+from ..made_data import ReadSet, run_main
 
 LANES = 16
 
@@ -249,9 +250,9 @@ def test_the_rows_are_the_sites_of_the_groups(made: ReadSet, made_calls: bytes) 
 
 
 def test_agreement_of_one_is_the_groups_call_and_of_zero_the_uniform_prior(made: ReadSet, monkeypatch) -> None:
+    from f5py.core.batch import ReadStatus
     from f5py.methylation import calls
-    from f5py.pipeline import caller
-    from f5py.pipeline.batch import ReadStatus
+    from f5py.pipeline import methylation_stage as caller
 
     seen = []
 

@@ -7,13 +7,14 @@ from itertools import product
 from pathlib import Path
 
 import pytest
-from made_data import N_READS, ReadSet
 
+from f5py.core.batch import ReadStatus
+from f5py.core.options import EventalignOptions
 from f5py.errors import UnsupportedDataError
 from f5py.pipeline.alignment_stage import AlignmentStage
-from f5py.pipeline.batch import ReadStatus
 from f5py.pipeline.inputs import open_inputs
-from f5py.pipeline.options import EventalignOptions
+
+from ..made_data import N_READS, ReadSet
 
 BATCH = 4
 

@@ -8,13 +8,14 @@ from pathlib import Path
 import numpy as np
 import pysam
 import pytest
-from made_data import ReadSet, rows_by_read, run_main
 
-from f5py.io.build_index import index_fast5
-from f5py.pipeline.batch import ReadBatch
+from f5py.commands.index import index_fast5
+from f5py.core.batch import ReadBatch
+from f5py.core.options import CallOptions
 from f5py.pipeline.inputs import open_inputs
 from f5py.pipeline.loader import Loader
-from f5py.pipeline.options import CallOptions
+
+from ..made_data import ReadSet, rows_by_read, run_main
 
 
 def load(made: ReadSet, batch_size: int, **wanted: object) -> tuple[Loader, list[ReadBatch]]:

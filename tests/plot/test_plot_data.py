@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from f5py.core.batch import ReadBatch, RowState
 from f5py.errors import F5pyError
-from f5py.pipeline.batch import ReadBatch, RowState
 from f5py.plot import data as plot_data
 from f5py.plot.data import PlotData, Source, read_data, reference_data
 from f5py.pore_model.model import PoreModel

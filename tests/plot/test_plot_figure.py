@@ -151,13 +151,13 @@ def test_bytes_are_those_of_another_process_and_pyplot_stays_out(tmp_path: Path)
     """Also in a process whose user has set matplotlib up otherwise."""
     (tmp_path / "matplotlibrc").write_text("font.size: 20\naxes.grid: True\nsvg.fonttype: none\n")
     program = (
-        "import sys; sys.path.insert(0, sys.argv[1])\n"
-        "from test_plot_figure import drawn, made_data\n"
+        "import sys; sys.path.append(sys.argv[1])\n"
+        "from tests.plot.test_plot_figure import drawn, made_data\n"
         "for kind in ('png', 'svg', 'pdf', 'html'):\n"
         "    open(f'out.{kind}', 'wb').write(drawn(made_data(), kind))\n"
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
-    command = [sys.executable, "-c", program, str(Path(__file__).parent)]
+    command = [sys.executable, "-c", program, str(Path(__file__).resolve().parents[2])]
     subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
     for kind in FORMATS:
         assert (tmp_path / f"out.{kind}").read_bytes() == drawn(made_data(), kind), kind

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from f5py.core.kmers import base_codes
 from f5py.pore_model import builtin
 from f5py.signal import _scaling_numba
-from f5py.signal.scaling import base_codes
 
 MODEL = builtin("r9.4_450bps.nucleotide.6mer")
 

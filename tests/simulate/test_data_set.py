@@ -14,10 +14,10 @@ import numpy as np
 import pysam
 import pytest
 
+from f5py.commands import simulate as run
+from f5py.commands.simulate import simulate
 from f5py.errors import OutputFileError
 from f5py.pore_model import builtin
-from f5py.simulate import run
-from f5py.simulate.run import simulate
 from f5py.simulate.settings import SimulationSettings
 
 SETTINGS = SimulationSettings(genome_length=6000, n_reads=25, median_length=1200, seed=5)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from made_signals import MadeRead, make_reads
+
+from .made_signals import MadeRead, make_reads
 
 
 @pytest.fixture(scope="session")

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import numpy as np
 import pod5
-from made_signals import MadeRead, write_multi, write_single
 
 from f5py.io.signals import SignalSource, open_signals, open_source
 from f5py.io.signals.source import SignalBlock
+
+from .made_signals import MadeRead, write_multi, write_single
 
 _SPACE = uuid.UUID("5ba7b812-9dad-11d1-80b4-00c04fd430c8")
 _DAY = datetime.datetime(2024, 2, 29, tzinfo=datetime.UTC)

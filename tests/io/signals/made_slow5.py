@@ -7,7 +7,7 @@ import zlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from made_signals import MadeRead
+from .made_signals import MadeRead
 
 _TYPES = "#char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*\n"
 _COLUMNS = "#read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal\n"

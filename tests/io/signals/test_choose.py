@@ -6,13 +6,14 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_signals import GZIP, MadeRead, assert_holds, assert_unreadable, make_reads, write_multi, write_single
-from made_slow5 import GROUPS, write_blow5, write_slow5
 
+from f5py.commands.index import write_readdb
 from f5py.errors import F5pyError, InputFileError, SignalError
-from f5py.io.build_index import write_readdb
 from f5py.io.signals import open_any, open_signals, open_source
 from f5py.io.signals.content import file_kind
+
+from .made_signals import GZIP, MadeRead, assert_holds, assert_unreadable, make_reads, write_multi, write_single
+from .made_slow5 import GROUPS, write_blow5, write_slow5
 
 FAST5_MAGIC = b"\x89HDF\r\n\x1a\n"
 POD5_MAGIC = b"\x8bPOD\r\n\x1a\n"
@@ -49,7 +50,7 @@ def assert_refuses(error, words, function, *arguments, **options):
 
 def pod5(path: Path, reads) -> dict[str, str]:
     pytest.importorskip("pod5", reason="needs pod5")
-    from made_pod5 import pod5_name, write_pod5
+    from .made_pod5 import pod5_name, write_pod5
 
     write_pod5(path, reads)
     return {pod5_name(read.name): str(path) for read in reads}

@@ -11,7 +11,12 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from made_signals import (
+
+from f5py.errors import MissingDependencyError
+from f5py.io.signals.fast5 import Fast5Reader
+from f5py.io.signals.source import FileSource
+
+from .made_signals import (
     CALIBRATION,
     GZIP,
     VBZ,
@@ -24,10 +29,6 @@ from made_signals import (
     write_multi,
     write_single,
 )
-
-from f5py.errors import MissingDependencyError
-from f5py.io.signals.fast5 import Fast5Reader
-from f5py.io.signals.source import FileSource
 
 GOOD = MadeRead("good", np.arange(-50, 950, dtype=np.int16))
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import h5py
 import numpy as np
 import pytest
-from made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, assert_unreadable, fast5_source
+
+from .made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, assert_unreadable, fast5_source
 
 pytestmark = pytest.mark.shared
 

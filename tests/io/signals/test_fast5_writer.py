@@ -9,10 +9,11 @@ import sys
 import h5py
 import numpy as np
 import pytest
-from made_signals import assert_holds, fast5_source, make_reads
 
 from f5py.errors import OutputFileError
 from f5py.io.signals.fast5_writer import Fast5Writer
+
+from .made_signals import assert_holds, fast5_source, make_reads
 
 
 def write(path, reads, **options):

@@ -7,15 +7,16 @@ import uuid
 import h5py
 import numpy as np
 import pytest
-from made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, assert_unreadable
+
+from .made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, assert_unreadable
 
 pod5 = pytest.importorskip("pod5", reason="needs pod5")
-from made_pod5 import large_read, pod5_name, pod5_read, write_pod5  # noqa: E402
-from made_signals import fast5_source  # noqa: E402
-
 from f5py.errors import SignalError  # noqa: E402
 from f5py.io.signals.pod5 import Pod5Index, Pod5Reader, Pod5Source  # noqa: E402
 from f5py.io.signals.processes import ParallelSource  # noqa: E402
+
+from .made_pod5 import large_read, pod5_name, pod5_read, write_pod5  # noqa: E402
+from .made_signals import fast5_source  # noqa: E402
 
 NOWHERE = str(uuid.UUID(int=5))
 

@@ -12,16 +12,17 @@ from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
-import odd_readers
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from made_signals import GZIP, MadeRead, assert_same_block, fast5_source, make_reads, write_multi, write_single
 
 from f5py.errors import MissingDependencyError, SignalError
 from f5py.io.signals import open_source
 from f5py.io.signals._reader_process import SLOT_SAMPLES
 from f5py.io.signals.processes import ParallelSource, share_out
+
+from . import odd_readers
+from .made_signals import GZIP, MadeRead, assert_same_block, fast5_source, make_reads, write_multi, write_single
 
 
 @pytest.fixture(autouse=True)
@@ -31,6 +32,12 @@ def _nothing_is_left():
     yield
     assert (len(os.listdir("/proc/self/fd")), sorted(os.listdir("/dev/shm"))) == before
     assert children() == set()
+
+
+@pytest.fixture(autouse=True)
+def _processes_find_the_odd_readers(monkeypatch: pytest.MonkeyPatch):
+    """Reader processes import a reader by its module's name; after all others, so that f5py is not taken from there."""
+    monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).resolve().parents[3])])
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -6,7 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from made_signals import (
+
+from f5py.io.signals import open_source
+from f5py.io.signals.fast5_writer import Fast5Writer
+from f5py.io.signals.slow5 import Slow5Source
+
+from .made_signals import (
     CALIBRATION,
     GZIP,
     VBZ,
@@ -16,11 +21,7 @@ from made_signals import (
     write_multi,
     write_single,
 )
-from made_slow5 import write_blow5, write_slow5
-
-from f5py.io.signals import open_source
-from f5py.io.signals.fast5_writer import Fast5Writer
-from f5py.io.signals.slow5 import Slow5Source
+from .made_slow5 import write_blow5, write_slow5
 
 
 def single_files(folder, reads):
@@ -56,28 +57,28 @@ def own_writer(folder, reads):
 
 def pod5_folder(folder, reads):
     pytest.importorskip("pod5", reason="needs pod5")
-    from made_pod5 import pod5_files
+    from .made_pod5 import pod5_files
 
     return pod5_files(folder, reads)
 
 
 def pod5_two_processes(folder, reads):
     pytest.importorskip("pod5", reason="needs pod5")
-    from made_pod5 import pod5_files
+    from .made_pod5 import pod5_files
 
     return pod5_files(folder, reads, 2)
 
 
 def fast5_and_pod5(folder, reads):
     pytest.importorskip("pod5", reason="needs pod5")
-    from made_pod5 import fast5_and_pod5_files
+    from .made_pod5 import fast5_and_pod5_files
 
     return fast5_and_pod5_files(folder, reads)
 
 
 def fast5_and_pod5_two_processes(folder, reads):
     pytest.importorskip("pod5", reason="needs pod5")
-    from made_pod5 import fast5_and_pod5_files
+    from .made_pod5 import fast5_and_pod5_files
 
     return fast5_and_pod5_files(folder, reads, 2)
 

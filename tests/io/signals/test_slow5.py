@@ -11,11 +11,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_signals import MadeRead, assert_holds, assert_same_block, assert_unreadable, make_reads
-from made_slow5 import GROUPS, blow5_record, write_blow5, write_slow5
 
 from f5py.errors import MissingDependencyError, SignalError
 from f5py.io.signals.slow5 import Slow5Source, read_groups
+
+from .made_signals import MadeRead, assert_holds, assert_same_block, assert_unreadable, make_reads
+from .made_slow5 import GROUPS, blow5_record, write_blow5, write_slow5
 
 pytest.importorskip("pyslow5", reason="needs pyslow5")
 

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, fast5_source
 
 from f5py.errors import SignalError
 from f5py.io.signals.slow5 import Slow5Source, read_groups
+
+from .made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, fast5_source
 
 pyslow5 = pytest.importorskip("pyslow5", reason="needs pyslow5")
 pytestmark = pytest.mark.shared

@@ -5,10 +5,11 @@ import array
 import numpy as np
 import pysam
 import pytest
-from made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, assert_unreadable
 
 from f5py.io.signals.source import BlockBuilder
 from f5py.io.signals.split_reads import TO_THE_END, UNKNOWN_START, fetch_split, split_read_tags
+
+from .made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, assert_unreadable
 
 
 class Source:
@@ -150,9 +151,9 @@ def test_tags_of_records():
 def test_from_pod5(tmp_path):
     """The children's names are in no POD5 file; dorado makes them up."""
     pytest.importorskip("pod5", reason="needs pod5")
-    from made_pod5 import large_read, pod5_name, write_pod5
-
     from f5py.io.signals.pod5 import Pod5Source
+
+    from .made_pod5 import large_read, pod5_name, write_pod5
 
     parent, other = large_read(), MadeRead("other", np.arange(900, dtype=np.int16), offset=-7.0)
     write_pod5(tmp_path / "a.pod5", [parent, other])

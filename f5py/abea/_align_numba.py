@@ -1,0 +1,240 @@
+"""Jitted loops of the aligner on the CPU; see `f5py.abea.align`.
+
+Layout. A band is an anti-diagonal of `BANDWIDTH` cells; the cell at offset o of the band with lower left corner
+(event E, k-mer K) is (E - o, K + o). Events are stored last first, so that a band's cells read events, k-mers and
+the two bands before it at ascending, contiguous addresses; seven 16-lane vectors cover a band. Each band lies
+between cells of minus infinity, so that neighbours outside of a band need no test.
+
+The traceback needs two bits a cell, "came from the left" and "came from above": the comparison masks of the
+vectors, stored as they are. One more word per band says where the band moved.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from f5py import simd
+from f5py.accelerate import kernel
+
+#: Cells of a band.
+BANDWIDTH = 100
+_VECTORS = (BANDWIDTH + simd.LANES - 1) // simd.LANES
+_PAD = simd.LANES  # cells of minus infinity before a band; the same and the last vector's tail after it
+_SCORES = _PAD + _VECTORS * simd.LANES + _PAD
+_TAIL = np.int32(BANDWIDTH - (_VECTORS - 1) * simd.LANES)  # lanes of the last vector that belong to the band
+_WORDS = 16  # uint16 words per band: left masks at 0, movement at 7, up masks at 8
+_MOVED_RIGHT = 7
+_UP = 8
+
+_IMPOSSIBLE = np.float32(-np.inf)
+LN_INVERSE_SQRT_2PI = np.float32(-0.918938)
+LP_SKIP = math.log(1e-10)
+_LP_TRIM = np.float32(math.log(0.01))
+SQRT_HALF = np.float32(math.sqrt(0.5))
+
+# Why an alignment was rejected; `f5py.abea.align` gives them their public names.
+ALIGNED = 0
+LOW_EMISSION = 1
+NOT_SPANNING = 2
+LONG_GAP = 3
+_MIN_MEAN_EMISSION = -5.0
+_MAX_GAP = 50
+
+
+@kernel
+def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, words):
+    """Fill all bands; return the event of the best end cell, or -1, and the last band's lower left k-mer.
+
+    `reversed_events` holds the event means, last event first, behind `_PAD` + `BANDWIDTH` unused floats, and the
+    k-mer arrays their values behind as many; both have as many behind their end. The emission of an event mean x
+    under k-mer j is ``constant[j] - ((x - level[j]) * inverse[j]) ** 2``.
+    """
+    events_per_kmer = n_events / n_kmers
+    p_stay = 1.0 - 1.0 / (events_per_kmer + 1.0)
+    stay = math.log(p_stay)
+    lp_stay = simd.splat(np.float32(stay))
+    lp_step = simd.splat(np.float32(math.log(1.0 - math.exp(LP_SKIP) - math.exp(stay))))
+    lp_skip = simd.splat(np.float32(LP_SKIP))
+    impossible = simd.splat(_IMPOSSIBLE)
+    tail = simd.first_lanes(_TAIL)
+    lead = _PAD + BANDWIDTH
+
+    scores = np.full(3 * _SCORES, _IMPOSSIBLE, np.float32)
+    before = _PAD  # first cell of band b - 2
+    previous = _SCORES + _PAD  # ... of band b - 1
+    current = 2 * _SCORES + _PAD
+    half = BANDWIDTH // 2
+    event = half  # lower left corner of band 1
+    kmer = -1 - half
+    scores[before + half] = np.float32(0.0)
+    scores[previous + half] = _LP_TRIM
+    kmer_before = kmer  # of band b - 2
+
+    best_score = _IMPOSSIBLE
+    best_event = -1
+    last = n_kmers - 1
+    for band in range(2, n_events + n_kmers + 2):
+        lower_left = scores[previous]
+        upper_right = scores[previous + BANDWIDTH - 1]
+        if lower_left == _IMPOSSIBLE and upper_right == _IMPOSSIBLE:
+            right = band & 1
+        else:
+            right = 1 if lower_left < upper_right else 0
+        kmer_previous = kmer
+        kmer += right
+        event += 1 - right
+        up_at = previous + right
+        left_at = up_at - 1
+        diagonal_at = before + kmer - 1 - kmer_before
+        event_at = lead + n_events - 1 - event
+        kmer_at = lead + kmer
+        # The corner may lie far outside of the read: such bands have no cell, but must not read outside the arrays.
+        event_at = min(max(event_at, 0), lead + n_events)
+        kmer_at = min(max(kmer_at, 0), lead + n_kmers)
+        word = band * _WORDS
+        words[word + _MOVED_RIGHT] = right
+        for v in range(_VECTORS):
+            o = v * simd.LANES
+            z = simd.load(reversed_events, event_at + o) - simd.load(level, kmer_at + o)
+            z = z * simd.load(inverse, kmer_at + o)
+            emission = simd.load(constant, kmer_at + o) - z * z
+            # Scores grow to -1e5, so each addition to one costs digits: the small terms are added up first, which
+            # gives the reference's sums in double precision, rounded once, but for one cell in ten thousand.
+            diagonal = simd.load(scores, diagonal_at + o) + (lp_step + emission)
+            up = simd.load(scores, up_at + o) + (lp_stay + emission)
+            left = simd.load(scores, left_at + o) + lp_skip
+            from_up = simd.ge(up, diagonal)
+            best = simd.select(from_up, up, diagonal)
+            from_left = simd.ge(left, best)
+            best = simd.select(from_left, left, best)
+            if v == _VECTORS - 1:
+                best = simd.select(tail, best, impossible)
+            simd.store(scores, current + o, best)
+            words[word + v] = simd.bits(from_left)
+            words[word + _UP + v] = simd.bits(from_up)
+
+        first = max(event - n_events + 1, -kmer, 0)
+        end = min(event + 1, n_kmers - kmer, BANDWIDTH)
+        if first > 0 or end < BANDWIDTH:
+            for o in range(min(first, BANDWIDTH)):
+                scores[current + o] = _IMPOSSIBLE
+            for o in range(max(end, 0), BANDWIDTH):
+                scores[current + o] = _IMPOSSIBLE
+            trim = -1 - kmer
+            if 0 <= trim < BANDWIDTH and 0 <= event - trim < n_events:
+                scores[current + trim] = _LP_TRIM * np.float32(event - trim + 1)
+        o = last - kmer
+        if first <= o < end:
+            score = scores[current + o] + np.float32(n_events - (event - o)) * _LP_TRIM
+            if score > best_score:
+                best_score = score
+                best_event = event - o
+
+        kmer_before = kmer_previous
+        before, previous, current = previous, current, before
+    return best_event, kmer
+
+
+@kernel
+def align_read(event_mean, kmer_rank, level_mean, level_stdv, ln_stdv, shift, scale, first_event, last_event, pairs):
+    """Align the events of one read to its k-mers.
+
+    Parameters
+    ----------
+    event_mean : float32, shape (n_events,)
+    kmer_rank : int32, shape (n_kmers,)
+    level_mean, level_stdv, ln_stdv : float32
+        The pore model.
+    shift, scale : float32
+    first_event, last_event : int32, shape (n_kmers,)
+        Filled with the base-to-event map; -1 for a k-mer without an event of its own.
+    pairs : int32, shape (capacity, 2)
+        Filled from its end backwards with the aligned (k-mer, event) pairs if its capacity is not zero.
+
+    Returns
+    -------
+    verdict : int
+        `ALIGNED` or why not.
+    n_pairs : int
+    event_span : int
+        Largest minus smallest aligned event.
+    """
+    n_events = event_mean.shape[0]
+    n_kmers = kmer_rank.shape[0]
+    margin = _PAD + BANDWIDTH
+    behind = (_VECTORS + 1) * simd.LANES
+    reversed_events = np.zeros(margin + n_events + behind, np.float32)
+    for i in range(n_events):
+        reversed_events[margin + i] = event_mean[n_events - 1 - i]
+    inverse = np.zeros(margin + n_kmers + behind, np.float32)
+    level = np.zeros(margin + n_kmers + behind, np.float32)
+    constant = np.zeros(margin + n_kmers + behind, np.float32)
+    for j in range(n_kmers):
+        rank = kmer_rank[j]
+        level[margin + j] = scale * level_mean[rank] + shift
+        inverse[margin + j] = SQRT_HALF / level_stdv[rank]
+        constant[margin + j] = LN_INVERSE_SQRT_2PI - ln_stdv[rank]
+
+    n_bands = n_events + n_kmers + 2
+    words = np.empty(n_bands * _WORDS, np.uint16)
+    best_event, corner = _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, words)
+
+    first_event[:] = -1
+    last_event[:] = -1
+    capacity = pairs.shape[0]
+    n_pairs = 0
+    emissions = 0.0
+    gap = 0
+    longest_gap = 0
+    event = best_event
+    kmer = n_kmers - 1
+    band = n_bands - 1
+    lowest_event = event
+    lowest_kmer = n_kmers
+    while event >= 0 and kmer >= 0:
+        n_pairs += 1
+        if capacity:
+            pairs[capacity - n_pairs, 0] = kmer
+            pairs[capacity - n_pairs, 1] = event
+        z = (event_mean[event] - level[margin + kmer]) * inverse[margin + kmer]
+        emissions += constant[margin + kmer] - z * z
+        lowest_event = event
+        lowest_kmer = kmer
+        while band > event + kmer + 2:
+            corner -= words[band * _WORDS + _MOVED_RIGHT]
+            band -= 1
+        o = kmer - corner
+        word = band * _WORDS + (o >> 4)
+        bit = o & 15
+        if (words[word] >> bit) & 1:
+            gap += 1
+            longest_gap = max(longest_gap, gap)
+            kmer -= 1
+        else:
+            # Only a pair that takes a new event enters the map: k-mers reached by a skip keep none.
+            gap = 0
+            first_event[kmer] = event
+            if last_event[kmer] < 0:
+                last_event[kmer] = event
+            if not (words[word + _UP] >> bit) & 1:
+                kmer -= 1
+            event -= 1
+
+    verdict = ALIGNED
+    if n_pairs == 0 or lowest_kmer != 0:
+        verdict = NOT_SPANNING
+    elif emissions / n_pairs < _MIN_MEAN_EMISSION:
+        verdict = LOW_EMISSION
+    elif longest_gap > _MAX_GAP:
+        verdict = LONG_GAP
+    if verdict != ALIGNED:
+        first_event[:] = -1
+        last_event[:] = -1
+        return verdict, 0, 0
+    # A left move at the very first pair has no earlier pair to share its event with: it takes the event.
+    if first_event[lowest_kmer] < 0:
+        first_event[lowest_kmer] = lowest_event
+        last_event[lowest_kmer] = lowest_event
+    return verdict, n_pairs, best_event - lowest_event

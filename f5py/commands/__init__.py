@@ -1,0 +1,1 @@
+"""One engine per subcommand: from an options object to files."""

@@ -1,0 +1,153 @@
+"""Methylation calling from files to tables: what ``f5py call-methylation`` does."""
+
+from __future__ import annotations
+
+import math
+from contextlib import ExitStack
+from typing import Any
+
+from f5py.commands.end_of_run import report
+from f5py.core.batch import ReadBatch
+from f5py.core.options import CallOptions
+from f5py.errors import F5pyError
+from f5py.io.complete_file import complete_output
+from f5py.io.output import TextOutput, blamed_on, open_output
+from f5py.outputs.calls_parquet import CallsParquet
+from f5py.outputs.calls_writer import CallsWriter
+from f5py.outputs.stage_tables import StageTables
+from f5py.pipeline.alignment_stage import RunCounts
+from f5py.pipeline.flow import process
+from f5py.pipeline.inputs import (
+    check_has_file,
+    check_outputs,
+    check_prints_nothing_else,
+    open_inputs,
+    paths_of_inputs,
+)
+from f5py.pipeline.loader import Loader
+from f5py.pipeline.methylation_stage import Caller, motif_of
+from f5py.pipeline.runner import Outputs
+
+
+def run(options: CallOptions) -> RunCounts:
+    """Call methylation as `options` say; return how many reads met which fate.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the input or output. What was written until then is valid and in order.
+    """
+    check_options(options)
+    with ExitStack() as workers, ExitStack() as inputs:
+        loader, chemistry = open_inputs(options, inputs)
+        caller = Caller(options, chemistry)
+        workers.callback(caller.close)
+        caller.use_gpu(loader)
+        loader.keep_records = loader.keep_passed_over = options.modbam is not None
+        loader.partition_tag = options.partition_tag
+        n_expected = loader.alignments.expected_records()
+        left = "no Parquet file was made" if options.output_format == "parquet" else "the output is incomplete"
+        with Outputs() as outputs:
+            writers = _Writers(options, caller, loader, outputs)
+            seconds = process(options, caller, loader.batches(), inputs, writers.write, n_expected, left=left)
+            writers.finish()
+    report(options, caller, loader, seconds)
+    return caller.counts
+
+
+def check_options(options: CallOptions) -> None:
+    """Raise for options that do not go together."""
+    motif_of(options)
+    check_outputs(
+        paths_of_inputs(options, options.meth_model),
+        {
+            "-o": options.output,
+            "--skip-ultra": options.skip_ultra,
+            "--modbam": options.modbam,
+            "--bedmethyl": options.bedmethyl,
+            "--report": options.report,
+        },
+    )
+    if options.output_format == "parquet":
+        check_has_file(options)
+        check_prints_nothing_else(options, "--output-format parquet")
+    counting = {
+        "--partition-tag": options.partition_tag is not None,
+        "--combine-strands": options.combine_strands,
+        "--threshold-per-site": options.threshold_per_site,
+    }
+    for option, given in counting.items():
+        if given and options.bedmethyl is None:
+            raise F5pyError(f"{option}: says how --bedmethyl counts, which is not given")
+    if not 0 <= options.call_threshold < math.inf:
+        raise F5pyError(f"--call-threshold {options.call_threshold:g}: must be a finite number, and not negative")
+    if options.modbam is None and (options.replace_tags or options.modbam_style != "read"):
+        raise F5pyError("--replace-tags and --modbam-style say how --modbam is written, which is not given")
+
+
+class _Writers:
+    """Everything that a run writes."""
+
+    def __init__(self, options: CallOptions, caller: Caller, loader: Loader, outputs: ExitStack) -> None:
+        alignments = loader.alignments
+        self._output = options.output
+        self._writers: list[tuple[str, Any]] = []  # with the names of their files
+        self._out: TextOutput | None = None
+        if options.output_format == "parquet":
+            file = outputs.enter_context(complete_output(options.output))
+            table = CallsParquet(file, alignments.contigs, caller.model.k, loader.windows)
+            self._writers.append((options.output, outputs.enter_context(table)))
+        else:
+            self._out = out = outputs.enter_context(open_output(options.output, options.threads))
+            calls = CallsWriter(out, options.meth_out_version, alignments.contigs, caller.model.k, loader.windows)
+            tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
+            self._writers += [(options.output, tables), (options.output, calls)]
+        self._modbam = None
+        if options.modbam is not None:
+            from f5py.outputs.modbam import ModbamWriter
+
+            self._modbam = outputs.enter_context(
+                ModbamWriter(
+                    outputs.enter_context(complete_output(options.modbam)),
+                    options.modbam,
+                    alignments.header,
+                    caller.motif,
+                    options.modbam_style,
+                    options.replace_tags,
+                    options.threads,
+                    options.command_line,
+                    options.genome,
+                    loader.windows,
+                )
+            )
+            self._writers.append((options.modbam, self._modbam))
+        self._bedmethyl = None
+        if options.bedmethyl is not None:
+            from f5py.outputs.bedmethyl import BedMethylOutput
+
+            self._bedmethyl = BedMethylOutput(
+                options.bedmethyl,
+                caller.motif,
+                alignments.contigs,
+                options.call_threshold,
+                options.combine_strands,
+                None if options.partition_tag is None else loader.partitions,
+                loader.windows,
+                options.threshold_per_site,
+                options.threads,
+            )
+            self._writers.append((options.bedmethyl, self._bedmethyl))
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write one batch."""
+        for path, writer in self._writers:
+            if len(batch) or writer is self._modbam:
+                with blamed_on(path):
+                    writer.write(batch)
+                    if self._out is not None and path == self._output:
+                        self._out.flush()  # whatever happens later, these rows are out, and whole
+
+    def finish(self) -> None:
+        """Write what comes after the last batch."""
+        if self._bedmethyl is not None:
+            self._bedmethyl.finish()

@@ -1,0 +1,125 @@
+"""What is said at the end of a run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from f5py import console
+from f5py.core.options import MappedReadsOptions
+from f5py.errors import AllReadsFailedError
+from f5py.outputs.run_report import sample_name, write_run_report
+from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.pipeline.loader import Loader
+
+_WHO = "meth_main"
+
+
+def report(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, processing_seconds: float) -> None:
+    """Print the counts and times of a run, and what they suggest.
+
+    Raises
+    ------
+    AllReadsFailedError
+        If not a single read has a result.
+    """
+    stage.counts.ultra = loader.n_ultra
+    stage.counts.total += loader.n_ultra
+    counts, skipped, times = stage.counts, loader.alignments.counts, loader.times
+    console.note(
+        _WHO,
+        f"skipped unmapped: {skipped.unmapped}, skipped secondary: {skipped.secondary}, "
+        f"skipped low_mapq: {skipped.low_mapq}",
+    )
+    loading = {"bam": times.alignments, "fasta": times.reads, loader.signals.kind: times.signals}
+    note_counts_and_times(_WHO, stage, loading, processing_seconds)
+    if options.report is not None:
+        _write_report(options, stage, loader, processing_seconds)
+    if counts.ultra:
+        console.warning(
+            _WHO,
+            f"{counts.ultra} reads longer than {options.ultra_thresh / 1e3:.1f} kbases were written to "
+            f"{options.skip_ultra} and left out",
+        )
+        ultra = options.skip_ultra
+        console.note(_WHO, f"To use them: samtools index {ultra}, then run again with -b {ultra}")
+    if times.total - processing_seconds > 0.2 * processing_seconds and times.total > 5.0:
+        more = "threads (-t)" if loader.signals.kind == "slow5" else "reader processes (--iop)"
+        console.info(_WHO, f"the run was bounded by file input; more {more} may help")
+    if skipped.low_mapq > counts.total:
+        console.warning(_WHO, "more records were skipped for low mapping quality than were used (--min-mapq)")
+    if counts.qc_fail + counts.not_calibrated + counts.no_alignment > counts.total // 2:
+        console.warning(
+            _WHO,
+            f"more than half of the reads failed to align; are these {stage.chemistry.name} reads "
+            "(--pore, --rna, --kmer-model)?",
+        )
+    if counts.bad_reads > counts.total / 10:
+        console.warning(_WHO, "the signals of more than a tenth of the reads are missing or unreadable")
+    if counts.failed + counts.ultra >= counts.total and counts.failed > 0:
+        raise AllReadsFailedError(f"all {counts.failed} reads failed; see the counts above for the reason")
+    if counts.total == 0:
+        raise AllReadsFailedError(
+            f"{options.bam}: no record was used; check the file, -w, --min-mapq and --secondary"
+        )
+
+
+def note_counts_and_times(
+    who: str, stage: AlignmentStage, loading: Mapping[str, float], processing_seconds: float
+) -> None:
+    """Print what became of the reads, and how long it took; `loading` has the seconds for each kind of input."""
+    counts = stage.counts
+    console.note(
+        who,
+        f"total entries: {counts.total}, qc fail: {counts.qc_fail}, could not calibrate: {counts.not_calibrated}, "
+        f"no alignment: {counts.no_alignment}, bad reads: {counts.bad_reads}",
+    )
+    console.note(who, f"total bases: {counts.bases / 1e6:.1f} Mbases")
+    console.note(who, f"Data loading time: {sum(loading.values()):.3f} sec")
+    for what, seconds in loading.items():
+        console.note(who, f"    - {what} load time: {seconds:.3f} sec")
+    console.note(who, f"Data processing time: {processing_seconds:.3f} sec")
+    for name, seconds in stage.times.seconds.items():
+        console.note(who, f"    - {name} time: {seconds:.3f} sec")
+    console.note(who, f"Data output time: {stage.times.output:.3f} sec")
+
+
+def _write_report(
+    options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, processing_seconds: float
+) -> None:
+    counts, skipped, times = stage.counts, loader.alignments.counts, loader.times
+    used = counts.total - counts.failed - counts.ultra
+    reads = max(counts.total, 1)
+    assert options.report is not None
+    write_run_report(
+        options.report,
+        stage.command,
+        sample_name(options.bam),
+        options,
+        {
+            "total_entries": counts.total,
+            "passed": used,
+            "qc_fail": counts.qc_fail,
+            "could_not_calibrate": counts.not_calibrated,
+            "no_alignment": counts.no_alignment,
+            "bad_reads": counts.bad_reads,
+            "ultra_long": counts.ultra,
+            "skipped_unmapped": skipped.unmapped,
+            "skipped_secondary": skipped.secondary,
+            "skipped_low_mapq": skipped.low_mapq,
+            "total_bases": counts.bases,
+            "results": counts.results,
+        },
+        {
+            "passed_fraction": used / reads,
+            "bases_per_second": counts.bases / max(processing_seconds, 1e-9),
+        },
+        {
+            "loading": times.total,
+            "loading_alignments": times.alignments,
+            "loading_reads": times.reads,
+            "loading_signals": times.signals,
+            "processing": processing_seconds,
+            **{name.lower().replace(" ", "_"): seconds for name, seconds in stage.times.seconds.items()},
+            "output": stage.times.output,
+        },
+    )

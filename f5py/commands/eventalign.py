@@ -1,0 +1,191 @@
+"""Event alignment to the reference from files to tables: what ``f5py eventalign`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py import console
+from f5py.commands.end_of_run import report
+from f5py.core.batch import ReadBatch
+from f5py.core.options import EventalignOptions
+from f5py.errors import F5pyError
+from f5py.io.complete_file import complete_output
+from f5py.io.output import TextOutput, blamed_on, open_output
+from f5py.outputs.eventalign_paf import EventalignPaf
+from f5py.outputs.eventalign_sam import EventalignSam
+from f5py.outputs.eventalign_summary import EventalignSummary
+from f5py.outputs.eventalign_table import EventalignTable
+from f5py.outputs.formatting import OrderedFormatter
+from f5py.outputs.sam_to_bam import SamToBam
+from f5py.outputs.stage_tables import StageTables
+from f5py.pipeline.alignment_stage import RunCounts
+from f5py.pipeline.eventalign_stage import ReferenceAligner
+from f5py.pipeline.flow import process
+from f5py.pipeline.inputs import (
+    check_has_file,
+    check_outputs,
+    check_prints_nothing_else,
+    open_inputs,
+    paths_of_inputs,
+)
+from f5py.pipeline.loader import Loader
+from f5py.pipeline.runner import Outputs
+
+#: Samples of a read of which the text takes about as much room as a usual row.
+_SAMPLES_PER_LINE = 10
+_MODES = {"paf": "--paf", "sam": "--sam", "m6anet": "--m6anet"}
+
+
+class _Formatter(Protocol):
+    def header(self) -> bytes: ...
+
+    def format(self, batch: ReadBatch, first: int, end: int) -> Any: ...
+
+
+def run(options: EventalignOptions) -> RunCounts:
+    """Align events as `options` say; return how many reads met which fate.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the input or output. What was written until then is valid and in order.
+    """
+    check_options(options)
+    with ExitStack() as workers, ExitStack() as inputs:
+        loader, chemistry = open_inputs(options, inputs)
+        loader.spliced = True
+        loader.keep_records = options.sam
+        aligner = ReferenceAligner(options, chemistry, loader.windows)
+        workers.callback(aligner.close)
+        aligner.use_gpu(loader)
+        n_expected = loader.alignments.expected_records()
+        with Outputs() as outputs:
+            write = _writer(options, aligner, loader, outputs)
+            seconds = process(
+                options, aligner, loader.batches(), inputs, write, n_expected, left=_left_by_an_error(options)
+            )
+    report(options, aligner, loader, seconds)
+    return aligner.counts
+
+
+def check_options(options: EventalignOptions) -> None:
+    """Raise for options that do not go together."""
+    check_outputs(
+        paths_of_inputs(options),
+        {
+            "-o": options.output,
+            "--skip-ultra": options.skip_ultra,
+            "--summary": options.summary,
+            "--report": options.report,
+        },
+    )
+    modes = [option for name, option in _MODES.items() if getattr(options, name)]
+    if options.output_format == "parquet":
+        modes.append("--output-format parquet")
+    if len(modes) > 1:
+        raise F5pyError(f"{' and '.join(modes)} exclude each other; choose one kind of output")
+    if modes and not options.m6anet:
+        check_prints_nothing_else(options, modes[0])
+    if options.output_format == "parquet":
+        check_has_file(options)
+
+
+def _writes_bam(options: EventalignOptions) -> bool:
+    return options.sam and options.output.endswith(".bam")
+
+
+def _left_by_an_error(options: EventalignOptions) -> str:
+    """What there is of the output after an error."""
+    if options.output_format == "parquet":
+        return "no Parquet file was made"
+    return "no BAM file was made" if _writes_bam(options) else "the output is incomplete"
+
+
+def _columns(options: EventalignOptions) -> dict[str, bool]:
+    """The options that choose the columns of the table."""
+    names = ("print_read_names", "scale_events", "samples", "signal_index", "collapse_events")
+    return {name: getattr(options, name) for name in names}
+
+
+def _writer(
+    options: EventalignOptions, aligner: ReferenceAligner, loader: Loader, outputs: Outputs
+) -> Callable[[ReadBatch], None]:
+    """Open the outputs, and return what writes a batch to them."""
+    contigs, contig_lengths = loader.alignments.contigs, loader.alignments.contig_lengths
+    rna, k = aligner.chemistry.rna, aligner.model.k
+    summary = _summary(options, rna, loader, outputs)
+    if options.output_format == "parquet":
+        from f5py.outputs.eventalign_parquet import EventalignParquet
+
+        table = outputs.enter_context(
+            EventalignParquet(
+                outputs.enter_context(complete_output(options.output)), contigs, aligner.model, **_columns(options)
+            )
+        )
+
+        def write_parquet(batch: ReadBatch) -> None:
+            table.write(batch)
+            summary(batch)
+
+        return write_parquet
+
+    # Formatting takes about a third of the time of the alignment, so that some threads suffice for it.
+    formatter = OrderedFormatter(1 + options.threads // 3, outputs.stopping)
+    outputs.callback(formatter.close)
+    text: _Formatter
+    if options.paf:
+        text = EventalignPaf(contigs, contig_lengths, k, rna)
+    elif options.sam:
+        text = EventalignSam(loader.alignments.header, options.sam_out_version, rna)
+    else:
+        text = EventalignTable(contigs, aligner.model, m6anet=options.m6anet, **_columns(options))
+    out: TextOutput
+    if _writes_bam(options):
+        file = outputs.enter_context(complete_output(options.output))
+        out = outputs.enter_context(SamToBam(file, options.output, loader.alignments.header, options.threads))
+    else:
+        out = outputs.enter_context(open_output(options.output, options.threads))
+        out.write(text.header())
+    tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
+
+    def write(batch: ReadBatch) -> None:
+        tables.write(batch)
+        formatter.write(out, batch, text.format, _lines(options, batch))
+        summary(batch)
+        if isinstance(text, EventalignPaf):
+            for note in text.notes(batch):
+                console.plain(note)
+
+    return write
+
+
+def _lines(options: EventalignOptions, batch: ReadBatch) -> NDArray[np.int64]:
+    """How many lines of a usual length the text of each read takes up, int64; those of PAF and SAM are shorter."""
+    lines = np.maximum(batch.n_rows, 1)
+    if options.samples and not any(getattr(options, mode) for mode in _MODES):
+        lines = lines + batch.n_samples // _SAMPLES_PER_LINE
+    return lines
+
+
+def _summary(
+    options: EventalignOptions, rna: bool, loader: Loader, outputs: ExitStack
+) -> Callable[[ReadBatch], None]:
+    """Open the summary, and return what adds a batch to it."""
+    if options.summary is None:
+        return lambda batch: None
+    path = options.summary
+    lines = EventalignSummary(rna, loader.signals.place)
+    out = outputs.enter_context(open_output(path))
+    out.write(lines.header())
+
+    def write(batch: ReadBatch) -> None:
+        with blamed_on(path):
+            out.write(lines.format(batch, 0, len(batch)))
+            out.flush()
+
+    return write

@@ -1,0 +1,339 @@
+"""From files to the figure of one read: what ``f5py plot`` does."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from f5py import console
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.options import AlignmentOptions, EventalignOptions
+from f5py.core.windows import Windows
+from f5py.errors import F5pyError, InputFileError, SignalError
+from f5py.io.alignments import AlignmentFile
+from f5py.io.complete_file import complete_output
+from f5py.io.read_index import SEQUENCE_SUFFIX, ReadIndex
+from f5py.io.reference import Reference
+from f5py.io.sequence_files import sequence_records
+from f5py.io.signals import SignalSource, open_signals
+from f5py.io.signals.split_reads import split_read_tags
+from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.pipeline.chemistry import Chemistry, chemistry_of
+from f5py.pipeline.eventalign_stage import ReferenceAligner
+from f5py.pipeline.inputs import check_outputs
+from f5py.pipeline.loader import Loader
+from f5py.pipeline.unmapped import unmapped_batch
+from f5py.plot.data import PlotData, Source, read_data, reference_data
+from f5py.plot.figure import check_matplotlib, write_figure
+
+if TYPE_CHECKING:
+    import pysam
+
+_WHO = "plot_main"
+
+_FAILURES = {
+    ReadStatus.NO_ALIGNMENT: (
+        "its events do not fit its bases; is the signal that of the read, and the pore model the right one "
+        "(--pore, --rna, --kmer-model)?"
+    ),
+    ReadStatus.NOT_CALIBRATED: "it is too noisy, or has too few events to be calibrated with (--min-recalib-events)",
+    ReadStatus.QC_FAIL: "it has too many events per base; its signal is of poor quality",
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotOptions:
+    """Options of ``f5py plot``."""
+
+    read: str
+    reads: str
+    output: str
+    bam: str | None = None
+    genome: str | None = None
+    window: str | None = None
+    slow5: str | None = None
+    pod5: str | None = None
+    pore: str | None = None
+    rna: bool = False
+    kmer_model: str | None = None
+    min_recalib_events: int = 200
+    x_axis: str = "samples"
+
+
+def run(options: PlotOptions) -> None:
+    """Compute one read and draw it; the ending of the output's name says the format.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the input or output. No file is made then.
+    """
+    check_matplotlib()
+    inputs = (options.reads, options.bam, options.genome, options.slow5, options.pod5, options.kmer_model)
+    check_outputs(inputs, {"-o": options.output})
+    with complete_output(options.output) as file:
+        data = compute(options)
+        kind = os.path.splitext(options.output)[1][1:].lower()
+        write_figure(data, file, kind, options.x_axis == "time")
+    console.note(
+        _WHO,
+        f"{options.output}: read {data.name}, {data.region}, {len(data.position)} k-mers, "
+        f"{len(data.event_index)} events, {len(data.current)} samples",
+    )
+
+
+def compute(options: PlotOptions) -> PlotData:
+    """Load and align one read, and return what its plot shows.
+
+    Raises
+    ------
+    F5pyError
+        The read is missing, has no usable signal or did not align, or the region has nothing of it.
+    """
+    with ExitStack() as files:
+        if options.bam is None:
+            return _aligned_to_itself(options, files)
+        return _aligned_to_reference(options, files)
+
+
+def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
+    assert options.bam is not None
+    assert options.genome is not None
+    alignments = OneAlignment(options.bam, options.genome, options.read, options.window)
+    files.callback(alignments.close)
+    record = alignments.find()
+    reads = files.enter_context(ReadIndex.open(options.reads))
+    if options.read not in reads:
+        raise _not_among_reads(options)
+    reference = Reference(options.genome, alignments.contigs, alignments.contig_lengths)
+    files.callback(reference.close)
+    # The metadata of a read that was split from another are those of its parent.
+    signals, chemistry = _open_signals(options, files, *split_read_tags([record])[0])
+    loader = Loader(
+        alignments=alignments,
+        reads_path=options.reads,
+        reads=reads,
+        reference=reference,
+        signals=signals,
+        windows=None,
+        batch_size=1,
+        max_bases=1,
+        ultra_path=None,
+        ultra_threshold=0,
+        skip_unreadable=True,
+        hard_clips=True,
+        spliced=True,
+    )
+    # The whole read is aligned, so that the figure shows the rows that eventalign prints of it.
+    settings = EventalignOptions(
+        reads=options.reads,
+        bam=options.bam,
+        genome=options.genome,
+        threads=1,
+        kmer_model=options.kmer_model,
+        min_recalib_events=options.min_recalib_events,
+        samples=True,
+    )
+    stage = ReferenceAligner(settings, chemistry, None)
+    files.callback(stage.close)
+    batch = next(loader.batches())
+    _align(stage, batch)
+    contig = alignments.contigs[int(batch.contig[0])]
+    source = Source(chemistry.name, chemistry.rna, contig)
+    return reference_data(batch, 0, stage.model, source, alignments.limits)
+
+
+def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
+    region = None if options.window is None else _parse_kmer_range(options.window)
+    bases = _bases(options)
+    signals, chemistry = _open_signals(options, files)
+    settings = AlignmentOptions(
+        threads=1, kmer_model=options.kmer_model, min_recalib_events=options.min_recalib_events
+    )
+    stage = AlignmentStage(settings, chemistry, keep_samples=True)
+    files.callback(stage.close)
+    n_kmers = len(bases) - stage.model.k + 1
+    if n_kmers < 1:
+        raise F5pyError(f"{options.reads}: read {options.read} has {len(bases)} bases, less than a k-mer")
+    if region is not None and region[0] >= n_kmers:
+        raise F5pyError(f"-w {options.window}: read {options.read} has only {n_kmers} k-mers; choose a region in it")
+    signal = signals.fetch([options.read])
+    if signal.problems:
+        raise SignalError(signal.problems[0])
+    batch = unmapped_batch(0, [options.read], bases, np.array([0, len(bases)]), signal)
+    _align(stage, batch)
+    return read_data(batch, 0, stage.model, Source(chemistry.name, chemistry.rna, None), region)
+
+
+def _open_signals(options: PlotOptions, files: ExitStack, *others: str) -> tuple[SignalSource, Chemistry]:
+    """Open the signals, and decide on the chemistry by the metadata of the read, or else of other reads."""
+    signals = open_signals(options.reads, options.slow5, options.pod5)
+    files.callback(signals.close)
+    run_info = signals.run_info([options.read, *others])
+    return signals, chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)
+
+
+def _align(stage: AlignmentStage, batch: ReadBatch) -> None:
+    """Compute the batch, which has one read; raise if the read drops out."""
+    if batch.status[0] == ReadStatus.BAD_READ:  # the loader has told why
+        raise SignalError(f"read {batch.names[0]} cannot be drawn without its signal; see the warning above")
+    stage.start(batch)
+    stage.finish(batch)
+    status = ReadStatus(int(batch.status[0]))
+    if status != ReadStatus.OK:
+        raise F5pyError(f"read {batch.names[0]} cannot be drawn: {_FAILURES[status]}")
+
+
+def _bases(options: PlotOptions) -> np.ndarray:
+    """The read's bases, from the index of the reads if they have one."""
+    name = options.read
+    if os.path.exists(options.reads + SEQUENCE_SUFFIX):
+        with ReadIndex.open(options.reads) as reads:
+            if name in reads:
+                return reads.sequences([name])[0]
+    else:
+        for found, _, bases in sequence_records(options.reads):
+            if found == name:
+                return np.frombuffer(bytearray(bases), np.uint8)
+    raise _not_among_reads(options)
+
+
+def _not_among_reads(options: PlotOptions) -> InputFileError:
+    return InputFileError(f"{options.reads}: has no read {options.read}; give its name as the file has it")
+
+
+def _parse_kmer_range(text: str) -> tuple[int, int]:
+    """``first-last``, 1-based, to a half-open interval."""
+    found = re.fullmatch(r"(\d+)-(\d+)", text.replace(",", ""))
+    if not found or not 1 <= int(found[1]) <= int(found[2]):
+        raise F5pyError(
+            f"-w {text}: without -b, write a region as first-last, k-mers of the read counted from 1, e.g. 1-100"
+        )
+    return int(found[1]) - 1, int(found[2])
+
+
+@dataclass
+class _Seen:
+    """Records of a read that are not drawn: the places of those elsewhere, and whether those left out are unmapped."""
+
+    elsewhere: list[str] = field(default_factory=list)
+    left_out: list[bool] = field(default_factory=list)
+
+
+class OneAlignment(AlignmentFile):
+    """An alignment file of which only one record of one read is visited.
+
+    That is the read's first primary record that overlaps the region, else its first supplementary one that does.
+
+    Parameters
+    ----------
+    path, reference_path : str
+        As for `AlignmentFile`.
+    name : str
+        The read's.
+    region : str or None
+        As samtools writes regions.
+
+    Attributes
+    ----------
+    limits : (int, int) or None
+        0-based, half-open interval of the region.
+    """
+
+    def __init__(self, path: str, reference_path: str, name: str, region: str | None) -> None:
+        super().__init__(path, reference_path, min_mapq=0, secondary=False)
+        self._reference_path = reference_path
+        self._read = name
+        self._region = region
+        self._window: Windows | None = None
+        self._contig = -1
+        self.limits: tuple[int, int] | None = None
+        self._record: pysam.AlignedSegment | None = None
+        if region is not None:
+            try:
+                self._parse(region)
+            except BaseException:
+                self.close()
+                raise
+
+    def _parse(self, region: str) -> None:
+        if region.endswith(".bed"):
+            raise F5pyError(f"-w {region}: a plot takes one region, written as contig:start-end")
+        self._window = Windows.parse(region, self.contigs)
+        self._contig, start, end, _ = next(self._window.with_previous_end())
+        length = self.contig_lengths[self._contig]
+        if start >= length:
+            raise F5pyError(f"-w {region}: contig {self.contigs[self._contig]} has only {length} bases")
+        self.limits = start, min(end, length)
+
+    def find(self) -> pysam.AlignedSegment:
+        """Look for the record.
+
+        Returns
+        -------
+        pysam.AlignedSegment
+
+        Raises
+        ------
+        F5pyError
+            There is none, or none in the region.
+        InputFileError
+            The file is damaged.
+        """
+        seen = _Seen()
+        is_indexed = self.path != "-" and self._file.has_index()
+        self._record = self._search(self, self._window if is_indexed else None, seen)
+        if self._record is not None:
+            return self._record
+        if is_indexed and self._window is not None:
+            # Only for the message: the rest of the file, which a region spares.
+            whole = AlignmentFile(self.path, self._reference_path, min_mapq=0, secondary=False)
+            try:
+                self._search(whole, None, seen)
+            finally:
+                whole.close()
+        if seen.elsewhere:
+            raise F5pyError(
+                f"-w {self._region}: read {self._read} is aligned to {' and '.join(seen.elsewhere[:3])}; choose a "
+                "region there"
+            )
+        if seen.left_out:
+            what = "is not aligned" if all(seen.left_out) else "has secondary records only"
+            raise F5pyError(
+                f"{self.name}: read {self._read} {what}; leave -b and -g out to draw it with its own bases"
+            )
+        raise InputFileError(f"{self.name}: has no read {self._read}; leave -b and -g out to draw it without alignment")
+
+    def _search(self, file: AlignmentFile, windows: Windows | None, seen: _Seen) -> pysam.AlignedSegment | None:
+        """The record to be drawn; what else there is of the read until then is added to `seen`."""
+        supplementary = None
+        for read_index, record in AlignmentFile.records(file, windows, left_out=True):
+            if record.query_name != self._read:
+                continue
+            if read_index < 0:
+                seen.left_out.append(record.is_unmapped)
+            elif not self._overlaps(record):
+                start, end = record.reference_start + 1, record.reference_end or record.reference_start
+                seen.elsewhere.append(f"{record.reference_name}:{start}-{end}")
+            elif not record.is_supplementary:
+                return record
+            else:
+                supplementary = supplementary or record
+        return supplementary
+
+    def _overlaps(self, record: pysam.AlignedSegment) -> bool:
+        if self.limits is None:
+            return True
+        end = record.reference_end or record.reference_start
+        return record.reference_id == self._contig and record.reference_start < self.limits[1] and end > self.limits[0]
+
+    def records(self, *_: Any, **__: Any) -> Iterator[tuple[int, pysam.AlignedSegment]]:
+        """Yield the record that was found, with read index 0."""
+        if self._record is not None:
+            yield 0, self._record

@@ -1,0 +1,1 @@
+"""What all rooms share: the batch, the worker threads, windows, motifs, options."""

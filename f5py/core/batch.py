@@ -1,0 +1,189 @@
+"""The one structure that goes through the whole pipeline: many reads as flat arrays."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum, IntFlag
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class ReadStatus(IntEnum):
+    """What became of a read. Reads that drop out keep their place in the batch."""
+
+    OK = 0
+    BAD_READ = 1  # no usable signal
+    NO_ALIGNMENT = 2  # the aligner found no acceptable path
+    NOT_CALIBRATED = 3  # too few events to recalibrate with, or too noisy
+    QC_FAIL = 4  # too many events per base
+
+
+class RowState(IntFlag):
+    """What is special about an event's row in an alignment to the reference."""
+
+    BAD = 1  # the event fits no k-mer
+    NEW_SEGMENT = 2  # the first row behind a skipped stretch of the reference (N in the CIGAR, or between windows)
+
+
+def empty(dtype) -> NDArray:
+    """An array without elements: the value of a field that no stage has filled yet."""
+    return np.empty(0, dtype)
+
+
+@dataclass
+class ReadBatch:
+    """Reads from the loader to the writer.
+
+    Things that a read has one of are arrays of shape (n,). Things that it has many of are one concatenated array
+    with an array of n + 1 offsets: read i owns the elements from ``offsets[i]`` up to ``offsets[i + 1]``. Per-base
+    and per-k-mer arrays share `base_offsets`; a read's last k - 1 per-k-mer elements are unused.
+
+    Attributes filled by the loader
+    -------------------------------
+    number : int
+        0-based number of the batch in the run.
+    names : list of str
+    read_index : int64
+        0-based number of the record among all records visited.
+    status : uint8
+        `ReadStatus`.
+    records : list of pysam.AlignedSegment
+        The alignment record of each read; only if asked for, otherwise empty.
+    passed_over : list of (int, pysam.AlignedSegment)
+        Records that the filters left out, each with the read before which it stands; only if asked for.
+    partition : int32
+        Number of the read's value of the tag that reads are told apart by, -1 for none; only if asked for.
+    contig : int32
+        Index into the BAM header's contigs.
+    reference_start, reference_end : int64
+        0-based, half-open.
+    reverse : bool
+    cigar : uint32, offsets `cigar_offsets`
+        Length times 16 plus operation, as BAM stores it.
+    reference : uint8, offsets `reference_offsets`
+        Upper-case letters of the alignment's reference segment and one base beyond it.
+    bases : uint8, offsets `base_offsets`
+        Letters of the read as sequenced.
+    samples : int16, offsets `sample_offsets`
+    offset, unit, sampling_rate : float32
+        ``pA = (sample + offset) * unit``; Hz.
+
+    Attributes filled by event detection
+    ------------------------------------
+    event_start, event_length : int32; event_mean, event_stdv : float32; offsets `event_offsets`
+        In samples and pA.
+
+    Attributes filled by scaling, alignment and recalibration
+    ---------------------------------------------------------
+    kmer_rank : int32, offsets `base_offsets`
+    shift, scale, var : float32
+    first_event, last_event : int32, offsets `base_offsets`
+        Events of each k-mer; -1 for none.
+    aligned_pairs : int32, shape (m, 2), offsets `pair_offsets`
+        (k-mer, event); only if asked for.
+    n_pairs : int64
+    events_per_base : float64
+
+    Attributes filled by methylation calling
+    ----------------------------------------
+    call_first, call_last : int64; call_sites : int32; call_methylated, call_unmethylated : float32
+        Offsets `call_offsets`, of which read i uses the first ``n_calls[i]``. Reference positions of the first and
+        last site of a group, number of sites, log-likelihoods.
+
+    Attributes filled by event alignment to the reference
+    -----------------------------------------------------
+    row_event, row_position : int32; row_state : uint8
+        Offsets `event_offsets`, of which read i uses the first ``n_rows[i]``. Event, 0-based reference position of the
+        k-mer's first base, and the bits of `RowState`.
+    n_rows : int64
+    """
+
+    number: int
+    names: list[str]
+    read_index: NDArray[np.int64]
+    status: NDArray[np.uint8]
+    contig: NDArray[np.int32]
+    reference_start: NDArray[np.int64]
+    reference_end: NDArray[np.int64]
+    reverse: NDArray[np.bool_]
+    cigar: NDArray[np.uint32]
+    cigar_offsets: NDArray[np.int64]
+    reference: NDArray[np.uint8]
+    reference_offsets: NDArray[np.int64]
+    bases: NDArray[np.uint8]
+    base_offsets: NDArray[np.int64]
+    samples: NDArray[np.int16]
+    sample_offsets: NDArray[np.int64]
+    offset: NDArray[np.float32]
+    unit: NDArray[np.float32]
+    sampling_rate: NDArray[np.float32]
+
+    event_offsets: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
+    event_start: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+    event_length: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+    event_mean: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
+    event_stdv: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
+
+    kmer_rank: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+    shift: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
+    scale: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
+    var: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
+    first_event: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+    last_event: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+    aligned_pairs: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 2), np.int32))
+    pair_offsets: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
+    n_pairs: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
+    events_per_base: NDArray[np.float64] = field(default_factory=lambda: empty(np.float64))
+
+    call_offsets: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
+    n_calls: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
+    call_first: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
+    call_last: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
+    call_sites: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+    call_methylated: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
+    call_unmethylated: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
+
+    n_rows: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
+    row_event: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+    row_position: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+    row_state: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))
+
+    records: list[Any] = field(default_factory=list)
+    passed_over: list[tuple[int, Any]] = field(default_factory=list)
+    partition: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def read_length(self) -> NDArray[np.int64]:
+        """Bases of each read."""
+        return np.diff(self.base_offsets)
+
+    @property
+    def n_samples(self) -> NDArray[np.int64]:
+        """Samples of each read."""
+        return np.diff(self.sample_offsets)
+
+    @property
+    def n_events(self) -> NDArray[np.int64]:
+        """Events of each read."""
+        return np.diff(self.event_offsets)
+
+    def release(self, *names: str) -> None:
+        """Empty arrays that no later stage reads, so that a batch on its way out holds little memory."""
+        for name in names:
+            setattr(self, name, getattr(self, name)[:0].copy())
+
+    def drop(self, reads: NDArray[np.bool_], status: ReadStatus) -> None:
+        """Give `reads` (a mask) that status, unless they have dropped out before."""
+        self.status[reads & (self.status == ReadStatus.OK)] = status
+
+
+def offsets_of(lengths: NDArray) -> NDArray[np.int64]:
+    """Offsets of concatenated pieces of the given lengths; int64, one element longer than `lengths`."""
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets

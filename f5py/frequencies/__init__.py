@@ -1,0 +1,1 @@
+"""Tables of methylated sites: count, merge, read."""

@@ -1,0 +1,67 @@
+"""Jitted rows of bedMethyl tables; see `f5py.outputs.bedmethyl`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.accelerate import exact_kernel
+from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_fixed, append_int
+
+_PLUS = np.uint8(ord("+"))
+_MINUS = np.uint8(ord("-"))
+_POINT = np.uint8(ord("."))
+_ZERO = np.uint8(ord("0"))
+_COLOUR = np.frombuffer(b"255,0,0", np.uint8)
+
+
+@exact_kernel
+def format_sites(
+    out, names, name_ends, code, combined, contig, position, reverse, methylated, canonical, failed
+):
+    """Write one row per site that has calls of either kind; return the number of bytes."""
+    at = np.int64(0)
+    for site in range(contig.shape[0]):
+        valid = methylated[site] + canonical[site]
+        if valid == 0:
+            continue
+        name = contig[site]
+        at = append_bytes(out, at, names[name_ends[name] : name_ends[name + 1]])
+        out[at] = TAB
+        at = append_int(out, at + 1, position[site])
+        out[at] = TAB
+        at = append_int(out, at + 1, position[site] + 1)
+        out[at] = TAB
+        at = append_bytes(out, at + 1, code)
+        out[at] = TAB
+        at = append_int(out, at + 1, valid)
+        out[at] = TAB
+        if combined:
+            out[at + 1] = _POINT
+        else:
+            out[at + 1] = _MINUS if reverse[site] else _PLUS
+        out[at + 2] = TAB
+        at = append_int(out, at + 3, position[site])
+        out[at] = TAB
+        at = append_int(out, at + 1, position[site] + 1)
+        out[at] = TAB
+        at = append_bytes(out, at + 1, _COLOUR)
+        out[at] = TAB
+        at = append_int(out, at + 1, valid)
+        out[at] = TAB
+        # in single precision as modkit has it, so that the last digit agrees
+        share = np.float32(methylated[site]) / np.float32(valid) * np.float32(100.0)
+        at = append_fixed(out, at + 1, np.float64(share), 2)
+        out[at] = TAB
+        at = append_int(out, at + 1, methylated[site])
+        out[at] = TAB
+        at = append_int(out, at + 1, canonical[site])
+        for column in range(5):  # other modification, deletion, failed, difference, no call
+            out[at] = TAB
+            if column == 2:
+                at = append_int(out, at + 1, failed[site])
+            else:
+                out[at + 1] = _ZERO
+                at += 2
+        out[at] = NEWLINE
+        at += 1
+    return at

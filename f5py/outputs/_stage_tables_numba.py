@@ -1,0 +1,51 @@
+"""Jitted text of `f5py.outputs.stage_tables`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.accelerate import kernel
+from f5py.text._format_numba import MAX_NUMBER, NEWLINE, TAB, append_fixed, append_int
+
+_OPEN = np.uint8(ord("{"))
+_CLOSE = np.uint8(ord("}"))
+_COMMA = np.uint8(ord(","))
+_DECIMALS = 6
+
+
+@kernel
+def format_events(start, length, mean, stdv):
+    """``{start,length,mean,stdv}`` and a tab for every event, then a newline; uint8."""
+    out = np.empty(start.shape[0] * 4 * MAX_NUMBER + 1, np.uint8)
+    at = 0
+    for e in range(start.shape[0]):
+        out[at] = _OPEN
+        at = append_int(out, at + 1, start[e])
+        out[at] = _COMMA
+        at = append_fixed(out, at + 1, np.float64(length[e]), _DECIMALS)
+        out[at] = _COMMA
+        at = append_fixed(out, at + 1, np.float64(mean[e]), _DECIMALS)
+        out[at] = _COMMA
+        at = append_fixed(out, at + 1, np.float64(stdv[e]), _DECIMALS)
+        out[at] = _CLOSE
+        out[at + 1] = TAB
+        at += 2
+    out[at] = NEWLINE
+    return out[: at + 1]
+
+
+@kernel
+def format_pairs(pairs):
+    """``{k-mer,event}`` and a tab for every pair, then a newline; uint8."""
+    out = np.empty(pairs.shape[0] * 2 * MAX_NUMBER + 1, np.uint8)
+    at = 0
+    for p in range(pairs.shape[0]):
+        out[at] = _OPEN
+        at = append_int(out, at + 1, pairs[p, 0])
+        out[at] = _COMMA
+        at = append_int(out, at + 1, pairs[p, 1])
+        out[at] = _CLOSE
+        out[at + 1] = TAB
+        at += 2
+    out[at] = NEWLINE
+    return out[: at + 1]

@@ -1,0 +1,171 @@
+"""Columns of arrays as Parquet files, through pyarrow, which is an optional package."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import MissingDependencyError
+
+
+def import_arrow() -> tuple[Any, Any]:
+    """Return the modules ``pyarrow`` and ``pyarrow.parquet``.
+
+    Raises
+    ------
+    MissingDependencyError
+        They are not installed.
+    """
+    try:
+        import pyarrow
+        import pyarrow.parquet
+    except ImportError as problem:
+        raise MissingDependencyError('Parquet output needs pyarrow: pip install "f5py[parquet]"') from problem
+    return pyarrow, pyarrow.parquet
+
+
+def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: NDArray[np.uint8]) -> Any:
+    """Arrow array of n large strings, whose sizes may add up to more than 2 GiB, that are pieces of one text.
+
+    Parameters
+    ----------
+    starts, sizes : int64, integers; shape (n,)
+        In bytes.
+    text : uint8
+        UTF-8.
+    """
+    from f5py.outputs._arrow_numba import gather
+
+    pyarrow, _ = import_arrow()
+    offsets = np.zeros(len(sizes) + 1, np.int64)
+    np.cumsum(sizes, out=offsets[1:])
+    pieces = np.empty(offsets[-1], np.uint8)
+    gather(text, starts, sizes, pieces)
+    return pyarrow.LargeStringArray.from_buffers(len(sizes), pyarrow.py_buffer(offsets), pyarrow.py_buffer(pieces))
+
+
+def dictionary_column(indices: NDArray[np.int32], values: list[str]) -> Any:
+    """Arrow dictionary array: `values` by index."""
+    pyarrow, _ = import_arrow()
+    return pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array(values, pyarrow.string()))
+
+
+def list_column(offsets: NDArray[np.int64], values: NDArray) -> Any:
+    """Arrow array of lists: list i holds ``values[offsets[i]:offsets[i + 1]]``."""
+    pyarrow, _ = import_arrow()
+    return pyarrow.ListArray.from_arrays(offsets.astype(np.int32), values)
+
+
+class ParquetOutput:
+    """Writes tables of columns one after the other into one Parquet file, compressed with zstd; a context manager.
+
+    The file depends on the rows only, not on how they come in tables: row groups have equal sizes, and each has the
+    values of its dictionaries in the order in which they first occur.
+
+    Parameters
+    ----------
+    out : binary file
+        Stays open. It is complete after the context is left without an error.
+    fields : list of (str, str)
+        Names and Arrow types; the type ``"names"`` is a dictionary of strings with int32 indices, and ``"list:T"`` are
+        lists of the type T.
+    encodings : mapping of str to str, optional
+        Encodings of columns; all others get a dictionary where that is smaller.
+    level : int, optional
+        Compression level.
+    rows_per_group : int
+        Rows that are collected, compressed and written together; the last group may have fewer.
+    """
+
+    def __init__(
+        self,
+        out: BinaryIO,
+        fields: list[tuple[str, str]],
+        encodings: Mapping[str, str] | None = None,
+        level: int | None = None,
+        rows_per_group: int = 1 << 18,
+    ) -> None:
+        self._arrow, parquet = import_arrow()
+        self._schema = self._arrow.schema([(name, self._type(kind)) for name, kind in fields])
+        encodings = encodings or {}
+        others = [f"{name}.list.element" if kind.startswith("list:") else name for name, kind in fields]
+        self._writer = parquet.ParquetWriter(
+            out,
+            self._schema,
+            compression="zstd",
+            compression_level=level,
+            use_dictionary=[name for name in others if name not in encodings],
+            column_encoding=dict(encodings),
+        )
+        self._rows_per_group = rows_per_group
+        self._tables: deque[Any] = deque()
+        self._n_rows = 0
+
+    def __enter__(self) -> ParquetOutput:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            if self._n_rows:
+                self._write_group(self._n_rows)
+            self._writer.close()
+        else:  # the library would try to end the file later, when `out` may be gone
+            with suppress(OSError, ValueError):
+                self._writer.close()
+
+    def write(self, columns: list[Any]) -> None:
+        """Take rows: one array per field, of NumPy or Arrow, all of one length."""
+        table = self._arrow.Table.from_arrays(
+            [
+                self._arrow.array(column, field.type) if isinstance(column, np.ndarray) else column
+                for column, field in zip(columns, self._schema, strict=True)
+            ],
+            schema=self._schema,
+        )
+        self._tables.append(table)
+        self._n_rows += len(table)
+        while self._n_rows >= self._rows_per_group:
+            self._write_group(self._rows_per_group)
+
+    def _type(self, kind: str) -> Any:
+        if kind == "names":
+            return self._arrow.dictionary(self._arrow.int32(), self._arrow.string())
+        if kind.startswith("list:"):
+            return self._arrow.list_(self._type(kind.removeprefix("list:")))
+        return getattr(self._arrow, kind)()
+
+    def _write_group(self, n_rows: int) -> None:
+        """Write the first `n_rows` of the rows at hand."""
+        taken, missing = [], n_rows
+        while missing:
+            table = self._tables.popleft()
+            if len(table) > missing:
+                self._tables.appendleft(table.slice(missing))
+                table = table.slice(0, missing)
+            taken.append(table)
+            missing -= len(table)
+        self._n_rows -= n_rows
+        group = self._arrow.concat_tables(taken).unify_dictionaries().combine_chunks()
+        for i, field in enumerate(self._schema):
+            if self._arrow.types.is_dictionary(field.type):
+                group = group.set_column(i, field, in_order_of_occurrence(group.column(i).chunk(0)))
+        self._writer.write_table(group, row_group_size=n_rows)
+
+
+def in_order_of_occurrence(column: Any) -> Any:
+    """The same Arrow dictionary array with its values in the order of their first rows, without others or doubles."""
+    from f5py.outputs._arrow_numba import renumber
+
+    pyarrow, _ = import_arrow()
+    indices = np.empty(len(column), np.int32)
+    values = np.empty(len(column.dictionary), np.int32)
+    n_values = renumber(column.indices.to_numpy(), indices, np.full(len(values), -1, np.int32), values)
+    distinct = column.dictionary.take(pyarrow.array(values[:n_values])).dictionary_encode()
+    if len(distinct.dictionary) < n_values:
+        indices = distinct.indices.to_numpy()[indices]
+    return pyarrow.DictionaryArray.from_arrays(indices, distinct.dictionary)

@@ -1,0 +1,249 @@
+"""Tables of methylated sites as bedMethyl: 18 tab-separated columns, as modkit writes them.
+
+Columns: chromosome; start and end of the modified base; modification code; score, which is the valid coverage;
+strand, ``.`` if strands were combined; start, end and colour once more for genome browsers; valid coverage; percent
+modified; calls that are modified, canonical, of another modification; reads with a deletion; calls below the
+threshold; reads with another base; reads without a call. Signals tell nothing about the columns of other
+modifications, deletions, other bases and missing calls: they are 0. As in modkit, a site without a call above the
+threshold has no row, and both strands of a site are rows of their own, each at its modified base; combined strands
+stand at the modified base of the forward strand.
+
+Rows are ordered by chromosome name (bytes) and position, whatever the order of the reads.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import urllib.parse
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+import numpy as np
+
+from f5py.core.batch import ReadBatch
+from f5py.core.motifs import Motif
+from f5py.core.windows import Windows
+from f5py.errors import F5pyError, OutputFileError
+from f5py.frequencies.site_counts import CALL_THRESHOLD, SiteCounts, SiteTotals, expand_calls
+from f5py.io.bgzip_output import is_bgzip_name
+from f5py.io.complete_file import complete_text_output
+from f5py.io.output import TextOutput
+
+_ROWS_PER_BLOCK = 1 << 14
+#: More than the numbers and separators of a row need.
+_FIXED_COLUMNS = 10 * 20 + 40
+#: Positions from here on do not fit into a .tbi index.
+_TBI_END = 1 << 29
+_UNGROUPED = "ungrouped"
+_MAX_PARTITIONS = 1000
+
+
+def write_bedmethyl(path: str, counts: SiteCounts, names: list[bytes], motif: Motif, n_threads: int = 2) -> None:
+    """Write the sites that were counted without a partition.
+
+    Parameters
+    ----------
+    path : str
+        ``-`` for standard output. A name that ends in ``.gz`` is compressed as bgzip does it, and indexed as tabix
+        does it: in ``.tbi`` beside it, or in ``.csi`` if a position is beyond 536,870,911.
+    counts : SiteCounts
+    names : list of bytes
+        Contig names by index.
+    motif : Motif
+    n_threads : int
+        Compression threads.
+
+    Raises
+    ------
+    OutputFileError
+        The file or its index cannot be written. Neither then exists.
+    """
+    totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).of(-1)
+    _write_table(path, totals, names, motif.code, counts.combine_strands, n_threads)
+
+
+def _write_table(
+    path: str, totals: SiteTotals, names: list[bytes], code: str, combined: bool, n_threads: int
+) -> None:
+    last = int(totals.position.max(initial=0))
+    with _bedmethyl_output(path, last + 1 > _TBI_END, n_threads) as out:
+        _write_rows(out, totals, names, code, combined)
+
+
+def _write_rows(out: TextOutput, totals: SiteTotals, names: list[bytes], code: str, combined: bool) -> None:
+    from f5py.outputs._bedmethyl_numba import format_sites
+
+    text = np.frombuffer(b"".join(names), np.uint8)
+    name_ends = np.zeros(len(names) + 1, np.int64)
+    np.cumsum([len(name) for name in names], out=name_ends[1:])
+    longest = max(map(len, names), default=0) + len(code.encode())
+    code_text = np.frombuffer(code.encode(), np.uint8)
+    for first in range(0, len(totals.position), _ROWS_PER_BLOCK):
+        block = [column[first : first + _ROWS_PER_BLOCK] for column in totals]
+        rows = np.empty(len(block[0]) * (longest + _FIXED_COLUMNS), np.uint8)
+        size = format_sites(rows, text, name_ends, code_text, combined, *block)
+        out.write(rows[:size].data)
+
+
+def check_can_write(path: str) -> None:
+    """Raise `OutputFileError` if a file of that name cannot be made: better before the work than behind it."""
+    folder = os.path.dirname(os.path.realpath(path))
+    if path == "-":
+        return
+    if os.path.isdir(path):
+        raise OutputFileError(f"{path}: is a folder; give the name of a file")
+    if os.path.exists(path):
+        if not os.access(path, os.W_OK):
+            raise OutputFileError(f"{path}: cannot write: it is write-protected; give another name")
+    elif not os.access(folder, os.W_OK):
+        why = "the folder is write-protected" if os.path.isdir(folder) else "there is no such folder"
+        raise OutputFileError(f"{path}: cannot write: {why}")
+
+
+@contextmanager
+def _bedmethyl_output(path: str, csi: bool, n_threads: int) -> Iterator[TextOutput]:
+    """Give a file that appears, with its index if it is a compressed one, when it is complete."""
+    if path == "-" or not is_bgzip_name(path):
+        with complete_text_output(path, n_threads) as plain:
+            yield plain
+        return
+    suffix, other = (".csi", ".tbi") if csi else (".tbi", ".csi")
+    unfinished_index = os.path.join(
+        os.path.dirname(path), f".unfinished-{os.getpid()}-{secrets.token_hex(4)}{suffix}"
+    )
+    try:
+        with complete_text_output(path, n_threads, lambda packed: _index(path, packed, unfinished_index, csi)) as out:
+            yield out
+        os.replace(unfinished_index, path + suffix)
+        with suppress(FileNotFoundError):
+            os.unlink(path + other)  # of an earlier file
+    finally:
+        with suppress(OSError):
+            os.unlink(unfinished_index)
+
+
+def _index(path: str, packed: str, index: str, csi: bool) -> None:
+    import pysam
+
+    try:
+        pysam.tabix_index(packed, preset="bed", index=index, csi=csi, force=True)
+    except OSError as problem:
+        raise OutputFileError(f"{path}: its index cannot be written: {problem.strerror or problem}") from problem
+
+
+def partition_path(path: str, value: str) -> str:
+    """The name of the file for reads with that value of a tag; for reads without the tag if it is empty.
+
+    ``calls.bed.gz`` becomes ``calls.1.bed.gz`` and ``calls.ungrouped.bed.gz``. Characters of the value that are not
+    letters, digits or ``-._~`` are written as ``%`` and two hexadecimal digits.
+    """
+    packed = next((suffix for suffix in (".gz", ".bgz") if path.endswith(suffix)), "")
+    stem, suffix = os.path.splitext(path.removesuffix(packed))
+    shown = urllib.parse.quote(value, safe="") or _UNGROUPED
+    if value == _UNGROUPED:
+        shown = "%75ngrouped"  # so that it stays apart from the reads without the tag
+    return f"{stem}.{shown}{suffix}{packed}"
+
+
+class BedMethylOutput:
+    """Counts the calls of batches and writes them as bedMethyl in the end.
+
+    Parameters
+    ----------
+    path : str
+        See `write_bedmethyl`.
+    motif : Motif
+        What is called.
+    contigs : list of str
+        Names by contig index.
+    threshold, threshold_per_site, combine_strands
+        See `SiteCounts`.
+    partitions : list of str, optional
+        Values of a tag by their numbers in ``batch.partition``, which -1 stands beside for reads without the tag;
+        may grow until `finish`. With it, there is one file for each of them; see `partition_path`.
+    windows : Windows, optional
+        Only groups inside of a window count, as in the table of calls.
+    n_threads : int
+        Compression threads.
+
+    Raises
+    ------
+    OutputFileError
+        The folder of the file is missing or cannot be written.
+    F5pyError
+        Strands are to be combined, but the motif has its sites at different places on both.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        motif: Motif,
+        contigs: list[str],
+        threshold: float = CALL_THRESHOLD,
+        combine_strands: bool = False,
+        partitions: list[str] | None = None,
+        windows: Windows | None = None,
+        threshold_per_site: bool = False,
+        n_threads: int = 2,
+    ) -> None:
+        check_can_write(path)
+        if combine_strands and not motif.is_palindromic:
+            raise F5pyError(
+                f"the strands of {motif.name} have their sites at different places; they cannot be combined"
+            )
+        self._path = path
+        self._motif = motif
+        self._names = [name.encode() for name in contigs]
+        self._partitions = partitions
+        self._windows = windows
+        self._n_threads = n_threads
+        self._counts = SiteCounts(threshold, threshold_per_site, combine_strands)
+
+    def write(self, batch: ReadBatch) -> None:
+        """Count the calls of one batch.
+
+        Raises
+        ------
+        F5pyError
+            The tag has more than 1,000 values.
+        """
+        self._check_partitions()
+        calls = expand_calls(batch, self._motif, self._windows)
+        partition = None if self._partitions is None else batch.partition[calls.read]
+        self._counts.add(calls.contig, calls.position, calls.reverse, calls.llr, partition, calls.size)
+
+    def finish(self) -> None:
+        """Write the table, or one for every value of the tag.
+
+        With a tag, the table of reads without it is only written if there are such calls, or no others.
+
+        Raises
+        ------
+        F5pyError
+            The tag has more than 1,000 values.
+        """
+        self._check_partitions()
+        totals = self._counts.totals(self._names, (self._motif.offset_forward, self._motif.offset_reverse))
+        if self._partitions is None:
+            paths = {-1: self._path}
+        else:
+            paths = {number: partition_path(self._path, value) for number, value in enumerate(self._partitions)}
+            if not paths or -1 in totals.partitions():
+                paths[-1] = partition_path(self._path, "")
+        for partition, path in paths.items():
+            _write_table(
+                path,
+                totals.of(partition),
+                self._names,
+                self._motif.code,
+                self._counts.combine_strands,
+                self._n_threads,
+            )
+
+    def _check_partitions(self) -> None:
+        if self._partitions is not None and len(self._partitions) > _MAX_PARTITIONS:
+            raise F5pyError(
+                f"--partition-tag: more than {_MAX_PARTITIONS} different values, and each makes a file of its own; "
+                "name a tag with few values, such as HP"
+            )

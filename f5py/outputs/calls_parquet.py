@@ -1,0 +1,92 @@
+"""The table of methylation calls as a Parquet file."""
+
+from __future__ import annotations
+
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from f5py.core.batch import ReadBatch
+from f5py.core.windows import Windows
+from f5py.outputs.arrow_table import ParquetOutput, dictionary_column, string_column
+
+_FIELDS = [
+    ("chromosome", "names"),
+    ("strand", "names"),
+    ("start", "int64"),
+    ("end", "int64"),
+    ("read_name", "names"),
+    ("log_lik_ratio", "float64"),
+    ("log_lik_methylated", "float32"),
+    ("log_lik_unmethylated", "float32"),
+    ("num_calling_strands", "int32"),
+    ("num_motifs", "int32"),
+    ("sequence", "large_string"),
+]
+_STRANDS = ["+", "-"]
+
+
+class CallsParquet:
+    """Writes the calls of batches as Parquet, in the order of the text table.
+
+    Columns are those of the text table of version 2. Chromosome, strand and read name are dictionary-encoded
+    strings, the sequence is a large string, positions are int64, counts int32. Log-likelihoods are not rounded:
+    float32, and their difference float64.
+
+    Parameters
+    ----------
+    out : binary file
+        Stays open. It is complete after the context is left without an error.
+    contigs : list of str
+        Names by contig index.
+    k : int
+        k-mer size; a row shows k - 1 bases on both sides of its group.
+    windows : Windows or None
+        Only groups inside of a window are written.
+
+    Raises
+    ------
+    MissingDependencyError
+        pyarrow is not installed.
+    """
+
+    def __init__(self, out: BinaryIO, contigs: list[str], k: int, windows: Windows | None = None) -> None:
+        self._writer = ParquetOutput(out, _FIELDS)
+        self._contigs = contigs
+        self._k = k
+        self._windows = windows
+
+    def __enter__(self) -> CallsParquet:
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._writer.__exit__(*problem)
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write the rows of one batch, in the order of its reads."""
+        from f5py.frequencies.site_counts import calls_inside
+
+        calls = np.flatnonzero(calls_inside(batch, self._windows))
+        if len(calls) == 0:
+            return
+        read = np.searchsorted(batch.call_offsets, calls, side="right") - 1
+        names_used, name = np.unique(read, return_inverse=True)
+        first, last = batch.call_first[calls], batch.call_last[calls]
+        methylated, unmethylated = batch.call_methylated[calls], batch.call_unmethylated[calls]
+        begin = np.maximum(first - batch.reference_start[read] - self._k + 1, 0)
+        end = np.minimum(last - batch.reference_start[read] + self._k, np.diff(batch.reference_offsets)[read])
+        self._writer.write(
+            [
+                dictionary_column(batch.contig[read].astype(np.int32), self._contigs),
+                dictionary_column(batch.reverse[read].astype(np.int32), _STRANDS),
+                first,
+                last,
+                dictionary_column(name.astype(np.int32), [batch.names[i] for i in names_used.tolist()]),
+                methylated.astype(np.float64) - unmethylated,
+                methylated,
+                unmethylated,
+                np.ones(len(calls), np.int32),
+                batch.call_sites[calls],
+                string_column(batch.reference_offsets[read] + begin, end - begin, batch.reference),
+            ]
+        )

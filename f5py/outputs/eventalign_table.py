@@ -1,0 +1,149 @@
+"""The table of events aligned to the reference, as text, formatted many reads at a time.
+
+Columns, precision and order are those of f5c's ``eventalign``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch, offsets_of
+from f5py.core.kmers import base_codes
+from f5py.pore_model.model import PoreModel
+from f5py.text.encoding import encoded
+
+_COLUMNS = (
+    "event_index",
+    "event_level_mean",
+    "event_stdv",
+    "event_length",
+    "model_kmer",
+    "model_mean",
+    "model_stdv",
+    "standardized_level",
+)
+_INDEX_COLUMNS = ("start_idx", "end_idx")
+_M6ANET_COLUMNS = ("event_level_mean", "event_stdv", "event_length", "")
+#: Bytes of a row's numbers and separators, and of a sample, that are usual; a buffer that is too small is doubled.
+_USUAL_FIXED = 100
+_USUAL_SAMPLE = 10
+
+
+class EventalignTable:
+    """Formats the rows of batches as tab-separated text.
+
+    Parameters
+    ----------
+    contigs : list of str
+        Names by contig index.
+    model : PoreModel
+        The nucleotide model that the events were aligned with.
+    print_read_names : bool
+        Show the reads' names instead of their numbers.
+    scale_events : bool
+        Scale the events to the model instead of the model to the events.
+    samples : bool
+        Add the samples of each row, scaled to the model.
+    signal_index : bool
+        Add the first sample of each row and the one behind its last.
+    collapse_events : bool
+        Make one row of consecutive rows with the same position.
+    m6anet : bool
+        Write the columns that m6anet reads, one row per position; `scale_events`, `samples` and `collapse_events` are
+        then without effect. Positions at which no event fits the k-mer are left out.
+
+    Notes
+    -----
+    Batches must still hold their events, reference segments and, for `samples` and `collapse_events`, their samples.
+    The methods may be called from several threads at the same time.
+    """
+
+    def __init__(
+        self,
+        contigs: list[str],
+        model: PoreModel,
+        print_read_names: bool = False,
+        scale_events: bool = False,
+        samples: bool = False,
+        signal_index: bool = False,
+        collapse_events: bool = False,
+        m6anet: bool = False,
+    ) -> None:
+        self._model = model
+        self._read_names = print_read_names
+        self._scaled = scale_events
+        self._samples = samples and not m6anet
+        self._index = signal_index
+        self._collapsed = collapse_events and not m6anet
+        self._m6anet = m6anet
+        self._codes = base_codes()
+        self._contigs, self._contig_ends = _joined(contigs, "\t")
+
+    def header(self) -> bytes:
+        """The line with the columns' names."""
+        names = ["contig", "position", "reference_kmer", "read_name" if self._read_names else "read_index"]
+        names += _M6ANET_COLUMNS if self._m6anet else ("strand", *_COLUMNS)
+        if self._index:
+            names += _INDEX_COLUMNS
+        if self._samples:
+            names.append("samples")
+        return "\t".join(names).encode() + b"\n"
+
+    def format(self, batch: ReadBatch, first: int, end: int) -> NDArray[np.uint8]:
+        """The rows of reads `first` to `end` - 1 of a batch.
+
+        Parameters
+        ----------
+        batch : ReadBatch
+            With the rows of an event alignment.
+        first, end : int
+
+        Returns
+        -------
+        uint8
+            Complete lines; empty if the reads have no rows.
+        """
+        from f5py.outputs._eventalign_table_numba import MAX_FIXED, TOO_SMALL
+
+        n_rows = batch.n_rows[first:end]
+        if not n_rows.any():
+            return np.empty(0, np.uint8)
+        reads: Iterable = batch.names[first:end] if self._read_names else batch.read_index[first:end].tolist()
+        names, name_ends = _joined(reads, "" if self._m6anet else "\tt\t")
+        texts = np.diff(self._contig_ends)[batch.contig[first:end]] + np.diff(name_ends)
+        size = int((n_rows * (texts + 2 * self._model.k + _USUAL_FIXED)).sum()) + int(texts.max()) + MAX_FIXED
+        if self._samples:
+            size += _USUAL_SAMPLE * int(batch.n_samples[first:end].sum())
+        while True:
+            out = np.empty(size, np.uint8)  # what is not needed is never touched, so never given memory
+            used = self._fill(out, batch, first, end, names, name_ends)
+            if used != TOO_SMALL:
+                return out[:used]
+            size *= 2
+
+    def _fill(self, out: NDArray, batch: ReadBatch, first: int, end: int, names: NDArray, name_ends: NDArray) -> int:
+        from f5py.outputs._eventalign_table_numba import format_table
+
+        texts = (self._contigs, self._contig_ends, names, name_ends)
+        rows = (batch.n_rows, batch.event_offsets, batch.row_event, batch.row_position, batch.row_state)
+        events = (batch.event_start, batch.event_length, batch.event_mean, batch.event_stdv)
+        reference = (
+            batch.contig, batch.reference, batch.reference_offsets, batch.reference_start, batch.reverse,
+        )  # fmt: skip
+        signal = (batch.samples, batch.sample_offsets, batch.offset, batch.unit, batch.sampling_rate)
+        scaling = (batch.shift, batch.scale, batch.var)
+        model = (self._model.k, self._codes, self._model.level_mean, self._model.level_stdv)
+        flags = (self._scaled, self._collapsed, self._m6anet or None, self._index, self._samples or None)
+        return format_table(out, first, end, *texts, *rows, *events, *reference, *signal, *scaling, *model, *flags)
+
+
+def _joined(texts: Iterable, behind: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Texts, each with `behind` appended, one after the other with room behind the last; and their offsets."""
+    from f5py.text._bytes_numba import BLOCK
+
+    pieces = [encoded(f"{text}{behind}") for text in texts]
+    joined = np.frombuffer(b"".join(pieces) + bytes(BLOCK), np.uint8)
+    return joined, offsets_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))

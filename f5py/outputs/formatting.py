@@ -1,0 +1,91 @@
+"""Formats the results of a batch in several threads and writes them in order."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.io.output import TextOutput
+from f5py.text.encoding import PartialTextError
+
+#: Lines, or as much of one long line as usual lines have, whose text is made in one piece: some megabytes.
+_LINES_PER_PIECE = 50_000
+
+#: Makes the text of the reads from one number up to another one.
+Formatter = Callable[[ReadBatch, int, int], Any]
+
+
+class WritingStopped(Exception):
+    """The rest of a batch is not wanted any more."""
+
+
+class OrderedFormatter:
+    """Threads that make text, of which a few pieces wait to be written at any time.
+
+    Parameters
+    ----------
+    n_threads : int
+    stopping : threading.Event, optional
+        When it is set, writing ends behind a piece.
+    """
+
+    def __init__(self, n_threads: int, stopping: threading.Event | None = None) -> None:
+        self._n_threads = n_threads
+        self._stopping = stopping or threading.Event()
+        self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="f5py-format")
+
+    def write(self, out: TextOutput, batch: ReadBatch, format_reads: Formatter, size: NDArray[np.int64]) -> None:
+        """Write the text of all reads of a batch.
+
+        Parameters
+        ----------
+        out : TextOutput
+        batch : ReadBatch
+        format_reads : callable
+            Given the batch and a range of reads, returns their text; is called in threads.
+        size : int64, shape (n,)
+            How much there is to write of each read, in lines of about a hundred bytes.
+
+        Raises
+        ------
+        WritingStopped
+        Exception
+            Of `format_reads`. The pieces before are written, and so is the text that a `PartialTextError` has, whose
+            problem is raised instead of it.
+        """
+        waiting: deque[Future] = deque()
+        for first, end in pieces(size):
+            if len(waiting) > self._n_threads:
+                self._write_piece(out, waiting.popleft())
+            waiting.append(self._pool.submit(format_reads, batch, first, end))
+        while waiting:
+            self._write_piece(out, waiting.popleft())
+        out.flush()  # whatever happens later, this is out, and whole
+
+    def close(self) -> None:
+        """End the threads."""
+        self._pool.shutdown(cancel_futures=True)
+
+    def _write_piece(self, out: TextOutput, text: Future) -> None:
+        if self._stopping.is_set():
+            raise WritingStopped
+        try:
+            out.write(text.result())
+        except PartialTextError as stop:
+            out.write(stop.text)
+            raise stop.problem from None
+
+
+def pieces(size: NDArray[np.int64]) -> list[tuple[int, int]]:
+    """Divide reads into ranges of about equal size; a read is never divided."""
+    piece = (np.cumsum(size) - size) // _LINES_PER_PIECE
+    starts = np.flatnonzero(np.diff(piece, prepend=-1)).tolist()
+    return list(pairwise([*starts, len(size)]))

@@ -1,0 +1,56 @@
+"""Methylation frequencies as a Parquet file, with the columns of the text table."""
+
+from __future__ import annotations
+
+from typing import BinaryIO
+
+from f5py.frequencies.site_table import Frequencies
+from f5py.outputs.arrow_table import ParquetOutput, dictionary_column, string_column
+
+_ROWS_PER_BLOCK = 1 << 18
+_ROWS_PER_GROUP = 1 << 18
+
+
+def write_frequency_parquet(out: BinaryIO, frequencies: Frequencies) -> None:
+    """Write the table.
+
+    Names are those of the text table. Chromosomes are dictionary-encoded strings, positions and counts int64, the
+    group size int32, the frequency an unrounded float64, the sequence a large string.
+
+    Parameters
+    ----------
+    out : binary file
+        Stays open.
+    frequencies : Frequencies
+
+    Raises
+    ------
+    MissingDependencyError
+        pyarrow is not installed.
+    """
+    fields = [
+        ("chromosome", "names"),
+        ("start", "int64"),
+        ("end", "int64"),
+        (f"{frequencies.count_column}_in_group", "int32"),
+        ("called_sites", "int64"),
+        ("called_sites_methylated", "int64"),
+        ("methylated_frequency", "float64"),
+        ("group_sequence", "large_string"),
+    ]
+    chromosomes = [name.decode(errors="replace") for name in frequencies.chromosomes]
+    with ParquetOutput(out, fields, rows_per_group=_ROWS_PER_GROUP) as writer:
+        for first in range(0, len(frequencies), _ROWS_PER_BLOCK):
+            sites = frequencies.columns(first, first + _ROWS_PER_BLOCK)
+            writer.write(
+                [
+                    dictionary_column(sites.chromosome, chromosomes),
+                    sites.start,
+                    sites.end,
+                    sites.group_size,
+                    sites.called,
+                    sites.methylated,
+                    sites.methylated / sites.called,
+                    string_column(sites.text_start, sites.text_size, frequencies.texts),
+                ]
+            )

@@ -1,0 +1,71 @@
+"""Developer output: what the stages before the methylation calls have found, as text."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.io.output import TextOutput
+from f5py.text.encoding import encoded
+
+
+class StageTables:
+    """Prints events, aligned pairs or scaling of each batch before its normal rows.
+
+    Parameters
+    ----------
+    out : TextOutput
+    events, pairs, scaling : bool
+        What to print.
+    """
+
+    def __init__(self, out: TextOutput, events: bool, pairs: bool, scaling: bool) -> None:
+        self._out = out
+        self._events = events
+        self._pairs = pairs
+        self._scaling = scaling
+        self._wrote_header = False
+
+    def write(self, batch: ReadBatch) -> None:
+        """Print one batch."""
+        if self._events:
+            self._write_events(batch)
+        if self._pairs:
+            self._write_pairs(batch)
+        if self._scaling:
+            self._write_scaling(batch)
+
+    def _write_events(self, batch: ReadBatch) -> None:
+        from f5py.outputs._stage_tables_numba import format_events
+
+        for read in np.flatnonzero(batch.n_events).tolist():
+            events = slice(batch.event_offsets[read], batch.event_offsets[read + 1])
+            count = events.stop - events.start
+            self._out.write(encoded(f">{batch.names[read]}\tLN:{count}\tEVENTSTART:0\tEVENTEND:{count}\n"))
+            text = format_events(
+                batch.event_start[events],
+                batch.event_length[events],
+                batch.event_mean[events],
+                batch.event_stdv[events],
+            )
+            self._out.write(text)
+
+    def _write_pairs(self, batch: ReadBatch) -> None:
+        from f5py.outputs._stage_tables_numba import format_pairs
+
+        for read in np.flatnonzero(batch.n_pairs).tolist():
+            count = batch.n_pairs[read]
+            self._out.write(encoded(f">{batch.names[read]}\tN_ALGN_PAIR:{count}\t{{ref_pos,read_pos}}\n"))
+            end = batch.pair_offsets[read + 1]
+            self._out.write(format_pairs(batch.aligned_pairs[end - count : end]))
+
+    def _write_scaling(self, batch: ReadBatch) -> None:
+        if not self._wrote_header:
+            self._out.write(b"read\tshift\tscale\tvar\n")
+            self._wrote_header = True
+        usable = (batch.status == ReadStatus.OK) | (batch.status == ReadStatus.QC_FAIL)
+        lines = [
+            f"{batch.names[read]}\t{batch.shift[read]:.2f}\t{batch.scale[read]:.2f}\t{batch.var[read]:.2f}\n"
+            for read in np.flatnonzero(usable).tolist()
+        ]
+        self._out.write(encoded("".join(lines)))

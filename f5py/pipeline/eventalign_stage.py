@@ -1,0 +1,38 @@
+"""The compute stage of eventalign: from loaded to writable batches."""
+
+from __future__ import annotations
+
+from f5py.core.batch import ReadBatch
+from f5py.core.options import EventalignOptions
+from f5py.core.windows import Windows
+from f5py.eventalign.align import align_events
+from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.pipeline.chemistry import Chemistry
+
+
+class ReferenceAligner(AlignmentStage):
+    """The alignment of events to the read's bases, and then to the reference's.
+
+    Parameters
+    ----------
+    options : EventalignOptions
+    chemistry : Chemistry
+    windows : Windows or None
+        Only rows of k-mers in these are made.
+    """
+
+    command = "eventalign"
+
+    def __init__(self, options: EventalignOptions, chemistry: Chemistry, windows: Windows | None) -> None:
+        shows_samples = not (options.paf or options.sam or options.m6anet)
+        super().__init__(options, chemistry, shows_samples and (options.samples or options.collapse_events))
+        self.times.seconds["HMM"] = 0.0
+        self._windows = windows
+
+    def finish(self, batch: ReadBatch) -> None:
+        """Fill the rest of the arrays of a batch that was started, its rows too."""
+        super().finish(batch)
+        with self.times.stage("HMM"):
+            align_events(batch, self.model, self.pool, self._windows)
+        self.counts.results += int(batch.n_rows.sum())
+        batch.release("bases", "kmer_rank", "first_event", "last_event")

@@ -1,0 +1,90 @@
+"""The compute stage of methylation calling: from loaded to writable batches."""
+
+from __future__ import annotations
+
+from f5py.core.batch import ReadBatch
+from f5py.core.motifs import Motif, motif_named, parse_motif
+from f5py.core.options import CallOptions
+from f5py.errors import F5pyError, UnsupportedDataError
+from f5py.methylation.calls import call_methylation
+from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.pipeline.chemistry import R9_DNA, Chemistry
+from f5py.pore_model import PoreModel, builtin, check_same_k, read_model
+
+
+class Caller(AlignmentStage):
+    """The alignment of events and the scoring of sites.
+
+    Parameters
+    ----------
+    options : CallOptions
+    chemistry : Chemistry
+
+    Raises
+    ------
+    PoreModelError
+        If a model file is unusable or the two models differ in k.
+    UnsupportedDataError
+        If the data are RNA, or there is no built-in model.
+    """
+
+    command = "call-methylation"
+
+    def __init__(self, options: CallOptions, chemistry: Chemistry) -> None:
+        if chemistry.rna:
+            raise UnsupportedDataError(
+                f"the signals are {chemistry.name}; methylation is called in DNA only, for RNA use eventalign and the "
+                "tools that read its table"
+            )
+        self.motif = motif_of(options)
+        self.methylation = _methylation_model(options, chemistry, self.motif)
+        super().__init__(options, chemistry)
+        self.times.seconds["HMM"] = 0.0
+        try:
+            check_same_k(self.model, self.methylation)
+        except BaseException:
+            self.close()
+            raise
+        self._per_site = options.per_site
+        self._keep_events = options.print_events
+        self._keep_cigar = options.modbam is not None
+
+    def start(self, batch: ReadBatch) -> None:
+        """See `AlignmentStage.start`. A batch may have no reads, only records that were passed over."""
+        if len(batch):
+            super().start(batch)
+
+    def finish(self, batch: ReadBatch) -> None:
+        """Fill the rest of the arrays of a batch that was started, its calls too."""
+        if not len(batch):
+            return
+        super().finish(batch)
+        with self.times.stage("HMM"):
+            call_methylation(batch, self.motif, self.methylation, self.pool, self._per_site)
+        self.counts.results += int(batch.n_calls.sum())
+        batch.release("bases", "kmer_rank", "first_event", "last_event")
+        if not self._keep_cigar:
+            batch.release("cigar")
+        if not self._keep_events:
+            batch.release("event_start", "event_length", "event_mean", "event_stdv")
+
+
+def motif_of(options: CallOptions) -> Motif:
+    """Return the motif that `options` name."""
+    if options.motif is None:
+        return motif_named(options.methylation)
+    if options.meth_model is None:
+        raise F5pyError(f"--motif {options.motif}: needs a pore model with methylated bases of its own (--meth-model)")
+    return parse_motif(options.motif)
+
+
+def _methylation_model(options: CallOptions, chemistry: Chemistry, motif: Motif) -> PoreModel:
+    if options.meth_model:
+        return read_model(options.meth_model, "ACGMT")
+    if chemistry is not R9_DNA:
+        raise UnsupportedDataError(
+            f"the signals are {chemistry.name}, for which there is no built-in model of methylated bases; "
+            "give one with --meth-model"
+        )
+    assert motif.model is not None  # only motifs of the user's own have none, and these need --meth-model
+    return builtin(motif.model)

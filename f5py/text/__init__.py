@@ -1,0 +1,1 @@
+"""Numbers and bytes as text and back."""

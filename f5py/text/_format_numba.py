@@ -1,0 +1,291 @@
+"""Jitted text formatting: numbers and strings into byte buffers, as C's printf writes them.
+
+Up to eight characters are made at once, as the bytes of one word, and stored together. So the eight bytes from a
+number's first digit on are overwritten even if it has fewer, and a buffer needs that room behind the start of its last
+number. Numbers for which a product in double precision does not decide the digits are left to
+`f5py.text._exact_decimal_numba`.
+
+The functions ``append_...`` take an array and an index and return the index behind what they write, those named
+``write_...`` do the same with addresses; see `f5py.text._bytes_numba` for why.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.accelerate import exact_kernel
+from f5py.text._byte_masks_numba import lowest_bit
+from f5py.text._bytes_numba import address_of, bits_of, copy_bytes, store_byte, store_word
+from f5py.text._exact_decimal_numba import fixed_exactly, six_digits_exactly
+
+TAB = np.uint8(ord("\t"))
+NEWLINE = np.uint8(ord("\n"))
+_ZERO = np.uint8(ord("0"))
+_MINUS = np.uint8(ord("-"))
+_PLUS = np.uint8(ord("+"))
+_POINT = np.uint8(ord("."))
+_E = np.uint8(ord("e"))
+_NAN = np.frombuffer(b"nan", np.uint8)
+_INFINITY = np.frombuffer(b"inf", np.uint8)
+
+#: Bytes that `append_int`, `append_general` and, with up to six decimals and for any float32, `append_fixed` need at
+#: most.
+MAX_NUMBER = 48
+
+_WORD_ZERO = np.uint64(0)
+_WORD_ONE = np.uint64(1)
+_SEVEN_DIGITS = 1e7
+_EXACT_INTEGERS = 2.0**52
+_POWERS = 10.0 ** np.arange(16)
+_EIGHT_ZEROS = np.uint64(0x3030303030303030)
+_WORD_POINT = np.uint64(ord("."))
+_TEN_TO_4 = np.uint64(10**4)
+_TEN_TO_8 = np.uint64(10**8)
+_TEN_TO_16 = np.uint64(10**16)
+_HALVES = np.uint64(0x0000007F0000007F)
+_QUARTERS = np.uint64(0x000F000F000F000F)
+_PER_10000 = np.uint64(3518437209)  # x * 3518437209 >> 45 is x // 10**4 for x < 2**32
+_PER_100 = np.uint64(10486)  # x * 10486 >> 20 is x // 100 for x < 10**4
+_PER_10 = np.uint64(103)  # x * 103 >> 10 is x // 10 for x < 100
+_TEN = np.uint64(10)
+_HUNDRED = np.uint64(100)
+_LOWEST_BYTE = np.uint64(0xFF)
+_BITS_8 = np.uint64(8)
+_BITS_10 = np.uint64(10)
+_BITS_16 = np.uint64(16)
+_BITS_20 = np.uint64(20)
+_BITS_32 = np.uint64(32)
+_BITS_45 = np.uint64(45)
+_BITS_56 = np.uint64(56)
+_BITS_63 = np.uint64(63)
+
+
+@exact_kernel
+def append_bytes(out, at, text):
+    """Copy `text` to ``out[at:]``; return the index behind it."""
+    copy_bytes(address_of(out) + at, text, text.shape[0])
+    return at + text.shape[0]
+
+
+@exact_kernel
+def append_int(out, at, value):
+    """Write an integer as ``%d``; return the index behind it."""
+    return write_int(address_of(out) + at, value) - address_of(out)
+
+
+@exact_kernel
+def append_fixed(out, at, value, decimals):
+    """Write a double as ``%.{decimals}f`` with 1 to 6 decimals; return the index behind it.
+
+    Exact for every double: ties are rounded to even, NaN and infinity have the sign of their sign bit.
+    """
+    return write_fixed(address_of(out) + at, value, decimals) - address_of(out)
+
+
+@exact_kernel
+def append_general(out, at, value):
+    """Write a double as ``%g``, that is with six significant digits; return the index behind it.
+
+    Exact for every double: ties are rounded to even, NaN and infinity have the sign of their sign bit.
+    """
+    return write_general(address_of(out) + at, value) - address_of(out)
+
+
+@exact_kernel
+def eight_digits(value):
+    """The eight decimal digits of a uint64 below 10**8 as bytes 0 to 9, the first digit in the lowest byte."""
+    high = (value * _PER_10000) >> _BITS_45
+    fours = high | (value - high * _TEN_TO_4) << _BITS_32
+    hundreds = ((fours * _PER_100) >> _BITS_20) & _HALVES
+    twos = ((fours - hundreds * _HUNDRED) << _BITS_16) | hundreds
+    tens = ((twos * _PER_10) >> _BITS_10) & _QUARTERS
+    return tens | (twos - tens * _TEN) << _BITS_8
+
+
+@exact_kernel
+def int_word(value):
+    """The characters of a uint64 below 10**8, without leading zeros, and their number."""
+    digits = eight_digits(value)
+    leading = lowest_bit(digits | _WORD_ONE << _BITS_56) >> 3
+    return (digits | _EIGHT_ZEROS) >> np.uint64(8 * leading), 8 - leading
+
+
+@exact_kernel
+def _write_small(at, value):
+    word, n = int_word(value)
+    store_word(at, word)
+    return at + n
+
+
+@exact_kernel
+def _write_large(at, value):
+    """A uint64 from 10**8 on."""
+    high = value // _TEN_TO_8
+    if high >= _TEN_TO_8:
+        higher = value // _TEN_TO_16
+        at = _write_small(at, higher)
+        store_word(at, eight_digits(high - higher * _TEN_TO_8) | _EIGHT_ZEROS)
+        at += 8
+    else:
+        at = _write_small(at, high)
+    store_word(at, eight_digits(value - high * _TEN_TO_8) | _EIGHT_ZEROS)
+    return at + 8
+
+
+@exact_kernel
+def _write_text(at, text):
+    copy_bytes(at, text, text.shape[0])
+    return at + text.shape[0]
+
+
+@exact_kernel
+def write_int(at, value):
+    """Write an integer as ``%d``; return the address behind it."""
+    positive = np.uint64(value)
+    if value < 0:
+        store_byte(at, _MINUS)
+        at += 1
+        positive = np.uint64(-np.int64(value))
+    if positive < _TEN_TO_8:
+        return _write_small(at, positive)
+    return _write_large(at, positive)
+
+
+@exact_kernel
+def fixed_word(magnitude, decimals):
+    """The characters of ``%.{decimals}f`` of a double, positive or zero, and their number, which is at most eight.
+
+    The number is zero if there are more, or if another way is needed to find them. No branches: a loop over an array
+    becomes vector code.
+    """
+    scaled = magnitude * _POWERS[decimals]
+    rounded = np.rint(scaled)
+    # A product that was rounded is at a tie or on the right side of it; see `write_fixed_long` for the ties.
+    usual = (rounded < _SEVEN_DIGITS) & (abs(scaled - rounded) != 0.5)
+    digits = eight_digits(np.uint64(np.int64(rounded if usual else 0.0)))
+    leading = lowest_bit(digits | _WORD_ONE << np.uint64(8 * (7 - decimals))) >> 3
+    word = (digits | _EIGHT_ZEROS) >> np.uint64(8 * leading)
+    shift = np.uint64(8 * (8 - decimals - leading))
+    whole = word & ((_WORD_ONE << shift) - _WORD_ONE)
+    fraction = (word >> shift) << (shift + _BITS_8)
+    return whole | _WORD_POINT << shift | fraction, 9 - leading if usual else 0
+
+
+@exact_kernel
+def fixed_words(values, n, decimals, words, lengths, signs):
+    """`fixed_word` of the first `n` of some float32, and 1 where a minus stands before it, else 0.
+
+    NaN has a minus, which is the sign that x86 gives to 0 / 0, whatever this processor does.
+    """
+    for i in range(n):
+        value = np.float64(values[i])
+        words[i], lengths[i] = fixed_word(abs(value), decimals)
+        signs[i] = np.int64(bits_of(value) >> _BITS_63) | (value != value)
+
+
+@exact_kernel
+def int_words(values, n, words, lengths):
+    """`int_word` of the first `n` of some integers; the length is 0 for negative ones and those from 10**8 on."""
+    for i in range(n):
+        value = np.uint64(values[i])
+        usual = value < _TEN_TO_8
+        words[i], length = int_word(value if usual else _WORD_ZERO)
+        lengths[i] = length if usual else 0
+
+
+@exact_kernel
+def write_fixed(at, value, decimals):
+    """Write a double as ``%.{decimals}f`` with 1 to 6 decimals; return the address behind it."""
+    word, n = fixed_word(abs(value), decimals)
+    if n == 0:
+        return write_fixed_long(at, value, np.int64(decimals))
+    store_byte(at, _MINUS)
+    at += np.int64(bits_of(value) >> _BITS_63)
+    store_word(at, word)
+    return at + n
+
+
+@exact_kernel
+def write_fixed_long(at, value, decimals):
+    """What `write_fixed` does not do itself: long numbers, ties and what is not finite."""
+    if bits_of(value) >> _BITS_63 != _WORD_ZERO:
+        store_byte(at, _MINUS)
+        at += 1
+    if np.isnan(value):
+        return _write_text(at, _NAN)
+    if np.isinf(value):
+        return _write_text(at, _INFINITY)
+    scaled = abs(value) * _POWERS[decimals]
+    rounded = np.rint(scaled)
+    if not (rounded < _EXACT_INTEGERS and abs(scaled - rounded) != 0.5):
+        return fixed_exactly(at, abs(value), decimals)
+    power = np.int64(_POWERS[decimals])
+    whole = np.int64(rounded) // power
+    at = write_int(at, whole)
+    store_byte(at, _POINT)
+    digits = eight_digits(np.uint64(np.int64(rounded) - whole * power)) | _EIGHT_ZEROS
+    store_word(at + 1, digits >> np.uint64(8 * (8 - decimals)))
+    return at + 1 + decimals
+
+
+@exact_kernel
+def write_general(at, value):
+    """Write a double as ``%g``, that is with six significant digits; return the address behind it."""
+    if bits_of(value) >> _BITS_63 != _WORD_ZERO:
+        store_byte(at, _MINUS)
+        at += 1
+    if np.isnan(value):
+        return _write_text(at, _NAN)
+    if np.isinf(value):
+        return _write_text(at, _INFINITY)
+    value = abs(value)
+    if value == 0.0:
+        store_byte(at, _ZERO)
+        return at + 1
+    exponent = 5
+    scaled = value
+    usual = 1e-4 <= value < 1e6
+    while usual and scaled < 1e5:
+        exponent -= 1
+        scaled = value * _POWERS[5 - exponent]
+    rounded = np.rint(scaled)
+    if usual and abs(scaled - rounded) != 0.5:
+        digits = np.int64(rounded)
+    else:
+        digits, exponent = six_digits_exactly(value)
+    if digits == 1_000_000:
+        digits = np.int64(100_000)
+        exponent += 1
+    return _write_significant(at, digits, exponent)
+
+
+@exact_kernel
+def _write_significant(at, digits, exponent):
+    """Write ``digits * 10 ** (exponent - 5)``, of six digits, as ``%g`` does."""
+    scientific = exponent < -4 or exponent >= 6
+    n_whole = 1 if scientific else exponent + 1
+    n_digits = 6
+    while n_digits > max(n_whole, 1) and digits % 10 == 0:
+        digits //= 10
+        n_digits -= 1
+    if n_whole <= 0:
+        store_byte(at, _ZERO)
+        store_byte(at + 1, _POINT)
+        for i in range(-n_whole):
+            store_byte(at + 2 + i, _ZERO)
+        at += 2 - n_whole
+        n_whole = n_digits
+    text = (eight_digits(np.uint64(digits)) | _EIGHT_ZEROS) >> np.uint64(8 * (8 - n_digits))
+    for i in range(n_digits):
+        if i == n_whole:
+            store_byte(at, _POINT)
+            at += 1
+        store_byte(at, np.uint8(text & _LOWEST_BYTE))
+        text >>= _BITS_8
+        at += 1
+    if scientific:
+        store_byte(at, _E)
+        store_byte(at + 1, _PLUS if exponent > 0 else _MINUS)
+        store_byte(at + 2, _ZERO)
+        at = write_int(at + (3 if abs(exponent) < 10 else 2), abs(exponent))
+    return at

@@ -1,0 +1,130 @@
+"""The vectorised aligner against a plain one, and against the reference's own pairs."""
+
+import gzip
+
+import numpy as np
+import pytest
+
+from f5py.abea import _align_numba as _cpu_numba
+from f5py.pore_model import builtin
+
+from . import plain_aligner
+from .made_reads import map_of
+
+MODEL = builtin("r9.4_450bps.nucleotide.6mer")
+_REASONS = {
+    _cpu_numba.ALIGNED: None,
+    _cpu_numba.LOW_EMISSION: "low emission",
+    _cpu_numba.NOT_SPANNING: "not spanning",
+    _cpu_numba.LONG_GAP: "long gap",
+}
+
+
+def _read(rng, n_kmers, events_per_kmer=1.7, noise=1.0):
+    ranks = rng.integers(0, 4**6, n_kmers).astype(np.int32)
+    repeats = 1 + rng.poisson(max(events_per_kmer - 1, 0), n_kmers)
+    index = np.repeat(ranks, repeats)
+    events = MODEL.level_mean[index] + noise * MODEL.level_stdv[index] * rng.normal(size=len(index))
+    return events.astype(np.float32), ranks
+
+
+def _align(events, ranks, shift=0.0, scale=1.0):
+    n, m = len(events), len(ranks)
+    first, last = np.empty(m, np.int32), np.empty(m, np.int32)
+    pairs = np.empty((n + m, 2), np.int32)
+    verdict, n_pairs, span = _cpu_numba.align_read(
+        events, ranks, MODEL.level_mean, MODEL.level_stdv, MODEL.ln_stdv, np.float32(shift), np.float32(scale), first,
+        last, pairs,
+    )  # fmt: skip
+    return verdict, [tuple(pair) for pair in pairs[n + m - n_pairs :].tolist()], first, last, span
+
+
+def _check(events, ranks, shift=0.0, scale=1.0):
+    expected, reason = plain_aligner.align(events, ranks, MODEL, shift, scale)
+    verdict, pairs, first, last, span = _align(events, ranks, shift, scale)
+    assert _REASONS[verdict] == reason
+    if reason is None:
+        assert pairs == expected
+        expected_first, expected_last = map_of(expected, len(ranks))
+        np.testing.assert_array_equal(first, expected_first)
+        np.testing.assert_array_equal(last, expected_last)
+        assert span == expected[-1][1] - min(e for _, e in expected)
+    else:
+        assert pairs == []
+        assert (first == -1).all()
+    return reason
+
+
+@pytest.mark.parametrize("n_kmers", [1, 2, 5, 49, 50, 51, 99, 100, 101, 333])
+def test_equals_the_plain_aligner(n_kmers):
+    reason = _check(*_read(np.random.default_rng(n_kmers), n_kmers))
+    assert reason is None or n_kmers < 10  # a handful of events may happen to fit badly
+
+
+@pytest.mark.parametrize("events_per_kmer", [1.05, 3.0, 8.0, 14.5])
+def test_segmentation_from_sparse_to_dense(events_per_kmer):
+    assert _check(*_read(np.random.default_rng(7), 120, events_per_kmer)) is None
+
+
+def test_shift_and_scale():
+    events, ranks = _read(np.random.default_rng(8), 200)
+    assert _check((events * 1.1 - 12).astype(np.float32), ranks, -12.0, 1.1) is None
+
+
+def test_leading_and_trailing_events_are_trimmed():
+    rng = np.random.default_rng(9)
+    events, ranks = _read(rng, 150)
+    stall = np.full(40, 200.0, np.float32)
+    reason = _check(np.concatenate([stall, events, stall]), ranks)
+    assert reason is None
+    _, pairs, *_ = _align(np.concatenate([stall, events, stall]), ranks)
+    assert pairs[0][1] >= 39
+    assert pairs[-1][1] <= len(events) + 41
+
+
+def test_ties():
+    """One k-mer over and over: many paths have the same score, and the order of preference decides."""
+    ranks = np.zeros(80, np.int32)
+    events = np.full(130, MODEL.level_mean[0], np.float32)
+    assert _check(events, ranks) is None
+
+
+def test_noise_is_rejected_for_low_emission():
+    rng = np.random.default_rng(10)
+    ranks = rng.integers(0, 4**6, 200).astype(np.int32)
+    assert _check(rng.uniform(0, 250, 350).astype(np.float32), ranks) == "low emission"
+
+
+def test_a_long_gap_is_rejected():
+    """Sixty k-mers without events in a read that is good otherwise: skipping them beats misaligning events."""
+    rng = np.random.default_rng(11)
+    events, ranks = _read(rng, 360, 2.0, noise=0.3)
+    at = 180
+    here = MODEL.level_mean[ranks[at - 1]]
+    distance = (MODEL.level_mean - here) / MODEL.level_stdv
+    foreign = np.flatnonzero((distance > 7) & (distance < 9)).astype(np.int32)
+    ranks = np.concatenate([ranks[:at], rng.choice(foreign, 60), ranks[at:]])
+    assert _check(events, ranks) == "long gap"
+
+
+def test_fewer_events_than_kmers_need():
+    rng = np.random.default_rng(12)
+    ranks = rng.integers(0, 4**6, 300).astype(np.int32)
+    _check(MODEL.level_mean[ranks[:3]].copy(), ranks)
+    _check(MODEL.level_mean[ranks[:1]].copy(), ranks)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_reads(seed):
+    rng = np.random.default_rng(100 + seed)
+    n_kmers = int(rng.integers(1, 250))
+    _check(*_read(rng, n_kmers, float(rng.uniform(0.8, 4)), float(rng.uniform(0.3, 2.5))))
+
+
+@pytest.mark.shared
+def test_pairs_equal_the_reference(ecoli, call_ecoli):
+    """110,438 pairs of nine records."""
+    expected = gzip.decompress((ecoli / "expected" / "stages" / "banded_aln.txt.gz").read_bytes())
+    out = call_ecoli("reads8.bam", "--print-banded-aln=yes")
+    printed = b"".join(line for line in out.splitlines(keepends=True) if line.startswith((b">", b"{")))
+    assert printed.split() == expected.split()

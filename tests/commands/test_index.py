@@ -1,0 +1,299 @@
+from __future__ import annotations
+
+import gzip
+import os
+from pathlib import Path
+
+import pysam
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from f5py.commands import index as build_index
+from f5py.commands.index import index_fast5, write_readdb, write_sequence_index
+from f5py.errors import F5pyError, InputFileError, OutputFileError
+
+from ..index_files import fasta, multi_fast5, readdb, single_fast5
+
+
+def index_text(reads: Path) -> str:
+    return gzip.decompress(Path(f"{reads}.index").read_bytes()).decode()
+
+
+def test_fasta_is_kept_on_one_line_with_case_and_u(tmp_path: Path) -> None:
+    reads = tmp_path / "r.fa"
+    reads.write_bytes(b">r1 some comment\r\nACGT\r\nacgu\r\n>r2\tx\nNN NU\n>empty\n\n>r3\nA")
+    assert write_sequence_index(str(reads)) == dict.fromkeys(["r1", "r2", "empty", "r3"], "")
+    assert index_text(reads) == ">r1\nACGTacgu\n>r2\nNNNU\n>empty\n\n>r3\nA\n"
+    fai = Path(f"{reads}.index.fai").read_text()
+    assert fai == "r1\t8\t4\t8\t9\nr2\t4\t17\t4\t5\nr3\t1\t34\t1\t2\n"
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "r.fa", "r.fa.index", "r.fa.index.fai", "r.fa.index.gzi",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("zipped", [False, True])
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_fastq(tmp_path: Path, zipped: bool, end: str) -> None:
+    reads = tmp_path / "r.fastq"
+    text = end.join(["@r1 x", "ACGT", "+", "@III", "@r2", "AC", "GG", "+r2", "II", "II", ""]).encode()
+    # two members, as bgzip and concatenated downloads have
+    reads.write_bytes(gzip.compress(text[:9]) + gzip.compress(text[9:]) if zipped else text)
+    write_sequence_index(str(reads))
+    assert index_text(reads) == ">r1\nACGT\n>r2\nACGG\n"
+
+
+def test_of_reads_with_one_name_the_first_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reads = tmp_path / "r.fa"
+    reads.write_text(">r1 a.fast5\nAC\n>r2\nG\n>r1 b.fast5\nTT\n>r2\nC\n")
+    assert write_sequence_index(str(reads)) == {"r1": "a.fast5", "r2": ""}
+    assert index_text(reads) == ">r1\nAC\n>r2\nG\n"
+    assert "read r1 occurs again" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("comment", "path"),
+    [
+        ("x.fast5", "x.fast5"),
+        ("runid=5 dir/x.fast5", "dir/x.fast5"),
+        ("dir/x.fast5 ", "dir/x.fast5"),
+        ("x.fast5 runid=5", ""),
+        ("x.fast5.gz", ""),
+        ("a\tx.fast5", "a\tx.fast5"),
+        ("", ""),
+    ],
+)
+def test_path_in_comment(tmp_path: Path, comment: str, path: str) -> None:
+    reads = tmp_path / "r.fa"
+    reads.write_text(f">r1 {comment}\nA\n")
+    assert write_sequence_index(str(reads)) == {"r1": path}
+
+
+@settings(max_examples=25, deadline=None)
+@given(
+    lengths=st.lists(st.integers(0, 5000) | st.integers(16_000, 70_000), min_size=1, max_size=12),
+    threads=st.integers(1, 3),
+)
+def test_htslib_reads_the_index(tmp_path_factory: pytest.TempPathFactory, lengths: list[int], threads: int) -> None:
+    reads = tmp_path_factory.mktemp("reads") / "r.fa"
+    sequences = {f"r{i}": ("ACGTTGCAN" * 8000)[i : i + length] for i, length in enumerate(lengths)}
+    reads.write_text("".join(f">{name}\n{bases}\n" for name, bases in sequences.items()))
+    write_sequence_index(str(reads), threads)
+    expected = {name: bases for name, bases in sequences.items() if bases}
+    ours = Path(f"{reads}.index.fai").read_bytes()
+    with pysam.FastaFile(f"{reads}.index") as index:  # finds our .fai and .gzi
+        assert {name: index.fetch(name) for name in index.references} == expected
+    if lengths[-1]:  # htslib cannot index an empty sequence at the end
+        for end in (".fai", ".gzi"):
+            Path(f"{reads}.index{end}").unlink()
+        pysam.faidx(f"{reads}.index")
+        assert Path(f"{reads}.index.fai").read_bytes() == ours
+
+
+def test_threads_do_not_change_a_byte(tmp_path: Path) -> None:
+    reads = tmp_path / "r.fa"
+    reads.write_text("".join(f">r{i}\n{'GATTACA' * (i * 37 % 9000)}\n" for i in range(150)))
+    contents = set()
+    for threads in (1, 2, 5):
+        write_sequence_index(str(reads), threads)
+        contents.add(tuple(Path(f"{reads}.index{end}").read_bytes() for end in ("", ".fai", ".gzi")))
+    assert len(contents) == 1
+    assert len(contents.pop()[0]) > 64 * 0x4000 // 8  # several compression jobs
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "holds no reads"),
+        (b"\n\n", "holds no reads"),
+        (b"hello\n", "neither FASTA nor FASTQ"),
+        (gzip.compress(b"BAM\1", mtime=0), "neither FASTA nor FASTQ"),
+        (b"@r1\nACGT\n+\nIIII\n@r2\nAC\n+\nI", "truncated or damaged behind read 1"),
+        (b"@r1\nACGT\n+\nIIII\n@r2\nAC\n", "truncated; read 2, r2"),
+        (b"@r1\nACGT\n+\nIIII\n@r2", "truncated; read 2, r2"),
+        (b">r1\nAC\n> \nAC\n", "read 2 has no name"),
+        (b">r1\nAC\n>r\xe9\nAC\n", "damaged behind read 1"),
+        (gzip.compress(b">r1\nAC\n" * 9999, mtime=0)[:-5], "truncated or damaged"),
+        (gzip.compress(b">r1\nAC\n", mtime=0)[:12], "truncated or damaged"),
+    ],
+)
+def test_bad_reads_leave_nothing_behind(
+    tmp_path: Path, content: bytes, message: str, capfd: pytest.CaptureFixture[str]
+) -> None:
+    reads = tmp_path / "r.fa"
+    reads.write_bytes(content)
+    with pytest.raises(InputFileError, match=message) as problem:
+        write_sequence_index(str(reads))
+    assert str(reads) in str(problem.value)
+    assert [path.name for path in tmp_path.iterdir()] == ["r.fa"]
+    assert "[E::" not in capfd.readouterr().err
+
+
+def test_absent_reads_and_folders_are_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match="not found"):
+        write_sequence_index(str(tmp_path / "r.fa"))
+    with pytest.raises(InputFileError, match="is a folder"):
+        write_sequence_index(str(tmp_path))
+
+
+def test_an_interruption_keeps_the_old_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    reads = fasta(tmp_path / "r.fa", ["r1"])
+    write_sequence_index(str(reads))
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+
+    def interrupt(comment: str) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(build_index, "_path_in_comment", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        write_sequence_index(str(reads))
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+
+
+def test_an_unwritable_place_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(OutputFileError, match="cannot be written"):
+        write_readdb(str(tmp_path / "absent/r.fa.index.readdb"), {"r": ""})
+    reads = fasta(tmp_path / "r.fa", ["r1"])
+    Path(f"{reads}.index").mkdir()  # in the way
+    with pytest.raises(OutputFileError, match=r"r\.fa\.index: cannot be written"):
+        write_sequence_index(str(reads))
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["r.fa", "r.fa.index"]
+
+
+def test_readdb_is_sorted_and_has_reads_that_are_not_in_the_fasta(tmp_path: Path) -> None:
+    reads = fasta(tmp_path / "r.fa", ["b", "a", "Z", "10", "9"])
+    multi = multi_fast5(tmp_path / "d/m.fast5", ["a", "c", "10"])
+    single = single_fast5(tmp_path / "d/s/s.fast5", "b")
+    assert index_fast5(str(reads), [str(tmp_path / "d")]) == (6, 4)
+    assert readdb(reads) == [
+        ("10", str(multi)), ("9", ""), ("Z", ""), ("a", str(multi)), ("b", str(single)), ("c", str(multi)),
+    ]  # fmt: skip
+
+
+def test_readdb_is_sorted_by_bytes(tmp_path: Path) -> None:
+    """Bytes that are no UTF-8 come behind all letters, but not those that stand for them in a str."""
+    names = [b"a", b"Z", b"\xe9", b"\xef\xbf\xbd", b"\xf0\x9f\x92\xa9", b"a\xff", b"aa", b"\xc3\xa9"]
+    path = tmp_path / "x.readdb"
+    write_readdb(str(path), {os.fsdecode(name): os.fsdecode(b"/d/\xff" + name) for name in names})
+    assert path.read_bytes() == b"".join(b"%s\t/d/\xff%s\n" % (name, name) for name in sorted(names))
+
+
+def test_all_reads_of_pod5_files_are_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Parents of split reads are only there."""
+    pytest.importorskip("pod5", reason="needs pod5")
+    from ..io.signals.made_pod5 import pod5_name, write_pod5
+    from ..io.signals.made_signals import make_reads
+
+    names = [pod5_name(read.name) for read in make_reads()]
+    first, second = tmp_path / "first.pod5", tmp_path / "second.pod5"
+    write_pod5(first, make_reads()[:4])
+    write_pod5(second, make_reads()[3:])
+    multi = multi_fast5(tmp_path / "d/m.fast5", [names[1], "in-fast5"])
+    reads = fasta(tmp_path / "r.fa", [names[1], "split", "in-fast5", names[5]])
+    counts = index_fast5(str(reads), [str(tmp_path / "d")], pod5=[str(first), str(second)])
+    assert counts == (9, 8)
+    in_pod5 = {name: str(first if i < 4 else second) for i, name in enumerate(names)}
+    assert readdb(reads) == sorted({**in_pod5, "in-fast5": str(multi), "split": ""}.items())
+    assert "WARNING" not in capsys.readouterr().err
+
+
+def test_reads_of_other_names_than_those_of_the_signals(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """They may all be split reads; most likely the files are not those of these reads."""
+    reads = fasta(tmp_path / "r.fa", ["a", "b"])
+    multi = multi_fast5(tmp_path / "d/m.fast5", ["c"])
+    assert index_fast5(str(reads), [str(tmp_path / "d")]) == (3, 1)
+    assert readdb(reads) == [("a", ""), ("b", ""), ("c", str(multi))]
+    told = capsys.readouterr().err
+    assert f"[readdb::WARNING] none of the 2 reads in {reads} is in the signal files by its own name" in told
+
+
+@pytest.mark.parametrize(
+    ("names", "advice"),
+    [
+        (["e/a.pod5"], "{d} holds POD5 files; give it with --pod5"),
+        (["a.slow5"], "{d} holds SLOW5 files; give the one of these reads with --slow5, such as {d}/a.slow5"),
+        (["e/a.blow5"], "{d} holds SLOW5 files; give the one of these reads with --slow5, such as {d}/e/a.blow5"),
+        (["a.fast5", "b.pod5"], "give the folder of their fast5 files with -d"),
+        ([], "give the folder of their fast5 files with -d"),
+    ],
+)
+def test_a_folder_with_files_of_another_kind(tmp_path: Path, names: list[str], advice: str) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    folder = tmp_path / "d"
+    (folder / "e").mkdir(parents=True)
+    for name in names:
+        (folder / name).touch()
+    with pytest.raises(F5pyError) as problem:
+        index_fast5(str(reads), [str(tmp_path / "nothing"), str(folder)])
+    assert str(problem.value).endswith(f"any of the 1 reads in {reads}; {advice.format(d=folder)}")
+
+
+def test_the_last_file_to_name_a_read_wins(tmp_path: Path) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a", "b"])
+    multi_fast5(tmp_path / "d/1.fast5", ["a", "b"])
+    second = multi_fast5(tmp_path / "d/2.fast5", ["b"])
+    third = multi_fast5(tmp_path / "e/0.fast5", ["a"])
+    index_fast5(str(reads), [str(tmp_path / "d"), str(tmp_path / "e")])
+    assert readdb(reads) == [("a", str(third)), ("b", str(second))]
+
+
+def test_no_folder_is_searched_if_every_read_has_a_path(tmp_path: Path) -> None:
+    reads = tmp_path / "r.fa"
+    other = multi_fast5(tmp_path / "d/m.fast5", ["a", "b"])
+    reads.write_text(">a x.fast5\nA\n>b y/z.fast5\nA\n")
+    for processes in (1, 2):
+        assert index_fast5(str(reads), [str(tmp_path / "d")], processes=processes) == (2, 2)
+        assert readdb(reads) == [("a", "x.fast5"), ("b", "y/z.fast5")]
+    reads.write_text(">a x.fast5\nA\n>b\nA\n>c q.fast5\nC\n")
+    index_fast5(str(reads), [str(tmp_path / "d")])
+    assert readdb(reads) == [("a", str(other)), ("b", str(other)), ("c", "q.fast5")]
+
+
+def test_files_in_a_summary_are_not_opened(tmp_path: Path) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a", "b", "c", "d"])
+    (tmp_path / "d/deep").mkdir(parents=True)
+    listed = tmp_path / "d/deep/listed.fast5"
+    listed.write_text("cannot be opened")
+    other = multi_fast5(tmp_path / "d/other.fast5", ["c", "outside"])
+    (tmp_path / "s.txt").write_text(
+        "read_id\tfilename\nb\tlisted.fast5\na\tlisted.fast5\nunknown\tlisted.fast5\nd\tabsent.fast5\n"
+    )
+    (tmp_path / "list.txt").write_text(f"{tmp_path}/s.txt\n")
+    expected = [("a", str(listed)), ("b", str(listed)), ("c", str(other)), ("d", ""), ("outside", str(other))]
+    for how in ({"summaries": [f"{tmp_path}/s.txt"]}, {"summary_lists": [f"{tmp_path}/list.txt"]}):
+        for processes in (1, 2):
+            counts = index_fast5(str(reads), [str(tmp_path / "d")], processes=processes, **how)
+            assert counts == (5, 4)
+            assert readdb(reads) == expected
+
+
+def test_no_path_at_all_is_an_error_but_the_sequences_stay(tmp_path: Path) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    with pytest.raises(F5pyError, match="no fast5 file was found for any of the 1 reads"):
+        index_fast5(str(reads), [str(tmp_path)])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
+        "r.fa", "r.fa.index", "r.fa.index.fai", "r.fa.index.gzi",
+    ]  # fmt: skip
+
+
+def test_skipped_files_and_folders_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    multi_fast5(tmp_path / "d/m.fast5", ["a"])
+    for i in range(12):
+        (tmp_path / f"d/bad{i:02}.fast5").touch()
+    directories = [str(tmp_path / "d"), str(tmp_path / "absent")]
+    index_fast5(str(reads), directories)
+    told = capsys.readouterr().err
+    assert told.count("bad") == 10
+    assert "2 more files were skipped" in told
+    assert "absent: skipped, is not a folder" in told
+    index_fast5(str(reads), directories, verbose=2)
+    assert capsys.readouterr().err.count("bad") == 12
+
+
+def test_a_sam_file_is_not_taken_for_fastq(tmp_path: Path) -> None:
+    sam = tmp_path / "reads.sam"
+    sam.write_text("@HD\tVN:1.6\n@SQ\tSN:c\tLN:100\nr1\t0\tc\t1\t60\t4M\t*\t0\t0\tACGT\t*\n")
+    with pytest.raises(InputFileError, match="a SAM file"):
+        write_sequence_index(str(sam))
+    assert list(tmp_path.iterdir()) == [sam]

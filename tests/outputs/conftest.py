@@ -1,0 +1,15 @@
+"""Fixtures of the tests of outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from ..eventalign.expected_rows import expected_batch
+
+
+@pytest.fixture(scope="session")
+def ecoli_rows(ecoli: Path, indexed_ecoli: Path):
+    """The reads of ``reads8.bam`` with the rows of the reference's event alignment; must not be changed."""
+    return expected_batch(ecoli, indexed_ecoli / "reads.fasta")

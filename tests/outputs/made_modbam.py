@@ -1,0 +1,74 @@
+"""Made-up alignment records, and batches of them as methylation calling leaves them."""
+
+from __future__ import annotations
+
+import array
+
+import numpy as np
+import pysam
+
+from f5py.core.batch import ReadBatch, offsets_of
+
+REVERSE, SECONDARY, SUPPLEMENTARY = 16, 256, 2048
+HEADER = pysam.AlignmentHeader.from_dict(
+    {"HD": {"VN": "1.6", "SO": "coordinate"}, "SQ": [{"SN": "chr1", "LN": 5000}]}
+)
+#                  0         1         2
+#                  0123456789012345678901234567
+GENOME = "AACGTTCCGATCGAACCGGTTACGCATA"
+
+
+def made_record(sequence, cigar, start=0, flag=0, name="r", quality=60, header=HEADER, **tags):
+    record = pysam.AlignedSegment(header)
+    record.query_name = name
+    record.flag = flag
+    record.reference_id = 0
+    record.reference_start = start
+    record.mapping_quality = quality
+    record.query_sequence = sequence
+    record.cigarstring = cigar
+    if sequence is not None:
+        record.query_qualities = array.array("B", [7] * len(sequence))
+    for tag, value in tags.items():
+        record.set_tag(tag, value)
+    return record
+
+
+def made_batch(genome, records, calls, passed_over=()):
+    """A batch of `records` on `genome` as calling leaves it; a call is (first, last, sites, ratio)."""
+    n = len(records)
+    ends = np.array([record.reference_end for record in records])
+    segments = [genome[record.reference_start : end + 1].encode() for record, end in zip(records, ends, strict=True)]
+    cigars = [[length << 4 | kind for kind, length in record.cigartuples] for record in records]
+    flat = [call for of_read in calls for call in [*of_read, (0, 0, 99, 0.0)]]  # one element of each read is unused
+    none = np.zeros(n + 1, np.int64)
+    return ReadBatch(
+        number=0,
+        names=[record.query_name for record in records],
+        read_index=np.arange(n),
+        status=np.zeros(n, np.uint8),
+        contig=np.zeros(n, np.int32),
+        reference_start=np.array([record.reference_start for record in records]),
+        reference_end=ends,
+        reverse=np.array([record.is_reverse for record in records], np.bool_),
+        cigar=np.array([piece for cigar in cigars for piece in cigar], np.uint32),
+        cigar_offsets=offsets_of(np.array([len(cigar) for cigar in cigars])),
+        reference=np.frombuffer(b"".join(segments), np.uint8),
+        reference_offsets=offsets_of(np.array([len(segment) for segment in segments])),
+        bases=np.empty(0, np.uint8),
+        base_offsets=none,
+        samples=np.empty(0, np.int16),
+        sample_offsets=none,
+        offset=np.zeros(n, np.float32),
+        unit=np.zeros(n, np.float32),
+        sampling_rate=np.zeros(n, np.float32),
+        call_offsets=offsets_of(np.array([len(of_read) + 1 for of_read in calls])),
+        n_calls=np.array([len(of_read) for of_read in calls]),
+        call_first=np.array([call[0] for call in flat], np.int64),
+        call_last=np.array([call[1] for call in flat], np.int64),
+        call_sites=np.array([call[2] for call in flat], np.int32),
+        call_methylated=np.array([call[3] - 900 for call in flat], np.float32),
+        call_unmethylated=np.full(len(flat), -900, np.float32),
+        records=list(records),
+        passed_over=list(passed_over),
+    )

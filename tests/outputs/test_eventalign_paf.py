@@ -1,0 +1,87 @@
+"""PAF of event alignment: the reference's bytes, and strings that lead back to the rows."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from f5py.core.batch import ReadStatus
+from f5py.io.alignments import AlignmentFile
+from f5py.outputs.eventalign_paf import EventalignPaf
+
+from .made_rows import CONTIG_LENGTHS, CONTIGS, K, MadeRead, made_reads, parse_paf, rows_batch, walk_ends
+
+
+@pytest.fixture(scope="module")
+def paf(ecoli):
+    alignments = AlignmentFile(str(ecoli / "reads8.bam"), str(ecoli / "ref.fa"), 20, False)
+    alignments.close()
+    return EventalignPaf(alignments.contigs, alignments.contig_lengths, K, rna=False)
+
+
+def test_bytes_are_the_references(ecoli, ecoli_rows, paf):
+    expected = (ecoli / "expected/eventalign/out.paf").read_bytes()
+    assert paf.header() + paf.format(ecoli_rows, 0, len(ecoli_rows)) == expected
+    assert paf.notes(ecoli_rows) == []
+
+
+def test_ranges_of_reads_join_to_the_whole(ecoli_rows, paf):
+    n = len(ecoli_rows)
+    with ThreadPoolExecutor(3) as threads:
+        pieces = threads.map(lambda ends: paf.format(ecoli_rows, *ends), [(0, 1), (1, 1), (1, 5), (5, n)])
+        assert b"".join(pieces) == paf.format(ecoli_rows, 0, n)
+
+
+def test_columns_agree_with_each_other(ecoli_rows, paf):
+    lines = parse_paf(paf.format(ecoli_rows, 0, len(ecoli_rows)))
+    assert {line.strand for line in lines} == {"+", "-"}
+    for line in lines:
+        pieces, passed = walk_ends(
+            line.tags["ss:Z"], line.raw_start, line.kmer_start, line.kmer_end, False, line.strand == "-"
+        )
+        assert pieces[-1][2] == line.raw_end <= line.n_samples
+        assert len(pieces) == line.matches
+        assert passed == line.block == line.kmer_end - line.kmer_start
+        assert line.kmer_end <= line.target_length
+
+
+@pytest.mark.parametrize("rna", [False, True])
+@settings(deadline=None, max_examples=150)
+@given(data=st.data())
+def test_strings_lead_back_to_the_rows(rna, data):
+    reads = data.draw(st.lists(made_reads(rna), min_size=1, max_size=4))
+    batch = rows_batch(reads)
+    text = EventalignPaf(CONTIGS, CONTIG_LENGTHS, K, rna).format(batch, 0, len(batch))
+    lines = parse_paf(text)
+    with_rows = [i for i, read in enumerate(reads) if read.rows]
+    assert [line.name for line in lines] == [batch.names[i] for i in with_rows]
+    for i, line in zip(with_rows, lines, strict=True):
+        read = reads[i]
+        positions = [position for _, position, _ in read.rows]
+        ends = (positions[0], positions[-1] + 1)
+        assert (line.kmer_start, line.kmer_end) == (ends[::-1] if rna else ends)
+        assert line.block == ends[1] - ends[0]
+        pieces, passed = walk_ends(
+            line.tags["ss:Z"], line.raw_start, line.kmer_start, line.kmer_end, rna, read.reverse
+        )
+        assert pieces == read.intervals(rna)
+        assert passed == line.block
+        assert pieces[-1][2] == line.raw_end
+        assert line.strand == ("-" if read.reverse else "+")
+        assert (line.target, line.target_length) == (CONTIGS[i % 2], CONTIG_LENGTHS[i % 2] - K + 1)
+        assert (line.n_samples, line.quality, line.matches) == (9000, 255, len(pieces))
+        assert line.tags["sc:f"] == f"{batch.scale[i]:.2f}"
+        assert line.tags["sh:f"] == f"{batch.shift[i]:.2f}"
+
+
+def test_reads_without_rows_are_noted_with_their_index():
+    empty = MadeRead(False, [5], [10], [])
+    batch = rows_batch([empty, MadeRead(False, [5], [10], [(0, 7, False)]), empty, empty])
+    batch.drop(np.array([False, False, False, True]), ReadStatus.QC_FAIL)
+    paf = EventalignPaf(CONTIGS, CONTIG_LENGTHS, K, rna=False)
+    assert paf.notes(batch) == ["INFO: No align 1", "INFO: No align 5"]
+    assert paf.format(batch, 0, 4).count(b"\n") == 1

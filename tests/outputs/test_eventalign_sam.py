@@ -1,0 +1,188 @@
+"""SAM of event alignment: the reference's bytes, and what pysam reads in it."""
+
+from __future__ import annotations
+
+import copy
+import subprocess
+
+import pysam
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from f5py.errors import OutputFileError
+from f5py.io.alignments import AlignmentFile
+from f5py.outputs.eventalign_sam import EventalignSam
+from f5py.outputs.sam_to_bam import SamToBam
+
+from .made_rows import CONTIG_LENGTHS, CONTIGS, MadeRead, made_reads, rows_batch, walk_ends
+
+HEADER = pysam.AlignmentHeader.from_references(CONTIGS, CONTIG_LENGTHS)
+MATCH, INSERTION, DELETION, SKIP, CLIP = range(5)
+
+
+@pytest.fixture(scope="module")
+def real(ecoli, ecoli_rows):
+    """The real batch with its records, and the header of its BAM file."""
+    alignments = AlignmentFile(str(ecoli / "reads8.bam"), str(ecoli / "ref.fa"), 20, False)
+    batch = copy.copy(ecoli_rows)
+    batch.records = [record for _, record in alignments.records()]
+    header = alignments.header
+    alignments.close()
+    return batch, header
+
+
+def with_records(reads: list[MadeRead], tags: str = "NM:i:3"):
+    """A made-up batch whose reads have records."""
+    batch = rows_batch(reads)
+    for i, read in enumerate(reads):
+        line = f"{batch.names[i]}\t{16 * read.reverse}\t{CONTIGS[i % 2]}\t8\t60\t4M\t*\t0\t0\tACGT\t*\t{tags}"
+        batch.records.append(pysam.AlignedSegment.fromstring(line, HEADER))
+    return batch
+
+
+def parse(text: bytes, folder) -> list[pysam.AlignedSegment]:
+    path = folder / "out.sam"
+    path.write_bytes(text)
+    with pysam.AlignmentFile(path) as file:
+        return list(file)
+
+
+@pytest.mark.parametrize(("version", "name"), [(1, "out_v1.sam"), (2, "out.sam")])
+def test_bytes_are_the_references(ecoli, real, version, name):
+    batch, header = real
+    sam = EventalignSam(header, version, rna=False)
+    expected = (ecoli / "expected/eventalign" / name).read_bytes()
+    assert sam.header() + sam.format(batch, 0, len(batch)) == expected
+    assert b"".join(sam.format(batch, i, i + 1) for i in range(len(batch))) == sam.format(batch, 0, len(batch))
+
+
+def test_pysam_reads_the_real_records(real, tmp_path):
+    batch, header = real
+    sam = EventalignSam(header, 2, rna=False)
+    records = parse(sam.header() + sam.format(batch, 0, len(batch)), tmp_path)
+    assert len(records) == len(batch)
+    for record, original, n_samples in zip(records, batch.records, batch.n_samples, strict=True):
+        raw_start, raw_end, kmer_start, kmer_end = map(int, record.get_tag("si").split(","))
+        pieces, passed = walk_ends(
+            record.get_tag("ss"), raw_start, kmer_start, kmer_end, False, record.is_reverse
+        )
+        assert pieces[-1][2] == raw_end <= n_samples
+        assert passed == kmer_end - kmer_start
+        assert record.query_sequence == original.query_sequence
+        assert record.get_tag("NM") == original.get_tag("NM")
+
+
+@pytest.mark.parametrize("rna", [False, True])
+@settings(deadline=None, max_examples=60)
+@given(data=st.data())
+def test_strings_lead_back_to_the_rows(rna, data):
+    reads = data.draw(st.lists(made_reads(rna), min_size=1, max_size=3))
+    batch = with_records(reads)
+    lines = EventalignSam(HEADER, 2, rna).format(batch, 0, len(batch)).decode().splitlines()
+    for i, read in enumerate(reads):
+        if not read.rows:
+            continue
+        record = pysam.AlignedSegment.fromstring(lines.pop(0), HEADER)
+        ends = list(map(int, record.get_tag("si").split(",")))
+        pieces, _ = walk_ends(record.get_tag("ss"), ends[0], ends[2], ends[3], rna, read.reverse)
+        assert pieces == read.intervals(rna)
+        assert record.query_name == batch.names[i]
+        assert record.get_tag("sc") == pytest.approx(float(batch.scale[i]), rel=1e-5)
+        assert record.get_tag("sh") == pytest.approx(float(batch.shift[i]), rel=1e-5)
+    assert not lines
+
+
+@settings(deadline=None, max_examples=150)
+@given(read=made_reads(False))
+def test_version_1_leads_back_to_the_rows(read):
+    batch = with_records([read])
+    text = EventalignSam(HEADER, 1, rna=False).format(batch, 0, 1).decode()
+    if not read.rows:
+        assert text == ""
+        return
+    record = pysam.AlignedSegment.fromstring(text.rstrip("\n"), HEADER)
+    event = first_event = read.rows[0][0]
+    position = record.reference_start - 1  # of the k-mer before the first
+    step = record.get_tag("ES")
+    assert step == (1 if first_event < read.rows[-1][0] else -1)
+    found, jumps = {}, []
+    for operation, length in record.cigartuples:
+        if operation == CLIP:
+            assert length == first_event
+        elif operation in (DELETION, SKIP):
+            position += length
+            jumps.append((operation, length))
+        else:
+            for _ in range(length):
+                position += operation == MATCH
+                found[event] = position
+                event += step
+    for number, position, _ in read.rows:
+        assert found[number] == position
+    assert event == read.rows[-1][0] + step
+    expected = []
+    for (_, before, _), (_, position, new_segment) in zip(read.rows, read.rows[1:], strict=False):
+        if position - before > 1:
+            expected.append((SKIP if new_segment else DELETION, position - before - 1))
+    assert jumps == expected
+    assert record.query_name == "read_0.template"
+    assert record.flag == 16 * read.reverse
+    assert record.mapping_quality == 60
+
+
+def test_version_1_of_a_spliced_read():
+    events = [10 * i for i in range(8)], [10] * 8
+    rows = [(1, 20, False), (2, 21, False), (3, 21, False), (6, 500, True), (7, 503, False)]
+    batch = with_records([MadeRead(False, *events, rows)])
+    text = EventalignSam(HEADER, 1, rna=False).format(batch, 0, 1)
+    assert text.split(b"\t")[5] == b"1S2M3I478N1M2D1M"
+
+
+def test_tags_of_an_earlier_run_are_replaced():
+    read = MadeRead(False, [5], [10], [(0, 7, False)])
+    batch = with_records([read], "sc:f:9\tNM:i:3\tss:Z:1,\tsi:Z:1,2,3,4\tsh:f:8\tAS:i:5")
+    fields = EventalignSam(HEADER, 2, rna=False).format(batch, 0, 1).decode().rstrip("\n").split("\t")
+    assert [field[:4] for field in fields[11:]] == ["NM:i", "AS:i", "si:Z", "ss:Z", "sc:f", "sh:f"]
+    assert fields[13:15] == ["si:Z:5,15,7,8", "ss:Z:10,"]
+
+
+def test_reads_without_rows_have_no_record():
+    batch = with_records([MadeRead(False, [5], [10], [])])
+    assert EventalignSam(HEADER, 1, rna=False).format(batch, 0, 1) == b""
+    assert EventalignSam(HEADER, 2, rna=False).format(batch, 0, 1) == b""
+
+
+@pytest.mark.parametrize("text", [b"caf\xe9", b"caf\xc3\xa9", b"a\x1cb\xc2\x85c\xe2\x80\xa8d"])
+def test_text_that_is_not_utf8_or_has_odd_line_ends(tmp_path, text):
+    """Header and tags keep their bytes in SAM and in BAM, and a record stays one line."""
+    batch = with_records([MadeRead(False, [5], [10], [(0, 7, False)])] * 2, "NM:i:3\tXX:Z:name")
+    batch.scale[:], batch.shift[:] = 1, 0
+    source = tmp_path / "odd.sam"
+    lines = [record.to_string().encode().replace(b"name", text) + b"\n" for record in batch.records]
+    source.write_bytes(str(HEADER).encode() + b"@CO\t" + text + b"\n" + b"".join(lines))
+    with pysam.AlignmentFile(str(source)) as file:
+        header = file.header
+        batch.records = list(file)
+    sam = EventalignSam(header, 2, rna=False)
+    assert sam.header() == source.read_bytes()[: -len(b"".join(lines))]
+    made = sam.format(batch, 0, 2)
+    assert made == b"".join(line[:-1] + b"\tsi:Z:5,15,7,8\tss:Z:10,\tsc:f:1\tsh:f:0\n" for line in lines)
+    path = tmp_path / "out.bam"
+    with path.open("wb") as out, SamToBam(out, str(path), header, 1) as bam:
+        bam.write(made)
+    printed = subprocess.run(["samtools", "view", "--no-PG", "-h", path], capture_output=True, check=True).stdout
+    assert printed == sam.header() + made
+
+
+def test_records_that_bam_cannot_take(tmp_path):
+    path = tmp_path / "out.bam"
+    record = b"\t0\t%s\t8\t60\t4M\t*\t0\t0\tACGT\t*\n" % CONTIGS[0].encode()
+    with path.open("wb") as out, SamToBam(out, str(path), HEADER, 1) as bam:
+        bam.write(b"n" * 254 + record)
+        with pytest.raises(OutputFileError, match=r"out.bam: the record of n{255} has a name of 255 bytes, but 254"):
+            bam.write(b"n" * 255 + record)
+        with pytest.raises(OutputFileError, match=r"out.bam: the record of caf\\xe9 is not valid; leave the read out"):
+            bam.write(b"caf\xe9" + record.replace(b"4M", b"4?"))
+    with pysam.AlignmentFile(str(path)) as file:
+        assert [record.query_name for record in file] == ["n" * 254]

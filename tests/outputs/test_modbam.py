@@ -1,0 +1,263 @@
+"""modBAM: base modification tags of made-up alignments."""
+
+from __future__ import annotations
+
+import array
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from f5py.core.motifs import motif_named, parse_motif
+from f5py.core.windows import Windows
+from f5py.outputs.modbam import modification_tags
+
+from .made_modbam import GENOME, REVERSE, SECONDARY, SUPPLEMENTARY, made_batch, made_record
+from .modbam_parser import BadTags, ModifiedBase, modified_bases
+
+CPG, GPC, DAM, DCM = map(motif_named, ("cpg", "gpc", "dam", "dcm"))
+
+
+def tags_of(genome, record, calls, motif=CPG, style="read"):
+    """(MM, ML, MN) of one record, None without tags."""
+    tags = modification_tags(made_batch(genome, [record], [calls]), motif, style)
+    if not tags.has(0):
+        return None
+    (_, text), (_, values), (_, length) = tags.of(0)
+    return text, list(values), length
+
+
+# -- the parser of the specification, on its own examples
+
+
+def test_the_parser_reads_the_specifications_examples():
+    sequence = "CACCCCC" + "GC" * 14
+    record = made_record(sequence, None, flag=4, MM="C+m,5,12,0;", ML=array.array("B", [10, 20, 30]), MN=len(sequence))
+    cs = [i for i, base in enumerate(sequence) if base == "C"]
+    assert modified_bases(record) == [
+        ModifiedBase(cs[5], "C", "+", "m", "", 10),
+        ModifiedBase(cs[18], "C", "+", "m", "", 20),
+        ModifiedBase(cs[19], "C", "+", "m", "", 30),
+    ]
+    both = made_record("ACCGC", None, flag=4, MM="C+mh,1;N-76792?,0;", ML=array.array("B", [1, 2, 3]))
+    assert modified_bases(both) == [
+        ModifiedBase(2, "C", "+", "m", "", 1),
+        ModifiedBase(2, "C", "+", "h", "", 2),
+        ModifiedBase(0, "N", "-", "76792", "?", 3),
+    ]
+    reverse = made_record("GGTGA", "5M", flag=REVERSE, MM="C+m?,0,1;", ML=array.array("B", [9, 8]))
+    assert [(base.position, base.probability) for base in modified_bases(reverse)] == [(3, 9), (0, 8)]
+
+
+@pytest.mark.parametrize(
+    "tags",
+    [
+        {"MM": "C+m?,3;", "ML": array.array("B", [1])},  # there are three C
+        {"MM": "C+m?,0", "ML": array.array("B", [1])},
+        {"MM": "C+m?,0;", "ML": array.array("B", [1, 2])},
+        {"MM": "C+m?,0;", "ML": array.array("B", [1]), "MN": 4},
+        {"MM": "C+m?,0;", "ML": array.array("H", [1])},
+        {"MM": "C+m?,0;"},
+        {"MN": 5},
+    ],
+)
+def test_the_parser_refuses_bad_tags(tags):
+    with pytest.raises(BadTags):
+        modified_bases(made_record("ACCGC", None, flag=4, **tags))
+
+
+# -- tags
+
+
+def test_a_group_on_the_forward_strand():
+    record = made_record(GENOME[1:27], "26M", start=1)
+    # C as sequenced: 2, 6, 7, 11, 15, 16, 22, 24 of the genome
+    assert tags_of(GENOME, record, [(2, 7, 2, 0.0), (22, 22, 1, 9.0)]) == ("C+m?,0,1,3;", [128, 128, 255], 26)
+
+
+def test_a_group_on_the_reverse_strand_counts_from_the_other_end():
+    record = made_record(GENOME[1:27], "26M", start=1, flag=REVERSE)
+    # G from behind: 23, 18, 17, 12, 8, 3; the G of a site is the C of the strand
+    assert tags_of(GENOME, record, [(2, 7, 2, 0.0), (22, 22, 1, 9.0)]) == ("C+m?,0,3,0;", [255, 128, 128], 26)
+
+
+def test_each_site_can_have_its_own_ratio():
+    record = made_record(GENOME, "28M")
+    assert tags_of(GENOME, record, [(2, 2, 1, 9.0), (7, 7, 1, -9.0)]) == ("C+m?,0,1;", [255, 0], 28)
+
+
+def test_bases_that_are_not_aligned_or_are_others_are_left_out():
+    pieces = {"3S": "TTT", "3M": "AAC", "3I": "GGG", "4M": "GTTC", "2D": "", "2M": "AT", "1X": "T", "10M": "GAACTGGTTA"}
+    sequence = "".join(pieces.values())
+    record = made_record(sequence, "".join(pieces) + "4H")
+    positions = {read: reference for read, reference in record.get_aligned_pairs(matches_only=True)}
+    calls = [(2, 7, 2, 1.0), (11, 11, 1, 1.0), (16, 16, 1, 1.0)]
+    text, values, length = tags_of(GENOME, record, calls)
+    # 7 is deleted, 11 was read as T, 16 as T: only the C at 2 is left
+    assert (text, len(values), length) == ("C+m?,0;", 1, len(sequence))
+    record.set_tag("MM", text)
+    record.set_tag("ML", array.array("B", values))
+    assert [positions[base.position] for base in modified_bases(record)] == [2]
+
+
+def test_hard_clips_are_no_part_of_the_sequence():
+    clipped = made_record(GENOME[6:], "6H22M5H", start=6, flag=SUPPLEMENTARY)
+    assert tags_of(GENOME, clipped, [(7, 7, 1, 0.0)]) == ("C+m?,1;", [128], 22)
+    clipped.flag |= REVERSE
+    assert tags_of(GENOME, clipped, [(7, 7, 1, 0.0)]) == ("C+m?,4;", [128], 22)
+
+
+def test_a_record_without_a_sequence_gets_no_tags():
+    secondary = made_record(None, "28M", flag=SECONDARY)
+    assert tags_of(GENOME, secondary, [(2, 7, 2, 0.0)]) is None
+    assert tags_of(GENOME, secondary, [(2, 7, 2, 0.0)], style="reference") == ("C+m?,0,1;", [128, 128], 28)
+
+
+def test_a_site_that_the_alignments_end_cuts_is_left_out_of_reference_style():
+    record = made_record(GENOME[:23], "23M", flag=REVERSE)  # ends between C and G of the site at 22
+    assert tags_of(GENOME, record, [(16, 22, 2, 0.0)], style="reference") == ("C+m?,1;", [128], 23)
+    record.flag = 0
+    assert tags_of(GENOME, record, [(16, 22, 2, 0.0)], style="reference") == ("C+m?,5,0;", [128, 128], 23)
+
+
+def test_only_groups_inside_of_a_window_are_listed():
+    batch = made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 7, 2, 0.0), (11, 11, 1, 0.0), (16, 22, 2, 0.0)]])
+    windows = Windows.parse("chr1:4-22", ["chr1"])
+    tags = modification_tags(batch, CPG, "read", windows)
+    assert tags.of(0)[0][1] == "C+m?,3;"
+
+
+def test_no_calls_no_tags():
+    assert tags_of(GENOME, made_record(GENOME, "28M"), []) is None
+
+
+@pytest.mark.parametrize(
+    ("motif", "reverse", "text"),
+    [
+        (CPG, False, "C+m?,0,1,0,1,0;"),
+        (CPG, True, "C+m?,0,1,0,0,0;"),
+        (GPC, False, "C+m?,7;"),
+        (GPC, True, "C+m?,0;"),
+        (DAM, False, "A+a?,2;"),
+        (DAM, True, "A+a?,3;"),
+    ],
+)
+def test_every_motif_marks_its_own_base(motif, reverse, text):
+    """CG C of both strands, GC its C, GATC its A."""
+    sites = {
+        CPG: [(2, 7, 2, 0.0), (11, 11, 1, 0.0), (16, 16, 1, 0.0), (22, 22, 1, 0.0)],
+        GPC: [(23, 23, 1, 0.0)],
+        DAM: [(8, 8, 1, 0.0)],
+    }[motif]
+    record = made_record(GENOME, "28M", flag=REVERSE if reverse else 0)
+    n_sites = sum(site[2] for site in sites)
+    assert tags_of(GENOME, record, sites, motif) == (text, [128] * n_sites, 28)
+
+
+def test_dcm_marks_the_second_c_of_both_spellings():
+    genome = "AACCAGGTTTCCTGGAA"
+    forward = made_record(genome, "17M")
+    assert tags_of(genome, forward, [(2, 10, 2, 0.0)], DCM) == ("C+m?,1,1;", [128, 128], 17)
+    reverse = made_record(genome, "17M", flag=REVERSE)
+    assert tags_of(genome, reverse, [(2, 10, 2, 0.0)], DCM) == ("C+m?,1,1;", [128, 128], 17)
+
+
+def test_a_record_marks_the_sites_of_its_own_strand_only():
+    genome = "AACAGTTCTGGACCGAA"  # CHG: CAG and CTG on both strands, CCG on the forward one
+    motif = parse_motif("CHG:0")
+    forward = made_record(genome, "17M")
+    assert tags_of(genome, forward, [(2, 12, 3, 0.0)], motif) == ("C+m?,0,0,0;", [128] * 3, 17)
+    reverse = made_record(genome, "17M", flag=REVERSE)
+    assert tags_of(genome, reverse, [(2, 7, 2, 0.0)], motif) == ("C+m?,2,0;", [128] * 2, 17)
+
+
+def test_probability_bytes_are_equal_parts_of_the_range():
+    """N stands for N/256 to (N+1)/256; extreme ratios neither overflow nor become NaN."""
+    genome = "CGA" * 40
+    ratios = [0.0, -0.001, 1.0, -1.0, 5.0, 5.6, -5.6, 88.0, -88.0, 3000.0, -3000.0]
+    calls = [(3 * i, 3 * i, 1, ratio) for i, ratio in enumerate(ratios)]
+    _, values, _ = tags_of(genome, made_record(genome, "120M"), calls)
+    exact = np.float32(np.array(ratios) - 900).astype(float) + 900
+    expected = [min(255, math.floor(256 * (1 / (1 + math.exp(-x)) if x > -700 else 0.0))) for x in exact]
+    assert values == expected
+    assert values[0] == 128
+    assert values[-2:] == [255, 0]
+
+
+def test_a_ratio_that_is_no_number_is_no_call():
+    batch = made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 2, 1, 0.0), (7, 7, 1, 0.0)]])
+    batch.call_methylated[0] = batch.call_unmethylated[0] = -np.inf
+    tags = modification_tags(batch, CPG, "read")
+    assert tags.of(0)[0][1] == "C+m?,2;"
+
+
+def test_a_batch_without_records_is_refused():
+    batch = made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 2, 1, 0.0)]])
+    batch.release("cigar")
+    with pytest.raises(ValueError, match="records and CIGARs"):
+        modification_tags(batch, CPG, "read")
+
+
+@st.composite
+def alignments(draw):
+    """A genome, records on it with every kind of operation, and calls of their sites."""
+    genome = draw(st.text("ACG", min_size=40, max_size=120))
+    reads = []
+    for _ in range(draw(st.integers(1, 3))):
+        start = draw(st.integers(0, 10))
+        at = start
+        sequence, cigar = "", ""
+        for clip in draw(st.sampled_from(["", "H", "S", "HS"])):
+            cigar += f"2{clip}"
+            sequence += "CG" if clip == "S" else ""
+        operations = draw(st.lists(st.tuples(st.sampled_from("MIDX="), st.integers(1, 12)), min_size=1, max_size=12))
+        for kind, length in [*operations, ("M", 1)]:
+            length = length if kind == "I" else min(length, len(genome) - at)
+            if length == 0:
+                continue
+            cigar += f"{length}{kind}"
+            if kind in "M=":
+                sequence += genome[at : at + length]
+            elif kind != "D":
+                sequence += draw(st.text("ACGT", min_size=length, max_size=length))
+            at += length if kind != "I" else 0
+        cigar += draw(st.sampled_from(["", "3H", "1S"]))
+        sequence += "C" if cigar.endswith("1S") else ""
+        record = made_record(sequence, cigar, start, REVERSE if draw(st.booleans()) else 0)
+        sites = [i for i in range(start, record.reference_end) if genome[i : i + 2] == "CG"]
+        calls = []
+        while sites:
+            size = draw(st.integers(1, len(sites)))
+            group, sites = sites[:size], sites[size:]
+            if draw(st.booleans()):
+                calls.append((group[0], group[-1], size, draw(st.integers(-6, 6))))
+        reads.append((record, calls))
+    return genome, reads
+
+
+@settings(max_examples=60, deadline=None)
+@given(alignments())
+def test_any_alignment_gives_its_called_bases(made):
+    """The specification's reading of the tags is what pysam's aligned pairs say."""
+    genome, reads = made
+    batch = made_batch(genome, [record for record, _ in reads], [calls for _, calls in reads])
+    tags = modification_tags(batch, CPG, "read")
+    for i, (record, calls) in enumerate(reads):
+        read_of = {reference: read for read, reference in record.get_aligned_pairs(matches_only=True)}
+        letter, offset = ("G", 1) if record.is_reverse else ("C", 0)
+        expected = {}
+        for first, last, _, ratio in calls:
+            for site in range(first, last + 1):
+                at = read_of.get(site + offset)
+                if genome[site : site + 2] == "CG" and at is not None and record.query_sequence[at] == letter:
+                    expected[at] = math.floor(256 / (1 + math.exp(-ratio)))
+        assert tags.has(i) == bool(expected)
+        if expected:
+            for name, value in tags.of(i):
+                record.set_tag(name, value)
+            found = modified_bases(record)
+            assert {base.position: base.probability for base in found} == expected
+            assert {(base.base, base.strand, base.code, base.unlisted) for base in found} == {("C", "+", "m", "?")}
+            assert len(found) == len(expected)

@@ -1,0 +1,238 @@
+"""modBAM files: which records are written how, and the header."""
+
+from __future__ import annotations
+
+import array
+import subprocess
+from pathlib import Path
+
+import pysam
+import pytest
+
+from f5py import __version__
+from f5py.core.motifs import motif_named
+from f5py.errors import OutputFileError
+from f5py.io.complete_file import complete_output
+from f5py.outputs.modbam import ModbamWriter, header_with_program
+
+from .made_modbam import GENOME, HEADER, REVERSE, SECONDARY, SUPPLEMENTARY, made_batch, made_record
+from .modbam_parser import modified_bases
+
+CPG = motif_named("cpg")
+
+
+def written(tmp_path, batches, motif=CPG, style="read", replace_tags=False, name="out.bam", **options):
+    """The records of the file that a writer makes of the batches, and its header."""
+    path = tmp_path / name
+    with (
+        complete_output(str(path)) as file,
+        ModbamWriter(file, str(path), HEADER, motif, style, replace_tags, 2, "f5py x", **options) as writer,
+    ):
+        for batch in batches:
+            writer.write(batch)
+    with pysam.AlignmentFile(str(path), check_sq=False) as file:
+        return list(file.fetch(until_eof=True)), file.header
+
+
+def lines(records):
+    return [record.to_string() for record in records]
+
+
+def test_all_records_are_written_in_the_order_of_the_input(tmp_path):
+    left_out = [made_record(GENOME, "28M", name=f"x{i}", flag=SECONDARY) for i in range(5)]
+    unmapped = made_record("ACGT", None, flag=4, name="u")
+    reads = [made_record(GENOME, "28M", name=f"r{i}") for i in range(3)]
+    first = made_batch(
+        GENOME, reads[:2], [[(2, 2, 1, 0.0)], []], [(0, left_out[0]), (0, left_out[1]), (1, left_out[2])]
+    )
+    second = made_batch(GENOME, reads[2:], [[(2, 2, 1, 0.0)]], [(1, left_out[3])])
+    last = made_batch(GENOME, [], [], [(0, left_out[4]), (0, unmapped)])
+    before = lines(reads)
+    records, _ = written(tmp_path, [first, second, last])
+    assert [record.query_name for record in records] == ["x0", "x1", "r0", "x2", "r1", "r2", "x3", "x4", "u"]
+    called = {"r0", "r2"}
+    for record in records:
+        assert bool(modified_bases(record)) == (record.query_name in called)
+    inputs = {record.query_name: record.to_string() for record in [*left_out, *reads, unmapped]}
+    for record in records:
+        assert record.to_string().startswith(inputs[record.query_name])
+        if record.query_name not in called:
+            assert record.to_string() == inputs[record.query_name]
+    assert lines(reads) == before  # the batch's records are not changed
+    subprocess.run(["samtools", "quickcheck", str(tmp_path / "out.bam")], check=True)
+
+
+def test_tag_types_are_those_of_the_specification(tmp_path):
+    (record,), _ = written(tmp_path, [made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 2, 1, 0.0)]])])
+    assert record.to_string().split("\t")[11:] == ["MM:Z:C+m?,0;", "ML:B:C,128", "MN:i:28"]
+
+
+@pytest.mark.parametrize("style", ["read", "reference"])
+def test_the_formats_hold_the_same_records(tmp_path, style):
+    genome = tmp_path / "ref.fa"
+    genome.write_text(f">chr1\n{GENOME + 'A' * (5000 - len(GENOME))}\n")
+    batch = made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 7, 2, 0.0)]])
+    made = [
+        lines(written(tmp_path, [batch], style=style, name=f"out{end}", reference_path=str(genome))[0])
+        for end in (".bam", ".sam", ".cram")
+    ]
+    assert made[0] == made[1]
+    # CRAM adds the tags that follow from the reference, which this record lacks
+    assert [line.replace("\tMD:Z:28", "").replace("\tNM:i:0", "") for line in made[2]] == made[0]
+    assert (tmp_path / "out.cram").read_bytes()[:4] == b"CRAM"
+    assert (tmp_path / "out.sam").read_bytes()[:3] == b"@HD"
+    assert (tmp_path / "out.bam").read_bytes()[:2] == b"\x1f\x8b"
+
+
+def test_cram_without_the_reference_is_refused(tmp_path):
+    with pytest.raises(OutputFileError, match="CRAM needs the reference"):
+        written(tmp_path, [], name="out.cram")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_style_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="style 'both'"):
+        written(tmp_path, [], style="both")
+
+
+def test_reference_style_shows_the_reference(tmp_path):
+    sequence = GENOME[3:7] + "TTT" + GENOME[9:22]
+    reads = [
+        made_record(sequence, "4M3I2D13M", start=3, flag=flag, name=f"r{flag}", NM=5, MD="4^CC13", HP=1, RG="a", cs="x")
+        for flag in (0, REVERSE, REVERSE + SUPPLEMENTARY, SECONDARY, 1024)
+    ]
+    calls = [[(7, 11, 2, 0.0), (16, 16, 1, 3.0)]] * len(reads)
+    records, _ = written(tmp_path, [made_batch(GENOME, reads, calls)], style="reference")
+    for old, new in zip(reads, records, strict=True):
+        assert new.flag == old.flag
+        assert new.query_sequence == GENOME[3:22]
+        assert new.cigarstring == "19M"
+        assert set(new.query_qualities) == {30}
+        assert (new.reference_start, new.reference_end) == (3, 22)
+        assert {tag for tag, _ in new.get_tags()} == {"HP", "RG", "MM", "ML", "MN"}
+        positions = [base.position + 3 for base in modified_bases(new)]
+        assert positions == ([17, 12, 8] if new.is_reverse else [7, 11, 16])
+
+
+OTHER = {"MM": "C+h?,0;", "ML": array.array("B", [77]), "MN": 28}
+OLD = {"Mm": "C+m,0;", "Ml": array.array("B", [78])}
+
+
+@pytest.mark.parametrize("style", ["read", "reference"])
+def test_other_programs_tags_are_kept_unless_asked(tmp_path, capsys, style):
+    reads = [
+        made_record(GENOME, "28M", name="other", **OTHER),
+        made_record(GENOME, "28M", name="old", **OLD),
+        made_record(GENOME, "28M", name="none", XX=1),
+        made_record(GENOME, "28M", name="uncalled", **OTHER),
+    ]
+    calls = [[(2, 2, 1, 0.0)]] * 3 + [[]]
+    left_out = made_record(GENOME, "28M", name="left", **OTHER)
+
+    kept, _ = written(tmp_path, [made_batch(GENOME, reads, calls, [(1, left_out)])], style=style)
+    assert lines(kept[:3]) == lines([reads[0], left_out, reads[1]])
+    assert kept[3].get_tag("MM") == "C+m?,0;"
+    assert lines(kept[4:]) == lines(reads[3:])
+    message = capsys.readouterr().err
+    assert message.count("\n") == 1
+    assert "4 records keep" in message
+    assert "--replace-tags" in message
+
+    batch = made_batch(GENOME, reads, calls, [(1, left_out)])
+    replaced, _ = written(tmp_path, [batch], style=style, replace_tags=True)
+    for record in (replaced[0], replaced[2], replaced[3]):
+        tags = dict(record.get_tags())
+        assert (tags["MM"], list(tags["ML"]), tags["MN"]) == ("C+m?,0;", [128], 28)
+        assert not {"Mm", "Ml"} & set(tags)
+    assert lines([replaced[1], replaced[4]]) == lines([left_out, reads[3]])
+    assert "2 records keep" in capsys.readouterr().err
+
+
+def test_without_other_programs_tags_nothing_is_said(tmp_path, capsys):
+    written(tmp_path, [made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 2, 1, 0.0)]])])
+    assert capsys.readouterr().err == ""
+
+
+def test_a_lone_length_tag_is_no_modification(tmp_path):
+    batch = made_batch(GENOME, [made_record(GENOME, "28M", MN=3)], [[(2, 2, 1, 0.0)]])
+    (record,), _ = written(tmp_path, [batch])
+    assert record.get_tag("MN") == 28
+    assert modified_bases(record)
+
+
+def test_the_file_appears_only_when_it_is_complete(tmp_path):
+    with pytest.raises(RuntimeError, match="the run failed"):
+        fail_after_a_batch(tmp_path / "out.bam")
+    assert list(tmp_path.iterdir()) == []
+
+
+def fail_after_a_batch(path: Path):
+    with complete_output(str(path)) as file, ModbamWriter(file, str(path), HEADER, CPG, "read", False, 1, "") as writer:
+        writer.write(made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 2, 1, 0.0)]]))
+        raise RuntimeError("the run failed")
+
+
+def test_a_full_disk_is_reported():
+    with pytest.raises(OutputFileError, match="/dev/full: cannot write"):
+        fill_the_disk()
+
+
+def fill_the_disk():
+    with open("/dev/full", "wb") as file, ModbamWriter(
+        file, "/dev/full", HEADER, CPG, "read", False, 1, ""
+    ) as writer:
+        writer.write(made_batch(GENOME, [], [], [(0, made_record(GENOME, "28M"))] * 3000))
+
+
+# -- header
+
+
+def programs(text):
+    header = header_with_program(pysam.AlignmentHeader.from_text(text), "f5py call-methylation\t-r  'a b'\n")
+    return [line for line in str(header).split("\n") if line]
+
+
+def test_the_header_gets_one_line():
+    text = "@HD\tVN:1.6\tSO:coordinate\n@SQ\tSN:chr1\tLN:5000\tM5:x\n@RG\tID:g\n@CO\tfree\ttext\n"
+    assert programs(text) == [
+        *text.split("\n")[:-1], f"@PG\tID:f5py\tPN:f5py\tVN:{__version__}\tCL:f5py call-methylation -r  'a b' ",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("chain", "identifier", "previous"),
+    [
+        (["ID:minimap2\tPN:minimap2", "ID:samtools\tPP:minimap2"], "f5py", "samtools"),
+        (["ID:b\tPP:a", "ID:a"], "f5py", "b"),
+        (["ID:a", "ID:f5py\tPP:a"], "f5py.1", "f5py"),
+        (["ID:f5py", "ID:f5py.1\tPP:f5py"], "f5py.2", "f5py.1"),
+        (["ID:a", "ID:b"], "f5py", "b"),
+    ],
+)
+def test_the_program_line_follows_the_chain(chain, identifier, previous):
+    text = "@HD\tVN:1.6\n@SQ\tSN:chr1\tLN:5000\n" + "".join(f"@PG\t{line}\n" for line in chain)
+    assert programs(text)[-1].startswith(f"@PG\tID:{identifier}\tPN:f5py\tPP:{previous}\tVN:")
+
+
+def test_a_format_version_without_array_tags_is_raised():
+    assert programs("@HD\tVN:1.3\tSO:coordinate\n@SQ\tSN:c\tLN:9\n")[0] == "@HD\tVN:1.6\tSO:coordinate"
+    assert programs("@HD\tVN:1.4\n@SQ\tSN:c\tLN:9\n")[0] == "@HD\tVN:1.4"
+
+
+def test_the_file_keeps_the_inputs_header(tmp_path):
+    _, header = written(tmp_path, [])
+    text = str(header)
+    assert text.startswith(str(HEADER))
+    assert "CL:f5py x" in text
+
+
+def test_a_header_that_is_not_utf8_is_no_obstacle(tmp_path):
+    raw = tmp_path / "raw.sam"
+    raw.write_bytes(b"@HD\tVN:1.6\n@SQ\tSN:chr1\tLN:5000\n@CO\tM\xfcller\n")
+    with pysam.AlignmentFile(str(raw)) as file:
+        header = file.header
+    path = tmp_path / "out.sam"
+    with complete_output(str(path)) as file, ModbamWriter(file, str(path), header, CPG, "read", False, 1, "f5py x"):
+        pass
+    assert "@CO\tM\ufffdller\n".encode() in path.read_bytes()
+    assert b"@PG\tID:f5py" in path.read_bytes()

@@ -1,0 +1,60 @@
+"""Names whose bytes are not UTF-8 come out of every table as they went in."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from f5py.core.batch import ReadBatch
+from f5py.outputs.eventalign_paf import EventalignPaf
+from f5py.outputs.eventalign_summary import EventalignSummary
+from f5py.outputs.eventalign_table import EventalignTable
+from f5py.outputs.stage_tables import StageTables
+from f5py.text.encoding import encoded
+
+from ..outputs.eventalign_rows import made_batch, made_model
+from ..outputs.made_rows import CONTIG_LENGTHS, CONTIGS, K, MadeRead, rows_batch
+
+NAME = b"caf\xe9"
+
+
+@given(st.binary())
+def test_any_bytes_come_back(raw):
+    assert encoded(raw.decode("utf-8", "surrogateescape")) == raw
+
+
+@pytest.fixture
+def batch() -> ReadBatch:
+    made = rows_batch([MadeRead(False, [5, 15], [10, 10], [(0, 7, False), (1, 8, False)])])
+    made.names[0] = NAME.decode("utf-8", "surrogateescape")
+    return made
+
+
+def test_paf_and_summary(batch: ReadBatch):
+    assert EventalignPaf(CONTIGS, CONTIG_LENGTHS, K, False).format(batch, 0, 1).startswith(NAME + b"\t")
+    folder = b"/fast5/\xff".decode("utf-8", "surrogateescape")
+    assert EventalignSummary(False, folder).format(batch, 0, 1).split(b"\t")[1:3] == [NAME, b"/fast5/\xff"]
+
+
+def test_table():
+    batch = made_batch()
+    batch.names = [f"{name}{NAME.decode('utf-8', 'surrogateescape')}" for name in batch.names]
+    table = EventalignTable(CONTIGS, made_model(), print_read_names=True)
+    rows = bytes(table.format(batch, 0, len(batch))).splitlines()
+    assert rows
+    assert all(row.split(b"\t")[3].endswith(NAME) for row in rows)
+
+
+def test_stages(batch: ReadBatch):
+    out = io.BytesIO()
+    batch.n_pairs = np.array([1])
+    batch.pair_offsets = np.array([0, 1])
+    batch.aligned_pairs = np.zeros((1, 2), np.int32)
+    StageTables(out, events=True, pairs=True, scaling=True).write(batch)
+    lines = out.getvalue().splitlines()
+    assert sum(line.startswith(b">" + NAME + b"\t") for line in lines) == 2
+    assert sum(line.startswith(NAME + b"\t") for line in lines) == 1
