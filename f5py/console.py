@@ -7,6 +7,7 @@ Results never go through here: they belong to standard output or ``-o``.
 from __future__ import annotations
 
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -52,18 +53,26 @@ def error(who: str, text: str) -> None:
 
 
 class Stopwatch:
-    """Adds up the wall time spent inside ``with`` blocks."""
+    """Adds up the wall time in which at least one thread is inside of a ``with`` block."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._started = 0.0
+        self._n_inside = 0
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Stopwatch:
-        self._started = time.perf_counter()
+        with self._lock:
+            if self._n_inside == 0:
+                self._started = time.perf_counter()
+            self._n_inside += 1
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.seconds += time.perf_counter() - self._started
+        with self._lock:
+            self._n_inside -= 1
+            if self._n_inside == 0:
+                self.seconds += time.perf_counter() - self._started
 
 
 _PROCESS_STARTED = time.perf_counter()

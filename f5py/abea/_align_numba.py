@@ -17,6 +17,7 @@ import numpy as np
 
 from f5py import simd
 from f5py.accelerate import kernel
+from f5py.core._turns_numba import next_turn
 
 #: Cells of a band.
 BANDWIDTH = 100
@@ -238,3 +239,34 @@ def align_read(event_mean, kmer_rank, level_mean, level_stdv, ln_stdv, shift, sc
         first_event[lowest_kmer] = lowest_event
         last_event[lowest_kmer] = lowest_event
     return verdict, n_pairs, best_event - lowest_event
+
+
+@kernel
+def align_all(
+    turn, reads, events, base_map, kmer_rank, k, model, scaling, pairs, pair_offsets, n_pairs, events_per_base
+):
+    """`align_read` for `reads`; `model` has `level_mean`, `level_stdv` and `ln_stdv`."""
+    level_mean, level_stdv, ln_stdv = model
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        first = base_map.offsets[read]
+        behind = base_map.offsets[read + 1]
+        end = behind - k + 1
+        _, n_pairs[read], event_span = align_read(
+            events.mean[events.offsets[read] : events.offsets[read + 1]],
+            kmer_rank[first:end],
+            level_mean,
+            level_stdv,
+            ln_stdv,
+            scaling.shift[read],
+            scaling.scale[read],
+            base_map.first_event[first:end],
+            base_map.last_event[first:end],
+            pairs[pair_offsets[read] : pair_offsets[read + 1]],
+        )
+        base_map.first_event[end:behind] = -1
+        base_map.last_event[end:behind] = -1
+        events_per_base[read] = event_span / (end - first)

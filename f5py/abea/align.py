@@ -9,6 +9,7 @@ Bioinformatics 21:343, 2020, describe the algorithm as f5c has it.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, ReadStatus, offsets_of
 from f5py.core.workers import WorkerPool, longest_first
@@ -19,7 +20,7 @@ from f5py.pore_model.model import PoreModel
 MAX_EVENTS_PER_BASE = 15.0
 
 
-def start_alignment(batch: ReadBatch, aligner: Aligner, keep_pairs: bool = False) -> None:
+def start_alignment(batch: ReadBatch, aligner: Aligner, keep_pairs: bool = False) -> float:
     """Begin to align the events of every read to its k-mers.
 
     Parameters
@@ -30,6 +31,11 @@ def start_alignment(batch: ReadBatch, aligner: Aligner, keep_pairs: bool = False
     aligner : Aligner
     keep_pairs : bool
         Fill `aligned_pairs` too.
+
+    Returns
+    -------
+    float
+        Seconds that all CPU threads together have worked.
     """
     lengths = batch.read_length
     n_events = batch.n_events
@@ -42,20 +48,24 @@ def start_alignment(batch: ReadBatch, aligner: Aligner, keep_pairs: bool = False
     batch.n_pairs = np.zeros(len(batch), np.int64)
     batch.events_per_base = np.zeros(len(batch), np.float64)
     alignable = batch.status == ReadStatus.OK
-    for read in np.flatnonzero(~alignable).tolist():
-        unaligned = slice(batch.base_offsets[read], batch.base_offsets[read + 1])
+    if not alignable.all():
+        unaligned = np.repeat(~alignable, lengths)
         batch.first_event[unaligned] = batch.last_event[unaligned] = -1
     if keep_pairs:
         # A path has at most one pair per event and one per k-mer.
         batch.pair_offsets = offsets_of((lengths + n_events) * alignable)
         batch.aligned_pairs = np.empty((batch.pair_offsets[-1], 2), np.int32)
-    aligner.start(batch, longest_first(lengths + n_events, alignable), keep_pairs)
+    return aligner.start(batch, longest_first(lengths + n_events, alignable), keep_pairs)
 
 
-def finish_alignment(batch: ReadBatch, aligner: Aligner) -> None:
-    """Wait for the alignment; reads without an acceptable one become `ReadStatus.NO_ALIGNMENT`."""
-    aligner.finish(batch)
+def finish_alignment(batch: ReadBatch, aligner: Aligner) -> float:
+    """Wait for the alignment; reads without an acceptable one become `ReadStatus.NO_ALIGNMENT`.
+
+    Returns the seconds that all CPU threads together have worked.
+    """
+    seconds = aligner.finish(batch)
     batch.drop(batch.n_pairs == 0, ReadStatus.NO_ALIGNMENT)
+    return seconds
 
 
 class CpuAligner:
@@ -65,7 +75,7 @@ class CpuAligner:
         self._model = model
         self._pool = pool
 
-    def start(self, batch: ReadBatch, reads: list[int], keep_pairs: bool) -> None:
+    def start(self, batch: ReadBatch, reads: NDArray[np.int64], keep_pairs: bool) -> float:
         """Align `reads`, in this order, and fill their part of the batch's alignment arrays.
 
         Parameters
@@ -73,42 +83,27 @@ class CpuAligner:
         batch : ReadBatch
             `first_event`, `last_event`, `n_pairs` and `events_per_base` are filled, and with `keep_pairs`
             `aligned_pairs`. A read without an acceptable alignment keeps ``n_pairs == 0``.
-        reads : list of int
+        reads : int64
         keep_pairs : bool
+
+        Returns
+        -------
+        float
+            Seconds that all threads together have worked.
         """
-        from f5py.abea._align_numba import align_read
+        from f5py.abea._align_numba import align_all
 
         model = self._model
-        ln_stdv = model.ln_stdv
-        no_pairs = np.empty((0, 2), np.int32)
+        pair_offsets = batch.pair_offsets if keep_pairs else np.zeros(len(batch) + 1, np.int64)
+        return self._pool.run(
+            align_all, reads, batch.events, batch.base_map, batch.kmer_rank, model.k,
+            (model.level_mean, model.level_stdv, model.ln_stdv), batch.scaling, batch.aligned_pairs, pair_offsets,
+            batch.n_pairs, batch.events_per_base, order=batch.number,
+        )  # fmt: skip
 
-        def align(read: int) -> None:
-            first = batch.base_offsets[read]
-            end = batch.base_offsets[read + 1] - model.k + 1
-            pairs = no_pairs
-            if keep_pairs:
-                pairs = batch.aligned_pairs[batch.pair_offsets[read] : batch.pair_offsets[read + 1]]
-            _, n_pairs, event_span = align_read(
-                batch.event_mean[batch.event_offsets[read] : batch.event_offsets[read + 1]],
-                batch.kmer_rank[first:end],
-                model.level_mean,
-                model.level_stdv,
-                ln_stdv,
-                batch.shift[read],
-                batch.scale[read],
-                batch.first_event[first:end],
-                batch.last_event[first:end],
-                pairs,
-            )
-            beyond = slice(end, batch.base_offsets[read + 1])
-            batch.first_event[beyond] = batch.last_event[beyond] = -1
-            batch.n_pairs[read] = n_pairs
-            batch.events_per_base[read] = event_span / (end - first)
-
-        self._pool.run(align, reads)
-
-    def finish(self, batch: ReadBatch) -> None:
+    def finish(self, batch: ReadBatch) -> float:
         """Nothing: `start` returns when all is done."""
+        return 0.0
 
     def close(self) -> None:
         """Nothing: the pool belongs to the caller."""

@@ -1,13 +1,15 @@
 """Adaptive banded event alignment on a GPU, with the CPU workers beside it.
 
-The arena's two halves take turns: while the kernels work on one batch in the stream of its half, the next batch is
-packed into the pinned buffers of the other. A batch's long and over-segmented reads, and those that do not fit, are
-aligned by the CPU workers meanwhile. Both aligners do the same single-precision operations in the same order, so who
-aligns a read does not show in the result.
+Batches come from several threads, and each takes one of the arena's two halves for itself: while the kernels work on
+one batch in the stream of its half, the next batch is packed into the pinned buffers of the other. A batch's long and
+over-segmented reads, and those that do not fit, are aligned by the CPU workers meanwhile. Both aligners do the same
+single-precision operations in the same order, so who aligns a read does not show in the result.
 """
 
 from __future__ import annotations
 
+import queue
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -183,7 +185,10 @@ class GpuAligner:
         except cuda_errors() as problem:
             raise GpuUnavailableError(f"{device.name} does not work: {first_line(problem)}") from None
         self._halves = self._allocate(max_reads, max_bases, device.integrated if zero_copy is None else zero_copy)
-        self._next_half = 0
+        self._free: queue.SimpleQueue[_Half] = queue.SimpleQueue()
+        for half in self._halves:
+            self._free.put(half)
+        self._observing = threading.Lock()
 
     @property
     def size(self) -> ArenaSize:
@@ -215,19 +220,15 @@ class GpuAligner:
                 return halves
         raise GpuUnavailableError(f"too little free GPU memory on {self.device.name} (--cuda-mem-frac)")
 
-    def start(self, batch: ReadBatch, reads: list[int], keep_pairs: bool) -> None:
+    def start(self, batch: ReadBatch, reads: NDArray[np.int64], keep_pairs: bool) -> float:
         """Launch the GPU's share of `reads`, then align the CPU's share; see `Aligner.start`."""
         if self._broken or keep_pairs:
-            self._cpu.start(batch, reads, keep_pairs)
-            return
+            return self._cpu.start(batch, reads, keep_pairs)
         placement = place(batch, reads, self.limits.max_lf, self.limits.max_epk, self.size.bases, self.size.events)
         gpu_reads = placement.having(Reason.GPU)[: self.size.reads]
         if self._is_small(batch, gpu_reads):
-            self._cpu.start(batch, reads, keep_pairs)
-            return
-        half = self._halves[self._next_half]
-        self._next_half = (self._next_half + 1) % _HALVES
-        flight = _InFlight(batch, placement, np.array(gpu_reads, np.int64), half)
+            return self._cpu.start(batch, reads, keep_pairs)
+        flight = _InFlight(batch, placement, gpu_reads, self._free.get())
         self._in_flight[id(batch)] = flight
         started = time.perf_counter()
         try:
@@ -236,22 +237,21 @@ class GpuAligner:
         except cuda_errors() as problem:
             flight.error = problem
         flight.timing.pack = time.perf_counter() - started
-        cpu_reads = set(reads) - set(gpu_reads)
-        if cpu_reads:
-            started = time.perf_counter()
-            self._cpu.start(batch, [read for read in reads if read in cpu_reads], False)
-            flight.timing.cpu = time.perf_counter() - started
+        started = time.perf_counter()
+        seconds = self._cpu.start(batch, reads[~np.isin(reads, gpu_reads)], False)
+        flight.timing.cpu = time.perf_counter() - started
+        return seconds
 
-    def _is_small(self, batch: ReadBatch, reads: list[int]) -> bool:
+    def _is_small(self, batch: ReadBatch, reads: NDArray[np.int64]) -> bool:
         """Whether the CPU threads are done with all of `reads` before the GPU would be done with the longest one."""
         bands = (batch.read_length + batch.n_events)[reads]
         return len(bands) == 0 or bands.sum() / self._pool.n_threads < _BAND_LATENCY_RATIO * bands.max()
 
-    def finish(self, batch: ReadBatch) -> None:
+    def finish(self, batch: ReadBatch) -> float:
         """Wait for the GPU's share and bring it into the batch; see `Aligner.finish`."""
         flight = self._in_flight.pop(id(batch), None)
         if flight is None:
-            return
+            return 0.0
         if flight.error is None:
             try:
                 self._use_device()
@@ -262,11 +262,15 @@ class GpuAligner:
                 flight.timing.gpu = self._elapsed(flight.half)
             except cuda_errors() as problem:
                 flight.error = problem
+        self._free.put(flight.half)
+        seconds = 0.0
         if flight.error is not None:
             self._give_up(flight.error)
-            self._cpu.start(batch, flight.reads.tolist(), False)
+            seconds = self._cpu.start(batch, flight.reads, False)
         if self.on_batch is not None:
-            self.on_batch(batch, flight.placement, flight.timing)
+            with self._observing:
+                self.on_batch(batch, flight.placement, flight.timing)
+        return seconds
 
     def _use_device(self) -> None:
         import cupy
@@ -318,7 +322,7 @@ class GpuAligner:
                 host["event_mean"],
             )
 
-        self._pool.run(pack, range(_CHUNKS))
+        self._pool.each(pack, range(_CHUNKS), order=batch.number)
         counts = {"bases": p[-1], "event_mean": q[-1], "p": n_reads + 1, "q": n_reads + 1}
         counts |= dict.fromkeys(("order", "shift", "scale", "lp_step", "lp_stay"), n_reads)
         with half.stream:
@@ -369,7 +373,7 @@ class GpuAligner:
                 batch.last_event,
             )
 
-        self._pool.run(unpack, range(_CHUNKS))
+        self._pool.each(unpack, range(_CHUNKS), order=batch.number)
         batch.n_pairs[reads] = host["n_pairs"][:n_reads]
         batch.events_per_base[reads] = host["span"][:n_reads] / (batch.read_length[reads] - self._k + 1)
 

@@ -42,6 +42,7 @@ def run(options: CallOptions) -> RunCounts:
         loader, chemistry = open_inputs(options, inputs)
         caller = Caller(options, chemistry)
         workers.callback(caller.close)
+        loader.use_pool(caller.pool)
         caller.use_gpu(loader)
         loader.keep_records = loader.keep_passed_over = options.modbam is not None
         loader.partition_tag = options.partition_tag

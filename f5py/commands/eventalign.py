@@ -62,6 +62,7 @@ def run(options: EventalignOptions) -> RunCounts:
         loader.keep_records = options.sam
         aligner = ReferenceAligner(options, chemistry, loader.windows)
         workers.callback(aligner.close)
+        loader.use_pool(aligner.pool)
         aligner.use_gpu(loader)
         n_expected = loader.alignments.expected_records()
         with Outputs() as outputs:

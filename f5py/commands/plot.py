@@ -7,9 +7,10 @@ import re
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py import console
 from f5py.core.batch import ReadBatch, ReadStatus
@@ -17,12 +18,12 @@ from f5py.core.options import AlignmentOptions, EventalignOptions
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError, SignalError
 from f5py.io.alignments import AlignmentFile
+from f5py.io.bam_records import converted_chunks
 from f5py.io.complete_file import complete_output
 from f5py.io.read_index import SEQUENCE_SUFFIX, ReadIndex
 from f5py.io.reference import Reference
 from f5py.io.sequence_files import sequence_records
 from f5py.io.signals import SignalSource, open_signals
-from f5py.io.signals.split_reads import split_read_tags
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import Chemistry, chemistry_of
 from f5py.pipeline.eventalign_stage import ReferenceAligner
@@ -114,7 +115,8 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
     reference = Reference(options.genome, alignments.contigs, alignments.contig_lengths)
     files.callback(reference.close)
     # The metadata of a read that was split from another are those of its parent.
-    signals, chemistry = _open_signals(options, files, *split_read_tags([record])[0])
+    parent = [str(record.get_tag("pi"))] if record.has_tag("pi") else []
+    signals, chemistry = _open_signals(options, files, *parent)
     loader = Loader(
         alignments=alignments,
         reads_path=options.reads,
@@ -183,8 +185,9 @@ def _align(stage: AlignmentStage, batch: ReadBatch) -> None:
     """Compute the batch, which has one read; raise if the read drops out."""
     if batch.status[0] == ReadStatus.BAD_READ:  # the loader has told why
         raise SignalError(f"read {batch.names[0]} cannot be drawn without its signal; see the warning above")
-    stage.start(batch)
-    stage.finish(batch)
+    stage.admit(batch)
+    stage.compute(batch)
+    stage.settle(batch)
     status = ReadStatus(int(batch.status[0]))
     if status != ReadStatus.OK:
         raise F5pyError(f"read {batch.names[0]} cannot be drawn: {_FAILURES[status]}")
@@ -333,7 +336,9 @@ class OneAlignment(AlignmentFile):
         end = record.reference_end or record.reference_start
         return record.reference_id == self._contig and record.reference_start < self.limits[1] and end > self.limits[0]
 
-    def records(self, *_: Any, **__: Any) -> Iterator[tuple[int, pysam.AlignedSegment]]:
-        """Yield the record that was found, with read index 0."""
+    def chunks(
+        self, windows: Windows | None = None, at_most: int = 1
+    ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
+        """Yield the record that was found."""
         if self._record is not None:
-            yield 0, self._record
+            yield from converted_chunks([self._record], self.header)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
+
+from f5py.core.names import Names
 
 
 class ReadStatus(IntEnum):
@@ -32,6 +35,76 @@ def empty(dtype) -> NDArray:
     return np.empty(0, dtype)
 
 
+class Alignments(NamedTuple):
+    """The arrays of a `ReadBatch` that say where its reads lie on the reference."""
+
+    contig: NDArray[np.int32]
+    start: NDArray[np.int64]
+    reverse: NDArray[np.bool_]
+    cigar: NDArray[np.uint32]
+    cigar_offsets: NDArray[np.int64]
+    reference: NDArray[np.uint8]
+    reference_offsets: NDArray[np.int64]
+
+
+class Signals(NamedTuple):
+    """The arrays of a `ReadBatch` with the raw signals."""
+
+    samples: NDArray[np.int16]
+    offsets: NDArray[np.int64]
+    offset: NDArray[np.float32]
+    unit: NDArray[np.float32]
+    sampling_rate: NDArray[np.float32]
+
+
+class Events(NamedTuple):
+    """The arrays of a `ReadBatch` with the events."""
+
+    offsets: NDArray[np.int64]
+    start: NDArray[np.int32]
+    length: NDArray[np.int32]
+    mean: NDArray[np.float32]
+    stdv: NDArray[np.float32]
+
+
+class BaseMap(NamedTuple):
+    """The arrays of a `ReadBatch` that give each base its events."""
+
+    offsets: NDArray[np.int64]
+    first_event: NDArray[np.int32]
+    last_event: NDArray[np.int32]
+
+
+class Scaling(NamedTuple):
+    """The arrays of a `ReadBatch` that relate its events to the pore model."""
+
+    shift: NDArray[np.float32]
+    scale: NDArray[np.float32]
+    var: NDArray[np.float32]
+
+
+class Rows(NamedTuple):
+    """The arrays of a `ReadBatch` with the alignment of its events to the reference."""
+
+    offsets: NDArray[np.int64]
+    n: NDArray[np.int64]
+    event: NDArray[np.int32]
+    position: NDArray[np.int32]
+    state: NDArray[np.uint8]
+
+
+class Calls(NamedTuple):
+    """The arrays of a `ReadBatch` with its methylation calls."""
+
+    offsets: NDArray[np.int64]
+    n: NDArray[np.int64]
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    sites: NDArray[np.int32]
+    methylated: NDArray[np.float32]
+    unmethylated: NDArray[np.float32]
+
+
 @dataclass
 class ReadBatch:
     """Reads from the loader to the writer.
@@ -44,15 +117,15 @@ class ReadBatch:
     -------------------------------
     number : int
         0-based number of the batch in the run.
-    names : list of str
+    names : Names
+        Given as any sequence of text.
     read_index : int64
         0-based number of the record among all records visited.
     status : uint8
         `ReadStatus`.
-    records : list of pysam.AlignedSegment
-        The alignment record of each read; only if asked for, otherwise empty.
-    passed_over : list of (int, pysam.AlignedSegment)
-        Records that the filters left out, each with the read before which it stands; only if asked for.
+    records : f5py.io.bam_records.RawRecords or None
+        The alignment records as bytes, those that the filters have left out too, in the order of the input; only if
+        asked for.
     partition : int32
         Number of the read's value of the tag that reads are told apart by, -1 for none; only if asked for.
     contig : int32
@@ -101,7 +174,7 @@ class ReadBatch:
     """
 
     number: int
-    names: list[str]
+    names: Sequence[str]
     read_index: NDArray[np.int64]
     status: NDArray[np.uint8]
     contig: NDArray[np.int32]
@@ -150,9 +223,11 @@ class ReadBatch:
     row_position: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
     row_state: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))
 
-    records: list[Any] = field(default_factory=list)
-    passed_over: list[tuple[int, Any]] = field(default_factory=list)
+    records: Any = None
     partition: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+
+    def __post_init__(self) -> None:
+        self.names = Names.of(self.names)
 
     def __len__(self) -> int:
         return len(self.names)
@@ -171,6 +246,47 @@ class ReadBatch:
     def n_events(self) -> NDArray[np.int64]:
         """Events of each read."""
         return np.diff(self.event_offsets)
+
+    @property
+    def alignments(self) -> Alignments:
+        """Where the reads lie on the reference, as kernels take it."""
+        return Alignments(
+            self.contig, self.reference_start, self.reverse, self.cigar, self.cigar_offsets, self.reference,
+            self.reference_offsets,
+        )  # fmt: skip
+
+    @property
+    def signals(self) -> Signals:
+        """Samples and calibration, as kernels take them."""
+        return Signals(self.samples, self.sample_offsets, self.offset, self.unit, self.sampling_rate)
+
+    @property
+    def events(self) -> Events:
+        """Events, as kernels take them."""
+        return Events(self.event_offsets, self.event_start, self.event_length, self.event_mean, self.event_stdv)
+
+    @property
+    def base_map(self) -> BaseMap:
+        """Bases and their events, as kernels take them."""
+        return BaseMap(self.base_offsets, self.first_event, self.last_event)
+
+    @property
+    def scaling(self) -> Scaling:
+        """How the events relate to the pore model, as kernels take it."""
+        return Scaling(self.shift, self.scale, self.var)
+
+    @property
+    def rows(self) -> Rows:
+        """Rows of the alignment to the reference, as kernels take them."""
+        return Rows(self.event_offsets, self.n_rows, self.row_event, self.row_position, self.row_state)
+
+    @property
+    def calls(self) -> Calls:
+        """Methylation calls, as kernels take them."""
+        return Calls(
+            self.call_offsets, self.n_calls, self.call_first, self.call_last, self.call_sites, self.call_methylated,
+            self.call_unmethylated,
+        )  # fmt: skip
 
     def release(self, *names: str) -> None:
         """Empty arrays that no later stage reads, so that a batch on its way out holds little memory."""

@@ -60,6 +60,30 @@ class Windows:
         first, behind = np.searchsorted(self._contigs, (contig, contig + 1))
         return self._starts[first:behind], self._ends[first:behind]
 
+    def overlapping(
+        self, contig: NDArray[np.integer], start: NDArray[np.int64], end: NDArray[np.int64], extension: int = 0
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Which windows each of n stretches of the reference overlaps.
+
+        Parameters
+        ----------
+        contig, start, end : integers, shape (n,)
+            Contig index, and 0-based, half-open bounds.
+        extension : int
+            Bases that every window is longer at its end.
+
+        Returns
+        -------
+        starts, ends : int64
+            Of all windows, with the extension.
+        first, behind : int64, shape (n,)
+            The first window that is overlapped, and the one behind the last.
+        """
+        end_places = self._end_places + extension
+        first = np.searchsorted(end_places, _place(contig, start), side="right")
+        behind = np.searchsorted(self._start_places, _place(contig, end), side="left")
+        return self._starts, self._ends + extension, first, np.maximum(behind, first)
+
     def contain(
         self, contig: NDArray[np.integer], first: NDArray[np.int64], last: NDArray[np.int64]
     ) -> NDArray[np.bool_]:

@@ -6,6 +6,7 @@ import numpy as np
 
 from f5py.accelerate import exact_kernel
 from f5py.core._event_map_numba import closest_event
+from f5py.core._turns_numba import next_turn
 from f5py.core.batch import RowState
 from f5py.eventalign._viterbi_numba import (
     BAD,
@@ -223,3 +224,48 @@ def align_read(
                     break
                 pair = _last_pair_up_to(pair_reference, position, pair, end)
     return n_rows
+
+
+@exact_kernel
+def align_all(
+    turn, reads, alignments, event_offsets, event_mean, base_map, k, letter_codes, model, scaling, ln_var, transitions,
+    windows, rows,
+):  # fmt: skip
+    """`align_read` for `reads`.
+
+    `windows` has all windows' starts and ends, the first one and the one behind the last of each read, and whether an
+    empty one ends the read; `transitions` has a row for each read.
+    """
+    window_start, window_end, first_window, end_window, stop_when_empty = windows
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        first_base = base_map.offsets[read]
+        read_length = base_map.offsets[read + 1] - first_base
+        first = event_offsets[read]
+        end = event_offsets[read + 1]
+        rows.n[read] = align_read(
+            alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],
+            alignments.start[read],
+            alignments.cigar[alignments.cigar_offsets[read] : alignments.cigar_offsets[read + 1]],
+            alignments.reverse[read],
+            event_mean[first:end],
+            base_map.first_event[first_base : first_base + read_length - k + 1],
+            read_length,
+            k,
+            letter_codes,
+            model,
+            scaling.scale[read],
+            scaling.shift[read],
+            scaling.var[read],
+            ln_var[read],
+            transitions[read],
+            window_start[first_window[read] : end_window[read]],
+            window_end[first_window[read] : end_window[read]],
+            stop_when_empty,
+            rows.event[first:end],
+            rows.position[first:end],
+            rows.state[first:end],
+        )

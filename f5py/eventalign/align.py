@@ -51,7 +51,7 @@ def transitions(events_per_base: NDArray[np.float64]) -> NDArray[np.float32]:
     return np.log(probabilities.astype(np.float64)).astype(np.float32)
 
 
-def align_events(batch: ReadBatch, model: PoreModel, pool: WorkerPool, windows: Windows | None) -> None:
+def align_events(batch: ReadBatch, model: PoreModel, pool: WorkerPool, windows: Windows | None) -> float:
     """Fill the batch's row arrays for all reads that are still `ReadStatus.OK`.
 
     The rows of a read are in the order of the reference. No row is made of the first event of a segment. A stretch of
@@ -67,11 +67,15 @@ def align_events(batch: ReadBatch, model: PoreModel, pool: WorkerPool, windows: 
     windows : Windows or None
         Parts of the reference to restrict the alignment to. A BED file's windows are half-open intervals, and each
         is a segment of its own. A region takes one base more at its end, as f5c does.
-    """
-    from f5py.eventalign._align_numba import align_read
 
-    n = len(batch)
-    batch.n_rows = np.zeros(n, np.int64)
+    Returns
+    -------
+    float
+        Seconds that all threads together have worked.
+    """
+    from f5py.eventalign._align_numba import align_all
+
+    batch.n_rows = np.zeros(len(batch), np.int64)
     batch.row_event = np.empty(batch.event_offsets[-1], np.int32)
     batch.row_position = np.empty(batch.event_offsets[-1], np.int32)
     batch.row_state = np.empty(batch.event_offsets[-1], np.uint8)
@@ -79,55 +83,20 @@ def align_events(batch: ReadBatch, model: PoreModel, pool: WorkerPool, windows: 
     # Reads without an alignment have no events per base, and no rows.
     log_transitions = transitions(np.where(wanted, batch.events_per_base, 1.0))
     ln_var = np.log(np.where(wanted, batch.var, 1.0).astype(np.float64)).astype(np.float32)
-    bounds = _bounds(batch, windows)
-    letters = base_codes()
-    parameters = (model.level_mean, model.level_stdv, model.ln_stdv)
-    stop_when_empty = windows is None or windows.is_region
-
-    def align(read: int) -> None:
-        starts, ends = bounds[int(batch.contig[read])]
-        low = np.searchsorted(ends, batch.reference_start[read], side="right")
-        high = np.searchsorted(starts, batch.reference_end[read], side="left")
-        first_base = batch.base_offsets[read]
-        read_length = int(batch.base_offsets[read + 1] - first_base)
-        events = slice(batch.event_offsets[read], batch.event_offsets[read + 1])
-        batch.n_rows[read] = align_read(
-            batch.reference[batch.reference_offsets[read] : batch.reference_offsets[read + 1]],
-            batch.reference_start[read],
-            batch.cigar[batch.cigar_offsets[read] : batch.cigar_offsets[read + 1]],
-            bool(batch.reverse[read]),
-            batch.event_mean[events],
-            batch.first_event[first_base : first_base + read_length - model.k + 1],
-            read_length,
-            model.k,
-            letters,
-            parameters,
-            batch.scale[read],
-            batch.shift[read],
-            batch.var[read],
-            ln_var[read],
-            log_transitions[read],
-            starts[low:high],
-            ends[low:high],
-            stop_when_empty,
-            batch.row_event[events],
-            batch.row_position[events],
-            batch.row_state[events],
-        )
-
-    pool.run(align, longest_first(batch.n_events, wanted))
+    return pool.run(
+        align_all, longest_first(batch.n_events, wanted), batch.alignments, batch.event_offsets, batch.event_mean,
+        batch.base_map, model.k, base_codes(), (model.level_mean, model.level_stdv, model.ln_stdv), batch.scaling,
+        ln_var, log_transitions, _windows_of_reads(batch, windows), batch.rows, order=batch.number,
+    )  # fmt: skip
 
 
-def _bounds(
-    batch: ReadBatch, windows: Windows | None
-) -> dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-    """Starts and exclusive ends of the windows on each of the batch's contigs."""
-    contigs = np.unique(batch.contig).tolist()
+def _windows_of_reads(batch: ReadBatch, windows: Windows | None) -> tuple:
+    """What the kernel takes for `windows`: the windows that overlap each read, which are consecutive ones."""
+    n = len(batch)
     if windows is None:
         everything = np.array([0], np.int64), np.array([np.iinfo(np.int64).max], np.int64)
-        return dict.fromkeys(contigs, everything)
-    result = {}
-    for contig in contigs:
-        starts, ends = windows.on_contig(contig)
-        result[contig] = starts, ends + 1 if windows.is_region else ends
-    return result
+        return *everything, np.zeros(n, np.int64), np.ones(n, np.int64), True
+    starts, ends, first, behind = windows.overlapping(
+        batch.contig, batch.reference_start, batch.reference_end, int(windows.is_region)
+    )
+    return starts, ends, first, behind, windows.is_region

@@ -15,12 +15,12 @@ from f5py.core.batch import ReadBatch
 class Aligner(Protocol):
     """An aligner backend. `start` may return before the work is done; `finish` waits for it."""
 
-    def start(self, batch: ReadBatch, reads: list[int], keep_pairs: bool) -> None:
-        """Begin to fill the batch's alignment arrays for `reads`."""
+    def start(self, batch: ReadBatch, reads: NDArray[np.int64], keep_pairs: bool) -> float:
+        """Begin to fill the batch's alignment arrays for `reads`; return the CPU threads' seconds."""
         ...
 
-    def finish(self, batch: ReadBatch) -> None:
-        """Wait until everything that was started for the batch is in its arrays."""
+    def finish(self, batch: ReadBatch) -> float:
+        """Wait until everything that was started for the batch is in its arrays; return the CPU threads' seconds."""
         ...
 
     def close(self) -> None:
@@ -43,19 +43,18 @@ class Placement:
 
     Attributes
     ----------
-    reads : list of int
+    reads : int64, shape (n,)
         All reads to align.
-    reason : uint8, shape (len(reads),)
+    reason : uint8, shape (n,)
         `Reason` of each of them.
     """
 
-    reads: list[int]
+    reads: NDArray[np.int64]
     reason: NDArray[np.uint8]
 
-    def having(self, *reasons: Reason) -> list[int]:
+    def having(self, *reasons: Reason) -> NDArray[np.int64]:
         """The reads placed for one of these reasons, in order."""
-        chosen = np.isin(self.reason, reasons)
-        return [read for read, is_chosen in zip(self.reads, chosen.tolist(), strict=True) if is_chosen]
+        return self.reads[np.isin(self.reason, reasons)]
 
     def count(self, reason: Reason) -> int:
         """Number of reads placed for that reason."""
@@ -63,7 +62,7 @@ class Placement:
 
 
 def place(
-    batch: ReadBatch, reads: list[int], max_lf: float, max_epk: float, capacity_bases: int, capacity_events: int
+    batch: ReadBatch, reads: NDArray[np.int64], max_lf: float, max_epk: float, capacity_bases: int, capacity_events: int
 ) -> Placement:
     """Divide `reads` between the GPU and the CPU, in order of the batch.
 
@@ -73,12 +72,12 @@ def place(
     Parameters
     ----------
     batch : ReadBatch
-    reads : list of int
+    reads : int64
     max_lf, max_epk : float
     capacity_bases, capacity_events : int
         X and Y.
     """
-    ordered = np.sort(np.asarray(reads, np.int64))
+    ordered = np.sort(reads)
     lengths = batch.read_length[ordered]
     n_events = batch.n_events[ordered]
     reason = np.full(len(ordered), Reason.GPU, np.uint8)
@@ -94,4 +93,4 @@ def place(
                 events += int(n_events[i])
             else:
                 reason[i] = Reason.NO_MEMORY
-    return Placement(ordered.tolist(), reason)
+    return Placement(ordered, reason)

@@ -7,6 +7,9 @@ import time
 from collections.abc import Callable
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
 from f5py import console
 from f5py.core.batch import ReadBatch
 from f5py.gpu.device import GpuUnavailableError
@@ -45,30 +48,28 @@ class GpuWhenItPays:
         self._error: Exception | None = None
         self._aligner_of: dict[int, Aligner] = {}
         self._cpu_seconds = 0.0
+        self._lock = threading.Lock()  # batches come from several threads
         self._thread: threading.Thread | None = None
         if at_once:
             self._start_gpu()
             self._join()
 
-    @property
-    def has_gpu(self) -> bool:
-        """Whether a GPU takes the batches that are started now."""
-        return self._gpu is not None
-
-    def start(self, batch: ReadBatch, reads: list[int], keep_pairs: bool) -> None:
+    def start(self, batch: ReadBatch, reads: NDArray[np.int64], keep_pairs: bool) -> float:
         """See `Aligner.start`."""
         aligner = self._gpu or self._cpu
         self._aligner_of[id(batch)] = aligner
         started = time.perf_counter()
-        aligner.start(batch, reads, keep_pairs)
+        seconds = aligner.start(batch, reads, keep_pairs)
         if aligner is self._cpu:
-            self._cpu_seconds += time.perf_counter() - started
-            if self._thread is None and self._cpu_seconds >= _START_SECONDS:
-                self._start_gpu()
+            with self._lock:
+                self._cpu_seconds += time.perf_counter() - started
+                if self._thread is None and self._cpu_seconds >= _START_SECONDS:
+                    self._start_gpu()
+        return seconds
 
-    def finish(self, batch: ReadBatch) -> None:
+    def finish(self, batch: ReadBatch) -> float:
         """See `Aligner.finish`."""
-        self._aligner_of.pop(id(batch)).finish(batch)
+        return self._aligner_of.pop(id(batch)).finish(batch)
 
     def close(self) -> None:
         """Wait for a GPU that is being started, and close it."""

@@ -7,10 +7,13 @@ import select
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, BinaryIO
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.windows import Windows
-from f5py.errors import InputFileError, OutputFileError
+from f5py.errors import InputFileError
 
 if TYPE_CHECKING:
     import pysam
@@ -52,8 +55,8 @@ class AlignmentFile:
         self.path = path
         self.name = "standard input" if path == "-" else path
         self.counts = RecordCounts()
-        self._min_mapq = min_mapq
-        self._secondary = secondary
+        self.min_mapq = min_mapq
+        self.secondary = secondary
         pysam.set_verbosity(0)  # errors are reported here, in one line
         if path != "-" and not os.path.exists(path):
             raise InputFileError(f"{path}: no such file; give the alignments with -b")
@@ -81,6 +84,36 @@ class AlignmentFile:
         except (ValueError, AttributeError):
             return None
 
+    def chunks(
+        self, windows: Windows | None = None, at_most: int = 4096
+    ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
+        """Yield all records as bytes, many at a time, as `f5py.io.bam_records.record_chunks` does.
+
+        With `windows` only records that overlap one are visited, each once, which needs an index. BAM files are decoded
+        here, in bulk; other formats and windows come through htslib, no more than `at_most` records at a time.
+
+        Raises
+        ------
+        InputFileError
+            After the records before the damage; `counts` tells how many were kept of these.
+        """
+        from f5py.io.bam_records import converted_chunks, record_chunks
+
+        try:
+            if windows is not None or self.path == "-" or not self._file.is_bam:
+                yield from converted_chunks(self._visit(windows), self.header, at_most)
+                return
+            with open(self.path, "rb", buffering=0) as file:
+                yield from record_chunks(file, len(self.contigs))
+        except OSError as problem:
+            raise self._damaged(problem) from None
+
+    def _damaged(self, problem: OSError) -> InputFileError:
+        return InputFileError(
+            f"{self.name}: truncated or damaged after {self.counts.kept} usable records ({_reason(problem)}); "
+            "make the file again"
+        )
+
     def records(
         self, windows: Windows | None = None, left_out: bool = False
     ) -> Iterator[tuple[int, pysam.AlignedSegment]]:
@@ -96,14 +129,14 @@ class AlignmentFile:
             for read_index, record in enumerate(self._visit(windows)):
                 # a position can be missing without the flag that says so
                 is_unmapped = record.is_unmapped or record.reference_id < 0 or record.reference_start < 0
-                if is_unmapped or record.mapping_quality < self._min_mapq:
-                    if record.mapping_quality < self._min_mapq:
+                if is_unmapped or record.mapping_quality < self.min_mapq:
+                    if record.mapping_quality < self.min_mapq:
                         counts.low_mapq += 1
                     else:
                         counts.unmapped += 1
                     if left_out:
                         yield -1, record
-                elif record.is_secondary and not self._secondary:
+                elif record.is_secondary and not self.secondary:
                     counts.secondary += 1
                     if left_out:
                         yield -1, record
@@ -111,10 +144,7 @@ class AlignmentFile:
                     counts.kept += 1
                     yield read_index, record
         except OSError as problem:
-            raise InputFileError(
-                f"{self.name}: truncated or damaged after {counts.kept} usable records ({_reason(problem)}); "
-                "make the file anew"
-            ) from None
+            raise self._damaged(problem) from None
 
     def _visit(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
         if windows is None:
@@ -140,64 +170,6 @@ class AlignmentFile:
         """Close the file."""
         with suppress(OSError):  # of a file that was found to be damaged
             self._file.close()
-
-
-class BamWriter:
-    """Writes records to a BAM file, or SAM or CRAM; a context manager.
-
-    Parameters
-    ----------
-    file : binary file
-        Must have a file descriptor. It is not closed.
-    path : str
-        Its name, for messages.
-    header : pysam.AlignmentHeader
-    mode : {"wb", "w", "wc"}
-        BAM, SAM or CRAM.
-    n_threads : int
-        Compression threads.
-    reference_path : str, optional
-        FASTA file, for CRAM.
-
-    Raises
-    ------
-    OutputFileError
-        The file cannot be written, also from `write` and on leaving the context.
-    """
-
-    def __init__(
-        self,
-        file: BinaryIO,
-        path: str,
-        header: pysam.AlignmentHeader,
-        mode: str = "wb",
-        n_threads: int = 1,
-        reference_path: str | None = None,
-    ) -> None:
-        import pysam
-
-        self._path = path
-        self._bam = pysam.AlignmentFile(
-            file, mode, header=header, threads=n_threads, reference_filename=reference_path
-        )
-
-    def __enter__(self) -> BamWriter:
-        return self
-
-    def write(self, record: pysam.AlignedSegment) -> None:
-        """Append a record."""
-        try:
-            self._bam.write(record)
-        except OSError:  # which does not tell why
-            raise OutputFileError(f"{self._path}: cannot write; is the disk full?") from None
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            self._bam.close()
-        except OSError as problem:
-            if kind is None:
-                why = os.strerror(problem.errno) if problem.errno else _reason(problem)
-                raise OutputFileError(f"{self._path}: cannot write: {why}") from None
 
 
 def _reason(problem: Exception) -> str:

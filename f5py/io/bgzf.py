@@ -11,11 +11,12 @@ from __future__ import annotations
 import os
 import struct
 import zlib
-from collections import OrderedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.batch import offsets_of
+from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError
 from f5py.io.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START, OrderedCompressor, bgzf_blocks
 
@@ -24,8 +25,6 @@ BLOCK_SIZE = 0x4000
 #: The longest block, compressed or not, that the format allows.
 MAX_BLOCK_SIZE = 0x10000
 _BYTES_PER_JOB = 64 * BLOCK_SIZE
-#: Inflated blocks that a reader keeps, in bytes.
-_CACHE_BYTES = 8 << 20
 
 
 class BlockWriter:
@@ -112,8 +111,6 @@ class BlockReader:
     def __init__(self, path: str, index_path: str) -> None:
         self.path = path
         self._packed_at, self._text_at = _load_block_index(index_path)
-        self._cache: OrderedDict[int, NDArray[np.uint8]] = OrderedDict()
-        self._cached_bytes = 0
         self._descriptor = os.open(path, os.O_RDONLY)
         try:
             # the last listed block can only be where the index says if both come from the same run
@@ -131,44 +128,44 @@ class BlockReader:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-        self._cache.clear()
 
-    def read(self, starts: NDArray[np.int64], sizes: NDArray[np.int64]) -> NDArray[np.uint8]:
-        """Read n ranges of the text, one after the other in the result.
+    def read(
+        self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None = None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Inflate all blocks that hold some of n ranges of the text, each once.
 
         Parameters
         ----------
-        starts, sizes : int64, shape (n,)
-            Byte ranges within the text; they must lie in the file.
+        begin, end : int64, shape (n,)
+            Byte ranges within the text; they must lie in the file and hold at least one byte.
+        pool : WorkerPool, optional
+            Threads that help.
 
         Returns
         -------
-        uint8, shape (sum of sizes,)
+        text : uint8
+            The blocks' text, in the order of the file.
+        places : int64, shape (n,)
+            Where in `text` each range begins.
         """
-        text = np.empty(int(sizes.sum()), np.uint8)
-        first = np.searchsorted(self._text_at, starts, side="right") - 1
-        begins = (starts - self._text_at[first]).tolist()
-        at = 0
-        for block_number, begin, size in zip(first.tolist(), begins, sizes.tolist(), strict=True):
-            end = at + size
-            while at < end:
-                piece = self._block(block_number)[begin : begin + end - at]
-                text[at : at + len(piece)] = piece
-                at += len(piece)
-                block_number, begin = block_number + 1, 0
-        return text
+        first = np.searchsorted(self._text_at, begin, side="right") - 1
+        last = np.searchsorted(self._text_at, end - 1, side="right") - 1
+        n_blocks = last - first + 1
+        blocks = np.unique(np.repeat(first - np.cumsum(n_blocks) + n_blocks, n_blocks) + np.arange(n_blocks.sum()))
+        is_last = blocks + 1 == len(self._text_at)
+        ends = np.where(is_last, self.size, self._text_at[np.where(is_last, 0, blocks + 1)])
+        offsets = offsets_of(ends - self._text_at[blocks])
+        text = np.empty(offsets[-1], np.uint8)
 
-    def _block(self, number: int) -> NDArray[np.uint8]:
-        block = self._cache.get(number)
-        if block is not None:
-            self._cache.move_to_end(number)
-            return block
-        block = np.frombuffer(self._inflate(number), np.uint8)
-        self._cache[number] = block
-        self._cached_bytes += len(block)
-        while self._cached_bytes > _CACHE_BYTES and len(self._cache) > 1:
-            self._cached_bytes -= len(self._cache.popitem(last=False)[1])
-        return block
+        def inflate(i: int) -> None:
+            text[offsets[i] : offsets[i + 1]] = np.frombuffer(self._inflate(int(blocks[i])), np.uint8)
+
+        if pool is None:
+            for i in range(len(blocks)):
+                inflate(i)
+        else:
+            pool.each(inflate, range(len(blocks)))
+        return text, offsets[np.searchsorted(blocks, first)] + begin - self._text_at[first]
 
     def _inflate(self, number: int) -> bytes:
         start = int(self._packed_at[number])

@@ -8,15 +8,17 @@ from __future__ import annotations
 import gzip
 import os
 import sys
-from collections.abc import Sequence
-from itertools import islice, pairwise, repeat
+from collections.abc import Iterable
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py import console
+from f5py.core.names import Names
+from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError
-from f5py.io.bgzf import BlockReader
+from f5py.io.indexed_fasta import BlockText, FastaIndex, IndexedFasta
 
 #: What is put behind the name of the reads file.
 SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX = (
@@ -28,15 +30,14 @@ SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX = (
 
 
 class ReadIndex:
-    """Random access to the basecalled reads behind ``<reads>.index``. For one thread at a time.
+    """Random access to the base-called reads in ``<reads>.index``. For one thread at a time.
 
     Open one with `ReadIndex.open`; it is a context manager.
     """
 
-    def __init__(self, blocks: BlockReader, rows: dict[str, int], columns: NDArray[np.int64]) -> None:
-        self._blocks = blocks
-        self._rows = rows
-        self._length, self._offset, self._line_bases, self._line_width = columns
+    def __init__(self, fasta: IndexedFasta, path: str) -> None:
+        self._fasta = fasta
+        self._path = path
 
     @classmethod
     def open(cls, reads_path: str) -> ReadIndex:
@@ -51,22 +52,25 @@ class ReadIndex:
         for path in paths:
             if not os.path.exists(path):
                 raise InputFileError(f"{path}: not found; the reads have no index, run f5py index with {reads_path}")
-        rows, columns = _load_fai(paths[1])
-        blocks = BlockReader(paths[0], paths[2])
+        index = FastaIndex(paths[1], "run f5py index again")
+        text = BlockText(paths[0], paths[2])
         try:
-            length, offset, line_bases, line_width = columns
-            end = offset + _span(length, line_bases, line_width)
-            if len(end) and int(end.max()) > blocks.size:
+            if len(index) and int(index.end().max()) > text.size:
                 raise InputFileError(f"{paths[1]}: does not belong to {paths[0]}; run f5py index again")
-            _check_is_index_of(reads_path, paths[0], rows)
+            _check_is_index_of(reads_path, paths[0], index)
         except BaseException:
-            blocks.close()
+            text.close()
             raise
-        return cls(blocks, rows, columns)
+        return cls(IndexedFasta(index, text), paths[0])
+
+    @property
+    def index(self) -> FastaIndex:
+        """Names and lengths of the reads."""
+        return self._fasta.index
 
     def close(self) -> None:
         """Close the files. May be called twice."""
-        self._blocks.close()
+        self._fasta.close()
 
     def __enter__(self) -> ReadIndex:
         return self
@@ -75,33 +79,34 @@ class ReadIndex:
         self.close()
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self.index)
 
     def __contains__(self, name: object) -> bool:
-        return name in self._rows
+        return isinstance(name, str) and bool(self.index.rows_of(Names.of([name]))[0] >= 0)
 
     def first_names(self, n: int) -> list[str]:
         """Names of the first n reads, or of all if there are fewer."""
-        return list(islice(self._rows, n))
+        return [self.index.name(row) for row in range(min(n, len(self)))]
 
-    def _rows_of(self, names: Sequence[str]) -> NDArray[np.int64]:
-        return np.fromiter(map(self._rows.get, names, repeat(-1)), np.int64, len(names))
-
-    def lengths(self, names: Sequence[str]) -> NDArray[np.int64]:
+    def lengths(self, names: Iterable[str]) -> NDArray[np.int64]:
         """Return the number of bases of each named read, int64, shape (n,); -1 for a read that is absent.
 
         Reads without any base are not in the index and so count as absent.
         """
-        rows = self._rows_of(names)
-        return np.where(rows >= 0, self._length[rows], -1) if len(self._rows) else rows
+        rows = self.index.rows_of(Names.of(names))
+        return np.where(rows >= 0, self.index.length[rows], -1) if len(self) else rows
 
-    def sequences(self, names: Sequence[str]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    def sequences(
+        self, names: Iterable[str], pool: WorkerPool | None = None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Fetch the bases of n reads.
 
         Parameters
         ----------
-        names : sequence of str
+        names : iterable of str
             Read names, in any order, with or without repeats.
+        pool : WorkerPool, optional
+            Threads that help.
 
         Returns
         -------
@@ -115,20 +120,18 @@ class ReadIndex:
         InputFileError
             If the index file is damaged.
         """
-        rows = self._rows_of(names)
-        offsets = np.zeros(len(names) + 1, np.int64)
-        present = rows >= 0
-        rows = rows[present]
-        lengths = self._length[rows]
-        offsets[1:][present] = lengths
-        np.cumsum(offsets, out=offsets)
-        sizes = _span(lengths, self._line_bases[rows], self._line_width[rows])
-        bases = self._blocks.read(self._offset[rows], sizes)
-        if len(bases) != offsets[-1]:
-            # indices made by f5py, f5c and nanopolish have a read on one line; others may fold it
-            bases = bases[bases > ord(" ")]
-            if len(bases) != offsets[-1]:
-                raise InputFileError(f"{self._blocks.path}: does not fit its .fai; run f5py index again")
+        return self.sequences_of(self.index.rows_of(Names.of(names)), pool)
+
+    def sequences_of(
+        self, rows: NDArray[np.int64], pool: WorkerPool | None = None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Fetch the bases of reads by their rows in the index, -1 for an absent one; as `sequences`."""
+        length = np.where(rows >= 0, self.index.length[rows], 0) if len(self) else np.zeros(len(rows), np.int64)
+        if not length.any():
+            return np.empty(0, np.uint8), np.zeros(len(rows) + 1, np.int64)
+        bases, offsets, wrong = self._fasta.fetch(np.maximum(rows, 0), np.zeros(len(rows), np.int64), length, pool)
+        if wrong.any():
+            raise InputFileError(f"{self._path}: does not fit its .fai; run f5py index again")
         return bases, offsets
 
 
@@ -168,48 +171,7 @@ def read_readdb(path: str) -> dict[str, str]:
     return paths
 
 
-def _span(length: NDArray[np.int64], line_bases: NDArray[np.int64], line_width: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Bytes from the first to behind the last base of each read, line ends between them included."""
-    folds = np.maximum(length - 1, 0) // np.maximum(line_bases, 1)
-    return length + folds * (line_width - line_bases)
-
-
-def _load_fai(path: str) -> tuple[dict[str, int], NDArray[np.int64]]:
-    """Read a ``.fai``: name to row, and length, offset, bases and bytes per line, int64, shape (4, rows)."""
-    with open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-        text = file.read()
-    fields = text.replace("\n", "\t").split("\t")
-    count = len(fields) // 5
-    columns = np.zeros((4, count), np.int64)
-    try:
-        if len(fields) != 5 * count + 1 or (text and not text.endswith("\n")):
-            raise ValueError
-        for column in range(4):
-            columns[column] = np.array(fields[column + 1 :: 5], "S20").astype(np.int64)
-        length, offset, line_bases, line_width = columns
-        if np.any((length < 0) | (offset < 0) | (line_bases < (length > 0)) | (line_width < line_bases)):
-            raise ValueError
-    except (ValueError, OverflowError) as problem:
-        raise InputFileError(
-            f"{path}: line {_first_bad_line(text)} is not a line of a FASTA index; run f5py index again"
-        ) from problem
-    names = fields[:-1:5]
-    rows = dict(zip(names, range(count), strict=True))
-    if len(rows) != count:  # the first of several reads of one name counts, as in htslib
-        rows = dict(zip(reversed(names), range(count - 1, -1, -1), strict=True))
-    return rows, columns
-
-
-def _first_bad_line(text: str) -> int:
-    lines = text.split("\n")
-    for number, line in enumerate(lines, 1):
-        fields = line.split("\t")
-        if len(fields) != 5 or not all(field.isdecimal() for field in fields[1:]):
-            return number
-    return len(lines)
-
-
-def _check_is_index_of(reads_path: str, index_path: str, rows: dict[str, int]) -> None:
+def _check_is_index_of(reads_path: str, index_path: str, index: FastaIndex) -> None:
     """Compare the reads file with its index as far as that costs nothing. It may well be absent."""
     try:
         with open(reads_path, "rb") as plain:
@@ -223,7 +185,7 @@ def _check_is_index_of(reads_path: str, index_path: str, rows: dict[str, int]) -
     for header, sequence in pairwise(lines):
         if header[:1] in (b">", b"@") and header[1:].split() and sequence.strip():
             name = header[1:].split()[0].decode("utf-8", "surrogateescape")
-            if name not in rows:
+            if index.rows_of(Names.of([name]))[0] < 0:
                 raise InputFileError(
                     f"{index_path}: is not the index of {reads_path}, whose first read {name} it lacks; "
                     "run f5py index again"

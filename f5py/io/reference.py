@@ -7,7 +7,10 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.names import Names
+from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError
+from f5py.io.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MappedText
 
 #: Ambiguity codes and the alphabetically first base that they may stand for.
 _RESOLVED = dict.fromkeys("MRWVHDN", "A") | dict.fromkeys("SYB", "C") | {"K": "G"}
@@ -43,7 +46,8 @@ class Reference:
         if not os.path.exists(path):
             raise InputFileError(f"{path}: no such file; give the reference with -g")
         try:
-            self._fasta = pysam.FastaFile(path)
+            with pysam.FastaFile(path) as fasta:  # makes the index if it is missing
+                known = dict(zip(fasta.references, fasta.lengths, strict=True))
         except (OSError, ValueError) as problem:
             reason = getattr(problem, "strerror", None) or (
                 "it is no FASTA file (plain or bgzip), or its index .fai is damaged or cannot be written"
@@ -51,9 +55,7 @@ class Reference:
             raise InputFileError(f"{path}: cannot read the reference: {reason}") from None
         self._path = path
         self._contigs = contigs
-        self._lengths = lengths
-        self._table = _letter_table()
-        known = dict(zip(self._fasta.references, self._fasta.lengths, strict=True))
+        self._lengths = np.array(lengths, np.int64)
         missing = [name for name in contigs if name not in known]
         if missing:
             listed = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
@@ -67,30 +69,49 @@ class Reference:
                     f"{path}: contig {name} has {known[name]} bases, but {length} in the BAM file; "
                     "give the FASTA file that the reads were mapped to"
                 )
+        index = FastaIndex(f"{path}.fai", f"delete it to have it made again: {path}.fai")
+        with open(path, "rb") as file:
+            is_zipped = file.read(2) == b"\x1f\x8b"
+        text = BlockText(path, f"{path}.gzi") if is_zipped else MappedText(path)
+        self._fasta = IndexedFasta(index, text, _letter_table())
+        self._rows = index.rows_of(Names.of(contigs))
 
-    def segment(self, contig: int, start: int, end: int) -> bytes:
-        """Bases of ``[start, end)``, cut at the contig's end, as in the file.
+    def segments(
+        self,
+        contig: NDArray[np.int32],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        pool: WorkerPool | None = None,
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Fetch the bases of n stretches, cut at their contigs' ends.
+
+        Parameters
+        ----------
+        contig, start, end : integers, shape (n,)
+            Index of the contig; 0-based, half-open.
+        pool : WorkerPool, optional
+            Threads that help.
+
+        Returns
+        -------
+        bases : uint8, shape (offsets[-1],)
+            Upper-case letters, every ambiguity code replaced by its alphabetically first base.
+        offsets : int64, shape (n + 1,)
 
         Raises
         ------
         InputFileError
             If the file does not have them, because it is damaged or its index is not that of the file.
         """
-        end = min(end, self._lengths[contig])
-        try:
-            bases = self._fasta.fetch(self._contigs[contig], start, end).encode()
-        except (OSError, ValueError):
-            bases = b""
-        if len(bases) != end - start:
+        end = np.minimum(end, self._lengths[contig])
+        bases, offsets, wrong = self._fasta.fetch(self._rows[contig], start, end, pool)
+        if wrong.any():
+            i = int(np.argmax(wrong))
             raise InputFileError(
-                f"{self._path}: bases {start + 1} to {end} of contig {self._contigs[contig]} cannot be read; is the "
-                f"file damaged or newer than its index? Delete {self._path}.fai to have it made anew"
+                f"{self._path}: bases {start[i] + 1} to {end[i]} of contig {self._contigs[contig[i]]} cannot be read; "
+                f"is the file damaged or newer than its index? Delete {self._path}.fai to have it made again"
             )
-        return bases
-
-    def normalise(self, letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
-        """Upper-case letters with every ambiguity code replaced by its alphabetically first base."""
-        return self._table[letters]
+        return bases, offsets
 
     def close(self) -> None:
         """Close the file."""

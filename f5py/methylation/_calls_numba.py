@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from f5py import simd
 from f5py.accelerate import kernel
 from f5py.core._event_map_numba import closest_event
+from f5py.core._turns_numba import next_turn
 from f5py.methylation._hmm_numba import forward_lanes
 
 #: Consecutive sites at most this far apart form one group.
@@ -367,3 +368,50 @@ def call_read(
         call_first[g] += reference_start
         call_last[g] += reference_start
     return count
+
+
+@kernel
+def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
+    """`count_groups` for `reads`; `motifs` are those of forward and of reverse reads."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        n_groups[read], n_sites[read] = count_groups(
+            alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],
+            motifs[1 if alignments.reverse[read] else 0],
+        )
+
+
+@kernel
+def call_all(
+    turn, reads, alignments, event_offsets, event_mean, base_map, scaling, events_per_base, model, motifs, calls
+):
+    """`call_read` for `reads`."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        first_base = base_map.offsets[read]
+        read_length = base_map.offsets[read + 1] - first_base
+        first = calls.offsets[read]
+        end = calls.offsets[read + 1]
+        calls.n[read] = call_read(
+            alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],
+            alignments.start[read],
+            alignments.cigar[alignments.cigar_offsets[read] : alignments.cigar_offsets[read + 1]],
+            alignments.reverse[read],
+            event_mean[event_offsets[read] : event_offsets[read + 1]],
+            base_map.first_event[first_base : first_base + read_length - model.k + 1],
+            read_length,
+            Fit(scaling.shift[read], scaling.scale[read], scaling.var[read], events_per_base[read]),
+            model,
+            motifs[1 if alignments.reverse[read] else 0],
+            calls.first[first:end],
+            calls.last[first:end],
+            calls.sites[first:end],
+            calls.methylated[first:end],
+            calls.unmethylated[first:end],
+        )

@@ -13,11 +13,13 @@ import numpy as np
 
 from f5py import simd
 from f5py.accelerate import kernel
+from f5py.core._turns_numba import next_turn
 from f5py.methylation._calls_numba import (
     CODES,
     FLANK,
     LOG2_E,
     METHYLATED,
+    Fit,
     Groups,
     fill_emission,
     fill_plain,
@@ -396,3 +398,38 @@ def call_read_sites(
                 score_unmethylated[i] = log_sum(ln_agree + none_methylated[g], ln_differ + score_unmethylated[i])
         count += groups.sites[g]
     return count
+
+
+@kernel
+def call_all_sites(
+    turn, reads, alignments, event_offsets, event_mean, base_map, scaling, events_per_base, model, motifs, agreement,
+    calls,
+):  # fmt: skip
+    """`call_read_sites` for `reads`."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        first_base = base_map.offsets[read]
+        read_length = base_map.offsets[read + 1] - first_base
+        first = calls.offsets[read]
+        end = calls.offsets[read + 1]
+        calls.n[read] = call_read_sites(
+            alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],
+            alignments.start[read],
+            alignments.cigar[alignments.cigar_offsets[read] : alignments.cigar_offsets[read + 1]],
+            alignments.reverse[read],
+            event_mean[event_offsets[read] : event_offsets[read + 1]],
+            base_map.first_event[first_base : first_base + read_length - model.k + 1],
+            read_length,
+            Fit(scaling.shift[read], scaling.scale[read], scaling.var[read], events_per_base[read]),
+            model,
+            motifs[1 if alignments.reverse[read] else 0],
+            agreement,
+            calls.first[first:end],
+            calls.last[first:end],
+            calls.sites[first:end],
+            calls.methylated[first:end],
+            calls.unmethylated[first:end],
+        )

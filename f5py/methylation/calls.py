@@ -23,7 +23,7 @@ def call_methylation(
     pool: WorkerPool,
     per_site: bool = False,
     agreement: float | None = None,
-) -> None:
+) -> float:
     """Fill the batch's call arrays for all reads that are still `ReadStatus.OK`.
 
     Parameters
@@ -40,25 +40,19 @@ def call_methylation(
     agreement : float, optional
         For `per_site`: prior probability that all sites of a group have one state, from 0 (all combinations of states
         are equally probable) to 1 (every site gets its group's call). None: learned from each read.
+
+    Returns
+    -------
+    float
+        Seconds that all threads together have worked.
     """
-    from f5py.methylation._calls_numba import Fit, Model, call_read, count_groups
+    from f5py.methylation._calls_numba import Model, call_all, count_all
 
-    if per_site:
-        from f5py.methylation._per_site_numba import call_read_sites
-
-    wanted = batch.status == ReadStatus.OK
-    order = longest_first(batch.read_length, wanted)
-    capacity = np.zeros(len(batch), np.int64)
-    codes = motif.codes(False), motif.codes(True)
-    levels = Model(model.k, model.level_mean, model.level_stdv, model.ln_stdv)
-
-    def count(read: int) -> None:
-        segment = batch.reference[batch.reference_offsets[read] : batch.reference_offsets[read + 1]]
-        n_groups, n_sites = count_groups(segment, codes[int(batch.reverse[read])])
-        capacity[read] = n_sites if per_site else n_groups
-
-    pool.run(count, order)
-    batch.call_offsets = offsets_of(capacity)
+    reads = longest_first(batch.read_length, batch.status == ReadStatus.OK)
+    motifs = motif.codes(False), motif.codes(True)
+    n_groups, n_sites = np.zeros(len(batch), np.int64), np.zeros(len(batch), np.int64)
+    seconds = pool.run(count_all, reads, batch.alignments, motifs, n_groups, n_sites, order=batch.number)
+    batch.call_offsets = offsets_of(n_sites if per_site else n_groups)
     n_calls = batch.call_offsets[-1]
     batch.n_calls = np.zeros(len(batch), np.int64)
     batch.call_first = np.empty(n_calls, np.int64)
@@ -66,34 +60,19 @@ def call_methylation(
     batch.call_sites = np.empty(n_calls, np.int32)
     batch.call_methylated = np.empty(n_calls, np.float32)
     batch.call_unmethylated = np.empty(n_calls, np.float32)
+    inputs = (
+        batch.alignments,
+        batch.event_offsets,
+        batch.event_mean,
+        batch.base_map,
+        batch.scaling,
+        batch.events_per_base,
+        Model(model.k, model.level_mean, model.level_stdv, model.ln_stdv),
+        motifs,
+    )
+    if not per_site:
+        return seconds + pool.run(call_all, reads, *inputs, batch.calls, order=batch.number)
+    from f5py.methylation._per_site_numba import call_all_sites
 
-    def call(read: int) -> None:
-        reverse = bool(batch.reverse[read])
-        calls = slice(batch.call_offsets[read], batch.call_offsets[read + 1])
-        read_length = int(batch.base_offsets[read + 1] - batch.base_offsets[read])
-        first = batch.base_offsets[read]
-        inputs = (
-            batch.reference[batch.reference_offsets[read] : batch.reference_offsets[read + 1]],
-            batch.reference_start[read],
-            batch.cigar[batch.cigar_offsets[read] : batch.cigar_offsets[read + 1]],
-            reverse,
-            batch.event_mean[batch.event_offsets[read] : batch.event_offsets[read + 1]],
-            batch.first_event[first : first + read_length - model.k + 1],
-            read_length,
-            Fit(batch.shift[read], batch.scale[read], batch.var[read], batch.events_per_base[read]),
-            levels,
-            codes[int(reverse)],
-        )
-        outputs = (
-            batch.call_first[calls],
-            batch.call_last[calls],
-            batch.call_sites[calls],
-            batch.call_methylated[calls],
-            batch.call_unmethylated[calls],
-        )
-        if per_site:
-            batch.n_calls[read] = call_read_sites(*inputs, -1.0 if agreement is None else agreement, *outputs)
-        else:
-            batch.n_calls[read] = call_read(*inputs, *outputs)
-
-    pool.run(call, order)
+    prior = -1.0 if agreement is None else float(agreement)
+    return seconds + pool.run(call_all_sites, reads, *inputs, prior, batch.calls, order=batch.number)

@@ -54,12 +54,13 @@ class EventalignSam:
 
     def _alignments(self, batch: ReadBatch, first: int, end: int) -> bytes:
         strings = strings_of_rows(batch, first, end, self._rna)
+        records = batch.records.of_reads(first, end).segments(self._header)
         pieces = []
         for i in np.flatnonzero(strings.matches).tolist():
             read = first + i
             scaling = f"\tsc:f:{float(batch.scale[read]):g}\tsh:f:{float(batch.shift[read]):g}\n"
             pieces += [
-                _without_own_tags(undecoded(batch.records[read].to_string)),
+                _without_own_tags(undecoded(records[i].to_string)),
                 b"\tsi:Z:%d,%d,%d,%d\tss:Z:" % _ends(strings, i),
                 strings[i],
                 scaling.encode(),
@@ -68,12 +69,13 @@ class EventalignSam:
 
     def _events(self, batch: ReadBatch, first: int, end: int) -> bytes:
         text, offsets = _cigars(batch, first, end)
+        records = batch.records.of_reads(first, end).segments(self._header)
         pieces = []
         for i in np.flatnonzero(batch.n_rows[first:end]).tolist():
             read = first + i
             row = batch.event_offsets[read]
             last_row = row + batch.n_rows[read] - 1
-            record = batch.records[read]
+            record = records[i]
             start = (
                 f"{batch.names[read]}.template\t{16 if batch.reverse[read] else 0}\t{record.reference_name}\t"
                 f"{batch.row_position[row] + 1}\t{record.mapping_quality}\t"

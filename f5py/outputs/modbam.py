@@ -6,12 +6,8 @@ Tags MM, ML and MN are those of the SAM optional fields specification. Bases tha
 
 from __future__ import annotations
 
-import array
-import copy
-import os
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +16,9 @@ from f5py import __version__, console
 from f5py.core.batch import ReadBatch, offsets_of
 from f5py.core.motifs import Motif, reverse_complement
 from f5py.core.windows import Windows
-from f5py.errors import OutputFileError
 from f5py.frequencies.site_counts import calls_inside
-from f5py.io.alignments import BamWriter
+from f5py.io.bam_output import RecordOutput
+from f5py.io.bam_records import RawRecords
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
@@ -30,24 +26,17 @@ if TYPE_CHECKING:
 
 #: What the sequence of a written record is: the read's, or the reference's under it.
 STYLES = ("read", "reference")
-_MODES = {".sam": "w", ".cram": "wc"}
-_TAGS = ("MM", "ML", "MN", "Mm", "Ml")
-_MARKING_TAGS = ("MM", "ML", "Mm", "Ml")  # a length alone says nothing about modifications
-#: Tags that stay true when a record shows the reference's bases.
-_TAGS_OF_THE_READ = ("RG", "BC", "HP", "PS", "PC")
-_REFERENCE_QUALITY = 30
 #: A comma and the digits of a 32-bit number.
 _MAX_STEP = 11
 _VERSIONS_WITHOUT_ARRAYS = ("VN:1.0", "VN:1.1", "VN:1.2", "VN:1.3")
 
 
-@dataclass(frozen=True)
-class ModificationTags:
+class ModificationTags(NamedTuple):
     """Base modification tags of the reads of a batch.
 
     Attributes
     ----------
-    text : bytes, offsets `text_offsets`
+    text : uint8, offsets `text_offsets`
         Value of MM; empty for a read without a called base.
     probability : uint8, offsets `probability_offsets`
         Value of ML: N stands for a probability from N/256 up to (N+1)/256.
@@ -55,24 +44,11 @@ class ModificationTags:
         Value of MN: length of the sequence that the tags refer to.
     """
 
-    text: bytes
+    text: NDArray[np.uint8]
     text_offsets: NDArray[np.int64]
     probability: NDArray[np.uint8]
     probability_offsets: NDArray[np.int64]
     length: NDArray[np.int64]
-
-    def has(self, read: int) -> bool:
-        """Whether the read has a called base."""
-        return bool(self.probability_offsets[read] < self.probability_offsets[read + 1])
-
-    def of(self, read: int) -> list[tuple[str, Any]]:
-        """The read's tags as (name, value), as pysam takes them: text, array of bytes, number."""
-        values = self.probability[self.probability_offsets[read] : self.probability_offsets[read + 1]]
-        return [
-            ("MM", self.text[self.text_offsets[read] : self.text_offsets[read + 1]].decode()),
-            ("ML", array.array("B", values.tobytes())),
-            ("MN", int(self.length[read])),
-        ]
 
 
 def modification_tags(
@@ -97,17 +73,12 @@ def modification_tags(
     """
     from f5py.outputs._modbam_numba import fill_tags
 
-    if len(batch.records) != len(batch) or len(batch.cigar) != batch.cigar_offsets[-1]:
+    if batch.records is None or len(batch.cigar) != batch.cigar_offsets[-1]:
         raise ValueError("base modification tags need the batch's records and CIGARs")
     wanted = batch.n_calls > 0
     if style == "read":
-        pieces = [
-            (record.query_sequence or "").encode() if called else b""
-            for record, called in zip(batch.records, wanted.tolist(), strict=True)
-        ]
-        sequence = np.frombuffer(b"".join(pieces), np.uint8)
-        length = np.array([len(piece) for piece in pieces], np.int64)
-        start = offsets_of(length)[:-1]
+        sequence, offsets = sequences_of(batch.records, len(batch), wanted)
+        start, length = offsets[:-1], np.diff(offsets)
         cigar, cigar_offsets = batch.cigar, batch.cigar_offsets
     else:
         sequence = batch.reference
@@ -149,7 +120,7 @@ def modification_tags(
         probability_offsets,
     )
     return ModificationTags(
-        text[: text_offsets[-1]].tobytes(), text_offsets, probability, probability_offsets, length
+        text[: text_offsets[-1]], text_offsets, probability, probability_offsets, length
     )
 
 
@@ -209,59 +180,34 @@ class ModbamWriter:
         self._replace_tags = replace_tags
         self._windows = windows
         self._n_with_other_tags = 0
-        mode = _MODES.get(os.path.splitext(path)[1].lower(), "wb")
-        if mode == "wc" and reference_path is None:
-            raise OutputFileError(f"{path}: CRAM needs the reference; give it, or a name that ends in .bam")
         header = header_with_program(header, command_line)
-        self._records = BamWriter(file, path, header, mode, n_threads, reference_path)
+        self._records = RecordOutput(file, path, header, n_threads, reference_path)
 
     def __enter__(self) -> ModbamWriter:
         return self
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the records of a batch and those that were passed over, in the order of the input.
+        """Write the records of a batch, also those that the filters have left out, in the order of the input.
 
         The batch and its records are not changed.
         """
-        if not batch.records:
-            for _, record in batch.passed_over:
-                self._write_as_is(record)
-            return
-        tags = modification_tags(batch, self._motif, self._style, self._windows)
-        between = iter(batch.passed_over)
-        behind = next(between, None)
-        for read, record in enumerate(batch.records):
-            while behind is not None and behind[0] <= read:
-                self._write_as_is(behind[1])
-                behind = next(between, None)
-            if tags.has(read) and (self._replace_tags or not _has_other_tags(record)):
-                self._records.write(self._tagged(batch, read, tags))
-            else:
-                self._write_as_is(record)
-        while behind is not None:
-            self._write_as_is(behind[1])
-            behind = next(between, None)
+        from f5py.outputs._modbam_numba import tag_records, tagged_sizes
 
-    def _write_as_is(self, record: pysam.AlignedSegment) -> None:
-        self._n_with_other_tags += _has_other_tags(record)
-        self._records.write(record)
-
-    def _tagged(self, batch: ReadBatch, read: int, tags: ModificationTags) -> pysam.AlignedSegment:
-        record = copy.copy(batch.records[read])
-        if self._style == "read":
-            for name in _TAGS:
-                record.set_tag(name, None)
-            for name, value in tags.of(read):
-                record.set_tag(name, value)
-            return record
-        kept = [tag for tag in record.get_tags(with_value_type=True) if tag[0] in _TAGS_OF_THE_READ]
-        length = int(tags.length[read])
-        first = batch.reference_offsets[read]
-        record.query_sequence = batch.reference[first : first + length].tobytes().decode()
-        record.query_qualities = array.array("B", bytes([_REFERENCE_QUALITY])) * length
-        record.cigartuples = [(0, length)]
-        record.set_tags([*kept, *tags.of(read)])
-        return record
+        records = batch.records
+        tags = no_tags() if len(batch) == 0 else modification_tags(batch, self._motif, self._style, self._windows)
+        has_other = np.zeros(len(records), np.bool_)
+        size = np.zeros(len(records), np.int64)
+        shows_reference = self._style == "reference"
+        given = (records.data, records.starts, records.read)
+        tagged_sizes(*given, tags, self._replace_tags, shows_reference, has_other, size)
+        offsets = offsets_of(size)
+        out = np.empty(offsets[-1], np.uint8)
+        tag_records(
+            *given, tags, self._replace_tags, shows_reference, has_other, batch.reference, batch.reference_offsets,
+            out, offsets,
+        )  # fmt: skip
+        self._n_with_other_tags += int(has_other.sum())
+        self._records.write(out)
 
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         self._records.__exit__(kind, *details)
@@ -276,8 +222,24 @@ class ModbamWriter:
             )
 
 
-def _has_other_tags(record: pysam.AlignedSegment) -> bool:
-    return any(record.has_tag(name) for name in _MARKING_TAGS)
+def sequences_of(
+    records: RawRecords, n_reads: int, wanted: NDArray[np.bool_]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Letters of the sequences in the records of n reads, and their offsets; nothing of those that are not wanted."""
+    from f5py.outputs._modbam_numba import decode_sequences, sequence_lengths
+
+    length = np.zeros(n_reads, np.int64)
+    sequence_lengths(records.data, records.starts, records.read, wanted, length)
+    offsets = offsets_of(length)
+    sequence = np.empty(offsets[-1], np.uint8)
+    decode_sequences(records.data, records.starts, records.read, wanted, sequence, offsets)
+    return sequence, offsets
+
+
+def no_tags() -> ModificationTags:
+    """The tags of a batch without reads."""
+    nothing = np.zeros(1, np.int64)
+    return ModificationTags(np.empty(0, np.uint8), nothing, np.empty(0, np.uint8), nothing, np.empty(0, np.int64))
 
 
 def header_with_program(header: pysam.AlignmentHeader, command_line: str) -> pysam.AlignmentHeader:

@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+import threading
+from dataclasses import dataclass
 
 from f5py import console
 from f5py.abea.align import CpuAligner, finish_alignment, start_alignment
@@ -55,23 +53,22 @@ class RunCounts:
         return self.qc_fail + self.not_calibrated + self.no_alignment + self.bad_reads
 
 
-@dataclass
 class StageTimes:
-    """Wall seconds of each compute stage."""
+    """Seconds of each compute stage: those of all worker threads together, divided by their number.
 
-    seconds: dict[str, float] = field(
-        default_factory=lambda: {"Events": 0.0, "Alignment": 0.0, "Estimate scaling": 0.0}
-    )
-    output: float = 0.0
+    Several batches are computed at the same time, so that wall times would count the same second more than once.
+    """
 
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Add the time spent inside to a stage's."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.seconds[name] = self.seconds.get(name, 0.0) + time.perf_counter() - started
+    def __init__(self, n_threads: int) -> None:
+        self.seconds: dict[str, float] = {"Events": 0.0, "Alignment": 0.0, "Estimate scaling": 0.0}
+        self.output = 0.0
+        self._n_threads = n_threads
+        self._lock = threading.Lock()
+
+    def add(self, name: str, thread_seconds: float) -> None:
+        """Add to a stage what the threads together have worked."""
+        with self._lock:
+            self.seconds[name] = self.seconds.get(name, 0.0) + thread_seconds / self._n_threads
 
 
 class AlignmentStage:
@@ -94,11 +91,13 @@ class AlignmentStage:
 
     #: The subcommand that the stage belongs to.
     command = "resquiggle"
+    #: Of the events only the means are needed.
+    _means_only = False
 
     def __init__(self, options: AlignmentOptions, chemistry: Chemistry, keep_samples: bool = False) -> None:
         self.chemistry = chemistry
         self.model = chemistry.nucleotide_model(options.kmer_model)
-        self.times = StageTimes()
+        self.times = StageTimes(options.threads)
         self.counts = RunCounts()
         self.pool = WorkerPool(options.threads)
         self._options = options
@@ -122,10 +121,6 @@ class AlignmentStage:
             return
         self._aligner = GpuWhenItPays(self._cpu, lambda: self._open_gpu(source), self._options.cuda_at_once)
 
-    def works_ahead(self) -> bool:
-        """Whether the next batch should be started before this one is computed, so that a GPU always has work."""
-        return isinstance(self._aligner, GpuWhenItPays) and self._aligner.has_gpu
-
     def _open_gpu(self, source: BatchLimits) -> Aligner:
         from f5py.abea.align_gpu import GpuAligner, GpuLimits
         from f5py.abea.watch import GpuWatch
@@ -137,34 +132,38 @@ class AlignmentStage:
         gpu.on_batch = GpuWatch(gpu, source, options.ultra_thresh, options.threads, options.auto_tune).observe
         return gpu
 
-    def start(self, batch: ReadBatch) -> None:
-        """Fill the batch's arrays as far as the alignment, which may go on after the return."""
+    def admit(self, batch: ReadBatch) -> None:
+        """Look at a loaded batch; to be called in order."""
         self._check.letters(batch)
-        with self.times.stage("Events"):
-            detect_events(batch, self.chemistry.event_parameters, self.pool)
-            if not self._keep_samples:
-                batch.release("samples")
-        with self.times.stage("Estimate scaling"):
-            rank_kmers(batch, self.model, self.pool)
-            estimate_scaling(batch, self.model, self.pool)
-            if self.chemistry.rna:
-                reverse_events(batch)
-        with self.times.stage("Alignment"):
-            start_alignment(batch, self._aligner, self._options.print_banded_aln)
 
-    def finish(self, batch: ReadBatch) -> None:
-        """Fill the rest of the arrays of a batch that was started, and count its reads."""
-        with self.times.stage("Alignment"):
-            finish_alignment(batch, self._aligner)
-        with self.times.stage("Estimate scaling"):
-            recalibrate(batch, self.model, self._options.min_recalib_events, self.pool)
+    def compute(self, batch: ReadBatch) -> None:
+        """Fill the batch's arrays. May be called in several threads, with a batch in each."""
+        pool, times, model = self.pool, self.times, self.model
+        times.add("Events", detect_events(batch, self.chemistry.event_parameters, pool, self._means_only))
+        if not self._keep_samples:
+            batch.release("samples")
+        times.add("Estimate scaling", rank_kmers(batch, model, pool) + estimate_scaling(batch, model, pool))
+        if self.chemistry.rna:
+            times.add("Events", reverse_events(batch, pool))
+        times.add("Alignment", start_alignment(batch, self._aligner, self._options.print_banded_aln))
+        times.add("Alignment", finish_alignment(batch, self._aligner))
+        times.add("Estimate scaling", recalibrate(batch, model, self._options.min_recalib_events, pool))
+
+    def settle(self, batch: ReadBatch) -> None:
+        """Judge and count the reads of a computed batch; to be called in order."""
         self._check.fit(batch)
         self.counts.add(batch)
 
+    def stop(self) -> None:
+        """Let what is being computed end soon, because it is not wanted any more."""
+        self.pool.stop()
+
     def close(self) -> None:
         """Close the aligner and end the worker threads."""
-        self._aligner.close()
-        self.pool.close()
+        try:
+            self._aligner.close()
+        finally:
+            self.pool.close()
 
 
 class _ChemistryCheck:

@@ -29,10 +29,13 @@ class ReferenceAligner(AlignmentStage):
         self.times.seconds["HMM"] = 0.0
         self._windows = windows
 
-    def finish(self, batch: ReadBatch) -> None:
-        """Fill the rest of the arrays of a batch that was started, its rows too."""
-        super().finish(batch)
-        with self.times.stage("HMM"):
-            align_events(batch, self.model, self.pool, self._windows)
-        self.counts.results += int(batch.n_rows.sum())
+    def compute(self, batch: ReadBatch) -> None:
+        """Fill the batch's arrays, its rows too."""
+        super().compute(batch)
+        self.times.add("HMM", align_events(batch, self.model, self.pool, self._windows))
         batch.release("bases", "kmer_rank", "first_event", "last_event")
+
+    def settle(self, batch: ReadBatch) -> None:
+        """See `AlignmentStage.settle`."""
+        super().settle(batch)
+        self.counts.results += int(batch.n_rows.sum())

@@ -14,6 +14,10 @@ from f5py.errors import F5pyError
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.runner import run_pipeline
 
+#: Up to this number of threads two batches are computed at the same time, with more of them three: while the last reads
+#: of one are at work, the others keep all threads busy.
+_FEW_THREADS = 4
+
 
 def process(
     options: AlignmentOptions,
@@ -50,23 +54,24 @@ def process(
     """
     started = time.perf_counter()
     processing = console.Stopwatch()
+    n_lanes = 2 if options.threads <= _FEW_THREADS else 3
     with console.progress("reads", n_expected) as advance:
 
         def load() -> Iterator[ReadBatch]:
             with inputs.pop_all():
                 for batch in batches:
+                    stage.admit(batch)
                     _note_batch(started, who, batch, "loaded", options.verbose)
                     yield batch
                     if batch.number == options.debug_break:
                         return
 
-        def start(batch: ReadBatch) -> None:
+        def compute(batch: ReadBatch) -> None:
             with processing:
-                stage.start(batch)
+                stage.compute(batch)
 
-        def finish(batch: ReadBatch) -> None:
-            with processing:
-                stage.finish(batch)
+        def settle(batch: ReadBatch) -> None:
+            stage.settle(batch)
             _note_batch(started, "pthread_processor", batch, "processed", options.verbose)
 
         def write_and_advance(batch: ReadBatch) -> None:
@@ -76,7 +81,7 @@ def process(
             advance(len(batch))
 
         try:
-            run_pipeline(load(), finish, write_and_advance, start, ahead=stage.works_ahead)
+            run_pipeline(load(), compute, write_and_advance, settle=settle, stop=stage.stop, n_lanes=n_lanes)
         except F5pyError as problem:
             raise type(problem)(f"{problem}; {left}") from problem
     return processing.seconds

@@ -5,24 +5,24 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
-from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py import console
-from f5py.core.batch import ReadBatch, ReadStatus, offsets_of
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.names import Names
 from f5py.core.windows import Windows
+from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError, SignalError, UnsupportedDataError
-from f5py.io.alignments import AlignmentFile, BamWriter
+from f5py.io.alignments import AlignmentFile
+from f5py.io.bam_output import RecordOutput
+from f5py.io.bam_records import RawRecords, RecordColumns, record_name, tag_values
 from f5py.io.complete_file import complete_output
 from f5py.io.read_index import ReadIndex
 from f5py.io.reference import Reference
 from f5py.io.signals import SignalSource
-from f5py.io.signals.split_reads import fetch_split, split_read_tags
-
-if TYPE_CHECKING:
-    import pysam
+from f5py.io.signals.split_reads import fetch_split
 
 _CIGAR_SKIP = 3
 _CIGAR_HARD_CLIP = 5
@@ -67,8 +67,10 @@ class Loader:
     keep_records : bool
         Fill `ReadBatch.records`.
     keep_passed_over : bool
-        Fill `ReadBatch.passed_over`. A batch is also closed when it has as many of these as reads may be in it, so that
-        it may have no reads at all.
+        Have the records that the filters leave out there too. A batch is also closed when it has as many of these as
+        reads may be in it, so that it may have no reads at all.
+    pool : WorkerPool or None
+        Threads that help.
     partition_tag : str or None
         Tag of the alignment records by which reads are told apart, such as HP; its values are in `partitions`.
     """
@@ -88,11 +90,19 @@ class Loader:
     spliced: bool = False
     keep_records: bool = False
     keep_passed_over: bool = False
+    pool: WorkerPool | None = None
     partition_tag: str | None = None
     partitions: list[str] = field(default_factory=list)
     n_ultra: int = 0
     warned_of_lengths: bool = False
     times: LoadTimes = field(default_factory=LoadTimes)
+
+    def use_pool(self, pool: WorkerPool) -> None:
+        """Let these threads help."""
+        self.pool = pool
+        use_pool = getattr(self.signals, "use_pool", None)
+        if use_pool is not None:
+            use_pool(pool)
 
     def batches(self) -> Iterator[ReadBatch]:
         """Yield the batches in the file's order."""
@@ -100,70 +110,99 @@ class Loader:
             yield from self._batches(None)
             return
         header = self.alignments.header
-        with complete_output(self.ultra_path) as file, BamWriter(file, self.ultra_path, header) as ultra:
+        with complete_output(self.ultra_path) as file, RecordOutput(file, self.ultra_path, header) as ultra:
             yield from self._batches(ultra)
 
-    def _batches(self, ultra: BamWriter | None) -> Iterator[ReadBatch]:
+    def _batches(self, ultra: RecordOutput | None) -> Iterator[ReadBatch]:
+        from f5py.io._bam_numba import KEPT, cut
+
         number = 0
-        records: list[tuple[int, pysam.AlignedSegment]] = []
-        passed_over: list[tuple[int, pysam.AlignedSegment]] = []
-        n_bases = 0
+        read_index = 0
         any_known = False
         name = ""
+        parts: list[_Part] = []
+        state = np.zeros(4, np.int64)
         started = time.perf_counter()
-        for read_index, record in self.alignments.records(self.windows, left_out=self.keep_passed_over):
-            if read_index < 0:
-                passed_over.append((len(records), record))
-            else:
-                name = record.query_name or "*"
-                length = max(int(self.reads.lengths([name])[0]), 0)
-                any_known = any_known or length > 0
-                if ultra is not None and length > self.ultra_threshold:
-                    ultra.write(record)
-                    self.n_ultra += 1
-                    if self.keep_passed_over:
-                        passed_over.append((len(records), record))
-                else:
-                    records.append((read_index, record))
-                    n_bases += length
-            if max(len(records), len(passed_over)) >= self.batch_size or n_bases >= self.max_bases:
-                self.times.alignments += time.perf_counter() - started
-                yield self._load(number, records, passed_over)
-                number += 1
-                records, passed_over = [], []
-                n_bases = 0
-                started = time.perf_counter()
+        for data, starts, n in self.alignments.chunks(self.windows, self.batch_size):
+            kinds, rows, lengths = self._classify(data, starts, n)
+            any_known = any_known or bool(lengths.any())
+            if (kept := np.flatnonzero(kinds == KEPT)).size:
+                name = record_name(data, int(starts[kept[-1]]))
+            first = 0
+            while first < n:
+                threshold = self.ultra_threshold if ultra is not None else -1
+                end = cut(
+                    kinds, lengths, first, n, self.batch_size, self.max_bases, threshold, self.keep_passed_over, state
+                )
+                if ultra is not None:
+                    self._write_ultra(ultra, data, starts, kinds, first, end)
+                parts.append(_Part.of(self, data, starts, kinds, rows, first, end, read_index))
+                first = end
+                if state[3]:
+                    self.times.alignments += time.perf_counter() - started
+                    yield self._load(number, parts)
+                    number += 1
+                    parts = []
+                    state[:] = 0
+                    started = time.perf_counter()
+            read_index += n
         self.times.alignments += time.perf_counter() - started
-        if records or passed_over:
-            yield self._load(number, records, passed_over)
-        kept = self.alignments.counts.kept
-        if kept and not any_known:
+        if state[:2].any():
+            yield self._load(number, parts)
+        n_kept = self.alignments.counts.kept
+        if n_kept and not any_known:
             raise InputFileError(
-                f"{self.reads_path}: none of the {kept} aligned reads, such as {name}, is in the index of the "
+                f"{self.reads_path}: none of the {n_kept} aligned reads, such as {name}, is in the index of the "
                 "reads; give the reads that were mapped, and index them with: f5py index"
             )
 
-    def _load(self, number: int, records: list, passed_over: list) -> ReadBatch:
+    def _classify(
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64], n: int
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
+        """What becomes of each record, its row in the index of the reads and its read's number of bases."""
+        from f5py.io._bam_numba import KEPT, LOW_MAPQ, SECONDARY, UNMAPPED, classify
+
+        index = self.reads.index
+        kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
+        classify(
+            data, starts, n, self.alignments.min_mapq, self.alignments.secondary, *index.name_table, kinds, rows
+        )
+        lengths = np.where(rows >= 0, index.length[rows], 0) if len(index) else np.zeros(n, np.int64)
+        found = np.bincount(kinds, minlength=5)
+        counts = self.alignments.counts
+        counts.kept += int(found[KEPT])
+        counts.unmapped += int(found[UNMAPPED])
+        counts.low_mapq += int(found[LOW_MAPQ])
+        counts.secondary += int(found[SECONDARY])
+        return kinds, rows, lengths
+
+    def _write_ultra(
+        self, ultra: RecordOutput, data: NDArray, starts: NDArray, kinds: NDArray, first: int, end: int
+    ) -> None:
+        from f5py.io._bam_numba import ULTRA
+
+        for i in (first + np.flatnonzero(kinds[first:end] == ULTRA)).tolist():
+            ultra.write(data[starts[i] : starts[i + 1]])
+            self.n_ultra += 1
+
+    def _load(self, number: int, parts: list[_Part]) -> ReadBatch:
         started = time.perf_counter()
-        names = [record.query_name or "*" for _, record in records]
-        starts = np.array([record.reference_start for _, record in records], np.int64)
-        # a record without a CIGAR has no end; it is taken as one without aligned bases
-        ends = np.array([record.reference_end or record.reference_start for _, record in records], np.int64)
-        contigs = np.array([record.reference_id for _, record in records], np.int32)
-        self._check_ends(names, contigs, ends)
-        cigar, cigar_offsets, read_bases = _cigars(records, self.hard_clips, self.spliced)
-        segments = [
-            self.reference.segment(contig, start, end + 1)
-            for contig, start, end in zip(contigs.tolist(), starts.tolist(), ends.tolist(), strict=True)
-        ]
+        columns = RecordColumns.joined([part.columns for part in parts])
+        names = Names(columns.names, columns.name_offsets)
+        self._check_ends(names, columns.contig, columns.end)
+        read_bases = self._prepare_cigars(names, columns)
+        reference, reference_offsets = self.reference.segments(
+            columns.contig, columns.start, columns.end + 1, self.pool
+        )
         now = time.perf_counter()
         self.times.alignments += now - started
-        bases, base_offsets = self.reads.sequences(names)
+        bases, base_offsets = self.reads.sequences_of(np.concatenate([part.rows for part in parts]), self.pool)
         self._compare_lengths(names, read_bases, np.diff(base_offsets))
         started = time.perf_counter()
         self.times.reads += started - now
 
-        signals = fetch_split(self.signals, names, *split_read_tags(record for _, record in records))
+        parents = Names(columns.parents, columns.parent_offsets)
+        signals = fetch_split(self.signals, names, parents, columns.split_start, columns.split_length)
         status = np.zeros(len(names), np.uint8)
         for read, problem in sorted(signals.problems.items()):
             if not self.skip_unreadable:
@@ -174,19 +213,18 @@ class Loader:
         return ReadBatch(
             number=number,
             names=names,
-            records=[record for _, record in records] if self.keep_records else [],
-            passed_over=passed_over,
-            partition=self._partition(records),
-            read_index=np.array([read_index for read_index, _ in records], np.int64),
+            records=RawRecords.joined([part.records for part in parts]) if self.keep_records else None,
+            partition=self._partition([value for part in parts for value in part.tags]),
+            read_index=np.concatenate([part.read_index for part in parts]),
             status=status,
-            contig=contigs,
-            reference_start=starts,
-            reference_end=ends,
-            reverse=np.array([record.is_reverse for _, record in records], np.bool_),
-            cigar=cigar,
-            cigar_offsets=cigar_offsets,
-            reference=self.reference.normalise(np.frombuffer(b"".join(segments), np.uint8)),
-            reference_offsets=offsets_of(np.array([len(segment) for segment in segments], np.int64)),
+            contig=columns.contig,
+            reference_start=columns.start,
+            reference_end=columns.end,
+            reverse=columns.reverse,
+            cigar=columns.cigar,
+            cigar_offsets=columns.cigar_offsets,
+            reference=reference,
+            reference_offsets=reference_offsets,
             bases=bases,
             base_offsets=base_offsets,
             samples=signals.samples,
@@ -196,29 +234,41 @@ class Loader:
             sampling_rate=signals.sampling_rate,
         )
 
-    def _partition(self, records: list) -> np.ndarray:
+    def _partition(self, values: list[str | None]) -> NDArray[np.int32]:
         """Number of each record's value of the partition tag; -1 without it."""
-        tag = self.partition_tag
-        if tag is None:
-            return np.empty(0, np.int32)
-        values = [str(record.get_tag(tag)) if record.has_tag(tag) else None for _, record in records]
         numbers: dict[str | None, int] = {value: i for i, value in enumerate(self.partitions)}
-        for value in values:
+        for value in dict.fromkeys(values):
             if value is not None and value not in numbers:
                 numbers[value] = len(numbers)
                 self.partitions.append(value)
         return np.array([numbers.get(value, -1) for value in values], np.int32)
 
-    def _check_ends(self, names: list[str], contigs: np.ndarray, ends: np.ndarray) -> None:
+    def _prepare_cigars(self, names: Names, columns: RecordColumns) -> NDArray[np.int64]:
+        """Take hard clips out if they are not to count; return the bases of each whole read."""
+        operations, lengths = columns.cigar & 15, columns.cigar >> 4
+        of_read = np.where(np.isin(operations, _CIGAR_OF_READ), lengths, 0)
+        read_bases = np.diff(np.concatenate([[0], np.cumsum(of_read, dtype=np.int64)])[columns.cigar_offsets])
+        if not self.hard_clips:
+            columns.cigar[operations == _CIGAR_HARD_CLIP] = _CIGAR_HARD_CLIP
+        spliced = np.flatnonzero(operations == _CIGAR_SKIP)
+        if len(spliced) and not self.spliced:
+            read = int(np.searchsorted(columns.cigar_offsets, spliced[0], side="right")) - 1
+            raise UnsupportedDataError(
+                f"read {names[read]}: spliced alignment (N in the CIGAR); methylation calling needs reads "
+                "mapped without splicing, e.g. minimap2 -ax map-ont"
+            )
+        return read_bases
+
+    def _check_ends(self, names: Names, contigs: np.ndarray, ends: np.ndarray) -> None:
         beyond = np.flatnonzero(ends > np.array(self.alignments.contig_lengths, np.int64)[contigs])
         if len(beyond):
             read = int(beyond[0])
             raise InputFileError(
-                f"{self.alignments.name}: the alignment of read {names[read]} goes on behind the end of contig "
+                f"{self.alignments.name}: the alignment of read {names[read]} extends past the end of contig "
                 f"{self.alignments.contigs[contigs[read]]}; map the reads again"
             )
 
-    def _compare_lengths(self, names: list[str], aligned: np.ndarray, indexed: np.ndarray) -> None:
+    def _compare_lengths(self, names: Names, aligned: np.ndarray, indexed: np.ndarray) -> None:
         """Warn, once, of reads that were changed between mapping and indexing: their positions do not fit."""
         differ = np.flatnonzero((aligned != indexed) & (aligned > 0) & (indexed > 0))
         if len(differ) and not self.warned_of_lengths:
@@ -231,24 +281,38 @@ class Loader:
             )
 
 
-def _cigars(records: list, hard_clips: bool, allow_spliced: bool) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """All records' CIGAR operations as BAM stores them, their offsets, and the bases of each whole read.
+@dataclass
+class _Part:
+    """Consecutive records of one chunk that belong to a batch: those that are kept, as columns."""
 
-    Without `hard_clips` hard clips are given length zero.
-    """
-    operations = [record.cigartuples or [] for _, record in records]
-    offsets = offsets_of(np.array([len(pieces) for pieces in operations], np.int64))
-    flat = np.fromiter(chain.from_iterable(chain.from_iterable(operations)), np.uint32, 2 * offsets[-1])
-    of_read = np.where(np.isin(flat[::2], _CIGAR_OF_READ), flat[1::2], 0)
-    read_bases = np.diff(np.concatenate([[0], np.cumsum(of_read, dtype=np.int64)])[offsets])
-    if not hard_clips:
-        flat[1::2][flat[::2] == _CIGAR_HARD_CLIP] = 0
-    cigar = flat[1::2] << np.uint32(4) | flat[::2]
-    spliced = np.flatnonzero(flat[::2] == _CIGAR_SKIP)
-    if len(spliced) and not allow_spliced:
-        read = int(np.searchsorted(offsets, spliced[0], side="right")) - 1
-        raise UnsupportedDataError(
-            f"read {records[read][1].query_name}: spliced alignment (N in the CIGAR); methylation calling needs reads "
-            "mapped without splicing, e.g. minimap2 -ax map-ont"
-        )
-    return cigar, offsets, read_bases
+    columns: RecordColumns
+    rows: NDArray[np.int64]
+    read_index: NDArray[np.int64]
+    tags: list[str | None]
+    records: RawRecords
+
+    @classmethod
+    def of(
+        cls,
+        loader: Loader,
+        data: NDArray[np.uint8],
+        starts: NDArray[np.int64],
+        kinds: NDArray[np.uint8],
+        rows: NDArray[np.int64],
+        first: int,
+        end: int,
+        read_index: int,
+    ) -> _Part:
+        from f5py.io._bam_numba import KEPT
+
+        kept = kinds[first:end] == KEPT
+        chosen = first + np.flatnonzero(kept)
+        records = RawRecords(np.empty(0, np.uint8), np.zeros(1, np.int64), np.empty(0, np.int64))
+        if loader.keep_records:
+            read = np.where(kept, np.cumsum(kept) - 1, -1)
+            whole = data[starts[first] : starts[end]].copy()
+            records = RawRecords(whole, starts[first : end + 1] - starts[first], read)
+            if not loader.keep_passed_over:
+                records = records.of_reads(0, len(chosen))
+        tags = [] if loader.partition_tag is None else tag_values(data, starts, chosen, loader.partition_tag)
+        return cls(RecordColumns.of(data, starts, chosen), rows[chosen], read_index + chosen, tags, records)

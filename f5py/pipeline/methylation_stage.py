@@ -46,27 +46,31 @@ class Caller(AlignmentStage):
             self.close()
             raise
         self._per_site = options.per_site
-        self._keep_events = options.print_events
+        self._means_only = not options.print_events
         self._keep_cigar = options.modbam is not None
 
-    def start(self, batch: ReadBatch) -> None:
-        """See `AlignmentStage.start`. A batch may have no reads, only records that were passed over."""
+    def admit(self, batch: ReadBatch) -> None:
+        """See `AlignmentStage.admit`. A batch may have no reads, only records that were passed over."""
         if len(batch):
-            super().start(batch)
+            super().admit(batch)
 
-    def finish(self, batch: ReadBatch) -> None:
-        """Fill the rest of the arrays of a batch that was started, its calls too."""
+    def compute(self, batch: ReadBatch) -> None:
+        """Fill the batch's arrays, its calls too."""
         if not len(batch):
             return
-        super().finish(batch)
-        with self.times.stage("HMM"):
-            call_methylation(batch, self.motif, self.methylation, self.pool, self._per_site)
-        self.counts.results += int(batch.n_calls.sum())
-        batch.release("bases", "kmer_rank", "first_event", "last_event")
+        super().compute(batch)
+        self.times.add("HMM", call_methylation(batch, self.motif, self.methylation, self.pool, self._per_site))
+        batch.release("kmer_rank", "first_event", "last_event")
         if not self._keep_cigar:
             batch.release("cigar")
-        if not self._keep_events:
-            batch.release("event_start", "event_length", "event_mean", "event_stdv")
+        if self._means_only:
+            batch.release("event_mean")
+
+    def settle(self, batch: ReadBatch) -> None:
+        """See `AlignmentStage.settle`."""
+        if len(batch):
+            super().settle(batch)
+            self.counts.results += int(batch.n_calls.sum())
 
 
 def motif_of(options: CallOptions) -> Motif:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import queue
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, suppress
 from types import TracebackType
@@ -33,67 +34,63 @@ def run_pipeline(
     load: Iterable[T],
     compute: Callable[[T], None],
     write: Callable[[T], None],
-    start: Callable[[T], None] = lambda _: None,
-    ahead: Callable[[], bool] = lambda: False,
-    synchronous: bool = False,
+    *,
+    settle: Callable[[T], None] = lambda _: None,
+    stop: Callable[[], None] = lambda: None,
+    n_lanes: int = 2,
 ) -> None:
-    """Pass every item of `load` through `start`, `compute` and `write`.
+    """Pass every item of `load` through `compute`, `settle` and `write`.
 
-    `load` runs in one thread, `start` and `compute` in the calling thread and `write` in another one, each at most one
-    item ahead of the next. When a stage fails or is interrupted, the items before it are still written, in order, and
-    its exception is raised here; after an interrupt the writer is given up if that takes long. If `load` is a
-    generator, it is closed in its thread.
+    `load` runs in one thread, `compute` in `n_lanes` others, each with an item of its own, `settle` in the calling
+    thread and `write` in one more thread. `load`, `settle` and `write` see the items in order. At any time there are at
+    most one item that is loaded and not yet taken, `n_lanes` that are computed, one that waits to be written and one
+    that is written. When a stage fails or is interrupted, the items before it are still written, in order, and its
+    exception is raised here; after an interrupt the writer is given up if that takes long. If `load` is a generator, it
+    is closed in its thread.
 
     Parameters
     ----------
     load : iterable
     compute, write : callables of one item
-    start : callable of one item, optional
-        Called before `compute`.
-    ahead : callable, optional
-        While this is true, every item is started before the item before it is computed, so that something always goes
-        on in the background.
-    synchronous : bool
-        Run everything in the calling thread, for debugging.
+    settle : callable of one item, optional
+        Called between the two.
+    stop : callable, optional
+        Called when what is being computed is not wanted any more, so that it ends soon.
+    n_lanes : int
     """
-    if synchronous:
-        for item in _started(load, start, ahead):
-            compute(item)
-            write(item)
-        return
     source: _Prefetch[T] = _Prefetch(load)
     sink: _Sink[T] = _Sink(write)
-    try:
-        for item in _started(source, start, ahead):
-            compute(item)
+    lanes = _Lanes(compute, n_lanes)
+
+    def pass_on(n_left: int) -> None:
+        while len(lanes) > n_left or lanes.first_is_done:
+            item = lanes.take()
+            settle(item)
             sink.put(item)
+
+    try:
+        for item in source.until_end(waiting=lambda: pass_on(n_lanes)):
+            pass_on(n_lanes - 1)
+            lanes.put(item)
+        pass_on(0)
+        source.raise_error()
         sink.finish()
     except BaseException as problem:
         deadline = time.monotonic() + _PATIENCE_SECONDS
+        stop()
         source.stop()
+        lanes.finish()
         try:
             sink.finish(deadline if isinstance(problem, KeyboardInterrupt) else None)
         except KeyboardInterrupt:  # while waiting because of another error
             sink.finish(time.monotonic() + _PATIENCE_SECONDS)
             raise
         source.join(deadline)
+        lanes.join(deadline)
         raise
+    lanes.finish()
+    lanes.join()
     sink.raise_error()
-
-
-def _started(items: Iterable[T], start: Callable[[T], None], ahead: Callable[[], bool]) -> Iterator[T]:
-    """The items after `start`; while `ahead` each one when the next one has been started."""
-    waiting: list[T] = []
-    try:
-        for item in items:
-            start(item)
-            waiting.append(item)
-            while len(waiting) > ahead():
-                yield waiting.pop(0)
-    except Exception:
-        yield from waiting  # what was started before the failure is still to be written
-        raise
-    yield from waiting
 
 
 def stages_running() -> bool:
@@ -171,6 +168,61 @@ class _Stage:
             self._thread.join()
 
 
+class _Lanes(Generic[T]):
+    """Threads that each compute one item at a time; items are taken back in the order in which they were put."""
+
+    def __init__(self, compute: Callable[[T], None], n_lanes: int) -> None:
+        self._compute = compute
+        self._waiting: queue.SimpleQueue[tuple[T, _Result] | None] = queue.SimpleQueue()
+        self._in_flight: deque[tuple[T, _Result]] = deque()
+        self._stages = [_Stage(f"{THREAD_PREFIX}compute-{i}", self._run) for i in range(n_lanes)]
+
+    def __len__(self) -> int:
+        return len(self._in_flight)
+
+    def put(self, item: T) -> None:
+        entry = item, _Result()
+        self._in_flight.append(entry)
+        self._waiting.put(entry)
+
+    @property
+    def first_is_done(self) -> bool:
+        return bool(self._in_flight) and self._in_flight[0][1].done.is_set()
+
+    def take(self) -> T:
+        """Wait for the first item; raise what computing it has raised."""
+        item, result = self._in_flight[0]
+        result.done.wait()
+        self._in_flight.popleft()
+        if result.error is not None:
+            raise result.error
+        return item
+
+    def finish(self) -> None:
+        """Let the threads end; nothing more will be put. May be called twice."""
+        for _ in self._stages:
+            self._waiting.put(None)
+
+    def join(self, deadline: float | None = None) -> None:
+        for stage in self._stages:
+            stage.join(deadline)
+
+    def _run(self) -> None:
+        while (entry := self._waiting.get()) is not None:
+            item, result = entry
+            try:
+                self._compute(item)
+            except BaseException as error:
+                result.error = error
+            result.done.set()
+
+
+class _Result:
+    def __init__(self) -> None:
+        self.done = threading.Event()
+        self.error: BaseException | None = None
+
+
 class _Prefetch(Generic[T]):
     """Iterates over items in a thread that stays one item ahead."""
 
@@ -206,11 +258,22 @@ class _Prefetch(Generic[T]):
             except queue.Full:
                 continue
 
-    def __iter__(self) -> Iterator[T]:
-        while (item := self._queue.get()) is not _END:
+    def until_end(self, waiting: Callable[[], None]) -> Iterator[T]:
+        """The items; `waiting` is called now and then while the next one is waited for."""
+        while True:
+            try:
+                item = self._queue.get(timeout=_POLL_SECONDS)
+            except queue.Empty:
+                waiting()
+                continue
+            if item is _END:
+                break
             self._taken.release()
             yield item
         self._stage.join()
+
+    def raise_error(self) -> None:
+        """Raise what ended the items too early."""
         if self._error is not None:
             raise self._error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.accelerate import exact_kernel
+from f5py.core._turns_numba import next_turn
 
 #: Samples whose t-statistics are computed at a time: everything then stays in the first-level cache.
 _BLOCK = 1024
@@ -44,13 +45,12 @@ def _t_statistics(sums, square_sums, centre, count, window, position, n_samples,
 
 
 @exact_kernel
-def find_boundaries(
-    raw, offset, unit, window_short, window_long, threshold_short, threshold_long, peak_height, boundaries
-):
+def find_boundaries(raw, offset, unit, parameters, boundaries):
     """Write the event boundaries of one read into `boundaries`; return their number, or -1 if it is too small.
 
     `raw` int16 (n,), `offset` and `unit` float32 with ``pA = (raw + offset) * unit``, `boundaries` int32.
     """
+    window_short, window_long, threshold_short, threshold_long, peak_height = parameters
     n_samples = raw.shape[0]
     margin = window_long
     # sums[j] belongs to position start - margin + j; positions outside of the read repeat the nearest sum,
@@ -176,3 +176,96 @@ def summarise_events(raw, offset, unit, boundaries, start, length, mean, stdv):
         mean[e] = event_mean
         stdv[e] = np.sqrt(max(variance, np.float32(0.0)))
         begin = end
+
+
+@exact_kernel
+def mean_of_events(raw, offset, unit, boundaries, mean):
+    """Fill the means of one read's events as `summarise_events` does."""
+    n_events = boundaries.shape[0] + 1
+    total = 0.0
+    begin = 0
+    for e in range(n_events):
+        end = boundaries[e] if e < n_events - 1 else raw.shape[0]
+        total_before = total
+        for i in range(begin, end):
+            total += (np.float32(raw[i]) + offset) * unit
+        mean[e] = np.float32(total - total_before) / np.float32(end - begin)
+        begin = end
+
+
+@exact_kernel
+def mean_of_all_events(turn, reads, signals, slots, boundaries, n_boundaries, events):
+    """Fill the means of the events of `reads` from their boundaries."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        mean_of_events(
+            signals.samples[signals.offsets[read] : signals.offsets[read + 1]],
+            signals.offset[read],
+            signals.unit[read],
+            boundaries[slots[read] : slots[read] + n_boundaries[read]],
+            events.mean[events.offsets[read] : events.offsets[read + 1]],
+        )
+
+
+@exact_kernel
+def find_all_boundaries(turn, reads, signals, parameters, slots, boundaries, n_boundaries):
+    """Write the event boundaries of `reads` into ``boundaries[slots[read]:slots[read + 1]]``, and their numbers."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        n_boundaries[read] = find_boundaries(
+            signals.samples[signals.offsets[read] : signals.offsets[read + 1]],
+            signals.offset[read],
+            signals.unit[read],
+            parameters,
+            boundaries[slots[read] : slots[read + 1]],
+        )
+
+
+@exact_kernel
+def summarise_all_events(turn, reads, signals, slots, boundaries, n_boundaries, events):
+    """Fill the events of `reads` from their boundaries."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        first = events.offsets[read]
+        end = events.offsets[read + 1]
+        summarise_events(
+            signals.samples[signals.offsets[read] : signals.offsets[read + 1]],
+            signals.offset[read],
+            signals.unit[read],
+            boundaries[slots[read] : slots[read] + n_boundaries[read]],
+            events.start[first:end],
+            events.length[first:end],
+            events.mean[first:end],
+            events.stdv[first:end],
+        )
+
+
+@exact_kernel
+def _reverse(values):
+    n = values.shape[0]
+    for i in range(n // 2):
+        values[i], values[n - 1 - i] = values[n - 1 - i], values[i]
+
+
+@exact_kernel
+def reverse_all_events(turn, reads, events):
+    """Put the events of `reads` into the opposite order."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        first = events.offsets[reads[i]]
+        end = events.offsets[reads[i] + 1]
+        _reverse(events.start[first:end])
+        _reverse(events.length[first:end])
+        _reverse(events.mean[first:end])
+        _reverse(events.stdv[first:end])

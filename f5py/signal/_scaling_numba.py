@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from f5py.accelerate import exact_kernel
+from f5py.core._turns_numba import next_turn
 
 
 @exact_kernel
@@ -91,3 +92,49 @@ def fill_ranks(bases, k, codes, ranks):
         rank = ((rank << 2) | codes[bases[i]]) & kept
         if i >= k - 1:
             ranks[i - k + 1] = rank
+
+
+@exact_kernel
+def rank_all(turn, reads, bases, base_offsets, k, codes, ranks):
+    """`fill_ranks` for `reads`."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        first = base_offsets[reads[i]]
+        end = base_offsets[reads[i] + 1]
+        fill_ranks(bases[first:end], k, codes, ranks[first:end])
+
+
+@exact_kernel
+def estimate_all(turn, reads, events, base_offsets, n_kmers, kmer_rank, level_mean, scaling):
+    """`estimate_scaling` for `reads`."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        scaling.shift[read], scaling.scale[read] = estimate_scaling(
+            events.mean[events.offsets[read] : events.offsets[read + 1]],
+            kmer_rank[base_offsets[read] : base_offsets[read] + n_kmers[read]],
+            level_mean,
+        )
+
+
+@exact_kernel
+def recalibrate_all(turn, reads, events, base_map, n_kmers, kmer_rank, level_mean, level_stdv, scaling, used):
+    """`recalibrate` for `reads`."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        first = base_map.offsets[read]
+        end = first + n_kmers[read]
+        used[read], scaling.shift[read], scaling.scale[read], scaling.var[read] = recalibrate(
+            events.mean[events.offsets[read] : events.offsets[read + 1]],
+            kmer_rank[first:end],
+            base_map.first_event[first:end],
+            level_mean,
+            level_stdv,
+        )

@@ -165,7 +165,7 @@ def test_alignment_behind_the_end_of_its_contig(made, tmp_path, stops):
     records[-1].reference_start = 11_500
     records[-1].cigarstring = f"{len(records[-1].query_sequence)}M"
     line, _ = stops(made.with_records(tmp_path, records, index=False))
-    assert f"{tmp_path}/changed.bam: the alignment of read {records[-1].query_name} goes on behind the end" in line
+    assert f"{tmp_path}/changed.bam: the alignment of read {records[-1].query_name} extends past the end" in line
 
 
 def test_mapped_record_without_an_alignment_has_no_rows(made, made_calls, tmp_path, succeeds):

@@ -131,7 +131,7 @@ def test_what_is_left_of_a_run_that_stopped(made: ReadSet, tmp_path: Path, endin
     out = tmp_path / f"out.{ending}"
     told = run_process(process_of("eventalign", *reads.options(), "-o", out, "-K", 4, *options))
     assert told.returncode == 1
-    assert "goes on behind the end of contig simulated" in error_line(told.stderr.decode())
+    assert "extends past the end of contig simulated" in error_line(told.stderr.decode())
     if options:
         assert set(tmp_path.iterdir()) == before
     else:
@@ -826,5 +826,5 @@ def test_an_error_says_what_there_is(
     out = tmp_path / name
     assert run_command("eventalign", *odd.options(), "-o", out, "-K", 4, *options) == 1
     line = error_line(capfd.readouterr().err)
-    assert line.endswith(f"goes on behind the end of contig simulated; map the reads again; {left}")
+    assert line.endswith(f"extends past the end of contig simulated; map the reads again; {left}")
     assert out.exists() == (left == "the output is incomplete")

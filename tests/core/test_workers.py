@@ -1,17 +1,27 @@
-"""The worker pool: every read once, errors are raised, no thread is left."""
+"""The worker pool: every read once, errors are raised, the oldest batch first, no thread is left."""
 
 from __future__ import annotations
 
 import threading
-import time
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from f5py.accelerate import kernel
+from f5py.core._turns_numba import next_turn
 from f5py.core.workers import WorkerPool, longest_first
 from f5py.errors import F5pyError
+
+
+@kernel
+def count_up(turn, reads, done):
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        done[reads[i]] += 1
 
 
 @pytest.fixture
@@ -25,19 +35,56 @@ def no_thread_is_left():
 @pytest.mark.parametrize("n_threads", [1, 2, 5])
 def test_every_read_once(n_threads):
     pool = WorkerPool(n_threads)
-    for n_reads in (0, 1, 3, 200):
-        done = np.zeros(n_reads, int)
-        threads = set()
+    for n_reads in (0, 1, 3, 100_000):
+        done = np.zeros(n_reads + 1, np.int64)
+        seconds = pool.run(count_up, np.arange(n_reads)[::-1], done)
+        assert (done[:-1] == 1).all()
+        assert done[-1] == 0
+        assert (seconds > 0) == (n_reads > 0)
+    pool.close()
 
-        def work(read, done=done, threads=threads):
-            done[read] += 1
-            threads.add(threading.current_thread())
-            time.sleep(0.0001)
 
-        pool.run(work, range(n_reads))
-        assert (done == 1).all()
-        assert len(threads) <= n_threads
-    assert len(threads) == n_threads
+@pytest.mark.usefixtures("no_thread_is_left")
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_calls_from_several_threads(n_threads):
+    pool = WorkerPool(n_threads)
+    done = np.zeros((8, 1000), np.int64)
+    callers = [
+        threading.Thread(target=lambda i=i: pool.run(count_up, np.arange(1000), done[i], order=i)) for i in range(8)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert (done == 1).all()
+    pool.close()
+
+
+@pytest.mark.usefixtures("no_thread_is_left")
+def test_the_lowest_order_is_served_first():
+    pool = WorkerPool(1)
+    begun, release = threading.Event(), threading.Event()
+    served = []
+
+    def block(_):
+        begun.set()
+        release.wait()
+
+    def call(order):
+        pool.each(lambda _: served.append(order), [0], order=order)
+
+    callers = [threading.Thread(target=pool.each, args=(block, [0]))]
+    callers += [threading.Thread(target=call, args=(order,)) for order in (2, 0, 1)]
+    callers[0].start()
+    assert begun.wait(5)
+    for caller in callers[1:]:
+        caller.start()
+    while len(pool._jobs) < 3:
+        pass
+    release.set()
+    for caller in callers:
+        caller.join()
+    assert served == [0, 1, 2]
     pool.close()
 
 
@@ -56,32 +103,31 @@ def test_an_error_stops_all_and_is_raised(n_threads, n_reads, data):
 
     try:
         with pytest.raises(ValueError, match=r"^\d+$") as raised:
-            pool.run(work, range(n_reads))
+            pool.each(work, range(n_reads))
         assert raised.value.args[0] in broken
         assert len(set(done)) == len(done)
         assert n_threads > 1 or done == list(range(min(broken)))
-        pool.run(done.append, range(100, 103))  # the pool can still be used
+        pool.each(done.append, range(100, 103))  # the pool can still be used
         assert set(done[-3:]) == {100, 101, 102}
     finally:
         pool.close()
 
 
 @pytest.mark.usefixtures("no_thread_is_left")
-def test_an_interrupt_stops_the_others_after_their_read():
+def test_a_stop_ends_all_calls_after_the_reads_in_progress():
     pool = WorkerPool(2)
-    main = threading.current_thread()
     done = []
 
     def work(read):
-        if threading.current_thread() is main:
-            raise KeyboardInterrupt
-        time.sleep(0.01)
         done.append(read)
+        pool.stop()
 
-    with pytest.raises(KeyboardInterrupt):
-        pool.run(work, range(500))
+    pool.each(work, range(500))
+    assert len(done) <= 4
+    counted = np.zeros(10, np.int64)
+    pool.run(count_up, np.arange(10), counted)
+    assert counted.sum() == 0
     pool.close()
-    assert len(done) < 10
 
 
 @pytest.mark.usefixtures("no_thread_is_left")
@@ -101,6 +147,6 @@ def test_threads_that_the_system_does_not_allow(monkeypatch):
 def test_longest_first_takes_the_wanted_reads_by_work():
     work = np.array([5, 9, 1, 9, 7])
     wanted = np.array([True, True, True, True, False])
-    assert longest_first(work, wanted) == [1, 3, 0, 2]
-    assert longest_first(work, ~wanted) == [4]
-    assert longest_first(work, np.zeros(5, bool)) == []
+    assert longest_first(work, wanted).tolist() == [1, 3, 0, 2]
+    assert longest_first(work, ~wanted).tolist() == [4]
+    assert longest_first(work, np.zeros(5, bool)).tolist() == []

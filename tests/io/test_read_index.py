@@ -11,7 +11,6 @@ import pytest
 
 from f5py.commands.index import write_readdb, write_sequence_index
 from f5py.errors import InputFileError
-from f5py.io import bgzf
 from f5py.io.read_index import READDB_SUFFIX, ReadIndex, read_readdb
 
 
@@ -58,12 +57,6 @@ def test_lengths_and_membership(reads: Path, sequences: dict[str, str]) -> None:
         assert "r5" in index
         assert "absent" not in index
         assert len(index) == len(sequences) - 1
-
-
-def test_a_small_cache_gives_the_same(reads: Path, sequences: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bgzf, "_CACHE_BYTES", 40_000)
-    with ReadIndex.open(str(reads)) as index:
-        check(index, sequences, [*sequences, *reversed(sequences)])
 
 
 def test_an_index_of_folded_lines_can_be_read(tmp_path: Path, sequences: dict[str, str]) -> None:

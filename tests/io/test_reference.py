@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+from pathlib import Path
+
 import numpy as np
 import pysam
 import pytest
 
+from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError
 from f5py.io.reference import Reference
 
@@ -20,14 +24,23 @@ def path(tmp_path):
     return str(file)
 
 
-def test_segments_are_cut_at_the_end(path):
+def segments(reference: Reference, *places: tuple[int, int, int], pool: WorkerPool | None = None) -> list[bytes]:
+    """The bases of (contig, start, end), fetched together."""
+    contig, start, end = np.array(places, np.int64).T.copy()
+    bases, offsets = reference.segments(contig.astype(np.int32), start, end, pool)
+    return [bases[a:b].tobytes() for a, b in pairwise(offsets.tolist())]
+
+
+@pytest.mark.parametrize("n_threads", [None, 2])
+def test_segments_are_cut_at_the_end(path, n_threads):
     reference = Reference(path, CONTIGS, LENGTHS)
-    assert reference.segment(0, 0, 12) == b"ACGTACGTNNAC"
-    assert reference.segment(0, 4, 8) == b"ACGT"
-    assert reference.segment(0, 10, 99) == b"AC"
-    assert reference.segment(1, 0, 5) == b"acgtu"
-    assert reference.segment(0, 12, 13) == b""
+    pool = None if n_threads is None else WorkerPool(n_threads)
+    places = [(0, 0, 12), (0, 4, 8), (0, 10, 99), (1, 0, 5), (0, 12, 13), (0, 5, 7)]
+    found = segments(reference, *places, pool=pool)
+    assert found == [b"ACGTACGTAAAC", b"ACGT", b"AC", b"ACGTU", b"", b"CG"]
     reference.close()
+    if pool is not None:
+        pool.close()
 
 
 def test_bgzip_file(tmp_path):
@@ -35,23 +48,22 @@ def test_bgzip_file(tmp_path):
     with pysam.BGZFile(str(file), "w") as out:
         out.write(TEXT.encode())
     reference = Reference(str(file), CONTIGS, LENGTHS)
-    assert reference.segment(0, 4, 9) == b"ACGTN"
+    assert segments(reference, (0, 4, 9), (1, 1, 3)) == [b"ACGTA", b"CG"]
     reference.close()
 
 
-def test_letters(path):
-    reference = Reference(path, CONTIGS, LENGTHS)
+def test_letters(tmp_path):
     letters = "ACGTNMRWSYKVHDB"
-    resolved = b"ACGTAAAACCGAAAC"
-    for text in (letters, letters.lower()):
-        found = reference.normalise(np.frombuffer(text.encode(), np.uint8))
-        assert found.tobytes() == resolved
+    file = tmp_path / "ref.fa"
+    file.write_text(f">upper\n{letters}\n>lower\n{letters.lower()}\n")
+    reference = Reference(str(file), ["upper", "lower"], [15, 15])
+    assert segments(reference, (0, 0, 15), (1, 0, 15)) == [b"ACGTAAAACCGAAAC"] * 2
     reference.close()
 
 
 def test_contigs_may_be_a_selection(path):
     reference = Reference(path, ["two"], [5])
-    assert reference.segment(0, 0, 2) == b"ac"
+    assert segments(reference, (0, 0, 2)) == [b"AC"]
     reference.close()
 
 
@@ -89,5 +101,16 @@ def test_index_that_is_not_the_file_s(path):
         file.write(TEXT[:20])
     reference = Reference(path, CONTIGS, LENGTHS)
     with pytest.raises(InputFileError, match=r"bases 7 to 12 of contig one cannot be read.*Delete .*ref\.fa\.fai"):
-        reference.segment(0, 6, 12)
+        segments(reference, (0, 6, 12))
+    reference.close()
+
+
+def test_an_index_by_which_lines_are_longer_than_they_are(path):
+    """The bytes are there, but a line end is among them."""
+    Reference(path, CONTIGS, LENGTHS).close()
+    index = Path(f"{path}.fai")
+    index.write_text(index.read_text().replace("one\t12\t13\t6\t7", "one\t12\t13\t12\t13"))
+    reference = Reference(path, CONTIGS, LENGTHS)
+    with pytest.raises(InputFileError, match="bases 5 to 9 of contig one cannot be read"):
+        segments(reference, (0, 0, 4), (0, 4, 9))
     reference.close()

@@ -8,6 +8,7 @@ import numpy as np
 import pysam
 
 from f5py.core.batch import ReadBatch, offsets_of
+from f5py.io.bam_records import RawRecords
 
 REVERSE, SECONDARY, SUPPLEMENTARY = 16, 256, 2048
 HEADER = pysam.AlignmentHeader.from_dict(
@@ -53,7 +54,7 @@ def made_batch(genome, records, calls, passed_over=()):
         reverse=np.array([record.is_reverse for record in records], np.bool_),
         cigar=np.array([piece for cigar in cigars for piece in cigar], np.uint32),
         cigar_offsets=offsets_of(np.array([len(cigar) for cigar in cigars])),
-        reference=np.frombuffer(b"".join(segments), np.uint8),
+        reference=np.frombuffer(bytearray().join(segments), np.uint8),
         reference_offsets=offsets_of(np.array([len(segment) for segment in segments])),
         bases=np.empty(0, np.uint8),
         base_offsets=none,
@@ -69,6 +70,30 @@ def made_batch(genome, records, calls, passed_over=()):
         call_sites=np.array([call[2] for call in flat], np.int32),
         call_methylated=np.array([call[3] - 900 for call in flat], np.float32),
         call_unmethylated=np.full(len(flat), -900, np.float32),
-        records=list(records),
-        passed_over=list(passed_over),
+        records=raw_records(records, passed_over),
     )
+
+
+def raw_records(records, passed_over=()):
+    """The bytes of a batch's records; one that was left out comes with the read before which it stands."""
+    merged = list(enumerate(records))
+    for before, record in reversed(passed_over):
+        merged.insert(before, (-1, record))
+    raw = RawRecords.of([record for _, record in merged], records[0].header if records else HEADER)
+    raw.read = np.array([read for read, _ in merged], np.int64)
+    return raw
+
+
+def has_tags(tags, read):
+    """Whether a read has a called base."""
+    return bool(tags.probability_offsets[read] < tags.probability_offsets[read + 1])
+
+
+def listed_tags(tags, read):
+    """A read's tags as (name, value), as pysam takes them."""
+    values = tags.probability[tags.probability_offsets[read] : tags.probability_offsets[read + 1]]
+    return [
+        ("MM", tags.text[tags.text_offsets[read] : tags.text_offsets[read + 1]].tobytes().decode()),
+        ("ML", array.array("B", values.tobytes())),
+        ("MN", int(tags.length[read])),
+    ]

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from f5py.errors import OutputFileError
 from f5py.io.alignments import AlignmentFile
+from f5py.io.bam_records import RawRecords
 from f5py.outputs.eventalign_sam import EventalignSam
 from f5py.outputs.sam_to_bam import SamToBam
 
@@ -26,8 +27,8 @@ def real(ecoli, ecoli_rows):
     """The real batch with its records, and the header of its BAM file."""
     alignments = AlignmentFile(str(ecoli / "reads8.bam"), str(ecoli / "ref.fa"), 20, False)
     batch = copy.copy(ecoli_rows)
-    batch.records = [record for _, record in alignments.records()]
     header = alignments.header
+    batch.records = RawRecords.of([record for _, record in alignments.records()], header)
     alignments.close()
     return batch, header
 
@@ -35,9 +36,11 @@ def real(ecoli, ecoli_rows):
 def with_records(reads: list[MadeRead], tags: str = "NM:i:3"):
     """A made-up batch whose reads have records."""
     batch = rows_batch(reads)
+    records = []
     for i, read in enumerate(reads):
         line = f"{batch.names[i]}\t{16 * read.reverse}\t{CONTIGS[i % 2]}\t8\t60\t4M\t*\t0\t0\tACGT\t*\t{tags}"
-        batch.records.append(pysam.AlignedSegment.fromstring(line, HEADER))
+        records.append(pysam.AlignedSegment.fromstring(line, HEADER))
+    batch.records = RawRecords.of(records, HEADER)
     return batch
 
 
@@ -62,7 +65,7 @@ def test_pysam_reads_the_real_records(real, tmp_path):
     sam = EventalignSam(header, 2, rna=False)
     records = parse(sam.header() + sam.format(batch, 0, len(batch)), tmp_path)
     assert len(records) == len(batch)
-    for record, original, n_samples in zip(records, batch.records, batch.n_samples, strict=True):
+    for record, original, n_samples in zip(records, batch.records.segments(header), batch.n_samples, strict=True):
         raw_start, raw_end, kmer_start, kmer_end = map(int, record.get_tag("si").split(","))
         pieces, passed = walk_ends(
             record.get_tag("ss"), raw_start, kmer_start, kmer_end, False, record.is_reverse
@@ -159,11 +162,11 @@ def test_text_that_is_not_utf8_or_has_odd_line_ends(tmp_path, text):
     batch = with_records([MadeRead(False, [5], [10], [(0, 7, False)])] * 2, "NM:i:3\tXX:Z:name")
     batch.scale[:], batch.shift[:] = 1, 0
     source = tmp_path / "odd.sam"
-    lines = [record.to_string().encode().replace(b"name", text) + b"\n" for record in batch.records]
+    lines = [record.to_string().encode().replace(b"name", text) + b"\n" for record in batch.records.segments(HEADER)]
     source.write_bytes(str(HEADER).encode() + b"@CO\t" + text + b"\n" + b"".join(lines))
     with pysam.AlignmentFile(str(source)) as file:
         header = file.header
-        batch.records = list(file)
+        batch.records = RawRecords.of(list(file), header)
     sam = EventalignSam(header, 2, rna=False)
     assert sam.header() == source.read_bytes()[: -len(b"".join(lines))]
     made = sam.format(batch, 0, 2)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ..eventalign.expected_rows import NUCLEOTIDE, ecoli_contigs, expected_batch
 
 from f5py.core.batch import ReadBatch, RowState
 from f5py.outputs import eventalign_table
 from f5py.outputs.eventalign_table import EventalignTable
 from f5py.pore_model import builtin
 
+from ..eventalign.expected_rows import NUCLEOTIDE, ecoli_contigs, expected_batch
 from .eventalign_rows import made_batch, made_model, plain_table
 
 _MODES = {

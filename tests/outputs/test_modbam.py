@@ -14,7 +14,7 @@ from f5py.core.motifs import motif_named, parse_motif
 from f5py.core.windows import Windows
 from f5py.outputs.modbam import modification_tags
 
-from .made_modbam import GENOME, REVERSE, SECONDARY, SUPPLEMENTARY, made_batch, made_record
+from .made_modbam import GENOME, REVERSE, SECONDARY, SUPPLEMENTARY, has_tags, listed_tags, made_batch, made_record
 from .modbam_parser import BadTags, ModifiedBase, modified_bases
 
 CPG, GPC, DAM, DCM = map(motif_named, ("cpg", "gpc", "dam", "dcm"))
@@ -23,9 +23,9 @@ CPG, GPC, DAM, DCM = map(motif_named, ("cpg", "gpc", "dam", "dcm"))
 def tags_of(genome, record, calls, motif=CPG, style="read"):
     """(MM, ML, MN) of one record, None without tags."""
     tags = modification_tags(made_batch(genome, [record], [calls]), motif, style)
-    if not tags.has(0):
+    if not has_tags(tags, 0):
         return None
-    (_, text), (_, values), (_, length) = tags.of(0)
+    (_, text), (_, values), (_, length) = listed_tags(tags, 0)
     return text, list(values), length
 
 
@@ -126,7 +126,7 @@ def test_only_groups_inside_of_a_window_are_listed():
     batch = made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 7, 2, 0.0), (11, 11, 1, 0.0), (16, 22, 2, 0.0)]])
     windows = Windows.parse("chr1:4-22", ["chr1"])
     tags = modification_tags(batch, CPG, "read", windows)
-    assert tags.of(0)[0][1] == "C+m?,3;"
+    assert listed_tags(tags, 0)[0][1] == "C+m?,3;"
 
 
 def test_no_calls_no_tags():
@@ -190,7 +190,7 @@ def test_a_ratio_that_is_no_number_is_no_call():
     batch = made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 2, 1, 0.0), (7, 7, 1, 0.0)]])
     batch.call_methylated[0] = batch.call_unmethylated[0] = -np.inf
     tags = modification_tags(batch, CPG, "read")
-    assert tags.of(0)[0][1] == "C+m?,2;"
+    assert listed_tags(tags, 0)[0][1] == "C+m?,2;"
 
 
 def test_a_batch_without_records_is_refused():
@@ -253,9 +253,9 @@ def test_any_alignment_gives_its_called_bases(made):
                 at = read_of.get(site + offset)
                 if genome[site : site + 2] == "CG" and at is not None and record.query_sequence[at] == letter:
                     expected[at] = math.floor(256 / (1 + math.exp(-ratio)))
-        assert tags.has(i) == bool(expected)
+        assert has_tags(tags, i) == bool(expected)
         if expected:
-            for name, value in tags.of(i):
+            for name, value in listed_tags(tags, i):
                 record.set_tag(name, value)
             found = modified_bases(record)
             assert {base.position: base.probability for base in found} == expected

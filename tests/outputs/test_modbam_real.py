@@ -48,8 +48,9 @@ class CalledReads:
             caller = Caller(options, chemistry)
             self.batches = list(loader.batches())
             for batch in self.batches:
-                caller.start(batch)
-                caller.finish(batch)
+                caller.admit(batch)
+                caller.compute(batch)
+                caller.settle(batch)
             caller.close()
 
     def write(self, path: Path, style: str = "read") -> list[pysam.AlignedSegment]:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.core.batch import ReadBatch, ReadStatus, offsets_of
+from f5py.core.names import Names
 from f5py.errors import UnsupportedDataError
 from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.resquiggle_writer import ResquigglePaf, ResquiggleTable
@@ -172,6 +173,6 @@ def test_nothing_is_written_behind_a_bad_kmer(n_threads):
 
 def test_names_that_are_not_utf8_come_out_as_they_were():
     batch = map_batch([[(0, 1)]], rna=False)
-    batch.names[0] = b"caf\xe9".decode("utf-8", "surrogateescape")
+    batch.names = Names.of([b"caf\xe9".decode("utf-8", "surrogateescape")])
     assert bytes(ResquiggleTable(False, K).format(batch, 0, 1)).startswith(b"caf\xe9\t0\t")
     assert ResquigglePaf(False, K).format(batch, 0, 1).startswith(b"caf\xe9\t")

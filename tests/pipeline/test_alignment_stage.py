@@ -35,8 +35,9 @@ def computed(reads: ReadSet, done: list[int], model: Path | None = None) -> Alig
         stage = AlignmentStage(options, chemistry)
         files.callback(stage.close)
         for batch in loader.batches():
-            stage.start(batch)
-            stage.finish(batch)
+            stage.admit(batch)
+            stage.compute(batch)
+            stage.settle(batch)
             done.append(int((batch.status == ReadStatus.OK).sum()))
     return stage
 

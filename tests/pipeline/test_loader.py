@@ -41,14 +41,14 @@ def with_left_out_records(made: ReadSet, tmp_path_factory: pytest.TempPathFactor
 @pytest.mark.parametrize("batch_size", [1, 4, 100])
 def test_all_records_can_be_put_together_again(with_left_out_records: ReadSet, batch_size: int):
     _, batches = load(with_left_out_records, batch_size, keep_records=True, keep_passed_over=True)
+    header, expected = with_left_out_records.records()
     found = []
     for batch in batches:
-        assert [record.query_name for record in batch.records] == batch.names
-        merged = list(batch.records)
-        for before, record in reversed(batch.passed_over):
-            merged.insert(before, record)
-        found += merged
-    _, expected = with_left_out_records.records()
+        segments = batch.records.segments(header)
+        used = [(i, read) for i, read in enumerate(batch.records.read.tolist()) if read >= 0]
+        assert [read for _, read in used] == list(range(len(batch)))
+        assert [segments[i].query_name for i, _ in used] == list(batch.names)
+        found += segments
     assert [record.to_string() for record in found] == [record.to_string() for record in expected]
 
 
@@ -59,8 +59,9 @@ def test_many_left_out_records_are_not_collected(made: ReadSet, tmp_path: Path):
     unmapped.query_name, unmapped.flag, unmapped.query_sequence = "unmapped", 4, "ACGT"
     changed = made.with_records(tmp_path, [*records, *[unmapped] * 1000], index=False)
     _, batches = load(changed, 5, keep_records=True, keep_passed_over=True)
-    assert max(len(batch.passed_over) for batch in batches) <= 5
-    assert sum(len(batch.passed_over) for batch in batches) == 1000
+    left_out = [int((batch.records.read < 0).sum()) for batch in batches]
+    assert max(left_out) <= 5
+    assert sum(left_out) == 1000
     out, tagged = tmp_path / "calls.tsv", tmp_path / "tagged.bam"
     assert run_main(*changed.options(), "-K", "5", "-o", out, "--modbam", tagged) == 0
     with pysam.AlignmentFile(str(tagged), check_sq=False) as file:
@@ -70,7 +71,7 @@ def test_many_left_out_records_are_not_collected(made: ReadSet, tmp_path: Path):
 
 def test_records_are_not_kept_unless_asked_for(with_left_out_records: ReadSet):
     _, batches = load(with_left_out_records, 4)
-    assert all(batch.records == [] and batch.passed_over == [] and len(batch.partition) == 0 for batch in batches)
+    assert all(batch.records is None and (batch.partition == -1).all() for batch in batches)
 
 
 def test_reads_are_told_apart_by_a_tag(made: ReadSet, tmp_path: Path):

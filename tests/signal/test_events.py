@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from f5py.core.batch import Events
+from f5py.core.workers import WorkerPool
 from f5py.signal._events_numba import find_boundaries, summarise_events
 from f5py.signal.events import DNA, RNA, reverse_events
 
@@ -68,11 +70,7 @@ def _boundaries(raw, p, capacity=None):
         raw,
         np.float32(10),
         np.float32(0.17),
-        p.window_short,
-        p.window_long,
-        np.float32(p.threshold_short),
-        np.float32(p.threshold_long),
-        np.float32(p.peak_height),
+        p,
         out,
     )
     return count, out[: max(count, 0)]
@@ -136,6 +134,7 @@ def test_events_equal_the_reference(ecoli, call_ecoli):
 
 def test_reversed_events_keep_their_places_in_the_signal():
     batch = SimpleNamespace(
+        number=0,
         n_events=np.array([3, 0, 2]),
         event_offsets=np.array([0, 3, 3, 5]),
         event_start=np.array([0, 4, 9, 0, 7], np.int32),
@@ -143,7 +142,12 @@ def test_reversed_events_keep_their_places_in_the_signal():
         event_mean=np.array([1, 2, 3, 4, 5], np.float32),
         event_stdv=np.array([6, 7, 8, 9, 10], np.float32),
     )
-    reverse_events(batch)
+    batch.events = Events(
+        batch.event_offsets, batch.event_start, batch.event_length, batch.event_mean, batch.event_stdv
+    )
+    pool = WorkerPool(2)
+    reverse_events(batch, pool)
+    pool.close()
     assert batch.event_start.tolist() == [9, 4, 0, 7, 0]
     assert batch.event_length.tolist() == [6, 5, 4, 8, 7]
     assert batch.event_mean.tolist() == [3, 2, 1, 5, 4]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, replace
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -85,8 +85,8 @@ def test_events_per_base_are_those_of_real_reads(model, codes, slow, least, most
     samples = simulate_signal(codes, model, settings, 10.0, slow, np.random.default_rng(1))
     boundaries = np.empty(len(samples), dtype=np.int32)
     unit = np.float32(settings.signal_range / settings.digitisation)
-    parameters = (DNA.window_short, DNA.window_long, *np.float32(astuple(DNA)[2:]))
-    n_events = 1 + find_boundaries(samples, np.float32(10), unit, *parameters, boundaries)
+    parameters = DNA
+    n_events = 1 + find_boundaries(samples, np.float32(10), unit, parameters, boundaries)
     assert least < n_events / len(codes) < most
 
 

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from f5py.core.batch import ReadBatch
+from f5py.core.names import Names
 from f5py.outputs.eventalign_paf import EventalignPaf
 from f5py.outputs.eventalign_summary import EventalignSummary
 from f5py.outputs.eventalign_table import EventalignTable
@@ -30,7 +31,7 @@ def test_any_bytes_come_back(raw):
 @pytest.fixture
 def batch() -> ReadBatch:
     made = rows_batch([MadeRead(False, [5, 15], [10, 10], [(0, 7, False), (1, 8, False)])])
-    made.names[0] = NAME.decode("utf-8", "surrogateescape")
+    made.names = Names.of([NAME.decode("utf-8", "surrogateescape")])
     return made
 
 

@@ -15,7 +15,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,25 @@ class _Record(ctypes.Structure):
         ("raw_signal", ctypes.c_void_p),
         ("aux_map", ctypes.c_void_p),
     )
+
+
+#: What `f5py.io.signals._slow5_numba` reads of a record; the other calibration follows the first one.
+_NEEDED_FIELDS = ("read_id", "digitisation", "len_raw_signal", "raw_signal")
+
+
+class Addresses(NamedTuple):
+    """Where things of the library are in memory.
+
+    Attributes
+    ----------
+    file : int64, shape (3,)
+        The function ``slow5_get``, the open file, and the function ``slow5_rec_free``.
+    layout : int64, shape (4,)
+        Where in a record its fields are.
+    """
+
+    file: NDArray[np.int64]
+    layout: NDArray[np.int64]
 
 
 _RecordPointer = ctypes.POINTER(_Record)
@@ -195,6 +214,17 @@ class Slow5File:
             self._library.slow5_rec_free(record)
         if code != _END_OF_FILE:
             raise LibraryError(code)
+
+    def addresses(self) -> Addresses:
+        """What compiled code needs to read records in several threads."""
+
+        def address(name: str) -> int:
+            return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
+
+        return Addresses(
+            np.array([address("slow5_get"), self._file, address("slow5_rec_free")], np.int64),
+            np.array([getattr(_Record, name).offset for name in _NEEDED_FIELDS], np.int64),
+        )
 
     def reader(self) -> RecordReader:
         """Return what reads records; one for each thread."""

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from f5py import console
+from f5py.core.names import Names
+from f5py.core.workers import WorkerPool
 from f5py.errors import SignalError
 from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
-from f5py.io.signals.source import BlockBuilder, SignalBlock
+from f5py.io.signals.source import CALIBRATION, SignalBlock
 
 if TYPE_CHECKING:
     from f5py.io.signals._slow5_library import Slow5File
@@ -19,8 +22,6 @@ if TYPE_CHECKING:
 _MOST_HEADER = 1 << 28
 #: Attributes that have no value are written as a dot.
 _ABSENT = ("", ".")
-#: More threads than this do not help: what is done with each read in Python is done by one at a time.
-_MOST_THREADS = 8
 
 
 class Slow5Source:
@@ -48,8 +49,10 @@ class Slow5Source:
         if n_threads < 1:
             raise ValueError(f"n_threads must be at least 1, not {n_threads}")
         self.path = path
-        self._n_threads = min(n_threads, _MOST_THREADS)
-        self._pool: ThreadPoolExecutor | None = None
+        self._n_threads = n_threads
+        self._pool: WorkerPool | None = None
+        self._own_pool: WorkerPool | None = None
+        self._scratch = np.empty(1 << 20, np.int16)
         self._file: Slow5File | None = None
         self._groups = read_groups(path)
         from f5py.io.signals._slow5_index import open_with_index
@@ -61,29 +64,43 @@ class Slow5Source:
         """See `SignalSource.kind`."""
         return "slow5"
 
+    def use_pool(self, pool: WorkerPool) -> None:
+        """Read with these threads instead of own ones."""
+        self._pool = pool
+
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads, as `SignalSource.fetch`."""
         from f5py.io.signals._slow5_library import quiet
+        from f5py.io.signals._slow5_numba import copy_samples, read_records
 
-        self._opened()
-        block = BlockBuilder(names, [self.path] * len(names))
-        first: dict[str, int] = {}
-        for i, name in enumerate(names):
-            first.setdefault(name, i)
-        waiting = iter(first.items())
+        addresses = self._opened().addresses()
+        if self._pool is None:
+            self._pool = self._own_pool = WorkerPool(self._n_threads)
+        names = Names.of(names)
+        n = len(names)
+        codes, places, n_samples = np.zeros(n, np.int32), np.zeros(n, np.int64), np.zeros(n, np.int64)
+        calibration = np.full((n, len(CALIBRATION)), np.nan)
+        used = np.zeros(1, np.int64)
         with quiet():
-            if self._n_threads == 1 or len(first) < 2:
-                self._read(block, waiting)
-            else:
-                if self._pool is None:
-                    self._pool = ThreadPoolExecutor(self._n_threads, "f5py SLOW5 reader")
-                work = [self._pool.submit(self._read, block, waiting) for _ in range(self._n_threads)]
-                for one in work:
-                    one.result()
-        for i, name in enumerate(names):
-            if first[name] != i:
-                block.repeat(i, first[name])
-        return block.build()
+            wanted = np.arange(n)
+            while True:
+                self._pool.run(
+                    read_records, wanted, names.text, names.offsets, addresses.file, addresses.layout, used,
+                    self._scratch, places, codes, n_samples, calibration,
+                )  # fmt: skip
+                if (places >= 0).all():
+                    break
+                # The room is kept for the next call, so that this happens in the first ones only.
+                self._scratch = np.empty(int(1.2 * used[0]), np.int16)
+                used[0], wanted = 0, np.arange(n)
+                places[:] = 0
+        causes = {i: _cause(int(codes[i])) for i in np.flatnonzero(codes).tolist()}
+        n_samples[codes != 0] = -1
+        block = SignalBlock.empty(names, [self.path] * n, n_samples, calibration, causes)
+        self._pool.run(
+            copy_samples, np.flatnonzero(np.diff(block.offsets)), self._scratch, places, block.offsets, block.samples
+        )
+        return block
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
         """Return what the header says about the run of the first read that can be read; see `SignalSource`."""
@@ -114,9 +131,10 @@ class Slow5Source:
 
     def close(self) -> None:
         """Close the file and end the threads. May be called twice."""
-        if self._pool is not None:
-            self._pool.shutdown()
-            self._pool = None
+        self._pool = None
+        if self._own_pool is not None:
+            self._own_pool.close()
+            self._own_pool = None
         if self._file is not None:
             self._file.close()
             self._file = None
@@ -125,22 +143,6 @@ class Slow5Source:
         if self._file is None:
             raise SignalError(f"{self.path}: has been closed")
         return self._file
-
-    def _read(self, block: BlockBuilder, waiting: Iterator[tuple[str, int]]) -> None:
-        """Read what is waiting, which several threads take from the same iterator."""
-        from f5py.io.signals._slow5_library import NOT_FOUND, LibraryError
-
-        reader = self._opened().reader()
-        try:
-            for name, i in waiting:
-                try:
-                    samples, calibration, _ = reader.read(_encoded(name))
-                except LibraryError as problem:
-                    block.fail(i, "is not in this file" if problem.code == NOT_FOUND else str(problem))
-                else:
-                    block.add(i, samples, calibration)
-        finally:
-            reader.close()
 
     def _warn_of_mixed_runs(self) -> None:
         kinds = sorted({group["experiment_type"] for group in self._groups if "experiment_type" in group})
@@ -205,6 +207,15 @@ def _header_lines(path: str) -> list[str]:
 def _is_binary(path: str) -> bool:
     with open(path, "rb") as file:
         return file.read(len(BLOW5_MAGIC)) == BLOW5_MAGIC
+
+
+def _cause(code: int) -> str:
+    """What an answer of the library, or of `read_records`, means for a read."""
+    from f5py.io.signals._slow5_library import NOT_FOUND, LibraryError
+
+    if code == NOT_FOUND:
+        return "is not in this file"
+    return str(LibraryError(code)) if code < 0 else "is damaged"
 
 
 def _encoded(name: str) -> bytes:

@@ -41,6 +41,56 @@ class SignalBlock:
     problems: dict[int, str] = field(default_factory=dict)
 
     @classmethod
+    def empty(
+        cls,
+        names: Sequence[str],
+        places: Sequence[str],
+        n_samples: NDArray[np.int64],
+        calibration: NDArray[np.float64],
+        causes: dict[int, str],
+    ) -> SignalBlock:
+        """Check what was read of n reads, and lay out a block whose samples are still to be filled in.
+
+        Checks what must hold for every format, so that all formats reject the same reads with the same words.
+
+        Parameters
+        ----------
+        names : sequence of str, length n
+        places : sequence of str, length n
+            The file of each read, for messages; may be empty.
+        n_samples : int64, shape (n,)
+            -1 for a read that is unreadable.
+        calibration : float64, shape (n, 4)
+            Values of `CALIBRATION`.
+        causes : dict of int to str
+            Reads that are unreadable, and why; added to.
+        """
+        with np.errstate(over="ignore"):
+            stored = calibration.astype(np.float32)
+        for i in np.flatnonzero(n_samples == 0).tolist():
+            causes.setdefault(i, "has no samples")
+        usable = np.isfinite(stored)
+        usable[:, [0, 2, 3]] &= stored[:, [0, 2, 3]] > 0  # only the offset may be zero or negative
+        for i in np.flatnonzero(~usable.all(axis=1)).tolist():
+            wrong = ", ".join(
+                f"{what} {value:g}"
+                for what, value, good in zip(CALIBRATION, calibration[i], usable[i], strict=True)
+                if not good
+            )
+            causes.setdefault(i, f"has no usable calibration ({wrong})")
+        bad = sorted(causes)
+        stored[bad] = np.nan
+        sizes = np.maximum(n_samples, 0)
+        sizes[bad] = 0
+        offsets = np.zeros(len(sizes) + 1, np.int64)
+        np.cumsum(sizes, out=offsets[1:])
+        problems = {}
+        for i in bad:
+            where = f"{places[i]}: " if places[i] else ""
+            problems[i] = " ".join(f"{where}read {names[i]} {causes[i]}".split())
+        return cls.from_calibration(np.empty(offsets[-1], np.int16), offsets, stored.T, problems)
+
+    @classmethod
     def from_calibration(
         cls,
         samples: NDArray[np.int16],
@@ -184,8 +234,6 @@ class FileSource:
 class BlockBuilder:
     """Collects reads in any order and lays them out as one `SignalBlock`.
 
-    Checks what must hold for every format, so that all formats reject the same reads with the same words.
-
     Parameters
     ----------
     names : sequence of str, length n
@@ -222,46 +270,18 @@ class BlockBuilder:
 
     def build(self) -> SignalBlock:
         """Check all reads and return the block. The builder is used up."""
-        with np.errstate(over="ignore"):
-            calibration = self._calibration.astype(np.float32)
-        self._check(calibration)
-        n = len(self._names)
-        offsets = np.zeros(n + 1, np.int64)
-        np.cumsum([_size(read) for read in self._samples], out=offsets[1:])
-        samples = np.empty(offsets[-1], np.int16)
+        n_samples = np.array([-1 if read is None else _size(read) for read in self._samples], np.int64)
+        block = SignalBlock.empty(self._names, self._places, n_samples, self._calibration, self._causes)
         for i, read in enumerate(self._samples):
-            if isinstance(read, np.ndarray):
-                samples[offsets[i] : offsets[i + 1]] = read
-                self._samples[i] = None  # freed while the block fills: the peak is one copy, not two
-        problems = {i: self._line(i) for i in sorted(self._causes)}
-        return SignalBlock.from_calibration(samples, offsets, calibration.T, problems)
-
-    def _check(self, calibration: NDArray[np.float32]) -> None:
-        """Make reads without samples or usable calibration problems, and clear all unreadable reads."""
-        for i, read in enumerate(self._samples):
-            if read is not None and _size(read) == 0:
-                self._causes.setdefault(i, "has no samples")
-        usable = np.isfinite(calibration)
-        usable[:, [0, 2, 3]] &= calibration[:, [0, 2, 3]] > 0  # only the offset may be zero or negative
-        for i in np.flatnonzero(~usable.all(axis=1)).tolist():
-            wrong = ", ".join(
-                f"{what} {value:g}"
-                for what, value, good in zip(CALIBRATION, self._calibration[i], usable[i], strict=True)
-                if not good
-            )
-            self._causes.setdefault(i, f"has no usable calibration ({wrong})")
-        for i in self._causes:
-            self._samples[i] = None
-            calibration[i] = np.nan
-
-    def _line(self, i: int) -> str:
-        where = f"{self._places[i]}: " if self._places[i] else ""
-        return " ".join(f"{where}read {self._names[i]} {self._causes[i]}".split())
+            if isinstance(read, np.ndarray) and i not in block.problems:
+                block.samples[block.offsets[i] : block.offsets[i + 1]] = read
+            self._samples[i] = None  # freed while the block fills: the peak is one copy, not two
+        return block
 
 
-def _size(read: NDArray[np.int16] | int | None) -> int:
+def _size(read: NDArray[np.int16] | int) -> int:
     """How many samples a builder has been given."""
-    return read.size if isinstance(read, np.ndarray) else read or 0
+    return read.size if isinstance(read, np.ndarray) else read
 
 
 def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]]) -> SignalBlock:

@@ -14,44 +14,17 @@ have trimmed the parent, some samples too early, which an alignment of events do
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.io.signals.source import SignalBlock, SignalSource
 
-if TYPE_CHECKING:
-    import pysam
-
 #: In the place of a start: the record names a parent, but does not say where in it the read is.
 UNKNOWN_START = -1
 #: In the place of a number of samples: all from the start to the end of the parent.
 TO_THE_END = -1
-
-
-def split_read_tags(records: Iterable[pysam.AlignedSegment]) -> tuple[list[str], NDArray[np.int64], NDArray[np.int64]]:
-    """Read what alignment records say of the parents of their reads.
-
-    Parameters
-    ----------
-    records : iterable of pysam.AlignedSegment, length n
-
-    Returns
-    -------
-    parents : list of str, length n
-        Name of the parent; "" where the read is no split read.
-    starts, lengths : int64, shape (n,)
-        In samples of the parent; `UNKNOWN_START` and `TO_THE_END` where the tag is missing.
-    """
-    parents, starts, lengths = [], [], []
-    for record in records:
-        parent = record.get_tag("pi") if record.has_tag("pi") else ""
-        parents.append(parent if isinstance(parent, str) else "")
-        starts.append(_whole_number(record, "sp", UNKNOWN_START))
-        lengths.append(_whole_number(record, "ns", TO_THE_END))
-    return parents, np.array(starts, np.int64), np.array(lengths, np.int64)
 
 
 def fetch_split(
@@ -70,8 +43,10 @@ def fetch_split(
     ----------
     source : SignalSource
     names : sequence of str, length n
-    parents, starts, lengths
-        As `split_read_tags` returns them.
+    parents : sequence of str, length n
+        Name of the parent; "" where the read is no split read.
+    starts, lengths : int64, shape (n,)
+        In samples of the parent; `UNKNOWN_START` and `TO_THE_END` where the tag is missing.
 
     Returns
     -------
@@ -109,7 +84,7 @@ def fetch_split(
     offsets = np.zeros(len(names) + 1, np.int64)
     np.cumsum(n_samples, out=offsets[1:])
     samples = np.empty(offsets[-1], np.int16)
-    for i in range(len(names)):
+    for i in range(len(names)):  # only where there are split reads
         origin = own.samples if of_parent[i] < 0 else whole.samples
         samples[offsets[i] : offsets[i + 1]] = origin[begins[i] : begins[i] + n_samples[i]]
     return SignalBlock.from_calibration(samples, offsets, calibration, problems)
@@ -130,8 +105,3 @@ def _why_not(name: str, parent: str, start: int, length: int, available: int, of
             "are the signals and the alignments of the same run? Some old versions of dorado wrote wrong tags"
         )
     return None
-
-
-def _whole_number(record: pysam.AlignedSegment, tag: str, missing: int) -> int:
-    value = record.get_tag(tag) if record.has_tag(tag) else missing
-    return value if isinstance(value, int) else missing

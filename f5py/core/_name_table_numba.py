@@ -1,0 +1,69 @@
+"""Jitted look-up of names: a hash table of the rows of a list of names."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.accelerate import exact_kernel
+
+#: FNV-1a, 64 bits.
+_BASIS = np.uint64(0xCBF29CE484222325)
+_PRIME = np.uint64(0x100000001B3)
+_SHIFT = np.uint64(29)
+
+
+@exact_kernel
+def _slot(text, begin, end, n_slots):
+    """Where the search for a name begins; `n_slots` is a power of two."""
+    value = _BASIS
+    for i in range(begin, end):
+        value = (value ^ np.uint64(text[i])) * _PRIME
+    value ^= value >> _SHIFT
+    return np.int64(value & np.uint64(n_slots - 1))
+
+
+@exact_kernel
+def find_name(text, begin, end, names, name_begin, name_end, table):
+    """Row of the name ``text[begin:end]``, or -1.
+
+    Parameters
+    ----------
+    names : uint8
+        Text in which row i is named ``names[name_begin[i]:name_end[i]]``.
+    table : int64, shape (2 ** m,)
+        As `fill_table` has filled it.
+    """
+    n_slots = table.shape[0]
+    slot = _slot(text, begin, end, n_slots)
+    while table[slot] >= 0:
+        row = table[slot]
+        first = name_begin[row]
+        if name_end[row] - first == end - begin:
+            same = True
+            for i in range(end - begin):
+                if names[first + i] != text[begin + i]:
+                    same = False
+                    break
+            if same:
+                return row
+        slot = (slot + 1) & (n_slots - 1)
+    return np.int64(-1)
+
+
+@exact_kernel
+def fill_table(names, name_begin, name_end, table):
+    """Enter all rows into `table`, which is filled with -1 and less than full; of equal names the first row counts."""
+    n_slots = table.shape[0]
+    for row in range(name_begin.shape[0]):
+        if find_name(names, name_begin[row], name_end[row], names, name_begin, name_end, table) < 0:
+            slot = _slot(names, name_begin[row], name_end[row], n_slots)
+            while table[slot] >= 0:
+                slot = (slot + 1) & (n_slots - 1)
+            table[slot] = row
+
+
+@exact_kernel
+def find_names(text, offsets, names, name_begin, name_end, table, rows):
+    """Rows of the names ``text[offsets[i]:offsets[i + 1]]``, or -1."""
+    for i in range(rows.shape[0]):
+        rows[i] = find_name(text, offsets[i], offsets[i + 1], names, name_begin, name_end, table)

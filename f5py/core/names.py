@@ -1,0 +1,71 @@
+"""Names of reads as bytes with offsets, the form in which they go from file to file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+class Names(Sequence[str]):
+    """A sequence of n names.
+
+    Single names are decoded when they are asked for; bytes that are not UTF-8 pass through as surrogates.
+
+    Parameters
+    ----------
+    text : uint8, shape (offsets[-1],)
+    offsets : int64, shape (n + 1,)
+        Name i is ``text[offsets[i]:offsets[i + 1]]``.
+    """
+
+    def __init__(self, text: NDArray[np.uint8], offsets: NDArray[np.int64]) -> None:
+        self.text = text
+        self.offsets = offsets
+
+    @classmethod
+    def of(cls, names: Iterable[str]) -> Names:
+        """The same names in this form."""
+        if isinstance(names, Names):
+            return names
+        pieces = [name.encode("utf-8", "surrogateescape") for name in names]
+        offsets = np.zeros(len(pieces) + 1, np.int64)
+        np.cumsum([len(piece) for piece in pieces], out=offsets[1:])
+        return cls(np.frombuffer(bytearray().join(pieces), np.uint8), offsets)
+
+    def __len__(self) -> int:
+        return len(self.offsets) - 1
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> list[str]: ...
+
+    def __getitem__(self, index: int | slice) -> str | list[str]:
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        if index < 0:
+            index += len(self)
+        if not 0 <= index < len(self):
+            raise IndexError(index)
+        return self.encoded(index).decode("utf-8", "surrogateescape")
+
+    def __iter__(self) -> Iterator[str]:
+        text, offsets = self.text.tobytes(), self.offsets.tolist()
+        for i in range(len(offsets) - 1):
+            yield text[offsets[i] : offsets[i + 1]].decode("utf-8", "surrogateescape")
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Sequence) and list(self) == list(other)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"Names.of({list(self)!r})"
+
+    def encoded(self, index: int) -> bytes:
+        """The bytes of one name."""
+        return self.text[self.offsets[index] : self.offsets[index + 1]].tobytes()

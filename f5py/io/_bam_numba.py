@@ -1,0 +1,296 @@
+"""Jitted decoding of BAM records (SAM specification, section 4.2): many records at a time become columns.
+
+A record's layout, from its first byte on: block size (4 bytes), contig (4), position (4), length of the name (1),
+mapping quality (1), bin (2), number of CIGAR operations (2), flags (2), length of the sequence (4), the mate's contig
+and position and the template length (12), name, CIGAR, sequence, qualities, tags.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.accelerate import exact_kernel
+from f5py.core._name_table_numba import find_name
+from f5py.io.bam_records import FIXED_SIZE
+
+#: What becomes of a record.
+KEPT, UNMAPPED, LOW_MAPQ, SECONDARY, ULTRA = range(5)
+#: Where its fields are.
+CONTIG, POSITION, NAME_LENGTH, MAPQ, BIN, N_CIGAR, FLAGS, N_BASES = 4, 8, 12, 13, 14, 16, 18, 20
+_IS_UNMAPPED, _IS_REVERSE, _IS_SECONDARY = 4, 16, 256
+_MATCH, _INSERTION, _DELETION, _SKIP, _SOFT_CLIP, _HARD_CLIP, _PAD, _EQUAL, _MISMATCH = range(9)
+#: Tags with the place of a split read in its parent.
+_PI, _SP, _NS, _CG = (np.uint16(a + 256 * b) for a, b in (b"pi", b"sp", b"ns", b"CG"))
+_UNKNOWN = -1
+#: Types of tags' values.
+_TYPE_A = np.uint8(ord("A"))
+_TYPE_INT8 = np.uint8(ord("c"))
+_TYPE_UINT8 = np.uint8(ord("C"))
+_TYPE_INT16 = np.uint8(ord("s"))
+_TYPE_UINT16 = np.uint8(ord("S"))
+_TYPE_INT32 = np.uint8(ord("i"))
+_TYPE_UINT32 = np.uint8(ord("I"))
+_TYPE_FLOAT = np.uint8(ord("f"))
+_TYPE_DOUBLE = np.uint8(ord("d"))
+_TYPE_TEXT = np.uint8(ord("Z"))
+_TYPE_HEX = np.uint8(ord("H"))
+_TYPE_ARRAY = np.uint8(ord("B"))
+
+
+@exact_kernel
+def unsigned16(data, at):
+    """The two bytes at `at`."""
+    return np.uint16(data[at]) | np.uint16(data[at + 1]) << 8
+
+
+@exact_kernel
+def signed32(data, at):
+    """The four bytes at `at`."""
+    low = np.uint32(data[at]) | np.uint32(data[at + 1]) << 8
+    high = np.uint32(data[at + 2]) | np.uint32(data[at + 3]) << 8
+    return np.int64(np.int32(low | high << 16))
+
+
+@exact_kernel
+def list_records(data, n_contigs, starts):
+    """List where the whole records in `data` begin, and where the last one ends; return their number and the damage.
+
+    Parameters
+    ----------
+    data : uint8
+        From the beginning of a record on.
+    starts : int64
+        With room for all.
+
+    Returns
+    -------
+    n_records : int
+    damaged : bool
+        The record after these is not possible.
+    """
+    size = data.shape[0]
+    count = 0
+    at = np.int64(0)
+    starts[0] = 0
+    while at + 4 <= size:
+        end = at + 4 + signed32(data, at)
+        if end < at + FIXED_SIZE:
+            return count, True
+        if end > size:
+            break
+        n_bases = signed32(data, at + N_BASES)
+        name_end = at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH])
+        contig = signed32(data, at + CONTIG)
+        if n_bases < 0 or name_end == at + FIXED_SIZE or contig < -1 or contig >= n_contigs:
+            return count, True
+        if name_end + 4 * np.int64(unsigned16(data, at + N_CIGAR)) + (n_bases + 1) // 2 + n_bases > end:
+            return count, True
+        if data[name_end - 1] != 0:
+            return count, True
+        at = end
+        count += 1
+        starts[count] = at
+    return count, False
+
+
+@exact_kernel
+def classify(data, starts, n, min_mapq, secondary, names, name_begin, name_end, table, kinds, rows):
+    """Say what becomes of each of `n` records, and which row of the reads' index those that are kept have, or -1."""
+    for i in range(n):
+        at = starts[i]
+        flags = unsigned16(data, at + FLAGS)
+        mapq = np.int64(data[at + MAPQ])
+        # a position can be missing without the flag that says so
+        unmapped = flags & _IS_UNMAPPED != 0 or signed32(data, at + CONTIG) < 0 or signed32(data, at + POSITION) < 0
+        rows[i] = -1
+        if mapq < min_mapq:
+            kinds[i] = LOW_MAPQ
+        elif unmapped:
+            kinds[i] = UNMAPPED
+        elif flags & _IS_SECONDARY != 0 and not secondary:
+            kinds[i] = SECONDARY
+        else:
+            kinds[i] = KEPT
+            begin = at + FIXED_SIZE
+            end = begin + np.int64(data[at + NAME_LENGTH]) - 1
+            rows[i] = find_name(data, begin, end, names, name_begin, name_end, table)
+
+
+@exact_kernel
+def cut(kinds, lengths, first, n, batch_size, max_bases, ultra_threshold, counts_left_out, state):
+    """Find where a batch ends that goes on with record `first`; return the place after its last record.
+
+    Parameters
+    ----------
+    kinds : uint8, shape (n,)
+        Of reads longer than `ultra_threshold`, if that is not negative, it becomes `ULTRA`.
+    lengths : int64, shape (n,)
+        Bases of each read.
+    counts_left_out : bool
+        Close a batch also when it has as many records that are left out as reads may be in it.
+    state : int64, shape (4,)
+        Reads, records left out and bases of the batch so far, and whether it is closed; updated.
+    """
+    i = first
+    while i < n:
+        kind = kinds[i]
+        if kind == KEPT and 0 <= ultra_threshold < lengths[i]:
+            kinds[i] = kind = ULTRA
+        i += 1
+        if kind == KEPT:
+            state[0] += 1
+            state[2] += lengths[i - 1]
+        elif counts_left_out:
+            state[1] += 1
+        if max(state[0], state[1]) >= batch_size or state[2] >= max_bases:
+            state[3] = 1
+            break
+    return i
+
+
+@exact_kernel
+def size_of_value(data, at, kind, end):
+    """Bytes of a tag's value of that type, or -1 if it is not possible."""
+    if kind in (_TYPE_A, _TYPE_INT8, _TYPE_UINT8):
+        return np.int64(1)
+    if kind in (_TYPE_INT16, _TYPE_UINT16):
+        return np.int64(2)
+    if kind in (_TYPE_INT32, _TYPE_UINT32, _TYPE_FLOAT):
+        return np.int64(4)
+    if kind == _TYPE_DOUBLE:
+        return np.int64(8)
+    if kind in (_TYPE_TEXT, _TYPE_HEX):
+        size = np.int64(0)
+        while at + size < end and data[at + size] != 0:
+            size += 1
+        return size + 1 if at + size < end else np.int64(-1)
+    if kind == _TYPE_ARRAY and at + 5 <= end:
+        size = size_of_value(data, at, data[at], end)
+        return np.int64(-1) if size < 0 or size > 4 else 5 + size * (signed32(data, at + 1) & 0xFFFFFFFF)
+    return np.int64(-1)
+
+
+@exact_kernel
+def find_tag(data, at, end, tag):
+    """Where the type of a tag's value is in the tags ``data[at:end]``, and where the value ends; or -1, -1."""
+    while at + 3 <= end:
+        size = size_of_value(data, at + 3, data[at + 2], end)
+        if size < 0 or at + 3 + size > end:
+            return np.int64(-1), np.int64(-1)
+        if unsigned16(data, at) == tag:
+            return at + 2, at + 3 + size
+        at += 3 + size
+    return np.int64(-1), np.int64(-1)
+
+
+@exact_kernel
+def sequence_begins(data, at):
+    """Where a record's sequence begins."""
+    return at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH]) + 4 * np.int64(unsigned16(data, at + N_CIGAR))
+
+
+@exact_kernel
+def tags_begin(data, at):
+    """Where a record's tags begin."""
+    n_bases = signed32(data, at + N_BASES)
+    return sequence_begins(data, at) + (n_bases + 1) // 2 + n_bases
+
+
+@exact_kernel
+def _cigar_of(data, at, end):
+    """Where a record's CIGAR is, and its number of operations; more than 65,535 are in the tag CG."""
+    n = np.int64(unsigned16(data, at + N_CIGAR))
+    begin = at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH])
+    if n == 2:
+        n_bases = signed32(data, at + N_BASES)
+        if signed32(data, begin) == (n_bases << 4 | _SOFT_CLIP) and data[begin + 4] & 15 == _SKIP:
+            value, _ = find_tag(data, tags_begin(data, at), end, _CG)
+            if value >= 0 and data[value] == _TYPE_ARRAY and data[value + 1] == _TYPE_UINT32:
+                return value + 6, signed32(data, value + 2)
+    return begin, n
+
+
+@exact_kernel
+def _integer(data, value, missing):
+    """A whole number that is a tag's value, whose type is at `value`; or `missing`."""
+    if value < 0:
+        return np.int64(missing)
+    kind = data[value]
+    at = value + 1
+    if kind == _TYPE_INT8:
+        return np.int64(np.int8(data[at]))
+    if kind == _TYPE_UINT8:
+        return np.int64(data[at])
+    if kind == _TYPE_INT16:
+        return np.int64(np.int16(unsigned16(data, at)))
+    if kind == _TYPE_UINT16:
+        return np.int64(unsigned16(data, at))
+    if kind == _TYPE_INT32:
+        return signed32(data, at)
+    if kind == _TYPE_UINT32:
+        return signed32(data, at) & 0xFFFFFFFF
+    return np.int64(missing)
+
+
+@exact_kernel
+def measure(data, starts, chosen, name_size, n_cigar, parent_size):
+    """Fill the sizes of what `decode` copies of each chosen record."""
+    for i in range(chosen.shape[0]):
+        at = starts[chosen[i]]
+        end = starts[chosen[i] + 1]
+        name_size[i] = np.int64(data[at + NAME_LENGTH]) - 1
+        _, n_cigar[i] = _cigar_of(data, at, end)
+        value, value_end = find_tag(data, tags_begin(data, at), end, _PI)
+        parent_size[i] = value_end - value - 2 if value >= 0 and data[value] == _TYPE_TEXT else 0
+
+
+@exact_kernel
+def decode(data, starts, chosen, columns):
+    """Fill the columns of the chosen records.
+
+    Parameters
+    ----------
+    data : uint8
+    starts : int64
+        Of all records, and the end of the last one.
+    chosen : int64, shape (n,)
+        The records.
+    columns : f5py.io.bam_records.RecordColumns
+        With the offsets of names, CIGARs and parents filled.
+    """
+    for i in range(chosen.shape[0]):
+        at = starts[chosen[i]]
+        end = starts[chosen[i] + 1]
+        columns.contig[i] = signed32(data, at + CONTIG)
+        position = signed32(data, at + POSITION)
+        columns.start[i] = position
+        columns.reverse[i] = unsigned16(data, at + FLAGS) & _IS_REVERSE != 0
+        to = columns.name_offsets[i]
+        for j in range(columns.name_offsets[i + 1] - to):
+            columns.names[to + j] = data[at + FIXED_SIZE + j]
+        begin, n = _cigar_of(data, at, end)
+        to = columns.cigar_offsets[i]
+        for j in range(n):
+            operation = np.uint32(signed32(data, begin + 4 * j))
+            columns.cigar[to + j] = operation
+            kind = operation & 15
+            if kind in (_MATCH, _DELETION, _SKIP, _EQUAL, _MISMATCH):
+                position += np.int64(operation >> 4)
+        columns.end[i] = position
+        tags = tags_begin(data, at)
+        value, _ = find_tag(data, tags, end, _PI)
+        to = columns.parent_offsets[i]
+        for j in range(columns.parent_offsets[i + 1] - to):
+            columns.parents[to + j] = data[value + 1 + j]
+        value, _ = find_tag(data, tags, end, _SP)
+        columns.split_start[i] = _integer(data, value, _UNKNOWN)
+        value, _ = find_tag(data, tags, end, _NS)
+        columns.split_length[i] = _integer(data, value, _UNKNOWN)
+
+
+@exact_kernel
+def find_tags(data, starts, chosen, tag, begin, end):
+    """Fill where a tag's value, beginning with its type, is in each chosen record; -1, -1 where it is missing."""
+    for i in range(chosen.shape[0]):
+        at = starts[chosen[i]]
+        begin[i], end[i] = find_tag(data, tags_begin(data, at), starts[chosen[i] + 1], tag)

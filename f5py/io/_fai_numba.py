@@ -1,0 +1,107 @@
+"""Jitted parts of `f5py.io.indexed_fasta`: parsing a ``.fai``, and gathering bases."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.accelerate import exact_kernel
+from f5py.core._turns_numba import next_turn
+
+_TAB = np.uint8(ord("\t"))
+_NEWLINE = np.uint8(ord("\n"))
+_ZERO = np.uint8(ord("0"))
+_NINE = np.uint8(ord("9"))
+_SPACE = np.uint8(ord(" "))
+_COLUMNS = 4
+_MOST_DIGITS = 18
+
+
+@exact_kernel
+def count_lines(text):
+    """Number of line ends."""
+    count = 0
+    for i in range(text.shape[0]):
+        count += text[i] == _NEWLINE
+    return count
+
+
+@exact_kernel
+def parse_fai(text, name_begin, name_end, columns):
+    """Fill names and the four numbers of every line; return the 1-based number of the first bad line, or 0.
+
+    Parameters
+    ----------
+    text : uint8
+        The file; the last line must have its end.
+    name_begin, name_end : int64, shape (n,)
+    columns : int64, shape (4, n)
+        Length, offset, bases and bytes of a line.
+    """
+    at = 0
+    size = text.shape[0]
+    for row in range(name_begin.shape[0]):
+        name_begin[row] = at
+        while at < size and text[at] != _TAB and text[at] != _NEWLINE:
+            at += 1
+        name_end[row] = at
+        for column in range(_COLUMNS):
+            if at >= size or text[at] != _TAB:
+                return row + 1
+            at += 1
+            begin = at
+            value = np.int64(0)
+            while at < size and _ZERO <= text[at] <= _NINE:
+                value = 10 * value + np.int64(text[at] - _ZERO)
+                at += 1
+            if at == begin or at - begin > _MOST_DIGITS:
+                return row + 1
+            columns[column, row] = value
+        if at >= size or text[at] != _NEWLINE:
+            return row + 1
+        at += 1
+        if columns[2, row] < (1 if columns[0, row] > 0 else 0) or columns[3, row] < columns[2, row]:
+            return row + 1
+    return 0
+
+
+@exact_kernel
+def gather_bases(turn, pieces, text, begin, phase, line_bases, line_width, offsets, table, out, wrong):
+    """Copy the bases of `pieces`, through `table`, without the line ends between them.
+
+    Parameters
+    ----------
+    text : uint8
+    begin : int64, shape (n,)
+        Where in `text` each piece's first base is.
+    phase, line_bases, line_width : int64, shape (n,)
+        Place of the first base in its line; bases and bytes of a line.
+    offsets : int64, shape (n + 1,)
+        Of the pieces in `out`.
+    table : uint8, shape (256,)
+        What each letter becomes.
+    out : uint8
+        Filled.
+    wrong : bool, shape (n,)
+        Set for a piece in which there is a character that is no letter: then the index is not that of the file.
+    """
+    while True:
+        i = next_turn(turn)
+        if i >= pieces.shape[0]:
+            break
+        piece = pieces[i]
+        at = begin[piece]
+        column = phase[piece]
+        to = offsets[piece]
+        end = offsets[piece + 1]
+        gap = line_width[piece] - line_bases[piece]
+        lowest = np.uint8(255)
+        while to < end:
+            n = min(line_bases[piece] - column, end - to)
+            for j in range(n):
+                letter = text[at + j]
+                lowest = min(lowest, letter)
+                out[to + j] = table[letter]
+            to += n
+            at += n + gap
+            column = np.int64(0)
+        wrong[piece] = lowest <= _SPACE
