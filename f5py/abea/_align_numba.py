@@ -18,6 +18,7 @@ import numpy as np
 from f5py import simd
 from f5py.accelerate import kernel
 from f5py.core._turns_numba import next_turn
+from f5py.core.hmm import LN_INVERSE_SQRT_2PI as _LN_INVERSE_SQRT_2PI
 
 #: Cells of a band.
 BANDWIDTH = 100
@@ -30,7 +31,7 @@ _MOVED_RIGHT = 7
 _UP = 8
 
 _IMPOSSIBLE = np.float32(-np.inf)
-LN_INVERSE_SQRT_2PI = np.float32(-0.918938)
+LN_INVERSE_SQRT_2PI = np.float32(_LN_INVERSE_SQRT_2PI)
 LP_SKIP = math.log(1e-10)
 _LP_TRIM = np.float32(math.log(0.01))
 SQRT_HALF = np.float32(math.sqrt(0.5))

@@ -8,6 +8,7 @@ from f5py.accelerate import exact_kernel
 from f5py.core._event_map_numba import closest_event
 from f5py.core._turns_numba import next_turn
 from f5py.core.batch import RowState
+from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.eventalign._viterbi_numba import (
     BAD,
     KMER_SLOTS,
@@ -23,7 +24,7 @@ from f5py.eventalign._viterbi_numba import (
 
 _BLOCK_ROWS = 50  # rows taken from a block that is not the last of its segment
 _MIN_EVENT_STEP = 2  # a block needs that many events besides its first one
-_LN_INVERSE_SQRT_2PI = np.float32(-0.918938)
+_LN_INVERSE_SQRT_2PI = np.float32(LN_INVERSE_SQRT_2PI)
 _ROW_BAD, _ROW_NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)
 
 _MATCH, _INSERTION, _DELETION, _INTRON, _SOFT_CLIP, _HARD_CLIP, _PADDING, _EQUAL, _MISMATCH = range(9)

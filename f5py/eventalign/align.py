@@ -12,16 +12,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.hmm import MIN_STAY, P_BAD, P_SKIP, P_SKIP_SELF
 from f5py.core.kmers import base_codes
 from f5py.core.windows import Windows
 from f5py.core.workers import WorkerPool, longest_first
 from f5py.pore_model.model import PoreModel
 
-_P_SKIP = np.float32(0.0025)
-_P_BAD = np.float32(0.001)
-_P_SKIP_SELF = np.float32(0.3)
-#: Fewer than one event per base would make the probability of staying negative; one just above it makes it tiny.
-_MIN_STAY = np.float32(0.001)
+# In single precision, as the reference computes with them here.
+_P_SKIP = np.float32(P_SKIP)
+_P_BAD = np.float32(P_BAD)
+_P_SKIP_SELF = np.float32(P_SKIP_SELF)
+_MIN_STAY = np.float32(MIN_STAY)
 
 
 def transitions(events_per_base: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.accelerate import exact_kernel
 from f5py.frequencies._site_table_numba import SLOTS_PER_ENTRY, find_site
-from f5py.methylation._calls_numba import is_site
+from f5py.methylation._groups_numba import is_site
 
 
 class Counts(NamedTuple):

@@ -1,4 +1,4 @@
-"""Jitted loops that find site groups and score them; see `f5py.methylation.calls`."""
+"""Jitted loops that score site groups; see `f5py.methylation.calls`."""
 
 from __future__ import annotations
 
@@ -9,23 +9,15 @@ from numpy.typing import NDArray
 
 from f5py import simd
 from f5py.accelerate import kernel
-from f5py.core._event_map_numba import closest_event
 from f5py.core._turns_numba import next_turn
+from f5py.core.hmm import LN_INVERSE_SQRT_2PI
+from f5py.methylation._groups_numba import FLANK, Groups, find_groups, is_site
 from f5py.methylation._hmm_numba import forward_lanes
 
-#: Consecutive sites at most this far apart form one group.
-_SEPARATION = 10
-#: Bases of a group's window before its first site and behind the first base of its last one.
-FLANK = 10
-_MAX_SPAN = 200
-_MIN_EVENTS = 10  # groups must span more events than this
-_LN_INVERSE_SQRT_2PI = -0.918938
 LOG2_E = 1.4426950408889634
 #: Letters of the methylation alphabet ACGMT, and the code of M.
 CODES = 5
 METHYLATED = 3
-
-_MATCH, _INSERTION, _DELETION, _SKIP, _SOFT_CLIP, _HARD_CLIP, _PAD, _EQUAL, _MISMATCH = range(9)
 
 
 class Model(NamedTuple):
@@ -44,72 +36,6 @@ class Fit(NamedTuple):
     scale: np.float32
     var: np.float32
     events_per_base: float
-
-
-class Groups(NamedTuple):
-    """Site groups of a read, one entry each.
-
-    `first` and `last` are the starts of the first and the last site in the segment, `begin` and `end` the read's first
-    and last event under the group's window, in the order of the reference.
-    """
-
-    first: NDArray[np.int64]
-    last: NDArray[np.int64]
-    sites: NDArray[np.int32]
-    begin: NDArray[np.int64]
-    end: NDArray[np.int64]
-
-
-@kernel
-def is_site(segment, position, motif):
-    """Whether a recognition site starts at `position`."""
-    masks = motif.masks
-    same = position + masks.shape[0] <= segment.shape[0]
-    i = 0
-    while same and i < masks.shape[0]:
-        same = motif.letter_bits[segment[position + i]] & masks[i] != 0
-        i += 1
-    return same
-
-
-@kernel
-def count_groups(segment, motif):
-    """Number of site groups in a reference segment, callable or not, and number of all sites."""
-    groups = 0
-    sites = 0
-    last = -_SEPARATION - 1
-    for position in range(segment.shape[0]):
-        if is_site(segment, position, motif):
-            if position - last > _SEPARATION:
-                groups += 1
-            sites += 1
-            last = position
-    return groups, sites
-
-
-@kernel
-def _aligned_pairs(cigar, reference_start, read_length, k, pair_reference, pair_read):
-    """List the (reference, read) positions of aligned bases that start a usable k-mer; return their number."""
-    reference = np.int64(reference_start)
-    read = np.int64(0)
-    count = 0
-    for c in range(cigar.shape[0]):
-        operation = cigar[c] & 15
-        length = np.int64(cigar[c] >> 4)
-        if operation in (_MATCH, _EQUAL, _MISMATCH):
-            first = min(max(k - read, 0), length)
-            end = min(read_length - k - read, length)
-            for i in range(first, end):
-                pair_reference[count] = reference + i
-                pair_read[count] = read + i
-                count += 1
-            reference += length
-            read += length
-        elif operation in (_DELETION, _SKIP):
-            reference += length
-        elif operation in (_INSERTION, _SOFT_CLIP, _HARD_CLIP):
-            read += length
-    return count
 
 
 @kernel
@@ -146,7 +72,7 @@ def fill_emission(rank, model, fit, ln_var, at, inverse, offset, constant):
     stretch = np.float32(np.sqrt(0.5 * LOG2_E)) / (model.level_stdv[rank] * fit.var)
     inverse[at] = stretch
     offset[at] = -(fit.scale * model.level_mean[rank] + fit.shift) * stretch
-    constant[at] = (np.float32(_LN_INVERSE_SQRT_2PI) - model.ln_stdv[rank] - ln_var) * np.float32(LOG2_E)
+    constant[at] = (np.float32(LN_INVERSE_SQRT_2PI) - model.ln_stdv[rank] - ln_var) * np.float32(LOG2_E)
 
 
 @kernel
@@ -187,79 +113,6 @@ def _order_by_size(order_key, max_bases, max_events):
     order = np.arange(order_key.shape[0])
     order = _sort_pass(order_key & 0xFFFFFFFF, max_events + 1, order)
     return _sort_pass(order_key >> 32, max_bases + 1, order)
-
-
-@kernel
-def find_groups(segment, reference_start, cigar, reverse, first_event, read_length, k, motif, groups):
-    """List the callable site groups of one read in `groups`; return their number.
-
-    Parameters
-    ----------
-    segment : uint8
-        Upper-case reference bases from `reference_start` on, one base past the alignment's end.
-    cigar : uint32
-        As BAM stores it: length times 16 plus operation.
-    first_event : int32, shape (n_kmers,)
-        First event of each k-mer of the read as sequenced, or -1.
-    """
-    length = segment.shape[0]
-    matched = np.int64(0)
-    for c in range(cigar.shape[0]):
-        operation = cigar[c] & 15
-        if operation in (_MATCH, _EQUAL, _MISMATCH):
-            matched += np.int64(cigar[c] >> 4)
-    pair_reference = np.empty(matched, np.int64)
-    pair_read = np.empty(matched, np.int64)
-    n_pairs = _aligned_pairs(cigar, reference_start, read_length, k, pair_reference, pair_read)
-    if n_pairs == 0:
-        return 0
-    if reverse:
-        for i in range(n_pairs):
-            pair_read[i] = read_length - pair_read[i] - k
-    if closest_event(first_event, pair_read[0]) == closest_event(first_event, pair_read[n_pairs - 1]):
-        return 0
-
-    count = 0
-    pair_a = 0
-    pair_b = 0
-    position = 0
-    while position < length:
-        if not is_site(segment, position, motif):
-            position += 1
-            continue
-        first = position
-        last = position
-        sites = 1
-        position += 1
-        while position < length and position - last <= _SEPARATION:
-            if is_site(segment, position, motif):
-                last = position
-                sites += 1
-            position += 1
-        if first - FLANK <= FLANK or last - first > _MAX_SPAN:
-            continue
-        begin = reference_start + first - FLANK
-        end = reference_start + last + FLANK
-        while pair_a < n_pairs and pair_reference[pair_a] < begin:
-            pair_a += 1
-        pair_b = max(pair_b, pair_a)
-        while pair_b < n_pairs and pair_reference[pair_b] < end:
-            pair_b += 1
-        if pair_b == n_pairs:
-            break
-        if pair_reference[pair_a] != begin and pair_a == 0:
-            continue
-        e1 = closest_event(first_event, pair_read[pair_a])
-        e2 = closest_event(first_event, pair_read[pair_b])
-        if e1 < 0 or e2 < 0 or abs(e2 - e1) <= _MIN_EVENTS:
-            continue
-        groups.first[count] = first
-        groups.last[count] = last
-        groups.sites[count] = sites
-        groups.begin[count] = e1
-        groups.end[count] = e2
-        count += 1
-    return count
 
 
 @kernel
@@ -368,20 +221,6 @@ def call_read(
         call_first[g] += reference_start
         call_last[g] += reference_start
     return count
-
-
-@kernel
-def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
-    """`count_groups` for `reads`; `motifs` are those of forward and of reverse reads."""
-    while True:
-        i = next_turn(turn)
-        if i >= reads.shape[0]:
-            break
-        read = reads[i]
-        n_groups[read], n_sites[read] = count_groups(
-            alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],
-            motifs[1 if alignments.reverse[read] else 0],
-        )
 
 
 @kernel

@@ -18,18 +18,14 @@ import numpy as np
 
 from f5py import simd
 from f5py.accelerate import kernel
+from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
+from f5py.methylation.hmm import LN_BACKGROUND_DENSITY, P_FIRST_BACKGROUND, P_MORE_BACKGROUND, P_NO_BACKGROUND
 
 _LOG2_E = math.log2(math.e)
-P_SKIP = 0.0025
-P_BAD = 0.001
-P_FROM_BAD = (1.0 - P_BAD) / 3.0
-P_SKIP_SELF = 0.3
-P_FROM_SKIP = 1.0 - P_SKIP_SELF
-_MIN_STAY = 1e-3
 # Background events, in base-two logarithms: none, the first one, every further one.
-_NO_BACKGROUND = np.float32(math.log2(0.5))
-_FIRST_BACKGROUND = np.float32(math.log2(0.5) + math.log2(0.1) - 3.0 * _LOG2_E)
-_MORE_BACKGROUND = np.float32(math.log2(0.9) - 3.0 * _LOG2_E)
+_NO_BACKGROUND = np.float32(math.log2(P_NO_BACKGROUND))
+_FIRST_BACKGROUND = np.float32(math.log2(P_FIRST_BACKGROUND) + LN_BACKGROUND_DENSITY * _LOG2_E)
+_MORE_BACKGROUND = np.float32(math.log2(P_MORE_BACKGROUND) + LN_BACKGROUND_DENSITY * _LOG2_E)
 _ENTRY_HEADROOM = np.float32(60.0)
 _NEVER = np.float32(-1e30)
 # A last k-mer that never holds 2 ** this of its row's greatest mass may have lost paths to underflow.
@@ -47,7 +43,7 @@ def background(count):
 @kernel
 def stay_probability(events_per_base):
     """Probability that the next event belongs to the same k-mer."""
-    return max(1.0 - 1.0 / events_per_base, _MIN_STAY) if events_per_base > 0.0 else _MIN_STAY
+    return max(1.0 - 1.0 / events_per_base, MIN_STAY) if events_per_base > 0.0 else MIN_STAY
 
 
 @kernel

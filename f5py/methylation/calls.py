@@ -46,7 +46,8 @@ def call_methylation(
     float
         Seconds that all threads together have worked.
     """
-    from f5py.methylation._calls_numba import Model, call_all, count_all
+    from f5py.methylation._calls_numba import Model, call_all
+    from f5py.methylation._groups_numba import count_all
 
     reads = longest_first(batch.read_length, batch.status == ReadStatus.OK)
     motifs = motif.codes(False), motif.codes(True)

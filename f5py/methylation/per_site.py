@@ -83,7 +83,8 @@ def site_likelihoods(
     ValueError
         There is no site, the first k-mer holds the modified base of one, or there is no event.
     """
-    from f5py.methylation._calls_numba import Fit, Model, fill_plain, is_site
+    from f5py.methylation._calls_numba import Fit, Model, fill_plain
+    from f5py.methylation._groups_numba import is_site
     from f5py.methylation._per_site_numba import score_sites
 
     segment = np.frombuffer(window, np.uint8)

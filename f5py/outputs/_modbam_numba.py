@@ -20,7 +20,7 @@ from f5py.io._bam_numba import (
     unsigned16,
 )
 from f5py.io.bam_records import FIXED_SIZE
-from f5py.methylation._calls_numba import is_site
+from f5py.methylation._groups_numba import is_site
 from f5py.text._format_numba import append_bytes, append_int
 
 _COMMA = np.uint8(ord(","))

@@ -133,7 +133,7 @@ def _motifs(draw: st.DrawFn) -> Motif:
 @settings(deadline=None)
 @given(_motifs(), st.text("ACGT", max_size=60))
 def test_sites_are_found_on_the_records_own_strand(motif: Motif, segment: str) -> None:
-    from f5py.methylation._calls_numba import count_groups, is_site
+    from f5py.methylation._groups_numba import count_groups, is_site
 
     letters = np.frombuffer(segment.encode(), np.uint8)
     n = len(segment)

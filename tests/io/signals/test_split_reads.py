@@ -13,7 +13,6 @@ from f5py.io.signals.split_reads import TO_THE_END, UNKNOWN_START, fetch_split
 
 from .made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, assert_unreadable
 
-
 HEADER = pysam.AlignmentHeader.from_references(["chr1"], [1000])
 
 

@@ -1,0 +1,70 @@
+"""The house: a room imports from rooms below it only, lazy imports counted; modules and signatures stay small."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).resolve().parents[1] / "f5py"
+#: From the roof down. Rooms of one floor do not import from each other.
+FLOORS = (
+    ("__main__",),
+    ("cli",),
+    ("commands",),
+    ("outputs", "plot", "simulate"),
+    ("pipeline",),
+    ("frequencies",),
+    ("signal", "abea", "methylation", "eventalign"),
+    ("gpu",),
+    ("io",),
+    ("text",),
+    ("pore_model",),
+    ("core",),
+    ("simd",),
+    ("accelerate",),
+    ("errors", "console"),
+    ("__version__",),
+)
+FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
+MODULES = sorted(PACKAGE.rglob("*.py"))
+MAX_LINES = 400
+MAX_PARAMETERS = 8
+
+
+def room_of(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def imported_rooms(tree: ast.AST) -> set[str]:
+    """Rooms that a module imports from, at its top or inside of functions."""
+    names = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import"
+            if node.module == "f5py":
+                names |= {f"f5py.{alias.name}" for alias in node.names}
+            else:
+                names.add(node.module or "")
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+    return {name.split(".")[1] for name in names if name.startswith("f5py.")}
+
+
+def test_every_room_has_its_floor():
+    assert {room_of(path) for path in MODULES} - {"__init__"} <= FLOOR_OF.keys()
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_imports_go_down(path: Path):
+    room = room_of(path)
+    if room == "__init__":
+        return
+    for other in imported_rooms(ast.parse(path.read_text())) - {room}:
+        assert FLOOR_OF[other] > FLOOR_OF[room], f"{room} imports from {other}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
+def test_modules_are_small(path: Path):
+    assert path.read_text().count("\n") <= MAX_LINES
