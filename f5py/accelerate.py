@@ -46,6 +46,21 @@ def _compiled(function, fastmath):
     return numba.njit(nogil=True, error_model="numpy", fastmath=fastmath)(function)
 
 
+def is_kept(compiled) -> bool:
+    """Whether the disk cache has code of a compiled function, or there is no cache to be filled.
+
+    What is found is not sure to fit the arguments of the next call or the processor; it will be compiled then.
+    """
+    if not _can_cache:
+        return True
+    if compiled.signatures:
+        return True
+    try:
+        return bool(compiled._cache._cache_file._load_index())
+    except (AttributeError, OSError):
+        return True
+
+
 def _stamp_cache(compiled, path: str) -> None:
     """Make kept code out of date when any file that it was compiled from changes.
 

@@ -6,6 +6,7 @@ import math
 from contextlib import ExitStack
 from typing import Any
 
+from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
 from f5py.core.options import CallOptions
@@ -44,6 +45,9 @@ def run(options: CallOptions) -> RunCounts:
         workers.callback(caller.close)
         loader.use_pool(caller.pool)
         caller.use_gpu(loader)
+        ahead = CompileAhead(["site calls" if options.per_site else "calls", "calls table", "alignment"])
+        workers.callback(ahead.close)
+        caller.before_stage = ahead.wait
         loader.keep_records = loader.keep_passed_over = options.modbam is not None
         loader.partition_tag = options.partition_tag
         n_expected = loader.alignments.expected_records()

@@ -13,41 +13,57 @@ _ONE = np.uint8(ord("1"))
 
 
 @kernel
-def format_calls(
-    out, contig, name, reverse, with_strand, k, segment, segment_start, inside, first, last, sites, methylated,
-    unmethylated,
-):  # fmt: skip
-    """Write one row per call that is `inside` into `out`; return the number of bytes."""
+def format_calls(out, contigs, names, with_strand, k, alignments, calls, inside):
+    """Write one row per call that is `inside` into `out`; return the number of bytes.
+
+    Parameters
+    ----------
+    out : uint8
+        With room for all rows.
+    contigs, names : pairs of uint8 and int64
+        Texts and their offsets: names of contigs and of the batch's reads.
+    with_strand : bool
+    k : int
+    alignments : f5py.core.batch.Alignments
+    calls : f5py.core.batch.Calls
+    inside : bool
+        Of each call.
+    """
+    contig_text, contig_offsets = contigs
+    name_text, name_offsets = names
     at = 0
-    for call in range(first.shape[0]):
-        if not inside[call]:
-            continue
-        at = append_bytes(out, at, contig)
-        out[at] = TAB
-        at += 1
-        if with_strand:
-            out[at] = _MINUS if reverse else _PLUS
-            out[at + 1] = TAB
-            at += 2
-        at = append_int(out, at, first[call])
-        out[at] = TAB
-        at = append_int(out, at + 1, last[call])
-        out[at] = TAB
-        at = append_bytes(out, at + 1, name)
-        out[at] = TAB
-        at = append_fixed(out, at + 1, np.float64(methylated[call]) - np.float64(unmethylated[call]), 2)
-        out[at] = TAB
-        at = append_fixed(out, at + 1, np.float64(methylated[call]), 2)
-        out[at] = TAB
-        at = append_fixed(out, at + 1, np.float64(unmethylated[call]), 2)
-        out[at] = TAB
-        out[at + 1] = _ONE
-        out[at + 2] = TAB
-        at = append_int(out, at + 3, sites[call])
-        out[at] = TAB
-        begin = max(first[call] - segment_start - k + 1, 0)
-        end = last[call] - segment_start + k
-        at = append_bytes(out, at + 1, segment[begin:end])
-        out[at] = NEWLINE
-        at += 1
+    for read in range(calls.n.shape[0]):
+        contig = alignments.contig[read]
+        contig_name = contig_text[contig_offsets[contig] : contig_offsets[contig + 1]]
+        name = name_text[name_offsets[read] : name_offsets[read + 1]]
+        segment = alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
+        for call in range(calls.offsets[read], calls.offsets[read] + calls.n[read]):
+            if not inside[call]:
+                continue
+            at = append_bytes(out, at, contig_name)
+            out[at] = TAB
+            at += 1
+            if with_strand:
+                out[at] = _MINUS if alignments.reverse[read] else _PLUS
+                out[at + 1] = TAB
+                at += 2
+            at = append_int(out, at, calls.first[call])
+            out[at] = TAB
+            at = append_int(out, at + 1, calls.last[call])
+            out[at] = TAB
+            at = append_bytes(out, at + 1, name)
+            methylated, unmethylated = np.float64(calls.methylated[call]), np.float64(calls.unmethylated[call])
+            for value in (methylated - unmethylated, methylated, unmethylated):
+                out[at] = TAB
+                at = append_fixed(out, at + 1, value, 2)
+            out[at] = TAB
+            out[at + 1] = _ONE
+            out[at + 2] = TAB
+            at = append_int(out, at + 3, calls.sites[call])
+            out[at] = TAB
+            begin = max(calls.first[call] - alignments.start[read] - k + 1, 0)
+            end = calls.last[call] - alignments.start[read] + k
+            at = append_bytes(out, at + 1, segment[begin:end])
+            out[at] = NEWLINE
+            at += 1
     return at

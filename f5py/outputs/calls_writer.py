@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
+from f5py.core.names import Names
 from f5py.core.windows import Windows
 from f5py.io.output import TextOutput
-from f5py.text.encoding import encoded
 
 _HEADERS = {
     1: "chromosome\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
@@ -40,40 +41,28 @@ class CallsWriter:
     ) -> None:
         self._out = out
         self._with_strand = version == 2
-        self._contigs = [np.frombuffer(encoded(name), np.uint8) for name in contigs]
+        self._contigs = Names.of(contigs)
         self._k = k
         self._windows = windows
         out.write(_HEADERS[version].encode())
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""
+        self._out.write(self.format(batch).data)
+
+    def format(self, batch: ReadBatch) -> NDArray[np.uint8]:
+        """The rows of one batch, uint8."""
         from f5py.frequencies.site_counts import calls_inside
         from f5py.outputs._calls_writer_numba import format_calls
 
-        inside = calls_inside(batch, self._windows)
-        for read in np.flatnonzero(batch.n_calls).tolist():
-            n_calls = batch.n_calls[read]
-            first = batch.call_offsets[read]
-            calls = slice(first, first + n_calls)
-            contig = self._contigs[batch.contig[read]]
-            name = np.frombuffer(encoded(batch.names[read]), np.uint8)
-            call_first, call_last = batch.call_first[calls], batch.call_last[calls]
-            sequences = int((call_last - call_first).sum()) + n_calls * 2 * self._k
-            rows = np.empty(sequences + n_calls * (len(contig) + len(name) + _FIXED_COLUMNS), np.uint8)
-            size = format_calls(
-                rows,
-                contig,
-                name,
-                bool(batch.reverse[read]),
-                self._with_strand,
-                self._k,
-                batch.reference[batch.reference_offsets[read] : batch.reference_offsets[read + 1]],
-                batch.reference_start[read],
-                inside[calls],
-                call_first,
-                call_last,
-                batch.call_sites[calls],
-                batch.call_methylated[calls],
-                batch.call_unmethylated[calls],
-            )
-            self._out.write(rows[:size].data)
+        calls = calls_inside(batch, self._windows)
+        read = np.repeat(np.arange(len(batch)), np.diff(batch.call_offsets))[calls]
+        names, contigs = batch.names, self._contigs
+        bases = batch.call_last[calls] - batch.call_first[calls] + 2 * self._k
+        texts = np.diff(names.offsets)[read] + np.diff(contigs.offsets)[batch.contig[read]]
+        rows = np.empty(int((bases + texts + _FIXED_COLUMNS).sum()), np.uint8)
+        size = format_calls(
+            rows, (contigs.text, contigs.offsets), (names.text, names.offsets), self._with_strand, self._k,
+            batch.alignments, batch.calls, calls,
+        )  # fmt: skip
+        return rows[:size]

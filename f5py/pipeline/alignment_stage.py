@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from f5py import console
@@ -102,6 +103,8 @@ class AlignmentStage:
         self.pool = WorkerPool(options.threads)
         self._options = options
         self._keep_samples = keep_samples
+        #: Called with the name of a part of the work before it begins, see `f5py.commands.compile_ahead`.
+        self.before_stage: Callable[[str], None] = lambda part: None
         self._check = _ChemistryCheck(chemistry, self.model.name)
         self._cpu = CpuAligner(self.model, self.pool)
         self._aligner: Aligner = self._cpu
@@ -145,6 +148,7 @@ class AlignmentStage:
         times.add("Estimate scaling", rank_kmers(batch, model, pool) + estimate_scaling(batch, model, pool))
         if self.chemistry.rna:
             times.add("Events", reverse_events(batch, pool))
+        self.before_stage("alignment")
         times.add("Alignment", start_alignment(batch, self._aligner, self._options.print_banded_aln))
         times.add("Alignment", finish_alignment(batch, self._aligner))
         times.add("Estimate scaling", recalibrate(batch, model, self._options.min_recalib_events, pool))

@@ -59,6 +59,7 @@ class Caller(AlignmentStage):
         if not len(batch):
             return
         super().compute(batch)
+        self.before_stage("site calls" if self._per_site else "calls")
         self.times.add("HMM", call_methylation(batch, self.motif, self.methylation, self.pool, self._per_site))
         batch.release("kmer_rank", "first_event", "last_event")
         if not self._keep_cigar:

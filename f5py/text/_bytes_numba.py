@@ -11,6 +11,8 @@ kernel or be used again later in it. Nothing here looks at the arrays' bounds or
 ``copy_padded(to, begin, n)``         copy n bytes, in blocks: up to 15 more are read and written
 ``copy_bytes(to, source, n)``         copy the first n bytes of the array `source`
 ``bits_of(value)``                    the bits of a double, as a uint64
+``print_fixed(to, decimals, value)``  write a double as ``%.{decimals}f``, and a 0; return the address of the 0
+``print_general(to, value)``          the same as ``%g``
 """
 
 from __future__ import annotations
@@ -26,6 +28,9 @@ intrinsic: Any = extending.intrinsic
 
 #: Bytes that `copy_block` copies.
 BLOCK = 16
+
+#: More characters than a double has as text.
+_LONGEST = 400
 
 _BYTE = ir.IntType(8)
 _WORD = ir.IntType(64)
@@ -128,3 +133,35 @@ def bits_of(typingctx, value):
     return types.uint64(types.float64), lambda context, builder, signature, arguments: builder.bitcast(
         arguments[0], _WORD
     )
+
+
+def _print(context, builder, to, form: str, *arguments):
+    """Call the C library's snprintf; the address after what it has written."""
+    text, size = _BYTE.as_pointer(), ir.IntType(32)
+    kind = ir.FunctionType(size, [text, _WORD, text], var_arg=True)
+    function = cgutils.get_or_insert_function(builder.module, kind, "snprintf")
+    target = builder.inttoptr(to, text)
+    room = ir.Constant(_WORD, _LONGEST)
+    count = builder.call(function, [target, room, context.insert_const_string(builder.module, form), *arguments])
+    return builder.add(to, builder.sext(count, _WORD))
+
+
+@intrinsic
+def print_fixed(typingctx, to, decimals, value):
+    """Write a double as ``%.{decimals}f``."""
+
+    def generate(context, builder, signature, arguments):
+        to, decimals, value = arguments
+        return _print(context, builder, to, "%.*f", builder.trunc(decimals, ir.IntType(32)), value)
+
+    return types.intp(types.intp, types.intp, types.float64), generate
+
+
+@intrinsic
+def print_general(typingctx, to, value):
+    """Write a double as ``%g``."""
+
+    def generate(context, builder, signature, arguments):
+        return _print(context, builder, arguments[0], "%g", arguments[1])
+
+    return types.intp(types.intp, types.float64), generate

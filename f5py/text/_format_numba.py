@@ -2,8 +2,7 @@
 
 Up to eight characters are made at once, as the bytes of one word, and stored together. So the eight bytes from a
 number's first digit on are overwritten even if it has fewer, and a buffer needs that room behind the start of its last
-number. Numbers for which a product in double precision does not decide the digits are left to
-`f5py.text._exact_decimal_numba`.
+number. The rare numbers for which a product in double precision does not decide the digits are left to the C library.
 
 The functions ``append_...`` take an array and an index and return the index behind what they write, those named
 ``write_...`` do the same with addresses; see `f5py.text._bytes_numba` for why.
@@ -15,18 +14,13 @@ import numpy as np
 
 from f5py.accelerate import exact_kernel
 from f5py.text._byte_masks_numba import lowest_bit
-from f5py.text._bytes_numba import address_of, bits_of, copy_bytes, store_byte, store_word
-from f5py.text._exact_decimal_numba import fixed_exactly, six_digits_exactly
+from f5py.text._bytes_numba import address_of, bits_of, copy_bytes, print_fixed, print_general, store_byte, store_word
 
 TAB = np.uint8(ord("\t"))
 NEWLINE = np.uint8(ord("\n"))
 _ZERO = np.uint8(ord("0"))
 _MINUS = np.uint8(ord("-"))
-_PLUS = np.uint8(ord("+"))
 _POINT = np.uint8(ord("."))
-_E = np.uint8(ord("e"))
-_NAN = np.frombuffer(b"nan", np.uint8)
-_INFINITY = np.frombuffer(b"inf", np.uint8)
 
 #: Bytes that `append_int`, `append_general` and, with up to six decimals and for any float32, `append_fixed` need at
 #: most.
@@ -35,7 +29,6 @@ MAX_NUMBER = 48
 _WORD_ZERO = np.uint64(0)
 _WORD_ONE = np.uint64(1)
 _SEVEN_DIGITS = 1e7
-_EXACT_INTEGERS = 2.0**52
 _POWERS = 10.0 ** np.arange(16)
 _EIGHT_ZEROS = np.uint64(0x3030303030303030)
 _WORD_POINT = np.uint64(ord("."))
@@ -133,12 +126,6 @@ def _write_large(at, value):
 
 
 @exact_kernel
-def _write_text(at, text):
-    copy_bytes(at, text, text.shape[0])
-    return at + text.shape[0]
-
-
-@exact_kernel
 def write_int(at, value):
     """Write an integer as ``%d``; return the address behind it."""
     positive = np.uint64(value)
@@ -208,62 +195,33 @@ def write_fixed(at, value, decimals):
 @exact_kernel
 def write_fixed_long(at, value, decimals):
     """What `write_fixed` does not do itself: long numbers, ties and what is not finite."""
-    if bits_of(value) >> _BITS_63 != _WORD_ZERO:
-        store_byte(at, _MINUS)
-        at += 1
-    if np.isnan(value):
-        return _write_text(at, _NAN)
-    if np.isinf(value):
-        return _write_text(at, _INFINITY)
-    scaled = abs(value) * _POWERS[decimals]
-    rounded = np.rint(scaled)
-    if not (rounded < _EXACT_INTEGERS and abs(scaled - rounded) != 0.5):
-        return fixed_exactly(at, abs(value), decimals)
-    power = np.int64(_POWERS[decimals])
-    whole = np.int64(rounded) // power
-    at = write_int(at, whole)
-    store_byte(at, _POINT)
-    digits = eight_digits(np.uint64(np.int64(rounded) - whole * power)) | _EIGHT_ZEROS
-    store_word(at + 1, digits >> np.uint64(8 * (8 - decimals)))
-    return at + 1 + decimals
+    return print_fixed(at, decimals, value)
 
 
 @exact_kernel
 def write_general(at, value):
     """Write a double as ``%g``, that is with six significant digits; return the address behind it."""
-    if bits_of(value) >> _BITS_63 != _WORD_ZERO:
+    magnitude = abs(value)
+    if not 1e-4 <= magnitude < 1e6:
+        return print_general(at, value)
+    exponent = 5
+    scaled = magnitude
+    while scaled < 1e5:
+        exponent -= 1
+        scaled = magnitude * _POWERS[5 - exponent]
+    rounded = np.rint(scaled)
+    if abs(scaled - rounded) == 0.5 or rounded == 1e6:
+        return print_general(at, value)
+    if value < 0:
         store_byte(at, _MINUS)
         at += 1
-    if np.isnan(value):
-        return _write_text(at, _NAN)
-    if np.isinf(value):
-        return _write_text(at, _INFINITY)
-    value = abs(value)
-    if value == 0.0:
-        store_byte(at, _ZERO)
-        return at + 1
-    exponent = 5
-    scaled = value
-    usual = 1e-4 <= value < 1e6
-    while usual and scaled < 1e5:
-        exponent -= 1
-        scaled = value * _POWERS[5 - exponent]
-    rounded = np.rint(scaled)
-    if usual and abs(scaled - rounded) != 0.5:
-        digits = np.int64(rounded)
-    else:
-        digits, exponent = six_digits_exactly(value)
-    if digits == 1_000_000:
-        digits = np.int64(100_000)
-        exponent += 1
-    return _write_significant(at, digits, exponent)
+    return _write_significant(at, np.int64(rounded), exponent)
 
 
 @exact_kernel
 def _write_significant(at, digits, exponent):
-    """Write ``digits * 10 ** (exponent - 5)``, of six digits, as ``%g`` does."""
-    scientific = exponent < -4 or exponent >= 6
-    n_whole = 1 if scientific else exponent + 1
+    """Write ``digits * 10 ** (exponent - 5)``, of six digits, as ``%g`` does; `exponent` is from -4 to 5."""
+    n_whole = exponent + 1
     n_digits = 6
     while n_digits > max(n_whole, 1) and digits % 10 == 0:
         digits //= 10
@@ -283,9 +241,4 @@ def _write_significant(at, digits, exponent):
         store_byte(at, np.uint8(text & _LOWEST_BYTE))
         text >>= _BITS_8
         at += 1
-    if scientific:
-        store_byte(at, _E)
-        store_byte(at + 1, _PLUS if exponent > 0 else _MINUS)
-        store_byte(at + 2, _ZERO)
-        at = write_int(at + (3 if abs(exponent) < 10 else 2), abs(exponent))
     return at

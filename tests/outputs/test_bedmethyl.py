@@ -263,7 +263,7 @@ def test_real_calls_give_the_same_bytes_straight_and_from_the_table(
     straight: dict[str, BedMethylOutput] = {}
 
     def write(self: CallsWriter, batch: Any) -> None:
-        contigs = [contig.tobytes().decode() for contig in self._contigs]
+        contigs = list(self._contigs)
         if not straight:
             for name, combine, per_site in (("a", False, False), ("b", True, True)):
                 path = str(tmp_path / f"{name}.bed.gz")

@@ -93,5 +93,7 @@ def copy_samples(turn, reads, scratch, places, offsets, samples):
         if i >= reads.shape[0]:
             break
         read = reads[i]
-        n = offsets[read + 1] - offsets[read]
-        samples[offsets[read] : offsets[read + 1]] = scratch[places[read] : places[read] + n]
+        to = offsets[read]
+        place = places[read]
+        for j in range(offsets[read + 1] - to):  # compiled ten times faster than an assignment to a slice
+            samples[to + j] = scratch[place + j]
