@@ -1,12 +1,16 @@
 """The errors that a user can cause or meet.
 
 Every message is one line that says what is wrong, where, and what to do about it; the command line
-prints it as it is and exits with status 1.
+prints it as it is and exits with status 1, or with 2 for wrong usage.
 """
 
 
 class F5pyError(Exception):
     """Root of all errors raised on purpose by f5py."""
+
+
+class UsageError(F5pyError):
+    """Options contradict each other, or lack others that they need; the status is 2, also from Python."""
 
 
 class InputFileError(F5pyError):

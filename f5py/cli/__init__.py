@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import click
 
 from f5py import __version__, console
-from f5py.errors import F5pyError
+from f5py.errors import F5pyError, UsageError
 
 #: name -> (module below f5py.cli, one line of help); the order is that of the help.
 _COMMANDS = {
@@ -80,7 +80,7 @@ def main(args: list[str] | None = None) -> None:
         status = wrong_usage.exit_code
     except F5pyError as problem:
         console.error("f5py", str(problem))
-        status = 1
+        status = 2 if isinstance(problem, UsageError) else 1
     except (_Stopped, BrokenPipeError, KeyboardInterrupt, click.Abort) as stop:
         if isinstance(stop.__cause__ or stop, BrokenPipeError):
             _point_at_nothing(1)  # the interpreter's last flush would complain of what it cannot take

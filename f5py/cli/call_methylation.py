@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from f5py.cli import options
+from f5py.core.options import CALL_THRESHOLD, METHYLATION
 
 
 @click.command("call-methylation", cls=options.ProfiledCommand, context_settings=options.CONTEXT)
@@ -18,9 +19,7 @@ from f5py.cli import options
     "-q",
     "--methylation",
     type=click.Choice(["cpg", "gpc", "dam", "dcm"]),
-    default="cpg",
-    show_default=True,
-    help="Kind of methylation.",
+    help=f"Kind of methylation.  [default: {METHYLATION}]",
 )
 @click.option(
     "--motif", metavar="IUPAC:OFFSET", help="Another motif and the place of its methylated base; needs --meth-model."
@@ -57,9 +56,7 @@ from f5py.cli import options
 @click.option(
     "--call-threshold",
     type=float,
-    default=2.5,
-    show_default=True,
-    help="Calls with a smaller absolute ratio count as failed in --bedmethyl.",
+    help=f"Calls with a smaller absolute ratio count as failed in --bedmethyl.  [default: {CALL_THRESHOLD}]",
 )
 @click.option(
     "--threshold-per-site",
@@ -75,10 +72,6 @@ def command(**parameters: Any) -> None:
     Prints a table with one row per group of neighbouring sites of each read; a positive log-likelihood ratio
     speaks for methylation.
     """
-    if parameters["motif"] is not None and options.was_given("methylation"):
-        raise click.UsageError("give either --methylation or --motif")
-    if parameters["bedmethyl"] is None and options.was_given("call_threshold"):
-        raise click.UsageError("--call-threshold says how --bedmethyl counts, which is not given")
     from f5py.commands.call_methylation import run
     from f5py.core.options import CallOptions
 

@@ -16,9 +16,7 @@ from f5py.cli import options
 @click.option(
     "--sam-out-version",
     type=click.Choice(["1", "2"]),
-    default="2",
-    show_default=True,
-    help="SAM layout: 2 the record with signal tags, 1 nanopolish's alignment of events.",
+    help="SAM layout: 2 the record with signal tags, 1 nanopolish's alignment of events.  [default: 2]",
 )
 @click.option("--m6anet", is_flag=True, help="Print the table that m6anet takes: a row per position.")
 @click.option(
@@ -40,15 +38,11 @@ def command(**parameters: Any) -> None:
 
     Prints a table with one row per event: its k-mer on the reference, its current, and what the pore model expects.
     """
-    if options.was_given("sam_out_version") and not parameters["sam"]:
-        raise click.UsageError("--sam-out-version says how --sam is written, which is not given")
-    if parameters["output"].endswith(".bam") and not parameters["sam"]:
-        raise click.UsageError(f"-o {parameters['output']}: BAM is written with --sam, which is not given")
-
     from f5py.commands.eventalign import run
     from f5py.core.options import EventalignOptions
 
-    parameters["sam_out_version"] = int(parameters["sam_out_version"])
+    if parameters["sam_out_version"] is not None:
+        parameters["sam_out_version"] = int(parameters["sam_out_version"])
     parameters["cuda_at_once"] = options.gpu_at_once(parameters)
     with options.resource_report():
         run(EventalignOptions(**parameters))

@@ -19,11 +19,6 @@ from f5py.cli import options
 @options.add(options.VERSION)
 def command(output: str, frequencies: tuple[str, ...]) -> None:
     """Add up tables that meth-freq writes, also gzipped, as if their calls had been counted together."""
-    if len(frequencies) < 2:
-        raise click.UsageError("give at least two tables of frequencies")
-    if frequencies.count("-") > 1:
-        raise click.UsageError("standard input (-) can be read only once")
-
     from f5py.commands.meth_freq import merge_frequency_files
 
     merge_frequency_files(list(frequencies), output)

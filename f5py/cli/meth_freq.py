@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import math
-
 import click
 
 from f5py.cli import options
+from f5py.core.options import CALL_THRESHOLD, METHYLATION
 
 
 @click.command("meth-freq", context_settings=options.CONTEXT)
@@ -15,7 +14,7 @@ from f5py.cli import options
     "--call-threshold",
     "threshold",
     type=float,
-    default=2.5,
+    default=CALL_THRESHOLD,
     show_default=True,
     metavar="FLOAT",
     help="Skip calls whose absolute log_lik_ratio is smaller.",
@@ -38,9 +37,7 @@ from f5py.cli import options
     "-q",
     "--methylation",
     type=click.Choice(["cpg", "gpc", "dam", "dcm"]),
-    default="cpg",
-    show_default=True,
-    help="What was called: the motif at which -s and --bedmethyl split groups.",
+    help=f"What was called: the motif at which -s and --bedmethyl split groups.  [default: {METHYLATION}]",
 )
 @click.option("--motif", metavar="SITE:OFFSET", help="A motif of your own instead of -q, such as CHG:0.")
 @click.option(
@@ -59,35 +56,15 @@ def command(
     calls: str,
     output: str,
     split_groups: bool,
-    methylation: str,
+    methylation: str | None,
     motif: str | None,
     output_format: str,
     bedmethyl: bool,
     combine_strands: bool,
 ) -> None:
     """Methylation frequency at every site, from the table that call-methylation writes."""
-    if math.isnan(threshold):
-        raise click.UsageError("--call-threshold: nan is not a number")
-    if threshold_per_site and not 0 <= threshold < math.inf:
-        raise click.UsageError(f"--threshold-per-site needs a finite --call-threshold of at least 0, not {threshold:g}")
-    if combine_strands and not bedmethyl:
-        raise click.UsageError("--combine-strands belongs to --bedmethyl; the other tables never tell strands apart")
-    if bedmethyl and output_format == "parquet":
-        raise click.UsageError("--bedmethyl is a text format; leave out --output-format parquet")
-    if bedmethyl and split_groups:
-        raise click.UsageError("--bedmethyl always splits groups; leave out --split-groups")
-    if output_format == "parquet" and output == "-":
-        raise click.UsageError("--output-format parquet needs a file: name one with -o")
-    if output_format == "parquet" and output.endswith((".gz", ".bgz")):
-        raise click.UsageError(f"-o {output}: Parquet is compressed already; give a name without .gz")
-    if motif is not None and options.was_given("methylation"):
-        raise click.UsageError("give either --methylation or --motif")
-
-    from f5py import console
     from f5py.commands.meth_freq import FrequencyOptions, write_frequency_file
 
-    if calls == "-":
-        console.note("meth-freq", "Scanning the input from stdin ...")
     write_frequency_file(
         calls,
         output,
@@ -97,7 +74,8 @@ def command(
             split_groups=split_groups,
             methylation=methylation,
             motif=motif,
-            output_format="bedmethyl" if bedmethyl else output_format,
+            output_format=output_format,
+            bedmethyl=bedmethyl,
             combine_strands=combine_strands,
         ),
     )

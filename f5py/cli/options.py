@@ -84,7 +84,7 @@ def _print_profile(values: dict[str, Any]) -> None:
         "set_opt_profile",
         f"max-lf: {values['cuda_max_lf']:.1f}, avg-epk: {values['cuda_avg_epk']:.1f}, "
         f"max-epk: {values['cuda_max_epk']:.1f}, K: {values['batchsize']}, B: {values['max_bases'] / 1e6:.1f}M, "
-        f"t: {values['threads']}, ultra-thresh: {values['ultra_thresh'] / 1e3:.1f}k, iop: {values['iop']}",
+        f"t: {values['threads']}, ultra-thresh: {values['ultra_thresh'] / 1e3:.1f}k, iop: {values['iop'] or 'auto'}",
     )
 
 
@@ -121,7 +121,7 @@ RUN = (
         "-x", "--profile", type=_Profile(), help="Options for a kind of machine (laptop, desktop, hpc, ...) or a file."
     ),
     click.option(
-        "--iop", type=_POSITIVE, default=1, show_default=True, help="Processes that read fast5 or POD5 files."
+        "--iop", type=_POSITIVE, help="Processes that read fast5 or POD5 files.  [default: chosen from -t]"
     ),
     click.option("-v", "--verbose", type=click.IntRange(0, 255), default=0, show_default=True, help="Verbosity."),
 )

@@ -9,8 +9,8 @@ from typing import Any
 from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
-from f5py.core.options import CallOptions
-from f5py.errors import F5pyError
+from f5py.core.options import CALL_THRESHOLD, CallOptions
+from f5py.errors import UsageError
 from f5py.io.complete_file import complete_output
 from f5py.io.output import TextOutput, blamed_on, open_output
 from f5py.outputs.calls_parquet import CallsParquet
@@ -80,14 +80,15 @@ def check_options(options: CallOptions) -> None:
         "--partition-tag": options.partition_tag is not None,
         "--combine-strands": options.combine_strands,
         "--threshold-per-site": options.threshold_per_site,
+        "--call-threshold": options.call_threshold is not None,
     }
     for option, given in counting.items():
         if given and options.bedmethyl is None:
-            raise F5pyError(f"{option}: says how --bedmethyl counts, which is not given")
-    if not 0 <= options.call_threshold < math.inf:
-        raise F5pyError(f"--call-threshold {options.call_threshold:g}: must be a finite number, and not negative")
+            raise UsageError(f"{option}: says how --bedmethyl counts, which is not given")
+    if options.call_threshold is not None and not 0 <= options.call_threshold < math.inf:
+        raise UsageError(f"--call-threshold {options.call_threshold:g}: must be a finite number, and not negative")
     if options.modbam is None and (options.replace_tags or options.modbam_style != "read"):
-        raise F5pyError("--replace-tags and --modbam-style say how --modbam is written, which is not given")
+        raise UsageError("--replace-tags and --modbam-style say how --modbam is written, which is not given")
 
 
 class _Writers:
@@ -134,7 +135,7 @@ class _Writers:
                 options.bedmethyl,
                 caller.motif,
                 alignments.contigs,
-                options.call_threshold,
+                CALL_THRESHOLD if options.call_threshold is None else options.call_threshold,
                 options.combine_strands,
                 None if options.partition_tag is None else loader.partitions,
                 loader.windows,

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from f5py import console
 from f5py.core.batch import ReadBatch
+from f5py.core.names import Names
 
 #: More processes than this have nothing to do.
 _MOST_PROCESSES = 3
@@ -96,7 +97,7 @@ def _no_reads() -> ReadBatch:
     offsets = np.zeros(1, np.int64)
     return ReadBatch(
         number=0,
-        names=[],
+        names=Names.of([]),
         read_index=nothing(np.int64),
         status=nothing(np.uint8),
         contig=nothing(np.int32),

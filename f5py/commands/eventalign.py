@@ -13,7 +13,7 @@ from f5py import console
 from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
 from f5py.core.options import EventalignOptions
-from f5py.errors import F5pyError
+from f5py.errors import UsageError
 from f5py.io.complete_file import complete_output
 from f5py.io.output import TextOutput, blamed_on, open_output
 from f5py.outputs.eventalign_paf import EventalignPaf
@@ -38,6 +38,8 @@ from f5py.pipeline.runner import Outputs
 
 #: Samples of a read of which the text takes about as much room as a usual row.
 _SAMPLES_PER_LINE = 10
+#: Layout of SAM, unless the user says otherwise.
+_SAM_VERSION = 2
 _MODES = {"paf": "--paf", "sam": "--sam", "m6anet": "--m6anet"}
 
 
@@ -89,11 +91,15 @@ def check_options(options: EventalignOptions) -> None:
     if options.output_format == "parquet":
         modes.append("--output-format parquet")
     if len(modes) > 1:
-        raise F5pyError(f"{' and '.join(modes)} exclude each other; choose one kind of output")
+        raise UsageError(f"{' and '.join(modes)} exclude each other; choose one kind of output")
     if modes and not options.m6anet:
         check_prints_nothing_else(options, modes[0])
     if options.output_format == "parquet":
         check_has_file(options)
+    if options.sam_out_version is not None and not options.sam:
+        raise UsageError("--sam-out-version: says how --sam is written, which is not given")
+    if options.output.endswith(".bam") and not options.sam:
+        raise UsageError(f"-o {options.output}: only --sam makes a BAM file; the other outputs are text")
 
 
 def _writes_bam(options: EventalignOptions) -> bool:
@@ -135,14 +141,13 @@ def _writer(
 
         return write_parquet
 
-    # Formatting takes about a third of the time of the alignment, so that some threads suffice for it.
-    formatter = OrderedFormatter(1 + options.threads // 3, outputs.stopping)
+    formatter = OrderedFormatter(options.threads, outputs.stopping)
     outputs.callback(formatter.close)
     text: _Formatter
     if options.paf:
         text = EventalignPaf(contigs, contig_lengths, k, rna)
     elif options.sam:
-        text = EventalignSam(loader.alignments.header, options.sam_out_version, rna)
+        text = EventalignSam(loader.alignments.header, options.sam_out_version or _SAM_VERSION, rna)
     else:
         text = EventalignTable(contigs, aligner.model, m6anet=options.m6anet, **_columns(options))
     out: TextOutput

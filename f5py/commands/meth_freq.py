@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import BinaryIO, cast
 
 from f5py import console
 from f5py.core.motifs import Motif, motif_named, parse_motif
+from f5py.core.options import CALL_THRESHOLD, METHYLATION
+from f5py.errors import UsageError
 from f5py.frequencies.frequency import methylation_frequency, site_counts
 from f5py.frequencies.frequency_merge import FrequencyMerger
 from f5py.io.byte_input import open_bytes
@@ -20,17 +23,40 @@ _COMPRESSION_THREADS = 2
 class FrequencyOptions:
     """Options of ``f5py meth-freq``; names, meanings and defaults are those of the command line."""
 
-    threshold: float = 2.5
+    threshold: float = CALL_THRESHOLD
     threshold_per_site: bool = False
     split_groups: bool = False
-    methylation: str = "cpg"
+    methylation: str | None = None
     motif: str | None = None
-    output_format: str = "tsv"  # or "parquet", "bedmethyl"
+    output_format: str = "tsv"  # or "parquet"
+    bedmethyl: bool = False
     combine_strands: bool = False
 
     def chosen_motif(self) -> Motif:
         """The motif of that name, or the user's own."""
-        return motif_named(self.methylation) if self.motif is None else parse_motif(self.motif)
+        return motif_named(self.methylation or METHYLATION) if self.motif is None else parse_motif(self.motif)
+
+    def check(self, output: str) -> None:
+        """Raise `UsageError` for options that do not go together."""
+        if math.isnan(self.threshold):
+            raise UsageError("--call-threshold: nan is not a number")
+        if self.threshold_per_site and not 0 <= self.threshold < math.inf:
+            raise UsageError(
+                f"--threshold-per-site needs a finite --call-threshold of at least 0, not {self.threshold:g}"
+            )
+        if self.combine_strands and not self.bedmethyl:
+            raise UsageError("--combine-strands belongs to --bedmethyl; the other tables never tell strands apart")
+        if self.bedmethyl and self.split_groups:
+            raise UsageError("--bedmethyl always splits groups; leave out --split-groups")
+        if self.motif is not None and self.methylation is not None:
+            raise UsageError("--methylation and --motif are both given; choose one")
+        if self.output_format == "parquet":
+            if self.bedmethyl:
+                raise UsageError("--bedmethyl is a text format; leave out --output-format parquet")
+            if output == "-":
+                raise UsageError("--output-format parquet needs a file: name one with -o")
+            if output.endswith((".gz", ".bgz")):
+                raise UsageError(f"-o {output}: Parquet is compressed already; give a name without .gz")
 
 
 def write_frequency_file(calls: str, output: str, options: FrequencyOptions) -> None:
@@ -41,10 +67,13 @@ def write_frequency_file(calls: str, output: str, options: FrequencyOptions) -> 
     F5pyError
         For anything wrong with the input or output. No output file is made then.
     """
+    options.check(output)
     motif = options.chosen_motif()
+    if calls == "-":
+        console.note("meth-freq", "Scanning the input from stdin ...")
     with open_bytes(calls) as source:
         name = "standard input" if calls == "-" else calls
-        if options.output_format == "bedmethyl":
+        if options.bedmethyl:
             _write_bedmethyl(source, name, output, motif, options)
             return
         with complete_text_output(output, _COMPRESSION_THREADS) as out:
@@ -92,6 +121,10 @@ def merge_frequency_files(paths: list[str], output: str) -> None:
     F5pyError
         For anything wrong with the input or output. No output file is made then.
     """
+    if len(paths) < 2:
+        raise UsageError("give at least two tables of frequencies")
+    if paths.count("-") > 1:
+        raise UsageError("standard input (-) can be read only once")
     merger = FrequencyMerger()
     with complete_text_output(output, _COMPRESSION_THREADS) as out:
         for path in paths:

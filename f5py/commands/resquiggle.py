@@ -49,7 +49,7 @@ def run(options: ResquiggleOptions) -> RunCounts:
         stage.use_gpu(loader)
         lines = (ResquigglePaf if options.paf else ResquiggleTable)(chemistry.rna, stage.model.k)
         with Outputs() as outputs:
-            formatter = OrderedFormatter(1 + options.threads // 3, outputs.stopping)
+            formatter = OrderedFormatter(options.threads, outputs.stopping)
             outputs.callback(formatter.close)
             out = outputs.enter_context(open_output(options.output, options.threads))
             out.write(lines.header())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum, IntFlag
 from typing import Any, NamedTuple
@@ -118,7 +117,7 @@ class ReadBatch:
     number : int
         0-based number of the batch in the run.
     names : Names
-        Given as any sequence of text.
+        Any sequence of text becomes one.
     read_index : int64
         0-based number of the record among all records visited.
     status : uint8
@@ -174,7 +173,7 @@ class ReadBatch:
     """
 
     number: int
-    names: Sequence[str]
+    names: Names
     read_index: NDArray[np.int64]
     status: NDArray[np.uint8]
     contig: NDArray[np.int32]

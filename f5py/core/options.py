@@ -4,6 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+#: Calls with a smaller absolute log-likelihood ratio count for neither state, unless the user says otherwise.
+CALL_THRESHOLD = 2.5
+#: What is called, unless the user says otherwise.
+METHYLATION = "cpg"
+
 
 @dataclass(frozen=True, kw_only=True)
 class AlignmentOptions:
@@ -13,7 +18,7 @@ class AlignmentOptions:
     batchsize: int = 512
     max_bases: int = 5_000_000
     output: str = "-"
-    iop: int = 1
+    iop: int | None = None
     pore: str | None = None
     rna: bool = False
     kmer_model: str | None = None
@@ -55,11 +60,14 @@ class MappedReadsOptions(AlignmentOptions):
 
 @dataclass(frozen=True, kw_only=True)
 class CallOptions(MappedReadsOptions):
-    """Options of ``f5py call-methylation``; `command_line` is what an @PG line says."""
+    """Options of ``f5py call-methylation``; `command_line` is what an @PG line says.
+
+    Without `methylation` and `motif`, `METHYLATION` is called; `call_threshold` is `CALL_THRESHOLD`.
+    """
 
     meth_model: str | None = None
     meth_out_version: int = 2
-    methylation: str = "cpg"
+    methylation: str | None = None
     motif: str | None = None
     per_site: bool = False
     output_format: str = "tsv"
@@ -67,7 +75,7 @@ class CallOptions(MappedReadsOptions):
     modbam_style: str = "read"
     replace_tags: bool = False
     bedmethyl: str | None = None
-    call_threshold: float = 2.5
+    call_threshold: float | None = None
     threshold_per_site: bool = False
     combine_strands: bool = False
     partition_tag: str | None = None
@@ -81,7 +89,7 @@ class EventalignOptions(MappedReadsOptions):
     summary: str | None = None
     paf: bool = False
     sam: bool = False
-    sam_out_version: int = 2
+    sam_out_version: int | None = None
     m6anet: bool = False
     output_format: str = "tsv"
     print_read_names: bool = False

@@ -13,8 +13,9 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from f5py.core.motifs import Motif, motif_named
+from f5py.core.options import CALL_THRESHOLD
 from f5py.errors import F5pyError, InputFileError
-from f5py.frequencies.site_counts import CALL_THRESHOLD, SiteCounts
+from f5py.frequencies.site_counts import SiteCounts
 from f5py.frequencies.site_table import (
     CHUNK_SIZE,
     MAX_POSITION,

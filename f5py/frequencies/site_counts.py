@@ -9,14 +9,12 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
+from f5py.core.options import CALL_THRESHOLD
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError
 
 if TYPE_CHECKING:
     from f5py.frequencies._site_counts_numba import Counts
-
-#: Default of the threshold on the log-likelihood ratio.
-CALL_THRESHOLD = 2.5
 
 _FIRST_ENTRIES = 1 << 12  # a power of two, as the hash table must be
 

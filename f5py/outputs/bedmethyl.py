@@ -23,9 +23,10 @@ import numpy as np
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
+from f5py.core.options import CALL_THRESHOLD
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, OutputFileError
-from f5py.frequencies.site_counts import CALL_THRESHOLD, SiteCounts, SiteTotals, expand_calls
+from f5py.frequencies.site_counts import SiteCounts, SiteTotals, expand_calls
 from f5py.io.bgzip_output import is_bgzip_name
 from f5py.io.complete_file import complete_text_output
 from f5py.io.output import TextOutput

@@ -9,7 +9,7 @@ from contextlib import ExitStack
 from f5py import console
 from f5py.core.options import AlignmentOptions, MappedReadsOptions
 from f5py.core.windows import Windows
-from f5py.errors import F5pyError, OutputFileError
+from f5py.errors import F5pyError, OutputFileError, UsageError
 from f5py.io.alignments import AlignmentFile
 from f5py.io.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX, ReadIndex
 from f5py.io.reference import Reference
@@ -84,7 +84,9 @@ def check_outputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None
 
     Raises
     ------
+    UsageError
     OutputFileError
+        A folder is missing.
     """
     named: dict[str, str] = {}
     for option, path in outputs.items():
@@ -92,29 +94,29 @@ def check_outputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None
             continue
         if path == "-":
             if option != "-o":
-                raise OutputFileError(f"{option} -: give the name of a file; standard output is for the results")
+                raise UsageError(f"{option} -: give the name of a file; standard output is for the results")
             continue
         for other in inputs:
             if other is not None and os.path.isfile(path) and os.path.exists(other) and os.path.samefile(path, other):
-                raise OutputFileError(f"{path}: is an input as well; give the output another name")
+                raise UsageError(f"{path}: is an input as well; give the output another name")
         real = os.path.realpath(path)
         if not os.path.isdir(os.path.dirname(real)):  # some outputs are opened only when all the work is done
             raise OutputFileError(f"{path}: cannot write: No such file or directory")
         if real in named:
-            raise OutputFileError(f"{path}: cannot take what both {named[real]} and {option} write; give two names")
+            raise UsageError(f"{path}: cannot take what both {named[real]} and {option} write; give two names")
         named[real] = option
 
 
 def check_has_file(options: AlignmentOptions) -> None:
     """Raise unless a Parquet table goes to a file."""
     if options.output == "-":
-        raise F5pyError("--output-format parquet: name a file with -o; such a table cannot go to a pipe")
+        raise UsageError("--output-format parquet: name a file with -o; such a table cannot go to a pipe")
 
 
 def check_prints_nothing_else(options: AlignmentOptions, layout: str) -> None:
     """Raise if the tables for developers are to go into an output whose layout, named by its option, forbids it."""
     if options.print_events or options.print_banded_aln or options.print_scaling:
-        raise F5pyError(f"{layout}: has no place for what the --print options print")
+        raise UsageError(f"{layout}: has no place for what the --print options print")
 
 
 def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[str | None]:

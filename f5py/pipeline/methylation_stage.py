@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, motif_named, parse_motif
-from f5py.core.options import CallOptions
-from f5py.errors import F5pyError, UnsupportedDataError
+from f5py.core.options import METHYLATION, CallOptions
+from f5py.errors import UnsupportedDataError, UsageError
 from f5py.methylation.calls import call_methylation
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import R9_DNA, Chemistry
@@ -77,9 +77,11 @@ class Caller(AlignmentStage):
 def motif_of(options: CallOptions) -> Motif:
     """Return the motif that `options` name."""
     if options.motif is None:
-        return motif_named(options.methylation)
+        return motif_named(options.methylation or METHYLATION)
+    if options.methylation is not None:
+        raise UsageError("--methylation and --motif are both given; choose one")
     if options.meth_model is None:
-        raise F5pyError(f"--motif {options.motif}: needs a pore model with methylated bases of its own (--meth-model)")
+        raise UsageError(f"--motif {options.motif}: needs a pore model with methylated bases of its own (--meth-model)")
     return parse_motif(options.motif)
 
 

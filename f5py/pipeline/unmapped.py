@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, ReadStatus, empty
+from f5py.core.names import Names
 from f5py.io.signals import SignalBlock
 
 
@@ -35,7 +36,7 @@ def unmapped_batch(
     status[list(signals.problems)] = ReadStatus.BAD_READ
     return ReadBatch(
         number=number,
-        names=names,
+        names=Names.of(names),
         read_index=np.arange(n),
         status=status,
         contig=np.full(n, -1, np.int32),

@@ -418,16 +418,16 @@ def test_inputs_are_not_written_over(made, tmp_path, capfd, which):
     changed = replace(made, **files)
     before = files[which].read_bytes()
     for option in ("-o", "--skip-ultra"):
-        assert run_main(*changed.options(), option, link) == 1
+        assert run_main(*changed.options(), option, link) == 2
         assert "is an input as well" in error_line(capfd.readouterr().err)
         assert files[which].read_bytes() == before
 
 
 def test_two_outputs_in_one_file(made, tmp_path, capfd):
     same = tmp_path / "same"
-    assert run_main(*made.options(), "-o", same, "--skip-ultra", same) == 1
+    assert run_main(*made.options(), "-o", same, "--skip-ultra", same) == 2
     assert "cannot take what both -o and --skip-ultra write" in error_line(capfd.readouterr().err)
-    assert run_main(*made.options(), "--skip-ultra", "-") == 1
+    assert run_main(*made.options(), "--skip-ultra", "-") == 2
     assert "give the name of a file" in error_line(capfd.readouterr().err)
     assert list(tmp_path.iterdir()) == []
 
@@ -454,7 +454,7 @@ def test_file_that_cannot_grow_ends_with_a_whole_row(made, made_calls, tmp_path,
     size = len(made_calls) // 2 + 7
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, limit[1]))
     try:
-        assert run_main(*made.options(), "-o", out) == 1
+        assert run_main(*made.options(), "--iop", "1", "-o", out) == 1
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
     line = error_line(capfd.readouterr().err)

@@ -105,7 +105,7 @@ def test_profile_file(call, made_calls, tmp_path):
     file.write_text("4.5 2\n6 7 -1\t3 1000\n")
     output, told = call("-x", file)
     assert output == made_calls
-    expected = "max-lf: 4.5, avg-epk: 2.0, max-epk: 6.0, K: 7, B: 5.0M, t: 2, ultra-thresh: 1.0k, iop: 1"
+    expected = "max-lf: 4.5, avg-epk: 2.0, max-epk: 6.0, K: 7, B: 5.0M, t: 2, ultra-thresh: 1.0k, iop: auto"
     assert expected in profile_line(told)
     assert told.count("loaded") == -(-N_READS // 7)
 

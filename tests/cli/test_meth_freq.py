@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -169,7 +170,7 @@ def test_a_full_standard_output_is_an_error(calls: Path) -> None:
 )
 def test_wrong_usage(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert _run(*arguments) == 2
-    assert "Error: " in capfd.readouterr().err
+    assert re.search(r"^Error: |::ERROR\] ", capfd.readouterr().err, re.MULTILINE)
 
 
 def test_help_names_all_options(capfd: pytest.CaptureFixture[str]) -> None:
@@ -261,4 +262,4 @@ def test_a_compressed_table(calls: Path, tmp_path: Path) -> None:
 )
 def test_options_that_do_not_go_together(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert _run(*arguments) == 2
-    assert "Error: " in capfd.readouterr().err
+    assert re.search(r"^Error: |::ERROR\] ", capfd.readouterr().err, re.MULTILINE)

@@ -28,6 +28,7 @@ from f5py.errors import (
     OutputFileError,
     SignalError,
     UnsupportedDataError,
+    UsageError,
 )
 from f5py.io.signals import SignalSource, open_signals
 from f5py.plot.data import PlotData
@@ -495,7 +496,7 @@ def test_outputs_that_cannot_be(made: ReadSet, tmp_path: Path):
         plot(name, *reads, "-o", tmp_path / "no folder" / "read.png")
     model = tmp_path / "model.png"
     model.write_text("not to be overwritten")
-    with pytest.raises(OutputFileError, match="is an input as well"):
+    with pytest.raises(UsageError, match="is an input as well"):
         plot(name, *reads, "--kmer-model", model, "-o", model)
     assert model.read_text() == "not to be overwritten"
 

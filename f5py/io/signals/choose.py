@@ -6,15 +6,33 @@ import os
 from collections.abc import Mapping
 
 from f5py import console
-from f5py.errors import F5pyError, SignalError
+from f5py.errors import SignalError, UsageError
 from f5py.io.signals.content import KIND_NAMES, Kind, file_kind
 from f5py.io.signals.source import FileSource, SignalSource
 
 #: The usual endings of the names of signal files.
 _KIND_OF_ENDING: dict[str, Kind] = {".fast5": "fast5", ".pod5": "pod5", ".slow5": "slow5", ".blow5": "slow5"}
 
+#: More are started only if the user says so.
+_MOST_PROCESSES = 8
+
 #: The name in a ``.readdb`` that stands for all reads, as nanopolish writes it for SLOW5.
 ALL_READS = "*"
+
+
+def reader_processes(n_threads: int) -> int:
+    """How many processes read fast5 or POD5 files beside that many worker threads, if the user does not say.
+
+    One keeps up with about four threads. Even beside two threads a second one pays, as decompression then does not take
+    place in the process whose interpreter the threads share.
+    """
+    if n_threads == 1:
+        return 1
+    return max(min(max(2, n_threads // 4), _MOST_PROCESSES, os.cpu_count() or 1), 1)
+
+
+def _count(n_processes: int | None, n_threads: int) -> int:
+    return reader_processes(n_threads) if n_processes is None else n_processes
 
 
 def open_source(paths: Mapping[str, str], n_processes: int = 1) -> SignalSource:
@@ -44,7 +62,11 @@ def open_source(paths: Mapping[str, str], n_processes: int = 1) -> SignalSource:
 
 
 def open_signals(
-    reads_path: str, slow5: str | None = None, pod5: str | None = None, n_processes: int = 1, n_threads: int = 1
+    reads_path: str,
+    slow5: str | None = None,
+    pod5: str | None = None,
+    n_processes: int | None = 1,
+    n_threads: int = 1,
 ) -> SignalSource:
     """Open the signals of base-called reads, as the options of call-methylation and eventalign say.
 
@@ -56,8 +78,8 @@ def open_signals(
         A SLOW5 or BLOW5 file with all signals.
     pod5 : str, optional
         A POD5 file with all signals, or a folder that is searched for ``*.pod5``.
-    n_processes : int
-        Processes that read fast5 and POD5 files.
+    n_processes : int, optional
+        Processes that read fast5 and POD5 files; None: `reader_processes`.
     n_threads : int
         Threads that read a SLOW5 file.
 
@@ -68,7 +90,7 @@ def open_signals(
 
     Raises
     ------
-    F5pyError
+    UsageError
         Both `slow5` and `pod5` are given, or a path is of another kind.
     InputFileError
         A file is missing or damaged.
@@ -76,30 +98,30 @@ def open_signals(
         A package that a file needs is not installed.
     """
     if slow5 is not None and pod5 is not None:
-        raise F5pyError("--slow5 and --pod5 are both given; give the one that holds the signals of these reads")
+        raise UsageError("--slow5 and --pod5 are both given; give the one that holds the signals of these reads")
     if slow5 is not None:
         _check_kind(slow5, "slow5")
         return _open_slow5(slow5, n_processes, n_threads)
     if pod5 is not None:
         _check_kind(pod5, "pod5")
-        return _open_pod5(pod5, n_processes)
+        return _open_pod5(pod5, _count(n_processes, n_threads))
     from f5py.io.read_index import READDB_SUFFIX, read_readdb
 
     paths = read_readdb(reads_path + READDB_SUFFIX)
     if path := paths.get(ALL_READS):
         return open_any(path, n_processes, n_threads)
-    return open_source(paths, n_processes)
+    return open_source(paths, _count(n_processes, n_threads))
 
 
-def open_any(path: str, n_processes: int = 1, n_threads: int = 1) -> SignalSource:
+def open_any(path: str, n_processes: int | None = 1, n_threads: int = 1) -> SignalSource:
     """Open a signal file or a folder of such, whose kind is found by content.
 
     Parameters
     ----------
     path : str
         A SLOW5 or BLOW5 file, a POD5 file, a fast5 file, or a folder that is searched for POD5 and fast5 files.
-    n_processes : int
-        Processes that read fast5 and POD5 files.
+    n_processes : int, optional
+        Processes that read fast5 and POD5 files; None: `reader_processes`.
     n_threads : int
         Threads that read a SLOW5 file.
 
@@ -118,6 +140,7 @@ def open_any(path: str, n_processes: int = 1, n_threads: int = 1) -> SignalSourc
     kind = _kind_of_folder(path) if os.path.isdir(path) else _kind_of_file(path)
     if kind == "slow5":
         return _open_slow5(path, n_processes, n_threads)
+    n_processes = _count(n_processes, n_threads)
     if kind == "pod5":
         return _open_pod5(path, n_processes)
     return open_source(_fast5_reads(path, n_processes), n_processes)
@@ -133,11 +156,11 @@ def check_pod5(path: str) -> None:
     _check_kind(path, "pod5")
 
 
-def _open_slow5(path: str, n_processes: int, n_threads: int) -> SignalSource:
+def _open_slow5(path: str, n_processes: int | None, n_threads: int) -> SignalSource:
     from f5py.io.signals.slow5 import Slow5Source
 
-    _check_count("n_processes", n_processes)
-    if n_processes > 1:
+    _check_count("n_processes", 1 if n_processes is None else n_processes)
+    if n_processes is not None and n_processes > 1:
         console.warning("open_signals", "--iop has no effect on SLOW5 files; they are read by threads")
     return Slow5Source(path, n_threads)
 
