@@ -92,19 +92,25 @@ def check_options(options: CallOptions) -> None:
 
 
 class _Writers:
-    """Everything that a run writes."""
+    """Everything that a run writes.
+
+    Every file has a stack of contexts of its own, and is completed by itself: one that fails at the end takes no other
+    with it. An error before the end is one of the run, and leaves no file that was to appear when complete.
+    """
 
     def __init__(self, options: CallOptions, caller: Caller, loader: Loader, outputs: ExitStack) -> None:
         alignments = loader.alignments
         self._output = options.output
         self._writers: list[tuple[str, Any]] = []  # with the names of their files
+        self._files = [outputs.enter_context(ExitStack()) for _ in range(3)]
+        of_table, of_modbam, of_bedmethyl = self._files
         self._out: TextOutput | None = None
         if options.output_format == "parquet":
-            file = outputs.enter_context(complete_output(options.output))
+            file = of_table.enter_context(complete_output(options.output))
             table = CallsParquet(file, alignments.contigs, caller.model.k, loader.windows)
-            self._writers.append((options.output, outputs.enter_context(table)))
+            self._writers.append((options.output, of_table.enter_context(table)))
         else:
-            self._out = out = outputs.enter_context(open_output(options.output, options.threads))
+            self._out = out = of_table.enter_context(open_output(options.output, options.threads))
             calls = CallsWriter(out, options.meth_out_version, alignments.contigs, caller.model.k, loader.windows)
             tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
             self._writers += [(options.output, tables), (options.output, calls)]
@@ -112,9 +118,9 @@ class _Writers:
         if options.modbam is not None:
             from f5py.outputs.modbam import ModbamWriter
 
-            self._modbam = outputs.enter_context(
+            self._modbam = of_modbam.enter_context(
                 ModbamWriter(
-                    outputs.enter_context(complete_output(options.modbam)),
+                    of_modbam.enter_context(complete_output(options.modbam)),
                     options.modbam,
                     alignments.header,
                     caller.motif,
@@ -127,11 +133,10 @@ class _Writers:
                 )
             )
             self._writers.append((options.modbam, self._modbam))
-        self._bedmethyl = None
         if options.bedmethyl is not None:
             from f5py.outputs.bedmethyl import BedMethylOutput
 
-            self._bedmethyl = BedMethylOutput(
+            bedmethyl = BedMethylOutput(
                 options.bedmethyl,
                 caller.motif,
                 alignments.contigs,
@@ -142,7 +147,8 @@ class _Writers:
                 options.threshold_per_site,
                 options.threads,
             )
-            self._writers.append((options.bedmethyl, self._bedmethyl))
+            self._writers.append((options.bedmethyl, bedmethyl))
+            of_bedmethyl.push(lambda kind, *_: bedmethyl.finish() if kind is None else None)
 
     def write(self, batch: ReadBatch) -> None:
         """Write one batch."""
@@ -154,6 +160,18 @@ class _Writers:
                         self._out.flush()  # whatever happens later, these rows are out, and whole
 
     def finish(self) -> None:
-        """Write what comes after the last batch."""
-        if self._bedmethyl is not None:
-            self._bedmethyl.finish()
+        """Complete all files.
+
+        Raises
+        ------
+        Exception
+            The first that a file has raised, after the others have been completed.
+        """
+        problems: list[Exception] = []
+        for file in self._files:
+            try:
+                file.close()
+            except Exception as problem:
+                problems.append(problem)
+        if problems:
+            raise problems[0]
