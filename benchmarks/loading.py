@@ -152,7 +152,7 @@ class Benchmark:
             f"{self.description}, {n_samples / 1e6:.1f} million samples, in one file of each format (single-read "
             f"fast5: one per read). f5py fetches batches of {BATCH} reads and keeps a batch's samples and calibration "
             "as flat arrays; a plain loop takes each read's samples and calibration and forgets them. The number "
-            "behind f5py is that of its reader processes (fast5, POD5) or threads (BLOW5). "
+            "after f5py is that of its reader processes (fast5, POD5) or threads (BLOW5). "
             f"Medians of {self.options.rounds} rounds, in each of which every reader of a format reads the whole set "
             "once, in a process of its own, the page cache being warm. The last column is the speed relative to the "
             "fastest plain loop of one thread.",
@@ -236,7 +236,7 @@ class Benchmark:
             "it turns into pA; nothing else is done with them. Its time per read is the difference in wall time "
             f"between the set x {self.options.replicates} and x 1 by the number of reads between them, so that start "
             "and index are not counted; f5py's are those of the table above. (In `nanopolish call-methylation` the "
-            "file is opened anew for each read, which takes longer and is not counted here.)",
+            "file is opened again for each read, which takes longer and is not counted here.)",
             "",
             *table(
                 ["fast5, multi-read, gzip", "µs per read", "nanopolish / f5py"],

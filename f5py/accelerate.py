@@ -118,7 +118,7 @@ def _do_without_cache(problem: str) -> None:
     if _can_cache:
         console.warning(
             "accelerate",
-            f"compiled code cannot be kept ({problem}), so every run compiles anew; "
+            f"compiled code cannot be kept ({problem}), so every run compiles again; "
             "set NUMBA_CACHE_DIR to a folder that can be written",
         )
     _can_cache = False

@@ -49,8 +49,8 @@ _MAX_GAP = 50
 def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, words):
     """Fill all bands; return the event of the best end cell, or -1, and the last band's lower left k-mer.
 
-    `reversed_events` holds the event means, last event first, behind `_PAD` + `BANDWIDTH` unused floats, and the
-    k-mer arrays their values behind as many; both have as many behind their end. The emission of an event mean x
+    `reversed_events` holds the event means, last event first, after `_PAD` + `BANDWIDTH` unused floats, and the
+    k-mer arrays their values after as many; both have as many after their end. The emission of an event mean x
     under k-mer j is ``constant[j] - ((x - level[j]) * inverse[j]) ** 2``.
     """
     events_per_kmer = n_events / n_kmers

@@ -30,7 +30,7 @@ from f5py.cli import options
 @click.option("--print-read-names", is_flag=True, help="Print read names instead of read indices.")
 @click.option("--scale-events", is_flag=True, help="Scale events to the pore model, not the model to the events.")
 @click.option("--samples", is_flag=True, help="Append the scaled samples of each event.")
-@click.option("--signal-index", is_flag=True, help="Append each event's first sample and the one behind its last.")
+@click.option("--signal-index", is_flag=True, help="Append each event's first sample and the one after its last.")
 @click.option("--collapse-events", is_flag=True, help="Print consecutive events of one position as one.")
 @options.add(options.REPORT, options.CUDA, options.DEVELOPER, options.VERSION)
 def command(**parameters: Any) -> None:

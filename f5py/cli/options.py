@@ -106,9 +106,21 @@ INPUT = (
 
 RUN = (
     click.option("-t", "--threads", type=_POSITIVE, default=8, show_default=True, help="Worker threads."),
-    click.option("-K", "--batchsize", type=_POSITIVE, default=512, show_default=True, help="Most reads in a batch."),
     click.option(
-        "-B", "--max-bases", type=BaseCount(), default="5M", show_default=True, help="Most bases in a batch, about."
+        "-K",
+        "--batchsize",
+        type=_POSITIVE,
+        default=512,
+        show_default=True,
+        help="Maximum number of reads in a batch.",
+    ),
+    click.option(
+        "-B",
+        "--max-bases",
+        type=BaseCount(),
+        default="5M",
+        show_default=True,
+        help="Number of bases at which a batch is closed.",
     ),
     click.option(
         "-o",
@@ -132,7 +144,7 @@ RECALIBRATION = (
         type=_POSITIVE,
         default=200,
         show_default=True,
-        help="Fewest events to recalibrate a read with.",
+        help="Minimum number of events to recalibrate a read with.",
     ),
 )
 

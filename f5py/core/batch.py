@@ -26,7 +26,7 @@ class RowState(IntFlag):
     """What is special about an event's row in an alignment to the reference."""
 
     BAD = 1  # the event fits no k-mer
-    NEW_SEGMENT = 2  # the first row behind a skipped stretch of the reference (N in the CIGAR, or between windows)
+    NEW_SEGMENT = 2  # the first row after a skipped stretch of the reference (N in the CIGAR, or between windows)
 
 
 def empty(dtype) -> NDArray:

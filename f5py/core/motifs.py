@@ -27,7 +27,7 @@ IUPAC = {
     "B": "CGT", "D": "AGT", "H": "ACT", "V": "ACG", "N": "ACGT",
 }  # fmt: skip
 
-#: A group's window reaches 10 bases behind the first base of its last site, and must hold that site.
+#: A group's window reaches 10 bases after the first base of its last site, and must hold that site.
 MAX_MOTIF_LENGTH = 11
 #: A motif that stands for more sequences is hardly a recognition site.
 MAX_SPELLINGS = 256

@@ -22,7 +22,7 @@ class Windows:
         Names by contig index; their order is the order of `intervals`.
     intervals : list of (int, int, int)
         Contig index, start and end, 0-based and half-open; they may overlap and come in any order. Whatever lies
-        behind position 2**31 - 1, the largest in a BAM file, is cut off.
+        after position 2**31 - 1, the largest in a BAM file, is cut off.
     is_region : bool
         They are a samtools region; some commands bound that differently from windows of a BED file.
     """
@@ -76,8 +76,8 @@ class Windows:
         -------
         starts, ends : int64
             Of all windows, with the extension.
-        first, behind : int64, shape (n,)
-            The first window that is overlapped, and the one behind the last.
+        first, after : int64, shape (n,)
+            The first window that is overlapped, and the one after the last.
         """
         end_places = self._end_places + extension
         first = np.searchsorted(end_places, _place(contig, start), side="right")

@@ -60,7 +60,7 @@ def _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end):
 
 @exact_kernel
 def _last_pair_up_to(pair_reference, position, pair, end):
-    """The last pair of ``pair_reference[pair:end]`` that is not behind `position`."""
+    """The last pair of ``pair_reference[pair:end]`` that is not after `position`."""
     for i in range(pair, end):
         if pair_reference[i] > position:
             return i - 1
@@ -234,7 +234,7 @@ def align_all(
 ):  # fmt: skip
     """`align_read` for `reads`.
 
-    `windows` has all windows' starts and ends, the first one and the one behind the last of each read, and whether an
+    `windows` has all windows' starts and ends, the first one and the one after the last of each read, and whether an
     empty one ends the read; `transitions` has a row for each read.
     """
     window_start, window_end, first_window, end_window, stop_when_empty = windows

@@ -6,8 +6,8 @@ k-mer with the first event, and ends in M of the last k-mer with the last event.
 
 Layout. The cells (i, j) with the same ``i + j`` are one anti-diagonal, whose cells only depend on the two
 anti-diagonals before it. A diagonal is stored by k-mer and the events are stored last first, so that sixteen
-neighbouring cells read everything at ascending, contiguous addresses. Three diagonals are kept; each lies behind
-cells of minus infinity, and cells of rows below 1 come out as minus infinity by themselves. Cells behind the last row
+neighbouring cells read everything at ascending, contiguous addresses. Three diagonals are kept; each lies after
+cells of minus infinity, and cells of rows below 1 come out as minus infinity by themselves. Cells after the last row
 or the last k-mer are worthless, but no cell of the table depends on them.
 
 Of each cell only what the traceback needs is stored: the results of the comparisons that chose its predecessor, one
@@ -86,7 +86,7 @@ def fill(events, n_events, n_kmers, level, stdv, constant, transitions, scratch,
         Means, last event first, from element `MARGIN` on; the others are any finite numbers.
     n_events, n_kmers : int
     level, stdv, constant : float32, shape (KMER_SLOTS,)
-        Of the k-mers, in reference order; those behind the last k-mer are any finite numbers.
+        Of the k-mers, in reference order; those after the last k-mer are any finite numbers.
     transitions : float32, shape (8,)
     scratch : float32, shape (SCRATCH,)
     words : uint16, shape (words_needed(n_events, n_kmers),)

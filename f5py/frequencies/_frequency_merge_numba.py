@@ -1,4 +1,4 @@
-"""Jitted loop behind `f5py.frequencies.frequency_merge`."""
+"""Jitted loop after `f5py.frequencies.frequency_merge`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jitted loops behind `f5py.frequencies.site_counts`."""
+"""Jitted loops after `f5py.frequencies.site_counts`."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ SLOTS_PER_ENTRY = 2
 #: More than the bases of the longest motif.
 MAX_MOTIF = 16
 
-#: Bytes behind the text that are read, whatever they hold.
+#: Bytes after the text that are read, whatever they hold.
 PADDING = LANES + MAX_MOTIF
 
 MAX_COLUMNS = 11

@@ -206,7 +206,7 @@ class TableReader:
     Parameters
     ----------
     source : binary file
-        Open behind the header.
+        Open after the header.
     header : bytes
         Lines that repeat it are passed over, so that tables may be joined with ``cat``.
     name : str

@@ -78,7 +78,7 @@ def capacity(memory: float, events_per_base: float, reads: int, halves: int) -> 
     events_per_base : float
         mu, the option ``--cuda-avg-epk``.
     reads : int
-        Most reads in a batch.
+        Maximum number of reads in a batch.
     halves : int
         Number of equal parts, each of which holds a batch.
     """

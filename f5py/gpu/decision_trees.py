@@ -27,7 +27,7 @@ class TunedOptions:
     Attributes
     ----------
     batchsize, max_bases : int
-        Most reads and bases in a batch: ``-K`` and ``-B``.
+        Maximum numbers of reads and bases in a batch: ``-K`` and ``-B``.
     cuda_max_lf, cuda_avg_epk, cuda_max_epk : float
         The options of these names.
     ultra_thresh : int
@@ -123,7 +123,7 @@ class LoadState(Enum):
 def memory_balance(report: BatchReport) -> MemoryState | None:
     """How the batch filled the arena.
 
-    Arrays that are both well used are fine, and so are those of which one is, unless the other is far behind. If both
+    Arrays that are both well used are fine, and so are those of which one is, unless the other is far after. If both
     are not, the batch was too small for the memory: because of the limit it reached, if that is one of the two.
     """
     if report.capacity_bases <= 0 or report.capacity_events <= 0:

@@ -70,7 +70,7 @@ def open_output(path: str, n_threads: int = 1) -> Iterator[TextOutput]:
 
 @contextmanager
 def blamed_on(path: str) -> Iterator[None]:
-    """Give errors of writing in the block the name of the file, lest they be taken for those of another open output."""
+    """Give errors of writing in the block the name of the file: they are not to be taken for those of other outputs."""
     try:
         yield
     except OSError as problem:

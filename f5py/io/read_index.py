@@ -20,7 +20,7 @@ from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError
 from f5py.io.indexed_fasta import BlockText, FastaIndex, IndexedFasta
 
-#: What is put behind the name of the reads file.
+#: What is put after the name of the reads file.
 SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX = (
     ".index",
     ".index.fai",

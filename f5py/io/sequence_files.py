@@ -99,12 +99,12 @@ def sequence_records(path: str) -> Iterator[tuple[str, str, bytes]]:
                         f"{shown}: truncated; read {number}, {name}, has no qualities; give a complete file"
                     )
                 yield name, record.comment or "", "".join(bases.split()).encode()
-            # a file that was cut behind a name ends like this
+            # a file that was cut after a name ends like this
             if has_quality and lacks_quality:
                 raise InputFileError(f"{shown}: truncated; read {number}, {name}, has no bases; give a complete file")
     except ValueError as problem:  # pysam's word for whatever went wrong, undecodable text included
         raise InputFileError(
-            f"{shown}: truncated or damaged behind read {number}; give a complete FASTA or FASTQ file"
+            f"{shown}: truncated or damaged after read {number}; give a complete FASTA or FASTQ file"
         ) from problem
     finally:
         pysam.set_verbosity(loudness)

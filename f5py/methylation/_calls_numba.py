@@ -53,7 +53,7 @@ def fill_plain(segment, first, length, motif, reverse, plain):
 def _fill_methylated(segment, first, length, motif, overlapping, plain, changed):
     """The codes in `plain` with the sites methylated, from left to right.
 
-    Of sites that overlap each other every one, or only the first and then those behind it, as nanopolish does.
+    Of sites that overlap each other every one, or only the first and then those after it, as nanopolish does.
     """
     for i in range(length):
         changed[i] = plain[i]

@@ -99,7 +99,7 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
     Parameters
     ----------
     events : float32, shape (>= 16 * max(n_events),)
-        Event means; what lies behind a lane's last event must be finite.
+        Event means; what lies after a lane's last event must be finite.
     inverse, offset, constant : float32, shape (>= 16 * max(n_kmers),)
         Event mean x under k-mer j has emission ``2 ** (constant - (x * inverse + offset) ** 2)``.
     n_events, n_kmers : int64, shape (16,)
@@ -202,7 +202,7 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
         rescale = simd.exp2(zero - moved)
         scale = scale + moved
 
-    # The likelihood is the sum over the last aligned event of the end state's mass and the background behind it.
+    # The likelihood is the sum over the last aligned event of the end state's mass and the background after it.
     best = simd.splat(_NEVER)
     counts = work[: simd.LANES]
     for lane in range(simd.LANES):

@@ -7,7 +7,7 @@ from f5py.accelerate import kernel
 
 @kernel
 def gather(text, starts, sizes, out):
-    """Copy the pieces of `text` to `out`, one behind the other."""
+    """Copy the pieces of `text` to `out`, one after the other."""
     at = 0
     for piece in range(starts.shape[0]):
         begin = starts[piece]

@@ -11,7 +11,7 @@ N_COUNTS = 4
 
 @kernel
 def count_movements(counts, n_rows, event_offsets, row_event, row_position, event_length):
-    """Per read: rows one, more and no k-mers behind the row before, and the samples of all its events."""
+    """Per read: rows one, more and no k-mers after the row before, and the samples of all its events."""
     for read in range(n_rows.shape[0]):
         first = event_offsets[read]
         for row in range(first, first + n_rows[read]):

@@ -25,7 +25,7 @@ from f5py.text._format_numba import (
 #: What `format_table` returns if the buffer is too small.
 TOO_SMALL = -1
 
-#: More than a row's numbers, k-mers and separators, and what is written behind its end, can need.
+#: More than a row's numbers, k-mers and separators, and what is written after its end, can need.
 MAX_FIXED = 12 * MAX_NUMBER
 
 #: More than a sample's text and its comma can need.
@@ -37,7 +37,7 @@ _MINUS = np.uint8(ord("-"))
 _NEGATIVE_NAN = np.copysign(np.nan, -1.0)
 _LOWEST_SAMPLE = -(2**15)
 _N_SAMPLE_VALUES = 2**16
-_SLOT = 2 * BLOCK  # of a sample's text, with what is written behind its end
+_SLOT = 2 * BLOCK  # of a sample's text, with what is written after its end
 
 _ROWS = 128  # of a block, whose columns then stay in the first-level cache
 _POSITION, _EVENT, _START, _END = range(4)
@@ -90,8 +90,8 @@ def format_table(
 ):  # fmt: skip
     """Write the rows of reads `first` to `last` - 1 into `out`; return the number of bytes or `TOO_SMALL`.
 
-    `contigs` and `names` are texts of contigs (by index) and reads (from `first` on) with the separators behind them,
-    text i ending at ``ends[i + 1]``, and a block behind the last one. The other arrays are those of the batch and of
+    `contigs` and `names` are texts of contigs (by index) and reads (from `first` on) with the separators after them,
+    text i ending at ``ends[i + 1]``, and a block after the last one. The other arrays are those of the batch and of
     the pore model. `m6anet` and `with_samples` are True or None: the parts that None switches off are not compiled,
     which saves the first run a third of its waiting.
     """
@@ -144,7 +144,7 @@ def format_table(
         name_size = name_ends[read - first + 1] - name_ends[read - first]
         largest = contig_size + name_size + MAX_FIXED
         is_reverse, my_reference_start = reverse[read], reference_start[read]
-        row = np.int64(0)  # the type that the kernels below return, lest they are compiled twice
+        row = np.int64(0)  # the type that the kernels below return, so that they are not compiled twice
         while row < my_event.shape[0]:
             if m6anet is not None:
                 n, row = fill_positions(

@@ -143,7 +143,7 @@ def fill_tags(
             )  # fmt: skip
             if count > 0:
                 text_at = append_bytes(text, text_at, head)
-                # Tags count bases as sequenced, so reverse records are gone through from behind.
+                # Tags count bases as sequenced, so reverse records are gone through from the end.
                 if reverse[read]:
                     for i in range(count // 2):
                         listed[i], listed[count - 1 - i] = listed[count - 1 - i], listed[i]

@@ -29,7 +29,7 @@ def kmer_interval(first_event, last_event, event_start, event_length, rna):
 
 @kernel
 def _append_tokens(out, at, skipped_kmers, skipped_samples, samples):
-    """Write what lies before a k-mer and the k-mer's samples; return the index behind it."""
+    """Write what lies before a k-mer and the k-mer's samples; return the index after it."""
     if skipped_kmers > 0:
         at = append_int(out, at, skipped_kmers)
         out[at] = _SKIPPED_KMERS

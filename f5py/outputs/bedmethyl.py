@@ -88,7 +88,7 @@ def _write_rows(out: TextOutput, totals: SiteTotals, names: list[bytes], code: s
 
 
 def check_can_write(path: str) -> None:
-    """Raise `OutputFileError` if a file of that name cannot be made: better before the work than behind it."""
+    """Raise `OutputFileError` if a file of that name cannot be made: better before the work than after it."""
     folder = os.path.dirname(os.path.realpath(path))
     if path == "-":
         return

@@ -38,7 +38,7 @@ class TableColumns:
     model_rank : int32
         Rank of the k-mer in the read's direction; -1 if the event fits no k-mer.
     start, end : int64
-        First sample and the one behind the last.
+        First sample and the one after the last.
     level, stdv, seconds, model_level, model_stdv, standardized : float32
         Not rounded to the text's decimals; pA, or the model's scale if the events are scaled, and seconds.
     """

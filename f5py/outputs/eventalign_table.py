@@ -48,7 +48,7 @@ class EventalignTable:
     samples : bool
         Add the samples of each row, scaled to the model.
     signal_index : bool
-        Add the first sample of each row and the one behind its last.
+        Add the first sample of each row and the one after its last.
     collapse_events : bool
         Make one row of consecutive rows with the same position.
     m6anet : bool
@@ -141,7 +141,7 @@ class EventalignTable:
 
 
 def _joined(texts: Iterable, behind: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Texts, each with `behind` appended, one after the other with room behind the last; and their offsets."""
+    """Texts, each with `behind` appended, one after the other with room after the last; and their offsets."""
     from f5py.text._bytes_numba import BLOCK
 
     pieces = [encoded(f"{text}{behind}") for text in texts]

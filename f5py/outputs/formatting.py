@@ -34,7 +34,7 @@ class OrderedFormatter:
     ----------
     n_threads : int
     stopping : threading.Event, optional
-        When it is set, writing ends behind a piece.
+        When it is set, writing ends after a piece.
     """
 
     def __init__(self, n_threads: int, stopping: threading.Event | None = None) -> None:

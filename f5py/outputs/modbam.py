@@ -243,7 +243,7 @@ def no_tags() -> ModificationTags:
 
 
 def header_with_program(header: pysam.AlignmentHeader, command_line: str) -> pysam.AlignmentHeader:
-    """The header with an @PG line for f5py behind the chain of programs that made the file.
+    """The header with an @PG line for f5py after the chain of programs that made the file.
 
     All lines stay as they are, except that a format version below 1.4, the first with array tags, becomes 1.6.
 

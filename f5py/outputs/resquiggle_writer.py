@@ -37,7 +37,7 @@ class ResquiggleTable:
         Raises
         ------
         PartialTextError
-            If the samples of a k-mer do not end behind their start; with the rows before it.
+            If the samples of a k-mer do not end after their start; with the rows before it.
         """
         from f5py.outputs._resquiggle_writer_numba import MAX_ROW, format_kmers
 

@@ -68,7 +68,7 @@ def _check_reach(windows: Windows, alignments: AlignmentFile, text: str | None) 
             return
         at = contig
     raise F5pyError(
-        f"-w {text}: lies behind the end of contig {alignments.contigs[at]}, which has {lengths[at]} bases"
+        f"-w {text}: lies after the end of contig {alignments.contigs[at]}, which has {lengths[at]} bases"
     )
 
 

@@ -309,7 +309,7 @@ class _Sink(Generic[T]):
         """Write what has been put, then end; give up at the deadline. May be called twice."""
         try:
             self._queue.put(_END, timeout=_seconds_until(deadline))
-        except queue.Full:  # it ends behind what it is writing
+        except queue.Full:  # it ends after what it is writing
             with suppress(queue.Empty):
                 self._queue.get_nowait()
             self._queue.put_nowait(_END)

@@ -320,7 +320,7 @@ def _in_region(name: str, rows: _Rows, region: tuple[int, int] | None, descendin
 
 
 def _all_positions(rows: _Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Positions with events and those skipped between them, ascending, and how far each is behind one with events."""
+    """Positions with events and those skipped between them, ascending, and how far each is after one with events."""
     position, first = np.unique(rows.position, return_index=True)
     same_segment = np.diff(rows.segment[first]) == 0
     n = np.append(np.where(same_segment, np.diff(position), 1), 1)

@@ -1,10 +1,10 @@
 """Jitted text formatting: numbers and strings into byte buffers, as C's printf writes them.
 
 Up to eight characters are made at once, as the bytes of one word, and stored together. So the eight bytes from a
-number's first digit on are overwritten even if it has fewer, and a buffer needs that room behind the start of its last
+number's first digit on are overwritten even if it has fewer, and a buffer needs that room after the start of its last
 number. The rare numbers for which a product in double precision does not decide the digits are left to the C library.
 
-The functions ``append_...`` take an array and an index and return the index behind what they write, those named
+The functions ``append_...`` take an array and an index and return the index after what they write, those named
 ``write_...`` do the same with addresses; see `f5py.text._bytes_numba` for why.
 """
 
@@ -55,20 +55,20 @@ _BITS_63 = np.uint64(63)
 
 @exact_kernel
 def append_bytes(out, at, text):
-    """Copy `text` to ``out[at:]``; return the index behind it."""
+    """Copy `text` to ``out[at:]``; return the index after it."""
     copy_bytes(address_of(out) + at, text, text.shape[0])
     return at + text.shape[0]
 
 
 @exact_kernel
 def append_int(out, at, value):
-    """Write an integer as ``%d``; return the index behind it."""
+    """Write an integer as ``%d``; return the index after it."""
     return write_int(address_of(out) + at, value) - address_of(out)
 
 
 @exact_kernel
 def append_fixed(out, at, value, decimals):
-    """Write a double as ``%.{decimals}f`` with 1 to 6 decimals; return the index behind it.
+    """Write a double as ``%.{decimals}f`` with 1 to 6 decimals; return the index after it.
 
     Exact for every double: ties are rounded to even, NaN and infinity have the sign of their sign bit.
     """
@@ -77,7 +77,7 @@ def append_fixed(out, at, value, decimals):
 
 @exact_kernel
 def append_general(out, at, value):
-    """Write a double as ``%g``, that is with six significant digits; return the index behind it.
+    """Write a double as ``%g``, that is with six significant digits; return the index after it.
 
     Exact for every double: ties are rounded to even, NaN and infinity have the sign of their sign bit.
     """
@@ -127,7 +127,7 @@ def _write_large(at, value):
 
 @exact_kernel
 def write_int(at, value):
-    """Write an integer as ``%d``; return the address behind it."""
+    """Write an integer as ``%d``; return the address after it."""
     positive = np.uint64(value)
     if value < 0:
         store_byte(at, _MINUS)
@@ -182,7 +182,7 @@ def int_words(values, n, words, lengths):
 
 @exact_kernel
 def write_fixed(at, value, decimals):
-    """Write a double as ``%.{decimals}f`` with 1 to 6 decimals; return the address behind it."""
+    """Write a double as ``%.{decimals}f`` with 1 to 6 decimals; return the address after it."""
     word, n = fixed_word(abs(value), decimals)
     if n == 0:
         return write_fixed_long(at, value, np.int64(decimals))
@@ -200,7 +200,7 @@ def write_fixed_long(at, value, decimals):
 
 @exact_kernel
 def write_general(at, value):
-    """Write a double as ``%g``, that is with six significant digits; return the address behind it."""
+    """Write a double as ``%g``, that is with six significant digits; return the address after it."""
     magnitude = abs(value)
     if not 1e-4 <= magnitude < 1e6:
         return print_general(at, value)

@@ -131,13 +131,13 @@ class Kernels:
         kmers = self.scaled_kmers(reads, model, descending=descending)
 
         n_words = trace_words(int(p[-1]), int(q[-1]), n, self._library.pack(), self._library.words())
-        trace = np.full(n_words + _LANES, 0xDEADBEEF, np.uint32)  # the words behind the end must stay
+        trace = np.full(n_words + _LANES, 0xDEADBEEF, np.uint32)  # the words after the end must stay
         best_event, corner = (np.full(n, UNTOUCHED, np.int32) for _ in range(2))
         call(
             self._library.run_core, n + spare, int(descending), events, kmers, p, q, order, n, k, lp_step, lp_stay,
             trace, best_event, corner,
         )  # fmt: skip
-        assert (trace[n_words:] == 0xDEADBEEF).all(), "directions were written behind their buffer"
+        assert (trace[n_words:] == 0xDEADBEEF).all(), "directions were written after their buffer"
 
         found = Alignments(
             p,

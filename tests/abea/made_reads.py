@@ -134,7 +134,7 @@ def homopolymer(n_bases: int, n_events: int) -> Read:
 
 
 def stalled(read: Read, n_before: int, n_behind: int, level: float = 200.0) -> Read:
-    """A read with constant events before and behind, which the alignment trims."""
+    """A read with constant events before and after, which the alignment trims."""
     before, behind = np.full(n_before, level, np.float32), np.full(n_behind, level, np.float32)
     return Read(read.bases, np.concatenate([before, read.events, behind]), read.shift, read.scale)
 

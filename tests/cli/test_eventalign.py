@@ -202,7 +202,7 @@ def test_r10_collapsed_table_equals_f5c(align_slow5: Align, shared_data: Path):
 
 
 def test_pandas_reads_the_tables(align_ecoli: Align):
-    """As the tools behind eventalign do; the values are those of the text."""
+    """As the tools after eventalign do; the values are those of the text."""
     table = pandas.read_csv(io.BytesIO(align_ecoli("--signal-index", "--print-read-names")), sep="\t")
     assert len(table) == 98_697
     assert table["read_name"].nunique() == 9

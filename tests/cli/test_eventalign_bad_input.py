@@ -365,12 +365,12 @@ def test_damage_in_mid_file_keeps_the_rows_before_it(made: ReadSet, made_rows: b
         ("simulated:5-1", "write a region as contig:start-end"),
         ("simulated:a-b", "write a region as contig:start-end"),
         ("simulated:", "write a region as contig:start-end"),
-        ("simulated:12001-13000", "lies behind the end of contig simulated, which has 12000 bases"),
-        ("simulated:13000", "lies behind the end of contig simulated, which has 12000 bases"),
+        ("simulated:12001-13000", "lies after the end of contig simulated, which has 12000 bases"),
+        ("simulated:13000", "lies after the end of contig simulated, which has 12000 bases"),
         ("absent.bed", "absent.bed: cannot read the BED file"),
         ("empty.bed", "the BED file has no windows"),
         ("other.bed", "line 2: there is no contig 'chrX' in the BAM file"),
-        ("behind.bed", "lies behind the end of contig simulated, which has 12000 bases"),
+        ("after.bed", "lies after the end of contig simulated, which has 12000 bases"),
         ("words.bed", "line 1: expected contig, start and end, found"),
         ("reverse.bed", "line 1: start 9 and end 3 are no interval"),
     ],
@@ -379,7 +379,7 @@ def test_wrong_region(made: ReadSet, tmp_path: Path, fails: Fails, window: str, 
     beds = {
         "empty": "# nothing\n",
         "other": "simulated\t1\t5\nchrX\t1\t5\n",
-        "behind": "simulated\t12000\t12005\nsimulated\t20000\t21000\n",
+        "after": "simulated\t12000\t12005\nsimulated\t20000\t21000\n",
         "words": "simulated one five\n",
         "reverse": "simulated\t9\t3\n",
     }
@@ -451,7 +451,7 @@ def test_truncated_slow5_file(unlabelled: ReadSet, tmp_path: Path, fails: Fails,
     if indexed:
         shutil.copy(f"{whole}.idx", f"{cut}.idx")
     line = fails(unlabelled, "--slow5", cut)
-    assert f"{cut}: is truncated or damaged behind read number " in line
+    assert f"{cut}: is truncated or damaged after read number " in line
 
 
 def test_truncated_pod5_file(made: ReadSet, tmp_path: Path, fails: Fails):
@@ -719,7 +719,7 @@ def wait_until_stuck(reader: int, process: subprocess.Popen) -> None:
 def test_interrupt_while_the_writer_is_stuck(
     made: ReadSet, made_rows: bytes, tmp_path: Path, stuck: str, name: str, options: list[str]
 ):
-    """In a pipe that nobody reads: nothing is closed beside it, and nothing unfinished stays behind."""
+    """In a pipe that nobody reads: nothing is closed beside it, and nothing unfinished stays after."""
     folder = tmp_path / "out"
     folder.mkdir()
     out, summary = folder / name, folder / "summary.tsv"

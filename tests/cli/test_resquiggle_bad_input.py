@@ -168,7 +168,7 @@ def test_signals_that_cannot_be_used(made: ReadSet, blow5: Path, tmp_path: Path,
         ("none/notes.txt", "is not a SLOW5, POD5 or fast5 file"),
         ("empty.blow5", "is empty"),
         ("bad.fast5", "bad.fast5"),
-        ("cut.blow5", "is truncated or damaged behind read number 15"),
+        ("cut.blow5", "is truncated or damaged after read number 15"),
         ("cut.pod5", "cut.pod5"),
     ]:
         assert words in fails(made.reads, tmp_path / name)

@@ -108,11 +108,11 @@ def test_threads_do_not_change_a_byte(tmp_path: Path) -> None:
         (b"\n\n", "holds no reads"),
         (b"hello\n", "neither FASTA nor FASTQ"),
         (gzip.compress(b"BAM\1", mtime=0), "neither FASTA nor FASTQ"),
-        (b"@r1\nACGT\n+\nIIII\n@r2\nAC\n+\nI", "truncated or damaged behind read 1"),
+        (b"@r1\nACGT\n+\nIIII\n@r2\nAC\n+\nI", "truncated or damaged after read 1"),
         (b"@r1\nACGT\n+\nIIII\n@r2\nAC\n", "truncated; read 2, r2"),
         (b"@r1\nACGT\n+\nIIII\n@r2", "truncated; read 2, r2"),
         (b">r1\nAC\n> \nAC\n", "read 2 has no name"),
-        (b">r1\nAC\n>r\xe9\nAC\n", "damaged behind read 1"),
+        (b">r1\nAC\n>r\xe9\nAC\n", "damaged after read 1"),
         (gzip.compress(b">r1\nAC\n" * 9999, mtime=0)[:-5], "truncated or damaged"),
         (gzip.compress(b">r1\nAC\n", mtime=0)[:12], "truncated or damaged"),
     ],
@@ -171,7 +171,7 @@ def test_readdb_is_sorted_and_has_reads_that_are_not_in_the_fasta(tmp_path: Path
 
 
 def test_readdb_is_sorted_by_bytes(tmp_path: Path) -> None:
-    """Bytes that are no UTF-8 come behind all letters, but not those that stand for them in a str."""
+    """Bytes that are no UTF-8 come after all letters, but not those that stand for them in a str."""
     names = [b"a", b"Z", b"\xe9", b"\xef\xbf\xbd", b"\xf0\x9f\x92\xa9", b"a\xff", b"aa", b"\xc3\xa9"]
     path = tmp_path / "x.readdb"
     write_readdb(str(path), {os.fsdecode(name): os.fsdecode(b"/d/\xff" + name) for name in names})

@@ -190,7 +190,7 @@ def test_every_exon_is_a_segment(reverse):
     rows = rows_of(batch, 0)
     assert rows == expected(batch, 0, model)
     first_new = [position for position, *_, new in rows if new]
-    assert len(first_new) == 2  # the exon behind the deletion is cut short, the one of 8 bases is too short
+    assert len(first_new) == 2  # the exon after the deletion is cut short, the one of 8 bases is too short
     assert 1580 <= first_new[0] < 1640
     assert first_new[1] >= 1000 + 80 + 500 + 60 + 150 + 40 + 70 + 8 + 20
 

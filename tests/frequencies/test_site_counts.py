@@ -122,7 +122,7 @@ def test_neighbours_that_were_called_on_their_own_are_no_fault() -> None:
 
 
 def test_a_last_motif_that_the_sequence_cuts_off_is_where_the_row_ends() -> None:
-    # k = 6: the sequence reaches 5 bases behind the start of the last motif, which is 7 long
+    # k = 6: the sequence reaches 5 bases after the start of the last motif, which is 7 long
     group = _row(start=50, end=58, number=2, sequence="TTTTT" + "GGATTCC" + "A" + "GGATTC")
     assert [site[1] for site in _count(_HEADER + group, "GGATTCC:2")] == [52, 60]
     single = _row(start=50, end=50, sequence="TTTTT" + "GGATTC")

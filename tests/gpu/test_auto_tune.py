@@ -90,7 +90,7 @@ def test_ultra_thresh_is_tuned_only_on_request(capsys):
 
 
 def test_one_step_at_a_time():
-    """A step by one tree makes the other one begin anew, even in the batch of the step."""
+    """A step by one tree makes the other one begin again, even in the batch of the step."""
 
     def batch(number, options):
         both = replace(cut_by_reads(options), cpu_seconds=1, gpu_seconds=4)

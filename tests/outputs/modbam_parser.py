@@ -53,7 +53,7 @@ def modified_bases(record: pysam.AlignedSegment) -> list[ModifiedBase]:
         for skipped in map(int, numbers.split(",")[1:]):
             next_candidate += skipped
             if next_candidate >= len(candidates):
-                raise BadTags(f"{text} goes on behind the last {base}")
+                raise BadTags(f"{text} goes on after the last {base}")
             position = candidates[next_candidate]
             if record.flag & 16:
                 position = len(sequence) - 1 - position

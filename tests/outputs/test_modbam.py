@@ -79,7 +79,7 @@ def test_a_group_on_the_forward_strand():
 
 def test_a_group_on_the_reverse_strand_counts_from_the_other_end():
     record = made_record(GENOME[1:27], "26M", start=1, flag=REVERSE)
-    # G from behind: 23, 18, 17, 12, 8, 3; the G of a site is the C of the strand
+    # G from the end: 23, 18, 17, 12, 8, 3; the G of a site is the C of the strand
     assert tags_of(GENOME, record, [(2, 7, 2, 0.0), (22, 22, 1, 9.0)]) == ("C+m?,0,3,0;", [255, 128, 128], 26)
 
 

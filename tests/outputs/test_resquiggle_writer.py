@@ -143,7 +143,7 @@ def test_reads_that_have_dropped_out_or_are_shorter_than_a_kmer_have_no_lines():
 def test_rows_end_before_an_interval_that_is_empty_or_negative(rna):
     read: Map = [(0, 0), (1, 2), (3, 3)]
     batch = map_batch([read, read, read], rna)
-    batch.first_event[batch.base_offsets[1] + 1] = 3  # behind its last
+    batch.first_event[batch.base_offsets[1] + 1] = 3  # after its last
     table = ResquiggleTable(rna, K)
     good = bytes(table.format(batch, 0, 1))
     first_row = good.splitlines(keepends=True)[0].replace(b"read_0", b"read_1")
@@ -158,7 +158,7 @@ def test_rows_end_before_an_interval_that_is_empty_or_negative(rna):
 
 @pytest.mark.parametrize("n_threads", [1, 3])
 def test_nothing_is_written_behind_a_bad_kmer(n_threads):
-    """The reads are formatted one by one in several threads; those behind the bad one are good."""
+    """The reads are formatted one by one in several threads; those after the bad one are good."""
     read: Map = [(0, 0), (1, 2), (3, 3)]
     batch = map_batch([read] * 6, False)
     batch.first_event[batch.base_offsets[2] + 1] = 3

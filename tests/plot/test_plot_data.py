@@ -29,7 +29,7 @@ def made_batch(rows: list[tuple[int, int, int]], reverse: bool = False, rna: boo
     """Six events on ten bases; `rows` are event, position and state."""
     n_events = len(LENGTHS)
     length = np.array(LENGTHS, np.int32)
-    start = (4 + np.cumsum(length) - length).astype(np.int32)  # behind four samples that belong to no event
+    start = (4 + np.cumsum(length) - length).astype(np.int32)  # after four samples that belong to no event
     event, position, state = np.array([(0, 0, 0)] * n_events).T
     event[: len(rows)], position[: len(rows)], state[: len(rows)] = np.array(rows, np.int64).reshape(-1, 3).T
     if rna:

@@ -23,12 +23,12 @@ SUFFIX = ".idx"
 _MAGIC, _END = b"SLOW5IDX\x01", b"XDI5WOLS"
 _HEADER_SIZE = 64
 _LAST_PLACE = struct.Struct("<QQ8s")
-#: What stands behind the last record of a BLOW5 file.
+#: What stands after the last record of a BLOW5 file.
 _BINARY_END = b"5WOLB"
 
 
 def open_with_index(path: str, binary: bool) -> Slow5File:
-    """Open a SLOW5 file and load its index, which is made anew if it is absent or is not that of the file.
+    """Open a SLOW5 file and load its index, which is made again if it is absent or is not that of the file.
 
     Raises
     ------
@@ -112,7 +112,7 @@ def _make_index(path: str, binary: bool) -> Slow5File:
             console.warning(
                 "open_slow5",
                 f"{path}{SUFFIX}: cannot be written ({problem.strerror or problem}); every command will index the file "
-                "anew, unless it is put into a writable folder",
+                "again, unless it is put into a writable folder",
             )
             folder = tempfile.mkdtemp(prefix="f5py-index-")
             cleaning.callback(shutil.rmtree, folder, ignore_errors=True)
@@ -148,7 +148,7 @@ def _check_records(path: str) -> None:
     except OSError as problem:
         raise SignalError(f"{path}: cannot be read ({problem.strerror or problem})") from None
     if end != _BINARY_END or at + len(_BINARY_END) != size:
-        raise SignalError(f"{path}: is truncated or damaged behind read number {n_reads}; copy the file again")
+        raise SignalError(f"{path}: is truncated or damaged after read number {n_reads}; copy the file again")
 
 
 def fault(path: str, binary: bool) -> str | None:
@@ -170,7 +170,7 @@ def fault(path: str, binary: bool) -> str | None:
             finally:
                 file.close()
     except LibraryError as problem:
-        where = f" behind read {last}, number {n_reads}" if n_reads else ""
+        where = f" after read {last}, number {n_reads}" if n_reads else ""
         return f"{problem}{where}; {_advice(problem)}"
     return None
 

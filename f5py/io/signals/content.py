@@ -12,7 +12,7 @@ Kind = Literal["slow5", "pod5", "fast5"]
 KIND_NAMES: dict[Kind, str] = {"slow5": "SLOW5", "pod5": "POD5", "fast5": "fast5"}
 
 BLOW5_MAGIC = b"BLOW5\x01"
-#: Where the text header of a BLOW5 file stands, behind its length in 4 bytes.
+#: Where the text header of a BLOW5 file stands, after its length in 4 bytes.
 BINARY_HEADER_AT = 64
 _SLOW5_START = b"#slow5_version"
 _POD5_MAGIC = b"\x8bPOD\r\n\x1a\n"

@@ -18,7 +18,7 @@ from f5py.errors import OutputFileError
 class Fast5Writer:
     """A new multi-read fast5 file (version 2.0), as a sequencer writes it; a context manager.
 
-    The file appears under its name when all of it is written; until then it has ``.part`` behind its name. After
+    The file appears under its name when all of it is written; until then it has ``.part`` after its name. After
     an error nothing stays. The same calls give the same bytes.
 
     Parameters

@@ -314,7 +314,7 @@ def test_hdf5_prints_nothing(tmp_path, capfd):
 
 
 def test_neighbours_of_an_added_read(tmp_path):
-    """A read appended to a file that is open already is found once the file is opened anew."""
+    """A read appended to a file that is open already is found once the file is opened again."""
     paths = write_multi(tmp_path / "a.fast5", [GOOD])
     source = fast5_source(paths | {"late": str(tmp_path / "a.fast5")})
     assert_unreadable(source.fetch(["late"]), 0, "not in this file")

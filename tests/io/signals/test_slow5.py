@@ -296,14 +296,14 @@ def test_a_read_that_is_there_twice(tmp_path, reads, write, capfd):
 def test_truncated(tmp_path, reads, lost, capfd):
     path = Path(write_blow5(tmp_path / "a.blow5", reads))
     path.write_bytes(path.read_bytes()[:-lost])
-    assert_refused(path, "truncated or damaged behind read number", "copy the file again", capfd=capfd)
+    assert_refused(path, "truncated or damaged after read number", "copy the file again", capfd=capfd)
 
 
 def test_truncated_with_an_index(tmp_path, reads):
     path = Path(write_blow5(tmp_path / "a.blow5", reads))
     fetch(path, [])
     path.write_bytes(path.read_bytes()[:-700])
-    with pytest.raises(SignalError, match="truncated or damaged behind read number"):
+    with pytest.raises(SignalError, match="truncated or damaged after read number"):
         Slow5Source(str(path))
 
 
@@ -314,7 +314,7 @@ def test_rubbish_behind_the_end(tmp_path, reads, capfd):
 
 
 def damaged(path, reads, which):
-    """Write a file of which one record is damaged behind its frame."""
+    """Write a file of which one record is damaged after its frame."""
     write_blow5(path, reads)
     record = blow5_record(reads[which])
     broken = record[:30] + bytes(len(record) - 30)
@@ -323,7 +323,7 @@ def damaged(path, reads, which):
 
 
 def test_a_damaged_record_before_indexing(tmp_path, reads, capfd):
-    assert_refused(damaged(tmp_path / "a.blow5", reads, 3), "behind read read-2, number 3", capfd=capfd)
+    assert_refused(damaged(tmp_path / "a.blow5", reads, 3), "after read read-2, number 3", capfd=capfd)
 
 
 def test_a_damaged_record_behind_a_good_index(tmp_path, reads, capfd):
