@@ -276,6 +276,8 @@ def decode(data, starts, chosen, columns):
             kind = operation & 15
             if kind in (_MATCH, _DELETION, _SKIP, _EQUAL, _MISMATCH):
                 position += np.int64(operation >> 4)
+        if n > 0 and position == columns.start[i]:
+            position += 1  # as htslib takes a CIGAR without a reference base
         columns.end[i] = position
         tags = tags_begin(data, at)
         value, _ = find_tag(data, tags, end, _PI)
