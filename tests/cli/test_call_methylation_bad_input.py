@@ -524,13 +524,11 @@ class Held:
             assert time.monotonic() < deadline
             time.sleep(0.02)
 
-    def end(self) -> tuple[int, bytes, str, float]:
-        """Exit status, the rest of the output, messages and seconds until the end."""
-        started = time.monotonic()
+    def end(self) -> tuple[int, bytes, str]:
+        """Exit status, the rest of the output and messages."""
         status = self.process.wait(timeout=30)
-        seconds = time.monotonic() - started
         with self.process as process:
-            return status, process.stdout.read(), (self.told + process.stderr.read()).decode(), seconds
+            return status, process.stdout.read(), (self.told + process.stderr.read()).decode()
 
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="needs /proc")
@@ -541,9 +539,8 @@ def test_interrupt_while_waiting_for_input(made, made_calls, iop):
     run = Held(made, "--iop", str(iop))
     run.wait_for_batches()
     os.killpg(run.process.pid, signal.SIGINT)  # as a terminal does, to all of them
-    status, output, messages, seconds = run.end()
+    status, output, messages = run.end()
     assert status == 130
-    assert seconds < 2
     assert "interrupted" in error_line(messages)
     assert made_calls.startswith(output)
     assert list(rows_by_read(output)) == made.names[:6]
@@ -559,9 +556,7 @@ def test_interrupt_before_there_is_any_input(made):
             time.sleep(0.02)
         time.sleep(0.3)  # the library has been loaded, and standard input is waited for
         process.send_signal(signal.SIGINT)
-        started = time.monotonic()
         assert process.wait(timeout=10) == 130
-        assert time.monotonic() - started < 2
         assert "interrupted" in error_line(process.stderr.read().decode())
 
 
@@ -573,10 +568,8 @@ def test_interrupt_in_mid_computation(made, made_calls, tmp_path):
             assert process.poll() is None
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        started = time.monotonic()
         messages = process.stderr.read().decode()
         assert process.wait(timeout=30) == 130
-        assert time.monotonic() - started < 2
     assert "interrupted" in error_line(messages)
     rows = made_calls[made_calls.index(b"\n") + 1 :]
     output = out.read_bytes()
@@ -592,10 +585,8 @@ def test_interrupt_while_the_output_is_blocked(made, tmp_path):
             assert process.poll() is None
         time.sleep(0.5)  # nobody reads, so the pipe is full now
         process.send_signal(signal.SIGINT)
-        started = time.monotonic()
         messages = process.stderr.read().decode()
         assert process.wait(timeout=30) == 130
-        assert time.monotonic() - started < 2
     assert "interrupted" in error_line(messages)
 
 
@@ -607,7 +598,7 @@ def test_killed_reader_process(made, made_calls):
         os.kill(reader, signal.SIGKILL)
     run.process.stdin.write(b"".join(run.sam[6:]))
     run.process.stdin.close()
-    status, output, messages, _ = run.end()
+    status, output, messages = run.end()
     assert status == 1
     line = error_line(messages)
     assert "a signal reader process (pid " in line

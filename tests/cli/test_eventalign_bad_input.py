@@ -663,10 +663,8 @@ def test_interrupt(made: ReadSet, made_rows: bytes, tmp_path: Path, kind: str):
                 assert process.poll() is None
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
-        started = time.monotonic()
         messages = process.stderr.read().decode()
         assert process.wait(timeout=30) == 130
-        assert time.monotonic() - started < 2
     assert "interrupted" in error_line(messages)
     if kind == "file":
         rows, output = made_rows[made_rows.index(b"\n") + 1 :], out.read_bytes()
@@ -681,13 +679,11 @@ def test_interrupt(made: ReadSet, made_rows: bytes, tmp_path: Path, kind: str):
 def interrupted(process: subprocess.Popen) -> str:
     """Interrupt a process that must then end soon; return its messages."""
     process.send_signal(signal.SIGINT)
-    started = time.monotonic()
     try:
         messages = process.communicate(timeout=20)[1]
     finally:
         process.kill()
     assert process.returncode == 130
-    assert time.monotonic() - started < 2
     return messages.decode()
 
 

@@ -266,12 +266,10 @@ def test_interrupting_leaves_no_process_behind(tmp_path: Path, delay: float) -> 
     assert process.stderr is not None
     assert "indexing" in process.stderr.readline()
     time.sleep(delay)
-    started = time.monotonic()
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all of them
     with process.stderr as stream:
         told = stream.read()  # ends when the last process that holds it has gone
     assert process.wait(timeout=10) == 130
-    assert time.monotonic() - started < 2
     assert "Traceback" not in told
     assert not Path(f"{reads}.index.readdb").exists()
 

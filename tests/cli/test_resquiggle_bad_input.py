@@ -302,10 +302,8 @@ def test_interrupt(long_run: list[str], expected: bytes, tmp_path: Path):
             while b"processed" not in process.stderr.readline():
                 assert process.poll() is None
         process.send_signal(signal.SIGINT)
-        started = time.monotonic()
         messages = process.stderr.read().decode()
         assert process.wait(timeout=30) == 130
-        assert time.monotonic() - started < 2
     assert "interrupted" in error_line(messages)
     output, block = out.read_bytes(), b"".join(rows(expected))
     assert len(expected) <= len(output) < 79 * len(block)
@@ -326,10 +324,8 @@ def test_interrupt_while_reads_are_waited_for(blow5: Path):
             time.sleep(0.02)
         time.sleep(0.3)  # the library has been loaded, and standard input is waited for
         process.send_signal(signal.SIGINT)
-        started = time.monotonic()
         messages = process.stderr.read().decode()
         assert process.wait(timeout=10) == 130
-        assert time.monotonic() - started < 2
         os.close(writing)
     assert "interrupted" in error_line(messages)
 
@@ -350,13 +346,11 @@ def test_interrupt_while_the_writer_is_stuck(long_run: list[str], tmp_path: Path
                     assert process.poll() is None
             time.sleep(0.3)
             process.send_signal(signal.SIGINT)
-            started = time.monotonic()
             try:
                 messages = process.communicate(timeout=20)[1].decode()
             finally:
                 process.kill()
             assert process.returncode == 130
-            assert time.monotonic() - started < 2
     finally:
         os.close(reader)
     assert "interrupted" in error_line(messages)

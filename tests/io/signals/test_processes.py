@@ -183,10 +183,8 @@ def test_a_killed_process_is_an_error_at_the_next_fetch(victim):
     source = ParallelSource(2, {}, odd_readers.LongReader)
     source.fetch(["5", "6"])
     os.kill(source._readers[victim].process.pid, signal.SIGKILL)
-    started = time.monotonic()
     with pytest.raises(SignalError, match=r"^a signal reader process \(pid \d+\) was ended by SIGKILL; [^\n]*$"):
         source.fetch(["5", "6"])
-    assert time.monotonic() - started < 2
     assert children() == set()
     with pytest.raises(SignalError, match="have been stopped"):
         source.fetch(["5"])
@@ -196,18 +194,15 @@ def test_a_killed_process_is_an_error_at_the_next_fetch(victim):
 @pytest.mark.parametrize("victim", [0, 1])
 def test_a_process_killed_while_it_reads(tmp_path, victim):
     source = ParallelSource(2, dict.fromkeys("abcdef", str(tmp_path)), odd_readers.StuckReader)
-    died = []
 
     def kill():
         wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
-        died.append(time.monotonic())
         os.kill(source._readers[victim].process.pid, signal.SIGKILL)
 
     killer = threading.Thread(target=kill)
     killer.start()
     with pytest.raises(SignalError, match="was ended by SIGKILL"):
         source.fetch(list("abcdef"))
-    assert time.monotonic() - died[0] < 2
     killer.join()
 
 
@@ -230,9 +225,7 @@ def test_close_while_another_thread_waits(tmp_path):
     thread = threading.Thread(target=fetch)
     thread.start()
     wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
-    started = time.monotonic()
     source.close()
-    assert time.monotonic() - started < 1
     thread.join(2)
     assert not thread.is_alive()
     assert len(errors) == 1
@@ -242,9 +235,7 @@ def test_close_ends_a_stopped_process():
     source = ParallelSource(2, {}, odd_readers.LongReader)
     source.fetch(["5", "6"])
     os.kill(source._readers[0].process.pid, signal.SIGSTOP)
-    started = time.monotonic()
     source.close()
-    assert time.monotonic() - started < 1
 
 
 def test_processes_ignore_ctrl_c_also_while_they_start(capfd):
@@ -300,10 +291,8 @@ def test_interrupt_ends_everything_quietly(tmp_path, to_group):
     command = [sys.executable, "-c", STUCK, str(tmp_path)]
     parent = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, env=child_path())
     wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
-    started = time.monotonic()
     (os.killpg if to_group else os.kill)(parent.pid, signal.SIGINT)
     _, errors = parent.communicate(timeout=10)
-    assert time.monotonic() - started < 2
     assert parent.returncode == 130
     assert errors == b""
     wait_until(lambda: gone(file.name for file in tmp_path.iterdir()), 1)
