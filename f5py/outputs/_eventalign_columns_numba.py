@@ -11,19 +11,21 @@ from f5py.text._bytes_numba import BLOCK
 
 @exact_kernel
 def fill_columns(
-    first, last,
-    n_rows, event_offsets, row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv,
-    reference, reference_offsets, reference_start, reverse,
-    samples, sample_offsets, offset, unit, sampling_rate, shift, scale, var,
-    k, codes, level_mean, level_stdv, scaled, collapsed,
-    read, reference_rank,
-    position, event, model_rank, start, end, level, stdv, seconds, model_level, model_stdv, standardized,
-):  # fmt: skip
-    """Fill the columns, those of the last two lines, with the rows of reads `first` to `last` - 1; return their number.
+    first, last, rows, events, alignments, signals, scaling, model, scaled, collapsed, read, reference_rank, columns
+):
+    """Fill the columns with the rows of reads `first` to `last` - 1; return their number.
 
-    `read` (int32) is the read's place in the batch, `reference_rank` (int32) the rank of the k-mer in the reference's
-    direction; `f5py.outputs._eventalign_rows_numba.fill_rows` describes the others.
+    `rows` to `scaling` are the batch's, see `f5py.core.batch`; `model` is k, the letters' codes, levels and standard
+    deviations. `read` (int32) is the read's place in the batch, `reference_rank` (int32) the rank of the k-mer in the
+    reference's direction; `f5py.outputs._eventalign_rows_numba.fill_rows` describes the `columns`.
     """
+    event_offsets, n_rows, row_event, row_position, row_state = rows
+    _, event_start, event_length, event_mean, event_stdv = events
+    _, reference_start, reverse, _, _, reference, reference_offsets = alignments
+    samples, sample_offsets, offset, unit, sampling_rate = signals
+    shift, scale, var = scaling
+    k, codes, level_mean, level_stdv = model
+    (position, event, model_rank, start, end, level, stdv, seconds, model_level, model_stdv, standardized) = columns
     longest = 0
     for i in range(first, last):
         longest = max(longest, reference_offsets[i + 1] - reference_offsets[i])

@@ -82,19 +82,25 @@ def _write_odd_level(at, value, decimals):
 
 @exact_kernel
 def format_table(
-    out, first, last, contigs, contig_ends, names, name_ends,
-    n_rows, event_offsets, row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv,
-    contig, reference, reference_offsets, reference_start, reverse,
-    samples, sample_offsets, offset, unit, sampling_rate, shift, scale, var,
-    k, codes, level_mean, level_stdv, scaled, collapsed, m6anet, with_index, with_samples,
+    out, first, last, contig_texts, name_texts, rows, events, alignments, signals, scaling, model, scaled, collapsed,
+    m6anet, with_index, with_samples,
 ):  # fmt: skip
     """Write the rows of reads `first` to `last` - 1 into `out`; return the number of bytes or `TOO_SMALL`.
 
-    `contigs` and `names` are texts of contigs (by index) and reads (from `first` on) with the separators after them,
-    text i ending at ``ends[i + 1]``, and a block after the last one. The other arrays are those of the batch and of
-    the pore model. `m6anet` and `with_samples` are True or None: the parts that None switches off are not compiled,
-    which saves the first run a third of its waiting.
+    `contig_texts` and `name_texts` are texts of contigs (by index) and reads (from `first` on), with separators after
+    them and a block after the last one, and their ends: text i ends at ``ends[i + 1]``. `rows` to `scaling` are the
+    batch's, see `f5py.core.batch`; `model` is k, the letters' codes, levels and standard deviations. `m6anet` and
+    `with_samples` are True or None: the parts that None switches off are not compiled, which saves the first run a third
+    of its waiting.
     """
+    contigs, contig_ends = contig_texts
+    names, name_ends = name_texts
+    event_offsets, n_rows, row_event, row_position, row_state = rows
+    _, event_start, event_length, event_mean, event_stdv = events
+    contig, reference_start, reverse, _, _, reference, reference_offsets = alignments
+    samples, sample_offsets, offset, unit, sampling_rate = signals
+    shift, scale, var = scaling
+    k, codes, level_mean, level_stdv = model
     longest = 0
     for read in range(first, last):
         longest = max(longest, reference_offsets[read + 1] - reference_offsets[read])

@@ -105,16 +105,19 @@ def _called_bases(
 
 @exact_kernel
 def fill_tags(
-    wanted, sequence, sequence_start, sequence_length, cigar, cigar_offsets, reverse, reference, reference_offsets,
-    reference_start, call_offsets, n_calls, inside, call_first, call_last, call_methylated, call_unmethylated, motifs,
-    bases, head, text, text_offsets, probability, probability_offsets,
+    wanted, sequences, cigar, cigar_offsets, alignments, calls, inside, motifs, bases, head, text, text_offsets,
+    probability, probability_offsets,
 ):  # fmt: skip
     """Write the MM text and ML bytes of every read; reads that are not `wanted` or have no called base get none.
 
     Parameters
     ----------
-    sequence : uint8
-        Sequences as the records hold them: on the reference's forward strand.
+    sequences : uint8 and two of int64, shape (n,)
+        Sequences as the records hold them, on the reference's forward strand; where each begins, and its length.
+    cigar, cigar_offsets : uint32, int64
+        Of the sequences, which may be those of the reference.
+    alignments, calls
+        The batch's, see `f5py.core.batch`.
     inside : bool
         Which calls are wanted.
     motifs : pair of MotifCodes; bases : uint8, shape (2,)
@@ -124,6 +127,9 @@ def fill_tags(
     text, text_offsets, probability, probability_offsets
         Filled.
     """
+    sequence, sequence_start, sequence_length = sequences
+    _, reference_start, reverse, _, _, reference, reference_offsets = alignments
+    call_offsets, n_calls, call_first, call_last, _, call_methylated, call_unmethylated = calls
     positions = np.empty(probability.shape[0], np.int64)
     text_at = 0
     probability_at = 0

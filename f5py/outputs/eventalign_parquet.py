@@ -84,15 +84,10 @@ def table_columns(
     capacity = int(batch.n_rows[first:end].sum())
     types = 5 * [np.int32] + 2 * [np.int64] + 6 * [np.float32]
     columns: list[NDArray] = [np.empty(capacity, dtype) for dtype in types]
+    parameters = (model.k, base_codes(), model.level_mean, model.level_stdv)
     n = fill_columns(
-        first, end,
-        batch.n_rows, batch.event_offsets, batch.row_event, batch.row_position, batch.row_state,
-        batch.event_start, batch.event_length, batch.event_mean, batch.event_stdv,
-        batch.reference, batch.reference_offsets, batch.reference_start, batch.reverse,
-        batch.samples, batch.sample_offsets, batch.offset, batch.unit, batch.sampling_rate,
-        batch.shift, batch.scale, batch.var,
-        model.k, base_codes(), model.level_mean, model.level_stdv, scale_events, collapse_events,
-        *columns,
+        first, end, batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling, parameters, scale_events,
+        collapse_events, columns[0], columns[1], tuple(columns[2:]),
     )  # fmt: skip
     filled = [column[:n] for column in columns]
     return TableColumns(filled[0], batch.contig[filled[0]], *filled[1:])

@@ -127,17 +127,12 @@ class EventalignTable:
     def _fill(self, out: NDArray, batch: ReadBatch, first: int, end: int, names: NDArray, name_ends: NDArray) -> int:
         from f5py.outputs._eventalign_table_numba import format_table
 
-        texts = (self._contigs, self._contig_ends, names, name_ends)
-        rows = (batch.n_rows, batch.event_offsets, batch.row_event, batch.row_position, batch.row_state)
-        events = (batch.event_start, batch.event_length, batch.event_mean, batch.event_stdv)
-        reference = (
-            batch.contig, batch.reference, batch.reference_offsets, batch.reference_start, batch.reverse,
-        )  # fmt: skip
-        signal = (batch.samples, batch.sample_offsets, batch.offset, batch.unit, batch.sampling_rate)
-        scaling = (batch.shift, batch.scale, batch.var)
         model = (self._model.k, self._codes, self._model.level_mean, self._model.level_stdv)
         flags = (self._scaled, self._collapsed, self._m6anet or None, self._index, self._samples or None)
-        return format_table(out, first, end, *texts, *rows, *events, *reference, *signal, *scaling, *model, *flags)
+        return format_table(
+            out, first, end, (self._contigs, self._contig_ends), (names, name_ends), batch.rows, batch.events,
+            batch.alignments, batch.signals, batch.scaling, model, *flags,
+        )  # fmt: skip
 
 
 def _joined(texts: Iterable, behind: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
