@@ -7,7 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from f5py.core.batch import ReadBatch, offsets_of
+from f5py.core.batch import ReadBatch
+from f5py.core.offsets import offsets_of
 from f5py.io.alignments import AlignmentFile
 from f5py.io.read_index import READDB_SUFFIX, ReadIndex, read_readdb
 from f5py.io.reference import Reference

@@ -11,7 +11,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch, ReadStatus, offsets_of
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.offsets import offsets_of
 from f5py.core.workers import WorkerPool, longest_first
 from f5py.gpu.placement import Aligner
 from f5py.pore_model.model import PoreModel

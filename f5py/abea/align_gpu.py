@@ -21,7 +21,8 @@ from numpy.typing import NDArray
 from f5py import console
 from f5py.abea import kernels
 from f5py.abea.align import CpuAligner
-from f5py.core.batch import ReadBatch, offsets_of
+from f5py.core.batch import ReadBatch
+from f5py.core.offsets import offsets_of
 from f5py.core.workers import WorkerPool
 from f5py.gpu.arena import ArenaSize, capacity, memory_fraction
 from f5py.gpu.device import GpuDevice, GpuUnavailableError, cuda_errors, first_line, free_pools

@@ -295,10 +295,3 @@ class ReadBatch:
     def drop(self, reads: NDArray[np.bool_], status: ReadStatus) -> None:
         """Give `reads` (a mask) that status, unless they have dropped out before."""
         self.status[reads & (self.status == ReadStatus.OK)] = status
-
-
-def offsets_of(lengths: NDArray) -> NDArray[np.int64]:
-    """Offsets of concatenated pieces of the given lengths; int64, one element longer than `lengths`."""
-    offsets = np.zeros(len(lengths) + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
-    return offsets

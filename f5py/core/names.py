@@ -8,6 +8,8 @@ from typing import overload
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.offsets import offsets_of
+
 
 class Names(Sequence[str]):
     """A sequence of n names.
@@ -31,8 +33,7 @@ class Names(Sequence[str]):
         if isinstance(names, Names):
             return names
         pieces = [name.encode("utf-8", "surrogateescape") for name in names]
-        offsets = np.zeros(len(pieces) + 1, np.int64)
-        np.cumsum([len(piece) for piece in pieces], out=offsets[1:])
+        offsets = offsets_of([len(piece) for piece in pieces])
         return cls(np.frombuffer(bytearray().join(pieces), np.uint8), offsets)
 
     def __len__(self) -> int:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import offsets_of
+from f5py.core.offsets import offsets_of
 from f5py.io.bam_blocks import DamagedBlocksError, inflated_portions
 from f5py.text.encoding import undecoded
 

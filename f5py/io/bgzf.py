@@ -15,7 +15,7 @@ import zlib
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import offsets_of
+from f5py.core.offsets import offsets_of
 from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError
 from f5py.io.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START, OrderedCompressor, bgzf_blocks

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
 from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError
 from f5py.io.bgzf import BlockReader
@@ -187,8 +188,7 @@ class IndexedFasta:
         outside = behind > self._text.size
         n_bases = np.where(outside, 0, end - start)
         behind = np.where(outside, begin, behind)
-        offsets = np.zeros(len(rows) + 1, np.int64)
-        np.cumsum(n_bases, out=offsets[1:])
+        offsets = offsets_of(n_bases)
         bases = np.empty(offsets[-1], np.uint8)
         wrong = np.zeros(len(rows), np.bool_)
         wanted = np.flatnonzero(n_bases)

@@ -90,8 +90,8 @@ def format_table(
     `contig_texts` and `name_texts` are texts of contigs (by index) and reads (from `first` on), with separators after
     them and a block after the last one, and their ends: text i ends at ``ends[i + 1]``. `rows` to `scaling` are the
     batch's, see `f5py.core.batch`; `model` is k, the letters' codes, levels and standard deviations. `m6anet` and
-    `with_samples` are True or None: the parts that None switches off are not compiled, which saves the first run a third
-    of its waiting.
+    `with_samples` are True or None: the parts that None switches off are not compiled, which saves the first run a
+    third of its waiting.
     """
     contigs, contig_ends = contig_texts
     names, name_ends = name_texts

@@ -10,6 +10,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.offsets import offsets_of
 from f5py.errors import MissingDependencyError
 
 
@@ -42,8 +43,7 @@ def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: N
     from f5py.outputs._arrow_numba import gather
 
     pyarrow, _ = import_arrow()
-    offsets = np.zeros(len(sizes) + 1, np.int64)
-    np.cumsum(sizes, out=offsets[1:])
+    offsets = offsets_of(sizes)
     pieces = np.empty(offsets[-1], np.uint8)
     gather(text, starts, sizes, pieces)
     return pyarrow.LargeStringArray.from_buffers(len(sizes), pyarrow.py_buffer(offsets), pyarrow.py_buffer(pieces))

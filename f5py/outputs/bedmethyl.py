@@ -23,6 +23,7 @@ import numpy as np
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
+from f5py.core.offsets import offsets_of
 from f5py.core.options import CALL_THRESHOLD
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, OutputFileError
@@ -76,8 +77,7 @@ def _write_rows(out: TextOutput, totals: SiteTotals, names: list[bytes], code: s
     from f5py.outputs._bedmethyl_numba import format_sites
 
     text = np.frombuffer(b"".join(names), np.uint8)
-    name_ends = np.zeros(len(names) + 1, np.int64)
-    np.cumsum([len(name) for name in names], out=name_ends[1:])
+    name_ends = offsets_of([len(name) for name in names])
     longest = max(map(len, names), default=0) + len(code.encode())
     code_text = np.frombuffer(code.encode(), np.uint8)
     for first in range(0, len(totals.position), _ROWS_PER_BLOCK):

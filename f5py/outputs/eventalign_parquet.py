@@ -9,8 +9,9 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch, offsets_of
+from f5py.core.batch import ReadBatch
 from f5py.core.kmers import base_codes
+from f5py.core.offsets import offsets_of
 from f5py.outputs.arrow_table import ParquetOutput, dictionary_column, list_column
 from f5py.pore_model.model import PoreModel
 

@@ -10,8 +10,9 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch, offsets_of
+from f5py.core.batch import ReadBatch
 from f5py.core.kmers import base_codes
+from f5py.core.offsets import offsets_of
 from f5py.pore_model.model import PoreModel
 from f5py.text.encoding import encoded
 

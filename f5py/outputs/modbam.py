@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py import __version__, console
-from f5py.core.batch import ReadBatch, offsets_of
+from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, reverse_complement
+from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
 from f5py.frequencies.site_counts import calls_inside
 from f5py.io.bam_output import RecordOutput

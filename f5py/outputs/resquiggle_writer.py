@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.core.batch import ReadBatch, offsets_of
+from f5py.core.batch import ReadBatch
+from f5py.core.offsets import offsets_of
 from f5py.errors import UnsupportedDataError
 from f5py.outputs.signal_strings import mapped_kmers, strings_of_kmers
 from f5py.text.encoding import PartialTextError, encoded

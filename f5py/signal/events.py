@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from f5py.core.batch import ReadBatch, ReadStatus, offsets_of
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.offsets import offsets_of
 from f5py.core.workers import WorkerPool, longest_first
 
 

@@ -2,7 +2,8 @@
 
 import numpy as np
 
-from f5py.core.batch import ReadBatch, offsets_of
+from f5py.core.batch import ReadBatch
+from f5py.core.offsets import offsets_of
 from f5py.pore_model import builtin
 
 MODEL = builtin("r9.4_450bps.nucleotide.6mer")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.core.batch import ReadBatch, offsets_of
+from f5py.core.batch import ReadBatch
+from f5py.core.offsets import offsets_of
 from f5py.pore_model import PoreModel
 
 from .plain_viterbi import OPERATIONS, opposite_strand, rank

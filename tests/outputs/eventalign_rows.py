@@ -6,7 +6,8 @@ from itertools import groupby
 
 import numpy as np
 
-from f5py.core.batch import ReadBatch, ReadStatus, RowState, offsets_of
+from f5py.core.batch import ReadBatch, ReadStatus, RowState
+from f5py.core.offsets import offsets_of
 from f5py.pore_model import PoreModel
 
 F32 = np.float32

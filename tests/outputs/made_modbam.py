@@ -7,7 +7,8 @@ import array
 import numpy as np
 import pysam
 
-from f5py.core.batch import ReadBatch, offsets_of
+from f5py.core.batch import ReadBatch
+from f5py.core.offsets import offsets_of
 from f5py.io.bam_records import RawRecords
 
 REVERSE, SECONDARY, SUPPLEMENTARY = 16, 256, 2048

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from f5py.core.batch import ReadBatch, RowState, offsets_of
+from f5py.core.batch import ReadBatch, RowState
+from f5py.core.offsets import offsets_of
 
 CONTIGS = ["one", "two"]
 CONTIG_LENGTHS = [50_000, 40_000]

@@ -11,8 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.core.batch import ReadBatch, ReadStatus, offsets_of
+from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
 from f5py.errors import UnsupportedDataError
 from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.resquiggle_writer import ResquigglePaf, ResquiggleTable

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.offsets import offsets_of
 from f5py.errors import SignalError
 from f5py.io.signals._reader_process import N_SLOTS, SLOT_SAMPLES, WINDOW_BYTES, map_window, serve
 from f5py.io.signals.content import Kind
@@ -134,8 +135,7 @@ class ParallelSource:
             lengths[share] = np.diff(offsets)
             problems.update((int(share[i]), line) for i, line in found.items())
 
-        offsets = np.zeros(len(names) + 1, np.int64)
-        np.cumsum(lengths, out=offsets[1:])
+        offsets = offsets_of(lengths)
         samples = np.empty(offsets[-1], np.int16)
         incoming = {reader: _Scatter(samples, offsets[share], lengths[share]) for reader, share in shares.items()}
         while incoming := {reader: part for reader, part in incoming.items() if part.missing}:

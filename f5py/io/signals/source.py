@@ -9,6 +9,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.offsets import offsets_of
 from f5py.io.signals.content import Kind, file_kind
 
 #: The calibration fields of a block, in the order in which `BlockBuilder.add` takes them.
@@ -82,8 +83,7 @@ class SignalBlock:
         stored[bad] = np.nan
         sizes = np.maximum(n_samples, 0)
         sizes[bad] = 0
-        offsets = np.zeros(len(sizes) + 1, np.int64)
-        np.cumsum(sizes, out=offsets[1:])
+        offsets = offsets_of(sizes)
         problems = {}
         for i in bad:
             where = f"{places[i]}: " if places[i] else ""
@@ -293,8 +293,7 @@ def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]]) -> 
         lengths[reads] = np.diff(block.offsets)
         calibration[:, reads] = block.calibration()
         problems.update((reads[i], line) for i, line in block.problems.items())
-    offsets = np.zeros(n + 1, np.int64)
-    np.cumsum(lengths, out=offsets[1:])
+    offsets = offsets_of(lengths)
     samples = np.empty(offsets[-1], np.int16)
     for reads, block in parts:
         for i, read in enumerate(reads):

@@ -19,6 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.offsets import offsets_of
 from f5py.io.signals.source import SignalBlock, SignalSource
 
 #: In the place of a start: the record names a parent, but does not say where in it the read is.
@@ -81,8 +82,7 @@ def fetch_split(
         begins[i] = whole.offsets[at] + start
         calibration[:, i] = of_whole[:, at]
 
-    offsets = np.zeros(len(names) + 1, np.int64)
-    np.cumsum(n_samples, out=offsets[1:])
+    offsets = offsets_of(n_samples)
     samples = np.empty(offsets[-1], np.int16)
     for i in range(len(names)):  # only where there are split reads
         origin = own.samples if of_parent[i] < 0 else whole.samples
