@@ -61,7 +61,7 @@ class Caller(AlignmentStage):
         super().compute(batch)
         self.before_stage("site calls" if self._per_site else "calls")
         self.times.add("HMM", call_methylation(batch, self.motif, self.methylation, self.pool, self._per_site))
-        batch.release("kmer_rank", "first_event", "last_event")
+        batch.release("bases", "kmer_rank", "first_event", "last_event")
         if not self._keep_cigar:
             batch.release("cigar")
         if self._means_only:
