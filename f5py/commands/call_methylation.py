@@ -45,7 +45,8 @@ def run(options: CallOptions) -> RunCounts:
         workers.callback(caller.close)
         loader.use_pool(caller.pool)
         caller.use_gpu(loader)
-        ahead = CompileAhead(["site calls" if options.per_site else "calls", "calls table", "alignment"])
+        table = [] if options.output_format == "parquet" else ["calls table"]
+        ahead = CompileAhead(["site calls" if options.per_site else "calls", *table, "alignment"])
         workers.callback(ahead.close)
         caller.before_stage = ahead.wait
         loader.keep_records = loader.keep_passed_over = options.modbam is not None

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py import console
+from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
 from f5py.core.options import EventalignOptions
@@ -66,6 +67,9 @@ def run(options: EventalignOptions) -> RunCounts:
         workers.callback(aligner.close)
         loader.use_pool(aligner.pool)
         aligner.use_gpu(loader)
+        ahead = CompileAhead(["event rows", "alignment"])
+        workers.callback(ahead.close)
+        aligner.before_stage = ahead.wait
         n_expected = loader.alignments.expected_records()
         with Outputs() as outputs:
             write = _writer(options, aligner, loader, outputs)

@@ -32,6 +32,7 @@ class ReferenceAligner(AlignmentStage):
     def compute(self, batch: ReadBatch) -> None:
         """Fill the batch's arrays, its rows too."""
         super().compute(batch)
+        self.before_stage("event rows")
         self.times.add("HMM", align_events(batch, self.model, self.pool, self._windows))
         batch.release("bases", "kmer_rank", "first_event", "last_event")
 

@@ -82,17 +82,16 @@ class Slow5Source:
         calibration = np.full((n, len(CALIBRATION)), np.nan)
         used = np.zeros(1, np.int64)
         with quiet():
-            wanted = np.arange(n)
             while True:
                 self._pool.run(
-                    read_records, wanted, names.text, names.offsets, addresses.file, addresses.layout, used,
+                    read_records, np.arange(n), names.text, names.offsets, addresses.file, addresses.layout, used,
                     self._scratch, places, codes, n_samples, calibration,
                 )  # fmt: skip
                 if (places >= 0).all():
                     break
                 # The room is kept for the next call, so that this happens in the first ones only.
                 self._scratch = np.empty(int(1.2 * used[0]), np.int16)
-                used[0], wanted = 0, np.arange(n)
+                used[0] = 0
                 places[:] = 0
         causes = {i: _cause(int(codes[i])) for i in np.flatnonzero(codes).tolist()}
         n_samples[codes != 0] = -1
