@@ -158,6 +158,7 @@ class Benchmark:
         from f5py.eventalign.align import align_events
         from f5py.outputs.eventalign_table import EventalignTable
         from f5py.outputs.formatting import pieces
+        from f5py.outputs.table_layout import TableLayout
         from f5py.pipeline.alignment_stage import AlignmentStage
         from f5py.pipeline.chemistry import R9_DNA
 
@@ -174,7 +175,7 @@ class Benchmark:
             ("collapsed", {"collapse_events": True}),
             ("samples", {"samples": True}),
         ):
-            writer = EventalignTable(["contig"] * (1 + int(batch.contig.max())), stage.model, **options)
+            writer = EventalignTable(["contig"] * (1 + int(batch.contig.max())), stage.model, TableLayout(**options))
             rates: dict[str, list[float]] = {"formatting": [], "writing": []}
             for _ in range(1 + self.options.rounds):  # the first one compiles
                 size, formatting = 0, 0.0

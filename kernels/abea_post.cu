@@ -12,8 +12,12 @@
 #define TILE_BANDS (TILE_GROUPS * PACK)
 #define TILE_WORDS (TILE_GROUPS * WORDS * LANES)
 #define TILE_PIECES (TILE_WORDS / 4 / LANES)  // 16-byte pieces of a lane
+#ifndef MIN_MEAN_EMISSION
 #define MIN_MEAN_EMISSION (-5.0)
+#endif
+#ifndef MAX_GAP
 #define MAX_GAP 50
+#endif
 #define ALIGNED 0
 #define LOW_EMISSION 1
 #define NOT_SPANNING 2

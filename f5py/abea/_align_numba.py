@@ -36,13 +36,11 @@ LP_SKIP = math.log(1e-10)
 _LP_TRIM = np.float32(math.log(0.01))
 SQRT_HALF = np.float32(math.sqrt(0.5))
 
-# Why an alignment was rejected; `f5py.abea.align` gives them their public names.
+# Why an alignment was rejected: `f5py.core.batch.Cause`.
 ALIGNED = 0
 LOW_EMISSION = 1
 NOT_SPANNING = 2
 LONG_GAP = 3
-_MIN_MEAN_EMISSION = -5.0
-_MAX_GAP = 50
 
 
 @kernel
@@ -140,7 +138,9 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
 
 
 @kernel
-def align_read(event_mean, kmer_rank, level_mean, level_stdv, ln_stdv, shift, scale, first_event, last_event, pairs):
+def align_read(
+    event_mean, kmer_rank, level_mean, level_stdv, ln_stdv, shift, scale, first_event, last_event, pairs, limits
+):
     """Align the events of one read to its k-mers.
 
     Parameters
@@ -154,6 +154,7 @@ def align_read(event_mean, kmer_rank, level_mean, level_stdv, ln_stdv, shift, sc
         Filled with the base-to-event map; -1 for a k-mer without an event of its own.
     pairs : int32, shape (capacity, 2)
         Filled from its end backwards with the aligned (k-mer, event) pairs if its capacity is not zero.
+    limits : f5py.abea.align.AlignmentLimits
 
     Returns
     -------
@@ -227,9 +228,9 @@ def align_read(event_mean, kmer_rank, level_mean, level_stdv, ln_stdv, shift, sc
     verdict = ALIGNED
     if n_pairs == 0 or lowest_kmer != 0:
         verdict = NOT_SPANNING
-    elif emissions / n_pairs < _MIN_MEAN_EMISSION:
+    elif emissions / n_pairs < limits.min_mean_emission:
         verdict = LOW_EMISSION
-    elif longest_gap > _MAX_GAP:
+    elif longest_gap > limits.max_gap:
         verdict = LONG_GAP
     if verdict != ALIGNED:
         first_event[:] = -1
@@ -244,10 +245,15 @@ def align_read(event_mean, kmer_rank, level_mean, level_stdv, ln_stdv, shift, sc
 
 @kernel
 def align_all(
-    turn, reads, events, base_map, kmer_rank, k, model, scaling, pairs, pair_offsets, n_pairs, events_per_base
+    turn, reads, events, base_map, kmer_rank, k, model, scaling, pairs, pair_offsets, results, limits
 ):
-    """`align_read` for `reads`; `model` has `level_mean`, `level_stdv` and `ln_stdv`."""
+    """`align_read` for `reads`.
+
+    `model` has `level_mean`, `level_stdv` and `ln_stdv`, `results` number of pairs, events per base and verdict of each
+    read.
+    """
     level_mean, level_stdv, ln_stdv = model
+    n_pairs, events_per_base, verdict = results
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
@@ -256,7 +262,7 @@ def align_all(
         first = base_map.offsets[read]
         behind = base_map.offsets[read + 1]
         end = behind - k + 1
-        _, n_pairs[read], event_span = align_read(
+        verdict[read], n_pairs[read], event_span = align_read(
             events.mean[events.offsets[read] : events.offsets[read + 1]],
             kmer_rank[first:end],
             level_mean,
@@ -267,6 +273,7 @@ def align_all(
             base_map.first_event[first:end],
             base_map.last_event[first:end],
             pairs[pair_offsets[read] : pair_offsets[read + 1]],
+            limits,
         )
         base_map.first_event[end:behind] = -1
         base_map.last_event[end:behind] = -1

@@ -8,20 +8,42 @@ Bioinformatics 21:343, 2020, describe the algorithm as f5c has it.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.offsets import offsets_of
 from f5py.core.workers import WorkerPool, longest_first
 from f5py.gpu.placement import Aligner
 from f5py.pore_model.model import PoreModel
 
-#: A read with this many events per base or more is not aligned at all.
-MAX_EVENTS_PER_BASE = 15.0
+
+class AlignmentLimits(NamedTuple):
+    """Which alignments are tried and believed; the defaults are f5c's constants.
+
+    Attributes
+    ----------
+    max_events_per_base : float
+        A read with this many events per base or more is not aligned at all.
+    min_mean_emission : float
+        Smallest mean log-likelihood of the aligned events.
+    max_gap : int
+        Largest number of k-mers in a row without an event of their own.
+    """
+
+    max_events_per_base: float = 15.0
+    min_mean_emission: float = -5.0
+    max_gap: int = 50
 
 
-def start_alignment(batch: ReadBatch, aligner: Aligner, keep_pairs: bool = False) -> float:
+F5C_LIMITS = AlignmentLimits()
+
+
+def start_alignment(
+    batch: ReadBatch, aligner: Aligner, keep_pairs: bool = False, limits: AlignmentLimits = F5C_LIMITS
+) -> float:
     """Begin to align the events of every read to its k-mers.
 
     Parameters
@@ -32,6 +54,7 @@ def start_alignment(batch: ReadBatch, aligner: Aligner, keep_pairs: bool = False
     aligner : Aligner
     keep_pairs : bool
         Fill `aligned_pairs` too.
+    limits : AlignmentLimits
 
     Returns
     -------
@@ -42,12 +65,14 @@ def start_alignment(batch: ReadBatch, aligner: Aligner, keep_pairs: bool = False
     n_events = batch.n_events
     with np.errstate(divide="ignore", invalid="ignore"):
         events_per_base = n_events.astype(np.float32) / lengths.astype(np.float32)
-    batch.drop(~(events_per_base < MAX_EVENTS_PER_BASE), ReadStatus.NO_ALIGNMENT)
+    too_many = ~(events_per_base < np.float32(limits.max_events_per_base))
+    batch.drop(too_many, ReadStatus.NO_ALIGNMENT, Cause.MANY_EVENTS)
     # Not filled here but by the aligners, in their threads: for a batch of long reads that takes as long as aligning.
     batch.first_event = np.empty(len(batch.bases), np.int32)
     batch.last_event = np.empty(len(batch.bases), np.int32)
     batch.n_pairs = np.zeros(len(batch), np.int64)
     batch.events_per_base = np.zeros(len(batch), np.float64)
+    batch.verdict = np.full(len(batch), Cause.NOT_SPANNING, np.uint8)
     alignable = batch.status == ReadStatus.OK
     if not alignable.all():
         unaligned = np.repeat(~alignable, lengths)
@@ -65,14 +90,15 @@ def finish_alignment(batch: ReadBatch, aligner: Aligner) -> float:
     Returns the seconds that all CPU threads together have worked.
     """
     seconds = aligner.finish(batch)
-    batch.drop(batch.n_pairs == 0, ReadStatus.NO_ALIGNMENT)
+    batch.drop(batch.n_pairs == 0, ReadStatus.NO_ALIGNMENT, batch.verdict)
     return seconds
 
 
 class CpuAligner:
     """The aligner backend that runs in the worker threads."""
 
-    def __init__(self, model: PoreModel, pool: WorkerPool) -> None:
+    def __init__(self, model: PoreModel, pool: WorkerPool, limits: AlignmentLimits = F5C_LIMITS) -> None:
+        self.limits = limits
         self._model = model
         self._pool = pool
 
@@ -82,7 +108,7 @@ class CpuAligner:
         Parameters
         ----------
         batch : ReadBatch
-            `first_event`, `last_event`, `n_pairs` and `events_per_base` are filled, and with `keep_pairs`
+            `first_event`, `last_event`, `n_pairs`, `events_per_base` and `verdict` are filled, and with `keep_pairs`
             `aligned_pairs`. A read without an acceptable alignment keeps ``n_pairs == 0``.
         reads : int64
         keep_pairs : bool
@@ -99,7 +125,7 @@ class CpuAligner:
         return self._pool.run(
             align_all, reads, batch.events, batch.base_map, batch.kmer_rank, model.k,
             (model.level_mean, model.level_stdv, model.ln_stdv), batch.scaling, batch.aligned_pairs, pair_offsets,
-            batch.n_pairs, batch.events_per_base, order=batch.number,
+            (batch.n_pairs, batch.events_per_base, batch.verdict), self.limits, order=batch.number,
         )  # fmt: skip
 
     def finish(self, batch: ReadBatch) -> float:

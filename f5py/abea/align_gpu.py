@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from f5py import console
 from f5py.abea import kernels
-from f5py.abea.align import CpuAligner
+from f5py.abea.align import F5C_LIMITS, AlignmentLimits, CpuAligner
 from f5py.core.batch import ReadBatch
 from f5py.core.offsets import offsets_of
 from f5py.core.workers import WorkerPool
@@ -144,6 +144,7 @@ class GpuAligner:
         What a batch can hold (-K and -B); the arena is not made larger than that needs.
     zero_copy : bool or None
         Let the kernels work on host memory instead of copies; None: on integrated GPUs.
+    alignment : AlignmentLimits
 
     Attributes
     ----------
@@ -167,19 +168,20 @@ class GpuAligner:
         max_reads: int,
         max_bases: int,
         zero_copy: bool | None = None,
+        alignment: AlignmentLimits = F5C_LIMITS,
     ) -> None:
         import cupy
 
         self.device = device
         self.limits = limits
-        self._cpu = CpuAligner(model, pool)
+        self._cpu = CpuAligner(model, pool, alignment)
         self._pool = pool
         self._k = model.k
         self.on_batch: Callable[[ReadBatch, Placement, BatchTiming], None] | None = None
         self._in_flight: dict[int, _InFlight] = {}
         self._broken = False
         try:
-            self._kernels = kernels.functions()
+            self._kernels = kernels.functions(limits=alignment)
             self._model = cupy.asarray(kernels.model_table(model))
         except cupy.cuda.compiler.CompileException as problem:
             raise GpuUnavailableError(f"the kernels do not compile: {str(problem).splitlines()[0]}") from None
@@ -376,6 +378,7 @@ class GpuAligner:
 
         self._pool.each(unpack, range(_CHUNKS), order=batch.number)
         batch.n_pairs[reads] = host["n_pairs"][:n_reads]
+        batch.verdict[reads] = host["verdict"][:n_reads]
         batch.events_per_base[reads] = host["span"][:n_reads] / (batch.read_length[reads] - self._k + 1)
 
     def close(self) -> None:

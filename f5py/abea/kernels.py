@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.abea._align_numba import BANDWIDTH, LN_INVERSE_SQRT_2PI, LP_SKIP, SQRT_HALF
+from f5py.abea.align import F5C_LIMITS, AlignmentLimits
 from f5py.pore_model.model import PoreModel
 
 #: The kernels in the order in which they run.
@@ -33,12 +34,22 @@ def source(name: str) -> str:
     return (folder / f"{name}.cu").read_text().replace('#include "abea.cuh"\n', header)
 
 
+def compiler_options(bandwidth: int = BANDWIDTH, limits: AlignmentLimits = F5C_LIMITS) -> tuple[str, ...]:
+    """What NVRTC is told: standard, width of the band, and limits that are not the sources' own."""
+    options = ["-std=c++14", f"-DW={bandwidth}"]
+    if limits.min_mean_emission != F5C_LIMITS.min_mean_emission:
+        options.append(f"-DMIN_MEAN_EMISSION=({limits.min_mean_emission!r})")
+    if limits.max_gap != F5C_LIMITS.max_gap:
+        options.append(f"-DMAX_GAP={limits.max_gap}")
+    return tuple(options)
+
+
 @cache
-def functions(bandwidth: int = BANDWIDTH) -> dict[str, Any]:
+def functions(bandwidth: int = BANDWIDTH, limits: AlignmentLimits = F5C_LIMITS) -> dict[str, Any]:
     """The three kernels as callable ``cupy.RawKernel`` objects, compiled once and cached on disk by cupy."""
     import cupy
 
-    options = ("-std=c++14", f"-DW={bandwidth}")
+    options = compiler_options(bandwidth, limits)
     return {name: cupy.RawModule(code=source(name), options=options).get_function(name) for name in NAMES}
 
 

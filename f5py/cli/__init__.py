@@ -27,6 +27,20 @@ _COMMANDS = {
 }
 
 
+#: Commands of the reference tools that are not here, and what to do instead.
+_ELSEWHERE = {
+    "polya": "dorado (--estimate-poly-a) and nanopolish polya measure poly(A) tails",
+    "phase-reads": "phase with whatshap haplotag, then call-methylation --partition-tag HP counts by haplotype",
+    "variants": "call variants with clair3",
+    "train": "pore models are not trained here; give the trained model to the other commands with --kmer-model",
+    "methyltrain": "pore models are not trained here; give the trained model with --meth-model",
+    "fast5-check": "f5py index tells how many reads have a signal, and call-methylation --failed-reads which do not",
+    "scorereads": "f5py eventalign --summary tells how well each read fits the pore model",
+    "vcf2fasta": "use bcftools consensus",
+    "detect-polyi": "nanopolish detect-polyi does this",
+}
+
+
 class _Stopped(Exception):
     """Ended from outside; the cause says how."""
 
@@ -38,6 +52,8 @@ class _LazyGroup(click.Group):
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name in _ELSEWHERE:
+            raise UsageError(f"{cmd_name}: not a command of f5py; {_ELSEWHERE[cmd_name]}")
         if cmd_name not in _COMMANDS:
             return None
         module = import_module(f"f5py.cli.{_COMMANDS[cmd_name][0]}")

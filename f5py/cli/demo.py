@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from f5py.cli import options
+from f5py.core.options import DemoOptions
 
 _MARKER = ".f5py-demo"
 _CALLS, _FREQUENCIES = "calls.tsv", "freq.tsv"
@@ -17,12 +18,8 @@ _SIZE = "--genome-length 25K --coverage 30 --median-length 5K --site-rates beta:
 _MIN_CORRELATION = 0.9
 
 
-@click.command("demo", context_settings=options.CONTEXT)
-@click.argument("folder", default="f5py-demo")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Seed of the simulation.")
-@click.option("-t", "--threads", type=click.IntRange(min=1), help="Threads.  [default: those of each command]")
-@click.option("--force", is_flag=True, help="Use FOLDER even if it has other files than an earlier demo's.")
-def command(folder: str, seed: int, threads: int | None, force: bool) -> None:
+@options.command("demo", DemoOptions)
+def command(chosen: DemoOptions) -> None:
     """Simulate reads, index them, call methylation and compare its frequencies with the truth.
 
     Everything is written into FOLDER (default: f5py-demo), and every step is shown as the command that you
@@ -31,11 +28,11 @@ def command(folder: str, seed: int, threads: int | None, force: bool) -> None:
     from f5py.errors import F5pyError
     from f5py.simulate.compare import compare_frequencies
 
-    place = _prepare(Path(folder), force)
+    place = _prepare(Path(chosen.folder), chosen.force)
     calls, frequencies = str(place / _CALLS), str(place / _FREQUENCIES)
     reads, signals = str(place / "reads.fastq"), str(place / "fast5")
-    on = [] if threads is None else ["-t", str(threads)]
-    _step("simulate", ["-o", str(place), "--force", "--seed", str(seed), *_SIZE.split()])
+    on = [] if chosen.threads is None else ["-t", str(chosen.threads)]
+    _step("simulate", ["-o", str(place), "--force", "--seed", str(chosen.seed), *_SIZE.split()])
     _step("index", ["-d", signals, *on, reads])
     inputs = ["-r", reads, "-b", str(place / "reads.bam"), "-g", str(place / "ref.fa")]
     _step("call-methylation", [*inputs, *on, "-o", calls])

@@ -2,23 +2,13 @@
 
 from __future__ import annotations
 
-import click
-
 from f5py.cli import options
+from f5py.core.options import MergeOptions
 
 
-@click.command("freq-merge", context_settings=options.CONTEXT)
-@click.option(
-    "-o",
-    "--output",
-    default="-",
-    metavar="FILE",
-    help="Sums; bgzipped if the name ends in .gz.  [default: stdout]",
-)
-@click.argument("frequencies", nargs=-1, metavar="FILE1 FILE2 ...")
-@options.add(options.VERSION)
-def command(output: str, frequencies: tuple[str, ...]) -> None:
+@options.command("freq-merge", MergeOptions)
+def command(chosen: MergeOptions) -> None:
     """Add up tables that meth-freq writes, also gzipped, as if their calls had been counted together."""
     from f5py.commands.meth_freq import merge_frequency_files
 
-    merge_frequency_files(list(frequencies), output)
+    merge_frequency_files(chosen)

@@ -1,4 +1,4 @@
-"""Option types and option objects shared by the subcommands, each declared once."""
+"""Options classes as click commands: parsing, help by groups, profiles."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import resource
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from f5py import __version__, console
+from f5py.cli.words import expand
+from f5py.core.options import Group, Kind, Option, declarations
+from f5py.core.options.declaration import REQUIRED
 
 
 class YesNo(click.ParamType):
@@ -49,34 +52,113 @@ class BaseCount(click.ParamType):
         return count
 
 
-class _Profile(click.ParamType):
-    name = "NAME|FILE"
+class _Choice(click.ParamType):
+    """One of some words or numbers."""
+
+    name = "choice"
+
+    def __init__(self, choices: tuple[Any, ...]) -> None:
+        self._values = {str(choice): choice for choice in choices}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
-        from f5py.pipeline.profiles import Profile, load_profile
-
-        return value if isinstance(value, Profile) else load_profile(value)
-
-
-YES_NO = YesNo()
-INPUT_FILE = click.Path(exists=False, dir_okay=False)
-OUTPUT_FILE = click.Path(exists=False, dir_okay=False, allow_dash=True)
-_POSITIVE = click.IntRange(min=1)
+        if str(value) not in self._values:
+            self.fail(f"{value!r} is not one of {', '.join(map(repr, self._values))}", param, ctx)
+        return self._values[str(value)]
 
 
-class ProfiledCommand(click.Command):
-    """A command whose ``-x`` values stand in for the options that were not given, wherever ``-x`` stands."""
+class OptionsCommand(click.Command):
+    """A command whose parameters are declared by an options class.
+
+    ``-x`` values stand in for the options that were not given, wherever ``-x`` stands.
+    """
+
+    def __init__(self, options: type, **more: Any) -> None:
+        self.options = options
+        self.declared = declarations(options)
+        params: list[click.Parameter] = [_parameter(name, option) for name, option in self.declared.items()]
+        version = click.version_option(
+            __version__, "-V", "--version", prog_name="f5py", message="%(prog)s %(version)s", help="Print the version."
+        )
+        context = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+        super().__init__(params=params, context_settings=context, **more)
+        version(self)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, expand(args, self.declared.values()))
 
     def invoke(self, ctx: click.Context) -> Any:
-        from click.core import ParameterSource
+        assert self.callback is not None
+        return ctx.invoke(self.callback, self.chosen(ctx))
 
-        profile = ctx.params.pop("profile", None)
-        if profile is not None:
-            for name, value in profile.values().items():
-                if name in ctx.params and ctx.get_parameter_source(name) is ParameterSource.DEFAULT:
-                    ctx.params[name] = value
-            _print_profile({**profile.values(), **ctx.params})
-        return super().invoke(ctx)
+    def chosen(self, ctx: click.Context) -> Any:
+        """The options object of a parsed command line."""
+        name = ctx.params.pop("profile", None)
+        if name is not None:
+            from f5py.pipeline.profiles import load_profile
+
+            values = load_profile(name).values()
+            for option, value in values.items():
+                if option in ctx.params and not was_given(option, ctx):
+                    ctx.params[option] = value
+            _print_profile({**values, **ctx.params})
+        chosen = dict(ctx.params)
+        if "command_line" in self.options.__dataclass_fields__:  # type: ignore[attr-defined]
+            chosen["command_line"] = command_line()
+        return self.options(**chosen)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options under the headings of their groups."""
+        for group in Group:
+            shown = [option for option in self.declared.values() if option.group is group and not option.is_hidden]
+            rows = [_help_row(option) for option in shown]
+            if group is Group.OTHER:
+                rows += [("-V, --version", "Print the version."), ("-h, --help", "Show this message.")]
+            if rows:
+                with formatter.section(group.value):
+                    formatter.write_dl(rows)
+
+
+def _help_row(option: Option) -> tuple[str, str]:
+    if option.is_argument:
+        return option.metavar or "", option.help
+    shown = option.default_shown()
+    default = f"  [{shown if shown == 'required' else f'default: {shown}'}]" if shown not in ("", "none") else ""
+    return f"{', '.join(option.names)} {option.value_words()}".rstrip(), option.help + default
+
+
+def _parameter(name: str, option: Option) -> click.Parameter:
+    """The parameter of click that is declared by `option`."""
+    if option.is_argument:
+        if option.repeated:
+            return click.Argument([name], nargs=-1, metavar=option.metavar)
+        more: dict[str, Any] = {} if option.default is REQUIRED else {"default": option.default}
+        return click.Argument([name], required=not more, metavar=option.metavar, **more)
+    more = {"hidden": option.is_hidden, "help": option.help}
+    if option.kind is Kind.FLAG:
+        more["is_flag"] = True
+    else:
+        more |= {"type": _type(option), "multiple": option.repeated, "metavar": option.value_words()}
+    if option.default is REQUIRED:
+        more["required"] = True
+    else:
+        more["default"] = option.default
+    if option.refused is not None:
+        more |= {"is_eager": True, "callback": lambda ctx, param, value: option.check(value)}
+    return click.Option([*option.spellings, name], **more)
+
+
+def _type(option: Option) -> click.ParamType:
+    if option.choices:
+        return _Choice(option.choices)
+    if option.kind is Kind.YES_NO:
+        return YesNo()
+    if option.kind is Kind.BASES:
+        return BaseCount()
+    if option.kind is Kind.INTEGER:
+        return click.INT
+    if option.kind is Kind.NUMBER:
+        return click.FLOAT
+    return click.STRING
 
 
 def _print_profile(values: dict[str, Any]) -> None:
@@ -88,192 +170,26 @@ def _print_profile(values: dict[str, Any]) -> None:
     )
 
 
-#: Context settings of every subcommand.
-CONTEXT: dict[str, Any] = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+def command(name: str, options: type) -> Callable[[Callable[[Any], None]], OptionsCommand]:
+    """A decorator that makes a command of a function of one options object; its docstring is the help."""
 
-VERSION = (
-    click.version_option(__version__, "-V", "--version", prog_name="f5py", message="%(prog)s %(version)s"),
-)
+    def decorate(function: Callable[[Any], None]) -> OptionsCommand:
+        return OptionsCommand(options, name=name, callback=function, help=function.__doc__)
 
-INPUT = (
-    click.option("-r", "--reads", required=True, type=INPUT_FILE, help="Base-called reads, indexed by f5py index."),
-    click.option("-b", "--bam", required=True, help="Sorted alignments (SAM, BAM or CRAM; - for standard input)."),
-    click.option("-g", "--genome", required=True, type=INPUT_FILE, help="Reference in FASTA format."),
-    click.option("-w", "--window", help="Only the region contig:start-end, or the windows in a .bed file."),
-    click.option("--slow5", type=INPUT_FILE, help="Signals in a SLOW5 or BLOW5 file."),
-    click.option("--pod5", type=click.Path(exists=False), help="Signals in a POD5 file or a folder of them."),
-)
-
-RUN = (
-    click.option("-t", "--threads", type=_POSITIVE, default=8, show_default=True, help="Worker threads."),
-    click.option(
-        "-K",
-        "--batchsize",
-        type=_POSITIVE,
-        default=512,
-        show_default=True,
-        help="Maximum number of reads in a batch.",
-    ),
-    click.option(
-        "-B",
-        "--max-bases",
-        type=BaseCount(),
-        default="5M",
-        show_default=True,
-        help="Number of bases at which a batch is closed.",
-    ),
-    click.option(
-        "-o",
-        "--output",
-        type=OUTPUT_FILE,
-        default="-",
-        help="Output file, compressed if it ends in .gz.  [default: standard output]",
-    ),
-    click.option(
-        "-x", "--profile", type=_Profile(), help="Options for a kind of machine (laptop, desktop, hpc, ...) or a file."
-    ),
-    click.option(
-        "--iop", type=_POSITIVE, help="Processes that read fast5 or POD5 files.  [default: chosen from -t]"
-    ),
-    click.option("-v", "--verbose", type=click.IntRange(0, 255), default=0, show_default=True, help="Verbosity."),
-)
-
-RECALIBRATION = (
-    click.option(
-        "--min-recalib-events",
-        type=_POSITIVE,
-        default=200,
-        show_default=True,
-        help="Minimum number of events to recalibrate a read with.",
-    ),
-)
-
-FILTERS = (
-    click.option(
-        "--min-mapq", type=int, default=20, show_default=True, help="Leave out alignments of lower mapping quality."
-    ),
-    click.option(
-        "--secondary", type=YES_NO, default="no", show_default=True, help="Use secondary alignments too."
-    ),
-    click.option(
-        "--skip-unreadable",
-        type=YES_NO,
-        default="yes",
-        show_default=True,
-        help="Leave out reads without a usable signal instead of stopping.",
-    ),
-    click.option(
-        "--hard-clips",
-        type=YES_NO,
-        default="yes",
-        show_default=True,
-        help="Count hard-clipped bases in read positions; f5c does not, and misplaces such records (no: as f5c).",
-    ),
-    click.option("--skip-ultra", type=OUTPUT_FILE, help="Leave out ultra-long reads and write them to this BAM file."),
-    click.option(
-        "--ultra-thresh",
-        type=int,
-        default=100_000,
-        show_default=True,
-        help="Reads longer than this are ultra-long (with --skip-ultra).",
-    ),
-    *RECALIBRATION,
-)
-
-RNA = (click.option("--rna", is_flag=True, help="The reads are direct RNA."),)
-
-MODELS = (
-    click.option(
-        "--pore",
-        type=click.Choice(["r9", "r10", "rna004"]),
-        help="Pore chemistry.  [default: as the signals say, else r9]",
-    ),
-    click.option("--kmer-model", type=INPUT_FILE, help="Pore model to use instead of the built-in one."),
-)
-
-CUDA = (
-    click.option(
-        "--disable-cuda",
-        type=YES_NO,
-        default="no",
-        show_default=True,
-        help="Do not use a GPU. By default one is started when that pays; no, given here, starts it at once.",
-    ),
-    click.option("--cuda-dev-id", type=click.IntRange(min=0), default=0, show_default=True, help="GPU to use."),
-    click.option(
-        "--cuda-max-lf",
-        type=float,
-        default=3.0,
-        show_default=True,
-        help="Reads shorter than this times the batch's mean length may go to the GPU.",
-    ),
-    click.option(
-        "--cuda-avg-epk",
-        type=float,
-        default=2.0,
-        show_default=True,
-        help="Events per k-mer that GPU memory is laid out for.",
-    ),
-    click.option(
-        "--cuda-max-epk",
-        type=float,
-        default=5.0,
-        show_default=True,
-        help="Reads with fewer events per base may go to the GPU.",
-    ),
-    click.option("--cuda-mem-frac", type=float, help="Share of free GPU memory to use.  [default: 0.9; Jetson 0.7]"),
-    click.option(
-        "--auto-tune",
-        type=YES_NO,
-        default="no",
-        show_default=True,
-        help="Follow the advice on batch sizes and on the GPU's share while running.",
-    ),
-)
-
-REPORT = (
-    click.option(
-        "--report",
-        type=OUTPUT_FILE,
-        help="Write counts, times, versions and parameters as JSON; MultiQC takes it if its name ends in _mqc.json.",
-    ),
-)
-
-DEVELOPER = (
-    click.option("--print-events", type=YES_NO, default="no", hidden=True, help="Print detected events."),
-    click.option("--print-banded-aln", type=YES_NO, default="no", hidden=True, help="Print aligned pairs."),
-    click.option("--print-scaling", type=YES_NO, default="no", hidden=True, help="Print each read's scaling."),
-    click.option("--debug-break", type=int, default=-1, hidden=True, help="Stop after the batch of this number."),
-    click.option("--profile-cpu", type=YES_NO, default="no", hidden=True, help="Accepted; times are always printed."),
-)
+    return decorate
 
 
-def was_given(name: str) -> bool:
+def was_given(name: str, ctx: click.Context | None = None) -> bool:
     """Whether the option of that parameter name stands on the command line that is being run."""
     from click.core import ParameterSource
 
-    return click.get_current_context().get_parameter_source(name) is ParameterSource.COMMANDLINE
-
-
-def gpu_at_once(parameters: dict[str, Any]) -> bool:
-    """Whether a GPU is asked for, rather than allowed, on the command line that is being run."""
-    return was_given("disable_cuda") and not parameters["disable_cuda"]
+    ctx = ctx or click.get_current_context()
+    return ctx.get_parameter_source(name) is ParameterSource.COMMANDLINE
 
 
 def command_line() -> str:
     """The command line as a user can repeat it."""
     return shlex.join(["f5py", *sys.argv[1:]])
-
-
-def add(*groups: Iterable[Callable]) -> Callable:
-    """A decorator that applies groups of options in the order in which the help shall list them."""
-
-    def decorate(function: Callable) -> Callable:
-        for option in reversed([option for group in groups for option in group]):
-            function = option(function)
-        return function
-
-    return decorate
 
 
 @contextmanager

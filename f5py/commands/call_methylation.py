@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any
 
 from f5py.commands.compile_ahead import CompileAhead
@@ -15,8 +16,9 @@ from f5py.io.complete_file import complete_output
 from f5py.io.output import TextOutput, blamed_on, open_output
 from f5py.outputs.calls_parquet import CallsParquet
 from f5py.outputs.calls_writer import CallsWriter
+from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.stage_tables import StageTables
-from f5py.pipeline.alignment_stage import RunCounts
+from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import (
     check_has_file,
@@ -38,6 +40,7 @@ def run(options: CallOptions) -> RunCounts:
     F5pyError
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
+    options = with_nanopolish_name(options)
     check_options(options)
     with ExitStack() as workers, ExitStack() as inputs:
         loader, chemistry = open_inputs(options, inputs)
@@ -45,20 +48,33 @@ def run(options: CallOptions) -> RunCounts:
         workers.callback(caller.close)
         loader.use_pool(caller.pool)
         caller.use_gpu(loader)
-        table = [] if options.output_format == "parquet" else ["calls table"]
+        table = ["calls table"] if options.output_format == "tsv" else []
         ahead = CompileAhead(["site calls" if options.per_site else "calls", *table, "alignment"])
         workers.callback(ahead.close)
         caller.before_stage = ahead.wait
         loader.keep_records = loader.keep_passed_over = options.modbam is not None
         loader.partition_tag = options.partition_tag
         n_expected = loader.alignments.expected_records()
-        left = "no Parquet file was made" if options.output_format == "parquet" else "the output is incomplete"
+        left = "the output is incomplete" if options.output_format == "tsv" else "no file was made"
         with Outputs() as outputs:
             writers = _Writers(options, caller, loader, outputs)
-            seconds = process(options, caller, loader.batches(), inputs, writers.write, n_expected, left=left)
+            write = listing_failed_reads(options, writers.write, outputs)
+            seconds = process(options, caller, loader.batches(), inputs, write, n_expected, left=left)
             writers.finish()
     report(options, caller, loader, seconds)
     return caller.counts
+
+
+def with_nanopolish_name(options: CallOptions) -> CallOptions:
+    """The options with what ``--modbam-output-name`` stands for."""
+    name = options.modbam_output_name
+    if name is None:
+        return options
+    if options.modbam is not None or options.output_format != "tsv" or options.output != "-":
+        raise UsageError(
+            "--modbam-output-name: writes modBAM and no table, as in nanopolish; for a table too, give --modbam and -o"
+        )
+    return replace(options, modbam=name, modbam_output_name=None, output_format="none")
 
 
 def check_options(options: CallOptions) -> None:
@@ -72,8 +88,19 @@ def check_options(options: CallOptions) -> None:
             "--modbam": options.modbam,
             "--bedmethyl": options.bedmethyl,
             "--report": options.report,
+            "--failed-reads": options.failed_reads,
         },
     )
+    if options.output.endswith((".bam", ".cram", ".sam")):
+        raise UsageError(
+            f"-o {options.output}: the table is text; for a BAM file with tags give --modbam {options.output}"
+        )
+    if options.output_format == "none":
+        if options.output != "-":
+            raise UsageError(f"-o {options.output}: there is no table with --output-format none")
+        if options.modbam is None and options.bedmethyl is None:
+            raise UsageError("--output-format none: nothing to write; give --modbam or --bedmethyl")
+        check_prints_nothing_else(options, "--output-format none")
     if options.output_format == "parquet":
         check_has_file(options)
         check_prints_nothing_else(options, "--output-format parquet")
@@ -110,7 +137,7 @@ class _Writers:
             file = of_table.enter_context(complete_output(options.output))
             table = CallsParquet(file, alignments.contigs, caller.model.k, loader.windows)
             self._writers.append((options.output, of_table.enter_context(table)))
-        else:
+        elif options.output_format == "tsv":
             self._out = out = of_table.enter_context(open_output(options.output, options.threads))
             calls = CallsWriter(out, options.meth_out_version, alignments.contigs, caller.model.k, loader.windows)
             tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from f5py import console
-from f5py.core.options import MappedReadsOptions
+from f5py.core.options import AlignmentOptions, MappedReadsOptions
 from f5py.errors import AllReadsFailedError
 from f5py.outputs.run_report import sample_name, write_run_report
 from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.pipeline.counts import RunCounts
+from f5py.pipeline.diagnosis import CAUSES, advice, all_failed
 from f5py.pipeline.loader import Loader
 
 _WHO = "meth_main"
+#: Share of the records that may be left out without a word.
+_NOTABLE_LOSS = 0.1
 
 
 def report(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, processing_seconds: float) -> None:
@@ -28,7 +32,8 @@ def report(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, p
     console.note(
         _WHO,
         f"skipped unmapped: {skipped.unmapped}, skipped secondary: {skipped.secondary}, "
-        f"skipped low_mapq: {skipped.low_mapq}",
+        f"skipped low_mapq: {skipped.low_mapq}"
+        + (f", skipped supplementary: {skipped.supplementary}" if skipped.supplementary else ""),
     )
     loading = {"bam": times.alignments, "fasta": times.reads, loader.signals.kind: times.signals}
     note_counts_and_times(_WHO, stage, loading, processing_seconds)
@@ -45,22 +50,43 @@ def report(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, p
     if times.total - processing_seconds > 0.2 * processing_seconds and times.total > 5.0:
         more = "threads (-t)" if loader.signals.kind == "slow5" else "reader processes (--iop)"
         console.info(_WHO, f"the run was bounded by file input; more {more} may help")
-    if skipped.low_mapq > counts.total:
-        console.warning(_WHO, "more records were skipped for low mapping quality than were used (--min-mapq)")
-    if counts.qc_fail + counts.not_calibrated + counts.no_alignment > counts.total // 2:
+    if skipped.no_bases:
         console.warning(
             _WHO,
-            f"more than half of the reads failed to align; are these {stage.chemistry.name} reads "
-            "(--pore, --rna, --kmer-model)?",
+            f"{skipped.no_bases} records were left out: they are hard-clipped or have no sequence, and their reads no "
+            "primary record to take the bases from; give the basecalled reads with -r",
         )
-    if counts.bad_reads > counts.total / 10:
-        console.warning(_WHO, "the signals of more than a tenth of the reads are missing or unreadable")
+    if skipped.low_mapq > _NOTABLE_LOSS * (counts.total + skipped.low_mapq):
+        usual = "; 0, as in nanopolish, keeps reads of similar transcripts" if stage.chemistry.rna else ""
+        console.warning(
+            _WHO,
+            f"{skipped.low_mapq} of {counts.total + skipped.low_mapq} records were left out for a mapping quality "
+            f"below {options.min_mapq} (--min-mapq{usual})",
+        )
+    warn_of_bad_reads(_WHO, counts, options)
     if counts.failed + counts.ultra >= counts.total and counts.failed > 0:
-        raise AllReadsFailedError(f"all {counts.failed} reads failed; see the counts above for the reason")
+        raise AllReadsFailedError(all_failed(counts, stage.chemistry))
+    for line in advice(counts, stage.chemistry, options):
+        console.warning(_WHO, line)
     if counts.total == 0:
         raise AllReadsFailedError(
             f"{options.bam}: no record was used; check the file, -w, --min-mapq and --secondary"
         )
+
+
+def warn_of_bad_reads(who: str, counts: RunCounts, options: AlignmentOptions) -> None:
+    """Tell how many reads have no usable signal, and of some of them why."""
+    if not counts.bad_reads:
+        return
+    more = counts.bad_reads - len(counts.examples)
+    listed = f"; {more} more" if more else ""
+    where = f"all are in {options.failed_reads}" if options.failed_reads else "--failed-reads FILE lists them all"
+    share = ", more than a tenth," if counts.bad_reads > counts.total / 10 else ""
+    console.warning(
+        who,
+        f"{counts.bad_reads} of {counts.total} reads{share} have no usable signal: {'; '.join(counts.examples)}{listed}"
+        f" ({where})",
+    )
 
 
 def note_counts_and_times(
@@ -106,6 +132,9 @@ def _write_report(
             "skipped_unmapped": skipped.unmapped,
             "skipped_secondary": skipped.secondary,
             "skipped_low_mapq": skipped.low_mapq,
+            "skipped_supplementary": skipped.supplementary,
+            "skipped_without_bases": skipped.no_bases,
+            **{f"cause_{name}": counts.of(cause) for cause, name in CAUSES.items()},
             "total_bases": counts.bases,
             "results": counts.results,
         },

@@ -21,10 +21,13 @@ from f5py.outputs.eventalign_paf import EventalignPaf
 from f5py.outputs.eventalign_sam import EventalignSam
 from f5py.outputs.eventalign_summary import EventalignSummary
 from f5py.outputs.eventalign_table import EventalignTable
+from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.formatting import OrderedFormatter
+from f5py.outputs.m6anet_json import M6anetJson
 from f5py.outputs.sam_to_bam import SamToBam
 from f5py.outputs.stage_tables import StageTables
-from f5py.pipeline.alignment_stage import RunCounts
+from f5py.outputs.table_layout import TableLayout
+from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.eventalign_stage import ReferenceAligner
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import (
@@ -41,7 +44,7 @@ from f5py.pipeline.runner import Outputs
 _SAMPLES_PER_LINE = 10
 #: Layout of SAM, unless the user says otherwise.
 _SAM_VERSION = 2
-_MODES = {"paf": "--paf", "sam": "--sam", "m6anet": "--m6anet"}
+_MODES = {"paf": "--paf", "sam": "--sam", "m6anet": "--m6anet", "m6anet_json": "--m6anet-json"}
 
 
 class _Formatter(Protocol):
@@ -72,7 +75,7 @@ def run(options: EventalignOptions) -> RunCounts:
         aligner.before_stage = ahead.wait
         n_expected = loader.alignments.expected_records()
         with Outputs() as outputs:
-            write = _writer(options, aligner, loader, outputs)
+            write = listing_failed_reads(options, _writer(options, aligner, loader, outputs), outputs)
             seconds = process(
                 options, aligner, loader.batches(), inputs, write, n_expected, left=_left_by_an_error(options)
             )
@@ -89,6 +92,7 @@ def check_options(options: EventalignOptions) -> None:
             "--skip-ultra": options.skip_ultra,
             "--summary": options.summary,
             "--report": options.report,
+            "--failed-reads": options.failed_reads,
         },
     )
     modes = [option for name, option in _MODES.items() if getattr(options, name)]
@@ -100,6 +104,10 @@ def check_options(options: EventalignOptions) -> None:
         check_prints_nothing_else(options, modes[0])
     if options.output_format == "parquet":
         check_has_file(options)
+    if options.kmer_view is not None and (options.paf or options.sam or options.m6anet_json):
+        raise UsageError("--kmer-view: says how the table shows k-mers; it has no meaning with another output")
+    if options.m6anet_json is not None and options.output != "-":
+        raise UsageError(f"-o {options.output}: there is no table with --m6anet-json")
     if options.sam_out_version is not None and not options.sam:
         raise UsageError("--sam-out-version: says how --sam is written, which is not given")
     if options.output.endswith(".bam") and not options.sam:
@@ -117,10 +125,9 @@ def _left_by_an_error(options: EventalignOptions) -> str:
     return "no BAM file was made" if _writes_bam(options) else "the output is incomplete"
 
 
-def _columns(options: EventalignOptions) -> dict[str, bool]:
-    """The options that choose the columns of the table."""
-    names = ("print_read_names", "scale_events", "samples", "signal_index", "collapse_events")
-    return {name: getattr(options, name) for name in names}
+def _layout(options: EventalignOptions) -> TableLayout:
+    """What the options say of the table's columns."""
+    return TableLayout(**{name: getattr(options, name) for name in TableLayout._fields})
 
 
 def _writer(
@@ -135,7 +142,7 @@ def _writer(
 
         table = outputs.enter_context(
             EventalignParquet(
-                outputs.enter_context(complete_output(options.output)), contigs, aligner.model, **_columns(options)
+                outputs.enter_context(complete_output(options.output)), contigs, aligner.model, _layout(options)
             )
         )
 
@@ -144,6 +151,14 @@ def _writer(
             summary(batch)
 
         return write_parquet
+    if options.m6anet_json is not None:
+        sites = outputs.enter_context(_m6anet_json(options, aligner, loader))
+
+        def write_sites(batch: ReadBatch) -> None:
+            sites.write(batch)
+            summary(batch)
+
+        return write_sites
 
     formatter = OrderedFormatter(options.threads, outputs.stopping)
     outputs.callback(formatter.close)
@@ -153,7 +168,7 @@ def _writer(
     elif options.sam:
         text = EventalignSam(loader.alignments.header, options.sam_out_version or _SAM_VERSION, rna)
     else:
-        text = EventalignTable(contigs, aligner.model, m6anet=options.m6anet, **_columns(options))
+        text = EventalignTable(contigs, aligner.model, _layout(options))
     out: TextOutput
     if _writes_bam(options):
         file = outputs.enter_context(complete_output(options.output))
@@ -172,6 +187,18 @@ def _writer(
                 console.plain(note)
 
     return write
+
+
+def _m6anet_json(options: EventalignOptions, aligner: ReferenceAligner, loader: Loader) -> M6anetJson:
+    assert options.m6anet_json is not None
+    return M6anetJson(
+        options.m6anet_json,
+        loader.alignments.contigs,
+        aligner.model,
+        loader.alignments.is_sorted,
+        options.m6anet_min_reads,
+        options.m6anet_max_reads,
+    )
 
 
 def _lines(options: EventalignOptions, batch: ReadBatch) -> NDArray[np.int64]:

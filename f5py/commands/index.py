@@ -13,7 +13,8 @@ from contextlib import ExitStack, contextmanager
 from itertools import islice
 
 from f5py import console
-from f5py.errors import F5pyError, OutputFileError
+from f5py.core.options import IndexOptions
+from f5py.errors import F5pyError, OutputFileError, UsageError
 from f5py.io.bgzf import BlockWriter
 from f5py.io.fast5_scan import Found, list_fast5, report_skipped, scan_fast5
 from f5py.io.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX
@@ -22,6 +23,39 @@ from f5py.io.sequencing_summary import read_summary_list, reads_by_file
 
 #: The share of reads without a signal file that needs no warning.
 _USUAL_LOSS = 0.01
+
+
+def run(options: IndexOptions) -> None:
+    """Make the index as `options` say, and tell how many reads have a signal.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the input or output.
+    """
+    if options.slow5 is not None and options.pod5:
+        raise UsageError("--slow5 and --pod5 exclude each other")
+    if options.slow5 is None:
+        if options.skip_slow5_idx:
+            console.warning("index", "--skip-slow5-idx has no effect without --slow5")
+        kinds = ["fast5"] * bool(options.directories or not options.pod5) + ["pod5"] * bool(options.pod5)
+        report_counts(
+            *index_fast5(
+                options.reads, options.directories, options.summaries, options.summary_lists, options.threads,
+                options.iop, options.verbose, options.pod5,
+            ),
+            " or ".join(kinds),
+        )  # fmt: skip
+        return
+    given = {
+        "-d": options.directories, "-s": options.summaries, "-f": options.summary_lists,
+        "--iop": options.iop > 1,
+    }  # fmt: skip
+    if idle := [name for name, value in given.items() if value]:
+        console.warning("index", f"{', '.join(idle)}: no effect with --slow5")
+    report_counts(
+        *index_slow5(options.reads, options.slow5, options.threads, not options.skip_slow5_idx), "slow5"
+    )
 
 
 def index_fast5(
@@ -202,6 +236,7 @@ def write_sequence_index(reads_path: str, threads: int = 4) -> dict[str, str]:
     """
     paths: dict[str, str] = {}
     repeated = 0
+    exists: dict[str, bool] = {}
     fai: list[str] = []
     with _replacing(*(reads_path + end for end in (SEQUENCE_SUFFIX, GZI_SUFFIX, FAI_SUFFIX))) as temporary:
         at = 0
@@ -212,7 +247,7 @@ def write_sequence_index(reads_path: str, threads: int = 4) -> dict[str, str]:
                     if repeated == 1:
                         console.warning("readdb", f"{reads_path}: read {name} occurs again; the first counts")
                     continue
-                paths[name] = _path_in_comment(comment)
+                paths[name] = _path_in_comment(comment, exists)
                 header = f">{name}\n".encode("utf-8", "surrogateescape")
                 index.write(header)
                 index.write(bases)
@@ -221,6 +256,12 @@ def write_sequence_index(reads_path: str, threads: int = 4) -> dict[str, str]:
                 if bases:  # htslib does not list empty sequences either
                     fai.append(f"{name}\t{len(bases)}\t{at}\t{len(bases)}\t{len(bases) + 1}\n")
                 at += len(bases) + 1
+        if gone := [path for path, is_there in exists.items() if not is_there]:
+            console.warning(
+                "readdb",
+                f"{reads_path}: {len(gone)} fast5 files that its header lines name are not there, such as {gone[0]}; "
+                "they are not used",
+            )
         if repeated > 1:
             console.warning("readdb", f"{reads_path}: {repeated} reads have the name of an earlier one")
         with open(temporary[1], "wb") as file:
@@ -271,10 +312,17 @@ def _find_fast5(
             paths.update((name, path) for name in names)
 
 
-def _path_in_comment(comment: str) -> str:
-    """Return the comment's last word if it is a fast5 path, as basecallers used to write it, else ''."""
+def _path_in_comment(comment: str, exists: dict[str, bool]) -> str:
+    """Return the comment's last word if it is the path of a fast5 file, as basecallers used to write it, else ''.
+
+    Files may have been moved since: `exists` keeps what has been looked for.
+    """
     last = comment.rstrip(" ").rpartition(" ")[2]
-    return sys.intern(last) if last.endswith(".fast5") else ""
+    if not last.endswith(".fast5"):
+        return ""
+    if last not in exists:
+        exists[sys.intern(last)] = os.path.isfile(last)
+    return sys.intern(last) if exists[last] else ""
 
 
 @contextmanager

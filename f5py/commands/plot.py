@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from f5py import console
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.core.options import AlignmentOptions, EventalignOptions
+from f5py.core.options import AlignmentOptions, EventalignOptions, PlotOptions
 from f5py.core.windows import Windows
-from f5py.errors import F5pyError, InputFileError, SignalError
+from f5py.errors import F5pyError, InputFileError, SignalError, UsageError
 from f5py.io.alignments import AlignmentFile
 from f5py.io.bam_records import converted_chunks
 from f5py.io.complete_file import complete_output
@@ -30,6 +30,7 @@ from f5py.pipeline.eventalign_stage import ReferenceAligner
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.unmapped import unmapped_batch
+from f5py.plot import FORMATS
 from f5py.plot.data import PlotData, Source, read_data, reference_data
 from f5py.plot.figure import check_matplotlib, write_figure
 
@@ -48,25 +49,6 @@ _FAILURES = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class PlotOptions:
-    """Options of ``f5py plot``."""
-
-    read: str
-    reads: str
-    output: str
-    bam: str | None = None
-    genome: str | None = None
-    window: str | None = None
-    slow5: str | None = None
-    pod5: str | None = None
-    pore: str | None = None
-    rna: bool = False
-    kmer_model: str | None = None
-    min_recalib_events: int = 200
-    x_axis: str = "samples"
-
-
 def run(options: PlotOptions) -> None:
     """Compute one read and draw it; the ending of the output's name says the format.
 
@@ -75,18 +57,36 @@ def run(options: PlotOptions) -> None:
     F5pyError
         For anything wrong with the input or output. No file is made then.
     """
+    output, kind = _output(options)
     check_matplotlib()
-    inputs = (options.reads, options.bam, options.genome, options.slow5, options.pod5, options.kmer_model)
-    check_outputs(inputs, {"-o": options.output})
-    with complete_output(options.output) as file:
+    inputs = (
+        options.reads, options.bam, options.genome, options.slow5, options.pod5, options.fast5, options.kmer_model,
+    )  # fmt: skip
+    check_outputs(inputs, {"-o": output})
+    with complete_output(output) as file:
         data = compute(options)
-        kind = os.path.splitext(options.output)[1][1:].lower()
         write_figure(data, file, kind, options.x_axis == "time")
     console.note(
         _WHO,
-        f"{options.output}: read {data.name}, {data.region}, {len(data.position)} k-mers, "
+        f"{output}: read {data.name}, {data.region}, {len(data.position)} k-mers, "
         f"{len(data.event_index)} events, {len(data.current)} samples",
     )
+
+
+def _output(options: PlotOptions) -> tuple[str, str]:
+    """The name of the output and the format that it says; refuse what does not go together."""
+    if (options.bam is None) != (options.genome is None):
+        given, missing = ("-b", "-g") if options.genome is None else ("-g", "-b")
+        raise UsageError(f"{given} needs {missing}; give both, or none to draw the read's own bases")
+    output = options.output
+    if output is None:
+        output = f"{options.read}.{FORMATS[0]}"
+        if os.path.basename(output) != output:
+            raise UsageError(f"the name of the read, {options.read}, is no file name; name a file with -o")
+    kind = os.path.splitext(output)[1][1:].lower()
+    if kind not in FORMATS:
+        raise UsageError(f"-o {output}: does not end in .{', .'.join(FORMATS)}")
+    return output, kind
 
 
 def compute(options: PlotOptions) -> PlotData:
@@ -175,7 +175,7 @@ def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
 
 def _open_signals(options: PlotOptions, files: ExitStack, *others: str) -> tuple[SignalSource, Chemistry]:
     """Open the signals, and decide on the chemistry by the metadata of the read, or else of other reads."""
-    signals = open_signals(options.reads, options.slow5, options.pod5)
+    signals = open_signals(options.reads, options.slow5, options.pod5, options.fast5)
     files.callback(signals.close)
     run_info = signals.run_info([options.read, *others])
     return signals, chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)
@@ -183,8 +183,8 @@ def _open_signals(options: PlotOptions, files: ExitStack, *others: str) -> tuple
 
 def _align(stage: AlignmentStage, batch: ReadBatch) -> None:
     """Compute the batch, which has one read; raise if the read drops out."""
-    if batch.status[0] == ReadStatus.BAD_READ:  # the loader has told why
-        raise SignalError(f"read {batch.names[0]} cannot be drawn without its signal; see the warning above")
+    if batch.status[0] == ReadStatus.BAD_READ:
+        raise SignalError(f"read {batch.names[0]} cannot be drawn without its signal: {batch.problems[0]}")
     stage.admit(batch)
     stage.compute(batch)
     stage.settle(batch)

@@ -9,18 +9,21 @@ from contextlib import ExitStack
 import numpy as np
 
 from f5py import console
-from f5py.commands.end_of_run import note_counts_and_times
+from f5py.commands.end_of_run import note_counts_and_times, warn_of_bad_reads
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.options import ResquiggleOptions
 from f5py.errors import AllReadsFailedError, SignalError
 from f5py.io.output import open_output
 from f5py.io.sequence_files import iterate_sequences
 from f5py.io.signals import SignalSource, open_any
+from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.resquiggle_writer import ResquigglePaf, ResquiggleTable
 from f5py.outputs.stage_tables import StageTables
-from f5py.pipeline.alignment_stage import AlignmentStage, RunCounts
+from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import chemistry_of
+from f5py.pipeline.counts import RunCounts
+from f5py.pipeline.diagnosis import advice, all_failed
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.runner import Outputs
@@ -37,7 +40,10 @@ def run(options: ResquiggleOptions) -> RunCounts:
     F5pyError
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
-    check_outputs([options.reads, options.signals, options.kmer_model], {"-o": options.output})
+    check_outputs(
+        [options.reads, options.signals, options.kmer_model],
+        {"-o": options.output, "--failed-reads": options.failed_reads},
+    )
     with ExitStack() as workers, ExitStack() as inputs:
         signals = open_any(options.signals, options.iop, options.threads)
         inputs.callback(signals.close)
@@ -60,8 +66,9 @@ def run(options: ResquiggleOptions) -> RunCounts:
                 size = np.where(batch.status == ReadStatus.OK, batch.read_length, 1)
                 formatter.write(out, batch, lines.format, size)
 
-            seconds = process(options, stage, loader.batches(), inputs, write, None, _WHO)
-    _report(stage, loader, seconds)
+            listing = listing_failed_reads(options, write, outputs)
+            seconds = process(options, stage, loader.batches(), inputs, listing, None, _WHO)
+    _report(options, stage, loader, seconds)
     return stage.counts
 
 
@@ -104,18 +111,19 @@ class SequenceLoader:
         started = time.perf_counter()
         signals = self._signals.fetch(names)
         self.signal_seconds += time.perf_counter() - started
-        for _, problem in sorted(signals.problems.items()):
-            console.warning("read_signals", problem)
         return unmapped_batch(number, names, bases, base_offsets, signals)
 
 
-def _report(stage: AlignmentStage, loader: SequenceLoader, processing_seconds: float) -> None:
+def _report(
+    options: ResquiggleOptions, stage: AlignmentStage, loader: SequenceLoader, processing_seconds: float
+) -> None:
     counts = stage.counts
     loading = {"fasta": loader.sequence_seconds, "signal": loader.signal_seconds}
     note_counts_and_times(_WHO, stage, loading, processing_seconds)
-    if counts.bad_reads > counts.total / 10:
-        console.warning(_WHO, "the signals of more than a tenth of the reads are missing or unreadable")
+    warn_of_bad_reads(_WHO, counts, options)
     if counts.failed >= counts.total:
         if counts.total and counts.bad_reads == counts.total:
             raise SignalError("none of the reads has a signal; give the signals of these reads")
-        raise AllReadsFailedError(f"all {counts.failed} reads failed; see the counts above for the reason")
+        raise AllReadsFailedError(all_failed(counts, stage.chemistry))
+    for line in advice(counts, stage.chemistry, options):
+        console.warning(_WHO, line)

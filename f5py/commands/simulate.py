@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py import console
+from f5py.core.options import SimulateOptions, declarations
+from f5py.errors import UsageError
 from f5py.simulate.basecalls import basecall
 from f5py.simulate.current import simulate_signal
 from f5py.simulate.genome import Genome, random_genome, read_genome, write_genome
@@ -28,6 +31,8 @@ from f5py.simulate.sites import Sites
 
 _MODEL = "r9.4_450bps.cpg.6mer"
 _N_CHANNELS = 512
+#: Options that settings of the same name stand for.
+_SETTINGS = sorted({field.name for field in fields(SimulationSettings)} & set(declarations(SimulateOptions)))
 # One stream of random numbers for each thing that is drawn as a whole, and one for each read, so that
 # a change of, say, the error rate leaves the genome and the reads' places as they are.
 _GENOME_STREAM, _SITE_STREAM, _PLAN_STREAM, _CHANNEL_STREAM, _READ_STREAM = range(5)
@@ -43,6 +48,53 @@ class SimulationSummary:
     n_sites: int
     n_covered_sites: int
     longest: int
+
+
+def run(options: SimulateOptions) -> SimulationSummary:
+    """Simulate as `options` say, and tell what was written.
+
+    Raises
+    ------
+    F5pyError
+        For options that do not go together, and anything wrong with the input or output.
+    """
+    _refuse_contradictions(options)
+    given = {name: getattr(options, name) for name in _SETTINGS}
+    settings = SimulationSettings(
+        per_read=options.methylation == "per-read",
+        bases_per_second=options.speed,
+        **{name: value for name, value in given.items() if value is not None},
+    )
+    summary = simulate(
+        options.output, settings, reference=options.reference, fasta=options.fasta,
+        read_truth=not options.no_read_truth, force=options.force,
+    )  # fmt: skip
+    console.note(
+        "simulate",
+        f"{options.output}: {summary.n_reads} reads, {summary.n_bases} bases (longest read {summary.longest}), "
+        f"{summary.n_samples} samples; {summary.n_covered_sites} of {summary.n_sites} CpG sites covered",
+    )
+    return summary
+
+
+def _refuse_contradictions(options: SimulateOptions) -> None:
+    """Raise for an option that another one makes meaningless."""
+
+    def refuse(names: list[str], because: str) -> None:
+        for name in names:
+            if getattr(options, name) is not None:
+                raise UsageError(f"--{name.replace('_', '-')} has no meaning with {because}")
+
+    if options.n_reads is not None:
+        refuse(["coverage"], "--reads")
+    if options.reference is not None:
+        refuse(["genome_length", "gc"], "--reference")
+    if options.fixed_length is not None:
+        refuse(["median_length", "length_sigma", "min_length"], "--length")
+    if options.methylation == "per-read":
+        refuse(["site_rates", "linked_within"], "--methylation per-read")
+    else:
+        refuse(["methylated_reads"], "--methylation per-site")
 
 
 def simulate(

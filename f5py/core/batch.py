@@ -22,6 +22,21 @@ class ReadStatus(IntEnum):
     QC_FAIL = 4  # too many events per base
 
 
+class Cause(IntEnum):
+    """Why a read dropped out. The first ones are the verdicts of the alignment of events to bases."""
+
+    NONE = 0
+    LOW_EMISSION = 1
+    NOT_SPANNING = 2
+    LONG_GAP = 3
+    MANY_EVENTS = 4
+    TOO_SHORT = 5
+    FEW_EVENTS = 6
+    NOISY = 7
+    MANY_ALIGNED_EVENTS = 8
+    NO_SIGNAL = 9
+
+
 class RowState(IntFlag):
     """What is special about an event's row in an alignment to the reference."""
 
@@ -120,8 +135,10 @@ class ReadBatch:
         Any sequence of text becomes one.
     read_index : int64
         0-based number of the record among all records visited.
-    status : uint8
-        `ReadStatus`.
+    status, cause : uint8
+        `ReadStatus`, and the `Cause` of one that is not OK.
+    problems : dict of int to str
+        One line for each read without a usable signal, which says what is wrong and where.
     records : f5py.io.bam_records.RawRecords or None
         The alignment records as bytes, those that the filters have left out too, in the order of the input; only if
         asked for.
@@ -157,6 +174,10 @@ class ReadBatch:
         (k-mer, event); only if asked for.
     n_pairs : int64
     events_per_base : float64
+    verdict : uint8
+        `Cause` of an alignment that was given up, for reads that were tried.
+    n_calibration : int64
+        Events that the read could be recalibrated with.
 
     Attributes filled by methylation calling
     ----------------------------------------
@@ -208,6 +229,8 @@ class ReadBatch:
     pair_offsets: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
     n_pairs: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
     events_per_base: NDArray[np.float64] = field(default_factory=lambda: empty(np.float64))
+    verdict: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))
+    n_calibration: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
 
     call_offsets: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
     n_calls: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
@@ -222,11 +245,15 @@ class ReadBatch:
     row_position: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
     row_state: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))
 
+    cause: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))
+    problems: dict[int, str] = field(default_factory=dict)
     records: Any = None
     partition: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
 
     def __post_init__(self) -> None:
         self.names = Names.of(self.names)
+        if not len(self.cause):
+            self.cause = np.where(self.status == ReadStatus.BAD_READ, np.uint8(Cause.NO_SIGNAL), np.uint8(Cause.NONE))
 
     def __len__(self) -> int:
         return len(self.names)
@@ -292,6 +319,8 @@ class ReadBatch:
         for name in names:
             setattr(self, name, getattr(self, name)[:0].copy())
 
-    def drop(self, reads: NDArray[np.bool_], status: ReadStatus) -> None:
-        """Give `reads` (a mask) that status, unless they have dropped out before."""
-        self.status[reads & (self.status == ReadStatus.OK)] = status
+    def drop(self, reads: NDArray[np.bool_], status: ReadStatus, cause: Cause | NDArray[np.uint8]) -> None:
+        """Give `reads` (a mask) that status and cause, unless they have dropped out before."""
+        now = reads & (self.status == ReadStatus.OK)
+        self.status[now] = status
+        self.cause[now] = cause if isinstance(cause, Cause) else cause[now]

@@ -13,3 +13,16 @@ def base_codes() -> NDArray[np.uint8]:
         for letter in letters:
             codes[ord(letter)] = code
     return codes
+
+
+def shown_ranks(ranks: NDArray[np.int32], k: int, trim: int) -> NDArray[np.int32]:
+    """Ranks of what is left of k-mers if `trim` bases are taken off at each end."""
+    return ranks // 4**trim % np.int32(4 ** (k - 2 * trim))
+
+
+def kmer_texts(ranks: NDArray[np.int32], k: int) -> list[str]:
+    """The texts of k-mers over ACGT by rank; N throughout for negative ones."""
+    digits = ranks[:, np.newaxis] // 4 ** np.arange(k - 1, -1, -1) % 4
+    letters = np.frombuffer(b"ACGT", np.uint8)[digits]
+    letters[ranks < 0] = ord("N")
+    return np.ascontiguousarray(letters).view(f"S{k}")[:, 0].astype(str).tolist()

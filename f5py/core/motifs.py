@@ -50,6 +50,8 @@ class MotifCodes(NamedTuple):
         Of the letters ACGT: a bit each, 0 for all other letters; and their codes in `ALPHABET`.
     complement : uint8, shape (5,)
         The code opposite to each code of `ALPHABET`. M is opposite to what its plain base is opposite to.
+    separation : int
+        Consecutive sites at most this far apart form one group.
     """
 
     masks: NDArray[np.uint8]
@@ -57,6 +59,7 @@ class MotifCodes(NamedTuple):
     letter_bits: NDArray[np.uint8]
     letter_codes: NDArray[np.uint8]
     complement: NDArray[np.uint8]
+    separation: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +75,15 @@ class Motif:
         0-based place of the methylated base in `pattern`; it is one of the letters ACGT.
     model : str or None
         Name of the built-in R9.4 methylation model; None for a user's motif, which needs a model file.
+    separation : int
+        Consecutive sites whose starts are at most this far apart are called as one group.
     """
 
     name: str
     pattern: str
     offset: int
     model: str | None = None
+    separation: int = 10
 
     @property
     def canonical(self) -> str:
@@ -123,6 +129,7 @@ class Motif:
             letter_bits,
             letter_codes,
             np.array([ALPHABET.index(base) for base in opposite], np.uint8),
+            self.separation,
         )
 
 

@@ -36,6 +36,13 @@ class Names(Sequence[str]):
         offsets = offsets_of([len(piece) for piece in pieces])
         return cls(np.frombuffer(bytearray().join(pieces), np.uint8), offsets)
 
+    @classmethod
+    def joined(cls, parts: Sequence[Names]) -> Names:
+        """The names of all parts."""
+        text = np.concatenate([np.empty(0, np.uint8), *(part.text for part in parts)])
+        sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(part.offsets) for part in parts)])
+        return cls(text, offsets_of(sizes))
+
     def __len__(self) -> int:
         return len(self.offsets) - 1
 

@@ -20,11 +20,13 @@ from f5py.frequencies.site_table import (
     CHUNK_SIZE,
     MAX_POSITION,
     Frequencies,
+    Place,
     SiteTable,
     TableReader,
     longer,
     longer_names,
     name_list,
+    place_of,
     shown,
 )
 
@@ -44,7 +46,7 @@ def methylation_frequency(
     calls: BinaryIO,
     threshold: float = CALL_THRESHOLD,
     split_groups: bool = False,
-    name: str = "standard input",
+    name: Place = "standard input",
     chunk_size: int = CHUNK_SIZE,
     threshold_per_site: bool = False,
     motif: Motif | None = None,
@@ -61,8 +63,8 @@ def methylation_frequency(
     split_groups : bool
         Count every motif of a group of several as a site of its own. Such a site shows ``split-group`` for its
         sequence if a group was what it was first seen in.
-    name : str
-        The table's name for messages.
+    name : str or callable
+        The table's name for messages, or what says where a line stands, see `place_of`.
     chunk_size : int
         Bytes that are read at a time; the result does not depend on it.
     threshold_per_site : bool
@@ -92,7 +94,7 @@ def methylation_frequency(
     masks = motif.codes(False).masks, motif.codes(True).masks
     if split_groups and not motif.is_palindromic and b"\tstrand\t" not in header:
         raise InputFileError(
-            f"{name}, line 1: no column of strands, which {motif.name} needs; call with --meth-out-version 2"
+            f"{place_of(name, 1)}: no column of strands, which {motif.name} needs; call with --meth-out-version 2"
         )
 
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
@@ -111,7 +113,7 @@ def site_counts(
     threshold: float = CALL_THRESHOLD,
     threshold_per_site: bool = False,
     combine_strands: bool = False,
-    name: str = "standard input",
+    name: Place = "standard input",
     chunk_size: int = CHUNK_SIZE,
 ) -> tuple[SiteCounts, list[bytes]]:
     """Count methylated, unmethylated and too uncertain calls of every single site and strand.
@@ -143,7 +145,7 @@ def site_counts(
     header = _read_header(calls, name)
     if b"\tstrand\t" not in header and not combine_strands:
         raise InputFileError(
-            f"{name}, line 1: no column of strands; add --combine-strands, or call with --meth-out-version 2"
+            f"{place_of(name, 1)}: no column of strands; add --combine-strands, or call with --meth-out-version 2"
         )
     if combine_strands and not motif.is_palindromic:
         raise F5pyError(f"the strands of {motif.name} have their sites at different places; they cannot be combined")
@@ -186,11 +188,11 @@ def site_counts(
     return counts, name_list(names, int(state[jit.N_NAMES]))
 
 
-def _read_header(calls: BinaryIO, name: str) -> bytes:
+def _read_header(calls: BinaryIO, name: Place) -> bytes:
     """Return the first line without its end; raises unless it is a header."""
     header = calls.readline(max(map(len, _HEADERS)) + 1).removesuffix(b"\n")
     if header not in _HEADERS:
-        raise InputFileError(f"{name}, line 1: {_header_complaint(header)}")
+        raise InputFileError(f"{place_of(name, 1)}: {_header_complaint(header)}")
     return header
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from f5py.frequencies._site_table_numba import Names, Sites
     from f5py.io.output import TextOutput
 
+#: The name of a table, or a function that says where a line of it stands.
+Place = str | Callable[[int], str]
 #: Bytes of text that are read at a time.
 CHUNK_SIZE = 4 << 20
 #: Columns of a table of frequencies; the fourth is named after the one of the calls.
@@ -209,13 +211,13 @@ class TableReader:
         Open after the header.
     header : bytes
         Lines that repeat it are passed over, so that tables may be joined with ``cat``.
-    name : str
-        The table's name for messages.
+    name : str or callable
+        The table's name for messages, or what says where a line stands, see `place_of`.
     state : int64
         The loop's state.
     """
 
-    def __init__(self, source: BinaryIO, header: bytes, name: str, state: NDArray[np.int64]) -> None:
+    def __init__(self, source: BinaryIO, header: bytes, name: Place, state: NDArray[np.int64]) -> None:
         from f5py.frequencies import _site_table_numba as jit
 
         self._jit = jit
@@ -227,7 +229,7 @@ class TableReader:
 
     def refuse(self, why: str) -> NoReturn:
         """Raise with the number of the present line."""
-        raise InputFileError(f"{self._name}, line {self._state[self._jit.LINE]}: {why}")
+        raise InputFileError(f"{place_of(self._name, int(self._state[self._jit.LINE]))}: {why}")
 
     def columns(self, line: bytes) -> dict[str, bytes]:
         """Columns of a line by their names in the header; raises unless there are as many."""
@@ -311,6 +313,11 @@ class TableReader:
                 state[jit.LINE] += 1
             else:
                 odd = judge(line)
+
+
+def place_of(name: Place, line: int) -> str:
+    """Where a line stands, for messages; counted from 1."""
+    return f"{name}, line {line}" if isinstance(name, str) else name(line)
 
 
 def shown(value: bytes) -> str:

@@ -14,10 +14,10 @@ from f5py.core._name_table_numba import find_name
 from f5py.io.bam_records import FIXED_SIZE
 
 #: What becomes of a record.
-KEPT, UNMAPPED, LOW_MAPQ, SECONDARY, ULTRA = range(5)
+KEPT, UNMAPPED, LOW_MAPQ, SECONDARY, SUPPLEMENTARY, NO_BASES, ULTRA = range(7)
 #: Where its fields are.
 CONTIG, POSITION, NAME_LENGTH, MAPQ, BIN, N_CIGAR, FLAGS, N_BASES = 4, 8, 12, 13, 14, 16, 18, 20
-_IS_UNMAPPED, _IS_REVERSE, _IS_SECONDARY = 4, 16, 256
+_IS_UNMAPPED, _IS_REVERSE, _IS_SECONDARY, _IS_SUPPLEMENTARY = 4, 16, 256, 2048
 _MATCH, _INSERTION, _DELETION, _SKIP, _SOFT_CLIP, _HARD_CLIP, _PAD, _EQUAL, _MISMATCH = range(9)
 #: Tags with the place of a split read in its parent.
 _PI, _SP, _NS, _CG = (np.uint16(a + 256 * b) for a, b in (b"pi", b"sp", b"ns", b"CG"))
@@ -94,8 +94,9 @@ def list_records(data, n_contigs, starts):
 
 
 @exact_kernel
-def classify(data, starts, n, min_mapq, secondary, names, name_begin, name_end, table, kinds, rows):
+def classify(data, starts, n, min_mapq, secondary, supplementary, name_table, kinds, rows):
     """Say what becomes of each of `n` records, and which row of the reads' index those that are kept have, or -1."""
+    names, name_begin, name_end, table = name_table
     for i in range(n):
         at = starts[i]
         flags = unsigned16(data, at + FLAGS)
@@ -109,6 +110,8 @@ def classify(data, starts, n, min_mapq, secondary, names, name_begin, name_end, 
             kinds[i] = UNMAPPED
         elif flags & _IS_SECONDARY != 0 and not secondary:
             kinds[i] = SECONDARY
+        elif flags & _IS_SUPPLEMENTARY != 0 and not supplementary:
+            kinds[i] = SUPPLEMENTARY
         else:
             kinds[i] = KEPT
             begin = at + FIXED_SIZE
@@ -197,7 +200,7 @@ def tags_begin(data, at):
 
 
 @exact_kernel
-def _cigar_of(data, at, end):
+def cigar_of(data, at, end):
     """Where a record's CIGAR is, and its number of operations; more than 65,535 are in the tag CG."""
     n = np.int64(unsigned16(data, at + N_CIGAR))
     begin = at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH])
@@ -239,7 +242,7 @@ def measure(data, starts, chosen, name_size, n_cigar, parent_size):
         at = starts[chosen[i]]
         end = starts[chosen[i] + 1]
         name_size[i] = np.int64(data[at + NAME_LENGTH]) - 1
-        _, n_cigar[i] = _cigar_of(data, at, end)
+        _, n_cigar[i] = cigar_of(data, at, end)
         value, value_end = find_tag(data, tags_begin(data, at), end, _PI)
         parent_size[i] = value_end - value - 2 if value >= 0 and data[value] == _TYPE_TEXT else 0
 
@@ -268,7 +271,7 @@ def decode(data, starts, chosen, columns):
         to = columns.name_offsets[i]
         for j in range(columns.name_offsets[i + 1] - to):
             columns.names[to + j] = data[at + FIXED_SIZE + j]
-        begin, n = _cigar_of(data, at, end)
+        begin, n = cigar_of(data, at, end)
         to = columns.cigar_offsets[i]
         for j in range(n):
             operation = np.uint32(signed32(data, begin + 4 * j))
@@ -288,6 +291,23 @@ def decode(data, starts, chosen, columns):
         columns.split_start[i] = _integer(data, value, _UNKNOWN)
         value, _ = find_tag(data, tags, end, _NS)
         columns.split_length[i] = _integer(data, value, _UNKNOWN)
+
+
+@exact_kernel
+def flags_of(data, starts, n, flags):
+    """Fill the flags of `n` records."""
+    for i in range(n):
+        flags[i] = unsigned16(data, starts[i] + FLAGS)
+
+
+@exact_kernel
+def copy_names(data, starts, chosen, offsets, names):
+    """Fill the names of the chosen records."""
+    for i in range(chosen.shape[0]):
+        begin = starts[chosen[i]] + FIXED_SIZE
+        to = offsets[i]
+        for j in range(offsets[i + 1] - to):
+            names[to + j] = data[begin + j]
 
 
 @exact_kernel

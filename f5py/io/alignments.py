@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import select
 from collections.abc import Iterator
 from contextlib import suppress
@@ -14,6 +15,7 @@ from numpy.typing import NDArray
 
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError
+from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
     import pysam
@@ -26,6 +28,8 @@ class RecordCounts:
     unmapped: int = 0
     secondary: int = 0
     low_mapq: int = 0
+    supplementary: int = 0
+    no_bases: int = 0
     kept: int = 0
 
 
@@ -40,8 +44,8 @@ class AlignmentFile:
         FASTA file, needed to decode CRAM.
     min_mapq : int
         Records with a lower mapping quality are left out.
-    secondary : bool
-        Keep secondary alignments.
+    secondary, supplementary : bool
+        Keep secondary and supplementary alignments.
 
     Raises
     ------
@@ -49,14 +53,18 @@ class AlignmentFile:
         If the file cannot be read or is truncated.
     """
 
-    def __init__(self, path: str, reference_path: str, min_mapq: int, secondary: bool) -> None:
+    def __init__(
+        self, path: str, reference_path: str, min_mapq: int, secondary: bool, supplementary: bool = True
+    ) -> None:
         import pysam
 
         self.path = path
         self.name = "standard input" if path == "-" else path
         self.counts = RecordCounts()
+        self._reference_path = reference_path
         self.min_mapq = min_mapq
         self.secondary = secondary
+        self.supplementary = supplementary
         pysam.set_verbosity(0)  # errors are reported here, in one line
         if path != "-" and not os.path.exists(path):
             raise InputFileError(f"{path}: no such file; give the alignments with -b")
@@ -76,6 +84,24 @@ class AlignmentFile:
     def header(self) -> pysam.AlignmentHeader:
         """The file's header."""
         return self._file.header
+
+    def reopened(self) -> AlignmentFile:
+        """The same file, opened once more, from its beginning; standard input cannot be."""
+        return AlignmentFile(self.path, self._reference_path, self.min_mapq, self.secondary, self.supplementary)
+
+    def basecall_models(self) -> list[str]:
+        """Names of the models that the reads were basecalled with, as dorado writes them into the read groups."""
+        groups = [line for line in self._header_lines() if line.startswith("@RG\t")]
+        words = [word for group in groups for word in re.split(r"\s|DS:", group)]
+        return sorted({word.partition("=")[2] for word in words if word.startswith("basecall_model=")})
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether the header says that the records are sorted by their places on the reference."""
+        return any(line.startswith("@HD\t") and "\tSO:coordinate" in line for line in self._header_lines())
+
+    def _header_lines(self) -> list[str]:
+        return undecoded(self.header.__str__).decode("utf-8", "replace").splitlines()
 
     def expected_records(self) -> int | None:
         """Number of mapped records according to the index, if there is one."""
@@ -138,6 +164,10 @@ class AlignmentFile:
                         yield -1, record
                 elif record.is_secondary and not self.secondary:
                     counts.secondary += 1
+                    if left_out:
+                        yield -1, record
+                elif record.is_supplementary and not self.supplementary:
+                    counts.supplementary += 1
                     if left_out:
                         yield -1, record
                 else:

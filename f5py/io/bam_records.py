@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.io.bam_blocks import DamagedBlocksError, inflated_portions
 from f5py.text.encoding import undecoded
@@ -182,6 +183,16 @@ def tag_values(
     values = [data[a:b].tobytes() if a >= 0 else None for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
     texts = {value: None if value is None else _value_text(value) for value in set(values)}
     return [texts[value] for value in values]
+
+
+def record_names(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> Names:
+    """The names of the chosen records."""
+    from f5py.io._bam_numba import NAME_LENGTH, copy_names
+
+    offsets = offsets_of(data[starts[chosen] + NAME_LENGTH].astype(np.int64) - 1)
+    text = np.empty(offsets[-1], np.uint8)
+    copy_names(data, starts, chosen, offsets, text)
+    return Names(text, offsets)
 
 
 def record_name(data: NDArray[np.uint8], start: int) -> str:

@@ -24,36 +24,67 @@ _AS_IT_IS = np.arange(256, dtype=np.uint8)
 
 
 class FastaIndex:
-    """The rows of a ``.fai``.
+    """Where the sequences of a text are, by name.
+
+    Parameters
+    ----------
+    text : uint8
+        Has the names.
+    name_begin, name_end : int64, shape (n,)
+        Name i is ``text[name_begin[i]:name_end[i]]``.
+    columns : int64, shape (4, n)
+        The attributes.
 
     Attributes
     ----------
     length, offset, line_bases, line_width : int64, shape (n,)
         Bases of a sequence, where in the text its first base is, bases and bytes of its lines.
-
-    Raises
-    ------
-    InputFileError
-        A line is not one of such a file; the message ends with `advice`.
     """
 
-    def __init__(self, path: str, advice: str) -> None:
+    def __init__(
+        self,
+        text: NDArray[np.uint8],
+        name_begin: NDArray[np.int64],
+        name_end: NDArray[np.int64],
+        columns: NDArray[np.int64],
+    ) -> None:
         from f5py.core._name_table_numba import fill_table
+
+        self._text = text
+        self._name_begin, self._name_end = name_begin, name_end
+        self.length, self.offset, self.line_bases, self.line_width = columns
+        self._table = np.full(1 << (2 * len(name_begin) + 1).bit_length(), -1, np.int64)
+        fill_table(self._text, self._name_begin, self._name_end, self._table)
+
+    @classmethod
+    def read(cls, path: str, advice: str) -> FastaIndex:
+        """Read a ``.fai``.
+
+        Raises
+        ------
+        InputFileError
+            A line is not one of such a file; the message ends with `advice`.
+        """
         from f5py.io._fai_numba import count_lines, parse_fai
 
         with open(path, "rb") as file:
-            self._text = np.frombuffer(bytearray(file.read()), np.uint8)
-        n = int(count_lines(self._text))
-        self._name_begin, self._name_end = np.empty(n, np.int64), np.empty(n, np.int64)
-        columns = np.empty((4, n), np.int64)
-        bad_line = parse_fai(self._text, self._name_begin, self._name_end, columns)
-        if not bad_line and len(self._text) and self._text[-1] != ord("\n"):
+            text = np.frombuffer(bytearray(file.read()), np.uint8)
+        n = int(count_lines(text))
+        name_begin, name_end, columns = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((4, n), np.int64)
+        bad_line = parse_fai(text, name_begin, name_end, columns)
+        if not bad_line and len(text) and text[-1] != ord("\n"):
             bad_line = n + 1
         if bad_line:
             raise InputFileError(f"{path}: line {bad_line} is not a line of a FASTA index; {advice}")
-        self.length, self.offset, self.line_bases, self.line_width = columns
-        self._table = np.full(1 << (2 * n + 1).bit_length(), -1, np.int64)
-        fill_table(self._text, self._name_begin, self._name_end, self._table)
+        return cls(text, name_begin, name_end, columns)
+
+    @classmethod
+    def of_sequences(cls, names: Names, offsets: NDArray[np.int64]) -> FastaIndex:
+        """The index of sequences that follow each other without anything between them."""
+        length = np.diff(offsets)
+        lines = np.maximum(length, 1)
+        columns = np.stack([length, offsets[:-1], lines, lines])
+        return cls(names.text, names.offsets[:-1].copy(), names.offsets[1:].copy(), columns)
 
     def __len__(self) -> int:
         return len(self.length)
@@ -121,6 +152,24 @@ class MappedText:
     def close(self) -> None:
         """See `TextSource.close`."""
         self._text = np.empty(0, np.uint8)  # the map goes with its last user
+
+
+class MemoryText:
+    """A text in memory."""
+
+    def __init__(self, text: NDArray[np.uint8]) -> None:
+        self.size = len(text)
+        self._text = text
+
+    def read(
+        self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """See `TextSource.read`."""
+        return self._text, begin
+
+    def close(self) -> None:
+        """See `TextSource.close`."""
+        self._text = np.empty(0, np.uint8)
 
 
 class BlockText:

@@ -52,7 +52,7 @@ class ReadIndex:
         for path in paths:
             if not os.path.exists(path):
                 raise InputFileError(f"{path}: not found; the reads have no index, run f5py index with {reads_path}")
-        index = FastaIndex(paths[1], "run f5py index again")
+        index = FastaIndex.read(paths[1], "run f5py index again")
         text = BlockText(paths[0], paths[2])
         try:
             if len(index) and int(index.end().max()) > text.size:
@@ -182,7 +182,8 @@ def _check_is_index_of(reads_path: str, index_path: str, index: FastaIndex) -> N
     except (OSError, EOFError, ValueError):
         return
     # the first read with a base on its first line: only those are sure to be in the index
-    for header, sequence in pairwise(lines):
+    is_text = lines[0][:1] in (b">", b"@")  # not BAM, bzip2 and the like
+    for header, sequence in pairwise(lines if is_text else []):
         if header[:1] in (b">", b"@") and header[1:].split() and sequence.strip():
             name = header[1:].split()[0].decode("utf-8", "surrogateescape")
             if index.rows_of(Names.of([name]))[0] < 0:

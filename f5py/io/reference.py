@@ -7,6 +7,7 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py import console
 from f5py.core.names import Names
 from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError
@@ -32,12 +33,16 @@ class Reference:
     ----------
     path : str
     contigs, lengths : sequences
-        Names and lengths in the BAM header; each must be in the FASTA file with the same length.
+        Names and lengths in the BAM header. Those that the FASTA file lacks must not be asked for; there is a warning.
+
+    Attributes
+    ----------
+    lacks : bool, shape (number of contigs,)
 
     Raises
     ------
     InputFileError
-        If the file is unreadable, or a contig is missing or of another length.
+        If the file is unreadable, has none of the contigs, or one of them in another length.
     """
 
     def __init__(self, path: str, contigs: list[str], lengths: list[int]) -> None:
@@ -59,22 +64,23 @@ class Reference:
         missing = [name for name in contigs if name not in known]
         if missing:
             listed = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
-            raise InputFileError(
-                f"{path}: the reference lacks {len(missing)} of the BAM file's {len(contigs)} contigs ({listed}); "
-                "give the FASTA file that the reads were mapped to"
-            )
+            lacking = f"{path}: the reference lacks {len(missing)} of the BAM file's {len(contigs)} contigs ({listed})"
+            if len(missing) == len(contigs):
+                raise InputFileError(f"{lacking}; give the FASTA file that the reads were mapped to")
+            console.warning("reference", f"{lacking}; a read that is used and lies on one of them will end the run")
         for name, length in zip(contigs, lengths, strict=True):
-            if known[name] != length:
+            if known.get(name, length) != length:
                 raise InputFileError(
                     f"{path}: contig {name} has {known[name]} bases, but {length} in the BAM file; "
                     "give the FASTA file that the reads were mapped to"
                 )
-        index = FastaIndex(f"{path}.fai", f"delete it to have it made again: {path}.fai")
+        index = FastaIndex.read(f"{path}.fai", f"delete it to have it made again: {path}.fai")
         with open(path, "rb") as file:
             is_zipped = file.read(2) == b"\x1f\x8b"
         text = BlockText(path, f"{path}.gzi") if is_zipped else MappedText(path)
         self._fasta = IndexedFasta(index, text, _letter_table())
         self._rows = index.rows_of(Names.of(contigs))
+        self.lacks = self._rows < 0
 
     def segments(
         self,
@@ -103,6 +109,12 @@ class Reference:
         InputFileError
             If the file does not have them, because it is damaged or its index is not that of the file.
         """
+        if self.lacks[contig].any():
+            name = self._contigs[contig[np.argmax(self.lacks[contig])]]
+            raise InputFileError(
+                f"{self._path}: the reference lacks contig {name}, on which reads lie; give the FASTA file that the "
+                "reads were mapped to"
+            )
         end = np.minimum(end, self._lengths[contig])
         bases, offsets, wrong = self._fasta.fetch(self._rows[contig], start, end, pool)
         if wrong.any():

@@ -1,4 +1,4 @@
-"""Basecalled reads from FASTA or FASTQ, one after the other."""
+"""Basecalled reads from FASTA, FASTQ or BAM, one after the other."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
+from f5py.io.decompressed import readable_by_htslib
 
 #: Record types that a SAM file may begin with; its "@" looks like the start of a FASTQ record.
 _SAM_HEADERS = ("HD", "SQ", "RG", "PG", "CO")
@@ -23,7 +24,7 @@ def iterate_sequences(
     Parameters
     ----------
     path : str
-        FASTA or FASTQ, plain or gzip; ``-`` is standard input.
+        See `sequence_records`.
     batch_size, max_bases : int
         A batch is closed when it has that many reads or at least that many bases.
 
@@ -61,14 +62,22 @@ def _joined(pieces: list[bytes]) -> NDArray[np.uint8]:
 
 
 def sequence_records(path: str) -> Iterator[tuple[str, str, bytes]]:
-    """Yield name, comment and bases of every read of a FASTA or FASTQ file, plain or gzip; ``-`` is standard input.
+    """Yield name, comment and bases of every read of a FASTA or FASTQ file, or of a BAM file with bases.
+
+    Parameters
+    ----------
+    path : str
+        Plain, gzip, bzip2, xz or zstd; ``-`` is standard input, plain or gzip. In a BAM or CRAM file secondary and
+        supplementary records are passed over.
 
     Raises
     ------
     InputFileError
         If the file is missing, damaged, truncated, without reads or in another format.
+    MissingDependencyError
+        A package is needed to read the file.
     """
-    import pysam
+    import pysam  # noqa: F401 - which takes a while, and standard input may have to be waited for
 
     shown = "standard input" if path == "-" else path
     if path == "-":
@@ -77,9 +86,19 @@ def sequence_records(path: str) -> Iterator[tuple[str, str, bytes]]:
         raise InputFileError(f"{path}: is a folder; give a FASTA or FASTQ file")
     elif not os.path.exists(path):
         raise InputFileError(f"{path}: not found")
+    if path != "-" and is_bam(path):
+        yield from _bam_reads(path)
+        return
+    with readable_by_htslib(path) as readable:
+        yield from _text_reads(readable, shown)
+
+
+def _text_reads(path: str, shown: str) -> Iterator[tuple[str, str, bytes]]:
+    import pysam
+
     number = 0
     has_quality: bool | None = None  # unknown until the first read with bases
-    if path != "-" and _first_letter(path) == b"@":
+    if path != "-" and _first_letter(path, shown) == b"@":
         has_quality = True
     lacks_quality = False
     loudness = pysam.set_verbosity(0)  # what htslib would print is said in the error below
@@ -112,7 +131,39 @@ def sequence_records(path: str) -> Iterator[tuple[str, str, bytes]]:
         raise InputFileError(f"{shown}: holds no reads; a FASTA or FASTQ file is needed")
 
 
-def _first_letter(path: str) -> bytes:
+def is_bam(path: str) -> bool:
+    """Whether a file is BAM or CRAM, by its content."""
+    import pysam
+
+    if not os.path.isfile(path):
+        return False
+    loudness = pysam.set_verbosity(0)
+    try:
+        with pysam.AlignmentFile(path, check_sq=False) as file:
+            return bool(file.is_bam or file.is_cram)
+    except (OSError, ValueError):
+        return False
+    finally:
+        pysam.set_verbosity(loudness)
+
+
+def _bam_reads(path: str) -> Iterator[tuple[str, str, bytes]]:
+    import pysam
+
+    number = 0
+    try:
+        with pysam.AlignmentFile(path, check_sq=False) as records:
+            for record in records.fetch(until_eof=True):
+                number += 1
+                if not (record.is_secondary or record.is_supplementary):
+                    yield record.query_name or "", "", (record.get_forward_sequence() or "").encode()
+    except (OSError, ValueError) as problem:
+        raise InputFileError(f"{path}: truncated or damaged after record {number}; give a complete file") from problem
+    if not number:
+        raise InputFileError(f"{path}: holds no reads")
+
+
+def _first_letter(path: str, shown: str) -> bytes:
     """Return ``>`` or ``@``, or nothing for a pipe or an empty file; refuse other files, such as BAM."""
     import gzip
     import zlib
@@ -125,7 +176,7 @@ def _first_letter(path: str) -> bytes:
         with gzip.open(path) if zipped else open(path, "rb") as file:
             start = file.read(4096).lstrip()
     except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
-        raise InputFileError(f"{path}: truncated or damaged gzip file") from problem
+        raise InputFileError(f"{shown}: truncated or damaged gzip file") from problem
     if start and start[:1] not in b">@":
-        raise InputFileError(f"{path}: is neither FASTA nor FASTQ; if it is BAM, run samtools fastq first")
+        raise InputFileError(f"{shown}: is neither FASTA nor FASTQ, nor BAM with the reads' bases")
     return start[:1]

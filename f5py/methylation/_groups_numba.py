@@ -11,8 +11,6 @@ from f5py.accelerate import kernel
 from f5py.core._event_map_numba import closest_event
 from f5py.core._turns_numba import next_turn
 
-#: Consecutive sites at most this far apart form one group.
-_SEPARATION = 10
 #: Bases of a group's window before its first site and after the first base of its last one.
 FLANK = 10
 _MAX_SPAN = 200
@@ -52,10 +50,10 @@ def count_groups(segment, motif):
     """Number of site groups in a reference segment, callable or not, and number of all sites."""
     groups = 0
     sites = 0
-    last = -_SEPARATION - 1
+    last = -motif.separation - 1
     for position in range(segment.shape[0]):
         if is_site(segment, position, motif):
-            if position - last > _SEPARATION:
+            if position - last > motif.separation:
                 groups += 1
             sites += 1
             last = position
@@ -129,12 +127,12 @@ def find_groups(segment, reference_start, cigar, reverse, first_event, read_leng
         last = position
         sites = 1
         position += 1
-        while position < length and position - last <= _SEPARATION:
+        while position < length and position - last <= motif.separation:
             if is_site(segment, position, motif):
                 last = position
                 sites += 1
             position += 1
-        if first - FLANK <= FLANK or last - first > _MAX_SPAN:
+        if first - FLANK <= motif.separation or last - first > _MAX_SPAN:
             continue
         begin = reference_start + first - FLANK
         end = reference_start + last + FLANK

@@ -1,9 +1,9 @@
 """Methylation calls: site groups along a read's alignment and their log-likelihoods.
 
-Sites at most 10 bases apart form a group, which is methylated or not as a whole. The events between the ends of the
-group's window (10 bases of flank on both sides) are scored under the window's reference bases as they are and with
-every site methylated; the difference of the two log-likelihoods is the call. `f5py.methylation.per_site` has the calls
-of single sites.
+Sites at most 10 bases apart (`Motif.separation`) form a group, which is methylated or not as a whole. The events
+between the ends of the group's window (10 bases of flank on both sides) are scored under the window's reference bases
+as they are and with every site methylated; the difference of the two log-likelihoods is the call.
+`f5py.methylation.per_site` has the calls of single sites.
 """
 
 from __future__ import annotations

@@ -104,14 +104,15 @@ def fill_rows(
 @exact_kernel
 def fill_positions(
     row, limit, row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv,
-    rate, shift, scale, forward, backward, n_letters, reverse, k, reference_start,
+    rate, shift, scale, forward, backward, n_letters, reverse, shown, reference_start,
     position, start, end, level, stdv, seconds,
 ):  # fmt: skip
     """`fill_rows` for m6anet: one row per position, averaged over the events that fit the reference's k-mer.
 
     Averages are weighted by the events' samples. Positions without such an event are left out: all those of a reverse
-    record whose k-mer is not its own reverse complement.
+    record whose k-mer is not its own reverse complement. `shown` is k, and the bases that are hidden at each end.
     """
+    k, trim = shown
     filled = 0
     while filled < limit and row < row_event.shape[0]:
         behind = row + 1
@@ -121,7 +122,7 @@ def fill_positions(
         kmer = row_position[row] - reference_start
         fits = True
         if reverse:
-            for i in range(k):
+            for i in range(trim, k - trim):
                 fits &= forward[kmer + i] == backward[n_letters - k - kmer + i]
         weight = np.int64(0)
         weighted_level, weighted_stdv, weighted_seconds = _ZERO, _ZERO, _ZERO

@@ -89,7 +89,8 @@ def format_table(
 
     `contig_texts` and `name_texts` are texts of contigs (by index) and reads (from `first` on), with separators after
     them and a block after the last one, and their ends: text i ends at ``ends[i + 1]``. `rows` to `scaling` are the
-    batch's, see `f5py.core.batch`; `model` is k, the letters' codes, levels and standard deviations. `m6anet` and
+    batch's, see `f5py.core.batch`; `model` is k, the bases of a k-mer that are hidden at
+    each end, the letters' codes, levels and standard deviations. `m6anet` and
     `with_samples` are True or None: the parts that None switches off are not compiled, which saves the first run a
     third of its waiting.
     """
@@ -100,7 +101,8 @@ def format_table(
     contig, reference_start, reverse, _, _, reference, reference_offsets = alignments
     samples, sample_offsets, offset, unit, sampling_rate = signals
     shift, scale, var = scaling
-    k, codes, level_mean, level_stdv = model
+    k, trim, codes, level_mean, level_stdv = model
+    shown = k - 2 * trim
     longest = 0
     for read in range(first, last):
         longest = max(longest, reference_offsets[read + 1] - reference_offsets[read])
@@ -156,7 +158,7 @@ def format_table(
                 n, row = fill_positions(
                     row, _ROWS, my_event, my_position, my_state, my_start, my_length, my_mean, my_stdv,
                     sampling_rate[read], shift[read], scale[read],
-                    forward, backward, n_letters, is_reverse, k, my_reference_start,
+                    forward, backward, n_letters, is_reverse, (k, trim), my_reference_start,
                     position, start, end, levels[_LEVEL], levels[_STDV], levels[_SECONDS],
                 )  # fmt: skip
             else:
@@ -168,6 +170,8 @@ def format_table(
                     levels[_MODEL_LEVEL], levels[_MODEL_STDV], levels[_STANDARDIZED],
                 )  # fmt: skip
                 int_words(event, n, words[_EVENT], lengths[_EVENT])
+            for i in range(n):
+                position[i] += trim
             int_words(position, n, words[_POSITION], lengths[_POSITION])
             if with_index:
                 int_words(start, n, words[_START], lengths[_START])
@@ -187,9 +191,9 @@ def format_table(
                 at = _write_integer(at + contig_size, words[_POSITION, i], lengths[_POSITION, i], position[i])
                 store_byte(at, TAB)
                 copy_block(at + 1, forward, kmer)
-                store_byte(at + 1 + k, TAB)
-                copy_padded(at + 2 + k, my_name, name_size)
-                at += 2 + k + name_size
+                store_byte(at + 1 + shown, TAB)
+                copy_padded(at + 2 + shown, my_name, name_size)
+                at += 2 + shown + name_size
                 if m6anet is None:
                     at = _write_integer(at, words[_EVENT, i], lengths[_EVENT, i], event[i])
                 for column in range(_SECONDS + 1):
@@ -203,10 +207,10 @@ def format_table(
                     if model_rank[i] < 0:
                         copy_block(at, unknown, 0)
                     elif is_reverse:
-                        copy_block(at, backward, n_letters - k - kmer)
+                        copy_block(at, backward, n_letters - shown - kmer)
                     else:
                         copy_block(at, forward, kmer)
-                    at += k
+                    at += shown
                     for column in range(_MODEL_LEVEL, _STANDARDIZED + 1):
                         at = _write_level(
                             at, level_words[column, i], level_lengths[column, i], signs[column, i], levels[column, i],

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.kmers import base_codes
 from f5py.core.offsets import offsets_of
+from f5py.outputs.table_layout import TableLayout
 from f5py.pore_model.model import PoreModel
 from f5py.text.encoding import encoded
 
@@ -42,19 +43,7 @@ class EventalignTable:
         Names by contig index.
     model : PoreModel
         The nucleotide model that the events were aligned with.
-    print_read_names : bool
-        Show the reads' names instead of their numbers.
-    scale_events : bool
-        Scale the events to the model instead of the model to the events.
-    samples : bool
-        Add the samples of each row, scaled to the model.
-    signal_index : bool
-        Add the first sample of each row and the one after its last.
-    collapse_events : bool
-        Make one row of consecutive rows with the same position.
-    m6anet : bool
-        Write the columns that m6anet reads, one row per position; `scale_events`, `samples` and `collapse_events` are
-        then without effect. Positions at which no event fits the k-mer are left out.
+    layout : TableLayout
 
     Notes
     -----
@@ -66,20 +55,16 @@ class EventalignTable:
         self,
         contigs: list[str],
         model: PoreModel,
-        print_read_names: bool = False,
-        scale_events: bool = False,
-        samples: bool = False,
-        signal_index: bool = False,
-        collapse_events: bool = False,
-        m6anet: bool = False,
+        layout: TableLayout = TableLayout(),  # noqa: B008 - immutable
     ) -> None:
         self._model = model
-        self._read_names = print_read_names
-        self._scaled = scale_events
-        self._samples = samples and not m6anet
-        self._index = signal_index
-        self._collapsed = collapse_events and not m6anet
-        self._m6anet = m6anet
+        self._read_names = layout.print_read_names
+        self._scaled = layout.scale_events
+        self._samples = layout.samples and not layout.m6anet
+        self._index = layout.signal_index
+        self._collapsed = layout.collapse_events and not layout.m6anet
+        self._m6anet = layout.m6anet
+        self._trim = layout.trimmed(model.k)
         self._codes = base_codes()
         self._contigs, self._contig_ends = _joined(contigs, "\t")
 
@@ -128,7 +113,7 @@ class EventalignTable:
     def _fill(self, out: NDArray, batch: ReadBatch, first: int, end: int, names: NDArray, name_ends: NDArray) -> int:
         from f5py.outputs._eventalign_table_numba import format_table
 
-        model = (self._model.k, self._codes, self._model.level_mean, self._model.level_stdv)
+        model = (self._model.k, self._trim, self._codes, self._model.level_mean, self._model.level_stdv)
         flags = (self._scaled, self._collapsed, self._m6anet or None, self._index, self._samples or None)
         return format_table(
             out, first, end, (self._contigs, self._contig_ends), (names, name_ends), batch.rows, batch.events,

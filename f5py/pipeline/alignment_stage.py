@@ -5,53 +5,20 @@ from __future__ import annotations
 import importlib.util
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from f5py import console
-from f5py.abea.align import CpuAligner, finish_alignment, start_alignment
-from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.abea.align import AlignmentLimits, CpuAligner, finish_alignment, start_alignment
+from f5py.core.batch import ReadBatch
 from f5py.core.options import AlignmentOptions
 from f5py.core.workers import WorkerPool
-from f5py.errors import UnsupportedDataError
 from f5py.gpu.device import NO_CUPY, open_device
 from f5py.gpu.placement import Aligner
 from f5py.gpu.selection import BatchLimits, GpuWhenItPays
 from f5py.pipeline.chemistry import Chemistry
+from f5py.pipeline.counts import RunCounts
+from f5py.pipeline.diagnosis import FitCheck
 from f5py.signal.events import detect_events, reverse_events
-from f5py.signal.scaling import estimate_scaling, rank_kmers, recalibrate
-
-# The chemistry is judged once, when the first batches together have that many reads with a signal.
-_CHEMISTRY_MIN_READS = 20
-_CHEMISTRY_MAX_FAILED = 0.8
-
-
-@dataclass
-class RunCounts:
-    """Reads by fate, their bases, and results: calls or rows."""
-
-    total: int = 0
-    qc_fail: int = 0
-    not_calibrated: int = 0
-    no_alignment: int = 0
-    bad_reads: int = 0
-    ultra: int = 0
-    bases: int = 0
-    results: int = 0
-
-    def add(self, batch: ReadBatch) -> None:
-        """Count a computed batch."""
-        status = batch.status
-        self.total += len(batch)
-        self.qc_fail += int((status == ReadStatus.QC_FAIL).sum())
-        self.not_calibrated += int((status == ReadStatus.NOT_CALIBRATED).sum())
-        self.no_alignment += int((status == ReadStatus.NO_ALIGNMENT).sum())
-        self.bad_reads += int((status == ReadStatus.BAD_READ).sum())
-        self.bases += int(batch.read_length[status != ReadStatus.BAD_READ].sum())
-
-    @property
-    def failed(self) -> int:
-        """Reads without a result for a reason of their own."""
-        return self.qc_fail + self.not_calibrated + self.no_alignment + self.bad_reads
+from f5py.signal.scaling import QualityLimits, estimate_scaling, rank_kmers, recalibrate
 
 
 class StageTimes:
@@ -105,8 +72,10 @@ class AlignmentStage:
         self._keep_samples = keep_samples
         #: Called with the name of a part of the work before it begins, see `f5py.commands.compile_ahead`.
         self.before_stage: Callable[[str], None] = lambda part: None
-        self._check = _ChemistryCheck(chemistry, self.model.name)
-        self._cpu = CpuAligner(self.model, self.pool)
+        self._check = FitCheck(chemistry, self.model.name)
+        self._limits = AlignmentLimits(options.max_events_per_base, options.min_mean_emission, options.max_gap)
+        self._quality = QualityLimits(options.min_recalib_events, options.qc_max_var, options.qc_max_events_per_base)
+        self._cpu = CpuAligner(self.model, self.pool, self._limits)
         self._aligner: Aligner = self._cpu
 
     def use_gpu(self, source: BatchLimits) -> None:
@@ -119,10 +88,11 @@ class AlignmentStage:
         """
         if self._options.disable_cuda:
             return
+        at_once = self._options.disable_cuda is False
         if importlib.util.find_spec("cupy") is None:
             console.info("init_cuda", f"no GPU is used: {NO_CUPY}; events are aligned by the CPU threads")
             return
-        self._aligner = GpuWhenItPays(self._cpu, lambda: self._open_gpu(source), self._options.cuda_at_once)
+        self._aligner = GpuWhenItPays(self._cpu, lambda: self._open_gpu(source), at_once)
 
     def _open_gpu(self, source: BatchLimits) -> Aligner:
         from f5py.abea.align_gpu import GpuAligner, GpuLimits
@@ -131,7 +101,9 @@ class AlignmentStage:
         options = self._options
         limits = GpuLimits(options.cuda_max_lf, options.cuda_avg_epk, options.cuda_max_epk, options.cuda_mem_frac)
         device = open_device(options.cuda_dev_id)
-        gpu = GpuAligner(device, self.model, self.pool, limits, options.batchsize, options.max_bases)
+        gpu = GpuAligner(
+            device, self.model, self.pool, limits, options.batchsize, options.max_bases, alignment=self._limits
+        )
         gpu.on_batch = GpuWatch(gpu, source, options.ultra_thresh, options.threads, options.auto_tune).observe
         return gpu
 
@@ -149,9 +121,9 @@ class AlignmentStage:
         if self.chemistry.rna:
             times.add("Events", reverse_events(batch, pool))
         self.before_stage("alignment")
-        times.add("Alignment", start_alignment(batch, self._aligner, self._options.print_banded_aln))
+        times.add("Alignment", start_alignment(batch, self._aligner, self._options.print_banded_aln, self._limits))
         times.add("Alignment", finish_alignment(batch, self._aligner))
-        times.add("Estimate scaling", recalibrate(batch, model, self._options.min_recalib_events, pool))
+        times.add("Estimate scaling", recalibrate(batch, model, self._quality, pool))
 
     def settle(self, batch: ReadBatch) -> None:
         """Judge and count the reads of a computed batch; to be called in order."""
@@ -168,53 +140,3 @@ class AlignmentStage:
             self._aligner.close()
         finally:
             self.pool.close()
-
-
-class _ChemistryCheck:
-    """Judges by the first reads of a run whether they are of the chemistry that they are taken for.
-
-    Parameters
-    ----------
-    chemistry : Chemistry
-    model : str
-        Name of the pore model.
-    """
-
-    def __init__(self, chemistry: Chemistry, model: str) -> None:
-        self._chemistry = chemistry
-        self._model = model
-        self._started = 0
-        self._readable = 0
-        self._failed = 0
-
-    def letters(self, batch: ReadBatch) -> None:
-        """Refuse RNA letters in what is to be DNA; to be called with every batch that is started."""
-        if self._chemistry.rna or self._started >= _CHEMISTRY_MIN_READS:
-            return
-        self._started += _n_readable(batch)
-        if (batch.bases == ord("U")).any():
-            raise UnsupportedDataError(
-                "the reads have the letter U, so they are direct RNA, but the signals are taken as "
-                f"{self._chemistry.name}; for RNA use eventalign or resquiggle with --rna"
-            )
-
-    def fit(self, batch: ReadBatch) -> None:
-        """Stop as soon as the pore model is seen not to fit the data, rather than finish with nothing called.
-
-        To be called with every batch that is aligned.
-        """
-        if self._readable >= _CHEMISTRY_MIN_READS:
-            return
-        readable = _n_readable(batch)
-        self._readable += readable
-        self._failed += readable - int((batch.status == ReadStatus.OK).sum())
-        if self._readable >= _CHEMISTRY_MIN_READS and self._failed > _CHEMISTRY_MAX_FAILED * self._readable:
-            raise UnsupportedDataError(
-                f"{self._failed} of the first {self._readable} reads do not fit the pore model {self._model}; these "
-                f"are probably not {self._chemistry.name} reads (--pore, --rna), or the signals belong to other reads: "
-                "check the data, or give a fitting --kmer-model"
-            )
-
-
-def _n_readable(batch: ReadBatch) -> int:
-    return int((batch.status != ReadStatus.BAD_READ).sum())

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from f5py import console
 from f5py.errors import F5pyError, UnsupportedDataError
-from f5py.pore_model import PoreModel, builtin, read_model
+from f5py.pore_model import PoreModel, builtin, named_model, read_model
 from f5py.signal.events import DNA, RNA, EventParameters
 
 _WHO = "chemistry"
@@ -20,8 +21,13 @@ _R9_DNA_KIT = re.compile(
 )
 _R9_RNA_KIT = re.compile(r"rna00[12](?!\d)")
 _R9_FLOW_CELL = re.compile(r"min106|minsp6|flg001|pro00[12]")
-#: R10, R10.3 and R10.4, on which kits of R9 are used as well.
-_EARLY_R10_FLOW_CELL = re.compile(r"(?:min|flg|pro)11[0-2]")
+#: R10.4, and its first kit.
+_R10_4 = re.compile(r"(?:min|flg|pro)112|q20ea")
+#: R10 and R10.3, on which kits of R9 are used as well.
+_EARLY_R10_FLOW_CELL = re.compile(r"(?:min|flg|pro)11[01]")
+#: Names of basecalling models and of their configurations, which tell where kit and flow cell do not.
+_MODEL_NAMES = ("basecall_model", "basecall_config_filename")
+_RNA_MODEL = re.compile(r"(?:^|[^a-z])rna")
 
 
 @dataclass(frozen=True)
@@ -50,7 +56,7 @@ class Chemistry:
         return RNA if self.rna else DNA
 
     def nucleotide_model(self, path: str | None) -> PoreModel:
-        """Return the pore model that events are aligned with: the file at `path`, or the built-in one.
+        """Return the pore model that events are aligned with: that of the file or name `path`, or the built-in one.
 
         Raises
         ------
@@ -60,7 +66,8 @@ class Chemistry:
             There is no built-in model.
         """
         if path is not None:
-            return read_model(path, "ACGT")
+            named = None if os.path.exists(path) else named_model(path, "ACGT")
+            return named or read_model(path, "ACGT", lambda: None if self.model is None else builtin(self.model))
         if self.model is None:
             raise UnsupportedDataError(f"there is no built-in pore model for {self.name}; give one with --kmer-model")
         return builtin(self.model)
@@ -69,7 +76,7 @@ class Chemistry:
 R9_DNA = Chemistry("R9.4 DNA", "r9", False, "r9.4_450bps.nucleotide.6mer")
 R9_RNA = Chemistry("R9.4 RNA (RNA002)", "r9", True, "r9.4_70bps_rna.nucleotide.5mer")
 R10_DNA = Chemistry("R10.4.1 DNA", "r10", False, "r10.4.1_400bps.nucleotide.9mer")
-RNA004 = Chemistry("RNA004", "rna004", True, None)
+RNA004 = Chemistry("RNA004", "rna004", True, "rna004_130bps.nucleotide.9mer")
 
 _CHEMISTRIES = {("r9", False): R9_DNA, ("r9", True): R9_RNA, ("r10", False): R10_DNA, ("rna004", True): RNA004}
 
@@ -89,7 +96,7 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
     rna : bool
         ``--rna``.
     run_info : mapping of str to str
-        See `f5py.io.signals.source.SignalSource.run_info`.
+        See `f5py.io.signals.source.SignalSource.run_info`; ``basecall_model`` is that of the alignments' header.
     own_model : bool
         ``--kmer-model`` is given.
 
@@ -105,7 +112,7 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
     molecules, pores = _molecules(run_info), _pores(run_info)
     evidence = ", ".join(
         f"{key} {run_info[key]}"
-        for key in ("experiment_type", "sequencing_kit", "flow_cell_product_code")
+        for key in ("experiment_type", "sequencing_kit", "flow_cell_product_code", *_MODEL_NAMES)
         if run_info.get(key)
     )
     if molecules == {True} and pores == {"r10"}:
@@ -159,7 +166,7 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
 
 def _molecules(run_info: Mapping[str, str]) -> set[bool]:
     """What the metadata say of the molecules: RNA (True), DNA (False), nothing, or both."""
-    found = set()
+    found: set[bool] = set()
     kind = run_info.get("experiment_type", "").lower()
     if "dna" in kind:  # genomic_dna, cdna
         found.add(False)
@@ -170,6 +177,11 @@ def _molecules(run_info: Mapping[str, str]) -> set[bool]:
         found.add(True)
     elif _R9_DNA_KIT.search(kit):
         found.add(False)
+    for name in () if found else _model_names(run_info):
+        if _RNA_MODEL.search(name):
+            found.add(True)
+        elif "dna" in name:
+            found.add(False)
     return found
 
 
@@ -181,9 +193,21 @@ def _pores(run_info: Mapping[str, str]) -> set[str]:
     for name in (kit, flow_cell):
         if "rna004" in name or "004ra" in name:
             found.add("rna004")
-        elif "114" in name:
+        elif "114" in name or _R10_4.search(name):
             found.add("r10")
     is_r9_kit = _R9_DNA_KIT.search(kit) or _R9_RNA_KIT.search(kit)
-    if _R9_FLOW_CELL.search(flow_cell) or (is_r9_kit and not _EARLY_R10_FLOW_CELL.search(flow_cell)):
+    on_early_r10 = _EARLY_R10_FLOW_CELL.search(flow_cell) or _R10_4.search(flow_cell)
+    if _R9_FLOW_CELL.search(flow_cell) or (is_r9_kit and not on_early_r10):
         found.add("r9")
+    for name in () if found else _model_names(run_info):
+        if "rna004" in name:
+            found.add("rna004")
+        elif "r10.4" in name:
+            found.add("r10")
+        elif "r9.4" in name or "rna002" in name:
+            found.add("r9")
     return found
+
+
+def _model_names(run_info: Mapping[str, str]) -> list[str]:
+    return [run_info[key].lower() for key in _MODEL_NAMES if run_info.get(key)]

@@ -6,12 +6,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 
+import numpy as np
+
 from f5py import console
-from f5py.abea.align import MAX_EVENTS_PER_BASE
-from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.batch import Cause, ReadBatch
 from f5py.core.options import AlignmentOptions
 from f5py.errors import F5pyError
 from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.pipeline.diagnosis import cause_text
 from f5py.pipeline.runner import run_pipeline
 
 #: Up to this number of threads two batches are computed at the same time, with more of them three: while the last reads
@@ -61,7 +63,7 @@ def process(
             with inputs.pop_all():
                 for batch in batches:
                     stage.admit(batch)
-                    _note_batch(started, who, batch, "loaded", options.verbose)
+                    _note_batch(started, who, batch, "loaded")
                     yield batch
                     if batch.number == options.debug_break:
                         return
@@ -72,7 +74,9 @@ def process(
 
         def settle(batch: ReadBatch) -> None:
             stage.settle(batch)
-            _note_batch(started, "pthread_processor", batch, "processed", options.verbose)
+            _note_batch(started, "pthread_processor", batch, "processed")
+            if options.verbose:
+                _note_failures(who, batch, options)
 
         def write_and_advance(batch: ReadBatch) -> None:
             begin = time.perf_counter()
@@ -87,14 +91,15 @@ def process(
     return processing.seconds
 
 
-def _note_batch(started: float, who: str, batch: ReadBatch, what: str, verbose: int) -> None:
+def _note_batch(started: float, who: str, batch: ReadBatch, what: str) -> None:
     n_bases = int(batch.read_length.sum())
     wall = time.perf_counter() - started
     when = f"{wall:.3f}*{console.cpu_share():.2f}"
     console.note(f"{who}::{when}", f"{len(batch)} Entries ({n_bases / 1e6:.1f}M bases) {what}")
-    if verbose >= 1 and what == "processed":
-        lengths = batch.read_length
-        for read in (batch.status == ReadStatus.NO_ALIGNMENT).nonzero()[0].tolist():
-            events = int(batch.event_offsets[read + 1] - batch.event_offsets[read])
-            if lengths[read] and events / lengths[read] >= MAX_EVENTS_PER_BASE:
-                console.note(who, f"{batch.names[read]}: over-segmented, {events / lengths[read]:.1f} events per base")
+
+
+def _note_failures(who: str, batch: ReadBatch, options: AlignmentOptions) -> None:
+    """Name the batch's reads without a usable signal or with too many events."""
+    for read in np.flatnonzero((batch.cause == Cause.NO_SIGNAL) | (batch.cause == Cause.MANY_EVENTS)).tolist():
+        what = "over-segmented, " if batch.cause[read] == Cause.MANY_EVENTS else ""
+        console.note(who, f"{batch.names[read]}: {what}{cause_text(batch, read, options)}")

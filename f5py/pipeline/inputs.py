@@ -9,9 +9,11 @@ from contextlib import ExitStack
 from f5py import console
 from f5py.core.options import AlignmentOptions, MappedReadsOptions
 from f5py.core.windows import Windows
-from f5py.errors import F5pyError, OutputFileError, UsageError
+from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.alignments import AlignmentFile
+from f5py.io.memory_reads import load_reads
 from f5py.io.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX, ReadIndex
+from f5py.io.record_reads import RecordReads
 from f5py.io.reference import Reference
 from f5py.io.signals import open_signals
 from f5py.pipeline.chemistry import Chemistry, chemistry_of
@@ -29,23 +31,39 @@ def open_inputs(options: MappedReadsOptions, inputs: ExitStack) -> tuple[Loader,
     F5pyError
         For a file that is missing or damaged, files that do not fit together, or an unknown chemistry.
     """
-    alignments = AlignmentFile(options.bam, options.genome, options.min_mapq, options.secondary)
+    alignments = AlignmentFile(
+        options.bam, options.genome, options.min_mapq, options.secondary, options.supplementary
+    )
     inputs.callback(alignments.close)
     windows = None if options.window is None else Windows.parse(options.window, alignments.contigs)
     if windows is not None:
         alignments.check_index()
         _check_reach(windows, alignments, options.window)
         console.note("init_core", f"Iterating over region: {options.window}")
-    reads = inputs.enter_context(ReadIndex.open(options.reads))
+    reads = _open_reads(options, alignments)
+    inputs.callback(reads.close)
     reference = Reference(options.genome, alignments.contigs, alignments.contig_lengths)
     inputs.callback(reference.close)
-    signals = open_signals(options.reads, options.slow5, options.pod5, options.iop, options.threads)
+    if windows is not None:
+        for contig, *_ in windows.with_previous_end():
+            if reference.lacks[contig]:
+                raise InputFileError(
+                    f"{options.genome}: the reference lacks contig {alignments.contigs[contig]}, which -w names"
+                )
+    signals = open_signals(
+        options.reads, options.slow5, options.pod5, options.fast5, n_processes=options.iop, n_threads=options.threads
+    )
     inputs.callback(signals.close)
-    run_info = signals.run_info(reads.first_names(_READS_FOR_RUN_INFO))
-    chemistry = chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)
+    # of the signals' own reads, if the basecaller has split all of these
+    run_info = signals.run_info(reads.first_names(_READS_FOR_RUN_INFO)) or signals.run_info(
+        signals.first_names(_READS_FOR_RUN_INFO)
+    )
+    if models := alignments.basecall_models():
+        run_info = {"basecall_model": models[0], **run_info}
+    chemistry = chemistry_of(options.pore, options.is_rna, run_info, options.kmer_model is not None)
     loader = Loader(
         alignments,
-        options.reads,
+        options.reads or alignments.name,
         reads,
         reference,
         signals,
@@ -58,6 +76,21 @@ def open_inputs(options: MappedReadsOptions, inputs: ExitStack) -> tuple[Loader,
         options.hard_clips,
     )
     return loader, chemistry
+
+
+def _open_reads(options: MappedReadsOptions, alignments: AlignmentFile) -> ReadIndex | RecordReads:
+    """Where the reads' bases come from: an index, a file that is held in memory, or the alignments."""
+    names_signals = any(path is not None for path in (options.slow5, options.pod5, options.fast5))
+    if options.reads is None:
+        if not names_signals:
+            raise UsageError(
+                "without -r the signals must be named: give --pod5, --slow5 or --fast5, or give -r with reads that "
+                "f5py index has indexed"
+            )
+        return RecordReads(alignments)
+    if names_signals and not os.path.exists(options.reads + SEQUENCE_SUFFIX):
+        return load_reads(options.reads)
+    return ReadIndex.open(options.reads)
 
 
 def _check_reach(windows: Windows, alignments: AlignmentFile, text: str | None) -> None:
@@ -99,6 +132,8 @@ def check_outputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None
         for other in inputs:
             if other is not None and os.path.isfile(path) and os.path.exists(other) and os.path.samefile(path, other):
                 raise UsageError(f"{path}: is an input as well; give the output another name")
+        if os.path.isdir(path):
+            raise UsageError(f"{option} {path}: is a folder; name a file")
         real = os.path.realpath(path)
         if not os.path.isdir(os.path.dirname(real)):  # some outputs are opened only when all the work is done
             raise OutputFileError(f"{path}: cannot write: No such file or directory")
@@ -121,8 +156,9 @@ def check_prints_nothing_else(options: AlignmentOptions, layout: str) -> None:
 
 def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[str | None]:
     """All input files that `options` name, and their indices."""
-    indices = [f"{options.reads}{suffix}" for suffix in (SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX)]
+    suffixes = () if options.reads is None else (SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX)
+    indices = [f"{options.reads}{suffix}" for suffix in suffixes]
     return [
-        options.reads, options.bam, options.genome, options.slow5, options.pod5, options.kmer_model, options.window,
-        *indices, f"{options.genome}.fai", *others,
+        options.reads, options.bam, options.genome, options.slow5, options.pod5, options.fast5, options.kmer_model,
+        options.window, *indices, f"{options.genome}.fai", *others,
     ]  # fmt: skip

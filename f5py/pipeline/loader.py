@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from f5py import console
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
 from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError, SignalError, UnsupportedDataError
@@ -20,6 +21,7 @@ from f5py.io.bam_output import RecordOutput
 from f5py.io.bam_records import RawRecords, RecordColumns, record_name, tag_values
 from f5py.io.complete_file import complete_output
 from f5py.io.read_index import ReadIndex
+from f5py.io.record_reads import RecordReads
 from f5py.io.reference import Reference
 from f5py.io.signals import SignalSource
 from f5py.io.signals.split_reads import fetch_split
@@ -77,7 +79,7 @@ class Loader:
 
     alignments: AlignmentFile
     reads_path: str
-    reads: ReadIndex
+    reads: ReadIndex | RecordReads
     reference: Reference
     signals: SignalSource
     windows: Windows | None
@@ -95,6 +97,7 @@ class Loader:
     partitions: list[str] = field(default_factory=list)
     n_ultra: int = 0
     warned_of_lengths: bool = False
+    _any_known: bool = False
     times: LoadTimes = field(default_factory=LoadTimes)
 
     def use_pool(self, pool: WorkerPool) -> None:
@@ -118,14 +121,13 @@ class Loader:
 
         number = 0
         read_index = 0
-        any_known = False
         name = ""
         parts: list[_Part] = []
         state = np.zeros(4, np.int64)
         started = time.perf_counter()
         for data, starts, n in self.alignments.chunks(self.windows, self.batch_size):
             kinds, rows, lengths = self._classify(data, starts, n)
-            any_known = any_known or bool(lengths.any())
+            self._any_known = self._any_known or bool(lengths.any())
             if (kept := np.flatnonzero(kinds == KEPT)).size:
                 name = record_name(data, int(starts[kept[-1]]))
             first = 0
@@ -149,31 +151,46 @@ class Loader:
         self.times.alignments += time.perf_counter() - started
         if state[:2].any():
             yield self._load(number, parts)
-        n_kept = self.alignments.counts.kept
-        if n_kept and not any_known:
+        self._check_any_known(name)
+
+    def _check_any_known(self, name: str) -> None:
+        """Raise if not a single read has bases; `name` is that of one."""
+        counts = self.alignments.counts
+        if self._any_known or not counts.kept + counts.no_bases:
+            return
+        if isinstance(self.reads, RecordReads):
             raise InputFileError(
-                f"{self.reads_path}: none of the {n_kept} aligned reads, such as {name}, is in the index of the "
-                "reads; give the reads that were mapped, and index them with: f5py index"
+                f"{self.alignments.name}: none of the {counts.no_bases} aligned records has the bases of its whole "
+                "read; give the basecalled reads with -r"
             )
+        raise InputFileError(
+            f"{self.reads_path}: none of the {counts.kept} aligned reads, such as {name}, is among the reads; give the "
+            "reads that were mapped"
+        )
 
     def _classify(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], n: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
         """What becomes of each record, its row in the index of the reads and its read's number of bases."""
-        from f5py.io._bam_numba import KEPT, LOW_MAPQ, SECONDARY, UNMAPPED, classify
+        from f5py.io._bam_numba import KEPT, LOW_MAPQ, NO_BASES, SECONDARY, SUPPLEMENTARY, ULTRA, UNMAPPED, classify
 
-        index = self.reads.index
+        index = self.reads.held.index if isinstance(self.reads, RecordReads) else self.reads.index
         kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
-        classify(
-            data, starts, n, self.alignments.min_mapq, self.alignments.secondary, *index.name_table, kinds, rows
-        )
-        lengths = np.where(rows >= 0, index.length[rows], 0) if len(index) else np.zeros(n, np.int64)
-        found = np.bincount(kinds, minlength=5)
+        wanted = self.alignments.min_mapq, self.alignments.secondary, self.alignments.supplementary
+        classify(data, starts, n, *wanted, index.name_table, kinds, rows)
+        if isinstance(self.reads, RecordReads):
+            lengths, rows = self.reads.look_up(data, starts, n, kinds == KEPT)
+            kinds[(kinds == KEPT) & (lengths == 0)] = NO_BASES
+        else:
+            lengths = np.where(rows >= 0, index.length[rows], 0) if len(index) else np.zeros(n, np.int64)
+        found = np.bincount(kinds, minlength=ULTRA)
         counts = self.alignments.counts
         counts.kept += int(found[KEPT])
         counts.unmapped += int(found[UNMAPPED])
         counts.low_mapq += int(found[LOW_MAPQ])
         counts.secondary += int(found[SECONDARY])
+        counts.supplementary += int(found[SUPPLEMENTARY])
+        counts.no_bases += int(found[NO_BASES])
         return kinds, rows, lengths
 
     def _write_ultra(
@@ -196,7 +213,7 @@ class Loader:
         )
         now = time.perf_counter()
         self.times.alignments += now - started
-        bases, base_offsets = self.reads.sequences_of(np.concatenate([part.rows for part in parts]), self.pool)
+        bases, base_offsets = self._bases(parts)
         self._compare_lengths(names, read_bases, np.diff(base_offsets))
         started = time.perf_counter()
         self.times.reads += started - now
@@ -208,7 +225,6 @@ class Loader:
             if not self.skip_unreadable:
                 raise SignalError(f"{problem} (--skip-unreadable=no)")
             status[read] = ReadStatus.BAD_READ
-            console.warning("read_signals", problem)
         self.times.signals += time.perf_counter() - started
         return ReadBatch(
             number=number,
@@ -232,7 +248,15 @@ class Loader:
             offset=signals.offset,
             unit=signals.range / signals.digitisation,
             sampling_rate=signals.sampling_rate,
+            problems=signals.problems,
         )
+
+    def _bases(self, parts: list[_Part]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The bases of the reads of a batch, and their offsets."""
+        if not isinstance(self.reads, RecordReads):
+            return self.reads.sequences_of(np.concatenate([part.rows for part in parts]), self.pool)
+        sizes = np.concatenate([np.diff(part.base_offsets) for part in parts])
+        return np.concatenate([part.bases for part in parts]), offsets_of(sizes)
 
     def _partition(self, values: list[str | None]) -> NDArray[np.int32]:
         """Number of each record's value of the partition tag; -1 without it."""
@@ -290,6 +314,8 @@ class _Part:
     read_index: NDArray[np.int64]
     tags: list[str | None]
     records: RawRecords
+    bases: NDArray[np.uint8]
+    base_offsets: NDArray[np.int64]
 
     @classmethod
     def of(
@@ -315,4 +341,8 @@ class _Part:
             if not loader.keep_passed_over:
                 records = records.of_reads(0, len(chosen))
         tags = [] if loader.partition_tag is None else tag_values(data, starts, chosen, loader.partition_tag)
-        return cls(RecordColumns.of(data, starts, chosen), rows[chosen], read_index + chosen, tags, records)
+        bases, base_offsets = np.empty(0, np.uint8), np.zeros(1, np.int64)
+        if isinstance(loader.reads, RecordReads):
+            bases, base_offsets = loader.reads.sequences(data, starts, chosen, rows[chosen])
+        columns = RecordColumns.of(data, starts, chosen)
+        return cls(columns, rows[chosen], read_index + chosen, tags, records, bases, base_offsets)

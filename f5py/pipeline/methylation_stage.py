@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.core.options import METHYLATION, CallOptions
@@ -77,12 +79,12 @@ class Caller(AlignmentStage):
 def motif_of(options: CallOptions) -> Motif:
     """Return the motif that `options` name."""
     if options.motif is None:
-        return motif_named(options.methylation or METHYLATION)
+        return replace(motif_named(options.methylation or METHYLATION), separation=options.min_separation)
     if options.methylation is not None:
         raise UsageError("--methylation and --motif are both given; choose one")
     if options.meth_model is None:
         raise UsageError(f"--motif {options.motif}: needs a pore model with methylated bases of its own (--meth-model)")
-    return parse_motif(options.motif)
+    return replace(parse_motif(options.motif), separation=options.min_separation)
 
 
 def _methylation_model(options: CallOptions, chemistry: Chemistry, motif: Motif) -> PoreModel:

@@ -54,4 +54,5 @@ def unmapped_batch(
         offset=signals.offset,
         unit=signals.range / signals.digitisation,
         sampling_rate=signals.sampling_rate,
+        problems=signals.problems,
     )

@@ -24,7 +24,17 @@ BUILTIN_MODELS: dict[str, tuple[int, str]] = {
     "r9.4_450bps.dcm.6mer": (6, NUCLEOTIDES_AND_M),
     "r9.4_70bps_rna.nucleotide.5mer": (5, NUCLEOTIDES),
     "r10.4.1_400bps.nucleotide.9mer": (9, NUCLEOTIDES),
+    "rna004_130bps.nucleotide.9mer": (9, NUCLEOTIDES),
+    "rna004_130bps.nucleotide.5mer": (5, NUCLEOTIDES),
 }
+#: Short names.
+_SHORT_NAMES = {"rna004": "rna004_130bps.nucleotide.9mer", "rna004-5mer": "rna004_130bps.nucleotide.5mer"}
+
+
+def named_model(name: str, alphabet: str) -> PoreModel | None:
+    """The built-in model over `alphabet` of that name or short name, or None."""
+    name = _SHORT_NAMES.get(name, name)
+    return builtin(name) if BUILTIN_MODELS.get(name, (0, ""))[1] == alphabet else None
 
 
 @cache

@@ -1,8 +1,9 @@
 """Pore models in the text format of nanopolish and f5c.
 
 A data line holds a k-mer, the mean and the standard deviation of its current, and perhaps more columns,
-which are ignored. The lines are in lexicographic order and complete. ``#k<TAB>6`` may state k; other lines
-that start with ``#``, empty lines and the column titles (first column ``kmer``) are skipped.
+which are ignored. The lines are in lexicographic order and complete, and U is T. ``#k<TAB>6`` may state k; other lines
+that start with ``#``, empty lines and the column titles (first column ``kmer``) are skipped. A file of k-mers and
+levels only, as the pores' manufacturer publishes them, gets the rest from the built-in model of its chemistry.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import gzip
 import os
 import zlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import PoreModelError
-from f5py.pore_model.model import MAX_K, PoreModel
+from f5py.pore_model.levels import like_builtin
+from f5py.pore_model.model import MAX_K, NUCLEOTIDES, PoreModel
+from f5py.pore_model.npz_file import MAGIC, read_npz
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -25,8 +29,12 @@ _GZIP_MAGIC = b"\x1f\x8b"
 _LONGEST_NUMBER = 64
 
 
-def read_model(path: str | os.PathLike[str], alphabet: str) -> PoreModel:
-    """Read a pore model from a text file, which may be gzip-compressed and may have CRLF line ends.
+def _none() -> None:
+    """No built-in model is known."""
+
+
+def read_model(path: str | os.PathLike[str], alphabet: str, like: Callable[[], PoreModel | None] = _none) -> PoreModel:
+    """Read a pore model from a text file, which may be gzip-compressed and may have CRLF line ends, or from npz.
 
     Parameters
     ----------
@@ -34,6 +42,8 @@ def read_model(path: str | os.PathLike[str], alphabet: str) -> PoreModel:
         The file.
     alphabet : str
         The bases in lexicographic order: ``"ACGT"`` for ``--kmer-model``, ``"ACGMT"`` for ``--meth-model``.
+    like : callable
+        Returns the built-in model of the same chemistry, or None: asked if the file says less than a model needs.
 
     Returns
     -------
@@ -47,7 +57,10 @@ def read_model(path: str | os.PathLike[str], alphabet: str) -> PoreModel:
         one too many; a number is malformed or not finite, or a standard deviation is not positive. The
         message names the file and the line.
     """
-    table = _Table.of(os.fspath(path))
+    file = os.fspath(path)
+    if _starts_with(file, MAGIC):
+        return read_npz(file, alphabet, like())
+    table = _Table.of(file)
     if not len(table.line):
         raise PoreModelError(
             f"{table.file}: no k-mers in it; give a text file with the columns k-mer, mean and stdv"
@@ -58,6 +71,11 @@ def read_model(path: str | os.PathLike[str], alphabet: str) -> PoreModel:
         if k > MAX_K:
             table.fail(0, f"the k-mer has {k} bases; models of 1 to {MAX_K} are supported")
     _check_names(table, k, alphabet)
+    if table.n_columns == 2:
+        if alphabet != NUCLEOTIDES:
+            table.fail(0, "2 column(s) where k-mer, mean and stdv are needed")
+        levels = _numbers(table, 1, "mean").astype(np.float64)
+        return PoreModel(table.file, k, alphabet, *like_builtin(table.file, k, levels, like()))
     level_mean = _numbers(table, 1, "mean")
     level_stdv = _numbers(table, 2, "stdv")
     table.fail_at(~(level_stdv > 0), "column stdv, {!r}: is not above zero; correct the line", 2)
@@ -66,9 +84,9 @@ def read_model(path: str | os.PathLike[str], alphabet: str) -> PoreModel:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Where the first three columns of every data line stand.
+    """Where the first two or three columns of every data line stand.
 
-    `line` has the 1-based line numbers, shape (n,); `start` and `end` the extents in `text`, shape (n, 3).
+    `line` has the 1-based line numbers, shape (n,); `start` and `end` the extents in `text`, shape (n, n_columns).
     """
 
     file: str
@@ -102,14 +120,20 @@ class _Table:
         data = written[~comment]
         first = first_token[data]
         data = data[~_spells(text, token_start[first], token_end[first], b"kmer")]
-        short = data[n_columns[data] < 3]
+        wanted = 2 if (n_columns[data] == 2).all() and len(data) else 3
+        short = data[n_columns[data] < wanted]
         if len(short):
             raise PoreModelError(
                 f"{file}, line {short[0] + 1}: {n_columns[short[0]]} column(s) "
                 "where k-mer, mean and stdv are needed"
             )
-        columns = first_token[data][:, None] + np.arange(3)
+        columns = first_token[data][:, None] + np.arange(wanted)
         return cls(file, text, stated_k, data + 1, token_start[columns], token_end[columns])
+
+    @property
+    def n_columns(self) -> int:
+        """2 for k-mers and levels only, else 3."""
+        return self.start.shape[1]
 
     def shown(self, row: int, column: int) -> str:
         """Return a field for a message."""
@@ -130,6 +154,14 @@ class _Table:
         start, end = self.start[:, column, None], self.end[:, column, None]
         where = start + np.arange(width)
         return np.where(where < end, self.text[np.minimum(where, len(self.text) - 1)], 0).astype(np.uint8)
+
+
+def _starts_with(file: str, magic: bytes) -> bool:
+    try:
+        with open(file, "rb") as opened:
+            return opened.read(len(magic)) == magic
+    except OSError:
+        return False  # said when it is read
 
 
 def _read_bytes(file: str) -> bytes:
@@ -172,7 +204,9 @@ def _check_names(table: _Table, k: int, alphabet: str) -> None:
     rule = f"the file must list all {n_expected} {k}-mers over {alphabet} in lexicographic order"
     expected = _first_kmers(n_compared, k, alphabet)
     # one column more than k, so that a longer name differs too
-    wrong = (table.fields(0, k + 1)[:n_compared] != np.pad(expected, ((0, 0), (0, 1)))).any(axis=1)
+    found = table.fields(0, k + 1)[:n_compared]
+    found[found == ord("U")] = ord("T")
+    wrong = (found != np.pad(expected, ((0, 0), (0, 1)))).any(axis=1)
     if wrong.any():
         row = int(wrong.argmax())
         table.fail(row, f"k-mer {table.shown(row, 0)!r} where {_name(expected[row])!r} belongs; {rule}")

@@ -7,17 +7,32 @@ factor of the model's standard deviations.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.kmers import base_codes
 from f5py.core.workers import WorkerPool, longest_first
 from f5py.pore_model.model import PoreModel
 
-#: Reads noisier than this after recalibration are dropped.
-MAX_VAR = 2.5
-#: Reads with more events per base than this are dropped.
-MAX_EVENTS_PER_BASE = 5.0
+
+class QualityLimits(NamedTuple):
+    """Which recalibrated reads are used; the defaults are f5c's constants.
+
+    Attributes
+    ----------
+    min_events : int
+        Minimum number of events to recalibrate a read with.
+    max_var : float
+        Reads that are noisier than this after recalibration are dropped.
+    max_events_per_base : float
+        Reads with more aligned events per base are dropped.
+    """
+
+    min_events: int = 200
+    max_var: float = 2.5
+    max_events_per_base: float = 5.0
 
 
 def rank_kmers(batch: ReadBatch, model: PoreModel, pool: WorkerPool) -> float:
@@ -45,7 +60,7 @@ def estimate_scaling(batch: ReadBatch, model: PoreModel, pool: WorkerPool) -> fl
     from f5py.signal._scaling_numba import estimate_all
 
     n_kmers = batch.read_length - model.k + 1
-    batch.drop((n_kmers < 1) | (batch.n_events < 1), ReadStatus.NO_ALIGNMENT)
+    batch.drop((n_kmers < 1) | (batch.n_events < 1), ReadStatus.NO_ALIGNMENT, Cause.TOO_SHORT)
     batch.shift = np.zeros(len(batch), np.float32)
     batch.scale = np.zeros(len(batch), np.float32)
     batch.var = np.ones(len(batch), np.float32)
@@ -56,7 +71,7 @@ def estimate_scaling(batch: ReadBatch, model: PoreModel, pool: WorkerPool) -> fl
     )  # fmt: skip
 
 
-def recalibrate(batch: ReadBatch, model: PoreModel, min_events: int, pool: WorkerPool) -> float:
+def recalibrate(batch: ReadBatch, model: PoreModel, limits: QualityLimits, pool: WorkerPool) -> float:
     """Replace `shift`, `scale` and `var` by the least squares fit over the alignment; drop unfit reads.
 
     Parameters
@@ -64,19 +79,20 @@ def recalibrate(batch: ReadBatch, model: PoreModel, min_events: int, pool: Worke
     batch : ReadBatch
         Aligned reads.
     model : PoreModel
-    min_events : int
-        Reads with fewer usable events are dropped as not calibrated.
+    limits : QualityLimits
     pool : WorkerPool
     """
     from f5py.signal._scaling_numba import recalibrate_all
 
     n_kmers = batch.read_length - model.k + 1
-    used = np.zeros(len(batch), np.int64)
+    batch.n_calibration = used = np.zeros(len(batch), np.int64)
     reads = longest_first(n_kmers, batch.status == ReadStatus.OK)
     seconds = pool.run(
         recalibrate_all, reads, batch.events, batch.base_map, n_kmers, batch.kmer_rank, model.level_mean,
         model.level_stdv, batch.scaling, used, order=batch.number,
     )  # fmt: skip
-    batch.drop((used < min_events) | ~(batch.var <= MAX_VAR), ReadStatus.NOT_CALIBRATED)
-    batch.drop(batch.events_per_base > MAX_EVENTS_PER_BASE, ReadStatus.QC_FAIL)
+    batch.drop(used < limits.min_events, ReadStatus.NOT_CALIBRATED, Cause.FEW_EVENTS)
+    batch.drop(~(batch.var <= np.float32(limits.max_var)), ReadStatus.NOT_CALIBRATED, Cause.NOISY)
+    too_many = batch.events_per_base > limits.max_events_per_base
+    batch.drop(too_many, ReadStatus.QC_FAIL, Cause.MANY_ALIGNED_EVENTS)
     return seconds

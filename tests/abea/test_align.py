@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from f5py.abea import _align_numba as _cpu_numba
+from f5py.abea.align import F5C_LIMITS, AlignmentLimits
 from f5py.pore_model import builtin
 
 from . import plain_aligner
@@ -34,7 +35,7 @@ def _align(events, ranks, shift=0.0, scale=1.0):
     pairs = np.empty((n + m, 2), np.int32)
     verdict, n_pairs, span = _cpu_numba.align_read(
         events, ranks, MODEL.level_mean, MODEL.level_stdv, MODEL.ln_stdv, np.float32(shift), np.float32(scale), first,
-        last, pairs,
+        last, pairs, F5C_LIMITS,
     )  # fmt: skip
     return verdict, [tuple(pair) for pair in pairs[n + m - n_pairs :].tolist()], first, last, span
 
@@ -53,6 +54,27 @@ def _check(events, ranks, shift=0.0, scale=1.0):
         assert pairs == []
         assert (first == -1).all()
     return reason
+
+
+def test_limits_of_the_users_own():
+    """A gap and a mean emission that f5c's constants refuse are let through, and the other way round."""
+    rng = np.random.default_rng(3)
+    n = 200
+    bases = rng.integers(0, 4**6, n).astype(np.int32)
+    events = MODEL.level_mean[bases].astype(np.float32)
+    first, last = np.empty(n, np.int32), np.empty(n, np.int32)
+
+    def verdict(limits: AlignmentLimits, noise: float) -> int:
+        noisy = (events + noise * rng.normal(size=n) * MODEL.level_stdv[bases]).astype(np.float32)
+        return _cpu_numba.align_read(
+            noisy, bases, MODEL.level_mean, MODEL.level_stdv, MODEL.ln_stdv, np.float32(0), np.float32(1), first, last,
+            np.empty((0, 2), np.int32), limits,
+        )[0]  # fmt: skip
+
+    assert verdict(F5C_LIMITS, 0.5) == _cpu_numba.ALIGNED
+    assert verdict(F5C_LIMITS._replace(min_mean_emission=0.0), 0.5) == _cpu_numba.LOW_EMISSION
+    assert verdict(F5C_LIMITS._replace(min_mean_emission=-1e9, max_gap=0), 5.0) == _cpu_numba.LONG_GAP
+    assert verdict(F5C_LIMITS._replace(min_mean_emission=-1e9, max_gap=10_000), 5.0) == _cpu_numba.ALIGNED
 
 
 @pytest.mark.parametrize("n_kmers", [1, 2, 5, 49, 50, 51, 99, 100, 101, 333])

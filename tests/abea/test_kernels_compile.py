@@ -8,6 +8,7 @@ import pytest
 
 from f5py.abea import kernels
 from f5py.abea._align_numba import BANDWIDTH
+from f5py.abea.align import AlignmentLimits
 
 from .nvrtc import Nvrtc
 
@@ -49,6 +50,17 @@ def test_other_bands(nvrtc, architecture, name, bandwidth):
     compiled = _compile(nvrtc, name, architecture, bandwidth)
     assert compiled.complaints == []
     assert compiled.shared <= _MOST_SHARED_BYTES
+
+
+@pytest.mark.parametrize("limits", [AlignmentLimits(), AlignmentLimits(20.0, -4.25, 80)])
+def test_limits_of_the_users_own(nvrtc, limits):
+    """They are compiled into the kernel; without them it is the text as it stands."""
+    options = kernels.compiler_options(limits=limits)
+    assert (len(options) == 2) == (limits == AlignmentLimits())
+    compiled = nvrtc.compile("abea_post.cu", kernels.source("abea_post"), *options, "--gpu-architecture=sm_80")
+    assert compiled.complaints == []
+    usual = nvrtc.compile("abea_post.cu", kernels.source("abea_post"), *kernels.compiler_options(), "-arch=sm_80")
+    assert (compiled.cubin == usual.cubin) == (limits == AlignmentLimits())
 
 
 def test_a_warning_is_seen(nvrtc):

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from f5py.abea import _align_numba as _cpu_numba
 from f5py.abea._align_numba import ALIGNED, LONG_GAP, LOW_EMISSION, NOT_SPANNING
+from f5py.abea.align import F5C_LIMITS
 from f5py.pore_model import PoreModel
 
 from . import plain_aligner
@@ -56,7 +57,7 @@ def _by_numba(read: Read, model=MODEL):
     first, last = np.empty(len(ranks), np.int32), np.empty(len(ranks), np.int32)
     verdict, n_pairs, span = _cpu_numba.align_read(
         read.events, ranks, model.level_mean, model.level_stdv, model.ln_stdv, np.float32(read.shift),
-        np.float32(read.scale), first, last, np.empty((0, 2), np.int32),
+        np.float32(read.scale), first, last, np.empty((0, 2), np.int32), F5C_LIMITS,
     )  # fmt: skip
     return verdict, n_pairs, span, first.tolist(), last.tolist()
 
@@ -205,7 +206,7 @@ def _longest_gap(read: Read) -> int:
     pairs = np.full((len(ranks) + len(read.events), 2), -1, np.int32)
     _cpu_numba.align_read(
         read.events, ranks, MODEL.level_mean, MODEL.level_stdv, MODEL.ln_stdv, np.float32(0), np.float32(1), unused,
-        unused.copy(), pairs,
+        unused.copy(), pairs, F5C_LIMITS,
     )  # fmt: skip
     events = pairs[pairs[:, 0] >= 0, 1]
     runs = np.diff(np.flatnonzero(np.concatenate([[True], np.diff(events) > 0, [True]])))

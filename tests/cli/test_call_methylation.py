@@ -105,5 +105,5 @@ def test_a_model_of_another_chemistry_stops_the_run(call_ecoli, tmp_path):
         lines.append(f"{''.join(kmer)}\t{mean:.5f}\t{stdv:.5f}\n")
     path = tmp_path / "reversed.model"
     path.write_text("".join(lines))
-    with pytest.raises(UnsupportedDataError, match="of the first 115 reads do not fit the pore model"):
+    with pytest.raises(UnsupportedDataError, match="50 of the first 50 reads of 300 bases or more do not fit"):
         call_ecoli("reads.bam", f"--kmer-model={path}")

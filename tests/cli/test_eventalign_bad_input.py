@@ -155,8 +155,6 @@ def test_dna_with_the_option_for_rna(made: ReadSet, tmp_path: Path, fails: Fails
         (["--pore", "rna004"], {"experiment_type": "genomic_dna"}, "--pore rna004, but the signals are DNA"),
         (["--pore", "r10"], {"sequencing_kit": "sqk-rna002"}, "--pore r10, but the signals are RNA"),
         (["--pore", "r10", "--rna"], {}, "--pore r10 and --rna exclude each other"),
-        ([], {"sequencing_kit": "sqk-rna004"}, "no built-in pore model for RNA004; give one with --kmer-model"),
-        (["--rna", "--pore", "rna004"], {}, "no built-in pore model for RNA004; give one with --kmer-model"),
         ([], {"sequencing_kit": "sqk-lsk114", "experiment_type": "rna"}, "RNA and R10 at the same time"),
     ],
 )
@@ -176,9 +174,9 @@ def test_options_that_contradict_the_signals(
 
 
 def test_dna_with_the_option_for_rna_and_signals_that_do_not_say(unlabelled: ReadSet, tmp_path: Path, stops: Stops):
-    many = unlabelled.with_records(tmp_path, repeated(unlabelled.records()[1], 2), index=False)
+    many = unlabelled.with_records(tmp_path, repeated(unlabelled.records()[1], 4), index=False)
     line, output = stops(many, "--rna")
-    assert "32 of the first 32 reads do not fit the pore model r9.4_70bps_rna.nucleotide.5mer" in line
+    assert "50 of the first 50 reads of 300 bases or more do not fit the pore model r9.4_70bps_rna." in line
     assert "(--pore, --rna)" in line
     assert output.count(b"\n") == 1
     line, _ = stops(unlabelled, "--rna")  # too few reads to judge by
@@ -206,7 +204,7 @@ def test_rna_in_the_letters_of_dna_and_signals_that_do_not_say(slow5_set, tmp_pa
     capfd.readouterr()
     assert run_command("eventalign", "-r", tmp_path / "reads.fasta", *inputs, "-o", out) == 1
     line = error_line(capfd.readouterr().err)
-    assert "reads do not fit the pore model r9.4_450bps.nucleotide.6mer" in line
+    assert "all 20 reads failed (no alignment: " in line
     assert "(--pore, --rna)" in line
     assert out.read_bytes().count(b"\n") == 1
     assert run_command("eventalign", "-r", tmp_path / "reads.fasta", *inputs, "-o", out, "--rna") == 0
@@ -313,11 +311,18 @@ def test_summary_needs_no_nm_tag(made: ReadSet, made_rows: bytes, tmp_path: Path
     assert [line.split(b"\t")[1].decode() for line in summaries[0].splitlines()[1:]] == made.names
 
 
-def test_contigs_that_the_reference_lacks(made: ReadSet, tmp_path: Path, fails: Fails):
+def test_contigs_that_the_reference_lacks(made: ReadSet, tmp_path: Path, fails: Fails, stops: Stops):
+    """It is an error if a read lies on one, if -w names one, or if all are lacking."""
     _, records = made.records()
-    longer = {"SQ": [{"SN": "simulated", "LN": 12_000}, {"SN": "other", "LN": 100}]}
-    line = fails(made.with_records(tmp_path, records, longer))
-    assert f"{made.genome}: the reference lacks 1 of the BAM file's 2 contigs (other)" in line
+    longer = {"SQ": [{"SN": "simulated", "LN": 12_000}, {"SN": "other", "LN": 12_000}]}
+    assert f"{made.genome}: the reference lacks contig other, which -w names" in fails(
+        made.with_records(tmp_path, records, longer), "-w", "other:1-100"
+    )
+    texts = [record.to_string().replace("\tsimulated\t", "\tother\t", i == 5) for i, record in enumerate(records)]
+    header = pysam.AlignmentHeader.from_dict(longer)
+    moved = [pysam.AlignedSegment.fromstring(text, header) for text in texts]
+    line, _ = stops(made.with_records(tmp_path, moved, longer, index=False))
+    assert f"{made.genome}: the reference lacks contig other, on which reads lie" in line
 
 
 def test_a_record_of_an_unknown_read_is_a_bad_read(made: ReadSet, made_rows: bytes, tmp_path: Path, succeeds):
@@ -342,7 +347,7 @@ def test_truncated_alignment_file(made: ReadSet, tmp_path: Path, fails: Fails):
 
 
 def test_damage_in_mid_file_keeps_the_rows_before_it(made: ReadSet, made_rows: bytes, tmp_path: Path, stops: Stops):
-    many = made.with_records(tmp_path, repeated(made.records()[1], 2), index=False)
+    many = made.with_records(tmp_path, repeated(made.records()[1], 4), index=False)
     bam = many.bam.read_bytes()
     middle = int(len(bam) * 0.8)
     damaged = many.with_bam(tmp_path, bam[:middle] + os.urandom(200) + bam[middle + 200 :])
@@ -428,8 +433,8 @@ def test_signals_of_another_kind_or_missing(made: ReadSet, unlabelled: ReadSet, 
     (tmp_path / "empty.blow5").touch()
     (tmp_path / "folder").mkdir()
     for options, words in [
-        (["--slow5", fast5], f"{fast5}: is a fast5 file; run f5py index"),
-        (["--pod5", fast5], f"{fast5}: is a fast5 file; run f5py index"),
+        (["--slow5", fast5], f"{fast5}: is a fast5 file; give it with --fast5"),
+        (["--pod5", fast5], f"{fast5}: is a fast5 file; give it with --fast5"),
         (["--slow5", pod5], f"{pod5}: is a POD5 file; give it with --pod5"),
         (["--pod5", blow5], f"{blow5}: is a SLOW5 file; give it with --slow5"),
         (["--slow5", blow5, "--pod5", pod5], "--slow5 and --pod5 are both given"),
@@ -478,10 +483,10 @@ def model_file(path: Path, k: int, alphabet: str = "ACGT") -> Path:
 @pytest.mark.parametrize("k", [2, 5, 7])
 def test_a_model_of_another_k(made: ReadSet, tmp_path: Path, stops: Stops, k: int):
     """It is a model of something else, as the reads show; rows are never made with it."""
-    many = made.with_records(tmp_path, repeated(made.records()[1], 2), index=False)
+    many = made.with_records(tmp_path, repeated(made.records()[1], 4), index=False)
     path = model_file(tmp_path / "model.txt", k)
     line, output = stops(many, "--kmer-model", path)
-    assert "of the first 32 reads do not fit the pore model" in line
+    assert "of the first 50 reads of 300 bases or more do not fit the pore model" in line
     assert "model.txt" in line
     assert "give a fitting --kmer-model" in line
     assert output.count(b"\n") == 1

@@ -126,7 +126,7 @@ def test_nanopolish_finds_the_same_reads_in_every_kind_of_file(tmp_path: Path, s
 
 
 @needs_nanopolish
-def test_nanopolish_writes_the_same_for_awkward_reads(tmp_path: Path) -> None:
+def test_nanopolish_writes_the_same_for_awkward_reads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     reads = tmp_path / "r.fastq.gz"
     records = [
         "@a runid=1 x/1.fast5", "ACGU", "+", "@@@@",
@@ -140,6 +140,10 @@ def test_nanopolish_writes_the_same_for_awkward_reads(tmp_path: Path) -> None:
     single_fast5(tmp_path / "d/sub/b.fast5", "b")
     multi_fast5(tmp_path / "d/x.fast5dir/plain", ["not.in.the.fasta", "e"])
     (tmp_path / "d/broken.fast5").write_text("?")
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x").mkdir()
+    for i in (1, 2, 4):
+        (tmp_path / f"x/{i}.fast5").touch()
     ours, theirs = both(tmp_path, reads, "-d", tmp_path / "d")
     assert ours == theirs
 
@@ -187,11 +191,10 @@ def test_nanopolish_calls_methylation_with_our_index(tmp_path: Path, ecoli: Path
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["-t", "0"], "not in the range"),
-        (["--iop", "0"], "not in the range"),
+        (["-t", "0"], "--threads 0: must be at least 1"),
+        (["--iop", "0"], "--iop 0: must be at least 1"),
         (["--nonsense"], "No such option"),
         (["more"], "unexpected extra argument"),
-        (["-v"], "is not a valid integer"),
     ],
 )
 def test_wrong_usage(tmp_path: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -166,7 +166,7 @@ def test_a_full_standard_output_is_an_error(calls: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["-c", "x"], ["-c", "nan"], ["-c"], ["--unknown"], ["positional.tsv"], ["-i"]],
+    [["-c", "x"], ["-c", "nan"], ["-c"], ["--unknown"], ["-i", "a.tsv", "b.tsv"], ["-i"]],
 )
 def test_wrong_usage(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert _run(*arguments) == 2
@@ -263,3 +263,39 @@ def test_a_compressed_table(calls: Path, tmp_path: Path) -> None:
 def test_options_that_do_not_go_together(arguments: list[str], capfd: pytest.CaptureFixture[str]) -> None:
     assert _run(*arguments) == 2
     assert re.search(r"^Error: |::ERROR\] ", capfd.readouterr().err, re.MULTILINE)
+
+
+# Several tables
+
+
+def test_several_tables_count_as_one(calls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """As nanopolish's script takes them; plain, gzip, and without a newline at the end."""
+    other = tmp_path / "other.tsv.gz"
+    other.write_bytes(gzip.compress((_HEADER + "chr2\t+\t5\t5\tread1\t3.00\t-1.00\t-4.00\t1\t1\tAACGTT").encode()))
+    header_only = tmp_path / "none.tsv"
+    header_only.write_text(_HEADER)
+    joined = tmp_path / "joined.tsv"
+    joined.write_text(_CALLS + gzip.decompress(other.read_bytes()).decode() + "\n" + _CALLS)
+    for options in ([], ["-s"], ["--bedmethyl"]):
+        assert _run("-i", str(joined), *options) == 0
+        expected = capfd.readouterr().out
+        assert expected.count("\n") > 2
+        assert _run(*options, str(calls), str(other), str(header_only), str(calls)) == 0
+        assert capfd.readouterr().out == expected
+
+
+def test_one_table_without_its_option(calls: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert _run(str(calls)) == 0
+    assert capfd.readouterr() == (_FREQUENCIES, "")
+
+
+def test_errors_of_one_of_several_tables(calls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """Each names the table and its own line."""
+    bad = tmp_path / "bad.tsv"
+    bad.write_text(_CALLS.replace("\t9\t", "\tnine\t"))
+    assert _run(str(calls), str(bad), str(calls)) == 1
+    assert f"{bad}, line 4: start is 'nine'" in capfd.readouterr().err
+    assert _run(str(calls), str(tmp_path / "absent.tsv")) == 1
+    assert "absent.tsv: cannot be opened" in capfd.readouterr().err
+    assert _run("-", str(calls), "-") == 2
+    assert "standard input (-) can be read only once" in capfd.readouterr().err

@@ -26,7 +26,7 @@ INPUTS = ["-r", "absent.fastq", "-b", "absent.bam", "-g", "absent.fa"]
         ("call-methylation", ["--modbam-style", "reference"], 2, "--modbam"),
         ("call-methylation", ["--modbam", "-"], 2, "--modbam -"),
         ("call-methylation", ["--output-format", "parquet"], 2, "name a file with -o"),
-        ("call-methylation", ["-o", "absent.bam"], 1, ""),
+        ("call-methylation", ["-o", "calls.bam"], 2, "give --modbam calls.bam"),
         ("call-methylation", ["-o", "x.tsv", "--modbam", "./x.tsv"], 2, "both -o and --modbam"),
         ("eventalign", ["--sam-out-version", "1"], 2, "--sam"),
         ("eventalign", ["-o", "x.bam"], 2, "--sam"),

@@ -289,7 +289,7 @@ def test_wrong_usage(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.chdir(tmp_path)
     name, reads = made.names[0], ("-r", made.reads)
     for arguments, message in (
-        ((name, *reads, "-o", "read.jpg"), r"'read.jpg' does not end in .png, .svg, .pdf, .html"),
+        ((name, *reads, "-o", "read.jpg"), r"-o read.jpg: does not end in .png, .svg, .pdf, .html"),
         ((name, *reads, "-o", "-"), "does not end in"),
         ((name, *reads, "-o", "png"), "does not end in"),
         ((name, *reads, "-b", made.bam), "-b needs -g"),
@@ -298,9 +298,8 @@ def test_wrong_usage(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ((name,), "reads"),
         (reads, "read"),
     ):
-        with pytest.raises(click.UsageError, match=message) as problem:
+        with pytest.raises((click.UsageError, UsageError), match=message):
             plot(*arguments)
-        assert problem.value.exit_code == 2
     assert os.listdir(tmp_path) == []
 
 
@@ -363,13 +362,11 @@ def test_signal_is_missing(
 ):
     name = made.names[0]
     without = made.with_signals(tmp_path, {name: ""})
-    message = f"read {name} cannot be drawn without its signal; see the warning above"
-    refuses(SignalError, message, name, *without.options()[:6])
-    assert f"read {name} has no signal file in the index" in capsys.readouterr().err
+    message = f"read {name} cannot be drawn without its signal: read {name} "
+    refuses(SignalError, f"{message}has no signal file in the index", name, *without.options()[:6])
     refuses(SignalError, f"read {name} has no signal file in the index", name, *without.options()[:2])
     gone = made.with_signals(tmp_path, {name: tmp_path / "gone.fast5"})
-    refuses(SignalError, message, name, *gone.options()[:6])
-    assert "gone.fast5" in capsys.readouterr().err
+    refuses(SignalError, "gone.fast5", name, *gone.options()[:6])
     refuses(SignalError, "gone.fast5", name, *gone.options()[:2])
     refuses(SignalError, "gone.blow5", name, *made.options()[:6], "--slow5", tmp_path / "gone.blow5")
     refuses(F5pyError, "--slow5 and --pod5", name, *made.options()[:2], "--slow5", "a", "--pod5", "b")
@@ -424,11 +421,7 @@ def test_split_read_without_its_part_of_the_parent(
     message: str,
 ):
     changed, signals = split_from("parent", made, tmp_path, **tags)
-    words = "cannot be drawn without its signal; see the warning above"
-    refuses(SignalError, words, made.names[-1], *changed.options()[:6], "--slow5", signals)
-    warning = capsys.readouterr().err
-    assert "[read_signals::WARNING]" in warning
-    assert message in warning
+    refuses(SignalError, re.escape(message), made.names[-1], *changed.options()[:6], "--slow5", signals)
 
 
 def test_signal_is_read_once(made: ReadSet, monkeypatch: pytest.MonkeyPatch):

@@ -143,9 +143,9 @@ def test_a_missing_read_counts_once(
         )
         expected = rows_by_read(made_calls)
         assert rows_by_read(out.read_bytes()) == {name: rows for name, rows in expected.items() if name in there}
-        warnings = [line for line in told.splitlines() if "WARNING" in line and "tenth" not in line]
-        assert len(warnings) == missing
-        assert all(name in line for name, line in zip(made.names[:missing], warnings, strict=True))
+        (warning,) = [line for line in told.splitlines() if "WARNING" in line]
+        assert f"{missing} of {N_READS} reads" in warning
+        assert all((name in warning) == (name in made.names[: min(missing, 3)]) for name in made.names)
 
 
 @pytest.mark.parametrize("kind", ["slow5", "pod5"])

@@ -43,7 +43,19 @@ def test_fastq(tmp_path: Path, zipped: bool, end: str) -> None:
     assert index_text(reads) == ">r1\nACGT\n>r2\nACGG\n"
 
 
-def test_of_reads_with_one_name_the_first_counts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.fixture
+def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder in which the files are that header lines name."""
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.fast5", "b.fast5", "x.fast5", "dir/x.fast5", "a\tx.fast5", "y/z.fast5", "q.fast5"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    return tmp_path
+
+
+def test_of_reads_with_one_name_the_first_counts(
+    there: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     reads = tmp_path / "r.fa"
     reads.write_text(">r1 a.fast5\nAC\n>r2\nG\n>r1 b.fast5\nTT\n>r2\nC\n")
     assert write_sequence_index(str(reads)) == {"r1": "a.fast5", "r2": ""}
@@ -63,10 +75,22 @@ def test_of_reads_with_one_name_the_first_counts(tmp_path: Path, capsys: pytest.
         ("", ""),
     ],
 )
-def test_path_in_comment(tmp_path: Path, comment: str, path: str) -> None:
+def test_path_in_comment(there: Path, tmp_path: Path, comment: str, path: str) -> None:
     reads = tmp_path / "r.fa"
     reads.write_text(f">r1 {comment}\nA\n")
     assert write_sequence_index(str(reads)) == {"r1": path}
+
+
+def test_a_path_that_is_not_there_does_not_count(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Files are moved after basecalling; what the header lines say is then out of date."""
+    reads = tmp_path / "r.fa"
+    reads.write_text(">a gone.fast5\nA\n>b gone.fast5\nA\n>c also.fast5\nA\n")
+    found = multi_fast5(tmp_path / "d/m.fast5", ["a", "b"])
+    assert index_fast5(str(reads), [str(tmp_path / "d")]) == (3, 2)
+    assert readdb(reads) == [("a", str(found)), ("b", str(found)), ("c", "")]
+    assert "2 fast5 files that its header lines name are not there, such as gone.fast5" in capsys.readouterr().err
+    with pytest.raises(F5pyError, match="no fast5 file was found for any of the 3 reads"):
+        index_fast5(str(reads), [])
 
 
 @settings(max_examples=25, deadline=None)
@@ -141,7 +165,7 @@ def test_an_interruption_keeps_the_old_files(tmp_path: Path, monkeypatch: pytest
     write_sequence_index(str(reads))
     before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
 
-    def interrupt(comment: str) -> str:
+    def interrupt(comment: str, exists: dict[str, bool]) -> str:
         raise KeyboardInterrupt
 
     monkeypatch.setattr(build_index, "_path_in_comment", interrupt)
@@ -237,7 +261,7 @@ def test_the_last_file_to_name_a_read_wins(tmp_path: Path) -> None:
     assert readdb(reads) == [("a", str(third)), ("b", str(second))]
 
 
-def test_no_folder_is_searched_if_every_read_has_a_path(tmp_path: Path) -> None:
+def test_no_folder_is_searched_if_every_read_has_a_path(there: Path, tmp_path: Path) -> None:
     reads = tmp_path / "r.fa"
     other = multi_fast5(tmp_path / "d/m.fast5", ["a", "b"])
     reads.write_text(">a x.fast5\nA\n>b y/z.fast5\nA\n")

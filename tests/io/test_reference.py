@@ -70,7 +70,6 @@ def test_contigs_may_be_a_selection(path):
 @pytest.mark.parametrize(
     ("contigs", "lengths", "message"),
     [
-        (["one", "x"], [12, 3], r"lacks 1 of the BAM file's 2 contigs \(x\)"),
         (["x", "y", "z"], [1, 1, 1], r"lacks 3 of the BAM file's 3 contigs \(x, y, z\)"),
         (["x", "y", "z", "w"], [1, 1, 1, 1], r"lacks 4 .* \(x, y, z, \.\.\.\)"),
         (["one"], [13], "contig one has 12 bases, but 13 in the BAM file"),
@@ -79,6 +78,17 @@ def test_contigs_may_be_a_selection(path):
 def test_other_contigs(path, contigs, lengths, message):
     with pytest.raises(InputFileError, match=message):
         Reference(path, contigs, lengths)
+
+
+def test_a_contig_that_is_not_there_matters_when_it_is_asked_for(path, capfd):
+    reference = Reference(path, ["x", "one"], [3, 12])
+    assert "lacks 1 of the BAM file's 2 contigs (x); a read that is used" in capfd.readouterr().err
+    assert reference.lacks.tolist() == [True, False]
+    start, end = np.zeros(1, np.int64), np.array([3])
+    assert reference.segments(np.array([1], np.int32), start, end)[1].tolist() == [0, 3]
+    with pytest.raises(InputFileError, match="lacks contig x, on which reads lie"):
+        reference.segments(np.array([0], np.int32), start, end)
+    reference.close()
 
 
 @pytest.mark.parametrize("content", [b"", b"no FASTA\n", b">a\nAC\nACGT\nA\nCCC\n", b"\x1f\x8b garbage"])

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.core.batch import ReadStatus
+from f5py.core.batch import Cause, ReadStatus
 from f5py.io.alignments import AlignmentFile
 from f5py.outputs.eventalign_paf import EventalignPaf
 
@@ -81,7 +81,7 @@ def test_strings_lead_back_to_the_rows(rna, data):
 def test_reads_without_rows_are_noted_with_their_index():
     empty = MadeRead(False, [5], [10], [])
     batch = rows_batch([empty, MadeRead(False, [5], [10], [(0, 7, False)]), empty, empty])
-    batch.drop(np.array([False, False, False, True]), ReadStatus.QC_FAIL)
+    batch.drop(np.array([False, False, False, True]), ReadStatus.QC_FAIL, Cause.MANY_ALIGNED_EVENTS)
     paf = EventalignPaf(CONTIGS, CONTIG_LENGTHS, K, rna=False)
     assert paf.notes(batch) == ["INFO: No align 1", "INFO: No align 5"]
     assert paf.format(batch, 0, 4).count(b"\n") == 1

@@ -17,6 +17,7 @@ from f5py.errors import MissingDependencyError
 from f5py.outputs import eventalign_parquet
 from f5py.outputs.eventalign_parquet import EventalignParquet
 from f5py.outputs.eventalign_table import EventalignTable
+from f5py.outputs.table_layout import TableLayout
 
 from .eventalign_rows import made_batch, made_model
 
@@ -46,7 +47,7 @@ def _batches():
 
 def _written(batches, options) -> pyarrow.parquet.ParquetFile:
     out = io.BytesIO()
-    with EventalignParquet(out, _CONTIGS, made_model(), **options) as writer:
+    with EventalignParquet(out, _CONTIGS, made_model(), TableLayout(**options)) as writer:
         for batch in batches:
             writer.write(batch)
     out.seek(0)
@@ -54,7 +55,7 @@ def _written(batches, options) -> pyarrow.parquet.ParquetFile:
 
 
 def _texts(batches, options) -> list[list[str]]:
-    table = EventalignTable(_CONTIGS, made_model(), **options)
+    table = EventalignTable(_CONTIGS, made_model(), TableLayout(**options))
     text = table.header() + b"".join(table.format(batch, 0, len(batch)).tobytes() for batch in batches)
     return [line.split("\t") for line in text.decode().splitlines()]
 
@@ -121,7 +122,7 @@ def test_bytes_do_not_depend_on_the_batches(monkeypatch, options, rows_per_group
 
     def content(batches):
         out = io.BytesIO()
-        with EventalignParquet(out, _CONTIGS, made_model(), **options) as writer:
+        with EventalignParquet(out, _CONTIGS, made_model(), TableLayout(**options)) as writer:
             for batch in batches:
                 writer.write(batch)
         return out.getvalue()

@@ -12,6 +12,7 @@ import pytest
 from f5py.core.batch import ReadBatch, RowState
 from f5py.outputs import eventalign_table
 from f5py.outputs.eventalign_table import EventalignTable
+from f5py.outputs.table_layout import TableLayout
 from f5py.pore_model import builtin
 
 from ..eventalign.expected_rows import NUCLEOTIDE, ecoli_contigs, expected_batch
@@ -48,7 +49,7 @@ def test_reference_files(ecoli_batch, ecoli, name):
         lines = expected.splitlines(keepends=True)
         expected = b"".join(line for line in lines if not line.endswith(b"\t-nan\t-nan\t-nan\t\n"))
         assert len(expected) < len(b"".join(lines))
-    table = EventalignTable(ecoli_contigs(ecoli), builtin(NUCLEOTIDE), **_MODES[name])
+    table = EventalignTable(ecoli_contigs(ecoli), builtin(NUCLEOTIDE), TableLayout(**_MODES[name]))
     assert _text(table, ecoli_batch) == expected
 
 
@@ -56,7 +57,8 @@ def test_samples_of_real_reads(ecoli_batch, ecoli):
     options = {"samples": True, "collapse_events": True}
     contigs, model = ecoli_contigs(ecoli), builtin(NUCLEOTIDE)
     for read in (5, 8):  # of either strand
-        assert _text(EventalignTable(contigs, model, **options), ecoli_batch, read, read + 1) == plain_table(
+        table = EventalignTable(contigs, model, TableLayout(**options))
+        assert _text(table, ecoli_batch, read, read + 1) == plain_table(
             ecoli_batch, contigs, model, read, read + 1, **options
         )
 
@@ -64,7 +66,7 @@ def test_samples_of_real_reads(ecoli_batch, ecoli):
 @pytest.mark.parametrize("switched_on", range(2 ** len(_OPTIONS)))
 def test_every_combination_of_options(batch, switched_on):
     options = {name: bool(switched_on >> i & 1) for i, name in enumerate(_OPTIONS)}
-    table = EventalignTable(_CONTIGS, made_model(), **options)
+    table = EventalignTable(_CONTIGS, made_model(), TableLayout(**options))
     assert _text(table, batch) == plain_table(batch, _CONTIGS, made_model(), 0, len(batch), **options)
 
 
@@ -72,9 +74,9 @@ def test_every_combination_of_options(batch, switched_on):
 def test_other_kmer_sizes(k):
     batch = made_batch(seed=k, k=k)
     options = {"signal_index": True, "collapse_events": True}
-    table = EventalignTable(_CONTIGS, made_model(k), **options)
+    table = EventalignTable(_CONTIGS, made_model(k), TableLayout(**options))
     assert _text(table, batch) == plain_table(batch, _CONTIGS, made_model(k), 0, len(batch), **options)
-    table = EventalignTable(_CONTIGS, made_model(k), m6anet=True)
+    table = EventalignTable(_CONTIGS, made_model(k), TableLayout(m6anet=True))
     assert _text(table, batch) == plain_table(batch, _CONTIGS, made_model(k), 0, len(batch), m6anet=True)
 
 
@@ -90,14 +92,14 @@ def test_the_made_rows_meet_all_cases(batch):
 
 
 def test_header_of_m6anet_ends_with_a_tab():
-    assert EventalignTable([], made_model(), m6anet=True, samples=True, signal_index=True).header() == (
+    assert EventalignTable([], made_model(), TableLayout(m6anet=True, samples=True, signal_index=True)).header() == (
         b"contig\tposition\treference_kmer\tread_index\tevent_level_mean\tevent_stdv\tevent_length\t"
         b"\tstart_idx\tend_idx\n"
     )
 
 
 def test_ranges_of_reads_make_the_whole(batch):
-    table = EventalignTable(_CONTIGS, made_model(), samples=True, collapse_events=True)
+    table = EventalignTable(_CONTIGS, made_model(), TableLayout(samples=True, collapse_events=True))
     whole = table.format(batch, 0, len(batch)).tobytes()
     with ThreadPoolExecutor(3) as pool:
         pieces = pool.map(lambda first: table.format(batch, first, min(first + 2, len(batch))), range(0, len(batch), 2))
@@ -113,7 +115,7 @@ def test_reads_without_rows_give_none(batch):
 
 @pytest.mark.parametrize("options", [{"samples": True}, {}])
 def test_a_buffer_that_is_too_small_grows(batch, monkeypatch, options):
-    table = EventalignTable(_CONTIGS, made_model(), **options)
+    table = EventalignTable(_CONTIGS, made_model(), TableLayout(**options))
     usual = table.format(batch, 0, len(batch)).tobytes()
     sizes = []
     fill = EventalignTable._fill
@@ -133,7 +135,7 @@ def test_names_beyond_ascii(batch):
     batch = made_batch()
     batch.names = [f"größe_{name}" for name in batch.names]
     options = {"print_read_names": True}
-    table = EventalignTable(_CONTIGS, made_model(), **options)
+    table = EventalignTable(_CONTIGS, made_model(), TableLayout(**options))
     assert _text(table, batch) == plain_table(batch, _CONTIGS, made_model(), 0, len(batch), **options)
 
 
@@ -143,7 +145,7 @@ def test_large_indices():
     batch.row_position += 2**31 - 2**20
     batch.event_start += 10**9
     batch.read_index += 10**12
-    table = EventalignTable(_CONTIGS, made_model(), signal_index=True)
+    table = EventalignTable(_CONTIGS, made_model(), TableLayout(signal_index=True))
     assert _text(table, batch) == plain_table(batch, _CONTIGS, made_model(), 0, len(batch), signal_index=True)
 
 
@@ -154,6 +156,6 @@ def test_a_bad_first_event_marks_its_group(batch):
     batch.row_state[first] = RowState.BAD
     batch.row_position[first : first + 3] = batch.row_position[first]
     batch.row_state[first + 1 : first + 3] = 0
-    table = EventalignTable(_CONTIGS, made_model(), collapse_events=True)
+    table = EventalignTable(_CONTIGS, made_model(), TableLayout(collapse_events=True))
     row = table.format(batch, read, read + 1).tobytes().split(b"\n")[0].split(b"\t")
     assert row[9:12] == [b"NNNNNN", b"0.00", b"0.00"]

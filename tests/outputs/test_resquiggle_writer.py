@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.errors import UnsupportedDataError
@@ -133,7 +133,7 @@ def test_paf_leads_back_to_the_map(rna, reads):
 
 def test_reads_that_have_dropped_out_or_are_shorter_than_a_kmer_have_no_lines():
     batch = map_batch([[(0, 1)], [(0, 0)], []], rna=False)
-    batch.drop(np.array([True, False, False]), ReadStatus.NOT_CALIBRATED)
+    batch.drop(np.array([True, False, False]), ReadStatus.NOT_CALIBRATED, Cause.NOISY)
     batch.base_offsets[-1] -= 2  # the last read is now shorter than a k-mer
     assert bytes(ResquiggleTable(False, K).format(batch, 0, 3)) == b"read_1\t0\t100\t110\n"
     assert [line.name for line in parse_paf(ResquigglePaf(False, K).format(batch, 0, 3))] == ["read_1"]

@@ -19,13 +19,15 @@ from ..made_data import N_READS, ReadSet
 BATCH = 4
 
 
-def computed(reads: ReadSet, done: list[int], model: Path | None = None) -> AlignmentStage:
-    """Compute all batches of four reads; `done` grows by the reads of each that comes to its end."""
+def computed(
+    reads: ReadSet, done: list[int], model: Path | None = None, batch_size: int = BATCH
+) -> AlignmentStage:
+    """Compute all batches; `done` grows by the reads of each that comes to its end."""
     options = EventalignOptions(
         reads=str(reads.reads),
         bam=str(reads.bam),
         genome=str(reads.genome),
-        batchsize=BATCH,
+        batchsize=batch_size,
         threads=1,
         min_mapq=0,
         kmer_model=None if model is None else str(model),
@@ -57,45 +59,55 @@ def with_parts(made: ReadSet, folder: Path, *parts: tuple[slice, int]) -> ReadSe
 
 def test_a_wrong_model_stops_a_run_in_small_batches(made: ReadSet, tmp_path: Path, wrong_model: Path):
     done: list[int] = []
-    with pytest.raises(UnsupportedDataError, match=r"20 of the first 20 reads do not fit the pore model .*wrong.model"):
-        computed(with_parts(made, tmp_path, (slice(None), 3)), done, wrong_model)
-    assert done == [0] * 4  # and not the fifth batch
+    with pytest.raises(UnsupportedDataError, match=r"50 of the first 50 reads of 300 .*wrong.model"):
+        computed(with_parts(made, tmp_path, (slice(None), 4)), done, wrong_model)
+    assert done == [0] * 12  # and not the thirteenth batch
 
 
 def test_reads_without_signals_are_not_counted(made: ReadSet, tmp_path: Path, wrong_model: Path):
     reads = made.with_signals(tmp_path, dict.fromkeys(made.names[::2], ""))
     done: list[int] = []
-    with pytest.raises(UnsupportedDataError, match="20 of the first 20 reads do not fit"):
-        computed(with_parts(reads, tmp_path, (slice(None), 3)), done, wrong_model)
-    assert done == [0] * 9
+    with pytest.raises(UnsupportedDataError, match="50 of the first 50 reads of 300 bases or more do not fit"):
+        computed(with_parts(reads, tmp_path, (slice(None), 7)), done, wrong_model)
+    assert done == [0] * 24
 
 
 def test_too_few_reads_are_not_judged(made: ReadSet, tmp_path: Path, wrong_model: Path):
     done: list[int] = []
-    stage = computed(with_parts(made, tmp_path, (slice(None), 1), (slice(3), 1)), done, wrong_model)
-    assert stage.counts.total == stage.counts.failed == 19
+    stage = computed(with_parts(made, tmp_path, (slice(None), 3), (slice(1), 1)), done, wrong_model)
+    assert stage.counts.total == stage.counts.failed == 49
+
+
+def test_short_reads_are_not_judged(made: ReadSet, tmp_path: Path, wrong_model: Path):
+    """They do not fit for another reason; the run goes on."""
+    reads = made.with_reads(tmp_path, {name: made.sequence(name)[:299] for name in made.names})
+    stage = computed(with_parts(reads, tmp_path, (slice(None), 5)), [], wrong_model)
+    assert stage.counts.total == stage.counts.failed == 5 * N_READS
 
 
 def test_only_the_first_reads_are_judged(made: ReadSet, tmp_path: Path):
-    """More than four fifths of all reads fail, but none of the first 20."""
+    """More than four fifths of all reads fail, but few of the first 50."""
     reads = made.with_reads(tmp_path, dict.fromkeys(made.names[10:], "ACGT" * 300))
     done: list[int] = []
-    stage = computed(with_parts(reads, tmp_path, (slice(10), 2), (slice(10, None), 15)), done)
-    assert sum(done[:5]) >= 16
-    assert stage.counts.total == 110
-    assert stage.counts.no_alignment >= 90
+    stage = computed(with_parts(reads, tmp_path, (slice(10), 5), (slice(10, None), 45)), done)
+    assert sum(done[:12]) >= 44
+    assert stage.counts.total == 320
+    assert stage.counts.no_alignment >= 270
 
 
-def test_failures_of_several_batches_are_added_up(made: ReadSet, tmp_path: Path):
-    """17 of 20 reads fail; the first batches alone have too few reads to say so, and the last has none that fails."""
+@pytest.mark.parametrize("batch_size", [1, 4, 7, 512])
+def test_the_verdict_does_not_depend_on_the_batches(made: ReadSet, tmp_path: Path, batch_size: int):
+    """41 of the first 50 reads fail, and then 40, whatever is in a batch with them."""
     reads = made.with_reads(tmp_path, dict.fromkeys(made.names[:15], "ACGT" * 300))
-    done: list[int] = []
-    with pytest.raises(UnsupportedDataError, match="17 of the first 20 reads do not fit"):
-        computed(with_parts(reads, tmp_path, (slice(15), 1), (slice(2), 1), (slice(15, None), 3)), done)
-    assert len(done) == 4
-    done.clear()
-    stage = computed(with_parts(reads, tmp_path, (slice(15), 1), (slice(1), 1), (slice(15, None), 4)), done)
-    assert stage.counts.no_alignment == 16  # four fifths are still let through
+    bad, good = slice(15), slice(15, None)
+    for first, message in ((11, "41 of the first 50 reads"), (10, None)):
+        parts = ((bad, 2), (slice(first), 1), (good, 50 - 30 - first), (good, 20))
+        changed = with_parts(reads, tmp_path, *parts)
+        if message is None:
+            assert computed(changed, [], batch_size=batch_size).counts.no_alignment == 40
+            continue
+        with pytest.raises(UnsupportedDataError, match=message):
+            computed(changed, [], batch_size=batch_size)
 
 
 def test_letters_of_rna_in_a_later_batch(made: ReadSet, tmp_path: Path):

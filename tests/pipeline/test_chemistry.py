@@ -49,6 +49,21 @@ RNA004_KIT = {"experiment_type": "rna", "sequencing_kit": "SQK-RNA004"}
         (None, False, {"sequencing_kit": "sqk-nbd114-24"}, R10_DNA),
         (None, False, {"sequencing_kit": "sqk-rna001"}, R9_RNA),
         (None, False, {"experiment_kit": "genomic_dna", "flow_cell_id": "FAB43577"}, R9_DNA),
+        # R10.4, also with kits of R9
+        (None, False, {"flow_cell_product_code": "FLO-PRO112"}, R10_DNA),
+        (None, False, {"sequencing_kit": "SQK-Q20EA"}, R10_DNA),
+        (None, False, {"sequencing_kit": "sqk-lsk112", "flow_cell_product_code": "FLO-MIN112"}, R10_DNA),
+        (None, False, LSK109 | {"flow_cell_product_code": "FLO-PRO112"}, R10_DNA),
+        # 5 kHz
+        (None, False, LSK114 | {"sample_frequency": "5000", "flow_cell_product_code": "FLO-PRO114M"}, R10_DNA),
+        # names of models, where nothing else tells
+        (None, False, {"basecall_model": "rna004_130bps_hac@v5.2.0"}, RNA004),
+        (None, False, {"basecall_model": "rna_r9.4.1_70bps_hac"}, R9_RNA),
+        (None, False, {"basecall_model": "rna002_70bps_hac@v3"}, R9_RNA),
+        (None, False, {"basecall_config_filename": "rna_r9.4.1_70bps_fast.cfg"}, R9_RNA),
+        (None, False, {"basecall_config_filename": "dna_r9.4.1_450bps_hac.cfg"}, R9_DNA),
+        (None, False, {"basecall_model": "dna_r10.4.1_e8.2_400bps_5khz_sup"}, R10_DNA),
+        (None, False, LSK109 | {"basecall_config_filename": "dna_r10.4.1_e8.2_400bps_hac.cfg"}, R9_DNA),
         # kit and flow cell differ, and the option says which is right
         ("r9", False, LSK109 | {"flow_cell_product_code": "FLO-PRO114M"}, R9_DNA),
         ("r10", False, LSK109 | {"flow_cell_product_code": "FLO-PRO114M"}, R10_DNA),
@@ -138,7 +153,13 @@ def test_rna_of_r10_does_not_exist(own_model):
 
 
 def test_models_and_event_parameters():
-    assert [chemistry.nucleotide_model(None).k for chemistry in (R9_DNA, R9_RNA, R10_DNA)] == [6, 5, 9]
+    assert [chemistry.nucleotide_model(None).k for chemistry in (R9_DNA, R9_RNA, R10_DNA, RNA004)] == [6, 5, 9, 9]
     assert [chemistry.event_parameters for chemistry in (R9_DNA, R9_RNA, R10_DNA, RNA004)] == [DNA, RNA, DNA, RNA]
-    with pytest.raises(UnsupportedDataError, match="no built-in pore model for RNA004; give one with --kmer-model"):
-        RNA004.nucleotide_model(None)
+    assert RNA004.nucleotide_model("rna004-5mer").name == "rna004_130bps.nucleotide.5mer"
+    assert RNA004.nucleotide_model("r9.4_70bps_rna.nucleotide.5mer") is R9_RNA.nucleotide_model(None)
+
+
+def test_a_file_comes_before_a_built_in_model_of_its_name(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rna004").write_text("A 1 1\nC 2 1\nG 3 1\nU 4 1\n")
+    assert RNA004.nucleotide_model("rna004").level_mean.tolist() == [1, 2, 3, 4]

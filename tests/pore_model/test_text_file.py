@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from f5py.errors import PoreModelError
-from f5py.pore_model import read_model
+from f5py.pore_model import builtin, read_model
 
 _TITLE = "kmer\tlevel_mean\tlevel_stdv\tsd_mean\tsd_stdv\tweight\n"
 
@@ -147,3 +147,124 @@ def test_files_that_cannot_be_read(tmp_path: Path) -> None:
 def test_binary_rubbish_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(PoreModelError, match="line 2: 1 column"):
         _read(tmp_path, bytes(range(256)) * 4)
+
+
+def test_u_is_t(tmp_path: Path) -> None:
+    lines = _lines(5, "ACGT")
+    model = _read(tmp_path, "".join(line.split("\t", 1)[0].replace("T", "U") + line[5:] for line in lines))
+    expected = _read(tmp_path, "".join(lines))
+    assert model.k == 5
+    np.testing.assert_array_equal(model.level_mean, expected.level_mean)
+    np.testing.assert_array_equal(model.level_stdv, expected.level_stdv)
+    with pytest.raises(PoreModelError, match="line 4: k-mer 'UA' where 'AT' belongs"):
+        _read(tmp_path, _changed(6, "UA\t1\t1\n").replace("#k\t2\n", "").replace(_TITLE, ""))
+
+
+# Files that say less than a model needs
+
+
+RNA004, R10 = "rna004_130bps.nucleotide.9mer", "r10.4.1_400bps.nucleotide.9mer"
+
+
+def _levels(values: np.ndarray, k: int, letters: str = "ACGU", reverse: bool = False) -> str:
+    kmers = ["".join(bases) for bases in itertools.product(letters, repeat=k)]
+    if reverse:
+        values = values.reshape((4,) * k).T.ravel()
+    return "".join(f"{kmer}\t{value:.6f}\n" for kmer, value in zip(kmers, values, strict=True))
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_published_levels_get_unit_and_deviations_of_the_built_in_model(tmp_path: Path, reverse: bool) -> None:
+    """The levels of RNA004 as published: in units of spread, and their k-mers in either direction."""
+    expected = builtin(RNA004)
+    path = tmp_path / "9mer_levels_v1.txt"
+    path.write_text(_levels((expected.level_mean - 84.112089) / 17.5693, 9, reverse=reverse))
+    model = read_model(path, "ACGT", lambda: expected)
+    np.testing.assert_allclose(model.level_mean, expected.level_mean, atol=1e-4)
+    np.testing.assert_array_equal(model.level_stdv, expected.level_stdv)
+
+
+def test_levels_in_picoampere_get_deviations(tmp_path: Path) -> None:
+    expected = builtin(RNA004)
+    path = tmp_path / "levels.txt"
+    path.write_text("kmer\tlevel_mean\n" + _levels(expected.level_mean, 9))
+    model = read_model(path, "ACGT", lambda: expected)
+    np.testing.assert_allclose(model.level_mean, expected.level_mean, atol=1e-6)
+    np.testing.assert_array_equal(model.level_stdv, expected.level_stdv)
+
+
+@pytest.mark.parametrize(
+    ("like", "says"),
+    [(None, "there is no built-in model of this chemistry"), (RNA004, "the built-in one has k = 9")],
+)
+def test_levels_without_a_built_in_model_of_their_k(tmp_path: Path, like: str | None, says: str) -> None:
+    path = tmp_path / "levels.txt"
+    path.write_text(_levels(np.linspace(-2, 2, 1024), 5))
+    with pytest.raises(PoreModelError, match=rf"{says} .*columns kmer, level_mean and level_stdv, in picoampere"):
+        read_model(path, "ACGT", lambda: None if like is None else builtin(like))
+
+
+def _uncalled4(path: Path, name: str, reverse: bool, **changed: object) -> Path:
+    """A built-in model as Uncalled4 has it."""
+    model = builtin(name)
+    mean, stdv = float(model.level_mean.mean()), float(model.level_mean.std())
+
+    def stored(levels: np.ndarray) -> np.ndarray:
+        return (levels.reshape((4,) * model.k).T.ravel() if reverse else levels).astype(np.float32)
+
+    arrays: dict[str, object] = {
+        "kmer": np.array(["x"]),
+        "current.mean": stored((model.level_mean - mean) / stdv),
+        "current.stdv": stored(model.level_stdv / stdv),
+        "_k": model.k,
+        "_pa_mean": mean,
+        "_pa_stdv": stdv,
+        "_reverse": reverse,
+    }
+    np.savez_compressed(path, **arrays | changed)
+    return path
+
+
+@pytest.mark.parametrize("reverse", [False, True])
+def test_a_model_of_uncalled4(tmp_path: Path, reverse: bool) -> None:
+    expected = builtin(R10)
+    model = read_model(_uncalled4(tmp_path / "m.npz", R10, reverse), "ACGT")
+    assert model.k == 9
+    np.testing.assert_allclose(model.level_mean, expected.level_mean, rtol=1e-5)
+    np.testing.assert_allclose(model.level_stdv, expected.level_stdv, rtol=1e-5)
+
+
+def test_a_model_of_uncalled4_without_unit_and_deviations(tmp_path: Path) -> None:
+    """As its model of RNA004."""
+    expected = builtin(RNA004)
+    nothing = np.empty(0, np.float32)
+    path = _uncalled4(tmp_path / "m.npz", RNA004, True, _pa_mean=0.166, _pa_stdv=0.886, **{"current.stdv": nothing})
+    model = read_model(path, "ACGT", lambda: expected)
+    np.testing.assert_allclose(model.level_mean, expected.level_mean, rtol=1e-5)
+    np.testing.assert_array_equal(model.level_stdv, expected.level_stdv)
+    with pytest.raises(PoreModelError, match="no built-in model of this chemistry"):
+        read_model(path, "ACGT")
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"current.mean": np.zeros(7, np.float32)}, "7 means"),
+        ({"current.stdv": np.zeros(4**9, np.float32)}, "deviation not above zero"),
+        ({"current.mean": np.full(4**9, np.nan)}, "not finite"),
+    ],
+)
+def test_a_damaged_model_of_uncalled4(tmp_path: Path, changed: dict, says: str) -> None:
+    with pytest.raises(PoreModelError, match=says):
+        read_model(_uncalled4(tmp_path / "m.npz", R10, False, **changed), "ACGT")
+
+
+def test_other_archives(tmp_path: Path) -> None:
+    np.savez(tmp_path / "other.npz", x=np.arange(3))
+    with pytest.raises(PoreModelError, match=r"no current.mean in it"):
+        read_model(tmp_path / "other.npz", "ACGT")
+    (tmp_path / "broken.npz").write_bytes((tmp_path / "other.npz").read_bytes()[:60])
+    with pytest.raises(PoreModelError, match="cannot be read as a model in npz format"):
+        read_model(tmp_path / "broken.npz", "ACGT")
+    with pytest.raises(PoreModelError, match="a methylation model is a text file"):
+        read_model(_uncalled4(tmp_path / "m.npz", R10, False), "ACGMT")

@@ -15,6 +15,7 @@ from f5py.outputs.eventalign_paf import EventalignPaf
 from f5py.outputs.eventalign_summary import EventalignSummary
 from f5py.outputs.eventalign_table import EventalignTable
 from f5py.outputs.stage_tables import StageTables
+from f5py.outputs.table_layout import TableLayout
 from f5py.text.encoding import encoded
 
 from ..outputs.eventalign_rows import made_batch, made_model
@@ -44,7 +45,7 @@ def test_paf_and_summary(batch: ReadBatch):
 def test_table():
     batch = made_batch()
     batch.names = [f"{name}{NAME.decode('utf-8', 'surrogateescape')}" for name in batch.names]
-    table = EventalignTable(CONTIGS, made_model(), print_read_names=True)
+    table = EventalignTable(CONTIGS, made_model(), TableLayout(print_read_names=True))
     rows = bytes(table.format(batch, 0, len(batch))).splitlines()
     assert rows
     assert all(row.split(b"\t")[3].endswith(NAME) for row in rows)

@@ -62,9 +62,10 @@ def open_source(paths: Mapping[str, str], n_processes: int = 1) -> SignalSource:
 
 
 def open_signals(
-    reads_path: str,
+    reads_path: str | None,
     slow5: str | None = None,
     pod5: str | None = None,
+    fast5: str | None = None,
     n_processes: int | None = 1,
     n_threads: int = 1,
 ) -> SignalSource:
@@ -72,12 +73,14 @@ def open_signals(
 
     Parameters
     ----------
-    reads_path : str
-        The base-called reads; without `slow5` and `pod5`, the ``.readdb`` of their index names the signal files.
+    reads_path : str or None
+        The basecalled reads; if no signals are named, the ``.readdb`` of their index names the signal files.
     slow5 : str, optional
         A SLOW5 or BLOW5 file with all signals.
     pod5 : str, optional
         A POD5 file with all signals, or a folder that is searched for ``*.pod5``.
+    fast5 : str, optional
+        A fast5 file with all signals, or a folder that is searched for fast5 files.
     n_processes : int, optional
         Processes that read fast5 and POD5 files; None: `reader_processes`.
     n_threads : int
@@ -91,20 +94,31 @@ def open_signals(
     Raises
     ------
     UsageError
-        Both `slow5` and `pod5` are given, or a path is of another kind.
+        More than one of `slow5`, `pod5` and `fast5` is given, or no signals are named at all.
+    SignalError
+        A path is of another kind.
     InputFileError
         A file is missing or damaged.
     MissingDependencyError
         A package that a file needs is not installed.
     """
-    if slow5 is not None and pod5 is not None:
-        raise UsageError("--slow5 and --pod5 are both given; give the one that holds the signals of these reads")
+    given = [name for name, path in (("slow5", slow5), ("pod5", pod5), ("fast5", fast5)) if path is not None]
+    if len(given) > 1:
+        raise UsageError(
+            f"--{given[0]} and --{given[1]} are both given; give the one that holds the signals of these reads"
+        )
     if slow5 is not None:
         _check_kind(slow5, "slow5")
         return _open_slow5(slow5, n_processes, n_threads)
     if pod5 is not None:
         _check_kind(pod5, "pod5")
         return _open_pod5(pod5, _count(n_processes, n_threads))
+    if fast5 is not None:
+        _check_kind(fast5, "fast5")
+        n_processes = _count(n_processes, n_threads)
+        return open_source(_fast5_reads(fast5, n_processes), n_processes)
+    if reads_path is None:
+        raise UsageError("no signals are named; give --pod5, --slow5 or --fast5")
     from f5py.io.read_index import READDB_SUFFIX, read_readdb
 
     paths = read_readdb(reads_path + READDB_SUFFIX)
@@ -185,7 +199,7 @@ def _check_count(what: str, count: int) -> None:
 _ADVICE: dict[Kind, str] = {
     "slow5": "give it with --slow5",
     "pod5": "give it with --pod5",
-    "fast5": "run f5py index with -d and its folder, and leave out --slow5 and --pod5",
+    "fast5": "give it with --fast5",
 }
 
 

@@ -9,6 +9,7 @@ import tempfile
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from multiprocessing import connection as mp_connection
 from multiprocessing import reduction, resource_tracker
 from typing import Any
@@ -103,6 +104,10 @@ class ParallelSource:
             return first_run_info(reader, names, self._paths)
         finally:
             reader.close()
+
+    def first_names(self, n: int) -> list[str]:
+        """See `SignalSource.first_names`."""
+        return list(islice(self._paths, n))
 
     def place(self, name: str) -> str:
         """See `SignalSource.place`."""

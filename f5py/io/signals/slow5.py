@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -123,6 +124,10 @@ class Slow5Source:
         """Yield the names of all reads in the file."""
         for name in self._opened().names():
             yield name.decode("utf-8", "surrogateescape")
+
+    def first_names(self, n: int) -> list[str]:
+        """See `SignalSource.first_names`."""
+        return list(islice(self.names(), n))
 
     def place(self, name: str) -> str:
         """See `SignalSource.place`."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Protocol
 
 import numpy as np
@@ -136,6 +137,10 @@ class SignalSource(Protocol):
         """
         ...
 
+    def first_names(self, n: int) -> list[str]:
+        """Return the names of some reads of the files, at most n."""
+        ...
+
     def place(self, name: str) -> str:
         """Return where the read's signal is, as summaries show it: its file, or ``slow5``; "" if it is unknown."""
         ...
@@ -221,6 +226,10 @@ class FileSource:
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
         """Return what is known of the run of the first read that can be read, as `SignalSource.run_info`."""
         return first_run_info(self._reader, names, self._paths)
+
+    def first_names(self, n: int) -> list[str]:
+        """See `SignalSource.first_names`."""
+        return list(islice(self._paths, n))
 
     def place(self, name: str) -> str:
         """See `SignalSource.place`."""

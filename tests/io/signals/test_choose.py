@@ -240,12 +240,12 @@ def test_options_that_exclude_each_other(reads_path):
 @pytest.mark.parametrize(
     ("option", "content", "words"),
     [
-        ("slow5", FAST5_MAGIC, "is a fast5 file; run f5py index with -d"),
+        ("slow5", FAST5_MAGIC, "is a fast5 file; give it with --fast5"),
         ("slow5", POD5_MAGIC, "is a POD5 file; give it with --pod5"),
         ("slow5", b"", "is empty"),
         ("slow5", b"ACGT", "is not a SLOW5, POD5 or fast5 file"),
         ("slow5", None, "not found"),
-        ("pod5", FAST5_MAGIC, "is a fast5 file; run f5py index with -d"),
+        ("pod5", FAST5_MAGIC, "is a fast5 file; give it with --fast5"),
         ("pod5", b"BLOW5\x01", "is a SLOW5 file; give it with --slow5"),
         ("pod5", b"ACGT", "is not a SLOW5, POD5 or fast5 file"),
         ("pod5", None, "not found"),

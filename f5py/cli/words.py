@@ -1,0 +1,101 @@
+"""Command lines as getopt reads them: unambiguous abbreviations, and options whose number may be left out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from f5py.core.options import Kind, Option
+from f5py.errors import UsageError
+
+#: Options of every command.
+COMMON = ("-h", "--help", "-V", "--version")
+
+
+def expand(words: list[str], options: Iterable[Option]) -> list[str]:
+    """Write every option out: long names whole, and a number where one may be missing and is.
+
+    Parameters
+    ----------
+    words : list of str
+        What stands after the name of the command.
+    options : iterable of Option
+        Those of the command.
+
+    Returns
+    -------
+    list of str
+        As `words`, for a parser that knows whole names only. What it does not understand is left as it is.
+
+    Raises
+    ------
+    UsageError
+        An abbreviation stands for several options.
+    """
+    by_name: dict[str, Option | None] = {name: None for name in COMMON}
+    for option in options:
+        by_name.update(dict.fromkeys(option.spellings, option))
+    expanded: list[str] = []
+    rest = iter(words)
+    pending: list[str] = []
+    while (word := pending.pop() if pending else next(rest, None)) is not None:
+        if word == "--":
+            expanded += [word, *rest]
+            break
+        if word.startswith("--"):
+            name, equals, value = word.partition("=")
+            name = _whole_name(name, by_name)
+            option_or_none = by_name.get(name)
+            takes_next = option_or_none is not None and option_or_none.kind is not Kind.FLAG and not equals
+            expanded.append(name + equals + value)
+        elif word.startswith("-") and len(word) > 1:
+            option_or_none, takes_next = _last_of_cluster(word, by_name)
+            expanded.append(word)
+        else:
+            expanded.append(word)
+            continue
+        if not takes_next or option_or_none is None:
+            continue
+        value_word = next(rest, None)
+        if option_or_none.number_may_lack is not None and not _is_number(value_word):
+            expanded.append(str(option_or_none.number_may_lack))
+            if value_word is not None:
+                pending.append(value_word)
+        elif value_word is not None:
+            expanded.append(value_word)
+    return expanded
+
+
+def _whole_name(name: str, by_name: dict[str, Option | None]) -> str:
+    """The long name that `name` is or abbreviates; `name` if there is none."""
+    if name in by_name:
+        return name
+    candidates = [known for known in by_name if known.startswith(name) and known.startswith("--")]
+    old = [known for known in candidates if not _is_ours(by_name[known])]
+    candidates = old or candidates  # what f5c understands stays what it was
+    if len({_identity(known, by_name) for known in candidates}) > 1:
+        raise UsageError(f"option {name} is ambiguous: it could be {', '.join(sorted(candidates))}")
+    return candidates[0] if candidates else name
+
+
+def _is_ours(option: Option | None) -> bool:
+    return option is not None and option.ours
+
+
+def _identity(name: str, by_name: dict[str, Option | None]) -> str:
+    option = by_name[name]
+    return name if option is None else option.names[-1]
+
+
+def _last_of_cluster(word: str, by_name: dict[str, Option | None]) -> tuple[Option | None, bool]:
+    """The option that a word of short ones ends with, and whether its value is the next word."""
+    for at in range(1, len(word)):
+        option = by_name.get(f"-{word[at]}")
+        if option is None:
+            return None, False
+        if option.kind is not Kind.FLAG:
+            return option, at == len(word) - 1
+    return None, False
+
+
+def _is_number(word: str | None) -> bool:
+    return word is not None and word.isascii() and word.isdigit()

@@ -1,0 +1,33 @@
+"""The options of all commands: names, meanings and defaults of the command line, as dataclasses."""
+
+from f5py.core.options.declaration import Group, Kind, Option, Options, declarations
+from f5py.core.options.shared import CALL_THRESHOLD, METHYLATION, AlignmentOptions, MappedReadsOptions
+from f5py.core.options.signal_commands import CallOptions, EventalignOptions, PlotOptions, ResquiggleOptions
+from f5py.core.options.table_commands import (
+    DemoOptions,
+    FrequencyOptions,
+    IndexOptions,
+    MergeOptions,
+    SimulateOptions,
+)
+
+__all__ = [
+    "CALL_THRESHOLD",
+    "METHYLATION",
+    "AlignmentOptions",
+    "CallOptions",
+    "DemoOptions",
+    "EventalignOptions",
+    "FrequencyOptions",
+    "Group",
+    "IndexOptions",
+    "Kind",
+    "MappedReadsOptions",
+    "MergeOptions",
+    "Option",
+    "Options",
+    "PlotOptions",
+    "ResquiggleOptions",
+    "SimulateOptions",
+    "declarations",
+]

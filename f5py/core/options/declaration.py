@@ -1,0 +1,213 @@
+"""What an option is: its names, type, default, range and help, declared once.
+
+An options class is a dataclass whose fields are made by `option`, `flag`, `argument` and `refused`. The command line,
+the checks of values that come from Python, the profiles' keys and the tables of the documentation are made from these
+fields.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from enum import Enum
+from typing import Any, NoReturn
+
+from f5py.errors import UsageError
+
+
+class Group(Enum):
+    """Headings of the help, in its order."""
+
+    INPUT = "Input"
+    OUTPUT = "Output"
+    SELECTION = "Which reads"
+    MODEL = "Pore model"
+    LIMITS = "Limits"
+    SPEED = "Speed"
+    GPU = "GPU"
+    OTHER = "Other"
+    DEVELOPER = "For developers"
+
+
+class Kind(Enum):
+    """How a value is written."""
+
+    FLAG = "flag"
+    YES_NO = "yes/no"
+    INTEGER = "INT"
+    NUMBER = "FLOAT"
+    BASES = "NUM[K/M/G]"
+    CHOICE = "choice"
+    TEXT = "TEXT"
+    FILE = "FILE"
+    PATH = "PATH"
+
+
+#: In the place of a default: the option must be given.
+REQUIRED = object()
+
+
+@dataclasses.dataclass(frozen=True)
+class Option:
+    """One option or positional argument of a command.
+
+    Attributes
+    ----------
+    names : tuple of str
+        Spellings, short ones first; the documented ones. Empty for a positional argument.
+    kind : Kind
+    help : str
+        One or two sentences, without the default.
+    group : Group
+    default : Any
+        `REQUIRED`, or the value without the option.
+    default_words : str or None
+        The default in words, where the value does not tell it.
+    metavar : str or None
+        What the value is called in the help.
+    choices : tuple
+        Of a `Kind.CHOICE`.
+    at_least, at_most, above : float or None
+        Bounds of a number.
+    aliases : tuple of str
+        Spellings of the reference tools that are accepted and not documented first.
+    repeated : bool
+        May be given several times; the value is a tuple.
+    number_may_lack : int or None
+        The value if the option is given without one.
+    refused : str or None
+        Known, but not possible here: the reason, and what to do instead.
+    ours : bool
+        Neither f5c nor nanopolish has it, so it never makes an abbreviation of theirs ambiguous.
+    """
+
+    names: tuple[str, ...]
+    kind: Kind
+    help: str
+    group: Group
+    default: Any = None
+    default_words: str | None = None
+    metavar: str | None = None
+    choices: tuple[Any, ...] = ()
+    at_least: float | None = None
+    at_most: float | None = None
+    above: float | None = None
+    aliases: tuple[str, ...] = ()
+    repeated: bool = False
+    number_may_lack: int | None = None
+    refused: str | None = None
+    ours: bool = False
+
+    @property
+    def is_hidden(self) -> bool:
+        """Whether the help leaves it out."""
+        return self.group is Group.DEVELOPER or self.refused is not None
+
+    @property
+    def is_argument(self) -> bool:
+        """Whether it is given by its position."""
+        return not self.names
+
+    @property
+    def spellings(self) -> tuple[str, ...]:
+        """All names."""
+        return self.names + self.aliases
+
+    def value_words(self) -> str:
+        """What the value is called; empty for a flag."""
+        if self.kind is Kind.FLAG:
+            return ""
+        if self.metavar is not None:
+            return self.metavar
+        return "/".join(map(str, self.choices)) if self.kind is Kind.CHOICE else self.kind.value
+
+    def default_shown(self) -> str:
+        """The default in words; empty for a flag."""
+        if self.default is REQUIRED:
+            return "required"
+        if self.default_words is not None:
+            return self.default_words
+        if self.kind is Kind.FLAG:
+            return ""
+        if self.default is None or self.default == ():
+            return "none"
+        if self.kind is Kind.YES_NO:
+            return "yes" if self.default else "no"
+        if self.kind is Kind.BASES:
+            return _bases_shown(self.default)
+        return f"{self.default:g}" if isinstance(self.default, float) else str(self.default)
+
+    def check(self, value: Any) -> None:
+        """Raise `UsageError` for a value that the option cannot have."""
+        if value is None or isinstance(value, tuple):
+            return
+        if self.refused is not None:
+            if value:
+                self._fail(f"is not possible: {self.refused}")
+            return
+        if self.choices and value not in self.choices:
+            self._fail(f"{value}: choose from {', '.join(map(str, self.choices))}")
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            return
+        if value != value:
+            self._fail("nan is not a number")
+        if self.at_least is not None and value < self.at_least:
+            self._fail(f"{value:g}: must be at least {self.at_least:g}")
+        if self.above is not None and value <= self.above:
+            self._fail(f"{value:g}: must be above {self.above:g}")
+        if self.at_most is not None and value > self.at_most:
+            self._fail(f"{value:g}: must be at most {self.at_most:g}")
+
+    def _fail(self, why: str) -> NoReturn:
+        raise UsageError(f"{self.names[-1] if self.names else self.metavar} {why}")
+
+
+def _bases_shown(number: int) -> str:
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
+        if number >= unit:
+            return f"{number / unit:g}{letter}"
+    return str(number)
+
+
+def option(
+    *names: str, kind: Kind = Kind.TEXT, group: Group = Group.OTHER, help: str, default: Any = None, **more: Any
+) -> Any:
+    """A field of an options class; see `Option`."""
+    if more.get("choices"):
+        kind = Kind.CHOICE
+    declared = Option(names, kind, help, group, default, **more)
+    arguments: dict[str, Any] = {} if default is REQUIRED else {"default": default}
+    return dataclasses.field(metadata={"option": declared}, **arguments)
+
+
+def flag(*names: str, group: Group = Group.OUTPUT, help: str, **more: Any) -> Any:
+    """A field that is true if its option is given."""
+    return option(*names, kind=Kind.FLAG, group=group, help=help, default=False, **more)
+
+
+def argument(metavar: str, *, help: str, default: Any = REQUIRED, repeated: bool = False) -> Any:
+    """A field that is given by its position."""
+    return option(metavar=metavar, kind=Kind.PATH, help=help, default=default, repeated=repeated)
+
+
+def refused(*names: str, kind: Kind = Kind.TEXT, reason: str) -> Any:
+    """A field for an option of the reference tools that cannot be had here; ``no`` is accepted for yes/no options."""
+    default = False if kind in (Kind.FLAG, Kind.YES_NO) else None
+    return option(*names, kind=kind, help="", default=default, refused=reason)
+
+
+class Options:
+    """Base of the options classes; checks every value against its declaration."""
+
+    def __post_init__(self) -> None:
+        for name, declared in declarations(type(self)).items():
+            declared.check(getattr(self, name))
+
+
+def declarations(options: type[Any]) -> Mapping[str, Option]:
+    """The options of a class by field name, group by group and in the order of their declaration."""
+    found = {
+        field.name: field.metadata["option"] for field in dataclasses.fields(options) if "option" in field.metadata
+    }
+    order = list(Group)
+    return dict(sorted(found.items(), key=lambda item: order.index(item[1].group)))

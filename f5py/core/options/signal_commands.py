@@ -1,0 +1,192 @@
+"""The options of the commands that work on signals."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from f5py.core.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, refused
+from f5py.core.options.shared import (
+    CALL_THRESHOLD,
+    METHYLATION,
+    METHYLATIONS,
+    AlignmentOptions,
+    MappedReadsOptions,
+    ModelOptions,
+    RnaOptions,
+    SignalOptions,
+    min_mapq,
+)
+
+_NO_WATCH = "run folders are not watched; map and call each finished file of reads; meth-freq takes all tables at once"
+
+
+@dataclass(frozen=True, kw_only=True)
+class CallOptions(MappedReadsOptions):
+    """Options of ``f5py call-methylation``; `command_line` is what an @PG line says.
+
+    Without `methylation` and `motif`, `METHYLATION` is called; `call_threshold` is `CALL_THRESHOLD`.
+    """
+
+    meth_model: str | None = option(
+        "--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
+        help="Pore model over ACGMT to call methylation with; its k must be that of the other model.",
+    )  # fmt: skip
+    methylation: str | None = option(
+        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION,
+        help="Kind of methylation.",
+    )  # fmt: skip
+    motif: str | None = option(
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True,
+        help="Another motif and the place of its methylated base, such as CHG:0; needs --meth-model.",
+    )  # fmt: skip
+    min_separation: int = option(
+        "--min-separation", kind=Kind.INTEGER, group=Group.MODEL, default=10, at_least=1,
+        help="Sites that are no more bases apart are called together, as one group.",
+    )  # fmt: skip
+    per_site: bool = flag(
+        "--per-site", group=Group.MODEL, help="Call every site of a group by itself instead of the group as a whole.",
+        ours=True,
+    )  # fmt: skip
+    meth_out_version: int = option(
+        "--meth-out-version", group=Group.OUTPUT, choices=(1, 2), default=2,
+        help="Layout of the table: 2 has a strand column, 1 does not.",
+    )  # fmt: skip
+    output_format: str = option(
+        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet", "none"), default="tsv", ours=True,
+        help="Parquet has the same columns, typed; needs -o. none: no table, only what other options ask for.",
+    )  # fmt: skip
+    modbam: str | None = option(
+        "--modbam", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
+        help="Also write the alignments with MM and ML tags to this BAM file.",
+    )  # fmt: skip
+    modbam_output_name: str | None = option(
+        "--modbam-output-name", kind=Kind.FILE, group=Group.OUTPUT,
+        help="As --modbam FILE --output-format none, which is what nanopolish does.",
+    )  # fmt: skip
+    modbam_style: str = option(
+        "--modbam-style", group=Group.OUTPUT, choices=("read", "reference"), default="read", aliases=("-s",),
+        help="Tags on the read's own bases or on the reference's.",
+    )  # fmt: skip
+    replace_tags: bool = flag(
+        "--replace-tags", help="Replace the MM and ML tags that called records have already.", ours=True
+    )
+    bedmethyl: str | None = option(
+        "--bedmethyl", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
+        help="Also write counts per site as bedMethyl; with a tabix index if the name ends in .gz.",
+    )  # fmt: skip
+    call_threshold: float | None = option(
+        "--call-threshold", kind=Kind.NUMBER, group=Group.OUTPUT, default_words=f"{CALL_THRESHOLD}", ours=True,
+        help="Calls with a smaller absolute ratio count as failed in --bedmethyl.",
+    )  # fmt: skip
+    threshold_per_site: bool = flag(
+        "--threshold-per-site", ours=True,
+        help="Multiply that threshold by the number of sites in the group, as nanopolish does.",
+    )  # fmt: skip
+    combine_strands: bool = flag(
+        "--combine-strands", help="Count both strands together in --bedmethyl.", ours=True
+    )
+    partition_tag: str | None = option(
+        "--partition-tag", group=Group.OUTPUT, metavar="TAG", ours=True,
+        help="One --bedmethyl file for each value of this tag of the alignments, such as HP; 1,000 at most.",
+    )  # fmt: skip
+    rna: bool = refused("--rna", kind=Kind.FLAG, reason="methylation is called in DNA; for RNA use f5py eventalign")
+    watch: str | None = refused("--watch", reason=_NO_WATCH)
+    watch_process_total: str | None = refused("-c", "--watch-process-total", reason=_NO_WATCH)
+    watch_process_index: str | None = refused("-i", "--watch-process-index", reason=_NO_WATCH)
+    watch_write_bam: bool = refused("--watch-write-bam", kind=Kind.FLAG, reason=_NO_WATCH)
+    command_line: str = "f5py call-methylation"
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventalignOptions(RnaOptions, MappedReadsOptions):
+    """Options of ``f5py eventalign``."""
+
+    min_mapq: int = min_mapq("-q")
+    paf: bool = flag("-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.")
+    sam: bool = flag("-a", "--sam", help="Write SAM, or BAM if the name of the output ends in .bam.")
+    sam_out_version: int | None = option(
+        "--sam-out-version", group=Group.OUTPUT, choices=(1, 2), default_words="2",
+        help="SAM layout: 2 the record with signal tags, 1 nanopolish's alignment of events.",
+    )  # fmt: skip
+    m6anet: bool = flag("--m6anet", help="Write f5c's table for m6anet: a row per position.")
+    m6anet_json: str | None = option(
+        "--m6anet-json", kind=Kind.PATH, group=Group.OUTPUT, metavar="FOLDER", ours=True,
+        help="Write what m6anet dataprep makes of the table, data.json and data.info, into this folder, and no table.",
+    )  # fmt: skip
+    m6anet_min_reads: int = option(
+        "--m6anet-min-reads", kind=Kind.INTEGER, group=Group.OUTPUT, default=20, at_least=1, ours=True,
+        help="Sites in fewer reads are left out of --m6anet-json (dataprep's --min_segment_count).",
+    )  # fmt: skip
+    m6anet_max_reads: int = option(
+        "--m6anet-max-reads", kind=Kind.INTEGER, group=Group.OUTPUT, default=1000, at_least=1, ours=True,
+        help="Number of reads of a transcript that --m6anet-json uses (dataprep's --readcount_max).",
+    )  # fmt: skip
+    kmer_view: int | None = option(
+        "--kmer-view", kind=Kind.INTEGER, group=Group.OUTPUT, at_least=1, default_words="the k of the pore model",
+        ours=True, help="Show only so many bases in the middle of each k-mer, at their place: 5 for m6anet, xpore.",
+    )  # fmt: skip
+    output_format: str = option(
+        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet"), default="tsv", ours=True,
+        help="Parquet has the same columns, typed, in a tenth of the bytes; needs -o.",
+    )  # fmt: skip
+    summary: str | None = option(
+        "--summary", kind=Kind.FILE, group=Group.OUTPUT, help="Also write a summary with a line per read."
+    )
+    print_read_names: bool = flag(
+        "--print-read-names", aliases=("-n",), help="Print read names instead of read indices."
+    )
+    scale_events: bool = flag("--scale-events", help="Scale events to the pore model, not the model to the events.")
+    samples: bool = flag("--samples", help="Append the scaled samples of each event.")
+    signal_index: bool = flag(
+        "--signal-index", help="Append each event's first sample and the one after its last."
+    )
+    collapse_events: bool = flag("--collapse-events", help="Print consecutive events of one position as one.")
+    models_fofn: str | None = refused(
+        "--models-fofn", reason="a run has one pore model; give it with --kmer-model"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResquiggleOptions(RnaOptions, AlignmentOptions):
+    """Options of ``f5py resquiggle``."""
+
+    reads: str = argument("READS", help="FASTA or FASTQ file, plain or compressed.")
+    signals: str = argument(
+        "SIGNALS", help="SLOW5, BLOW5, POD5 or fast5 file, or a folder of POD5 or fast5 files."
+    )
+    paf: bool = flag("-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlotOptions(RnaOptions, ModelOptions, SignalOptions, Options):
+    """Options of ``f5py plot``."""
+
+    read: str = argument("READ_ID", help="Name of the read.")
+    reads: str = option(
+        "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
+        help="Basecalled reads, indexed by f5py index.",
+    )  # fmt: skip
+    bam: str | None = option(
+        "-b", "--bam", kind=Kind.FILE, group=Group.INPUT,
+        help="Alignments (SAM, BAM or CRAM), to draw the reference's bases.",
+    )  # fmt: skip
+    genome: str | None = option(
+        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format; belongs to -b."
+    )
+    window: str | None = option(
+        "-w", "--window", group=Group.SELECTION, metavar="REGION",
+        default_words="the first 100 positions that the signal passes",
+        help="Only the region contig:start-end of the reference; without -b, k-mers first-last of the read.",
+    )  # fmt: skip
+    output: str | None = option(
+        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default_words="READ_ID.png",
+        help="Output, whose ending says the format: png, svg, pdf or html.",
+    )  # fmt: skip
+    x_axis: str = option(
+        "--x-axis", group=Group.OUTPUT, choices=("samples", "time"), default="samples",
+        help="Unit of the x axis: samples, or seconds since the start of the read.",
+    )  # fmt: skip
+    min_recalib_events: int = option(
+        "--min-recalib-events", kind=Kind.INTEGER, group=Group.LIMITS, default=200, at_least=1,
+        help="Minimum number of events to recalibrate the read with.",
+    )  # fmt: skip

@@ -1,0 +1,212 @@
+"""The options of the commands that work on tables, and of those that make indices and simulated data."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from f5py.core.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option
+from f5py.core.options.shared import CALL_THRESHOLD, METHYLATION, METHYLATIONS
+
+_INPUT, _OUTPUT = Group.INPUT, Group.OUTPUT
+
+
+@dataclass(frozen=True, kw_only=True)
+class IndexOptions(Options):
+    """Options of ``f5py index``."""
+
+    reads: str = argument("READS", help="Basecalled reads: FASTA or FASTQ, plain or compressed.")
+    directories: tuple[str, ...] = option(
+        "-d", "--directory", kind=Kind.PATH, group=_INPUT, metavar="DIR", repeated=True, default=(),
+        help="Folder with fast5 files, searched with all folders below it. Repeatable.",
+    )  # fmt: skip
+    summaries: tuple[str, ...] = option(
+        "-s", "--sequencing-summary-file", kind=Kind.FILE, group=_INPUT, repeated=True, default=(),
+        aliases=("--sequencing-summary",),
+        help="The basecaller's sequencing summary: makes indexing much faster. Repeatable.",
+    )  # fmt: skip
+    summary_lists: tuple[str, ...] = option(
+        "-f", "--summary-fofn", kind=Kind.FILE, group=_INPUT, repeated=True, default=(),
+        help="File with the paths of sequencing summaries, one per line. Repeatable.",
+    )  # fmt: skip
+    slow5: str | None = option(
+        "--slow5", kind=Kind.FILE, group=_INPUT,
+        help="SLOW5 or BLOW5 file with all signals, instead of fast5 files. Its index FILE.idx is made too.",
+    )  # fmt: skip
+    skip_slow5_idx: bool = flag(
+        "--skip-slow5-idx", aliases=("--skip-slow-idx",), group=_INPUT,
+        help="Do not make the index of the SLOW5 file.",
+    )  # fmt: skip
+    pod5: tuple[str, ...] = option(
+        "--pod5", kind=Kind.PATH, group=_INPUT, repeated=True, default=(), ours=True,
+        help="POD5 file, or folder searched for *.pod5 with all folders below it. Repeatable.",
+    )  # fmt: skip
+    threads: int = option(
+        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=4, at_least=1,
+        help="Threads that compress the sequences.",
+    )  # fmt: skip
+    iop: int = option(
+        "--iop", kind=Kind.INTEGER, group=Group.SPEED, default=1, at_least=1, help="Processes that open fast5 files."
+    )
+    verbose: int = option(
+        "-v", "--verbose", kind=Kind.INTEGER, default=1, at_least=0, at_most=255, number_may_lack=1,
+        help="How much to tell: 0 the counts, 1 the folders too, 2 every skipped file too.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class FrequencyOptions(Options):
+    """Options of ``f5py meth-freq``."""
+
+    tables: tuple[str, ...] = argument(
+        "[CALLS ...]", default=(), repeated=True, help="Tables of calls, counted as one; instead of -i."
+    )
+    calls: str = option(
+        "-i", "--input", kind=Kind.FILE, group=_INPUT, default="-", default_words="standard input",
+        help="Table of calls, plain or gzip.",
+    )  # fmt: skip
+    output: str = option(
+        "-o", "--output", kind=Kind.FILE, group=_OUTPUT, default="-", default_words="standard output",
+        help="Frequencies; compressed (bgzip) if the name ends in .gz. A file appears only when it is complete.",
+    )  # fmt: skip
+    threshold: float = option(
+        "-c", "--call-threshold", kind=Kind.NUMBER, group=Group.SELECTION, default=CALL_THRESHOLD,
+        help="Skip calls whose absolute log_lik_ratio is smaller.",
+    )  # fmt: skip
+    threshold_per_site: bool = flag(
+        "--threshold-per-site", group=Group.SELECTION, ours=True,
+        help="Multiply the threshold by the number of sites in the group, as nanopolish does (with -c 2 by default).",
+    )  # fmt: skip
+    split_groups: bool = flag("-s", "--split-groups", help="Count every site of a group by itself.")
+    methylation: str | None = option(
+        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION, ours=True,
+        help="What was called: the motif at which -s and --bedmethyl split groups.",
+    )  # fmt: skip
+    motif: str | None = option(
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True,
+        help="A motif of your own instead of -q, such as CHG:0.",
+    )  # fmt: skip
+    output_format: str = option(
+        "--output-format", group=_OUTPUT, choices=("tsv", "parquet"), default="tsv", ours=True,
+        help="Parquet has the same columns, typed; needs -o.",
+    )  # fmt: skip
+    bedmethyl: bool = flag(
+        "--bedmethyl", ours=True,
+        help="Write bedMethyl as modkit does: a row per site and strand, groups split; with a tabix index if the name "
+        "of the output ends in .gz.",
+    )  # fmt: skip
+    combine_strands: bool = flag(
+        "--combine-strands", help="With --bedmethyl: one row for both strands of a site.", ours=True
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MergeOptions(Options):
+    """Options of ``f5py freq-merge``."""
+
+    tables: tuple[str, ...] = argument("FILE1 FILE2 ...", repeated=True, default=(), help="Tables of frequencies.")
+    output: str = option(
+        "-o", "--output", kind=Kind.FILE, group=_OUTPUT, default="-", default_words="standard output",
+        help="The sums; compressed (bgzip) if the name ends in .gz. A file appears only when it is complete.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class SimulateOptions(Options):
+    """Options of ``f5py simulate``; None is what `f5py.simulate.settings.SimulationSettings` has."""
+
+    output: str = option(
+        "-o", "--output", kind=Kind.PATH, group=_OUTPUT, metavar="FOLDER", default=REQUIRED,
+        help="Folder for all files; made if absent, else it must be empty.",
+    )  # fmt: skip
+    force: bool = flag("--force", help="Replace an earlier simulation in FOLDER.")
+    fasta: bool = flag("--fasta", help="Write reads.fasta, without qualities, instead of reads.fastq.")
+    no_read_truth: bool = flag("--no-read-truth", help="Leave out truth_reads.tsv, which is large.")
+    reads_per_file: int = option(
+        "--reads-per-file", kind=Kind.INTEGER, group=_OUTPUT, default=4000, at_least=1, help="Reads in one fast5 file."
+    )
+    seed: int = option("--seed", kind=Kind.INTEGER, default=1, at_least=0, help="Same seed, same bytes.")
+    reference: str | None = option(
+        "-g", "--reference", "--genome", kind=Kind.FILE, metavar="FASTA", default_words="a random genome",
+        help="Reference to make reads from.",
+    )  # fmt: skip
+    genome_length: int | None = option(
+        "--genome-length", kind=Kind.BASES, at_least=1, default_words="1M", help="Length of the random genome."
+    )
+    gc: float | None = option(
+        "--gc", kind=Kind.NUMBER, at_least=0.1, at_most=0.9, default_words="0.45", help="Its GC content."
+    )
+    n_reads: int | None = option(
+        "-n", "--reads", kind=Kind.INTEGER, at_least=0, default_words="by coverage", help="Number of reads."
+    )
+    coverage: float | None = option(
+        "--coverage", kind=Kind.NUMBER, above=0, default_words="20", help="Mean depth, instead of a number of reads."
+    )
+    median_length: int | None = option(
+        "--median-length", kind=Kind.BASES, at_least=1, default_words="8000",
+        help="Median of the lognormal read lengths.",
+    )  # fmt: skip
+    length_sigma: float | None = option(
+        "--length-sigma", kind=Kind.NUMBER, at_least=0, default_words="0.8",
+        help="Their spread (of the natural logarithm); 1.086 puts 1 % above 12.5 medians.",
+    )  # fmt: skip
+    min_length: int | None = option(
+        "--min-length", kind=Kind.INTEGER, at_least=50, default_words="200", help="Their lower bound."
+    )
+    fixed_length: int | None = option(
+        "--length", kind=Kind.BASES, at_least=1, default_words="lognormal", help="One length for all reads."
+    )
+    ultra_long: tuple[int, ...] = option(
+        "--ultra-long", kind=Kind.BASES, repeated=True, default=(), at_least=1,
+        help="One more read of this length. Repeatable.",
+    )  # fmt: skip
+    strand: str = option("--strand", choices=("both", "+", "-"), default="both", help="Strand of the reads.")
+    error_rate: float = option(
+        "--error-rate", kind=Kind.NUMBER, default=0.03, at_least=0, at_most=0.4, help="Basecalling errors per base."
+    )
+    methylation: str = option(
+        "--methylation", choices=("per-site", "per-read"), default="per-site",
+        help="Every CpG has a rate of its own, or whole reads are methylated or not.",
+    )  # fmt: skip
+    site_rates: str | None = option(
+        "--site-rates", metavar="MIXTURE", default_words="beta:0.5:0.5",
+        help="Where the sites' rates come from: rates and beta:A:B, each with an optional *WEIGHT, e.g. '0,0.5,1' or "
+        "'0*2,beta:2:2,1*2'.",
+    )  # fmt: skip
+    linked_within: int | None = option(
+        "--linked-within", kind=Kind.INTEGER, at_least=0, default_words="10",
+        help="CpGs at most this far apart share rate and state; 0: none do.",
+    )  # fmt: skip
+    methylated_reads: float | None = option(
+        "--methylated-reads", kind=Kind.NUMBER, at_least=0, at_most=1, default_words="0.5",
+        help="Share of methylated reads, with --methylation per-read.",
+    )  # fmt: skip
+    speed: float = option(
+        "--speed", kind=Kind.NUMBER, default=450.0, at_least=20, at_most=2000, help="Bases per second."
+    )
+    slow_fraction: float = option(
+        "--slow-fraction", kind=Kind.NUMBER, default=0.0, at_least=0, at_most=1,
+        help="Share of reads so slow that they have more than 5 events per base.",
+    )  # fmt: skip
+    slow_factor: float = option(
+        "--slow-factor", kind=Kind.NUMBER, default=5.0, at_least=1, at_most=20, help="How much slower these are."
+    )
+    sample_noise: float = option(
+        "--sample-noise", kind=Kind.NUMBER, default=1.5, at_least=0, at_most=50,
+        help="Standard deviation of the samples, in pA.",
+    )  # fmt: skip
+    level_noise: float = option(
+        "--level-noise", kind=Kind.NUMBER, default=0.4, at_least=0, at_most=20,
+        help="Deviation of a base's level, in units of the model's standard deviation.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class DemoOptions(Options):
+    """Options of ``f5py demo``."""
+
+    folder: str = argument("[FOLDER]", default="f5py-demo", help="Where all files go.")
+    seed: int = option("--seed", kind=Kind.INTEGER, default=1, at_least=0, help="Seed of the simulation.")
+    threads: int | None = option(
+        "-t", "--threads", kind=Kind.INTEGER, at_least=1, default_words="those of each command", help="Threads."
+    )
+    force: bool = flag("--force", help="Use FOLDER even if it has files that are not an earlier demo's.")

@@ -1,0 +1,58 @@
+"""Which columns the table of events has, and how its k-mers are shown."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from f5py.errors import UsageError
+
+
+class TableLayout(NamedTuple):
+    """The layout of the table of events.
+
+    Attributes
+    ----------
+    print_read_names : bool
+        Show the reads' names instead of their numbers.
+    scale_events : bool
+        Scale the events to the model instead of the model to the events.
+    samples : bool
+        Add the samples of each row, scaled to the model.
+    signal_index : bool
+        Add the first sample of each row and the one after its last.
+    collapse_events : bool
+        Make one row of consecutive rows with the same position.
+    m6anet : bool
+        Write the columns of f5c's table for m6anet, one row per position; `scale_events`, `samples` and
+        `collapse_events` are then without effect. Positions at which no event fits the k-mer are left out.
+    kmer_view : int or None
+        Show only so many bases in the middle of each k-mer, and the position of the first of them.
+    """
+
+    print_read_names: bool = False
+    scale_events: bool = False
+    samples: bool = False
+    signal_index: bool = False
+    collapse_events: bool = False
+    m6anet: bool = False
+    kmer_view: int | None = None
+
+    def trimmed(self, k: int) -> int:
+        """How many bases of a k-mer are hidden at each end."""
+        return trimmed(k, self.kmer_view)
+
+
+def trimmed(k: int, view: int | None) -> int:
+    """How many bases of a k-mer are hidden at each end, if only `view` in its middle are shown.
+
+    Raises
+    ------
+    UsageError
+        There is no such middle.
+    """
+    if view is None:
+        return 0
+    if view > k or (k - view) % 2:
+        sizes = ", ".join(str(size) for size in range(k - 2, 0, -2))
+        raise UsageError(f"--kmer-view {view}: the pore model's k-mers have {k} bases; choose one of {sizes}")
+    return (k - view) // 2

@@ -1,0 +1,66 @@
+"""How many reads met which fate, and why."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import Cause, ReadBatch, ReadStatus
+
+#: Fewer events than this say nothing, whatever ``--min-recalib-events`` allows.
+USABLE_EVENTS = 30
+#: Names of reads without a signal that are told.
+_EXAMPLES = 3
+
+
+@dataclass
+class RunCounts:
+    """Reads by fate, their bases, and results: calls or rows.
+
+    Attributes
+    ----------
+    causes : int64, shape (number of causes,)
+        Reads that dropped out, by `Cause`.
+    rescuable : int
+        Reads with too few events to recalibrate with, but no fewer than `USABLE_EVENTS`.
+    examples : list of str
+        What is wrong with the signals of some of the bad reads.
+    """
+
+    total: int = 0
+    qc_fail: int = 0
+    not_calibrated: int = 0
+    no_alignment: int = 0
+    bad_reads: int = 0
+    ultra: int = 0
+    bases: int = 0
+    results: int = 0
+    causes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(Cause), np.int64))
+    rescuable: int = 0
+    examples: list[str] = field(default_factory=list)
+
+    def add(self, batch: ReadBatch) -> None:
+        """Count a computed batch."""
+        status = batch.status
+        self.total += len(batch)
+        self.qc_fail += int((status == ReadStatus.QC_FAIL).sum())
+        self.not_calibrated += int((status == ReadStatus.NOT_CALIBRATED).sum())
+        self.no_alignment += int((status == ReadStatus.NO_ALIGNMENT).sum())
+        self.bad_reads += int((status == ReadStatus.BAD_READ).sum())
+        self.bases += int(batch.read_length[status != ReadStatus.BAD_READ].sum())
+        self.causes += np.bincount(batch.cause, minlength=len(Cause))
+        few = batch.cause == Cause.FEW_EVENTS
+        if few.any():
+            self.rescuable += int((few & (batch.n_calibration >= USABLE_EVENTS)).sum())
+        self.examples += [batch.problems[read] for read in sorted(batch.problems)[: _EXAMPLES - len(self.examples)]]
+
+    def of(self, cause: Cause) -> int:
+        """Reads that dropped out for that cause."""
+        return int(self.causes[cause])
+
+    @property
+    def failed(self) -> int:
+        """Reads without a result for a reason of their own."""
+        return self.qc_fail + self.not_calibrated + self.no_alignment + self.bad_reads

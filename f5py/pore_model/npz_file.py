@@ -1,0 +1,46 @@
+"""Pore models in the npz files of Uncalled4.
+
+Such a file has ``current.mean`` and ``current.stdv`` (which may be empty) by k-mer, normalised to mean 0 and spread 1,
+and ``_pa_mean`` and ``_pa_stdv`` to undo that. With ``_reverse`` its k-mers are spelled from 3' to 5'. Source:
+Uncalled4 4.1.0, src/uncalled4/pore_model.py.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.errors import PoreModelError
+from f5py.pore_model.levels import are_units_of_spread, like_builtin, reverse_kmers
+from f5py.pore_model.model import MAX_K, NUCLEOTIDES, PoreModel
+
+MAGIC = b"PK"
+_MEAN, _STDV = "current.mean", "current.stdv"
+
+
+def read_npz(file: str, alphabet: str, like: PoreModel | None) -> PoreModel:
+    """Read a model of Uncalled4; see `f5py.pore_model.read_model`."""
+    try:
+        with open(file, "rb") as opened, np.load(opened, allow_pickle=False) as arrays:
+            found = {name: arrays[name] for name in arrays.files if name in (_MEAN, _STDV) or name[:1] == "_"}
+    except Exception as problem:  # zipfile, zlib and numpy each raise their own kinds for a damaged file
+        raise PoreModelError(f"{file}: cannot be read as a model in npz format ({problem})") from None
+    if _MEAN not in found:
+        raise PoreModelError(f"{file}: no {_MEAN} in it; give a model of Uncalled4 or a text file")
+    if alphabet != NUCLEOTIDES:
+        raise PoreModelError(f"{file}: a methylation model is a text file with k-mers over {alphabet}")
+    mean = np.asarray(found[_MEAN], np.float64).ravel()
+    stdv = np.asarray(found.get(_STDV, ()), np.float64).ravel()
+    k = int(np.round(np.log2(max(len(mean), 1)) / 2))
+    if len(mean) != 4**k or not 1 <= k <= MAX_K or (len(stdv) and len(stdv) != len(mean)):
+        raise PoreModelError(f"{file}: {len(mean)} means and {len(stdv)} deviations are not those of all k-mers")
+    if not (np.isfinite(mean).all() and np.isfinite(stdv).all() and (stdv > 0).all()):
+        raise PoreModelError(f"{file}: a level is not finite, or a deviation not above zero; make the file again")
+    pa_mean, pa_stdv = (float(found.get(name, 0)) for name in ("_pa_mean", "_pa_stdv"))
+    if bool(found.get("_reverse", False)):
+        mean = reverse_kmers(mean, k)
+        stdv = reverse_kmers(stdv, k) if len(stdv) else stdv
+    if are_units_of_spread(mean) and not are_units_of_spread(np.array([pa_mean])):
+        mean, stdv = mean * pa_stdv + pa_mean, stdv * pa_stdv
+    if len(stdv) and not are_units_of_spread(mean):
+        return PoreModel(file, k, alphabet, mean.astype(np.float32), stdv.astype(np.float32))
+    return PoreModel(file, k, alphabet, *like_builtin(file, k, mean, like))

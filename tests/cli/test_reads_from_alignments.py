@@ -1,0 +1,218 @@
+"""Bases from the alignment records, from memory and from other formats: the same calls as with an index."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import lzma
+import subprocess
+import sys
+from pathlib import Path
+
+import pysam
+import pytest
+
+from ..made_data import ReadSet, error_line, run_command, run_main, write_signals
+
+
+def inputs_of(made: ReadSet, *options: object) -> list[str]:
+    return [*map(str, ["-b", made.bam, "-g", made.genome, "-t", 2, *options])]
+
+
+@pytest.fixture(scope="module")
+def blow5(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_signals(tmp_path_factory.mktemp("signals") / "signals.blow5", made.signals())
+
+
+@pytest.fixture(scope="module")
+def pod5(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_signals(tmp_path_factory.mktemp("signals") / "signals.pod5", made.signals())
+
+
+@pytest.mark.parametrize("kind", ["slow5", "pod5", "fast5"])
+@pytest.mark.parametrize("batch_size", [1, 5, 512])
+def test_no_reads_file(made: ReadSet, made_calls: bytes, blow5: Path, pod5: Path, tmp_path: Path, kind, batch_size):
+    signals = {"slow5": blow5, "pod5": pod5, "fast5": made.folder / "fast5"}[kind]
+    out = tmp_path / "calls.tsv"
+    assert run_main(*inputs_of(made, f"--{kind}", signals, "-K", batch_size, "-o", out)) == 0
+    assert out.read_bytes() == made_calls
+
+
+@pytest.mark.parametrize("suffix", ["sam", "cram"])
+def test_no_reads_file_and_other_alignments(
+    made: ReadSet, made_calls: bytes, blow5: Path, tmp_path: Path, suffix: str
+):
+    path = tmp_path / f"reads.{suffix}"
+    pysam.view("-h", "-T", str(made.genome), "-o", str(path), "-O", suffix, str(made.bam), catch_stdout=False)
+    out = tmp_path / "calls.tsv"
+    assert run_main("-b", str(path), "-g", str(made.genome), "--slow5", str(blow5), "-o", out) == 0
+    assert out.read_bytes() == made_calls
+
+
+def test_windows(made: ReadSet, blow5: Path, tmp_path: Path):
+    out = [tmp_path / "with.tsv", tmp_path / "without.tsv"]
+    window = ["-w", "simulated:3000-5000"]
+    assert run_main(*made.options(), *window, "-o", out[0]) == 0
+    assert run_main(*inputs_of(made, "--slow5", blow5, *window, "-o", out[1])) == 0
+    assert out[0].read_bytes() == out[1].read_bytes()
+    assert out[0].read_bytes().count(b"\n") > 10
+
+
+def hard_clipped(made: ReadSet, folder: Path, with_primary: bool) -> ReadSet:
+    """With a hard-clipped supplementary and a secondary record without bases, first in the file."""
+    header, records = made.records()
+    primary = max((record for record in records if record.is_reverse), key=lambda record: record.query_length)
+    others = []
+    pairs = primary.get_aligned_pairs(matches_only=True)
+    for flags, at in ((0x800, 300), (0x100, 500)):
+        start = pairs[at][0]
+        inner = pysam.AlignedSegment.fromstring(primary.to_string(), header)
+        inner.flag |= flags
+        operations = [(0, 0)]
+        position = pairs[at]
+        for pair in pairs[at : at + 400]:
+            for operation, gap in ((1, pair[0] - position[0]), (2, pair[1] - position[1])):
+                if gap:
+                    operations.append((operation, gap))
+            if operations[-1][0] != 0:
+                operations.append((0, 0))
+            operations[-1] = (0, operations[-1][1] + 1)
+            position = (pair[0] + 1, pair[1] + 1)
+        bases = primary.query_sequence[start : position[0]]
+        inner.query_sequence = bases if flags == 0x800 else None
+        inner.reference_start = pairs[at][1]
+        inner.cigartuples = [(5, start), *operations, (5, primary.query_length - position[0])]
+        others.append(inner)
+    kept = records if with_primary else [record for record in records if record.query_name != primary.query_name]
+    return made.with_records(folder, [*others, *kept], index=False)
+
+
+@pytest.mark.parametrize("with_primary", [True, False])
+def test_records_without_all_bases_take_those_of_the_primary_one(
+    made: ReadSet, blow5: Path, tmp_path: Path, capfd, with_primary: bool
+):
+    changed = hard_clipped(made, tmp_path, with_primary)
+    tables = []
+    for options in (["-r", made.reads], []):
+        out = tmp_path / f"events{len(options)}.tsv"
+        inputs = inputs_of(changed, "--slow5", blow5, "--secondary=yes", "--min-mapq", 0, "-o", out)
+        capfd.readouterr()
+        assert run_command("eventalign", *inputs, *options, "--print-read-names") == 0
+        tables.append(out.read_text())
+    told = capfd.readouterr().err
+    n = len(made.names)
+    if with_primary:
+        assert tables[0] == tables[1]
+        assert f"total entries: {n + 2}, " in told
+        assert "were left out" not in told
+    else:
+        assert f"total entries: {n - 1}, " in told
+        assert "2 records were left out: they are hard-clipped or have no sequence" in told
+
+
+def test_a_pipe_is_read_once(made: ReadSet, made_calls: bytes, blow5: Path, tmp_path: Path, capfd, monkeypatch):
+    """Hard-clipped records have no bases then; all others do."""
+    changed = hard_clipped(made, tmp_path, True)
+    out = tmp_path / "calls.tsv"
+    command = [sys.executable, "-m", "f5py", "call-methylation", "-b", "-", "-g", made.genome, "--slow5", blow5]
+    with changed.bam.open("rb") as bam:
+        words = [*map(str, command), "-o", str(out)]
+        done = subprocess.run(words, stdin=bam, capture_output=True, text=True, check=True)
+    assert out.read_bytes() == made_calls
+    assert "1 records were left out" in done.stderr
+
+
+def test_supplementary_records_can_be_left_out(made: ReadSet, tmp_path: Path, capfd):
+    changed = hard_clipped(made, tmp_path, True)
+    out = tmp_path / "calls.tsv"
+    assert run_main(*changed.options(), "--supplementary=no", "-o", out) == 0
+    assert "skipped secondary: 1, skipped low_mapq: 0, skipped supplementary: 1" in capfd.readouterr().err
+
+
+def test_alignments_without_any_bases(made: ReadSet, blow5: Path, tmp_path: Path, capfd):
+    _, records = made.records()
+    for record in records:
+        record.query_sequence = None
+    changed = made.with_records(tmp_path, records, index=False)
+    assert run_main(*inputs_of(changed, "--slow5", blow5, "-o", tmp_path / "calls.tsv")) == 1
+    line = error_line(capfd.readouterr().err)
+    assert f"none of the {len(records)} aligned records has the bases of its whole read" in line
+
+
+def test_signals_must_be_named(made: ReadSet, tmp_path: Path, capfd):
+    assert run_main(*inputs_of(made, "-o", tmp_path / "calls.tsv")) == 2
+    assert "without -r the signals must be named: give --pod5, --slow5 or --fast5" in error_line(capfd.readouterr().err)
+    both = ["--slow5", "a", "--fast5", "b"]
+    assert run_main(*inputs_of(made, *both, "-r", made.reads, "-o", tmp_path / "calls.tsv")) == 2
+    assert "--slow5 and --fast5 are both given" in error_line(capfd.readouterr().err)
+
+
+def ubam(made: ReadSet, path: Path) -> Path:
+    """The reads as a basecaller writes them: unaligned, some of them as reverse complements of an alignment."""
+    with pysam.AlignmentFile(str(path), "wb", header=made.records()[0]) as out:
+        for i, record in enumerate(made.records()[1]):
+            if i % 2:
+                bases = record.get_forward_sequence()
+                record.is_unmapped = True
+                record.is_reverse = False
+                record.cigarstring = None
+                record.reference_id = record.reference_start = -1
+                record.query_sequence = bases
+            out.write(record)
+    return path
+
+
+@pytest.mark.parametrize("suffix", ["fasta", "fasta.gz", "fasta.bz2", "fasta.xz", "fasta.zst", "bam"])
+def test_reads_without_an_index(made: ReadSet, made_calls: bytes, blow5: Path, tmp_path: Path, capfd, suffix: str):
+    """In memory if the signals are named; the same formats can be indexed."""
+    plain = made.reads.read_bytes()
+    path = tmp_path / f"reads.{suffix}"
+    if suffix == "bam":
+        ubam(made, path)
+    elif suffix.endswith("zst"):
+        path.write_bytes(pytest.importorskip("zstandard").compress(plain))
+    else:
+        pack = {"fasta": bytes, "gz": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress}[suffix.split(".")[-1]]
+        path.write_bytes(pack(plain))
+    out = tmp_path / "calls.tsv"
+    assert run_main(*inputs_of(made, "-r", path, "--slow5", blow5, "-o", out)) == 0
+    assert f"{path} has no index; its reads are held in memory" in capfd.readouterr().err
+    assert out.read_bytes() == made_calls
+    assert run_command("index", "--slow5", blow5, path) == 0
+    assert run_main(*inputs_of(made, "-r", path, "-o", out)) == 0
+    assert "held in memory" not in capfd.readouterr().err
+    assert out.read_bytes() == made_calls
+    assert run_command("resquiggle", path, blow5, "-o", out) == 0
+
+
+@pytest.mark.parametrize("suffix", ["bz2", "xz", "zst"])
+def test_damaged_reads(made: ReadSet, blow5: Path, tmp_path: Path, capfd, suffix: str):
+    plain = made.reads.read_bytes()
+    if suffix == "zst":
+        packed = pytest.importorskip("zstandard").compress(plain)
+    else:
+        packed = {"bz2": bz2, "xz": lzma}[suffix].compress(plain)
+    path = tmp_path / f"reads.fasta.{suffix}"
+    path.write_bytes(packed[: len(packed) // 2])
+    assert run_main(*inputs_of(made, "-r", path, "--slow5", blow5, "-o", tmp_path / "calls.tsv")) == 1
+    line = error_line(capfd.readouterr().err)
+    assert f"{path}: truncated or damaged" in line
+
+
+def test_reads_without_an_index_and_signals(made: ReadSet, tmp_path: Path, capfd):
+    path = tmp_path / "reads.fasta"
+    path.write_bytes(made.reads.read_bytes())
+    assert run_main(*inputs_of(made, "-r", path, "-o", tmp_path / "calls.tsv")) == 1
+    assert "the reads have no index, run f5py index with" in error_line(capfd.readouterr().err)
+
+
+@pytest.mark.shared
+def test_real_reads(call_ecoli, ecoli: Path, tmp_path: Path):
+    """The hard-clipped records of this set have their primary ones in the file, so that all calls are equal."""
+    expected = call_ecoli("reads.bam")
+    out = tmp_path / "calls.tsv"
+    signals = {"--slow5": "formats/reads.blow5", "--pod5": "formats/reads.pod5", "--fast5": "fast5"}
+    for option, name in signals.items():
+        inputs = ["-b", ecoli / "reads.bam", "-g", ecoli / "ref.fa", option, ecoli / name, "-t", 2, "-o", out]
+        assert run_command("call-methylation", *inputs) == 0
+        assert out.read_bytes() == expected
