@@ -20,6 +20,7 @@ COMMANDS = {
     "eventalign": options.EventalignOptions,
     "resquiggle": options.ResquiggleOptions,
     "freq-merge": options.MergeOptions,
+    "fast5-check": options.CheckOptions,
     "plot": options.PlotOptions,
     "simulate": options.SimulateOptions,
     "demo": options.DemoOptions,

@@ -10,7 +10,7 @@ from f5py.errors import AllReadsFailedError
 from f5py.outputs.run_report import sample_name, write_run_report
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.counts import RunCounts
-from f5py.pipeline.diagnosis import CAUSES, advice, all_failed
+from f5py.pipeline.diagnosis import CAUSES, advice, all_failed, cause_counts
 from f5py.pipeline.loader import Loader
 
 _WHO = "meth_main"
@@ -99,6 +99,8 @@ def note_counts_and_times(
         f"total entries: {counts.total}, qc fail: {counts.qc_fail}, could not calibrate: {counts.not_calibrated}, "
         f"no alignment: {counts.no_alignment}, bad reads: {counts.bad_reads}",
     )
+    if counts.failed:
+        console.note(who, "failed reads by cause: " + cause_counts(counts))
     console.note(who, f"total bases: {counts.bases / 1e6:.1f} Mbases")
     console.note(who, f"Data loading time: {sum(loading.values()):.3f} sec")
     for what, seconds in loading.items():

@@ -74,6 +74,12 @@ def cause_text(batch: ReadBatch, read: int, options: AlignmentOptions) -> str:
     )
 
 
+def cause_counts(counts: RunCounts) -> str:
+    """Numbers of failed reads by cause, the commonest first."""
+    numbers = sorted(((counts.of(cause), name) for cause, name in CAUSES.items() if counts.of(cause)), reverse=True)
+    return ", ".join(f"{name}: {number}" for number, name in numbers)
+
+
 def advice(counts: RunCounts, chemistry: Chemistry, options: AlignmentOptions) -> list[str]:
     """What to say at the end of a run about the reads that have failed; nothing if most have not."""
     lines = []

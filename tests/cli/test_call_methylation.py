@@ -3,12 +3,14 @@
 import csv
 import gzip
 import io
+import shutil
+import subprocess
 from itertools import product
 
 import numpy as np
 import pytest
 
-from f5py.errors import UnsupportedDataError
+from f5py.errors import AllReadsFailedError, UnsupportedDataError
 from f5py.pore_model import builtin
 
 pytestmark = pytest.mark.shared
@@ -107,3 +109,28 @@ def test_a_model_of_another_chemistry_stops_the_run(call_ecoli, tmp_path):
     path.write_text("".join(lines))
     with pytest.raises(UnsupportedDataError, match="50 of the first 50 reads of 300 bases or more do not fit"):
         call_ecoli("reads.bam", f"--kmer-model={path}")
+
+
+@pytest.mark.skipif(not shutil.which("nanopolish"), reason="nanopolish is not on PATH")
+@pytest.mark.parametrize("separation", [3, 30])
+def test_groups_of_another_separation_equal_nanopolish(ecoli, call_ecoli, tmp_path, separation):
+    (tmp_path / "reads.fasta").symlink_to(ecoli / "reads.fasta")
+    quiet = {"check": True, "stderr": subprocess.DEVNULL}
+    subprocess.run(["nanopolish", "index", "-d", ecoli / "fast5", tmp_path / "reads.fasta"], **quiet)
+    files = ["-r", tmp_path / "reads.fasta", "-b", ecoli / "reads8.bam", "-g", ecoli / "ref.fa"]
+    command = ["nanopolish", "call-methylation", "--min-separation", str(separation), *files]
+    done = subprocess.run(command, stdout=subprocess.PIPE, **quiet)
+    expected = _rows(done.stdout)
+    rows = _rows(call_ecoli("reads8.bam", "--hard-clips=no", f"--min-separation={separation}"))
+    assert len(rows) > 100
+    assert _keys(rows) == _keys(expected)
+    np.testing.assert_allclose(_scores(rows), _scores(expected), atol=0.0501)
+
+
+def test_losses_by_mapping_quality_are_told(call_ecoli, capfd):
+    call_ecoli("reads.bam", "--min-mapq=60")
+    assert "(--min-mapq)" not in capfd.readouterr().err
+    with pytest.raises(AllReadsFailedError, match="no record was used"):
+        call_ecoli("reads.bam", "--min-mapq=61")
+    told = capfd.readouterr().err
+    assert "115 of 115 records were left out for a mapping quality below 61 (--min-mapq)" in told

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pysam
 import pytest
 
@@ -216,3 +217,20 @@ def test_real_reads(call_ecoli, ecoli: Path, tmp_path: Path):
         inputs = ["-b", ecoli / "reads.bam", "-g", ecoli / "ref.fa", option, ecoli / name, "-t", 2, "-o", out]
         assert run_command("call-methylation", *inputs) == 0
         assert out.read_bytes() == expected
+
+
+def test_parts_of_split_reads(made: ReadSet, made_calls: bytes, tmp_path: Path):
+    """Their signals are those of parents, which the alignments do not name otherwise; no index, no file of reads."""
+    _, records = made.records()
+    signals = made.signals()
+    for signal, record in zip(signals, records, strict=True):
+        assert signal.name == record.query_name
+        before = 1000
+        signal.samples = np.concatenate([np.full(before, 500, np.int16), signal.samples, np.full(77, 400, np.int16)])
+        signal.name = f"parent-{record.query_name}"
+        record.set_tags([("pi", signal.name), ("sp", before), ("ns", len(signal.samples) - before - 77)])
+    changed = made.with_records(tmp_path, records, index=False)
+    blow5 = write_signals(tmp_path / "parents.blow5", signals)
+    out = tmp_path / "calls.tsv"
+    assert run_main(*inputs_of(changed, "--slow5", blow5, "-o", out)) == 0
+    assert out.read_bytes() == made_calls

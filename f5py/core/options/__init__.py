@@ -2,7 +2,13 @@
 
 from f5py.core.options.declaration import Group, Kind, Option, Options, declarations
 from f5py.core.options.shared import CALL_THRESHOLD, METHYLATION, AlignmentOptions, MappedReadsOptions
-from f5py.core.options.signal_commands import CallOptions, EventalignOptions, PlotOptions, ResquiggleOptions
+from f5py.core.options.signal_commands import (
+    CallOptions,
+    CheckOptions,
+    EventalignOptions,
+    PlotOptions,
+    ResquiggleOptions,
+)
 from f5py.core.options.table_commands import (
     DemoOptions,
     FrequencyOptions,
@@ -16,6 +22,7 @@ __all__ = [
     "METHYLATION",
     "AlignmentOptions",
     "CallOptions",
+    "CheckOptions",
     "DemoOptions",
     "EventalignOptions",
     "FrequencyOptions",

@@ -158,6 +158,28 @@ class ResquiggleOptions(RnaOptions, AlignmentOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class CheckOptions(SignalOptions, Options):
+    """Options of ``f5py fast5-check``."""
+
+    reads: str = option(
+        "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
+        help="Basecalled reads, indexed by f5py index.",
+    )  # fmt: skip
+    output: str = option(
+        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
+        help="Where the table goes; compressed (bgzip) if the name ends in .gz.",
+    )  # fmt: skip
+    threads: int = option(
+        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1,
+        help="Threads that read a SLOW5 file.",
+    )  # fmt: skip
+    iop: int | None = option(
+        "--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, default_words="chosen from -t",
+        help="Processes that read fast5 or POD5 files.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlotOptions(RnaOptions, ModelOptions, SignalOptions, Options):
     """Options of ``f5py plot``."""
 

@@ -1,0 +1,18 @@
+"""``f5py fast5-check``: whether the signals of indexed reads can be read."""
+
+from __future__ import annotations
+
+from f5py.cli import options
+from f5py.core.options import CheckOptions
+
+
+@options.command("fast5-check", CheckOptions)
+def command(chosen: CheckOptions) -> None:
+    """Read the signal of every read in an index, of any format.
+
+    Prints a table with the file and the number of samples of each read, and what is wrong with those without a usable
+    signal.
+    """
+    from f5py.commands.fast5_check import run
+
+    run(chosen)

@@ -1,0 +1,58 @@
+"""Whether the signals of indexed reads can be read: what ``f5py fast5-check`` does."""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+
+import numpy as np
+
+from f5py import console
+from f5py.core.options import CheckOptions
+from f5py.errors import SignalError
+from f5py.io.output import open_output
+from f5py.io.read_index import ReadIndex
+from f5py.io.signals import open_signals
+from f5py.pipeline.inputs import check_outputs
+from f5py.text.encoding import encoded
+
+_WHO = "fast5_check"
+_READS_AT_ONCE = 512
+_HEADER = b"read_name\tsignal_file\tsamples\tproblem\n"
+
+
+def run(options: CheckOptions) -> tuple[int, int]:
+    """Read the signal of every read of an index; return how many reads there are and how many signals are usable.
+
+    Raises
+    ------
+    SignalError
+        Not a single read has a usable signal. The table has been written all the same.
+    F5pyError
+        For anything else wrong with the input or output.
+    """
+    check_outputs([options.reads, options.slow5, options.pod5, options.fast5], {"-o": options.output})
+    n_usable = 0
+    with ExitStack() as files:
+        reads = files.enter_context(ReadIndex.open(options.reads))
+        named = options.slow5, options.pod5, options.fast5
+        signals = open_signals(options.reads, *named, n_processes=options.iop, n_threads=options.threads)
+        files.callback(signals.close)
+        out = files.enter_context(open_output(options.output))
+        out.write(_HEADER)
+        names = reads.first_names(len(reads))
+        with console.progress("reads", len(names)) as advance:
+            for first in range(0, len(names), _READS_AT_ONCE):
+                batch = names[first : first + _READS_AT_ONCE]
+                block = signals.fetch(batch)
+                sizes = np.diff(block.offsets).tolist()
+                lines = [
+                    f"{name}\t{signals.place(name)}\t{size}\t{block.problems.get(i, '')}\n"
+                    for i, (name, size) in enumerate(zip(batch, sizes, strict=True))
+                ]
+                out.write(encoded("".join(lines)))
+                n_usable += len(batch) - len(block.problems)
+                advance(len(batch))
+    console.note(_WHO, f"{len(names)} reads, {n_usable} with a usable signal")
+    if not n_usable:
+        raise SignalError(f"none of the {len(names)} reads in {options.reads} has a usable signal; index them again")
+    return len(names), n_usable
