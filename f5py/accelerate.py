@@ -7,9 +7,13 @@ Numba, so it must only be imported by those modules, and those only from inside 
 from __future__ import annotations
 
 import hashlib
+import os
+import pickle
 import re
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import numba
 
@@ -18,6 +22,8 @@ from f5py import console
 #: Allowed fast-math: contraction into fused multiply-add and reciprocals. Never ``nnan`` or ``ninf``:
 #: scores use minus infinity for "impossible".
 FASTMATH = {"contract", "arcp", "nsz"}
+
+_CHECKSUM_SIZE = hashlib.sha256().digest_size
 
 
 def kernel(function):
@@ -59,6 +65,8 @@ def is_kept(compiled) -> bool:
         return bool(compiled._cache._cache_file._load_index())
     except (AttributeError, OSError):
         return True
+    except Exception:  # damaged, see `_guard`
+        return False
 
 
 def _stamp_cache(compiled, path: str) -> None:
@@ -69,6 +77,52 @@ def _stamp_cache(compiled, path: str) -> None:
     """
     file = compiled._cache._cache_file
     file._source_stamp = (file._source_stamp, sources_stamp(Path(path)))
+    _guard(file)
+
+
+def _guard(file: Any) -> None:
+    """Make a damaged cache file one that is not there, and one that cannot be written no concern of the run.
+
+    Compiled code gets a checksum: what damaged machine code does cannot be foreseen.
+    """
+    load, save = file.load, file.save
+
+    def load_data(name: str) -> Any:
+        content = Path(file._data_path(name)).read_bytes()
+        code, checksum = content[:-_CHECKSUM_SIZE], content[-_CHECKSUM_SIZE:]
+        if hashlib.sha256(code).digest() != checksum:
+            raise ValueError("wrong checksum")
+        return pickle.loads(code)
+
+    def save_data(name: str, data: Any) -> None:
+        code = file._dump(data)
+        with file._open_for_write(file._data_path(name)) as out:
+            out.write(code + hashlib.sha256(code).digest())
+
+    file._load_data, file._save_data = load_data, save_data
+
+    def load_if_sound(key: Any) -> Any:
+        try:
+            return load(key)
+        except Exception as problem:  # unpickling damaged bytes raises whatever it happens to meet
+            for path in (file._index_path, *Path(file._cache_path).glob(f"{Path(file._index_path).stem}*.nbc")):
+                with suppress(OSError):
+                    os.unlink(path)
+            console.warning("accelerate", f"{file._index_path}: is damaged ({problem!r}); compiling again")
+            return None
+
+    def save_if_possible(key: Any, data: Any) -> None:
+        try:
+            save(key, data)
+        except OSError as problem:
+            _do_without_cache(f"{file._cache_path}: {problem.strerror or problem}")
+        except Exception:  # the old index is damaged
+            with suppress(OSError):
+                os.unlink(file._index_path)
+            with suppress(Exception):
+                save(key, data)
+
+    file.load, file.save = load_if_sound, save_if_possible
 
 
 @cache

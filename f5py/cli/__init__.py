@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
@@ -45,6 +46,24 @@ class _Stopped(Exception):
     """Ended from outside; the cause says how."""
 
 
+class _Terminated(KeyboardInterrupt):
+    """Ended by a signal other than that of Ctrl-C, as batch systems do."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def _report_unraisable(unraisable: Any) -> None:
+    """What Python does with an error that nobody can catch, but for those of pysam's files: they have been reported."""
+    if "pysam." not in str(unraisable.object):
+        sys.__unraisablehook__(unraisable)
+
+
+def _terminate(number: int, _: object) -> NoReturn:
+    raise _Terminated(number)
+
+
 class _LazyGroup(click.Group):
     """A group that imports a subcommand only when it is used, so that ``--help`` stays fast."""
 
@@ -80,10 +99,16 @@ def f5py() -> None:
 def main(args: list[str] | None = None) -> None:
     """Run the command line and exit with its status.
 
-    0 success; 1 a reported error; 2 wrong usage; 130 interrupted; 141 the reader of our output went away.
+    0 success; 1 a reported error; 2 wrong usage; 128 and the number of a signal: 129 hung up, 130 interrupted, 141 the
+    reader of our output went away, 143 terminated.
     """
     if sys.stderr is None:
         _point_at_nothing(2)  # else an output file may get its number, and with it the messages of libraries
+    sys.unraisablehook = _report_unraisable
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores one
+            with suppress(ValueError):  # not in the main thread
+                signal.signal(number, _terminate)
     try:
         f5py.main(args=args, prog_name="f5py", standalone_mode=False)
         if sys.stdout is not None:
@@ -98,12 +123,19 @@ def main(args: list[str] | None = None) -> None:
         console.error("f5py", str(problem))
         status = 2 if isinstance(problem, UsageError) else 1
     except (_Stopped, BrokenPipeError, KeyboardInterrupt, click.Abort) as stop:
-        if isinstance(stop.__cause__ or stop, BrokenPipeError):
+        reason = stop.__cause__ or stop
+        if isinstance(reason, BrokenPipeError):
             _point_at_nothing(1)  # the interpreter's last flush would complain of what it cannot take
             status = 128 + signal.SIGPIPE
         else:
-            console.error("f5py", "interrupted; the output written so far is valid but incomplete")
-            status = 130
+            which: int = reason.number if isinstance(reason, _Terminated) else signal.SIGINT
+            what = "interrupted" if which == signal.SIGINT else f"ended by {signal.Signals(which).name}"
+            left = "tables end with a whole row, other files appear only when they are complete"
+            console.error("f5py", f"{what}; {left}")
+            status = 128 + which
+    except MemoryError:
+        console.error("f5py", "not enough memory; make batches smaller (-K, -B), or leave more to this program")
+        status = 1
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename else ""
         console.error("f5py", f"{where}{problem.strerror or problem}")

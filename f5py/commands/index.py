@@ -7,6 +7,7 @@ and ``.index.gzi`` (as htslib's faidx makes them) and ``.index.readdb`` (read na
 from __future__ import annotations
 
 import os
+import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -332,7 +333,7 @@ def _replacing(*paths: str) -> Iterator[list[str]]:
     All but the first of the old files go before the first new one comes, so that an interruption between two
     renames leaves a missing file rather than files that do not fit one another.
     """
-    temporary = [f"{path}.tmp{os.getpid()}" for path in paths]
+    temporary = [f"{path}.unfinished-{secrets.token_hex(8)}" for path in paths]
     with ExitStack() as cleaning:
         for path in temporary:
             cleaning.callback(_remove, path)

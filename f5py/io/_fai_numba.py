@@ -12,6 +12,7 @@ _NEWLINE = np.uint8(ord("\n"))
 _ZERO = np.uint8(ord("0"))
 _NINE = np.uint8(ord("9"))
 _SPACE = np.uint8(ord(" "))
+_HEADER = np.uint8(ord(">"))
 _COLUMNS = 4
 _MOST_DIGITS = 18
 
@@ -65,6 +66,36 @@ def parse_fai(text, name_begin, name_end, columns):
 
 
 @exact_kernel
+def first_wrong_row(text, names, name_begin, name_end, columns):
+    """The first row of an index that is not that of `text`, or -1.
+
+    The line before a sequence's first base must be its header line, with its name; after its last base there must be
+    the end of a line or of the text.
+    """
+    length, offset, line_bases, line_width = columns
+    size = text.shape[0]
+    for row in range(length.shape[0]):
+        line_end = offset[row] - 1
+        if line_end < 0 or line_end >= size or text[line_end] != _NEWLINE:
+            return row
+        at = line_end
+        while at > 0 and text[at - 1] != _NEWLINE:
+            at -= 1
+        n = name_end[row] - name_begin[row]
+        if text[at] != _HEADER or at + 1 + n > line_end or text[at + 1 + n] > _SPACE:
+            return row
+        for i in range(n):
+            if text[at + 1 + i] != names[name_begin[row] + i]:
+                return row
+        if length[row] > 0:
+            last = length[row] - 1
+            end = offset[row] + last // line_bases[row] * line_width[row] + last % line_bases[row] + 1
+            if end > size or (end < size and text[end] > _SPACE):
+                return row
+    return -1
+
+
+@exact_kernel
 def gather_bases(turn, pieces, text, begin, phase, line_bases, line_width, offsets, table, out, wrong):
     """Copy the bases of `pieces`, through `table`, without the line ends between them.
 
@@ -78,7 +109,7 @@ def gather_bases(turn, pieces, text, begin, phase, line_bases, line_width, offse
     offsets : int64, shape (n + 1,)
         Of the pieces in `out`.
     table : uint8, shape (256,)
-        What each letter becomes.
+        What each letter becomes; 0 for characters that are none.
     out : uint8
         Filled.
     wrong : bool, shape (n,)
@@ -99,9 +130,10 @@ def gather_bases(turn, pieces, text, begin, phase, line_bases, line_width, offse
             n = min(line_bases[piece] - column, end - to)
             for j in range(n):
                 letter = text[at + j]
-                lowest = min(lowest, letter)
-                out[to + j] = table[letter]
+                base = table[letter]
+                lowest = min(lowest, base)
+                out[to + j] = base
             to += n
             at += n + gap
             column = np.int64(0)
-        wrong[piece] = lowest <= _SPACE
+        wrong[piece] = lowest == 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import select
+import zlib
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -13,12 +14,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py import console
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError
+from f5py.io.bai import find_bai, read_bai
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
     import pysam
+
+
+_BLOCK_MAGIC = b"\x1f\x8b\x08\x04"
+_MAX_BLOCK = 1 << 16
 
 
 @dataclass
@@ -62,6 +69,7 @@ class AlignmentFile:
         self.name = "standard input" if path == "-" else path
         self.counts = RecordCounts()
         self._reference_path = reference_path
+        self._is_index_checked = False
         self.min_mapq = min_mapq
         self.secondary = secondary
         self.supplementary = supplementary
@@ -71,6 +79,8 @@ class AlignmentFile:
         try:
             if path == "-":
                 select.select([0], [], [])  # can be interrupted, unlike the library's first read
+            else:
+                _check_beginning(path)
             self._file = pysam.AlignmentFile(path, check_sq=False, reference_filename=reference_path)
         except (OSError, ValueError) as problem:
             raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {_reason(problem)}") from None
@@ -104,11 +114,15 @@ class AlignmentFile:
         return undecoded(self.header.__str__).decode("utf-8", "replace").splitlines()
 
     def expected_records(self) -> int | None:
-        """Number of mapped records according to the index, if there is one."""
-        try:
-            return self._file.mapped if self._file.has_index() else None
-        except (ValueError, AttributeError):
+        """Number of mapped records according to the index, if there is a sound ``.bai``."""
+        path = find_bai(self.path) if self.path != "-" and self._file.is_bam else None
+        if path is None:
             return None
+        try:
+            index = read_bai(path, self.path)
+        except InputFileError:
+            return None  # only -w needs it, and complains then
+        return index.n_mapped if index.n_contigs == len(self.contigs) else None
 
     def chunks(
         self, windows: Windows | None = None, at_most: int = 4096
@@ -195,11 +209,54 @@ class AlignmentFile:
             if self.path == "-":
                 raise InputFileError("standard input: -w needs an indexed BAM file; give its name with -b")
             raise InputFileError(f"{self.path}: -w needs an index; run: samtools index {self.path}")
+        if self._is_index_checked:
+            return
+        self._is_index_checked = True
+        path = find_bai(self.path) if self._file.is_bam else None
+        if path is not None:
+            self._check_bai(path)
+        for suffix in (".csi", ".crai"):
+            other = self.path + suffix
+            if path is None and os.path.exists(other) and os.path.getmtime(other) < os.path.getmtime(self.path):
+                console.warning("load_bam", f"{other} is older than {self.path}; if that has changed, index it again")
+
+    def _check_bai(self, path: str) -> None:
+        """Raise unless an index is sound and covers the file to its last record on the reference."""
+        index = read_bai(path, self.path)
+        stale = InputFileError(
+            f"{path}: is not the index of {self.path} as it is now; run: samtools index {self.path}"
+        )
+        if index.n_contigs != len(self.contigs):
+            raise stale
+        if index.last:
+            import pysam
+
+            try:
+                with pysam.AlignmentFile(self.path, check_sq=False) as file:
+                    file.seek(index.last)
+                    following = next(file, None)
+            except (OSError, ValueError):
+                raise stale from None
+            if following is not None and following.reference_id >= 0:
+                raise stale
 
     def close(self) -> None:
         """Close the file."""
         with suppress(OSError):  # of a file that was found to be damaged
             self._file.close()
+
+
+def _check_beginning(path: str) -> None:
+    """Raise `OSError` for a file whose first compressed block is damaged: pysam would say more than is wanted of it."""
+    if not os.path.isfile(path):
+        return
+    with open(path, "rb") as file:
+        start = file.read(_MAX_BLOCK)
+    if start.startswith(_BLOCK_MAGIC):
+        try:
+            zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(start)
+        except zlib.error as problem:
+            raise OSError(f"its first block is damaged ({problem})") from None
 
 
 def _reason(problem: Exception) -> str:

@@ -19,8 +19,15 @@ from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError
 from f5py.io.bgzf import BlockReader
 
-#: Every letter as it is.
-_AS_IT_IS = np.arange(256, dtype=np.uint8)
+#: Characters that may stand in a sequence.
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz*-."
+
+
+def letter_table() -> NDArray[np.uint8]:
+    """Every letter as it is, and 0 in the place of other characters; uint8, shape (256,)."""
+    table = np.zeros(256, np.uint8)
+    table[list(_LETTERS)] = list(_LETTERS)
+    return table
 
 
 class FastaIndex:
@@ -86,6 +93,13 @@ class FastaIndex:
         columns = np.stack([length, offsets[:-1], lines, lines])
         return cls(names.text, names.offsets[:-1].copy(), names.offsets[1:].copy(), columns)
 
+    def fits(self, text: NDArray[np.uint8]) -> bool:
+        """Whether the sequences are where the index says, with these names, in the whole text of a file."""
+        from f5py.io._fai_numba import first_wrong_row
+
+        columns = self.length, self.offset, self.line_bases, self.line_width
+        return bool(first_wrong_row(text, self._text, self._name_begin, self._name_end, columns) < 0)
+
     def __len__(self) -> int:
         return len(self.length)
 
@@ -143,6 +157,11 @@ class MappedText:
             self._map = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE) if self.size else None
         self._text = np.frombuffer(self._map or bytearray(), np.uint8)
 
+    @property
+    def text(self) -> NDArray[np.uint8]:
+        """The whole file."""
+        return self._text
+
     def read(
         self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
@@ -199,13 +218,13 @@ class IndexedFasta:
     text : TextSource
         Closed with this object.
     letters : uint8, shape (256,), optional
-        What each letter becomes; itself if it is not given.
+        What each letter becomes; itself if it is not given. 0 for characters that are no letters.
     """
 
     def __init__(self, index: FastaIndex, text: TextSource, letters: NDArray[np.uint8] | None = None) -> None:
         self.index = index
         self._text = text
-        self._letters = _AS_IT_IS if letters is None else letters
+        self._letters = letter_table() if letters is None else letters
 
     def fetch(
         self, rows: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import io
 import os
 import stat
@@ -82,15 +83,35 @@ def blamed_on(path: str) -> Iterator[None]:
 def _open(path: str) -> BinaryIO:
     if path != "-":
         try:
-            return open(path, "wb")
+            file: BinaryIO = open(path, "wb", opener=_open_untouched)  # noqa: SIM115 - closed by the caller
         except OSError as problem:
             raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from None
+        if stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            _lock(file, path)
+            os.ftruncate(file.fileno(), 0)
+        return file
     if sys.stdout is None:
         raise OutputFileError("standard output: is closed; name a file with -o")
     out = sys.stdout.buffer
     if isinstance(out, io.RawIOBase):  # with python -u; it may write a part only
         return open(out.fileno(), "wb", closefd=False)
     return out
+
+
+def _open_untouched(path: str, flags: int) -> int:
+    """Open a file for writing without cutting it: it may be the output of another run."""
+    return os.open(path, flags & ~os.O_TRUNC, 0o666)
+
+
+def _lock(out: BinaryIO, path: str) -> None:
+    """Refuse a file that another run is writing: the rows of both would be mixed."""
+    try:
+        fcntl.flock(out.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        out.close()
+        raise OutputFileError(f"{path}: another run is writing to it; give another name") from None
+    except OSError:  # file systems without locks
+        return
 
 
 def _abandon(out: BinaryIO, path: str) -> None:

@@ -11,14 +11,14 @@ from f5py import console
 from f5py.core.names import Names
 from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError
-from f5py.io.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MappedText
+from f5py.io.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MappedText, TextSource, letter_table
 
 #: Ambiguity codes and the alphabetically first base that they may stand for.
 _RESOLVED = dict.fromkeys("MRWVHDN", "A") | dict.fromkeys("SYB", "C") | {"K": "G"}
 
 
 def _letter_table() -> NDArray[np.uint8]:
-    table = np.arange(256, dtype=np.uint8)
+    table = letter_table()
     for letter in range(ord("a"), ord("z") + 1):
         table[letter] = letter - 32
     for code, base in _RESOLVED.items():
@@ -77,7 +77,14 @@ class Reference:
         index = FastaIndex.read(f"{path}.fai", f"delete it to have it made again: {path}.fai")
         with open(path, "rb") as file:
             is_zipped = file.read(2) == b"\x1f\x8b"
-        text = BlockText(path, f"{path}.gzi") if is_zipped else MappedText(path)
+        if is_zipped:
+            text: TextSource = BlockText(path, f"{path}.gzi")
+        else:
+            text = mapped = MappedText(path)
+            if not index.fits(mapped.text):
+                raise InputFileError(
+                    f"{path}.fai: is not the index of {path} as it is now; delete it to have it made again"
+                )
         self._fasta = IndexedFasta(index, text, _letter_table())
         self._rows = index.rows_of(Names.of(contigs))
         self.lacks = self._rows < 0

@@ -16,9 +16,19 @@ _FILE_COLUMNS = ("filename", "filename_fast5")
 
 
 def read_summary_list(path: str) -> list[str]:
-    """Read a file of summary paths, one per line; blank lines are skipped."""
+    """Read a file of summary paths, one per line; blank lines are skipped.
+
+    Raises
+    ------
+    InputFileError
+        A line cannot be a path.
+    """
     with open(path, encoding="utf-8", errors="surrogateescape") as file:
-        return [line.strip() for line in file if line.strip()]
+        lines = [line.strip() for line in file]
+    for number, line in enumerate(lines, 1):
+        if "\0" in line:
+            raise InputFileError(f"{path}: line {number} is not a path; give a list of summaries, one per line")
+    return [line for line in lines if line]
 
 
 def reads_by_file(paths: Sequence[str]) -> dict[str, list[str]]:

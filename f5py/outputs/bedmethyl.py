@@ -31,6 +31,7 @@ from f5py.frequencies.site_counts import SiteCounts, SiteTotals, expand_calls
 from f5py.io.bgzip_output import is_bgzip_name
 from f5py.io.complete_file import complete_text_output
 from f5py.io.output import TextOutput
+from f5py.text.encoding import encoded
 
 _ROWS_PER_BLOCK = 1 << 14
 #: More than the numbers and separators of a row need.
@@ -133,15 +134,15 @@ def _index(path: str, packed: str, index: str, csi: bool) -> None:
         raise OutputFileError(f"{path}: its index cannot be written: {problem.strerror or problem}") from problem
 
 
-def partition_path(path: str, value: str) -> str:
-    """The name of the file for reads with that value of a tag; for reads without the tag if it is empty.
+def partition_path(path: str, value: str | None) -> str:
+    """The name of the file for reads with that value of a tag; for reads without the tag if it is None.
 
     ``calls.bed.gz`` becomes ``calls.1.bed.gz`` and ``calls.ungrouped.bed.gz``. Characters of the value that are not
-    letters, digits or ``-._~`` are written as ``%`` and two hexadecimal digits.
+    letters, digits or ``-._~`` are written as ``%`` and two hexadecimal digits, an empty value as ``%``.
     """
     packed = next((suffix for suffix in (".gz", ".bgz") if path.endswith(suffix)), "")
     stem, suffix = os.path.splitext(path.removesuffix(packed))
-    shown = urllib.parse.quote(value, safe="") or _UNGROUPED
+    shown = _UNGROUPED if value is None else urllib.parse.quote(encoded(value), safe="") or "%"
     if value == _UNGROUPED:
         shown = "%75ngrouped"  # so that it stays apart from the reads without the tag
     return f"{stem}.{shown}{suffix}{packed}"
@@ -231,7 +232,7 @@ class BedMethylOutput:
         else:
             paths = {number: partition_path(self._path, value) for number, value in enumerate(self._partitions)}
             if not paths or -1 in totals.partitions():
-                paths[-1] = partition_path(self._path, "")
+                paths[-1] = partition_path(self._path, None)
         for partition, path in paths.items():
             _write_table(
                 path,

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
+from f5py.errors import InputFileError
 from f5py.outputs.signal_strings import SignalStrings, strings_of_rows
 from f5py.text.encoding import encoded, undecoded
 
@@ -60,7 +61,7 @@ class EventalignSam:
             read = first + i
             scaling = f"\tsc:f:{float(batch.scale[read]):g}\tsh:f:{float(batch.shift[read]):g}\n"
             pieces += [
-                _without_own_tags(undecoded(records[i].to_string)),
+                _without_own_tags(_as_text(records[i])),
                 b"\tsi:Z:%d,%d,%d,%d\tss:Z:" % _ends(strings, i),
                 strings[i],
                 scaling.encode(),
@@ -96,6 +97,15 @@ def _ends(strings: SignalStrings, i: int) -> tuple[int, int, int, int]:
         int(strings.kmer_start[i]),
         int(strings.kmer_end[i]),
     )
+
+
+def _as_text(record: pysam.AlignedSegment) -> bytes:
+    try:
+        return undecoded(record.to_string)
+    except ValueError:
+        raise InputFileError(
+            f"read {record.query_name}: its alignment record has damaged tags; make the alignments again"
+        ) from None
 
 
 def _without_own_tags(record: bytes) -> bytes:

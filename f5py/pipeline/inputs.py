@@ -16,6 +16,7 @@ from f5py.io.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_S
 from f5py.io.record_reads import RecordReads
 from f5py.io.reference import Reference
 from f5py.io.signals import open_signals
+from f5py.io.signals.content import file_kind
 from f5py.pipeline.chemistry import Chemistry, chemistry_of
 from f5py.pipeline.loader import Loader
 
@@ -134,12 +135,22 @@ def check_outputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None
                 raise UsageError(f"{path}: is an input as well; give the output another name")
         if os.path.isdir(path):
             raise UsageError(f"{option} {path}: is a folder; name a file")
+        if _is_signal_file(path):
+            raise UsageError(f"{option} {path}: is a signal file, which is never written over; give another name")
         real = os.path.realpath(path)
         if not os.path.isdir(os.path.dirname(real)):  # some outputs are opened only when all the work is done
             raise OutputFileError(f"{path}: cannot write: No such file or directory")
         if real in named:
             raise UsageError(f"{path}: cannot take what both {named[real]} and {option} write; give two names")
         named[real] = option
+
+
+def _is_signal_file(path: str) -> bool:
+    """Whether there is a file of raw signals at `path`, which may be the only copy."""
+    try:
+        return os.path.isfile(path) and file_kind(path) is not None
+    except (OSError, ValueError):
+        return False
 
 
 def check_has_file(options: AlignmentOptions) -> None:

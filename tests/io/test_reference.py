@@ -109,17 +109,51 @@ def test_index_that_is_not_the_file_s(path):
     Reference(path, CONTIGS, LENGTHS).close()
     with open(path, "w") as file:
         file.write(TEXT[:20])
+    with pytest.raises(InputFileError, match=r"ref\.fa\.fai: is not the index of .*ref\.fa as it is now; delete it"):
+        Reference(path, CONTIGS, LENGTHS)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (">one ", ">one and more "),  # a description has grown
+        (">one ", ">uno "),
+        ("\n", "\r\n"),
+        ("ACGT", "AC\nGT"),
+        (">one ", ">zero\nACGT\n>one "),
+    ],
+)
+def test_a_file_that_has_changed_since_it_was_indexed(path, old, new):
+    """The old index would give other bases, or line ends among them."""
+    Reference(path, CONTIGS, LENGTHS).close()
+    text = Path(path).read_text()
+    assert old in text
+    Path(path).write_text(text.replace(old, new, 1), newline="")
+    with pytest.raises(InputFileError, match=r"is not the index of .* as it is now"):
+        Reference(path, CONTIGS, LENGTHS)
+
+
+def test_an_index_may_have_fewer_contigs_in_another_order(path):
+    Reference(path, CONTIGS, LENGTHS).close()
+    index = Path(f"{path}.fai")
+    lines = index.read_text().splitlines(keepends=True)
+    before = Reference(path, CONTIGS, LENGTHS)
+    expected = segments(before, (0, 0, 4))
+    before.close()
+    index.write_text("".join(reversed(lines)))
     reference = Reference(path, CONTIGS, LENGTHS)
-    with pytest.raises(InputFileError, match=r"bases 7 to 12 of contig one cannot be read.*Delete .*ref\.fa\.fai"):
-        segments(reference, (0, 6, 12))
+    assert segments(reference, (0, 0, 4)) == expected
     reference.close()
 
 
 def test_an_index_by_which_lines_are_longer_than_they_are(path):
-    """The bytes are there, but a line end is among them."""
+    """The bytes are there, but a line end is among them: seen at the end of the sequence, or when they are fetched."""
     Reference(path, CONTIGS, LENGTHS).close()
     index = Path(f"{path}.fai")
     index.write_text(index.read_text().replace("one\t12\t13\t6\t7", "one\t12\t13\t12\t13"))
+    with pytest.raises(InputFileError, match=r"is not the index of .* as it is now"):
+        Reference(path, CONTIGS, LENGTHS)
+    index.write_text(index.read_text().replace("one\t12\t13\t12\t13", "one\t12\t13\t11\t12"))
     reference = Reference(path, CONTIGS, LENGTHS)
     with pytest.raises(InputFileError, match="bases 5 to 9 of contig one cannot be read"):
         segments(reference, (0, 0, 4), (0, 4, 9))

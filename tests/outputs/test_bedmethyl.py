@@ -148,9 +148,10 @@ def test_an_earlier_index_stays_until_the_new_table_is_there(tmp_path: Path, mon
 
 def test_partition_names() -> None:
     assert partition_path("a/out.bed.gz", "1") == "a/out.1.bed.gz"
-    assert partition_path("a.b/out.bed", "") == "a.b/out.ungrouped.bed"
+    assert partition_path("a.b/out.bed", None) == "a.b/out.ungrouped.bed"
+    assert partition_path("a.b/out.bed", "") == "a.b/out.%.bed"
     assert partition_path("out", "x y/z") == "out.x%20y%2Fz"
-    assert partition_path("out.bed.gz", "ungrouped") != partition_path("out.bed.gz", "")
+    assert partition_path("out.bed.gz", "ungrouped") != partition_path("out.bed.gz", None)
 
 
 def _batch(partition: list[int]) -> Any:

@@ -16,13 +16,17 @@ import numpy as np
 from h5py import _errors, h5a, h5d, h5f, h5g, h5p, h5pl, h5s, h5t, h5z
 from numpy.typing import NDArray
 
-from f5py.errors import MissingDependencyError
+from f5py.errors import MissingDependencyError, SignalError
+from f5py.io.signals.recent import SYSTEM_ERRORS
 from f5py.io.signals.source import CALIBRATION
 
 #: Number of the VBZ filter (variable-byte integers and zstd) in the HDF Group's registry.
 VBZ_FILTER = 32020
 #: Longer signals (70 hours at 4 kHz) are taken for a damaged header, before memory is set aside for them.
 MAX_SAMPLES = 1_000_000_000
+#: Samples are not compressed further than this, and gzip cannot.
+_MOST_COMPRESSION = 1100
+_SMALL = 1 << 16
 #: Metadata kept per open file; 64 files of 4,000 reads then take 60 MB, and reading is no slower.
 METADATA_CACHE_BYTES = 256 * 1024
 
@@ -71,6 +75,8 @@ class Fast5File:
             self._file.close()
             raise
         self._value = np.empty((), np.float64)
+        self._name = h5f.get_name(self._file)
+        self._size = os.path.getsize(path)
 
     def close(self) -> None:
         """Close the file."""
@@ -95,6 +101,22 @@ class Fast5File:
         MissingDependencyError
             The samples are VBZ-compressed and the filter is not installed.
         """
+        try:
+            return self._read(name)
+        except Unreadable:
+            self._check_unchanged()
+            raise
+
+    def _check_unchanged(self) -> None:
+        """Raise if the file is not what it was: that its reads cannot be read says nothing of them then."""
+        try:
+            size = os.path.getsize(self.path)
+        except OSError as problem:
+            raise SignalError(f"{self.path}: cannot be read any more ({problem.strerror}); run again") from None
+        if size != self._size:
+            raise SignalError(f"{self.path}: was changed while it was read; run again when it is complete")
+
+    def _read(self, name: str) -> tuple[NDArray[np.int16], list[float]]:
         if self.multi:
             group = b"read_" + name.encode(errors="surrogateescape")
             return self._samples(group, b"/Raw/Signal"), self._calibration(group + b"/channel_id")
@@ -132,9 +154,22 @@ class Fast5File:
         kind = dataset.get_type()
         if kind.get_class() != h5t.INTEGER:
             raise Unreadable("has a signal that is not of whole numbers")
+        self._check_storage(dataset, shape[0] * kind.get_size())
         is_int16 = kind.get_size() == 2 and kind.get_sign() == h5t.SGN_2
         samples = self._values(dataset, np.empty(shape, np.int16 if is_int16 else dataset.dtype))
         return samples if is_int16 else _as_int16(samples)
+
+    def _check_storage(self, dataset: h5d.DatasetID, size: int) -> None:
+        """Refuse samples that are not in this file, or cannot be: a header costs nothing, and memory does."""
+        stored = dataset.get_storage_size()
+        if size > stored * _MOST_COMPRESSION + _SMALL:
+            raise Unreadable(f"has a signal of {size} bytes by its header, of which {stored} are stored; it is damaged")
+        if h5f.get_name(dataset) != self._name:
+            raise Unreadable("has a signal that is a link to another file")
+        if stored >= size or not stored:  # not compressed, so perhaps elsewhere
+            layout = dataset.get_create_plist()
+            if layout.get_layout() == h5d.VIRTUAL or layout.get_external_count():
+                raise Unreadable("has a signal that is kept in another file")
 
     def _values(self, dataset: h5d.DatasetID, out: NDArray) -> NDArray:
         try:
@@ -228,6 +263,8 @@ def _why_not_opened(path: str, error: Exception) -> str:
         if not h5f.is_hdf5(os.fsencode(path)):
             return "is not HDF5"
     except (OSError, ValueError) as problem:
+        if getattr(problem, "errno", None) in SYSTEM_ERRORS:
+            raise  # of the machine, not of the file
         return f"cannot be opened ({getattr(problem, 'strerror', None) or problem})"
     if "truncated file" in str(error):
         return "is truncated; copy it again"

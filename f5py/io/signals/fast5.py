@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from f5py.io.signals.recent import Recent, close_file
+from f5py.io.signals.recent import Recent, close_file, most_open
 from f5py.io.signals.source import BlockBuilder, SignalBlock
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ class Fast5Reader:
 
     def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
         #: Path to the open file, or to the reason why it cannot be opened.
-        self._files: Recent[str, Fast5File | str] = Recent(_open, max_open, close_file)
+        self._files: Recent[str, Fast5File | str] = Recent(_open, most_open(max_open), close_file)
 
     def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
         """Read each named read from its file.

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import MissingDependencyError, SignalError
-from f5py.io.signals.recent import Recent, close_file
+from f5py.io.signals.recent import Recent, close_file, most_open
 from f5py.io.signals.source import BlockBuilder, FileSource, SignalBlock
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class Pod5Reader:
     def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
         self._max_open = max_open
         #: Path to the open file, or to the reason why it cannot be opened.
-        self._files: Recent[str, Pod5File | str] = Recent(_open, max_open, close_file)
+        self._files: Recent[str, Pod5File | str] = Recent(_open, most_open(max_open), close_file)
 
     def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
         """Read each named read from its file; the reads of a file are looked up together.

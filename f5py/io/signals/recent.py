@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import errno
+import resource
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Generic, TypeVar
+
+#: Errors of the machine: a file that cannot be opened because of them is not a bad one.
+SYSTEM_ERRORS = (errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.ESTALE)
+_TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
+
+#: So many of the files that a process may have open are left to everything else.
+_OTHER_FILES = 24
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
@@ -12,6 +21,8 @@ Value = TypeVar("Value")
 
 class Recent(Generic[Key, Value]):
     """A bounded table of values that are made when they are first asked for; those used last stay.
+
+    If the system has no more files to give, fewer are kept from then on.
 
     Parameters
     ----------
@@ -42,7 +53,16 @@ class Recent(Generic[Key, Value]):
             return self._values[key]
         while len(self._values) >= self._most:
             self._drop_oldest()
-        self._values[key] = value = self._make(key)
+        while True:
+            try:
+                value = self._make(key)
+                break
+            except OSError as problem:
+                if problem.errno not in _TOO_MANY_FILES or not self._values:
+                    raise
+                self._most = max(len(self._values), 1)
+                self._drop_oldest()
+        self._values[key] = value
         return value
 
     def clear(self) -> None:
@@ -53,6 +73,12 @@ class Recent(Generic[Key, Value]):
     def _drop_oldest(self) -> None:
         _, value = self._values.popitem(last=False)
         self._drop(value)
+
+
+def most_open(wanted: int) -> int:
+    """How many files to keep open, at most `wanted`: a share of what the system allows the process."""
+    allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return wanted if allowed == resource.RLIM_INFINITY else max(1, min(wanted, (allowed - _OTHER_FILES) // 2))
 
 
 def close_file(file: object) -> None:

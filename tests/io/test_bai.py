@@ -1,0 +1,119 @@
+"""BAM indices that are damaged, or of other files."""
+
+from __future__ import annotations
+
+import random
+import struct
+from pathlib import Path
+
+import pysam
+import pytest
+
+from f5py.core.windows import Windows
+from f5py.errors import InputFileError
+from f5py.io.alignments import AlignmentFile
+from f5py.io.bai import find_bai, read_bai
+
+
+def write_bam(path: Path, positions: list[int], contigs: int = 2, unmapped: int = 3) -> Path:
+    """Sorted records on the first contigs, and some unmapped ones at the end; with an index."""
+    header = {"HD": {"SO": "coordinate"}, "SQ": [{"SN": f"c{i}", "LN": 1_000_000} for i in range(contigs)]}
+    rng = random.Random(1)
+    with pysam.AlignmentFile(str(path), "wb", header=header) as file:
+        for contig in range(min(contigs, 2)):
+            for i, position in enumerate(positions):
+                record = pysam.AlignedSegment(file.header)
+                record.query_name = f"r{contig}-{i}"
+                record.query_sequence = "".join(rng.choices("ACGT", k=400))
+                record.reference_id, record.reference_start, record.mapping_quality = contig, position, 60
+                record.cigarstring = "400M"
+                file.write(record)
+        for i in range(unmapped):
+            record = pysam.AlignedSegment(file.header)
+            record.query_name, record.flag = f"u{i}", 4
+            file.write(record)
+    pysam.index(str(path))
+    return path
+
+
+@pytest.fixture
+def bam(tmp_path: Path) -> Path:
+    return write_bam(tmp_path / "a.bam", list(range(0, 900_000, 1500)))
+
+
+def check(bam: Path) -> None:
+    file = AlignmentFile(str(bam), "", 0, False)
+    try:
+        file.check_index()
+    finally:
+        file.close()
+
+
+def test_what_an_index_says(bam: Path) -> None:
+    index = read_bai(f"{bam}.bai", str(bam))
+    assert (index.n_contigs, index.n_mapped) == (2, 1200)
+    check(bam)
+    file = AlignmentFile(str(bam), "", 0, False)
+    assert file.expected_records() == 1200
+    window = Windows.parse("c1:1-10,000", file.contigs)
+    assert sum(n for _, _, n in file.chunks(window)) == 7
+    file.close()
+    assert find_bai(str(bam)) == f"{bam}.bai"
+    pysam.index("-c", str(bam))
+    assert find_bai(str(bam)) is None  # htslib takes the other one
+
+
+def test_an_index_of_fewer_contigs(bam: Path, tmp_path: Path) -> None:
+    """htslib reads past the end of its tables then, also to count records."""
+    more = write_bam(tmp_path / "more.bam", [0, 10], contigs=30)
+    Path(f"{more}.bai").write_bytes(Path(f"{bam}.bai").read_bytes())
+    file = AlignmentFile(str(more), "", 0, False)
+    assert file.expected_records() is None
+    with pytest.raises(InputFileError, match="index"):
+        file.check_index()
+    file.close()
+
+
+def test_an_index_of_an_earlier_file(bam: Path, tmp_path: Path) -> None:
+    """With more records now than there were."""
+    old = Path(f"{bam}.bai").read_bytes()
+    write_bam(bam, list(range(0, 990_000, 1500)))
+    Path(f"{bam}.bai").write_bytes(old)
+    with pytest.raises(InputFileError, match=rf"index.* of .*; run: samtools index {bam}"):
+        check(bam)
+
+
+def test_any_cut(bam: Path) -> None:
+    path = Path(f"{bam}.bai")
+    whole = path.read_bytes()
+    for size in range(0, len(whole) - 8, 97):
+        path.write_bytes(whole[:size])
+        with pytest.raises(InputFileError, match="is damaged or not the index of"):
+            read_bai(str(path), str(bam))
+
+
+def test_any_bit(bam: Path) -> None:
+    """A flipped bit is seen, or changes nothing that is read: what is visited stays the same."""
+    path = Path(f"{bam}.bai")
+    whole = bytearray(path.read_bytes())
+    rng = random.Random(2)
+    seen = 0
+    for _ in range(300):
+        damaged = whole.copy()
+        at = rng.randrange(len(whole))
+        damaged[at] ^= 1 << rng.randrange(8)
+        path.write_bytes(damaged)
+        try:
+            read_bai(str(path), str(bam))
+        except InputFileError:
+            seen += 1
+    assert seen > 150
+
+
+def test_empty_contigs_and_files(tmp_path: Path) -> None:
+    empty = write_bam(tmp_path / "empty.bam", [])
+    check(empty)
+    assert read_bai(f"{empty}.bai", str(empty)).last == 0
+    Path(f"{empty}.bai").write_bytes(b"BAI\1" + struct.pack("<i", -1))
+    with pytest.raises(InputFileError, match="is damaged"):
+        read_bai(f"{empty}.bai", str(empty))
