@@ -29,7 +29,8 @@ def map_window(descriptor: int) -> NDArray[np.int16]:
 def serve(connection: Connection, reader_class: type[FileReader]) -> None:
     """Read what the parent asks for until it hangs up.
 
-    A request is ``(names, paths)``. The answer is either an exception to be raised by the parent or
+    A request is ``(names, paths)``, or ``(name, path)``, which is answered with what is known of a read's run. To the
+    first kind the answer is either an exception to be raised by the parent or
     ``(offsets, calibration, problems)``; after the latter, the samples come in pieces of one slot. Each full
     slot is announced by an empty message, and may be filled again once the parent has answered it.
     """
@@ -43,6 +44,9 @@ def serve(connection: Connection, reader_class: type[FileReader]) -> None:
     try:
         while True:
             names, paths = connection.recv()
+            if isinstance(names, str):
+                connection.send(reader.run_info(names, paths))
+                continue
             try:
                 block = reader.read(names, paths)
             except F5pyError as error:

@@ -23,11 +23,9 @@ ALL_READS = "*"
 def reader_processes(n_threads: int) -> int:
     """How many processes read fast5 or POD5 files beside that many worker threads, if the user does not say.
 
-    One keeps up with about four threads. Even beside two threads a second one pays, as decompression then does not take
-    place in the process whose interpreter the threads share.
+    One keeps up with about four threads. Even beside few threads a second one pays, as decompression then does not take
+    place in the process whose interpreter the threads share; and a damaged file can end the library that reads it.
     """
-    if n_threads == 1:
-        return 1
     return max(min(max(2, n_threads // 4), _MOST_PROCESSES, os.cpu_count() or 1), 1)
 
 
@@ -56,9 +54,9 @@ def open_source(paths: Mapping[str, str], n_processes: int = 1) -> SignalSource:
     _check_count("n_processes", n_processes)
     if n_processes == 1:
         return FileSource(paths, AnyFileReader())
-    from f5py.io.signals.processes import ParallelSource
+    from f5py.io.signals.guarded import GuardedSource
 
-    return ParallelSource(n_processes, paths, AnyFileReader)
+    return GuardedSource(n_processes, paths, AnyFileReader)
 
 
 def open_signals(
@@ -185,9 +183,9 @@ def _open_pod5(path: str, n_processes: int) -> SignalSource:
     _check_count("n_processes", n_processes)
     if n_processes == 1:
         return Pod5Source.from_path(path)
-    from f5py.io.signals.processes import ParallelSource
+    from f5py.io.signals.guarded import GuardedSource
 
-    return ParallelSource(n_processes, Pod5Index.from_path(path), Pod5Reader, "pod5")
+    return GuardedSource(n_processes, Pod5Index.from_path(path), Pod5Reader, "pod5")
 
 
 def _check_count(what: str, count: int) -> None:

@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import signal
 import tempfile
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -22,11 +21,40 @@ from f5py.errors import SignalError
 from f5py.io.signals._reader_process import N_SLOTS, SLOT_SAMPLES, WINDOW_BYTES, map_window, serve
 from f5py.io.signals.content import Kind
 from f5py.io.signals.fast5 import Fast5Reader
-from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, first_run_info, kind_of_files, paths_of
+from f5py.io.signals.shares import share_out
+from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, kind_of_files, paths_of
 
 _STOPPED = "the signal reader processes have been stopped"
 #: What a connection raises when the other end is gone, or when another thread has closed this end.
 _HUNG_UP = (EOFError, OSError, TypeError, IndexError)
+
+
+#: A library that ends by one of these has met damage; SIGKILL comes from outside.
+_OF_DAMAGE = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+#: Readers that say nothing for so long are taken to be in an endless loop.
+_PATIENCE = 180.0
+
+
+class ReaderDiedError(SignalError):
+    """A reader process has ended or does not answer.
+
+    Attributes
+    ----------
+    how : str
+        What a file may have done to it.
+    is_damage, is_loop : bool
+        Whether it may be a file that it died of; whether it did not end by itself.
+    names, paths : sequences of str
+        What it was to read.
+    """
+
+    def __init__(self, text: str, how: str, is_damage: bool) -> None:
+        super().__init__(text)
+        self.how = how
+        self.is_damage = is_damage
+        self.is_loop = False
+        self.names: Sequence[str] = ()
+        self.paths: Sequence[str] = ()
 
 
 class ParallelSource:
@@ -47,6 +75,8 @@ class ParallelSource:
         What reads in each process, a `FileReader`; importable by its name.
     kind : {"fast5", "pod5"}, optional
         The format of the files; found by the content of the first one if it is not given.
+    patience : float
+        Seconds that a process may say nothing.
 
     Raises
     ------
@@ -60,8 +90,10 @@ class ParallelSource:
         paths: Mapping[str, str],
         reader: type[FileReader] = Fast5Reader,
         kind: Kind | None = None,
+        patience: float = _PATIENCE,
     ) -> None:
         self._paths = paths
+        self._patience = patience
         self._reader_class = reader
         self._kind = kind
         self._readers: list[_Reader] = []
@@ -86,8 +118,10 @@ class ParallelSource:
 
         Raises
         ------
+        ReaderDiedError
+            A reader process has ended or does not answer. The source cannot be used any more.
         SignalError
-            A reader process has ended, or the source is closed. The source cannot be used any more.
+            The source is closed.
         """
         if not self._readers:
             raise SignalError(_STOPPED)
@@ -99,11 +133,24 @@ class ParallelSource:
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
         """Return what is known of the run of the first read that can be read, as `SignalSource.run_info`."""
-        reader = self._reader_class()
+        if not self._readers:
+            raise SignalError(_STOPPED)
+        reader = self._readers[0]
         try:
-            return first_run_info(reader, names, self._paths)
-        finally:
-            reader.close()
+            for name, path in zip(names, paths_of(self._paths, names), strict=True):
+                if path:
+                    reader.send((name, path))
+                    list(_as_they_answer({reader: None}, self._patience))
+                    if found := reader.receive():
+                        return found
+        except BaseException:
+            self.close()
+            raise
+        return {}
+
+    def set_paths(self, paths: Mapping[str, str]) -> None:
+        """Read from other files from now on."""
+        self._paths = paths
 
     def first_names(self, n: int) -> list[str]:
         """See `SignalSource.first_names`."""
@@ -128,13 +175,25 @@ class ParallelSource:
             for reader, share in zip(self._readers, share_out(paths, len(self._readers)), strict=True)
             if share.size
         }
-        for reader, share in shares.items():
-            reader.send(([names[i] for i in share], [paths[i] for i in share]))
+        requests = {
+            reader: ([names[i] for i in share], [paths[i] for i in share]) for reader, share in shares.items()
+        }
+        for reader, request in requests.items():
+            reader.send(request)
+        try:
+            return self._receive(len(names), shares)
+        except ReaderDiedError as death:
+            for reader, (of_reader, files) in requests.items():
+                if reader.has_died:
+                    death.names, death.paths = of_reader, files
+            raise
 
-        lengths = np.zeros(len(names), np.int64)
-        calibration = np.empty((len(CALIBRATION), len(names)), np.float32)
+    def _receive(self, n: int, shares: Mapping[_Reader, NDArray[np.int64]]) -> SignalBlock:
+        """Put together what the readers send of n reads."""
+        lengths = np.zeros(n, np.int64)
+        calibration = np.empty((len(CALIBRATION), n), np.float32)
         problems: dict[int, str] = {}
-        for reader in _as_they_answer(shares):
+        for reader in _as_they_answer(shares, self._patience):
             share = shares[reader]
             offsets, calibration[:, share], found = reader.receive()
             lengths[share] = np.diff(offsets)
@@ -144,45 +203,10 @@ class ParallelSource:
         samples = np.empty(offsets[-1], np.int16)
         incoming = {reader: _Scatter(samples, offsets[share], lengths[share]) for reader, share in shares.items()}
         while incoming := {reader: part for reader, part in incoming.items() if part.missing}:
-            for reader in _as_they_answer(incoming):
+            for reader in _as_they_answer(incoming, self._patience):
                 incoming[reader].take(reader.next_piece())
                 reader.answer()
         return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))
-
-
-def share_out(paths: Sequence[str], n_shares: int) -> list[NDArray[np.int64]]:
-    """Divide reads into shares of equal size, keeping the reads of a file together where possible.
-
-    A file has its home share by a checksum of its path, the same in every call. What is too much for a home
-    goes, file by file, to the shares that have room.
-
-    Parameters
-    ----------
-    paths : sequence of str, length n
-        The file of each read.
-    n_shares : int
-        How many shares to make.
-
-    Returns
-    -------
-    list of int64 arrays
-        The indices of each share; none has more than ``ceil(n / n_shares)``.
-    """
-    by_file: dict[str, list[int]] = {}
-    for i, path in enumerate(paths):
-        by_file.setdefault(path, []).append(i)
-    room = [-(-len(paths) // n_shares)] * n_shares
-    shares: list[list[int]] = [[] for _ in range(n_shares)]
-    homeless: list[int] = []
-    for path, reads in by_file.items():
-        home = zlib.crc32(os.fsencode(path)) % n_shares
-        shares[home] += reads[: room[home]]
-        homeless += reads[room[home] :]
-        room[home] -= min(room[home], len(reads))
-    for share, space in zip(shares, room, strict=True):
-        share += homeless[:space]
-        del homeless[:space]
-    return [np.array(share, np.int64) for share in shares]
 
 
 class _Reader:
@@ -196,6 +220,7 @@ class _Reader:
             self._window = map_window(descriptor)
             self._piece = 0
             self._ending = False
+            self.has_died = False
             try:
                 self.process.start()
                 reduction.send_handle(self.connection, descriptor, self.process.pid)
@@ -252,12 +277,28 @@ class _Reader:
     def _ended(self) -> SignalError:
         if self._ending:
             return SignalError(_STOPPED)
+        self.has_died = True
         self.process.join(0.5)
         code = self.process.exitcode
         how = f"ended with status {code}" if code is None or code >= 0 else f"was ended by {_signal_name(-code)}"
-        return SignalError(
-            f"a signal reader process (pid {self.process.pid}) {how}; if memory is short, use a smaller --iop, -K or -B"
+        return ReaderDiedError(
+            f"a signal reader process (pid {self.process.pid}) {how}; if memory is short, use a smaller --iop, -K or "
+            "-B",
+            f"ends the library that reads it ({_signal_name(-(code or 0))})",
+            code is not None and -code in _OF_DAMAGE,
         )
+
+    def silent(self, seconds: float) -> ReaderDiedError:
+        """End a process that does not answer, and return the error to be raised."""
+        self.has_died = True
+        self.process.kill()
+        death = ReaderDiedError(
+            f"a signal reader process (pid {self.process.pid}) has not answered for {seconds:.0f} seconds",
+            "keeps the library that reads it in an endless loop",
+            True,
+        )
+        death.is_loop = True
+        return death
 
 
 class _Scatter:
@@ -285,14 +326,22 @@ class _Scatter:
         self._done = end
 
 
-def _as_they_answer(readers: Mapping[_Reader, Any]) -> Iterator[_Reader]:
-    """Each reader once, as soon as it has something to say; also one that has died."""
+def _as_they_answer(readers: Mapping[_Reader, Any], patience: float) -> Iterator[_Reader]:
+    """Each reader once, as soon as it has something to say; also one that has died.
+
+    Raises
+    ------
+    ReaderDiedError
+        None of those that are left has said anything for so many seconds.
+    """
     waiting = {reader.connection: reader for reader in readers}
     while waiting:
         try:
-            ready = mp_connection.wait(list(waiting))
+            ready = mp_connection.wait(list(waiting), patience)
         except (OSError, ValueError):  # closed by another thread
             raise SignalError(_STOPPED) from None
+        if not ready:
+            raise next(iter(waiting.values())).silent(patience)
         for connection in ready:
             yield waiting.pop(connection)  # type: ignore[call-overload]
 

@@ -76,3 +76,25 @@ class DyingArray:
         if piece.start:
             os._exit(7)
         return self._samples[piece]
+
+
+class HostileReader(LongReader):
+    """Aborts at reads called abort-N, loops at loop-N, and gives fine-N six samples of N."""
+
+    def read(self, names, paths):
+        block = BlockBuilder(names, paths)
+        for i, name in enumerate(names):
+            what, number = name.split("-")
+            self._meet(what)
+            block.add(i, np.full(6, int(number), np.int16), (1.0, 0.0, 2.0, 4000.0))
+        return block.build()
+
+    def run_info(self, name, path):
+        self._meet(name.split("-")[0])
+        return {"name": name}
+
+    def _meet(self, what):
+        if what == "abort":
+            os.abort()
+        while what == "loop":
+            pass

@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 from f5py.errors import MissingDependencyError, SignalError
 from f5py.io.signals import open_source
 from f5py.io.signals._reader_process import SLOT_SAMPLES
-from f5py.io.signals.processes import ParallelSource, share_out
+from f5py.io.signals.processes import ParallelSource
+from f5py.io.signals.shares import share_out
 
 from . import odd_readers
 from .made_signals import GZIP, MadeRead, assert_same_block, fast5_source, make_reads, write_multi, write_single

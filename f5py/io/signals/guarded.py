@@ -1,0 +1,176 @@
+"""Signals from files that may end or stop the library that reads them.
+
+The libraries for HDF5, VBZ and POD5 trust what is in a file: damage can make them abort, crash or loop. Here they work
+in reader processes, and a process that dies or falls silent takes nothing with it but the read or the file that it was
+reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+
+from f5py import console
+from f5py.io.signals.content import Kind
+from f5py.io.signals.processes import ParallelSource, ReaderDiedError
+from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, merge_blocks, paths_of
+
+#: A reader that is looking at a single file is given up when it has said nothing for so long.
+_PATIENCE_WITH_ONE = 60.0
+#: A file with more deadly reads than this is not read any more.
+_MOST_DEADLY_READS = 3
+
+
+class GuardedSource:
+    """A `ParallelSource` that goes on without the files that its processes die of.
+
+    Parameters
+    ----------
+    n_processes, paths, reader, kind
+        As for `ParallelSource`.
+
+    Raises
+    ------
+    SignalError
+        The processes cannot be started.
+    """
+
+    def __init__(
+        self, n_processes: int, paths: Mapping[str, str], reader: type[FileReader], kind: Kind | None = None
+    ) -> None:
+        self._n_processes = n_processes
+        self._paths = paths
+        self._reader = reader
+        self._kind = kind
+        #: Why files, and single reads of others, are not read any more.
+        self._deadly_files: dict[str, str] = {}
+        self._deadly_reads: dict[tuple[str, str], str] = {}
+        self._source = ParallelSource(n_processes, paths, reader, kind)
+
+    @property
+    def kind(self) -> Kind:
+        """See `SignalSource.kind`."""
+        return self._source.kind
+
+    def fetch(self, names: Sequence[str]) -> SignalBlock:
+        """Read the signals of the named reads, as `SignalSource.fetch`.
+
+        Raises
+        ------
+        SignalError
+            A reader process was killed, or has died of no file in particular. The source cannot be used any more.
+        """
+        while True:
+            try:
+                return self._fetch(names)
+            except ReaderDiedError as death:
+                if not death.is_damage:
+                    raise
+                self._find_deadly(death)
+                self._source = ParallelSource(self._n_processes, self._paths, self._reader, self._kind)
+
+    def run_info(self, names: Sequence[str]) -> dict[str, str]:
+        """See `SignalSource.run_info`."""
+        try:
+            return self._source.run_info(names)
+        except ReaderDiedError as death:
+            if not death.is_damage:
+                raise
+            self._source = ParallelSource(self._n_processes, self._paths, self._reader, self._kind)
+            return {}
+
+    def first_names(self, n: int) -> list[str]:
+        """See `SignalSource.first_names`."""
+        return self._source.first_names(n)
+
+    def place(self, name: str) -> str:
+        """See `SignalSource.place`."""
+        return self._source.place(name)
+
+    def close(self) -> None:
+        """End the processes at once. May be called twice."""
+        self._source.close()
+
+    def _fetch(self, names: Sequence[str]) -> SignalBlock:
+        if not self._deadly_files and not self._deadly_reads:
+            return self._source.fetch(names)
+        paths = paths_of(self._paths, names)
+        whys = [
+            self._deadly_files.get(path) or self._deadly_reads.get((name, path), "")
+            for name, path in zip(names, paths, strict=True)
+        ]
+        lost = [i for i, why in enumerate(whys) if why]
+        if not lost:
+            return self._source.fetch(names)
+        kept = [i for i, why in enumerate(whys) if not why]
+        block = self._source.fetch([names[i] for i in kept])
+        problems = {at: f"{paths[i]}: read {names[i]} {whys[i]}" for at, i in enumerate(lost)}
+        nothing = np.full((len(CALIBRATION), len(lost)), np.nan, np.float32)
+        none = SignalBlock.from_calibration(np.empty(0, np.int16), np.zeros(len(lost) + 1, np.int64), nothing, problems)
+        return merge_blocks(len(names), [(kept, block), (lost, none)])
+
+    def _find_deadly(self, death: ReaderDiedError) -> None:
+        """Read the files of a process that has died one by one; raise `death` if none of them is the cause."""
+        of_file: dict[str, list[str]] = {}
+        for name, path in zip(death.names, death.paths, strict=True):
+            of_file.setdefault(path, []).append(name)
+        known = len(self._deadly_files) + len(self._deadly_reads)
+        with _OneReader(self._reader, self._kind) as one:
+            for path, names in of_file.items():
+                how, is_loop = one.fate(names, path)
+                if not how:
+                    continue
+                reads = {} if is_loop else self._deadly_reads_of(one, names, path)
+                earlier = sum(file == path for _, file in self._deadly_reads)
+                if reads and earlier + len(reads) <= _MOST_DEADLY_READS:
+                    self._deadly_reads.update(reads)
+                    what = f"{len(reads)} of its reads {'is' if len(reads) == 1 else 'are'} left out"
+                else:
+                    self._deadly_files[path] = f"is in a file that {how}; it is damaged"
+                    what = "its reads are left out"
+                console.warning("read_signals", f"{path}: {how}; {what}, and the run goes on")
+        if len(self._deadly_files) + len(self._deadly_reads) == known:
+            raise death
+
+    def _deadly_reads_of(self, one: _OneReader, names: Sequence[str], path: str) -> dict[tuple[str, str], str]:
+        """The reads of a file of which a reader dies, by name and path; no more than are needed to give the file up."""
+        found: dict[tuple[str, str], str] = {}
+        for name in dict.fromkeys(names):
+            how, _ = one.fate([name], path)
+            if how:
+                found[name, path] = f"{how}; it is damaged"
+            if len(found) > _MOST_DEADLY_READS:
+                break
+        return found
+
+
+class _OneReader:
+    """A reader process that is started again when it has died."""
+
+    def __init__(self, reader: type[FileReader], kind: Kind | None) -> None:
+        self._reader = reader
+        self._kind = kind
+        self._source: ParallelSource | None = None
+
+    def __enter__(self) -> _OneReader:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._source is not None:
+            self._source.close()
+
+    def fate(self, names: Sequence[str], path: str) -> tuple[str, bool]:
+        """What reading some reads of a file does to the process, "" for nothing, and whether it is an endless loop."""
+        paths = dict.fromkeys(names, path)
+        if self._source is None:
+            self._source = ParallelSource(1, paths, self._reader, self._kind, _PATIENCE_WITH_ONE)
+        self._source.set_paths(paths)
+        try:
+            self._source.fetch(names)
+        except ReaderDiedError as death:
+            self._source = None
+            if not death.is_damage:
+                raise
+            return death.how, death.is_loop
+        return "", False

@@ -1,0 +1,83 @@
+"""Files that end the library that reads them, or keep it for ever."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from f5py.errors import SignalError
+from f5py.io.signals import guarded
+from f5py.io.signals.guarded import GuardedSource
+
+from . import odd_readers
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> dict[str, str]:
+    """Names of reads in files a, b and c; what a read does to its reader is the first part of its name."""
+    names = {"a": ["fine-1", "fine-2"], "b": ["abort-3", "fine-4", "fine-5"], "c": ["fine-6"]}
+    return {name: str(tmp_path / file) for file, of_file in names.items() for name in of_file}
+
+
+@pytest.mark.parametrize("n_processes", [1, 2])
+def test_one_deadly_read_is_left_out_and_the_rest_is_read(files, n_processes, capfd):
+    source = GuardedSource(n_processes, files, odd_readers.HostileReader)
+    try:
+        for _ in range(2):  # the second time it is known
+            block = source.fetch(list(files))
+            assert list(block.problems) == [2]
+            assert "read abort-3 ends the library that reads it (SIGABRT); it is damaged" in block.problems[2]
+            assert [int(n) for n in block.offsets[1:] - block.offsets[:-1]] == [6, 6, 0, 6, 6, 6]
+            assert block.samples.tolist() == [n for n in (1, 2, 4, 5, 6) for _ in range(6)]
+        assert capfd.readouterr().err.count("SIGABRT); 1 of its reads is left out, and the run goes on") == 1
+        assert source.fetch(["fine-6", "abort-3"]).problems.keys() == {1}
+    finally:
+        source.close()
+
+
+def test_a_file_of_many_deadly_reads_is_left_out(tmp_path, capfd):
+    files = {f"abort-{i}": str(tmp_path / "bad") for i in range(6)} | {"fine-9": str(tmp_path / "good")}
+    source = GuardedSource(2, files, odd_readers.HostileReader)
+    try:
+        block = source.fetch(list(files))
+        assert list(block.problems) == [0, 1, 2, 3, 4, 5]
+        assert "is in a file that ends the library" in block.problems[5]
+        assert block.samples.tolist() == [9] * 6
+        assert "its reads are left out" in capfd.readouterr().err
+    finally:
+        source.close()
+
+
+def test_an_endless_loop(files, monkeypatch, tmp_path):
+    monkeypatch.setattr(guarded, "_PATIENCE_WITH_ONE", 1.0)
+    files["loop-7"] = str(tmp_path / "d")
+    source = GuardedSource(2, files, odd_readers.HostileReader, None)
+    source._source._patience = 1.0
+    try:
+        block = source.fetch([name for name in files if not name.startswith("abort")])
+        assert len(block.problems) == 1
+        (problem,) = block.problems.values()
+        assert "loop-7 is in a file that keeps the library that reads it in an endless loop" in problem
+    finally:
+        source.close()
+
+
+def test_a_process_killed_from_outside_ends_the_run(files):
+    """As when memory is short; no file is to blame."""
+    source = GuardedSource(1, files, odd_readers.HostileReader)
+    os.kill(source._source._readers[0].process.pid, 9)
+    with pytest.raises(SignalError, match="was ended by SIGKILL"):
+        source.fetch(["fine-1"])
+    source.close()
+
+
+def test_metadata_that_end_the_library(files):
+    source = GuardedSource(1, files, odd_readers.HostileReader)
+    try:
+        assert source.run_info(["fine-1"]) == {"name": "fine-1"}
+        assert source.run_info(["abort-3"]) == {}
+        assert source.fetch(["fine-1"]).samples.tolist() == [1] * 6
+    finally:
+        source.close()
