@@ -6,12 +6,15 @@ Results never go through here: they belong to standard output or ``-o``.
 
 from __future__ import annotations
 
+import re
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
+#: Characters that terminals take for orders; a tab and a line end are none.
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _COLOURS = {"ERROR": 31, "SUCCESS": 32, "WARNING": 33, "INFO": 34, "DEBUG": 35}
 
 
@@ -19,7 +22,13 @@ def _is_terminal() -> bool:
     return sys.stderr is not None and sys.stderr.isatty()
 
 
+def _harmless(text: str) -> str:
+    """Names of reads and files come from elsewhere: what in them would steer a terminal is shown as a number."""
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+
+
 def _message(level: str, who: str, text: str) -> None:
+    text = _harmless(text)
     if _is_terminal():
         text = f"\x1b[1;{_COLOURS[level]}m{text}\x1b[0m"
     plain(f"[{who}::{level}] {text}")
@@ -27,7 +36,7 @@ def _message(level: str, who: str, text: str) -> None:
 
 def note(who: str, text: str) -> None:
     """Print a plain line about what is going on."""
-    plain(f"[{who}] {text}")
+    plain(f"[{who}] {_harmless(text)}")
 
 
 def plain(text: str) -> None:

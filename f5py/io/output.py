@@ -16,6 +16,8 @@ from f5py.errors import OutputFileError
 from f5py.io.bgzip_output import BgzipOutput, is_bgzip_name
 
 _CHUNK_BYTES = 65536
+#: What writing ends with, and reading does not.
+_WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EBADF)
 
 
 class TextOutput(Protocol):
@@ -55,8 +57,8 @@ def open_output(path: str, n_threads: int = 1) -> Iterator[TextOutput]:
         else:
             out.flush()
     except OSError as problem:
-        # A failing write has a number but no other file's name; other errors from the block concern other files.
-        if problem.filename not in (None, path) or problem.errno in (None, errno.EPIPE):
+        # A failing write has no other file's name, and one of few numbers; other errors from the block concern others.
+        if problem.filename != path and (problem.filename is not None or problem.errno not in _WRITE_ERRORS):
             raise
         if bgzip is not None:
             bgzip.abandon()

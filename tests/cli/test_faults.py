@@ -298,3 +298,40 @@ def test_a_damaged_first_block_is_one_line(made: ReadSet, tmp_path: Path):
     assert status == 1
     assert told.count("\n") == 1
     assert "bad.bam: " in error_line(told)
+
+
+def test_a_pipe_in_the_place_of_a_signal_file(made: ReadSet, tmp_path: Path, capfd):
+    """It is not waited for."""
+    os.mkfifo(tmp_path / "pipe.fast5")
+    changed = made.with_signals(tmp_path, {made.names[0]: tmp_path / "pipe.fast5"})
+    for processes in (1, 2):
+        assert run_main(*changed.options(), "--iop", processes, "-o", tmp_path / "calls.tsv") == 0
+        assert "bad reads: 1\n" in capfd.readouterr().err
+
+
+# Messages and options
+
+
+def test_names_do_not_steer_the_terminal(made: ReadSet, tmp_path: Path, capfd):
+    assert run_main(*made.options(), "-w", "\x1b[31mred\x07:1-2", "-o", tmp_path / "calls.tsv") != 0
+    told = capfd.readouterr().err
+    assert "\x1b[31m" not in told
+    assert "\x07" not in told
+    assert "\\x1b[31mred\\x07" in told
+
+
+@pytest.mark.parametrize("options", [["-t", "100000"], ["--iop", "1000"]])
+def test_numbers_that_no_machine_has(made: ReadSet, tmp_path: Path, capfd, options: list[str]):
+    assert run_main(*made.options(), *options, "-o", tmp_path / "calls.tsv") == 2
+    assert "must be at most" in error_line(capfd.readouterr().err)
+
+
+def test_errors_of_reading_are_not_blamed_on_the_output(tmp_path: Path):
+    import errno
+
+    from f5py.errors import OutputFileError
+    from f5py.io.output import open_output
+
+    for number, kind in ((errno.ESTALE, OSError), (errno.EMFILE, OSError), (errno.ENOSPC, OutputFileError)):
+        with pytest.raises(OSError if kind is OSError else kind), open_output(str(tmp_path / "x")):
+            raise OSError(number, "of something")

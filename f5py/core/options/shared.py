@@ -14,6 +14,8 @@ CALL_THRESHOLD = 2.5
 METHYLATION = "cpg"
 #: Kinds of methylation, and the recognition sites that they are named for.
 METHYLATIONS = ("cpg", "gpc", "dam", "dcm")
+#: More than any machine is good for; a slip of the finger would take all memory.
+MOST_THREADS, MOST_PROCESSES = 1024, 256
 _PORES = ("r9", "r10", "rna004")
 
 
@@ -70,7 +72,8 @@ class RunOptions:
         help="Where the results go; compressed (bgzip) if the name ends in .gz.",
     )  # fmt: skip
     threads: int = option(
-        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1, help="Worker threads."
+        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1, at_most=MOST_THREADS,
+        help="Worker threads.",
     )
     batchsize: int = option(
         "-K", "--batchsize", kind=Kind.INTEGER, group=Group.SPEED, default=512, at_least=1,
@@ -81,7 +84,8 @@ class RunOptions:
         help="Number of bases at which a batch is closed.",
     )  # fmt: skip
     iop: int | None = option(
-        "--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, default_words="chosen from -t",
+        "--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, at_most=MOST_PROCESSES,
+        default_words="chosen from -t",
         help="Processes that read fast5 or POD5 files.",
     )  # fmt: skip
     profile: str | None = option(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from f5py.core.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option
-from f5py.core.options.shared import CALL_THRESHOLD, METHYLATION, METHYLATIONS
+from f5py.core.options.shared import CALL_THRESHOLD, METHYLATION, METHYLATIONS, MOST_PROCESSES, MOST_THREADS
 
 _INPUT, _OUTPUT = Group.INPUT, Group.OUTPUT
 
@@ -41,12 +41,13 @@ class IndexOptions(Options):
         help="POD5 file, or folder searched for *.pod5 with all folders below it. Repeatable.",
     )  # fmt: skip
     threads: int = option(
-        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=4, at_least=1,
+        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=4, at_least=1, at_most=MOST_THREADS,
         help="Threads that compress the sequences.",
     )  # fmt: skip
     iop: int = option(
-        "--iop", kind=Kind.INTEGER, group=Group.SPEED, default=1, at_least=1, help="Processes that open fast5 files."
-    )
+        "--iop", kind=Kind.INTEGER, group=Group.SPEED, default=1, at_least=1, at_most=MOST_PROCESSES,
+        help="Processes that open fast5 files.",
+    )  # fmt: skip
     verbose: int = option(
         "-v", "--verbose", kind=Kind.INTEGER, default=1, at_least=0, at_most=255, number_may_lack=1,
         help="How much to tell: 0 the counts, 1 the folders too, 2 every skipped file too.",

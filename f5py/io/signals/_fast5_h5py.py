@@ -64,6 +64,8 @@ class Fast5File:
 
     def __init__(self, path: str) -> None:
         self.path = path
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise Unreadable("is in what is no file")
         try:
             self._file = _open(os.fsencode(path))
         except _HDF5_ERRORS as error:

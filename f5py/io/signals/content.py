@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
 from typing import Literal
 
 #: The kinds of signal files; SLOW5 is both the text form and the binary one (BLOW5).
@@ -34,6 +36,8 @@ def file_kind(path: str) -> Kind | None:
     OSError
         If the file cannot be read.
     """
+    if stat.S_ISFIFO(os.stat(path).st_mode):
+        raise OSError(errno.EINVAL, "is a pipe; signals are read from files", path)
     with open(path, "rb") as file:
         start = file.read(len(_SLOW5_START))
         if start.startswith((BLOW5_MAGIC, _SLOW5_START)):
