@@ -58,7 +58,8 @@ def open_output(path: str, n_threads: int = 1) -> Iterator[TextOutput]:
             out.flush()
     except OSError as problem:
         # A failing write has no other file's name, and one of few numbers; other errors from the block concern others.
-        if problem.filename != path and (problem.filename is not None or problem.errno not in _WRITE_ERRORS):
+        is_ours = problem.filename == path or (problem.filename is None and problem.errno in _WRITE_ERRORS)
+        if problem.errno in (None, errno.EPIPE) or not is_ours:
             raise
         if bgzip is not None:
             bgzip.abandon()

@@ -10,6 +10,7 @@ Imported from inside functions only, because it imports h5py.
 from __future__ import annotations
 
 import os
+import stat
 from functools import cache
 
 import numpy as np
@@ -64,8 +65,8 @@ class Fast5File:
 
     def __init__(self, path: str) -> None:
         self.path = path
-        if os.path.exists(path) and not os.path.isfile(path):
-            raise Unreadable("is in what is no file")
+        if _is_pipe(path):  # which would be waited for
+            raise Unreadable("is in a pipe; signals are read from files")
         try:
             self._file = _open(os.fsencode(path))
         except _HDF5_ERRORS as error:
@@ -229,6 +230,13 @@ class Fast5File:
             if not found:
                 return "is not in this file" if at == group else "has no Signal dataset"
         return f"has a damaged entry ({hdf5_reason(error)})"
+
+
+def _is_pipe(path: str) -> bool:
+    try:
+        return stat.S_ISFIFO(os.stat(path).st_mode)
+    except (OSError, ValueError):
+        return False
 
 
 def _open(path: bytes) -> h5f.FileID:

@@ -48,7 +48,7 @@ class ReaderDiedError(SignalError):
         What it was to read.
     """
 
-    def __init__(self, text: str, how: str, is_damage: bool) -> None:
+    def __init__(self, text: str, how: str = "", is_damage: bool = False) -> None:
         super().__init__(text)
         self.how = how
         self.is_damage = is_damage

@@ -35,12 +35,6 @@ def _nothing_is_left():
     assert children() == set()
 
 
-@pytest.fixture(autouse=True)
-def _processes_find_the_odd_readers(monkeypatch: pytest.MonkeyPatch):
-    """Reader processes import a reader by its module's name; after all others, so that f5py is not taken from there."""
-    monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).resolve().parents[3])])
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _helper_of_multiprocessing():
     """Let multiprocessing start its own helper process and pipe before anything is counted."""
