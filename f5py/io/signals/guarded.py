@@ -72,11 +72,17 @@ class GuardedSource:
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
         """See `SignalSource.run_info`."""
+        if self._deadly_files:
+            paths = paths_of(self._paths, names)
+            names = [name for name, path in zip(names, paths, strict=True) if path not in self._deadly_files]
         try:
             return self._source.run_info(names)
         except ReaderDiedError as death:
             if not death.is_damage:
                 raise
+            for path in death.paths:
+                self._deadly_files[path] = f"is in a file that {death.how}; it is damaged"
+                console.warning("read_signals", f"{path}: {death.how}; its reads are left out, and the run goes on")
             self._source = ParallelSource(self._n_processes, self._paths, self._reader, self._kind)
             return {}
 

@@ -33,6 +33,7 @@ _HUNG_UP = (EOFError, OSError, TypeError, IndexError)
 _OF_DAMAGE = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 #: Readers that say nothing for so long are taken to be in an endless loop.
 _PATIENCE = 180.0
+_PATIENCE_WITH_METADATA = 60.0
 
 
 class ReaderDiedError(SignalError):
@@ -139,10 +140,15 @@ class ParallelSource:
         try:
             for name, path in zip(names, paths_of(self._paths, names), strict=True):
                 if path:
+                    asked = [name], [path]
                     reader.send((name, path))
-                    list(_as_they_answer({reader: None}, self._patience))
+                    list(_as_they_answer({reader: None}, min(self._patience, _PATIENCE_WITH_METADATA)))
                     if found := reader.receive():
                         return found
+        except ReaderDiedError as death:
+            death.names, death.paths = asked
+            self.close()
+            raise
         except BaseException:
             self.close()
             raise
