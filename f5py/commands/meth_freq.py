@@ -12,13 +12,12 @@ from f5py.errors import UsageError
 from f5py.frequencies.frequency import methylation_frequency, site_counts
 from f5py.frequencies.frequency_merge import FrequencyMerger
 from f5py.frequencies.site_table import Place
-from f5py.io.byte_input import open_bytes
+from f5py.io.byte_input import check_read_once, open_bytes, shown_name
 from f5py.io.complete_file import complete_text_output
-from f5py.io.joined_tables import open_tables, shown_name
+from f5py.io.joined_tables import open_tables
 
 #: Reading the calls is the other half of the work.
 _COMPRESSION_THREADS = 2
-
 
 
 def chosen_motif(options: FrequencyOptions) -> Motif:
@@ -114,8 +113,7 @@ def merge_frequency_files(options: MergeOptions) -> None:
     paths, output = list(options.tables), options.output
     if len(paths) < 2:
         raise UsageError("give at least two tables of frequencies")
-    if paths.count("-") > 1:
-        raise UsageError("standard input (-) can be read only once")
+    check_read_once(paths)
     merger = FrequencyMerger()
     with complete_text_output(output, _COMPRESSION_THREADS) as out:
         for path in paths:

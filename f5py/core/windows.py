@@ -76,7 +76,7 @@ class Windows:
         -------
         starts, ends : int64
             Of all windows, with the extension.
-        first, after : int64, shape (n,)
+        first, behind : int64, shape (n,)
             The first window that is overlapped, and the one after the last.
         """
         end_places = self._end_places + extension

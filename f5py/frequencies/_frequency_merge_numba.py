@@ -1,4 +1,4 @@
-"""Jitted loop after `f5py.frequencies.frequency_merge`."""
+"""Jitted loop of `f5py.frequencies.frequency_merge`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Jitted loops after `f5py.frequencies.frequency`: call rows to counts per site."""
+"""Jitted loops of `f5py.frequencies.frequency`: call rows to counts per site."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _begins_motif(text, start, end, masks):
 
 @kernel
 def group_sites(text, first, behind, position, last, number, masks, starts, n_before):
-    """List where the motifs in the sequence ``text[first:after]`` of a row are; return their number.
+    """List where the motifs in the sequence ``text[first:behind]`` of a row are; return their number.
 
     Their positions go to `starts` from `n_before` on, where ``behind - first + 1`` must fit. The sequence shows k bases
     from the last motif's first one on. If that does not hold a longer motif as a whole, the row's end, `last`, tells

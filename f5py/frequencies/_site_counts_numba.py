@@ -1,4 +1,4 @@
-"""Jitted loops after `f5py.frequencies.site_counts`."""
+"""Jitted loops of `f5py.frequencies.site_counts`."""
 
 from __future__ import annotations
 

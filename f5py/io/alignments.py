@@ -18,14 +18,14 @@ from f5py import console
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError
 from f5py.io.bai import find_bai, read_bai
+from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
+from f5py.io.byte_input import shown_name
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
     import pysam
 
 
-_BLOCK_MAGIC = b"\x1f\x8b\x08\x04"
-_MAX_BLOCK = 1 << 16
 
 
 @dataclass
@@ -66,7 +66,7 @@ class AlignmentFile:
         import pysam
 
         self.path = path
-        self.name = "standard input" if path == "-" else path
+        self.name = shown_name(path)
         self.counts = RecordCounts()
         self._reference_path = reference_path
         self._is_index_checked = False
@@ -251,8 +251,8 @@ def _check_beginning(path: str) -> None:
     if not os.path.isfile(path):
         return
     with open(path, "rb") as file:
-        start = file.read(_MAX_BLOCK)
-    if start.startswith(_BLOCK_MAGIC):
+        start = file.read(MAX_BLOCK)
+    if start.startswith(BLOCK_MAGIC):
         try:
             zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(start)
         except zlib.error as problem:

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from f5py.errors import InputFileError
+from f5py.io.bgzf_blocks import BLOCK_MAGIC
 
-_BLOCK_MAGIC = b"\x1f\x8b\x08\x04"
 #: At so many places it is looked whether a block begins there.
 _PLACES = 2048
 
@@ -67,7 +67,7 @@ def read_bai(path: str, bam_path: str) -> BamIndex:
         chosen = places[np.unique(np.linspace(0, len(places) - 1, min(_PLACES, len(places))).astype(np.int64))]
         with open(bam_path, "rb", buffering=0) as bam:
             for place in chosen.tolist():
-                if place < size and os.pread(bam.fileno(), len(_BLOCK_MAGIC), place) != _BLOCK_MAGIC:
+                if place < size and os.pread(bam.fileno(), len(BLOCK_MAGIC), place) != BLOCK_MAGIC:
                     raise damaged
     except OSError as problem:
         raise InputFileError(f"{path}: cannot be read ({problem.strerror}); run: samtools index {bam_path}") from None

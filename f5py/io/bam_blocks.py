@@ -9,14 +9,13 @@ from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import BinaryIO
 
-#: Of a gzip member with the extra field of BGZF: magic, method and flags; the field's name and size.
-_MAGIC = b"\x1f\x8b\x08\x04"
+from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
+
 _FIXED_HEADER = 12
 _FOOTER = struct.Struct("<II")
 _READ_BYTES = 1 << 20
 #: Threads: one inflates some 300 megabytes in a second, which is what a hundred processors ask for.
 _N_THREADS = 2
-_MAX_BLOCK = 1 << 16
 
 
 class DamagedBlocksError(OSError):
@@ -84,7 +83,7 @@ def _portions(file: BinaryIO) -> Iterator[tuple[bytes, list[tuple[int, int, int]
         except DamagedBlocksError as damage:
             problem = damage
         rest = data[at:]
-        if len(rest) > _MAX_BLOCK:
+        if len(rest) > MAX_BLOCK:
             problem = problem or DamagedBlocksError("a block is damaged")
         yield data, blocks, problem
     if rest and problem is None:
@@ -96,7 +95,7 @@ def _block_at(data: bytes, at: int) -> tuple[int, int, int] | None:
     header = data[at : at + _FIXED_HEADER]
     if len(header) < _FIXED_HEADER:
         return None
-    if not header.startswith(_MAGIC):
+    if not header.startswith(BLOCK_MAGIC):
         raise DamagedBlocksError("a block is damaged")
     begin = at + _FIXED_HEADER + int.from_bytes(header[10:12], "little")
     if len(data) < begin:
@@ -122,7 +121,7 @@ def _inflate(
     for begin, footer, _ in blocks:
         checksum, length = _FOOTER.unpack_from(data, footer)
         try:
-            text = zlib.decompress(view[begin:footer], -zlib.MAX_WBITS, _MAX_BLOCK)
+            text = zlib.decompress(view[begin:footer], -zlib.MAX_WBITS, MAX_BLOCK)
         except zlib.error:
             text = b""
         if len(text) != length or zlib.crc32(text) != checksum:

@@ -8,8 +8,12 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 
-#: gzip magic, deflate, extra field; no time; unknown system; extra field of 6 bytes: "BC", 2 bytes.
-HEADER_START = bytes.fromhex("1f8b08040000000000ff060042430200")
+#: Every block begins so: gzip magic, deflate, extra field.
+BLOCK_MAGIC = b"\x1f\x8b\x08\x04"
+#: Bytes of a block at most, compressed or not.
+MAX_BLOCK = 1 << 16
+#: Our blocks: the magic; no time; unknown system; extra field of 6 bytes: "BC", 2 bytes.
+HEADER_START = BLOCK_MAGIC + bytes.fromhex("0000000000ff060042430200")
 HEADER_SIZE = 18
 FOOTER_SIZE = 8
 #: The empty block that marks the end of a complete file.

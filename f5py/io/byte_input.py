@@ -5,14 +5,25 @@ from __future__ import annotations
 import gzip
 import io
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from f5py.errors import InputFileError
+from f5py.errors import InputFileError, UsageError
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BUFFER_SIZE = 1 << 20
+
+
+def shown_name(path: str) -> str:
+    """What an input is called in messages; ``-`` is standard input."""
+    return "standard input" if path == "-" else path
+
+
+def check_read_once(paths: Sequence[str]) -> None:
+    """Raise `UsageError` if standard input is named more than once."""
+    if paths.count("-") > 1:
+        raise UsageError("standard input (-) can be read only once")
 
 
 @contextmanager
@@ -36,7 +47,7 @@ def open_bytes(path: str) -> Iterator[BinaryIO]:
         The file cannot be opened, or, while the block reads from it, the compressed data turn out to be damaged
         or truncated.
     """
-    shown = "standard input" if path == "-" else path
+    shown = shown_name(path)
     try:
         # a file object of our own for standard input: Python's may be replaced or already hold bytes
         file = open(0 if path == "-" else path, "rb", _BUFFER_SIZE, closefd=path != "-")  # noqa: SIM115

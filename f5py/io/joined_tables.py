@@ -8,13 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from typing import BinaryIO
 
-from f5py.errors import UsageError
-from f5py.io.byte_input import open_bytes
-
-
-def shown_name(path: str) -> str:
-    """What a table is called in messages."""
-    return "standard input" if path == "-" else path
+from f5py.io.byte_input import check_read_once, open_bytes, shown_name
 
 
 class JoinedTables(io.RawIOBase):
@@ -34,8 +28,7 @@ class JoinedTables(io.RawIOBase):
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
-        if paths.count("-") > 1:
-            raise UsageError("standard input (-) can be read only once")
+        check_read_once(paths)
         self._paths = list(paths)
         self._first_line = [1]
         self._files = ExitStack()

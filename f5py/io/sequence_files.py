@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
+from f5py.io.byte_input import shown_name
 from f5py.io.decompressed import readable_by_htslib
 
 #: Record types that a SAM file may begin with; its "@" looks like the start of a FASTQ record.
@@ -79,7 +80,7 @@ def sequence_records(path: str) -> Iterator[tuple[str, str, bytes]]:
     """
     import pysam  # noqa: F401 - which takes a while, and standard input may have to be waited for
 
-    shown = "standard input" if path == "-" else path
+    shown = shown_name(path)
     if path == "-":
         select.select([0], [], [])  # can be interrupted, unlike the library's first read
     elif os.path.isdir(path):

@@ -111,13 +111,13 @@ class EventalignParquet:
             "read_index": lambda: batch.read_index[rows.read],
             "strand": lambda: dictionary_column(np.zeros(len(rows.read), np.int32), _STRAND),
             "event_index": lambda: rows.event,
-            "event_level_mean": lambda: as_printed(rows.level, 2),
-            "event_stdv": lambda: as_printed(rows.stdv, 3),
-            "event_length": lambda: as_printed(rows.seconds, 5),
+            "event_level_mean": lambda: _shown(rows.level, 2),
+            "event_stdv": lambda: _shown(rows.stdv, 3),
+            "event_length": lambda: _shown(rows.seconds, 5),
             "model_kmer": lambda: self._kmer_column(rows.model_rank),
-            "model_mean": lambda: as_printed(rows.model_level, 2),
-            "model_stdv": lambda: as_printed(rows.model_stdv, 2),
-            "standardized_level": lambda: as_printed(rows.standardized, 2),
+            "model_mean": lambda: _shown(rows.model_level, 2),
+            "model_stdv": lambda: _shown(rows.model_stdv, 2),
+            "standardized_level": lambda: _shown(rows.standardized, 2),
             "start_idx": lambda: rows.start,
             "end_idx": lambda: rows.end,
             "samples": lambda: self._samples(batch, rows),
@@ -143,6 +143,10 @@ class EventalignParquet:
             batch.samples, batch.sample_offsets, batch.offset, batch.unit, batch.shift, batch.scale, values,
         )  # fmt: skip
         return list_column(offsets, values)
+
+
+def _shown(values: NDArray[np.float32], decimals: int) -> NDArray[np.float32]:
+    return as_printed(values, decimals).astype(np.float32)
 
 
 def _dictionary(codes: NDArray[np.int32], texts: Callable[[NDArray], list[str]]) -> Any:

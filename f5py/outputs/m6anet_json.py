@@ -20,7 +20,7 @@ from f5py.core.batch import ReadBatch
 from f5py.core.kmers import kmer_texts, shown_ranks
 from f5py.errors import OutputFileError
 from f5py.io.complete_file import complete_output
-from f5py.outputs.table_columns import TableColumns, table_columns
+from f5py.outputs.table_columns import TableColumns, as_printed, table_columns
 from f5py.outputs.table_layout import trimmed
 from f5py.pore_model.model import PoreModel
 from f5py.text.encoding import encoded
@@ -150,8 +150,9 @@ class M6anetJson:
             return Sites(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 10))), np.empty(0, np.int32)
         weight = rows.end[at] - rows.start[at]
         total = np.add.reduceat(weight, begins)
+        # of the numbers in the table: dataprep's rounding of means depends on their last bit
         seconds, stdv, mean = (
-            np.add.reduceat(_as_text(values[at], decimals) * weight, begins) / total
+            np.add.reduceat(as_printed(values[at], decimals) * weight, begins) / total
             for values, decimals in ((rows.seconds, 5), (rows.stdv, 3), (rows.level, 2))
         )
         of_kmer = np.stack([seconds, stdv, np.round(mean, 1)], axis=1)
@@ -183,11 +184,6 @@ class M6anetJson:
                 self._json.write(line)
                 self._written += len(line)
                 self._info.write(encoded(f"{self._contigs[contig]},{position[begin]},{place},{end - begin}\n"))
-
-
-def _as_text(values: NDArray[np.float32], decimals: int) -> NDArray[np.float64]:
-    """The numbers that are read from the table's decimals: dataprep's rounding of means depends on their last bit."""
-    return np.rint(values.astype(np.float64) * 10.0**decimals) / 10.0**decimals
 
 
 def _drach() -> NDArray[np.bool_]:

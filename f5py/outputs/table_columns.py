@@ -82,7 +82,7 @@ def table_columns(
     return TableColumns(filled[0], batch.contig[filled[0]], *filled[1:])
 
 
-def as_printed(values: NDArray[np.float32], decimals: int) -> NDArray[np.float32]:
+def as_printed(values: NDArray[np.float32], decimals: int) -> NDArray[np.float64]:
     """What the text table shows of the values. The products are exact, so that they are rounded as printf does."""
     power = 10.0**decimals
-    return (np.rint(values.astype(np.float64) * power) / power).astype(np.float32)
+    return np.rint(values.astype(np.float64) * power) / power

@@ -177,7 +177,7 @@ def remedy(causes: NDArray[np.int64], chemistry: Chemistry) -> str:
 
 
 def listed(causes: NDArray[np.int64]) -> str:
-    """Numbers of failed reads by cause, the commonest first."""
+    """Numbers of failed reads by kind of cause, as messages name it, the commonest first."""
     groups = (
         ("no alignment", _UNALIGNED),
         ("too many events", _MANY),

@@ -21,7 +21,7 @@ WINDOW_BYTES = N_SLOTS * SLOT_SAMPLES * 2
 
 
 def map_window(descriptor: int) -> NDArray[np.int16]:
-    """Map the shared memory after a file descriptor: int16, shape (N_SLOTS, SLOT_SAMPLES)."""
+    """Map the shared memory of a file descriptor: int16, shape (N_SLOTS, SLOT_SAMPLES)."""
     shared = mmap.mmap(descriptor, WINDOW_BYTES)
     return np.frombuffer(shared, np.int16).reshape(N_SLOTS, SLOT_SAMPLES)
 

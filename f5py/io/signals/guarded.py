@@ -46,7 +46,7 @@ class GuardedSource:
         #: Why files, and single reads of others, are not read any more.
         self._deadly_files: dict[str, str] = {}
         self._deadly_reads: dict[tuple[str, str], str] = {}
-        self._source = ParallelSource(n_processes, paths, reader, kind)
+        self._source = self._start_processes()
 
     @property
     def kind(self) -> Kind:
@@ -68,7 +68,7 @@ class GuardedSource:
                 if not death.is_damage:
                     raise
                 self._find_deadly(death)
-                self._source = ParallelSource(self._n_processes, self._paths, self._reader, self._kind)
+                self._source = self._start_processes()
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
         """See `SignalSource.run_info`."""
@@ -81,9 +81,8 @@ class GuardedSource:
             if not death.is_damage:
                 raise
             for path in death.paths:
-                self._deadly_files[path] = f"is in a file that {death.how}; it is damaged"
-                console.warning("read_signals", f"{path}: {death.how}; its reads are left out, and the run goes on")
-            self._source = ParallelSource(self._n_processes, self._paths, self._reader, self._kind)
+                self._give_up(path, death.how)
+            self._source = self._start_processes()
             return {}
 
     def first_names(self, n: int) -> list[str]:
@@ -97,6 +96,14 @@ class GuardedSource:
     def close(self) -> None:
         """End the processes at once. May be called twice."""
         self._source.close()
+
+    def _start_processes(self) -> ParallelSource:
+        return ParallelSource(self._n_processes, self._paths, self._reader, self._kind)
+
+    def _give_up(self, path: str, how: str) -> None:
+        """Read no more of a file."""
+        self._deadly_files[path] = f"is in a file that {how}; it is damaged"
+        _warn(path, how, "its reads are left out")
 
     def _fetch(self, names: Sequence[str]) -> SignalBlock:
         if not self._deadly_files and not self._deadly_reads:
@@ -131,11 +138,9 @@ class GuardedSource:
                 earlier = sum(file == path for _, file in self._deadly_reads)
                 if reads and earlier + len(reads) <= _MOST_DEADLY_READS:
                     self._deadly_reads.update(reads)
-                    what = f"{len(reads)} of its reads {'is' if len(reads) == 1 else 'are'} left out"
+                    _warn(path, how, f"{len(reads)} of its reads {'is' if len(reads) == 1 else 'are'} left out")
                 else:
-                    self._deadly_files[path] = f"is in a file that {how}; it is damaged"
-                    what = "its reads are left out"
-                console.warning("read_signals", f"{path}: {how}; {what}, and the run goes on")
+                    self._give_up(path, how)
         if len(self._deadly_files) + len(self._deadly_reads) == known:
             raise death
 
@@ -149,6 +154,10 @@ class GuardedSource:
             if len(found) > _MOST_DEADLY_READS:
                 break
         return found
+
+
+def _warn(path: str, how: str, what: str) -> None:
+    console.warning("read_signals", f"{path}: {how}; {what}, and the run goes on")
 
 
 class _OneReader:
