@@ -23,6 +23,8 @@ def _load(kind: ir.Type, numba_type: types.Type):
 
 
 load_uint8 = _load(_BYTE, types.uint8)
+load_uint16 = _load(ir.IntType(16), types.uint16)
+load_uint32 = _load(ir.IntType(32), types.uint32)
 load_int64 = _load(_WORD, types.int64)
 load_float64 = _load(ir.DoubleType(), types.float64)
 
@@ -52,25 +54,29 @@ def copy_from(typingctx, array, address, n_bytes):
     return types.void(array, types.int64, types.int64), generate
 
 
-@intrinsic
-def call_with_three(typingctx, function, first, second, third):
-    """Call the function at that address with three pointers; it returns an int."""
+def _call(result: ir.Type, numba_type: types.Type, n_arguments: int):
+    kind = ir.FunctionType(result, [_WORD] * n_arguments)
 
     def generate(context, builder, signature, arguments):
-        kind = ir.FunctionType(ir.IntType(32), [_WORD] * 3)
-        pointer = builder.inttoptr(arguments[0], kind.as_pointer())
-        return builder.call(pointer, arguments[1:])
+        called = builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
+        return context.get_dummy_value() if numba_type is types.void else called
 
-    return types.int32(types.int64, types.int64, types.int64, types.int64), generate
+    return numba_type(*[types.int64] * (n_arguments + 1)), generate
+
+
+@intrinsic
+def call_with_four(typingctx, function, first, second, third, fourth):
+    """Call the function at that address with four integers or pointers; it returns one of 64 bits."""
+    return _call(_WORD, types.int64, 4)
+
+
+@intrinsic
+def call_for_float(typingctx, function, first, second):
+    """Call the function at that address with two pointers; it returns a double."""
+    return _call(ir.DoubleType(), types.float64, 2)
 
 
 @intrinsic
 def call_with_one(typingctx, function, first):
     """Call the function at that address with one pointer; it returns nothing."""
-
-    def generate(context, builder, signature, arguments):
-        kind = ir.FunctionType(ir.VoidType(), [_WORD])
-        builder.call(builder.inttoptr(arguments[0], kind.as_pointer()), arguments[1:])
-        return context.get_dummy_value()
-
-    return types.void(types.int64, types.int64), generate
+    return _call(ir.VoidType(), types.void, 1)

@@ -1,201 +1,319 @@
-"""The ``.idx`` beside a SLOW5 file: whether it fits, and making one that does.
+"""Where in a SLOW5 file its records are: the ``.idx`` beside it, whether that fits, and making one that does.
 
-An index is ``SLOW5IDX``, a byte 1, the version, zeros up to byte 64; for each record the length of the read's
+An index is ``SLOW5IDX``, a byte 1, the file's version, zeros up to byte 64; for each record the length of the read's
 name (2 bytes), the name, and the record's offset and size in the file (8 bytes each); and ``XDI5WOLS``.
 """
 
 from __future__ import annotations
 
 import os
-import shutil
-import struct
-import tempfile
-import threading
-from collections.abc import Callable
-from contextlib import ExitStack
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from f5py import console
-from f5py.errors import SignalError
-from f5py.io.signals._slow5_library import NEWER_VERSION, LibraryError, Slow5File, quiet
-from f5py.io.signals.content import BINARY_HEADER_AT
+from f5py.core.workers import WorkerPool
+from f5py.errors import OutputFileError, SignalError
+from f5py.io.complete_file import complete_output
+from f5py.io.signals._slow5_library import NEWER_VERSION, LibraryError, check_header, compression, functions, quiet
+from f5py.io.signals._slow5_numba import CANNOT_DECOMPRESS, CANNOT_READ, GOOD, NOT_FOUND, SHORTER
 
 SUFFIX = ".idx"
 _MAGIC, _END = b"SLOW5IDX\x01", b"XDI5WOLS"
 _HEADER_SIZE = 64
-_LAST_PLACE = struct.Struct("<QQ8s")
 #: What stands after the last record of a BLOW5 file.
 _BINARY_END = b"5WOLB"
+#: Records whose names are read at a time, and bytes of text that are searched for lines at a time.
+_RECORDS, _TEXT = 1 << 14, 1 << 25
+_NO_RECORDS = np.empty(0, np.int64)
 
 
-def open_with_index(path: str, binary: bool) -> Slow5File:
-    """Open a SLOW5 file and load its index, which is made again if it is absent or is not that of the file.
+class Form(NamedTuple):
+    """What the header of a SLOW5 file says of the form of its records.
+
+    Attributes
+    ----------
+    binary : bool
+    version : tuple of int
+        Of the format; three numbers.
+    begin : int
+        Where the first record is.
+    record_press, signal_press : int
+        Methods of compression, as the header has them.
+    """
+
+    binary: bool
+    version: tuple[int, ...]
+    begin: int
+    record_press: int = 0
+    signal_press: int = 0
+
+
+class RecordFile(NamedTuple):
+    """An open file for compiled code; all are integers.
+
+    Attributes
+    ----------
+    descriptor, is_text : int
+    record_press, signal_press : int
+        Methods of compression, as the library numbers them.
+    pread, free, strtod, depress : int
+        See `f5py.io.signals._slow5_library.Functions`.
+    """
+
+    descriptor: int
+    is_text: int
+    record_press: int
+    signal_press: int
+    pread: int
+    free: int
+    strtod: int
+    depress: int
+
+
+class Records(NamedTuple):
+    """The n records of a file.
+
+    Attributes
+    ----------
+    text : uint8
+    name_begin, name_end : int64, shape (n,)
+        Record i is that of the read ``text[name_begin[i]:name_end[i]]``.
+    table : int64
+        See `f5py.core._name_table_numba`.
+    places, sizes : int64, shape (n,)
+        Where in the file the records are, in bytes.
+    """
+
+    text: NDArray[np.uint8]
+    name_begin: NDArray[np.int64]
+    name_end: NDArray[np.int64]
+    table: NDArray[np.int64]
+    places: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+
+def open_records(path: str, form: Form) -> RecordFile:
+    """Open a file whose descriptor the caller closes.
+
+    Raises
+    ------
+    SignalError
+        The header is damaged, or of a kind that the library does not know.
+    MissingDependencyError
+        pyslow5 is not installed.
+    """
+    try:
+        check_header(os.fsencode(path), form.binary)
+    except LibraryError as problem:
+        advice = "update pyslow5" if problem.code == NEWER_VERSION else "copy the file again"
+        raise SignalError(f"{path}: {problem}; {advice}") from None
+    press = compression(form.record_press, form.signal_press)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as problem:
+        raise SignalError(f"{path}: cannot be opened ({problem.strerror})") from None
+    return RecordFile(descriptor, not form.binary, *press, *functions())
+
+
+def records_of(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Records:
+    """List the records of a file by its index, which is made again if it is absent or is not that of the file.
 
     Raises
     ------
     SignalError
         The file is damaged.
-    MissingDependencyError
-        pyslow5 is not installed.
     """
-    try:
-        with quiet():
-            Slow5File(os.fsencode(path), binary).close()  # else it would be said to be indexed first
-    except LibraryError as problem:
-        raise SignalError(f"{path}: {problem}; {_advice(problem)}") from None
-    unusable = index_fault(path, binary)
-    if unusable is None:
-        try:
-            return _open_indexed(os.fsencode(path), binary)
-        except LibraryError:
-            unusable = "is damaged"
     index = path + SUFFIX
-    if unusable == "not found":
+    end = os.fstat(file.descriptor).st_size - (len(_BINARY_END) if form.binary else 0)
+    found = _load(index, form.begin, end)
+    if isinstance(found, Records):
+        return found
+    if found == "not found":
         console.info("open_slow5", f"{index}: not found; indexing {path}")
     else:
-        console.warning("open_slow5", f"{index}: {unusable}; indexing {path} again")
-    return _make_index(path, binary)
-
-
-def index_fault(path: str, binary: bool) -> str | None:
-    """Return why the index of the file `path` cannot be used, or None if it can.
-
-    The time of either file says little, because copying changes it. But the records tile the file, so that the last
-    one's end must be the file's; and the library compares the name of each read that it fetches.
-    """
+        console.warning("open_slow5", f"{index}: {found}; indexing {path} again")
+    records = _scan(path, form, file, pool)
     try:
-        with open(path + SUFFIX, "rb") as file:
-            start = file.read(_HEADER_SIZE)
-            size = os.fstat(file.fileno()).st_size
-            if not start.startswith(_MAGIC):
-                return "is not an index of a SLOW5 file"
-            if size < _HEADER_SIZE + _LAST_PLACE.size:
-                return "is truncated" if size != _HEADER_SIZE + len(_END) else "lists no reads"
-            file.seek(-_LAST_PLACE.size, os.SEEK_END)
-            offset, length, end = _LAST_PLACE.unpack(file.read())
+        with complete_output(index) as out:
+            out.write(_as_bytes(records, form))
+    except OutputFileError as problem:
+        reason = str(problem).removeprefix(f"{index}: cannot write: ").removesuffix("; no file was made")
+        console.warning(
+            "open_slow5",
+            f"{index}: cannot be written ({reason}); every command will index the file again, unless it is put into a "
+            "writable folder",
+        )
+    return records
+
+
+def _load(index: str, begin: int, end: int) -> Records | str:
+    """Read an index; or return why it cannot be used.
+
+    The times of the two files say little, because copying changes them. But the records tile the file from the header
+    to its end; and the name of each read that is fetched is compared.
+    """
+    from f5py.io.signals._slow5_index_numba import count_entries, list_entries
+
+    try:
+        content = np.fromfile(index, np.uint8)
     except FileNotFoundError:
         return "not found"
     except OSError as problem:
         return f"cannot be read ({problem.strerror or problem})"
-    if end != _END:
+    if content[: len(_MAGIC)].tobytes() != _MAGIC:
+        return "is not an index of a SLOW5 file"
+    if content[-len(_END) :].tobytes() != _END or content.size < _HEADER_SIZE + len(_END):
         return "is truncated"
-    if offset + length + (len(_BINARY_END) if binary else 0) != os.path.getsize(path):
+    text = content[_HEADER_SIZE : -len(_END)]
+    n = count_entries(text)
+    if n < 0:
+        return "is damaged"
+    if n == 0 and begin < end:
+        return "lists no reads"
+    name_begin, name_end, places, sizes = np.empty((4, n), np.int64)
+    list_entries(text, name_begin, name_end, places, sizes)
+    order = np.argsort(places, kind="stable")
+    ends = np.concatenate([[begin], places[order] + sizes[order]])
+    if not np.array_equal(np.append(places[order], end), ends) or (sizes <= 0).any():
         return "is not the index of this file"
-    return None
+    records = _with_table(text, name_begin, name_end, places, sizes)
+    return "names a read twice" if _repeated(records) is not None else records
 
 
-def _open_indexed(path: bytes, binary: bool) -> Slow5File:
-    with quiet():
-        file = Slow5File(path, binary)
-        try:
-            _interruptible(file.load_index)
-        except LibraryError:
-            file.close()
-            raise  # not at an interrupt, where the library is still at work on the file
-    return file
+def _with_table(
+    text: NDArray[np.uint8],
+    name_begin: NDArray[np.int64],
+    name_end: NDArray[np.int64],
+    places: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+) -> Records:
+    from f5py.core._name_table_numba import fill_table
+
+    table = np.full(1 << (2 * len(places)).bit_length(), -1, np.int64)
+    fill_table(text, name_begin, name_end, table)
+    return Records(text, name_begin, name_end, table, places, sizes)
 
 
-def _make_index(path: str, binary: bool) -> Slow5File:
-    """Index the file and put the index in its place when it is complete; where that cannot be, do without.
-
-    The library writes an index beside the path that it was given, which therefore is a link in a folder of ours.
-    """
-    if binary:
-        _check_records(path)
-    with ExitStack() as cleaning:
-        kept = True
-        try:
-            folder = tempfile.mkdtemp(prefix=".f5py-index-", dir=os.path.dirname(path) or ".")
-            cleaning.callback(shutil.rmtree, folder, ignore_errors=True)
-            os.symlink(os.path.abspath(path), os.path.join(folder, "signals"))
-        except OSError as problem:
-            kept = False
-            console.warning(
-                "open_slow5",
-                f"{path}{SUFFIX}: cannot be written ({problem.strerror or problem}); every command will index the file "
-                "again, unless it is put into a writable folder",
-            )
-            folder = tempfile.mkdtemp(prefix="f5py-index-")
-            cleaning.callback(shutil.rmtree, folder, ignore_errors=True)
-            os.symlink(os.path.abspath(path), os.path.join(folder, "signals"))
-        link = os.path.join(folder, "signals")
-        try:
-            file = _open_indexed(os.fsencode(link), binary)
-        except LibraryError as problem:
-            raise SignalError(f"{path}: {fault(path, binary) or f'cannot be indexed; it {problem}'}") from None
-        if kept:
-            try:
-                if (incomplete := index_fault(link, binary)) not in (None, "lists no reads"):
-                    raise OSError(f"the new index {incomplete}")
-                os.replace(link + SUFFIX, path + SUFFIX)
-            except OSError as problem:
-                console.warning("open_slow5", f"{path}{SUFFIX}: cannot be written ({problem.strerror or problem})")
-        return file
+def _repeated(records: Records) -> int | None:
+    """A record of a read that has more than one."""
+    listed = np.zeros(len(records.places), np.bool_)
+    listed[records.table[records.table >= 0]] = True
+    return None if listed.all() else int(np.argmin(listed))
 
 
-def _check_records(path: str) -> None:
-    """Check that the records of a BLOW5 file follow each other up to its end: the library crashes where they do not."""
-    n_reads = 0
-    try:
-        with open(path, "rb", buffering=0) as file:
-            descriptor = file.fileno()
-            size = os.fstat(descriptor).st_size
-            header = os.pread(descriptor, 4, BINARY_HEADER_AT)
-            at = BINARY_HEADER_AT + len(header) + int.from_bytes(header, "little")
-            while at < size - len(_BINARY_END):
-                at += 8 + int.from_bytes(os.pread(descriptor, 8, at), "little")
-                n_reads += at <= size
-            end = os.pread(descriptor, len(_BINARY_END), at) if at < size else b""
-    except OSError as problem:
-        raise SignalError(f"{path}: cannot be read ({problem.strerror or problem})") from None
-    if end != _BINARY_END or at + len(_BINARY_END) != size:
+def _as_bytes(records: Records, form: Form) -> bytes:
+    from f5py.io.signals._slow5_index_numba import write_entries
+
+    sizes = records.name_end - records.name_begin
+    entries = np.empty(int(sizes.sum()) + 18 * len(sizes), np.uint8)
+    write_entries(*records[:3], records.places, records.sizes, entries)
+    return (_MAGIC + bytes(form.version)).ljust(_HEADER_SIZE, b"\0") + entries.tobytes() + _END
+
+
+def _scan(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Records:
+    """Read the file through for its records and their names."""
+    from f5py.io.signals._slow5_index_numba import read_names
+
+    places, sizes = (_frames if form.binary else _lines)(path, form, file)
+    n = len(places)
+    name_begin, name_end, codes = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int32)
+    texts = [np.empty(0, np.uint8)]
+    n_text = 0
+    scratch = np.empty(1 << 20, np.uint8)
+    for first in range(0, n, _RECORDS):
+        rows = np.arange(first, min(first + _RECORDS, n))
+        while True:
+            used = np.zeros(1, np.int64)
+            with quiet():
+                pool.run(read_names, rows, file, places, sizes, used, scratch, name_begin, name_end, codes)
+            if used[0] <= scratch.size:
+                break
+            scratch = np.empty(int(used[0]), np.uint8)
+        if codes[rows].any():
+            row = first + int(np.argmax(codes[rows] != GOOD))
+            last = ""
+            if row > 0:
+                source, begin = (scratch, 0) if row > first else (texts[-1], n_text - texts[-1].size)
+                last = _printable(source[name_begin[row - 1] - begin : name_end[row - 1] - begin])
+            raise_for(path, file, int(codes[row]), int(places[row]))
+            where = f" after read {last}, number {row}" if row else ""
+            raise SignalError(f"{path}: {cause(int(codes[row]))}{where}; copy the file again")
+        texts.append(scratch[: used[0]].copy())
+        name_begin[rows] += n_text
+        name_end[rows] += n_text
+        n_text += int(used[0])
+    records = _with_table(np.concatenate(texts), name_begin, name_end, places, sizes)
+    if (row_or_none := _repeated(records)) is not None:
+        name = _printable(records.text[name_begin[row_or_none] : name_end[row_or_none]])
+        raise SignalError(
+            f"{path}: holds read {name} more than once; remove the repeats, for instance with slow5tools skim and "
+            "slow5tools get"
+        )
+    return records
+
+
+def _frames(path: str, form: Form, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places and sizes of the records of a BLOW5 file, which follow each other up to the end."""
+    from f5py.io.signals._slow5_index_numba import list_frames
+
+    size = os.fstat(file.descriptor).st_size
+    parts = []
+    at, n_reads, code = form.begin, 0, GOOD
+    while at < size - len(_BINARY_END) and code == GOOD:
+        places, sizes = np.empty((2, _RECORDS), np.int64)
+        n, at, code = list_frames(file, at, size - len(_BINARY_END), places, sizes)
+        parts.append((places[:n], sizes[:n]))
+        n_reads += n
+    raise_for(path, file, code, at)
+    if code != GOOD or os.pread(file.descriptor, len(_BINARY_END) + 1, at) != _BINARY_END:
         raise SignalError(f"{path}: is truncated or damaged after read number {n_reads}; copy the file again")
+    return _joined([part[0] for part in parts]), _joined([part[1] for part in parts])
 
 
-def fault(path: str, binary: bool) -> str | None:
-    """Read the whole file to find out what is wrong with it; None if nothing is."""
-    n_reads, last = 0, ""
-    names: set[bytes] = set()
+def _lines(path: str, form: Form, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places and sizes of the lines of a SLOW5 text file after its header."""
+    ends = []
+    at = form.begin
     try:
-        with quiet():
-            file = Slow5File(os.fsencode(path), binary)
-            try:
-                for name in file.scan():
-                    if name in names:
-                        return (
-                            f"holds read {_text(name)} more than once; remove the repeats, for instance with "
-                            "slow5tools skim and slow5tools get"
-                        )
-                    names.add(name)
-                    n_reads, last = n_reads + 1, _text(name)
-            finally:
-                file.close()
-    except LibraryError as problem:
-        where = f" after read {last}, number {n_reads}" if n_reads else ""
-        return f"{problem}{where}; {_advice(problem)}"
-    return None
+        while chunk := os.pread(file.descriptor, _TEXT, at):
+            ends.append(at + 1 + np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")))
+            at += len(chunk)
+    except OSError as problem:
+        raise SignalError(f"{path}: cannot be read ({problem.strerror})") from None
+    stops = _joined(ends)
+    starts = np.append(form.begin, stops)
+    if starts[-1] != at:
+        raise SignalError(f"{path}: is truncated after read number {len(stops)}; copy the file again")
+    return starts[:-1], stops - starts[:-1]
 
 
-def _advice(problem: LibraryError) -> str:
-    return "update pyslow5" if problem.code == NEWER_VERSION else "copy the file again"
+def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([_NO_RECORDS, *parts])
 
 
-def _text(name: bytes) -> str:
-    """Return a read's name as one word that can be printed, which that of a damaged record need not be."""
-    return "".join(letter if letter.isprintable() else "?" for letter in name.decode("utf-8", "replace"))
-
-
-def _interruptible(function: Callable[[], object]) -> None:
-    """Run a long call into the library so that Ctrl-C need not wait for its end."""
-    problems: list[BaseException] = []
-
-    def run() -> None:
+def raise_for(path: str, file: RecordFile, code: int, place: int) -> None:
+    """Raise `SignalError` for a code that is no fault of a record but of the whole file or of the machine."""
+    if code == CANNOT_READ:
+        reason = "input/output error"
         try:
-            function()
-        except BaseException as problem:
-            problems.append(problem)
+            os.pread(file.descriptor, 1, place)
+        except OSError as problem:
+            reason = problem.strerror or reason
+        raise SignalError(f"{path}: cannot be read ({reason})")
+    if code == SHORTER:
+        raise SignalError(f"{path}: became shorter while it was read; copy the file again, and its index")
 
-    thread = threading.Thread(target=run, name="f5py SLOW5 index", daemon=True)
-    thread.start()
-    thread.join()
-    if problems:
-        raise problems[0]
+
+def cause(code: int) -> str:
+    """What is wrong with a read, as a phrase."""
+    if code == NOT_FOUND:
+        return "is not in this file"
+    return "cannot be decompressed" if code == CANNOT_DECOMPRESS else "is damaged"
+
+
+def _printable(name: NDArray[np.uint8]) -> str:
+    """Return a read's name as one word that can be printed, which that of a damaged record need not be."""
+    text = name.tobytes().decode("utf-8", "replace")
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -1,9 +1,8 @@
-"""SLOW5 files through the C library inside pyslow5.
+"""The C library inside pyslow5: what it makes of a file's header, and its decompressors.
 
-pyslow5's own functions hold the interpreter's lock while they decompress, its parallel ones end the process
-(``exit``) at the first absent or damaged read, and all print to standard error. The library's documented
-functions, which are kept stable, do not: called through ctypes they run in several threads at once, return
-error codes and can be silenced.
+Records are taken apart by `f5py.io.signals._slow5_numba` and not by the library, which trusts the lengths that are
+written in them; only their compressed bytes are given to it. Its functions are called through ctypes and from compiled
+code: they run in several threads at once, return errors instead of ending the process, and can be silenced.
 
 Imported from inside functions only, because it imports pyslow5.
 """
@@ -17,26 +16,22 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-import numpy as np
-from numpy.typing import NDArray
-
 from f5py.errors import MissingDependencyError
 
 _TEXT_FORM, _BINARY_FORM = 1, 2
-_END_OF_FILE, _DAMAGED, NOT_FOUND, NEWER_VERSION = -1, -4, -7, -15
-#: What the library's error codes mean for a file or a read.
-CAUSES = {
+NEWER_VERSION = -15
+#: What the library's error codes mean for a file.
+_CAUSES = {
     -1: "ends too early",
-    -2: "cannot be read (bad argument)",
     -3: "is truncated",
-    -4: "is damaged",
+    -4: "has a damaged header",
     -5: "cannot be read (input/output error)",
-    -8: "is damaged",
+    -8: "has a damaged header",
     -9: "is of an unknown form",
     -10: "does not fit in memory",
-    -13: "cannot be decompressed",
+    -13: "is compressed in a way that the installed pyslow5 does not know",
     -14: "is not SLOW5",
-    -15: "is of a version of the format that the installed pyslow5 does not know",
+    NEWER_VERSION: "is of a version of the format that the installed pyslow5 does not know",
     -16: "has a damaged header",
     -17: "has a damaged header",
 }
@@ -46,47 +41,25 @@ class LibraryError(Exception):
     """The library could not do what it was asked to; the text is the cause, as a phrase."""
 
     def __init__(self, code: int) -> None:
-        super().__init__(CAUSES.get(code, f"cannot be read (SLOW5 error {code})"))
+        super().__init__(_CAUSES.get(code, f"cannot be read (SLOW5 error {code})"))
         self.code = code
 
 
-class _Record(ctypes.Structure):
-    """``slow5_rec_t``."""
-
-    _fields_ = (
-        ("read_id_len", ctypes.c_uint16),
-        ("read_id", ctypes.c_char_p),
-        ("read_group", ctypes.c_uint32),
-        ("digitisation", ctypes.c_double),
-        ("offset", ctypes.c_double),
-        ("range", ctypes.c_double),
-        ("sampling_rate", ctypes.c_double),
-        ("len_raw_signal", ctypes.c_uint64),
-        ("raw_signal", ctypes.c_void_p),
-        ("aux_map", ctypes.c_void_p),
-    )
-
-
-#: What `f5py.io.signals._slow5_numba` reads of a record; the other calibration follows the first one.
-_NEEDED_FIELDS = ("read_id", "digitisation", "len_raw_signal", "raw_signal")
-
-
-class Addresses(NamedTuple):
-    """Where things of the library are in memory.
+class Functions(NamedTuple):
+    """Addresses of C functions for compiled code.
 
     Attributes
     ----------
-    file : int64, shape (3,)
-        The function ``slow5_get``, the open file, and the function ``slow5_rec_free``.
-    layout : int64, shape (4,)
-        Where in a record its fields are.
+    pread, free, strtod : int
+        Those of the C library.
+    depress : int
+        ``slow5_ptr_depress_solo``: from a method, an address and a number of bytes to new memory and its size.
     """
 
-    file: NDArray[np.int64]
-    layout: NDArray[np.int64]
-
-
-_RecordPointer = ctypes.POINTER(_Record)
+    pread: int
+    free: int
+    strtod: int
+    depress: int
 
 
 @cache
@@ -101,12 +74,9 @@ def _library() -> Any:
     signatures: dict[str, tuple[Any, list[Any]]] = {
         "slow5_open_with": (file, [text, text, ctypes.c_int]),
         "slow5_close": (ctypes.c_int, [file]),
-        "slow5_idx_load": (ctypes.c_int, [file]),
-        "slow5_idx_unload": (None, [file]),
-        "slow5_get_rids": (ctypes.POINTER(text), [file, ctypes.POINTER(ctypes.c_uint64)]),
-        "slow5_get": (ctypes.c_int, [text, ctypes.POINTER(_RecordPointer), file]),
-        "slow5_get_next": (ctypes.c_int, [ctypes.POINTER(_RecordPointer), file]),
-        "slow5_rec_free": (None, [_RecordPointer]),
+        "slow5_decode_record_press": (ctypes.c_int, [ctypes.c_uint8]),
+        "slow5_decode_signal_press": (ctypes.c_int, [ctypes.c_uint8]),
+        "slow5_ptr_depress_solo": (file, [ctypes.c_int, file, ctypes.c_size_t, file]),
         "slow5_errno_location": (ctypes.POINTER(ctypes.c_int), []),
     }
     try:
@@ -147,19 +117,12 @@ class _Quiet:
                     level.value = self._before
 
 
-#: A context in which the library prints nothing; needed around every use of a `Slow5File`.
+#: A context in which the library prints nothing; needed around everything that calls its functions.
 quiet = _Quiet()
 
 
-class Slow5File:
-    """An open SLOW5 file.
-
-    Parameters
-    ----------
-    path : bytes
-        The file.
-    binary : bool
-        Whether it is BLOW5; the library would go by the file's name.
+def check_header(path: bytes, binary: bool) -> None:
+    """Let the library read the header of a file; by the form that is given, where it would go by the file's name.
 
     Raises
     ------
@@ -168,103 +131,23 @@ class Slow5File:
     MissingDependencyError
         pyslow5 is not installed.
     """
-
-    def __init__(self, path: bytes, binary: bool) -> None:
-        self._library = _library()
-        self._path = path  # the library keeps a pointer to it
-        self._file = self._library.slow5_open_with(path, b"r", _BINARY_FORM if binary else _TEXT_FORM)
-        self._has_index = False
-        if not self._file:
-            raise LibraryError(self._error())
-
-    def close(self) -> None:
-        """Close the file. May be called twice."""
-        if self._file:
-            if self._has_index:
-                self._library.slow5_idx_unload(self._file)
-            self._library.slow5_close(self._file)
-            self._file = None
-
-    def load_index(self) -> None:
-        """Load the index beside the file, or make it if there is none."""
-        if self._library.slow5_idx_load(self._file) != 0:
-            raise LibraryError(self._error())
-        self._has_index = True
-
-    def names(self) -> Iterator[bytes]:
-        """Yield the names of all reads in the index, in its order."""
-        count = ctypes.c_uint64()
-        names = self._library.slow5_get_rids(self._file, ctypes.byref(count))
-        for i in range(count.value):
-            yield names[i]
-
-    def scan(self) -> Iterator[bytes]:
-        """Yield the names of all reads in the file, which are decompressed on the way; needs no index.
-
-        Raises
-        ------
-        LibraryError
-            At a damaged record.
-        """
-        record = _RecordPointer()
-        try:
-            while (code := self._library.slow5_get_next(ctypes.byref(record), self._file)) >= 0:
-                yield record.contents.read_id
-        finally:
-            self._library.slow5_rec_free(record)
-        if code != _END_OF_FILE:
-            raise LibraryError(code)
-
-    def addresses(self) -> Addresses:
-        """What compiled code needs to read records in several threads."""
-
-        def address(name: str) -> int:
-            return ctypes.cast(getattr(self._library, name), ctypes.c_void_p).value or 0
-
-        return Addresses(
-            np.array([address("slow5_get"), self._file, address("slow5_rec_free")], np.int64),
-            np.array([getattr(_Record, name).offset for name in _NEEDED_FIELDS], np.int64),
-        )
-
-    def reader(self) -> RecordReader:
-        """Return what reads records; one for each thread."""
-        return RecordReader(self._library, self._file)
-
-    def _error(self) -> int:
-        return int(self._library.slow5_errno_location().contents.value)
+    library = _library()
+    with quiet():
+        file = library.slow5_open_with(path, b"r", _BINARY_FORM if binary else _TEXT_FORM)
+        if not file:
+            raise LibraryError(int(library.slow5_errno_location().contents.value))
+        library.slow5_close(file)
 
 
-class RecordReader:
-    """Reads single records of a file whose index is loaded. For one thread at a time; to be closed."""
+def compression(of_records: int, of_signals: int) -> tuple[int, int]:
+    """The library's numbers of the methods that the header of a BLOW5 file names by its numbers."""
+    library = _library()
+    return library.slow5_decode_record_press(of_records), library.slow5_decode_signal_press(of_signals)
 
-    def __init__(self, library: Any, file: Any) -> None:
-        self._library = library
-        self._file = file
-        self._record = _RecordPointer()
 
-    def read(self, name: bytes) -> tuple[NDArray[np.int16], tuple[float, float, float, float], int]:
-        """Read the samples, the calibration (`f5py.io.signals.source.CALIBRATION`) and the read group of a read.
-
-        Raises
-        ------
-        LibraryError
-            With the code `NOT_FOUND` if the read is absent.
-        """
-        if b"\0" in name:
-            raise LibraryError(NOT_FOUND)
-        code = self._library.slow5_get(name, ctypes.byref(self._record), self._file)
-        if code < 0:
-            raise LibraryError(code)
-        record = self._record.contents
-        if record.read_id != name:
-            raise LibraryError(_DAMAGED)
-        samples = np.empty(record.len_raw_signal, np.int16)
-        if samples.size:
-            ctypes.memmove(samples.ctypes.data, record.raw_signal, samples.nbytes)
-        calibration = (record.digitisation, record.offset, record.range, record.sampling_rate)
-        return samples, calibration, record.read_group
-
-    def close(self) -> None:
-        """Free the record. May be called twice."""
-        record, self._record = self._record, _RecordPointer()
-        self._library.slow5_rec_free(record)
+@cache
+def functions() -> Functions:
+    """What compiled code calls."""
+    system = ctypes.CDLL(None)
+    found = system.pread, system.free, system.strtod, _library().slow5_ptr_depress_solo
+    return Functions(*(ctypes.cast(function, ctypes.c_void_p).value or 0 for function in found))

@@ -5,9 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py import console
 from f5py.core.names import Names
@@ -17,12 +18,53 @@ from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, K
 from f5py.io.signals.source import CALIBRATION, SignalBlock
 
 if TYPE_CHECKING:
-    from f5py.io.signals._slow5_library import Slow5File
+    from f5py.io.signals._slow5_index import Form, RecordFile
 
 #: Longer headers are taken for damage.
 _MOST_HEADER = 1 << 28
 #: Attributes that have no value are written as a dot.
 _ABSENT = ("", ".")
+
+
+class Got(NamedTuple):
+    """What compiled code has read of n reads.
+
+    Attributes
+    ----------
+    used : int64, shape (1,)
+        Elements of `scratch` that have been given away; may become more than there are.
+    scratch : int16
+        Samples of all reads, in the order in which they came.
+    places, n_samples : int64, shape (n,)
+        Where in `scratch` each read's samples are, and how many; the place is -1 where they did not fit.
+    codes : int32, shape (n,)
+        What is wrong with each read, see `f5py.io.signals._slow5_numba`; 0 if nothing is.
+    groups : int64, shape (n,)
+        Read groups.
+    calibration : float64, shape (n, 4)
+        Values of `CALIBRATION`.
+    """
+
+    used: NDArray[np.int64]
+    scratch: NDArray[np.int16]
+    places: NDArray[np.int64]
+    n_samples: NDArray[np.int64]
+    codes: NDArray[np.int32]
+    groups: NDArray[np.int64]
+    calibration: NDArray[np.float64]
+
+    @classmethod
+    def for_reads(cls, n: int, scratch: NDArray[np.int16]) -> Got:
+        """Empty arrays for n reads."""
+        return cls(
+            np.zeros(1, np.int64),
+            scratch,
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int32),
+            np.zeros(n, np.int64),
+            np.full((n, len(CALIBRATION)), np.nan),
+        )
 
 
 class Slow5Source:
@@ -54,11 +96,16 @@ class Slow5Source:
         self._pool: WorkerPool | None = None
         self._own_pool: WorkerPool | None = None
         self._scratch = np.empty(1 << 20, np.int16)
-        self._file: Slow5File | None = None
-        self._groups = read_groups(path)
-        from f5py.io.signals._slow5_index import open_with_index
+        self._file: RecordFile | None = None
+        self._groups, form = _read_header(path)
+        from f5py.io.signals._slow5_index import open_records, records_of
 
-        self._file = open_with_index(path, _is_binary(path))
+        self._file = open_records(path, form)
+        try:
+            self._records = records_of(path, form, self._file, self._workers())
+        except BaseException:
+            self.close()
+            raise
 
     @property
     def kind(self) -> Kind:
@@ -71,59 +118,62 @@ class Slow5Source:
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads, as `SignalSource.fetch`."""
-        from f5py.io.signals._slow5_library import quiet
-        from f5py.io.signals._slow5_numba import copy_samples, read_records
+        from f5py.io.signals._slow5_index import cause
+        from f5py.io.signals._slow5_numba import copy_samples
 
-        addresses = self._opened().addresses()
-        if self._pool is None:
-            self._pool = self._own_pool = WorkerPool(self._n_threads)
         names = Names.of(names)
-        n = len(names)
-        codes, places, n_samples = np.zeros(n, np.int32), np.zeros(n, np.int64), np.zeros(n, np.int64)
-        calibration = np.full((n, len(CALIBRATION)), np.nan)
-        used = np.zeros(1, np.int64)
-        with quiet():
-            while True:
-                self._pool.run(
-                    read_records, np.arange(n), names.text, names.offsets, addresses.file, addresses.layout, used,
-                    self._scratch, places, codes, n_samples, calibration,
-                )  # fmt: skip
-                if (places >= 0).all():
-                    break
-                # The room is kept for the next call, so that this happens in the first ones only.
-                self._scratch = np.empty(int(1.2 * used[0]), np.int16)
-                used[0] = 0
-                places[:] = 0
-        causes = {i: _cause(int(codes[i])) for i in np.flatnonzero(codes).tolist()}
-        n_samples[codes != 0] = -1
-        block = SignalBlock.empty(names, [self.path] * n, n_samples, calibration, causes)
-        self._pool.run(
-            copy_samples, np.flatnonzero(np.diff(block.offsets)), self._scratch, places, block.offsets, block.samples
+        got = self._read(names)
+        codes = got.codes.tolist()
+        causes = {i: cause(codes[i]) for i in np.flatnonzero(got.codes).tolist()}
+        got.n_samples[got.codes != 0] = -1
+        block = SignalBlock.empty(names, [self.path] * len(names), got.n_samples, got.calibration, causes)
+        self._workers().run(
+            copy_samples, np.flatnonzero(np.diff(block.offsets)), got.scratch, got.places, block.offsets, block.samples
         )
         return block
 
+    def _read(self, names: Names) -> Got:
+        """Read the records of the named reads.
+
+        Raises
+        ------
+        SignalError
+            The file cannot be read any more.
+        """
+        from f5py.io.signals._slow5_index import raise_for
+        from f5py.io.signals._slow5_library import quiet
+        from f5py.io.signals._slow5_numba import CANNOT_READ, SHORTER, read_records
+
+        file, n = self._opened(), len(names)
+        while True:
+            got = Got.for_reads(n, self._scratch)
+            with quiet():
+                self._workers().run(
+                    read_records, np.arange(n), names.text, names.offsets, self._records, file, got
+                )  # fmt: skip
+            for i in np.flatnonzero(np.isin(got.codes, (CANNOT_READ, SHORTER)))[:1].tolist():
+                raise_for(self.path, file, int(got.codes[i]), 0)
+            if (got.places >= 0).all():
+                return got
+            # The room is kept for the next call, so that this happens in the first ones only.
+            self._scratch = np.empty(int(1.2 * got.used[0]), np.int16)
+
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
         """Return what the header says about the run of the first read that can be read; see `SignalSource`."""
-        from f5py.io.signals._slow5_library import LibraryError, quiet
-
         self._warn_of_mixed_runs()
-        with quiet():
-            reader = self._opened().reader()
-            try:
-                for name in names:
-                    try:
-                        group = reader.read(_encoded(name))[2]
-                    except LibraryError:
-                        continue
-                    return dict(self._groups[group]) if group < len(self._groups) else {}
-            finally:
-                reader.close()
+        for name in names:
+            got = self._read(Names.of([name]))
+            if got.codes[0] == 0:
+                group = int(got.groups[0])
+                return dict(self._groups[group]) if group < len(self._groups) else {}
         return {}
 
     def names(self) -> Iterator[str]:
         """Yield the names of all reads in the file."""
-        for name in self._opened().names():
-            yield name.decode("utf-8", "surrogateescape")
+        self._opened()
+        text, begin, end = self._records.text, self._records.name_begin, self._records.name_end
+        for i in range(len(begin)):
+            yield text[begin[i] : end[i]].tobytes().decode("utf-8", "surrogateescape")
 
     def first_names(self, n: int) -> list[str]:
         """See `SignalSource.first_names`."""
@@ -140,10 +190,15 @@ class Slow5Source:
             self._own_pool.close()
             self._own_pool = None
         if self._file is not None:
-            self._file.close()
+            os.close(self._file.descriptor)
             self._file = None
 
-    def _opened(self) -> Slow5File:
+    def _workers(self) -> WorkerPool:
+        if self._pool is None:
+            self._pool = self._own_pool = WorkerPool(self._n_threads)
+        return self._pool
+
+    def _opened(self) -> RecordFile:
         if self._file is None:
             raise SignalError(f"{self.path}: has been closed")
         return self._file
@@ -166,6 +221,10 @@ def read_groups(path: str) -> list[dict[str, str]]:
     SignalError
         The file cannot be read or is not SLOW5, or its header is damaged.
     """
+    return _read_header(path)[0]
+
+
+def _read_header(path: str) -> tuple[list[dict[str, str]], Form]:
     try:
         if os.path.isdir(path):
             raise SignalError(f"{path}: is a folder; give one SLOW5 file (slow5tools merge makes one of many)")
@@ -173,7 +232,7 @@ def read_groups(path: str) -> list[dict[str, str]]:
         if kind != "slow5":
             what = f"a {KIND_NAMES[kind]} file, not SLOW5" if kind else "not a SLOW5 or BLOW5 file"
             raise SignalError(f"{path}: is {what if os.path.getsize(path) else 'empty'}")
-        lines = _header_lines(path)
+        lines, form = _header_lines(path)
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or problem
         raise SignalError(f"{path}: cannot be opened ({reason})") from None
@@ -185,18 +244,22 @@ def read_groups(path: str) -> list[dict[str, str]]:
             for group, value in zip(groups, values, strict=False):
                 if value not in _ABSENT:
                     group[key.lower()] = value
-    return groups
+    return groups, form
 
 
-def _header_lines(path: str) -> list[str]:
+def _header_lines(path: str) -> tuple[list[str], Form]:
+    from f5py.io.signals._slow5_index import Form
+
+    damaged = SignalError(f"{path}: has a damaged header; copy the file again")
     with open(path, "rb") as file:
-        if file.read(len(BLOW5_MAGIC)) == BLOW5_MAGIC:
-            file.seek(BINARY_HEADER_AT)
-            length = int.from_bytes(file.read(4), "little")
+        start = file.read(BINARY_HEADER_AT + 4)
+        if start.startswith(BLOW5_MAGIC):
+            length = int.from_bytes(start[BINARY_HEADER_AT:], "little")
             text = file.read(length) if length <= _MOST_HEADER else b""
             if len(text) < max(length, 1):
-                raise SignalError(f"{path}: has a damaged header; copy the file again")
-            return text.decode("utf-8", "replace").rstrip("\n").split("\n")
+                raise damaged
+            version, form = start[6:9], (len(start) + length, start[9], start[14])
+            return text.decode("utf-8", "replace").rstrip("\n").split("\n"), Form(True, tuple(version), *form)
         file.seek(0)
         lines: list[str] = []
         size = 0
@@ -205,22 +268,7 @@ def _header_lines(path: str) -> list[str]:
                 break
             size += len(line)
             lines.append(line.decode("utf-8", "replace").rstrip("\r\n"))
-        return lines
-
-
-def _is_binary(path: str) -> bool:
-    with open(path, "rb") as file:
-        return file.read(len(BLOW5_MAGIC)) == BLOW5_MAGIC
-
-
-def _cause(code: int) -> str:
-    """What an answer of the library, or of `read_records`, means for a read."""
-    from f5py.io.signals._slow5_library import NOT_FOUND, LibraryError
-
-    if code == NOT_FOUND:
-        return "is not in this file"
-    return str(LibraryError(code)) if code < 0 else "is damaged"
-
-
-def _encoded(name: str) -> bytes:
-    return name.encode("utf-8", "surrogateescape")
+    numbers = lines[0].partition("\t")[2].split(".")
+    if len(numbers) != 3 or not all(number.isdecimal() and int(number) < 256 for number in numbers):
+        raise damaged
+    return lines, Form(False, tuple(map(int, numbers)), size)

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import struct
 import subprocess
 import sys
-import tempfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from f5py.errors import MissingDependencyError, SignalError
+from f5py.errors import MissingDependencyError, OutputFileError, SignalError
 from f5py.io.signals.slow5 import Slow5Source, read_groups
 
 from .made_signals import MadeRead, assert_holds, assert_same_block, assert_unreadable, make_reads
@@ -183,16 +183,13 @@ def test_an_older_index_that_fits_is_used(tmp_path, reads, capfd):
 
 
 def test_a_folder_that_cannot_be_written(tmp_path, reads, monkeypatch, capfd):
+    from f5py.io.signals import _slow5_index
+
+    def refuse(path):
+        raise OutputFileError(f"{path}: cannot write: Permission denied")
+
     path = write_blow5(tmp_path / "a.blow5", reads)
-    make_folder = tempfile.mkdtemp
-
-    def refuse(*arguments, dir=None, **others):
-        if dir is not None:
-            raise PermissionError(13, "Permission denied")
-        return make_folder(*arguments, **others)
-
-    monkeypatch.setattr(tempfile, "mkdtemp", refuse)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(_slow5_index, "complete_output", refuse)
     assert_all_there(path, reads)
     assert f"WARNING] {path}.idx: cannot be written (Permission denied)" in capfd.readouterr().err
     assert os.listdir(tmp_path) == ["a.blow5"]
@@ -372,6 +369,201 @@ def test_importing_does_not_import_pyslow5():
     code = "import sys, f5py.io.signals.slow5; print({'pyslow5', 'h5py', 'numba', 'pod5'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert ran.stdout == "set()\n"
+
+
+# Lengths that lie
+
+
+def write_records(path, records, signal_press=0):
+    """A file of records that are not compressed as a whole."""
+    write_blow5(path, [], zipped=False)
+    start = bytearray(path.read_bytes()[: -len(b"5WOLB")])
+    start[14] = signal_press
+    framed = b"".join(struct.pack("<Q", len(record)) + record for record in records)
+    path.write_bytes(bytes(start) + framed + b"5WOLB")
+    return str(path)
+
+
+def record_of(name, signal, length, name_size=None):
+    """A record with these bytes of signal, and the length that it claims."""
+    size = struct.pack("<H", len(name) if name_size is None else name_size)
+    return size + name + struct.pack("<I4dQ", 0, 8192.0, 6.0, 1400.0, 4000.0, length % (1 << 64)) + signal
+
+
+def write_index(path, names, records):
+    """An index as that of the file before the damage; otherwise making one would find the damage first."""
+    at = Path(path).stat().st_size - 5 - sum(8 + len(record) for record in records)
+    entries = b""
+    for name, record in zip(names, records, strict=True):
+        entries += struct.pack("<H", len(name)) + name + struct.pack("<QQ", at, 8 + len(record))
+        at += 8 + len(record)
+    Path(f"{path}.idx").write_bytes((b"SLOW5IDX\x01" + bytes([0, 2, 0])).ljust(64, b"\0") + entries + b"XDI5WOLS")
+
+
+SAMPLES = np.array([500, 400, 450, 300, 301, 302, 303, 304, 310], np.int16)
+
+
+def assert_only_the_second_is_good(path, names, records, cause="is damaged"):
+    write_index(path, names, records)
+    block = fetch(path, ["one", "two"])
+    assert_unreadable(block, 0, cause)
+    assert block.samples.tolist() == SAMPLES.tolist()
+
+
+@pytest.mark.parametrize("length", [10, 1 << 32, 1 << 62, (1 << 63) - 1, -1, -(1 << 63)])
+def test_a_record_that_claims_more_samples_than_it_has(tmp_path, length):
+    signal = SAMPLES.tobytes()
+    records = [record_of(b"one", signal, length), record_of(b"two", signal, 9)]
+    assert_only_the_second_is_good(write_records(tmp_path / "a.blow5", records), [b"one", b"two"], records)
+
+
+@pytest.mark.parametrize("name_size", [1000, 65535, 36])
+def test_a_record_that_claims_a_longer_name(tmp_path, name_size):
+    signal = SAMPLES.tobytes()
+    records = [record_of(b"one", signal, 9, name_size), record_of(b"two", signal, 9)]
+    path = write_records(tmp_path / "a.blow5", records)
+    assert_only_the_second_is_good(path, [b"one", b"two"], records)
+    os.remove(f"{path}.idx")
+    with pytest.raises(SignalError, match=r"a\.blow5: is damaged; copy the file again|no reads|more than once"):
+        fetch(path, ["two"])
+
+
+@pytest.mark.parametrize("record", [b"", b"\1", b"\3\0on", b"\3\0one" + bytes(43)])
+def test_a_record_that_is_shorter_than_its_fields(tmp_path, record):
+    records = [record, record_of(b"two", SAMPLES.tobytes(), 9)]
+    assert_only_the_second_is_good(write_records(tmp_path / "a.blow5", records), [b"one", b"two"], records)
+
+
+def svb(samples):
+    """StreamVByte of the zigzag coded differences, all of which take two bytes here."""
+    differences = np.diff(samples.astype(np.int64), prepend=0)
+    coded = (differences << 1) ^ (differences >> 63)
+    control = bytes([0x55] * (len(coded) // 4) + [0x55 >> (8 - 2 * (len(coded) % 4))] * (len(coded) % 4 > 0))
+    return struct.pack("<I", len(coded)) + control + coded.astype("<u2").tobytes()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda data: struct.pack("<I", 1 << 31) + data[4:],
+        lambda data: struct.pack("<I", 10) + data[4:],
+        lambda data: struct.pack("<I", 8) + data[4:],
+        lambda data: data[:4] + b"\xff" + data[5:],
+        lambda data: data[:-1],
+        lambda data: data[:3],
+        lambda data: data + b"\0",
+    ],
+)
+def test_compressed_samples_that_claim_to_be_others(tmp_path, change):
+    good = svb(SAMPLES)
+    bad = change(good)
+    records = [record_of(b"one", bad, len(bad)), record_of(b"two", good, len(good))]
+    assert_only_the_second_is_good(write_records(tmp_path / "a.blow5", records, 1), [b"one", b"two"], records)
+
+
+def ex_zd_of(path, samples):
+    """The bytes of a signal that pyslow5 has compressed."""
+    import pyslow5
+
+    file = pyslow5.Open(str(path), "w", rec_press="none", sig_press="ex-zd")
+    header = file.get_empty_header()
+    file.write_header(dict.fromkeys(header, "x"))
+    record = file.get_empty_record(aux=False)
+    known = {"digitisation": 8192.0, "offset": 6.0, "range": 1400.0, "sampling_rate": 4000.0, "read_group": 0}
+    record.update(known, read_id="one", len_raw_signal=len(samples), signal=samples)
+    file.write_record(record)
+    file.close()
+    content = path.read_bytes()
+    return content[content.index(b"\3\0one") + 5 + 44 : -5]
+
+
+def test_ex_zd_equals_the_library(tmp_path):
+    rng = np.random.default_rng(11)
+    for i in range(60):
+        steps = rng.integers(-60, 61, int(rng.integers(1, 400)))
+        far = rng.random(len(steps)) < rng.choice([0, 0.01, 0.3, 1.0])
+        steps[far] += rng.integers(-3000, 3000, far.sum())
+        samples = (np.cumsum(steps).clip(-8000, 8000) * rng.choice([1, 2, 4])).astype(np.int16)
+        signal = ex_zd_of(tmp_path / "library.blow5", samples)
+        (tmp_path / "library.blow5").unlink()
+        path = write_records(tmp_path / f"{i}.blow5", [record_of(b"one", signal, len(signal))], 2)
+        assert fetch(path, ["one"]).samples.tolist() == samples.tolist()
+
+
+def test_damaged_ex_zd_takes_only_its_own_read(tmp_path):
+    rng = np.random.default_rng(12)
+    samples = (500 + np.cumsum(rng.integers(-30, 31, 90)) + 2000 * (rng.random(90) < 0.1)).astype(np.int16)
+    good = ex_zd_of(tmp_path / "library.blow5", samples)
+    bad = [good[:cut] for cut in range(1, len(good))]
+    for at in range(16 + 30):
+        for value in (0, 1, 0x7F, 0xFF):
+            bad.append(good[:at] + bytes([value]) + good[at + 1 :])
+    names = [f"r{i}".encode() for i in range(len(bad))]
+    records = [record_of(name, signal, len(signal)) for name, signal in zip(names, bad, strict=True)]
+    path = write_records(tmp_path / "a.blow5", [*records, record_of(b"good", good, len(good))], 2)
+    block = fetch(path, [*(name.decode() for name in names), "good"])
+    assert block.samples[block.offsets[-2] :].tolist() == samples.tolist()
+    assert set(range(len(good) - 1)) <= set(block.problems)  # all that were cut
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        (6, "1"),
+        (6, "10"),
+        (6, "18446744073709551615"),
+        (6, "-9"),
+        (6, ""),
+        (6, "9x"),
+        (7, "1,2"),
+        (7, "500,400,450,300,301,302,303,304,40000"),
+        (7, "500,400,450,300,301,302,303,304,"),
+        (7, "500,400,,450,300,301,302,303,304"),
+        (7, "500,400,450,300,301,302,303,304,3 4"),
+        (2, "x"),
+        (2, ""),
+        (1, "-1"),
+        (0, "other"),
+    ],
+)
+def test_fields_of_a_line_that_lie(tmp_path, field, value):
+    reads = [MadeRead("one", SAMPLES), MadeRead("two", SAMPLES)]
+    path = Path(write_slow5(tmp_path / "a.slow5", reads))
+    lines = path.read_text().split("\n")
+    fields = lines[-3].split("\t")
+    assert fields[0] == "one"
+    fields[field] = value
+    lines[-3] = "\t".join(fields)
+    path.write_text("\n".join(lines))
+    block = fetch(path, ["one", "two"])
+    assert list(block.problems) == [0]
+    assert block.samples.tolist() == SAMPLES.tolist()
+
+
+def test_a_line_that_is_cut(tmp_path, reads):
+    path = Path(write_slow5(tmp_path / "a.slow5", reads))
+    path.write_bytes(path.read_bytes()[:-3])
+    assert_refused(path, "is truncated after read number")
+
+
+def test_a_file_that_becomes_shorter_is_no_bad_read(tmp_path, reads):
+    path = Path(write_blow5(tmp_path / "a.blow5", reads))
+    source = Slow5Source(str(path))
+    os.truncate(path, path.stat().st_size - 700)
+    with pytest.raises(SignalError, match="became shorter while it was read"):
+        source.fetch([reads[-1].name])
+    source.close()
+
+
+def test_an_error_of_the_disk_is_no_bad_read(tmp_path, reads):
+    path = write_blow5(tmp_path / "a.blow5", reads)
+    source = Slow5Source(path)
+    folder = os.open(tmp_path, os.O_RDONLY)
+    os.dup2(folder, source._opened().descriptor)  # of which nothing can be read
+    with pytest.raises(SignalError, match=r"a\.blow5: cannot be read \(Is a directory\)"):
+        source.fetch(["read-0"])
+    os.close(folder)
+    source.close()
 
 
 def test_random_damage_never_ends_the_process(tmp_path, reads):

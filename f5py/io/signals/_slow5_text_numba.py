@@ -1,0 +1,105 @@
+"""Jitted parsing of the lines of a SLOW5 text file."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.accelerate import exact_kernel
+from f5py.core._addresses_numba import address_of_data, call_for_float
+from f5py.core._turns_numba import add_to
+
+_TAB, _NEWLINE, _COMMA, _MINUS, _ZERO = 9, 10, 44, 45, 48
+_N_FIELDS = 8
+_MOST_DIGITS = 18
+_LOWEST, _HIGHEST = -(1 << 15), (1 << 15) - 1
+
+
+@exact_kernel
+def parse_text(file, line, size, names, begin, end, read, got):
+    """Take the fields of a read's line; whether it is sound and that of ``names[begin:end]``.
+
+    Name, read group, digitisation, offset, range, sampling rate, number of samples, samples with commas between them,
+    and further fields that are not read here.
+    """
+    fields = np.zeros(_N_FIELDS + 1, np.int64)  # where each begins; the one before it ends a byte earlier
+    if size < 1 or line[size - 1] != _NEWLINE:
+        return False
+    n = 1
+    for i in range(size):
+        if line[i] == _TAB or i == size - 1:
+            fields[n] = i + 1
+            n += 1
+            if n > _N_FIELDS:
+                break
+    if n <= _N_FIELDS or fields[1] - 1 != end - begin:
+        return False
+    for j in range(end - begin):
+        if line[j] != names[begin + j]:
+            return False
+    for j in range(4):
+        if not _float(file, line, fields[2 + j], fields[3 + j] - 1, read, j, got):
+            return False
+    group = _unsigned(line, fields[1], fields[2] - 1)
+    count = _unsigned(line, fields[6], fields[7] - 1)
+    if group < 0 or count < 0:
+        return False
+    got.groups[read] = group
+    return _samples(line, fields[7], fields[8] - 1, count, read, got)
+
+
+@exact_kernel
+def _float(file, line, begin, end, read, which, got):
+    stop = np.zeros(1, np.int64)
+    address = address_of_data(line)
+    got.calibration[read, which] = call_for_float(file.strtod, address + begin, address_of_data(stop))
+    return end > begin and stop[0] == address + end
+
+
+@exact_kernel
+def _unsigned(text, begin, end):
+    """The number that the text is; -1 if it is none."""
+    if begin >= end or end - begin > _MOST_DIGITS:
+        return np.int64(-1)
+    value = np.int64(0)
+    for i in range(begin, end):
+        digit = np.int64(text[i]) - _ZERO
+        if digit < 0 or digit > 9:
+            return np.int64(-1)
+        value = 10 * value + digit
+    return value
+
+
+@exact_kernel
+def _samples(line, begin, end, count, read, got):
+    """Take the samples, which must be as many as is said."""
+    given = 0
+    if count > 0:
+        given = 1
+        for i in range(begin, end):
+            given += line[i] == _COMMA
+    elif not (end == begin or (end == begin + 1 and line[begin] == 46)):  # a dot stands for nothing
+        return False
+    if given != count:
+        return False
+    place = add_to(got.used, count)
+    got.n_samples[read] = count
+    got.places[read] = place if place + count <= got.scratch.shape[0] else -1
+    if got.places[read] < 0:
+        return True
+    at = begin
+    for i in range(count):
+        negative = at < end and line[at] == _MINUS
+        at += negative
+        stop = at
+        while stop < end and line[stop] != _COMMA:
+            stop += 1
+        value = _unsigned(line, at, stop)
+        if value < 0:
+            return False
+        if negative:
+            value = -value
+        if value < _LOWEST or value > _HIGHEST:
+            return False
+        got.scratch[place + i] = value
+        at = stop + 1
+    return True
