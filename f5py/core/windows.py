@@ -55,6 +55,10 @@ class Windows:
             yield contig, start, end, before[1] if before[0] == contig else 0
             before = contig, end
 
+    def bounds(self) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """Contig index, start and end of each window, in order."""
+        return self._contigs, self._starts, self._ends
+
     def on_contig(self, contig: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Starts and ends of the windows on one contig; int64."""
         first, behind = np.searchsorted(self._contigs, (contig, contig + 1))

@@ -214,6 +214,41 @@ def cigar_of(data, at, end):
 
 
 @exact_kernel
+def reference_span(data, begin, n):
+    """Number of bases of the reference that a CIGAR of `n` operations covers."""
+    span = np.int64(0)
+    for j in range(n):
+        operation = np.uint32(signed32(data, begin + 4 * j))
+        if operation & 15 in (_MATCH, _DELETION, _SKIP, _EQUAL, _MISMATCH):
+            span += np.int64(operation >> 4)
+    return span
+
+
+@exact_kernel
+def places_of(data, starts, contig, begin, end):
+    """Fill contig, start and end of all records; one that covers no base counts as one base long, as in an index."""
+    for i in range(contig.shape[0]):
+        at = starts[i]
+        contig[i] = signed32(data, at + CONTIG)
+        begin[i] = signed32(data, at + POSITION)
+        span = np.int64(0)
+        if unsigned16(data, at + FLAGS) & _IS_UNMAPPED == 0:
+            cigar, n = cigar_of(data, at, starts[i + 1])
+            span = reference_span(data, cigar, n)
+        end[i] = begin[i] + max(span, 1)
+
+
+@exact_kernel
+def copy_records(data, starts, chosen, offsets, out):
+    """Fill `out` with the chosen records."""
+    for i in range(chosen.shape[0]):
+        begin = starts[chosen[i]]
+        to = offsets[i]
+        for j in range(offsets[i + 1] - to):
+            out[to + j] = data[begin + j]
+
+
+@exact_kernel
 def _integer(data, value, missing):
     """A whole number that is a tag's value, whose type is at `value`; or `missing`."""
     if value < 0:
@@ -274,14 +309,9 @@ def decode(data, starts, chosen, columns):
         begin, n = cigar_of(data, at, end)
         to = columns.cigar_offsets[i]
         for j in range(n):
-            operation = np.uint32(signed32(data, begin + 4 * j))
-            columns.cigar[to + j] = operation
-            kind = operation & 15
-            if kind in (_MATCH, _DELETION, _SKIP, _EQUAL, _MISMATCH):
-                position += np.int64(operation >> 4)
-        if n > 0 and position == columns.start[i]:
-            position += 1  # as htslib takes a CIGAR without a reference base
-        columns.end[i] = position
+            columns.cigar[to + j] = np.uint32(signed32(data, begin + 4 * j))
+        span = reference_span(data, begin, n)
+        columns.end[i] = position + (1 if n > 0 and span == 0 else span)  # 1 as htslib takes it
         tags = tags_begin(data, at)
         value, _ = find_tag(data, tags, end, _PI)
         to = columns.parent_offsets[i]

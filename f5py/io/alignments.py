@@ -17,15 +17,13 @@ from numpy.typing import NDArray
 from f5py import console
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError
-from f5py.io.bai import find_bai, read_bai
+from f5py.io.bai import BamIndex, find_bai, read_bai
 from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
 from f5py.io.byte_input import shown_name
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
     import pysam
-
-
 
 
 @dataclass
@@ -70,6 +68,7 @@ class AlignmentFile:
         self.counts = RecordCounts()
         self._reference_path = reference_path
         self._is_index_checked = False
+        self._index: BamIndex | None = None
         self.min_mapq = min_mapq
         self.secondary = secondary
         self.supplementary = supplementary
@@ -81,7 +80,7 @@ class AlignmentFile:
                 select.select([0], [], [])  # can be interrupted, unlike the library's first read
             else:
                 _check_beginning(path)
-            self._file = pysam.AlignmentFile(path, check_sq=False, reference_filename=reference_path)
+            self._file = _opened(path, reference_path)
         except (OSError, ValueError) as problem:
             raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {_reason(problem)}") from None
         self.contigs: list[str] = list(self._file.references)
@@ -130,7 +129,8 @@ class AlignmentFile:
         """Yield all records as bytes, many at a time, as `f5py.io.bam_records.record_chunks` does.
 
         With `windows` only records that overlap one are visited, each once, which needs an index. BAM files are decoded
-        here, in bulk; other formats and windows come through htslib, no more than `at_most` records at a time.
+        here, in bulk; other formats, and windows by another index than a ``.bai``, come through htslib, no more than
+        `at_most` records at a time.
 
         Raises
         ------
@@ -138,13 +138,18 @@ class AlignmentFile:
             After the records before the damage; `counts` tells how many were kept of these.
         """
         from f5py.io.bam_records import converted_chunks, record_chunks
+        from f5py.io.window_records import window_chunks
 
         try:
-            if windows is not None or self.path == "-" or not self._file.is_bam:
+            if windows is not None:
+                self.check_index()
+            if windows is not None and self._index is not None:
+                yield from window_chunks(self.path, self._index, windows)
+            elif windows is not None or self.path == "-" or not self._file.is_bam:
                 yield from converted_chunks(self._visit(windows), self.header, at_most)
-                return
-            with open(self.path, "rb", buffering=0) as file:
-                yield from record_chunks(file, len(self.contigs))
+            else:
+                with open(self.path, "rb", buffering=0) as file:
+                    yield from record_chunks(file, len(self.contigs))
         except OSError as problem:
             raise self._damaged(problem) from None
 
@@ -166,7 +171,7 @@ class AlignmentFile:
         """
         counts = self.counts
         try:
-            for read_index, record in enumerate(self._visit(windows)):
+            for read_index, record in enumerate(self._segments(windows)):
                 # a position can be missing without the flag that says so
                 is_unmapped = record.is_unmapped or record.reference_id < 0 or record.reference_start < 0
                 if is_unmapped or record.mapping_quality < self.min_mapq:
@@ -190,11 +195,21 @@ class AlignmentFile:
         except OSError as problem:
             raise self._damaged(problem) from None
 
+    def _segments(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
+        from f5py.io.bam_records import segments_of
+
+        if windows is not None:
+            self.check_index()
+        if windows is None or self._index is None:
+            yield from self._visit(windows)
+            return
+        for data, starts, n in self.chunks(windows):
+            yield from segments_of(data[: starts[n]], self.header)
+
     def _visit(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
         if windows is None:
             yield from self._file.fetch(until_eof=True)
             return
-        self.check_index()
         for contig, start, end, previous_end in windows.with_previous_end():
             length = self.contig_lengths[contig]
             if start >= length:
@@ -205,45 +220,58 @@ class AlignmentFile:
 
     def check_index(self) -> None:
         """Raise `InputFileError` unless the file has an index, which windows need."""
-        if not self._file.has_index():
+        path = find_bai(self.path) if self._file.is_bam and self.path != "-" else None
+        if path is None and not self._file.has_index():
             if self.path == "-":
                 raise InputFileError("standard input: -w needs an indexed BAM file; give its name with -b")
             raise InputFileError(f"{self.path}: -w needs an index; run: samtools index {self.path}")
         if self._is_index_checked:
             return
         self._is_index_checked = True
-        path = find_bai(self.path) if self._file.is_bam else None
         if path is not None:
-            self._check_bai(path)
+            self._index = self._checked_index(path)
         for suffix in (".csi", ".crai"):
             other = self.path + suffix
             if path is None and os.path.exists(other) and os.path.getmtime(other) < os.path.getmtime(self.path):
                 console.warning("load_bam", f"{other} is older than {self.path}; if that has changed, index it again")
 
-    def _check_bai(self, path: str) -> None:
-        """Raise unless an index is sound and covers the file to its last record on the reference."""
+    def _checked_index(self, path: str) -> BamIndex:
+        """Read an index, which must be sound and cover the file to its last record on the reference."""
+        from f5py.io.window_records import is_mapped_at
+
         index = read_bai(path, self.path)
-        stale = InputFileError(
-            f"{path}: is not the index of {self.path} as it is now; run: samtools index {self.path}"
-        )
+        stale = InputFileError(f"{path}: is not the index of {self.path} as it is now; run: samtools index {self.path}")
         if index.n_contigs != len(self.contigs):
             raise stale
-        if index.last:
-            import pysam
-
-            try:
-                with pysam.AlignmentFile(self.path, check_sq=False) as file:
-                    file.seek(index.last)
-                    following = next(file, None)
-            except (OSError, ValueError):
-                raise stale from None
-            if following is not None and following.reference_id >= 0:
+        try:
+            if index.last and is_mapped_at(self.path, index.last, index.n_contigs):
                 raise stale
+        except OSError:
+            raise stale from None
+        return index
 
     def close(self) -> None:
         """Close the file."""
         with suppress(OSError):  # of a file that was found to be damaged
             self._file.close()
+
+
+def _opened(path: str, reference_path: str) -> pysam.AlignmentFile:
+    """Open a file, one with a ``.bai`` without its name: htslib does not look for that then, and damaged ones crash it.
+
+    The index is read by `f5py.io.bai`.
+    """
+    import pysam
+
+    if path == "-" or find_bai(path) is None:
+        return pysam.AlignmentFile(path, check_sq=False, reference_filename=reference_path)
+    with open(path, "rb") as file:
+        number = file.fileno()  # it would take the name of a file object
+        opened = pysam.AlignmentFile(number, check_sq=False, reference_filename=reference_path)
+    if not opened.is_bam:  # a CRAM file beside the index of a BAM file
+        opened.close()
+        return pysam.AlignmentFile(path, check_sq=False, reference_filename=reference_path)
+    return opened
 
 
 def _check_beginning(path: str) -> None:

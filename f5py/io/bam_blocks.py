@@ -13,7 +13,8 @@ from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
 
 _FIXED_HEADER = 12
 _FOOTER = struct.Struct("<II")
-_READ_BYTES = 1 << 20
+#: Bytes that are read at a time.
+READ_BYTES = 1 << 20
 #: Threads: one inflates some 300 megabytes in a second, which is what a hundred processors ask for.
 _N_THREADS = 2
 
@@ -22,13 +23,15 @@ class DamagedBlocksError(OSError):
     """The stream is not what it should be; the text is the reason."""
 
 
-def inflated_portions(file: BinaryIO) -> Iterator[bytearray]:
+def inflated_portions(file: BinaryIO, first_bytes: int = READ_BYTES) -> Iterator[bytearray]:
     """Yield the text of a BGZF stream, about a megabyte of the stream at a time.
 
     Parameters
     ----------
     file : binary file
         Read from where it stands to its end.
+    first_bytes : int
+        So much of the stream is read first, then twice as much, until it is a megabyte.
 
     Raises
     ------
@@ -40,7 +43,7 @@ def inflated_portions(file: BinaryIO) -> Iterator[bytearray]:
     waiting: deque[Future[tuple[bytearray, OSError | None]]] = deque()
     with ThreadPoolExecutor(_N_THREADS, thread_name_prefix="f5py-bam") as pool:
         try:
-            portions = _portions(file)
+            portions = _portions(file, first_bytes)
             is_at_end = False
             while waiting or not is_at_end:
                 while len(waiting) <= _N_THREADS and not is_at_end:
@@ -58,7 +61,7 @@ def inflated_portions(file: BinaryIO) -> Iterator[bytearray]:
             pool.shutdown(cancel_futures=True)
 
 
-def _portions(file: BinaryIO) -> Iterator[tuple[bytes, list[tuple[int, int, int]], OSError | None]]:
+def _portions(file: BinaryIO, n_bytes: int) -> Iterator[tuple[bytes, list[tuple[int, int, int]], OSError | None]]:
     """Bytes of the stream with the whole blocks in them, and what is wrong after these.
 
     Of a block begin of the packed text, and begin and end of the footer.
@@ -67,12 +70,13 @@ def _portions(file: BinaryIO) -> Iterator[tuple[bytes, list[tuple[int, int, int]
     problem: OSError | None = None
     while problem is None:
         try:
-            piece = file.read(_READ_BYTES)
+            piece = file.read(n_bytes)
         except OSError as failure:
             yield b"", [], failure
             return
         if not piece:
             break
+        n_bytes = min(2 * n_bytes, READ_BYTES)
         data = rest + piece
         blocks = []
         at = 0

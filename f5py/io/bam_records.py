@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
-from f5py.io.bam_blocks import DamagedBlocksError, inflated_portions
+from f5py.io.bam_blocks import READ_BYTES, DamagedBlocksError, inflated_portions
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
@@ -213,9 +213,19 @@ def _value_text(value: bytes) -> str:
 
 
 def record_chunks(
-    file: BinaryIO, n_contigs: int
+    file: BinaryIO, n_contigs: int, skipped: int | None = None, first_bytes: int = READ_BYTES
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
     """Yield the records of a BAM file or stream, many at a time.
+
+    Parameters
+    ----------
+    file : binary file
+        Read from where it stands.
+    n_contigs : int
+    skipped : int, optional
+        Bytes of its text before the first record that is wanted, if that is not the whole header.
+    first_bytes : int
+        See `f5py.io.bam_blocks.inflated_portions`.
 
     Yields
     ------
@@ -235,9 +245,9 @@ def record_chunks(
     from f5py.io._bam_numba import list_records
 
     rest = bytearray()
-    in_header = True
+    is_before = True
     problem: OSError | None = None
-    portions = inflated_portions(file)
+    portions = inflated_portions(file, first_bytes)
     while True:
         try:
             portion = next(portions, None)
@@ -246,12 +256,12 @@ def record_chunks(
         if portion is None:
             break
         rest += portion
-        if in_header:
-            end = _header_end(rest)
-            if end is None:
+        if is_before:
+            end = _header_end(rest) if skipped is None else skipped
+            if end is None or end > len(rest):
                 continue
             del rest[:end]
-            in_header = False
+            is_before = False
         data = np.frombuffer(rest, np.uint8)
         starts = np.empty(len(data) // FIXED_SIZE + 2, np.int64)
         n, damaged = list_records(data, n_contigs, starts)
@@ -262,7 +272,7 @@ def record_chunks(
             raise DamagedBlocksError("a record is damaged")
     if problem is not None:
         raise problem
-    if rest or in_header:
+    if rest or is_before:
         raise DamagedBlocksError("the file is truncated")
 
 
