@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 from f5py import console
 from f5py.core.batch import ReadBatch
 from f5py.core.names import Names
+from f5py.io.helper_process import environment
 
 #: More processes than this have nothing to do.
 _MOST_PROCESSES = 3
@@ -44,11 +45,11 @@ class CompileAhead:
         for part in missing[:n_processes]:
             with suppress(OSError):
                 self._of_part[part] = subprocess.Popen(
-                    [sys.executable, "-c", f"from {__name__} import compile_parts; compile_parts([{part!r}])"],
+                    [sys.executable, "-P", "-c", f"from {__name__} import compile_parts; compile_parts([{part!r}])"],
                     stdin=subprocess.DEVNULL,
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
-                    env=os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)},
+                    env=environment(),
                 )
         if missing:
             console.info("accelerate", "compiling for this processor; the code is kept for the next runs")

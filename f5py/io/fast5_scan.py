@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import os
 import re
-import signal
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from f5py import console
 from f5py.errors import F5pyError, InputFileError
+from f5py.io.helper_process import HelperProcess
 
 #: Files that a process scans between two reports; few, so that an interrupt does not have to wait.
 _MOST_FILES_PER_CHUNK = 64
@@ -145,31 +143,8 @@ def _work(connection: Connection) -> None:
         return
 
 
-@contextmanager
-def _interrupts_held() -> Iterator[None]:
-    """Start processes inside that never see Ctrl-C, not even while they start.
-
-    A terminal sends it to all processes; this one has to end the others then, without their tracebacks.
-    """
-    resource_tracker.ensure_running()  # else starting a process does that, which lifts the block
-    interrupts: list[int] = []
-    # The block is for the process to be started. The handler is for this one, whose other threads still get the signal:
-    # an interrupt while a process is being started would leave that process without its instructions.
-    handler = signal.signal(signal.SIGINT, lambda number, _: interrupts.append(number))
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        signal.signal(signal.SIGINT, handler)
-    if interrupts:
-        raise KeyboardInterrupt
-
-
 def _in_processes(chunks: list[Sequence[str]], processes: int, advance: Callable[[int], object]) -> list[list[Found]]:
-    # spawn: the HDF5 library must not be forked once it has been used, nor may threads
-    context = get_context("spawn")
-    workers: dict[Any, Any] = {}
+    workers: list[HelperProcess] = []
     results: list[list[Found]] = [[] for _ in chunks]
     waiting = iter(range(len(chunks)))
     busy: dict[Any, int] = {}
@@ -182,13 +157,8 @@ def _in_processes(chunks: list[Sequence[str]], processes: int, advance: Callable
 
     try:
         for _ in range(processes):
-            ours, theirs = context.Pipe()
-            worker = context.Process(target=_work, args=(theirs,), daemon=True)
-            workers[ours] = worker
-            with _interrupts_held():
-                worker.start()
-            theirs.close()  # so that its end is noticed here
-            give_work(ours)
+            workers.append(HelperProcess(_work))
+            give_work(workers[-1].connection)
         while busy:
             ready: list[Any] = wait(list(busy))
             for connection in ready:
@@ -204,11 +174,8 @@ def _in_processes(chunks: list[Sequence[str]], processes: int, advance: Callable
             "a process that scanned fast5 files was killed, perhaps for lack of memory; try again with a smaller --iop"
         ) from problem
     finally:
-        for connection, worker in workers.items():
-            connection.close()
-            if worker.pid is not None:
-                worker.kill()
-                worker.join()
+        for worker in workers:
+            worker.close()
     return results
 
 

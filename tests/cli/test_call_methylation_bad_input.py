@@ -114,7 +114,7 @@ def test_windows_need_an_index_and_the_whole_file_does_not(made, made_calls, tmp
     assert "-w needs an index; run: samtools index" in fails(unindexed, "-w", "simulated:1-5000")
     assert succeeds(unindexed)[0] == made_calls
     (tmp_path / "changed.bam.bai").write_bytes(b"no index at all")
-    assert "-w needs an index" in fails(unindexed, "-w", "simulated:1-5000")
+    assert "changed.bam.bai: is damaged or not the index of" in fails(unindexed, "-w", "simulated:1-5000")
     assert succeeds(unindexed)[0] == made_calls
 
 
@@ -520,7 +520,7 @@ class Held:
             readers = [
                 int(child)
                 for child in path.read_text().split()
-                if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+                if b"f5py.io.helper_process" in Path(f"/proc/{child}/cmdline").read_bytes()
             ]
             if len(readers) == count:
                 return readers

@@ -248,7 +248,7 @@ def test_a_killed_scanning_process_is_one_line(tmp_path: Path) -> None:
     while process.poll() is None and not scanners:
         time.sleep(0.02)
         for child in children.read_text().split():
-            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+            if b"f5py.io.helper_process" in Path(f"/proc/{child}/cmdline").read_bytes():
                 scanners.append(int(child))
     os.kill(scanners[0], signal.SIGKILL)
     _, told = process.communicate(timeout=30)

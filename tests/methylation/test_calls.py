@@ -37,8 +37,15 @@ def test_every_builtin_motif_equals_nanopolish(name: str, ecoli: Path, call_ecol
         [[float(row[c]) - float(other[c]) for c in _SCORES] for row, other in zip(rows, expected, strict=True)]
     )
     assert np.abs(difference[:, 0]).max() < 0.05
-    # both log-likelihoods of one group of gpc differ by 2, its ratio does not
-    assert (np.abs(difference) < 0.05).all(axis=1).mean() > 0.999
+    # An event between two k-mers of the same bases fits both alike; nanopolish's aligner gives it to the other one than
+    # f5c's, and ours. Where a group's window ends there, both log-likelihoods have one event more or less.
+    other = np.flatnonzero((np.abs(difference) >= 0.05).any(axis=1))
+    assert len(other) == (name == "gpc")
+    reference = "".join((ecoli / "ref.fa").read_text().split("\n")[1:])
+    for i in other.tolist():
+        begin = int(rows[i]["start"]) - 10
+        assert len(set(reference[begin - 1 : begin + 6])) == 1  # two k-mers of one base
+        assert difference[i, 1] == pytest.approx(difference[i, 2], abs=0.02)
 
 
 @pytest.mark.parametrize("name", MOTIFS)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import mmap
 import os
-import signal
-from multiprocessing import reduction
+from importlib import import_module
 from multiprocessing.connection import Connection
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import F5pyError, SignalError
-from f5py.io.signals.source import FileReader
 
 #: Shared memory per process: two slots, so that one is filled while the other is emptied.
 N_SLOTS = 2
@@ -26,21 +24,17 @@ def map_window(descriptor: int) -> NDArray[np.int16]:
     return np.frombuffer(shared, np.int16).reshape(N_SLOTS, SLOT_SAMPLES)
 
 
-def serve(connection: Connection, reader_class: type[FileReader]) -> None:
-    """Read what the parent asks for until it hangs up.
+def serve(connection: Connection, memory: str, module: str, reader_class: str) -> None:
+    """Read what the parent asks for until it hangs up, with a `FileReader` of that module and name.
 
     A request is ``(names, paths)``, or ``(name, path)``, which is answered with what is known of a read's run. To the
     first kind the answer is either an exception to be raised by the parent or
     ``(offsets, calibration, problems)``; after the latter, the samples come in pieces of one slot. Each full
     slot is announced by an empty message, and may be filled again once the parent has answered it.
     """
-    # Ctrl-C reaches the whole process group, but it is for the parent to end its readers.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
-    descriptor = reduction.recv_handle(connection)
-    window = map_window(descriptor)
-    os.close(descriptor)
-    reader = reader_class()
+    window = map_window(int(memory))
+    os.close(int(memory))
+    reader = getattr(import_module(module), reader_class)()
     try:
         while True:
             names, paths = connection.recv()

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 import tempfile
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
 from multiprocessing import connection as mp_connection
-from multiprocessing import reduction, resource_tracker
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import SignalError
+from f5py.io.helper_process import HelperProcess
 from f5py.io.signals._reader_process import N_SLOTS, SLOT_SAMPLES, WINDOW_BYTES, map_window, serve
 from f5py.io.signals.content import Kind
 from f5py.io.signals.fast5 import Fast5Reader
@@ -31,9 +31,13 @@ _HUNG_UP = (EOFError, OSError, TypeError, IndexError)
 
 #: A library that ends by one of these has met damage; SIGKILL comes from outside.
 _OF_DAMAGE = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
-#: Readers that say nothing for so long are taken to be in an endless loop.
+#: Readers that say nothing for so long are taken to be in an endless loop; a slow disk may keep them waiting.
 _PATIENCE = 180.0
 _PATIENCE_WITH_METADATA = 60.0
+#: Those that have computed for so long, and for each read that they were asked for.
+_CPU_SECONDS, _CPU_SECONDS_PER_READ = 20.0, 0.2
+#: How often that is looked at.
+_LOOK_EVERY = 2.0
 
 
 class ReaderDiedError(SignalError):
@@ -63,8 +67,7 @@ class ParallelSource:
 
     Every process has its share of the files, so that it finds them open the next time. Samples come back
     through shared memory without a name: nothing can be left behind, however the processes end, and the size
-    limit that containers set for ``/dev/shm`` does not matter. The processes are spawned, not forked, because the
-    caller may run threads.
+    limit that containers set for ``/dev/shm`` does not matter.
 
     Parameters
     ----------
@@ -99,9 +102,8 @@ class ParallelSource:
         self._kind = kind
         self._readers: list[_Reader] = []
         try:
-            with _interrupts_blocked():
-                for _ in range(n_processes):
-                    self._readers.append(_Reader(reader))
+            for _ in range(n_processes):
+                self._readers.append(_Reader(reader))
         except OSError as problem:
             self.close()
             raise SignalError(f"cannot start the signal reader processes: {problem.strerror}") from None
@@ -219,25 +221,19 @@ class _Reader:
     """The parent's end of one reader process."""
 
     def __init__(self, reader_class: type[FileReader]) -> None:
-        spawn = multiprocessing.get_context("spawn")
-        self.connection, theirs = spawn.Pipe()
-        self.process = spawn.Process(target=serve, args=(theirs, reader_class), name="f5py signal reader", daemon=True)
         with _anonymous_memory() as descriptor:
             self._window = map_window(descriptor)
             self._piece = 0
             self._ending = False
             self.has_died = False
-            try:
-                self.process.start()
-                reduction.send_handle(self.connection, descriptor, self.process.pid)
-            except BaseException:
-                self.connection.close()  # upon which the process ends, if it has come to be
-                raise
-            finally:
-                theirs.close()
+            self.n_asked = 0
+            arguments = str(descriptor), reader_class.__module__, reader_class.__qualname__
+            self.process = HelperProcess(serve, *arguments, descriptors=(descriptor,))
+        self.connection = self.process.connection
 
     def send(self, message: Any) -> None:
         self._piece = 0
+        self.n_asked = len(message[1]) if isinstance(message[0], list) else 1
         try:
             self.connection.send(message)
         except _HUNG_UP:
@@ -269,23 +265,19 @@ class _Reader:
             raise self._ended() from None
 
     def end(self) -> None:
-        # Not terminate(): nothing is to be tidied, and this works on a stopped process too.
         self._ending = True
         self.process.kill()
 
     def release(self) -> None:
-        self.process.join(0.5)
-        self.connection.close()
+        self.process.close()
         self._window = np.empty((0, 0), np.int16)  # unmaps the memory
-        if self.process.exitcode is not None:
-            self.process.close()
 
     def _ended(self) -> SignalError:
         if self._ending:
             return SignalError(_STOPPED)
         self.has_died = True
-        self.process.join(0.5)
-        code = self.process.exitcode
+        self.process.wait(0.5)
+        code = self.process.status
         how = f"ended with status {code}" if code is None or code >= 0 else f"was ended by {_signal_name(-code)}"
         return ReaderDiedError(
             f"a signal reader process (pid {self.process.pid}) {how}; if memory is short, use a smaller --iop, -K or "
@@ -341,13 +333,22 @@ def _as_they_answer(readers: Mapping[_Reader, Any], patience: float) -> Iterator
         None of those that are left has said anything for so many seconds.
     """
     waiting = {reader.connection: reader for reader in readers}
+    began = time.monotonic()
+    cpu_before = {reader: reader.process.cpu_seconds() for reader in readers}
     while waiting:
         try:
-            ready = mp_connection.wait(list(waiting), patience)
+            ready = mp_connection.wait(list(waiting), min(_LOOK_EVERY, patience))
         except (OSError, ValueError):  # closed by another thread
             raise SignalError(_STOPPED) from None
         if not ready:
-            raise next(iter(waiting.values())).silent(patience)
+            silence = time.monotonic() - began
+            for reader in waiting.values():
+                now, before = reader.process.cpu_seconds(), cpu_before[reader]
+                computed = 0.0 if now is None or before is None else now - before
+                if silence >= patience or computed > _CPU_SECONDS + _CPU_SECONDS_PER_READ * reader.n_asked:
+                    raise reader.silent(silence)
+        else:
+            began = time.monotonic()
         for connection in ready:
             yield waiting.pop(connection)  # type: ignore[call-overload]
 
@@ -365,17 +366,6 @@ def _anonymous_memory() -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-@contextmanager
-def _interrupts_blocked() -> Iterator[None]:
-    """Start processes with SIGINT blocked: it would kill them until they have set themselves to ignore it."""
-    resource_tracker.ensure_running()  # started by the first process otherwise, and unblocks SIGINT
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
-        yield
-    finally:
-        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 def _signal_name(number: int) -> str:

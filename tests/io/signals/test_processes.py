@@ -35,21 +35,13 @@ def _nothing_is_left():
     assert children() == set()
 
 
-@pytest.fixture(autouse=True, scope="module")
-def _helper_of_multiprocessing():
-    """Let multiprocessing start its own helper process and pipe before anything is counted."""
-    from multiprocessing import resource_tracker
-
-    resource_tracker.ensure_running()
-
-
 def children() -> set[int]:
     """Numbers of the reader processes of this process that are alive."""
     found = set()
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(FileNotFoundError, ProcessLookupError):
             parent = int((process / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            if parent == os.getpid() and b"spawn_main" in (process / "cmdline").read_bytes():
+            if parent == os.getpid() and b"f5py.io.helper_process" in (process / "cmdline").read_bytes():
                 found.add(int(process.name))
     return found
 
@@ -115,6 +107,21 @@ def test_number_of_processes():
     source.close()
     with pytest.raises(ValueError, match="n_processes"):
         open_source({}, 0)
+
+
+def test_a_script_without_a_guard_is_not_run_again(tmp_path):
+    """As multiprocessing would do in each process that it starts."""
+    script = tmp_path / "script.py"
+    script.write_text(
+        "print('running')\n"
+        "import odd_readers\n"
+        "from f5py.io.signals.processes import ParallelSource\n"
+        "source = ParallelSource(2, {}, odd_readers.LongReader)\n"
+        "print(source.fetch(['1', '2']).offsets)\n"
+        "source.close()\n"
+    )
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, env=child_path())
+    assert (ran.stdout, ran.stderr) == ("running\n[0 1 3]\n", "")
 
 
 def test_processes_import_only_what_they_need():

@@ -1,0 +1,124 @@
+"""Processes beside this one: each runs one function and talks with this one through a connection.
+
+They are started anew and not forked, because the caller may run threads and libraries that must not be forked; and not
+by multiprocessing, which would run the caller's own script again in each of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from multiprocessing.connection import Connection, Pipe
+from typing import Any
+
+_PROGRAM = f"from {__name__} import _main; _main()"
+
+
+class HelperProcess:
+    """A process that runs ``function(connection, *arguments)``.
+
+    Ctrl-C does not reach it, though a terminal sends it to all processes: its caller ends it. If that dies, the
+    connection closes.
+
+    Parameters
+    ----------
+    function : function
+        Of a module, which is imported in the process.
+    *arguments : str
+    descriptors : tuple of int
+        File descriptors that it keeps under their numbers.
+
+    Attributes
+    ----------
+    connection : Connection
+        This end.
+
+    Raises
+    ------
+    OSError
+        It cannot be started.
+    """
+
+    def __init__(self, function: Callable[..., None], *arguments: str, descriptors: tuple[int, ...] = ()) -> None:
+        self.connection, theirs = Pipe()
+        try:
+            with _interrupts_held():
+                self._process = subprocess.Popen(
+                    [
+                        sys.executable, "-P", "-c", _PROGRAM,
+                        function.__module__, function.__qualname__, str(theirs.fileno()), *arguments,
+                    ],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(), *descriptors),
+                    env=environment(),
+                )  # fmt: skip
+        except BaseException:
+            self.connection.close()  # upon which the process ends, if it has come to be
+            raise
+        finally:
+            theirs.close()
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status, the negative number of the signal that has ended it, or None while it runs."""
+        return self._process.poll()
+
+    def kill(self) -> None:
+        """End it at once, which works on a stopped process too."""
+        self._process.kill()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for its end, but no longer than that."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return
+
+    def close(self) -> None:
+        """End it, if it has not ended, and close the connection."""
+        self.kill()
+        self.wait(0.5)
+        self.connection.close()
+
+    def cpu_seconds(self) -> float | None:
+        """Processor time that it has used, where the system tells."""
+        try:
+            with open(f"/proc/{self.pid}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError, IndexError):
+            return None
+
+
+def environment() -> dict[str, str]:
+    """Environment in which another Python imports what this one does, if it is told not to add its working folder."""
+    return os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+
+
+def _main() -> None:
+    """What the process runs."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    module, name, descriptor, *arguments = sys.argv[1:]
+    function: Any = getattr(import_module(module), name)
+    function(Connection(int(descriptor)), *arguments)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Start a process inside that never sees Ctrl-C, not even while it starts: it inherits the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
