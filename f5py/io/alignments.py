@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from f5py import console
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError
-from f5py.io.bai import BamIndex, find_bai, read_bai
+from f5py.io.bam_index import BamIndex, find_index, read_index
 from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
 from f5py.io.byte_input import shown_name
 from f5py.text.encoding import undecoded
@@ -83,7 +83,13 @@ class AlignmentFile:
             self._file = _opened(path, reference_path)
         except (OSError, ValueError) as problem:
             raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {_reason(problem)}") from None
-        self.contigs: list[str] = list(self._file.references)
+        try:
+            self.contigs: list[str] = list(self._file.references)
+        except UnicodeDecodeError:
+            self.close()
+            raise InputFileError(
+                f"{self.name}: the name of a contig in the header is not text; make the file again"
+            ) from None
         self.contig_lengths: list[int] = list(self._file.lengths)
         if not self.contigs:
             self.close()
@@ -113,12 +119,12 @@ class AlignmentFile:
         return undecoded(self.header.__str__).decode("utf-8", "replace").splitlines()
 
     def expected_records(self) -> int | None:
-        """Number of mapped records according to the index, if there is a sound ``.bai``."""
-        path = find_bai(self.path) if self.path != "-" and self._file.is_bam else None
+        """Number of mapped records of a BAM file according to its index, if there is a sound one."""
+        path = find_index(self.path) if self.path != "-" and self._file.is_bam else None
         if path is None:
             return None
         try:
-            index = read_bai(path, self.path)
+            index = read_index(path, self.path)
         except InputFileError:
             return None  # only -w needs it, and complains then
         return index.n_mapped if index.n_contigs == len(self.contigs) else None
@@ -129,8 +135,7 @@ class AlignmentFile:
         """Yield all records as bytes, many at a time, as `f5py.io.bam_records.record_chunks` does.
 
         With `windows` only records that overlap one are visited, each once, which needs an index. BAM files are decoded
-        here, in bulk; other formats, and windows by another index than a ``.bai``, come through htslib, no more than
-        `at_most` records at a time.
+        here, in bulk; other formats come through htslib, no more than `at_most` records at a time.
 
         Raises
         ------
@@ -220,7 +225,7 @@ class AlignmentFile:
 
     def check_index(self) -> None:
         """Raise `InputFileError` unless the file has an index, which windows need."""
-        path = find_bai(self.path) if self._file.is_bam and self.path != "-" else None
+        path = find_index(self.path) if self._file.is_bam and self.path != "-" else None
         if path is None and not self._file.has_index():
             if self.path == "-":
                 raise InputFileError("standard input: -w needs an indexed BAM file; give its name with -b")
@@ -230,16 +235,15 @@ class AlignmentFile:
         self._is_index_checked = True
         if path is not None:
             self._index = self._checked_index(path)
-        for suffix in (".csi", ".crai"):
-            other = self.path + suffix
-            if path is None and os.path.exists(other) and os.path.getmtime(other) < os.path.getmtime(self.path):
-                console.warning("load_bam", f"{other} is older than {self.path}; if that has changed, index it again")
+        other = f"{self.path}.crai"
+        if path is None and os.path.exists(other) and os.path.getmtime(other) < os.path.getmtime(self.path):
+            console.warning("load_bam", f"{other} is older than {self.path}; if that has changed, index it again")
 
     def _checked_index(self, path: str) -> BamIndex:
         """Read an index, which must be sound and cover the file to its last record on the reference."""
         from f5py.io.window_records import is_mapped_at
 
-        index = read_bai(path, self.path)
+        index = read_index(path, self.path)
         stale = InputFileError(f"{path}: is not the index of {self.path} as it is now; run: samtools index {self.path}")
         if index.n_contigs != len(self.contigs):
             raise stale
@@ -257,13 +261,13 @@ class AlignmentFile:
 
 
 def _opened(path: str, reference_path: str) -> pysam.AlignmentFile:
-    """Open a file, one with a ``.bai`` without its name: htslib does not look for that then, and damaged ones crash it.
+    """Open a file, a BAM file with an index without its name: htslib does not look for that then, and may crash.
 
-    The index is read by `f5py.io.bai`.
+    The index is read by `f5py.io.bam_index`.
     """
     import pysam
 
-    if path == "-" or find_bai(path) is None:
+    if path == "-" or find_index(path) is None:
         return pysam.AlignmentFile(path, check_sq=False, reference_filename=reference_path)
     with open(path, "rb") as file:
         number = file.fileno()  # it would take the name of a file object

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
-from f5py.io.bai import BamIndex, is_block_start, not_its_index
+from f5py.io.bam_index import BamIndex, is_block_start, not_its_index
 from f5py.io.bam_records import record_chunks
 
 #: Bytes of the file that are read first at each place that the index names: a block.

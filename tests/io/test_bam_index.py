@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import random
 import struct
 from contextlib import suppress
@@ -13,7 +14,7 @@ import pytest
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError
 from f5py.io.alignments import AlignmentFile
-from f5py.io.bai import find_bai, read_bai
+from f5py.io.bam_index import find_index, read_index
 
 
 def write_bam(path: Path, positions: list[int], contigs: int = 2, unmapped: int = 3) -> Path:
@@ -51,7 +52,7 @@ def check(bam: Path) -> None:
 
 
 def test_what_an_index_says(bam: Path) -> None:
-    index = read_bai(f"{bam}.bai", str(bam))
+    index = read_index(f"{bam}.bai", str(bam))
     assert (index.n_contigs, index.n_mapped) == (2, 1200)
     check(bam)
     file = AlignmentFile(str(bam), "", 0, False)
@@ -59,9 +60,9 @@ def test_what_an_index_says(bam: Path) -> None:
     window = Windows.parse("c1:1-10,000", file.contigs)
     assert sum(n for _, _, n in file.chunks(window)) == 7
     file.close()
-    assert find_bai(str(bam)) == f"{bam}.bai"
+    assert find_index(str(bam)) == f"{bam}.bai"
     pysam.index("-c", str(bam))
-    assert find_bai(str(bam)) is None  # htslib takes the other one
+    assert find_index(str(bam)) == f"{bam}.csi"  # as htslib does
 
 
 def test_an_index_of_fewer_contigs(bam: Path, tmp_path: Path) -> None:
@@ -90,7 +91,7 @@ def test_any_cut(bam: Path) -> None:
     for size in range(0, len(whole) - 8, 97):
         path.write_bytes(whole[:size])
         with pytest.raises(InputFileError, match="is damaged or not the index of"):
-            read_bai(str(path), str(bam))
+            read_index(str(path), str(bam))
 
 
 def visited(bam: Path, window: str) -> list[bytes]:
@@ -122,17 +123,44 @@ def test_any_bit(bam: Path) -> None:
     assert 50 < unseen < 550
 
 
-def test_windows_by_another_kind_of_index(bam: Path) -> None:
-    expected = visited(bam, "c1:400,000-470,000")
-    Path(f"{bam}.bai").unlink()
+def test_a_csi_is_used_as_a_bai_is(bam: Path) -> None:
+    windows = ["c0:1-3,000", "c0:400,000-470,000", "c1:1-20,000", "c1:880,000-900,000", "c1:990,000-1,000,000"]
+    expected = [visited(bam, window) for window in windows]
+    for shift in ("14", "10"):
+        pysam.index("-c", "-m", shift, str(bam))
+        Path(f"{bam}.bai").unlink(missing_ok=True)
+        index = read_index(f"{bam}.csi", str(bam))
+        assert (index.n_contigs, index.n_mapped, index.shift) == (2, 1200, int(shift))
+        assert [visited(bam, window) for window in windows] == expected
+
+
+def test_any_byte_of_a_csi(bam: Path) -> None:
+    """Damage that the compression does not tell, as its checksums are right."""
     pysam.index("-c", str(bam))
-    assert visited(bam, "c1:400,000-470,000") == expected
+    path = Path(f"{bam}.csi")
+    whole = bytearray(gzip.decompress(path.read_bytes()))
+    windows = ["c0:400,000-470,000", "c1:1-20,000"]
+    expected = [visited(bam, window) for window in windows]
+    rng = random.Random(3)
+    for i in range(600):
+        damaged = whole.copy()
+        damaged[rng.randrange(len(whole))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF))
+        path.write_bytes(gzip.compress(bytes(damaged)))
+        with suppress(InputFileError):
+            assert visited(bam, windows[i % 2]) == expected[i % 2]
+    for size in range(0, len(whole) - 8, 131):
+        path.write_bytes(gzip.compress(bytes(whole[:size])))
+        with pytest.raises(InputFileError, match="is damaged or not the index of"):
+            read_index(str(path), str(bam))
+    path.write_bytes(gzip.compress(bytes(whole))[:-9])
+    with pytest.raises(InputFileError, match="is damaged or not the index of"):
+        read_index(str(path), str(bam))
 
 
 def test_empty_contigs_and_files(tmp_path: Path) -> None:
     empty = write_bam(tmp_path / "empty.bam", [])
     check(empty)
-    assert read_bai(f"{empty}.bai", str(empty)).last == 0
+    assert read_index(f"{empty}.bai", str(empty)).last == 0
     Path(f"{empty}.bai").write_bytes(b"BAI\1" + struct.pack("<i", -1))
     with pytest.raises(InputFileError, match="is damaged"):
-        read_bai(f"{empty}.bai", str(empty))
+        read_index(f"{empty}.bai", str(empty))
