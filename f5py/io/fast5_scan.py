@@ -10,7 +10,7 @@ from typing import Any
 
 from f5py import console
 from f5py.errors import F5pyError, InputFileError
-from f5py.io.helper_process import HelperProcess
+from f5py.io.helper_process import LOOK_EVERY, HelperProcess
 
 #: Files that a process scans between two reports; few, so that an interrupt does not have to wait.
 _MOST_FILES_PER_CHUNK = 64
@@ -102,7 +102,8 @@ def scan_fast5(
     paths : sequence of str
         The files.
     processes : int
-        Processes that open files at the same time; 1 opens them here. The result does not depend on it.
+        Processes that open files at the same time. The result does not depend on it. A file that ends one of them, or
+        keeps it in an endless loop, is a file that cannot be used.
     advance : callable, optional
         Called with the number of files done since its last call.
 
@@ -118,65 +119,93 @@ def scan_fast5(
     F5pyError
         If a process was killed.
     """
-    if processes == 1 or len(paths) < 2:
-        found: list[Found] = []
-        for path in paths:
-            found.append(_scan(path))
-            advance(1)
-        return found
     size = max(1, min(_MOST_FILES_PER_CHUNK, len(paths) // (4 * processes)))
-    chunks = [paths[start : start + size] for start in range(0, len(paths), size)]
-    results = _in_processes(chunks, min(processes, len(chunks)), advance)
-    return [one for result in results for one in result]
+    chunks = [_Chunk(paths[start : start + size]) for start in range(0, len(paths), size)]
+    _scan_chunks(chunks, min(processes, len(chunks)), advance)
+    return [one for chunk in chunks for one in chunk.found]
+
+
+class _Chunk:
+    """Files that a process scans one after the other, and what it has found so far."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = paths
+        self.found: list[Found] = []
+
+    @property
+    def rest(self) -> Sequence[str]:
+        return self.paths[len(self.found) :]
 
 
 def _work(connection: Connection) -> None:
-    """Scan the chunks that come through `connection` until the other end closes it, or dies."""
+    """Scan the files that come through `connection` until the other end closes it, or dies."""
     try:
         while True:
-            chunk = connection.recv()
-            try:
-                connection.send([_scan(path) for path in chunk])
-            except F5pyError as problem:
-                connection.send(problem)
+            for path in connection.recv():
+                try:
+                    connection.send(_scan(path))
+                except F5pyError as problem:
+                    connection.send(problem)
     except (EOFError, OSError):
         return
 
 
-def _in_processes(chunks: list[Sequence[str]], processes: int, advance: Callable[[int], object]) -> list[list[Found]]:
-    workers: list[HelperProcess] = []
-    results: list[list[Found]] = [[] for _ in chunks]
-    waiting = iter(range(len(chunks)))
-    busy: dict[Any, int] = {}
+def _scan_chunks(chunks: list[_Chunk], processes: int, advance: Callable[[int], object]) -> None:
+    waiting = iter(chunks)
+    busy: dict[Any, tuple[HelperProcess, _Chunk]] = {}
 
-    def give_work(connection: Any) -> None:
-        number = next(waiting, None)
-        if number is not None:
-            connection.send(chunks[number])
-            busy[connection] = number
+    def start(process: HelperProcess | None, chunk: _Chunk | None) -> None:
+        """Let a process, or a new one, go on with a chunk."""
+        if chunk is None:
+            if process is not None:
+                process.close()
+            return
+        process = process or HelperProcess(_work)
+        busy[process.connection] = process, chunk
+        process.begin()
+        process.connection.send(chunk.rest)
+
+    def take(chunk: _Chunk, found: Found) -> None:
+        chunk.found.append(found)
+        advance(1)
 
     try:
         for _ in range(processes):
-            workers.append(HelperProcess(_work))
-            give_work(workers[-1].connection)
+            start(None, next(waiting, None))
         while busy:
-            ready: list[Any] = wait(list(busy))
-            for connection in ready:
-                answer = connection.recv()
-                if isinstance(answer, F5pyError):
-                    raise answer
-                number = busy.pop(connection)
-                results[number] = answer
-                advance(len(answer))
-                give_work(connection)
-    except (EOFError, ConnectionError) as problem:
-        raise F5pyError(
-            "a process that scanned fast5 files was killed, perhaps for lack of memory; try again with a smaller --iop"
-        ) from problem
+            ready: list[Any] = wait(list(busy), LOOK_EVERY)
+            for connection, (process, chunk) in list(busy.items()):
+                fate = ""
+                if connection in ready:
+                    try:
+                        answer = connection.recv()
+                        process.begin()
+                    except (EOFError, ConnectionError) as problem:
+                        if not (number := process.deadly_signal()):
+                            raise _killed() from problem
+                        fate = f"ends the library that reads it ({number})"
+                    else:
+                        if isinstance(answer, F5pyError):
+                            raise answer
+                        take(chunk, answer)
+                elif process.loops(1):
+                    fate = "keeps the library that reads it in an endless loop"
+                if fate:
+                    take(chunk, f"{chunk.rest[0]}: skipped, it is damaged and {fate}")
+                if fate or not chunk.rest:
+                    del busy[connection]
+                    if fate:
+                        process.close()
+                    start(None if fate else process, chunk if chunk.rest else next(waiting, None))
     finally:
-        for worker in workers:
-            worker.close()
-    return results
+        for process, _ in busy.values():
+            process.close()
+
+
+def _killed() -> F5pyError:
+    return F5pyError(
+        "a process that scanned fast5 files was killed, perhaps for lack of memory; try again with a smaller --iop"
+    )
 
 
 def report_skipped(found: Sequence[Found], everything: bool) -> None:

@@ -10,12 +10,21 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
+#: Seconds for which one that does not answer is taken to wait, for a slow disk for instance.
+PATIENCE = 180.0
+#: Seconds after which one that computes and does not answer is taken to be in an endless loop; more for each read.
+_CPU_SECONDS, _CPU_SECONDS_PER_READ = 20.0, 0.2
+#: How often that should be looked at, in seconds.
+LOOK_EVERY = 2.0
+#: A library that ends by one of these has met damage; SIGKILL comes from outside.
+_OF_DAMAGE = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 _PROGRAM = f"from {__name__} import _main; _main()"
 
 
@@ -62,6 +71,7 @@ class HelperProcess:
             raise
         finally:
             theirs.close()
+        self.begin()
 
     @property
     def pid(self) -> int:
@@ -90,7 +100,29 @@ class HelperProcess:
         self.wait(0.5)
         self.connection.close()
 
-    def cpu_seconds(self) -> float | None:
+    def begin(self) -> None:
+        """Say that it is to answer from now on."""
+        self._began = time.monotonic()
+        self._cpu_before = self._cpu_seconds()
+
+    def loops(self, n_reads: int, patience: float = PATIENCE) -> bool:
+        """Whether it has been at `n_reads` reads for so long that it must be in an endless loop, or stopped."""
+        now = self._cpu_seconds()
+        computed = 0.0 if now is None or self._cpu_before is None else now - self._cpu_before
+        return self.silence >= patience or computed > _CPU_SECONDS + _CPU_SECONDS_PER_READ * n_reads
+
+    @property
+    def silence(self) -> float:
+        """Seconds since `begin`."""
+        return time.monotonic() - self._began
+
+    def deadly_signal(self) -> str:
+        """The signal that has ended it, if a library does that to itself over damage; else ""."""
+        self.wait(0.5)
+        status = self.status or 0
+        return signal_name(-status) if -status in _OF_DAMAGE else ""
+
+    def _cpu_seconds(self) -> float | None:
         """Processor time that it has used, where the system tells."""
         try:
             with open(f"/proc/{self.pid}/stat", "rb") as file:
@@ -98,6 +130,14 @@ class HelperProcess:
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
         except (OSError, ValueError, IndexError):
             return None
+
+
+def signal_name(number: int) -> str:
+    """Name of a signal."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
 
 
 def environment() -> dict[str, str]:

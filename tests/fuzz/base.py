@@ -20,7 +20,8 @@ from ..io.signals.made_slow5 import write_blow5, write_slow5
 from ..made_data import ReadSet, run_command, signals_of
 
 N_READS = 5
-_PER_FILE = 3
+#: Reads in the first of two multi-read fast5 files.
+PER_FILE = 3
 
 
 @dataclass(frozen=True)
@@ -78,8 +79,8 @@ def _write_signals(folder: Path, reads: list[MadeRead]) -> None:
     for name, storage in (("gzip", GZIP), ("vbz", VBZ), ("plain", {})):
         below = folder / f"multi_{name}"
         below.mkdir()
-        write_multi(below / "a.fast5", reads[:_PER_FILE], **storage)
-        write_multi(below / "b.fast5", reads[_PER_FILE:], **storage)
+        write_multi(below / "a.fast5", reads[:PER_FILE], **storage)
+        write_multi(below / "b.fast5", reads[PER_FILE:], **storage)
     (folder / "single").mkdir()
     for i, read in enumerate(reads):
         write_single(folder / "single" / f"{i}.fast5", read, **GZIP)

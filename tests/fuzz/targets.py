@@ -15,7 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from .base import Base
+from .base import PER_FILE, Base
 from .containers import Bam, Blow5, bgzf, bgzf_text
 from .mutations import BYTES, IN_PLACE, TEXT, Change, mutated
 
@@ -174,9 +174,18 @@ def of_hdf5(name: str, names: Callable[[Base], frozenset[str]]) -> Damage:
             path.unlink()
             shutil.copy(base.folder / name, path)
             _edit_hdf5(rng, path)
+        files = sorted(path.parent.iterdir())
+        of_file = [file for i, file in enumerate(files) for _ in range(_reads_in(files, i, base))]
+        lines = [f"{read}\t{file}\n" for read, file in zip(base.names, of_file, strict=True)]
+        _write(folder / "reads.fasta.index.readdb", "".join(lines).encode())
         return names(base)
 
     return damage
+
+
+def _reads_in(files: list[Path], i: int, base: Base) -> int:
+    """How many reads `base` has put into the i-th of the files."""
+    return 1 if len(files) == len(base.names) else (PER_FILE, len(base.names) - PER_FILE)[i]
 
 
 def _edit_hdf5(rng: random.Random, path: Path) -> None:
@@ -260,11 +269,13 @@ TARGETS: tuple[Target, ...] = (
     *(Target(f"{kind}.blow5", _blow5(f"{kind}.blow5"), of_blow5(f"{kind}.blow5")) for kind in ("zlib", "none", "svb")),
     Target("slow5 text", _blow5("text.slow5"), of_bytes("text.slow5", TEXT), weight=6),
     Target("slow5 idx", _blow5("svb.blow5"), of_bytes("svb.blow5.idx"), is_checked=True),
-    *(Target(f"fast5 multi {kind}", (*_CALL, *_READS, *_MAPPED, "--fast5", f"multi_{kind}", *_IN_PROCESS),
+    *(Target(f"fast5 multi {kind}", (*_INDEXED, *_IN_PROCESS),
              of_hdf5(f"multi_{kind}/a.fast5", lambda base: of_name(base, 0, 1, 2)), in_process=True)
       for kind in ("gzip", "vbz", "plain")),
-    Target("fast5 single", (*_CALL, *_READS, *_MAPPED, "--fast5", "single", *_IN_PROCESS),
-           of_hdf5("single/2.fast5", lambda base: of_name(base, 2)), in_process=True),
+    Target("fast5 single", (*_INDEXED, *_IN_PROCESS), of_hdf5("single/2.fast5", lambda base: of_name(base, 2)),
+           in_process=True),
+    Target("fast5 scan", ("index", "-d", "single", "reads.fastq"), of_hdf5("single/2.fast5", lambda base: of_name(base, 2)),
+           by_read=None, weight=1),
     Target("pod5", (*_CALL, *_READS, *_MAPPED, "--pod5", "s.pod5", *_IN_PROCESS), of_bytes("s.pod5"), in_process=True,
            weight=8),
     Target("bam bytes", _with_bam("reads.bam"), of_bytes("reads.bam"), is_checked=True),

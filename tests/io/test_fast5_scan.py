@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import importlib
 import os
+import sys
 from pathlib import Path
 
 import h5py
@@ -8,7 +10,7 @@ import numpy as np
 import pytest
 
 from f5py.errors import F5pyError, InputFileError
-from f5py.io import fast5_scan
+from f5py.io import fast5_scan, helper_process
 from f5py.io.fast5_scan import list_fast5, read_names, scan_fast5
 
 from ..index_files import multi_fast5, single_fast5
@@ -87,6 +89,23 @@ def test_a_killed_process_is_an_error(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(fast5_scan, "_work", kill_own_process)
     with pytest.raises(F5pyError, match="was killed"):
         scan_fast5(paths, 2)
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_a_file_that_ends_or_stops_the_library_is_skipped(monkeypatch: pytest.MonkeyPatch, processes: int) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).parent / "signals")])
+    odd_scan = importlib.import_module("odd_readers").odd_scan
+    monkeypatch.setattr(fast5_scan, "_work", odd_scan)
+    monkeypatch.setattr(helper_process, "_CPU_SECONDS", 0.2)
+    monkeypatch.setattr(fast5_scan, "LOOK_EVERY", 0.1)
+    done: list[int] = []
+    paths = [f"{name}.fast5" for name in ("a", "abort-1", "b", "loop-1", "abort-2", "c")]
+    found = scan_fast5(paths, processes, done.append)
+    assert sum(done) == 6
+    assert [one for one in found if isinstance(one, list)] == [["a"], ["b"], ["c"]]
+    assert found[1] == "abort-1.fast5: skipped, it is damaged and ends the library that reads it (SIGABRT)"
+    assert found[3] == "loop-1.fast5: skipped, it is damaged and keeps the library that reads it in an endless loop"
+    assert str(found[4]).startswith("abort-2.fast5: skipped")
 
 
 def test_files_are_listed_in_order_with_paths_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

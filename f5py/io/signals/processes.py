@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import signal
 import tempfile
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import SignalError
-from f5py.io.helper_process import HelperProcess
+from f5py.io.helper_process import LOOK_EVERY, PATIENCE, HelperProcess, signal_name
 from f5py.io.signals._reader_process import N_SLOTS, SLOT_SAMPLES, WINDOW_BYTES, map_window, serve
 from f5py.io.signals.content import Kind
 from f5py.io.signals.fast5 import Fast5Reader
@@ -28,16 +26,7 @@ _STOPPED = "the signal reader processes have been stopped"
 #: What a connection raises when the other end is gone, or when another thread has closed this end.
 _HUNG_UP = (EOFError, OSError, TypeError, IndexError)
 
-
-#: A library that ends by one of these has met damage; SIGKILL comes from outside.
-_OF_DAMAGE = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
-#: Readers that say nothing for so long are taken to be in an endless loop; a slow disk may keep them waiting.
-_PATIENCE = 180.0
 _PATIENCE_WITH_METADATA = 60.0
-#: Those that have computed for so long, and for each read that they were asked for.
-_CPU_SECONDS, _CPU_SECONDS_PER_READ = 20.0, 0.2
-#: How often that is looked at.
-_LOOK_EVERY = 2.0
 
 
 class ReaderDiedError(SignalError):
@@ -94,7 +83,7 @@ class ParallelSource:
         paths: Mapping[str, str],
         reader: type[FileReader] = Fast5Reader,
         kind: Kind | None = None,
-        patience: float = _PATIENCE,
+        patience: float = PATIENCE,
     ) -> None:
         self._paths = paths
         self._patience = patience
@@ -276,22 +265,22 @@ class _Reader:
         if self._ending:
             return SignalError(_STOPPED)
         self.has_died = True
-        self.process.wait(0.5)
+        deadly = self.process.deadly_signal()
         code = self.process.status
-        how = f"ended with status {code}" if code is None or code >= 0 else f"was ended by {_signal_name(-code)}"
+        how = f"ended with status {code}" if code is None or code >= 0 else f"was ended by {signal_name(-code)}"
         return ReaderDiedError(
             f"a signal reader process (pid {self.process.pid}) {how}; if memory is short, use a smaller --iop, -K or "
             "-B",
-            f"ends the library that reads it ({_signal_name(-(code or 0))})",
-            code is not None and -code in _OF_DAMAGE,
+            f"ends the library that reads it ({signal_name(-(code or 0))})",
+            bool(deadly),
         )
 
-    def silent(self, seconds: float) -> ReaderDiedError:
+    def silent(self) -> ReaderDiedError:
         """End a process that does not answer, and return the error to be raised."""
         self.has_died = True
         self.process.kill()
         death = ReaderDiedError(
-            f"a signal reader process (pid {self.process.pid}) has not answered for {seconds:.0f} seconds",
+            f"a signal reader process (pid {self.process.pid}) has not answered for {self.process.silence:.0f} seconds",
             "keeps the library that reads it in an endless loop",
             True,
         )
@@ -333,22 +322,16 @@ def _as_they_answer(readers: Mapping[_Reader, Any], patience: float) -> Iterator
         None of those that are left has said anything for so many seconds.
     """
     waiting = {reader.connection: reader for reader in readers}
-    began = time.monotonic()
-    cpu_before = {reader: reader.process.cpu_seconds() for reader in readers}
+    for reader in readers:
+        reader.process.begin()
     while waiting:
         try:
-            ready = mp_connection.wait(list(waiting), min(_LOOK_EVERY, patience))
+            ready = mp_connection.wait(list(waiting), min(LOOK_EVERY, patience))
         except (OSError, ValueError):  # closed by another thread
             raise SignalError(_STOPPED) from None
-        if not ready:
-            silence = time.monotonic() - began
-            for reader in waiting.values():
-                now, before = reader.process.cpu_seconds(), cpu_before[reader]
-                computed = 0.0 if now is None or before is None else now - before
-                if silence >= patience or computed > _CPU_SECONDS + _CPU_SECONDS_PER_READ * reader.n_asked:
-                    raise reader.silent(silence)
-        else:
-            began = time.monotonic()
+        for reader in waiting.values():
+            if not ready and reader.process.loops(reader.n_asked, patience):
+                raise reader.silent()
         for connection in ready:
             yield waiting.pop(connection)  # type: ignore[call-overload]
 
@@ -366,10 +349,3 @@ def _anonymous_memory() -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"

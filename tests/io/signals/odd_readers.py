@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -98,3 +99,15 @@ class HostileReader(LongReader):
             os.abort()
         while what == "loop":
             pass
+
+
+def odd_scan(connection):
+    """Instead of `f5py.io.fast5_scan._work`: what a file's name says happens."""
+    with suppress(EOFError):
+        while True:
+            for path in connection.recv():
+                if "abort" in path:
+                    os.abort()
+                while "loop" in path:
+                    pass
+                connection.send([Path(path).stem])
