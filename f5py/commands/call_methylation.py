@@ -11,6 +11,7 @@ from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
 from f5py.core.options import CALL_THRESHOLD, CallOptions
+from f5py.core.strictness import obeys_strict
 from f5py.errors import UsageError
 from f5py.io.complete_file import complete_output
 from f5py.io.output import TextOutput, blamed_on, open_output
@@ -32,6 +33,7 @@ from f5py.pipeline.methylation_stage import Caller, motif_of
 from f5py.pipeline.runner import Outputs
 
 
+@obeys_strict
 def run(options: CallOptions) -> RunCounts:
     """Call methylation as `options` say; return how many reads met which fate.
 

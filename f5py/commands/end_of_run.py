@@ -6,11 +6,13 @@ from collections.abc import Mapping
 
 from f5py import console
 from f5py.core.options import AlignmentOptions, MappedReadsOptions
+from f5py.core.strictness import input_warning
 from f5py.errors import AllReadsFailedError
 from f5py.outputs.run_report import sample_name, write_run_report
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.diagnosis import CAUSES, advice, all_failed, cause_counts
+from f5py.pipeline.inputs import paths_of_inputs
 from f5py.pipeline.loader import Loader
 
 _WHO = "meth_main"
@@ -51,7 +53,7 @@ def report(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, p
         more = "threads (-t)" if loader.signals.kind == "slow5" else "reader processes (--iop)"
         console.info(_WHO, f"the run was bounded by file input; more {more} may help")
     if skipped.no_bases:
-        console.warning(
+        input_warning(
             _WHO,
             f"{skipped.no_bases} records were left out: they are hard-clipped or have no sequence, and their reads no "
             "primary record to take the bases from; give the basecalled reads with -r",
@@ -82,7 +84,7 @@ def warn_of_bad_reads(who: str, counts: RunCounts, options: AlignmentOptions) ->
     listed = f"; {more} more" if more else ""
     where = f"all are in {options.failed_reads}" if options.failed_reads else "--failed-reads FILE lists them all"
     share = ", more than a tenth," if counts.bad_reads > counts.total / 10 else ""
-    console.warning(
+    input_warning(
         who,
         f"{counts.bad_reads} of {counts.total} reads{share} have no usable signal: {'; '.join(counts.examples)}{listed}"
         f" ({where})",
@@ -153,4 +155,5 @@ def _write_report(
             **{name.lower().replace(" ", "_"): seconds for name, seconds in stage.times.seconds.items()},
             "output": stage.times.output,
         },
+        paths_of_inputs(options),
     )

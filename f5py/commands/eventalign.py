@@ -14,6 +14,7 @@ from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
 from f5py.core.options import EventalignOptions
+from f5py.core.strictness import obeys_strict
 from f5py.errors import UsageError
 from f5py.io.complete_file import complete_output
 from f5py.io.output import TextOutput, blamed_on, open_output
@@ -53,6 +54,7 @@ class _Formatter(Protocol):
     def format(self, batch: ReadBatch, first: int, end: int) -> Any: ...
 
 
+@obeys_strict
 def run(options: EventalignOptions) -> RunCounts:
     """Align events as `options` say; return how many reads met which fate.
 

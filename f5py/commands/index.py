@@ -15,6 +15,7 @@ from itertools import islice
 
 from f5py import console
 from f5py.core.options import IndexOptions
+from f5py.core.strictness import input_warning, obeys_strict
 from f5py.errors import F5pyError, OutputFileError, UsageError
 from f5py.io.bgzf import BlockWriter
 from f5py.io.fast5_scan import Found, list_fast5, report_skipped, scan_fast5
@@ -26,6 +27,7 @@ from f5py.io.sequencing_summary import read_summary_list, reads_by_file
 _USUAL_LOSS = 0.01
 
 
+@obeys_strict
 def run(options: IndexOptions) -> None:
     """Make the index as `options` say, and tell how many reads have a signal.
 
@@ -119,7 +121,7 @@ def index_fast5(
             + ("give their POD5 files with --pod5" if pod5 else _where_signals_may_be(directories))
         )
     if not any(islice(paths.values(), n_basecalled)):
-        console.warning(
+        input_warning(
             "readdb",
             f"none of the {n_basecalled} reads in {reads_path} is in the signal files by its own name; unless all are "
             "split reads, whose alignments name their parents (tag pi), give the signal files of these reads",
@@ -188,7 +190,7 @@ def report_counts(reads: int, with_path: int | None, kind: str = "fast5") -> Non
         return
     console.note("readdb", f"num reads: {reads}, num reads with path to {kind}: {with_path}")
     if with_path < (1 - _USUAL_LOSS) * reads:
-        console.warning("readdb", f"{kind} files could not be located for {reads - with_path} reads")
+        input_warning("readdb", f"{kind} files could not be located for {reads - with_path} reads")
 
 
 def _where_signals_may_be(directories: Sequence[str]) -> str:
@@ -246,7 +248,7 @@ def write_sequence_index(reads_path: str, threads: int = 4) -> dict[str, str]:
                 if name in paths:
                     repeated += 1
                     if repeated == 1:
-                        console.warning("readdb", f"{reads_path}: read {name} occurs again; the first counts")
+                        input_warning("readdb", f"{reads_path}: read {name} occurs again; the first counts")
                     continue
                 paths[name] = _path_in_comment(comment, exists)
                 header = f">{name}\n".encode("utf-8", "surrogateescape")
@@ -258,13 +260,13 @@ def write_sequence_index(reads_path: str, threads: int = 4) -> dict[str, str]:
                     fai.append(f"{name}\t{len(bases)}\t{at}\t{len(bases)}\t{len(bases) + 1}\n")
                 at += len(bases) + 1
         if gone := [path for path, is_there in exists.items() if not is_there]:
-            console.warning(
+            input_warning(
                 "readdb",
                 f"{reads_path}: {len(gone)} fast5 files that its header lines name are not there, such as {gone[0]}; "
                 "they are not used",
             )
         if repeated > 1:
-            console.warning("readdb", f"{reads_path}: {repeated} reads have the name of an earlier one")
+            input_warning("readdb", f"{reads_path}: {repeated} reads have the name of an earlier one")
         with open(temporary[1], "wb") as file:
             file.write(index.block_index())
         with open(temporary[2], "w", encoding="utf-8", errors="surrogateescape", newline="\n") as text_file:
@@ -294,7 +296,7 @@ def _find_fast5(
     files: list[str] = []
     for directory in directories:
         if not os.path.isdir(directory):
-            console.warning("readdb", f"{directory}: skipped, is not a folder")
+            input_warning("readdb", f"{directory}: skipped, is not a folder")
             continue
         if verbose:
             console.note("readdb", f"indexing {directory}")

@@ -8,6 +8,7 @@ from typing import BinaryIO, cast
 from f5py import console
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.core.options import METHYLATION, FrequencyOptions, MergeOptions
+from f5py.core.strictness import input_warning, obeys_strict
 from f5py.errors import UsageError
 from f5py.frequencies.frequency import methylation_frequency, site_counts
 from f5py.frequencies.frequency_merge import FrequencyMerger
@@ -48,6 +49,7 @@ def check_options(options: FrequencyOptions) -> None:
             raise UsageError(f"-o {options.output}: Parquet is compressed already; give a name without .gz")
 
 
+@obeys_strict
 def write_frequency_file(options: FrequencyOptions) -> None:
     """Count the calls of all tables and write what comes out.
 
@@ -85,7 +87,7 @@ def write_frequency_file(options: FrequencyOptions) -> None:
             else:
                 frequencies.write(out)
     if frequencies.odd_groups:
-        console.warning(
+        input_warning(
             "meth-freq",
             f"{frequencies.odd_groups} groups hold another number of {motif.pattern} than their rows say; "
             "if these are calls of another motif, name it with -q or --motif",
@@ -102,6 +104,7 @@ def _write_bedmethyl(source: BinaryIO, place: Place, motif: Motif, options: Freq
     write_bedmethyl(options.output, counts, names, motif, _COMPRESSION_THREADS)
 
 
+@obeys_strict
 def merge_frequency_files(options: MergeOptions) -> None:
     """Add up tables of frequencies; see `FrequencyMerger`. What they disagree on becomes a warning.
 
@@ -122,13 +125,13 @@ def merge_frequency_files(options: MergeOptions) -> None:
         merged = merger.result()
         merged.write(out)
     if merger.n_conflicts:
-        console.warning(
+        input_warning(
             "freq-merge",
             f"{merger.n_conflicts} rows show another group_sequence than an earlier row of the same chromosome, start "
             "and end; the longest was kept",
         )
     if len(merger.count_columns) > 1:
-        console.warning(
+        input_warning(
             "freq-merge",
             "some tables count num_motifs_in_group and some num_cpgs_in_group; the output's column is named as in "
             f"the last table, {merged.count_column}_in_group",

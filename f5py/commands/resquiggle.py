@@ -12,6 +12,7 @@ from f5py import console
 from f5py.commands.end_of_run import note_counts_and_times, warn_of_bad_reads
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.options import ResquiggleOptions
+from f5py.core.strictness import obeys_strict
 from f5py.errors import AllReadsFailedError, SignalError
 from f5py.io.output import open_output
 from f5py.io.sequence_files import iterate_sequences
@@ -32,6 +33,7 @@ from f5py.pipeline.unmapped import unmapped_batch
 _WHO = "resquiggle_main"
 
 
+@obeys_strict
 def run(options: ResquiggleOptions) -> RunCounts:
     """Align signals to reads as `options` say; return how many reads met which fate.
 

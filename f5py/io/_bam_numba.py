@@ -152,14 +152,22 @@ def cut(kinds, lengths, first, n, batch_size, max_bases, ultra_threshold, counts
 
 
 @exact_kernel
-def size_of_value(data, at, kind, end):
-    """Bytes of a tag's value of that type, or -1 if it is not possible."""
-    if kind in (_TYPE_A, _TYPE_INT8, _TYPE_UINT8):
+def _size_of_number(kind):
+    """Bytes of a number of that type, or -1 if it is none that an array may be of."""
+    if kind in (_TYPE_INT8, _TYPE_UINT8):
         return np.int64(1)
     if kind in (_TYPE_INT16, _TYPE_UINT16):
         return np.int64(2)
     if kind in (_TYPE_INT32, _TYPE_UINT32, _TYPE_FLOAT):
         return np.int64(4)
+    return np.int64(-1)
+
+
+@exact_kernel
+def size_of_value(data, at, kind, end):
+    """Bytes of a tag's value of that type, or -1 if it is not possible."""
+    if kind == _TYPE_A:
+        return np.int64(1)
     if kind == _TYPE_DOUBLE:
         return np.int64(8)
     if kind in (_TYPE_TEXT, _TYPE_HEX):
@@ -168,9 +176,9 @@ def size_of_value(data, at, kind, end):
             size += 1
         return size + 1 if at + size < end else np.int64(-1)
     if kind == _TYPE_ARRAY and at + 5 <= end:
-        size = size_of_value(data, at, data[at], end)
-        return np.int64(-1) if size < 0 or size > 4 else 5 + size * (signed32(data, at + 1) & 0xFFFFFFFF)
-    return np.int64(-1)
+        size = _size_of_number(data[at])
+        return np.int64(-1) if size < 0 else 5 + size * (signed32(data, at + 1) & 0xFFFFFFFF)
+    return _size_of_number(kind)
 
 
 @exact_kernel

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import console
+from f5py.core.strictness import input_warning
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError
 from f5py.io.bam_index import BamIndex, find_index, read_index
@@ -237,7 +237,7 @@ class AlignmentFile:
             self._index = self._checked_index(path)
         other = f"{self.path}.crai"
         if path is None and os.path.exists(other) and os.path.getmtime(other) < os.path.getmtime(self.path):
-            console.warning("load_bam", f"{other} is older than {self.path}; if that has changed, index it again")
+            input_warning("load_bam", f"{other} is older than {self.path}; if that has changed, index it again")
 
     def _checked_index(self, path: str) -> BamIndex:
         """Read an index, which must be sound and cover the file to its last record on the reference."""

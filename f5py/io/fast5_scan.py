@@ -9,6 +9,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from f5py import console
+from f5py.core.strictness import input_warning
 from f5py.errors import F5pyError, InputFileError
 from f5py.io.helper_process import LOOK_EVERY, HelperProcess
 
@@ -214,5 +215,5 @@ def report_skipped(found: Sequence[Found], everything: bool) -> None:
     shown = reasons if everything else reasons[:10]
     for reason in shown:
         console.note("readdb", reason)
-    if len(shown) < len(reasons):
-        console.note("readdb", f"{len(reasons) - len(shown)} more files were skipped for like reasons")
+    if reasons:
+        input_warning("readdb", f"{len(reasons)} of {len(found)} fast5 files were skipped")

@@ -14,8 +14,8 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import console
 from f5py.core.names import Names
+from f5py.core.strictness import input_warning
 from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError
 from f5py.io.indexed_fasta import BlockText, FastaIndex, IndexedFasta
@@ -193,4 +193,4 @@ def _check_is_index_of(reads_path: str, index_path: str, index: FastaIndex) -> N
                 )
             break
     if is_newer:
-        console.warning("read_index", f"{reads_path} is newer than its index; was it indexed again?")
+        input_warning("read_index", f"{reads_path} is newer than its index; was it indexed again?")

@@ -7,8 +7,8 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import console
 from f5py.core.names import Names
+from f5py.core.strictness import input_warning
 from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError
 from f5py.io.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MappedText, TextSource, letter_table
@@ -67,7 +67,7 @@ class Reference:
             lacking = f"{path}: the reference lacks {len(missing)} of the BAM file's {len(contigs)} contigs ({listed})"
             if len(missing) == len(contigs):
                 raise InputFileError(f"{lacking}; give the FASTA file that the reads were mapped to")
-            console.warning("reference", f"{lacking}; a read that is used and lies on one of them will end the run")
+            input_warning("reference", f"{lacking}; a read that is used and lies on one of them will end the run")
         for name, length in zip(contigs, lengths, strict=True):
             if known.get(name, length) != length:
                 raise InputFileError(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from f5py import console
+from f5py.core.strictness import input_warning
 from f5py.errors import InputFileError
 
 #: Reads per file that are believed when too few files agree on a number.
@@ -62,7 +62,7 @@ def reads_by_file(paths: Sequence[str]) -> dict[str, list[str]]:
     limit = commonest if files > _ENOUGH_FILES else _USUAL_READS_PER_FILE
     doubtful = [name for name, names in reads.items() if len(names) > limit]
     if doubtful:
-        console.warning(
+        input_warning(
             "readdb",
             f"the sequencing summaries list more than {limit} reads for {len(doubtful)} files, such as "
             f"{doubtful[0]}; these files will be opened instead",

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import platform
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
+from datetime import UTC, datetime
 from importlib import metadata
 from typing import Any
 
 from f5py import __version__
 from f5py.io.complete_file import complete_output
 
+#: Larger files get no checksum.
+_MOST_SUMMED = 1 << 28
 _LIBRARIES = ("numpy", "numba", "h5py", "pysam", "pyslow5", "pod5", "pyarrow", "cupy")
 
 
@@ -24,6 +28,7 @@ def write_run_report(
     counts: Mapping[str, int],
     rates: Mapping[str, float],
     seconds: Mapping[str, float],
+    inputs: Iterable[str | None] = (),
 ) -> None:
     """Write the report of a run.
 
@@ -41,6 +46,8 @@ def write_run_report(
         The run's parameters.
     counts, rates, seconds : mapping
         Reads and results by kind; shares of reads and bases per second; wall time of each stage.
+    inputs : iterable of str or None
+        Paths of what was read; those that are no files are left out.
 
     Raises
     ------
@@ -60,6 +67,7 @@ def write_run_report(
             "rates": dict(rates),
             "seconds": {name: round(value, 3) for name, value in seconds.items()},
             "parameters": asdict(options),
+            "inputs": [_described(path) for path in dict.fromkeys(inputs) if path and os.path.isfile(path)],
             "versions": _versions(),
         },
     }
@@ -70,6 +78,17 @@ def write_run_report(
 def sample_name(path: str) -> str:
     """Name of a run's row: that of the alignment file without its ending."""
     return "standard_input" if path == "-" else os.path.splitext(os.path.basename(path))[0]
+
+
+def _described(path: str) -> dict[str, Any]:
+    """What tells later whether a file is still the same; the checksum of large files would take longer than the run."""
+    about = os.stat(path)
+    md5 = None
+    if about.st_size <= _MOST_SUMMED:
+        with open(path, "rb") as file:
+            md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    modified = datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds")
+    return {"path": os.path.abspath(path), "bytes": about.st_size, "modified": modified, "md5": md5}
 
 
 def _versions() -> dict[str, str]:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from f5py import console
+from f5py.core.strictness import input_warning
 from f5py.errors import F5pyError, UnsupportedDataError
 from f5py.pore_model import PoreModel, builtin, named_model, read_model
 from f5py.signal.events import DNA, RNA, EventParameters
@@ -152,7 +152,7 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
     for problem in problems:
         if not own_model:
             raise UnsupportedDataError(problem)
-        console.warning(_WHO, f"{problem} unless the model given by --kmer-model is made for it")
+        input_warning(_WHO, f"{problem} unless the model given by --kmer-model is made for it")
     if pore is None:
         pore = found_pore or "r9"
     is_rna = rna or pore == "rna004" or bool(found_rna)
@@ -160,7 +160,7 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
         pore = "rna004"
     chemistry = _CHEMISTRIES[pore, is_rna]
     if contradiction is not None:
-        console.warning(_WHO, f"{contradiction}. They are taken as {chemistry.name}, with the model given")
+        input_warning(_WHO, f"{contradiction}. They are taken as {chemistry.name}, with the model given")
     return chemistry
 
 

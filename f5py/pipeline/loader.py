@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import console
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
+from f5py.core.strictness import input_warning
 from f5py.core.windows import Windows
 from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError, SignalError, UnsupportedDataError
@@ -298,7 +298,7 @@ class Loader:
         if len(differ) and not self.warned_of_lengths:
             self.warned_of_lengths = True
             read = int(differ[0])
-            console.warning(
+            input_warning(
                 "load_reads",
                 f"{self.reads_path}: read {names[read]} has {indexed[read]} bases, but {aligned[read]} in its "
                 "alignment; were the reads trimmed or basecalled again? The calls of such reads are wrong",

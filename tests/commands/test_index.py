@@ -309,7 +309,7 @@ def test_skipped_files_and_folders_are_noted(tmp_path: Path, capsys: pytest.Capt
     index_fast5(str(reads), directories)
     told = capsys.readouterr().err
     assert told.count("bad") == 10
-    assert "2 more files were skipped" in told
+    assert "WARNING] 12 of 13 fast5 files were skipped" in told
     assert "absent: skipped, is not a folder" in told
     index_fast5(str(reads), directories, verbose=2)
     assert capsys.readouterr().err.count("bad") == 12

@@ -14,6 +14,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
+from . import corpus
 from .base import git_version, make_base
 from .runner import GOOD, OUTCOMES, Outcome, Runner, chosen_targets, run_cases
 
@@ -27,6 +28,8 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes")
     parser.add_argument("--report", type=Path, help="write a Markdown table of the outcomes here")
     parser.add_argument("--keep", type=Path, help="with one case: copy its folder here")
+    parser.add_argument("--corpus", action="store_true", help="run all cases that failed once")
+    parser.add_argument("--save", action="store_true", help="with one case: put it into the corpus")
     parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -36,10 +39,14 @@ def _part(chosen: argparse.Namespace) -> list[Outcome]:
     with tempfile.TemporaryDirectory(prefix="f5py-fuzz-") as folder:
         base = make_base(Path(folder) / "base")
         runner = Runner(base, Path(folder))
+        if chosen.corpus:
+            kept = sorted(corpus.FOLDER.glob("*.zip"))
+            runner.prepare(chosen_targets(sorted({corpus.target_of(path) for path in kept})))
+            return [runner.kept_case(path) for path in kept]
         targets = chosen_targets(chosen.target)
         runner.prepare(targets)
-        if chosen.keep is not None:
-            return [runner.case(targets[0], chosen.seed, chosen.keep)]
+        if chosen.keep is not None or chosen.save:
+            return [runner.case(targets[0], chosen.seed, chosen.keep, chosen.save)]
         seeds = range(chosen.seed + chosen.part, chosen.seed + chosen.cases, chosen.jobs)
         return run_cases(runner, targets, seeds, end)
 
@@ -76,10 +83,13 @@ def _table(outcomes: list[Outcome], seconds: float) -> str:
         "# Fuzzing",
         "",
         f"{len(outcomes):,} cases in {seconds / 60:.0f} minutes on {os.cpu_count()} cores, "
-        f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, Python {platform.python_version()}, commit {git_version()}.",
+        f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, Python {platform.python_version()}, "
+        f"commit {git_version()}.",
         "",
-        "same: the sound output; told: other output, with a count or a warning; other: another output of an input that has "
-        "no checksum, the rows of untouched reads as they were; error: one line and status 1 or 2. The rest are failures.",
+        "same: the sound output; told: other output, with a count or a warning; other: another output of an input",
+        "that has no checksum, the rows of untouched reads as they were; error: one line and status 1 or 2. The rest",
+        "are failures: a traceback, an end by a signal, no end within 60 s (with reader processes 120), rows that",
+        "changed without a word, an error that is not one line, and damage that could not be made.",
         "",
         "| input | cases | " + " | ".join(kinds) + " |",
         "|---|" + "---:|" * (1 + len(kinds)),
@@ -103,9 +113,12 @@ def main() -> int:
             print(json.dumps(vars(outcome) | {"detail": detail}), flush=True)
         return 0
     began = time.monotonic()
-    if chosen.keep is not None:
-        chosen.part = 0
-    outcomes = _part(chosen) if chosen.keep is not None else _all(chosen)
+    if chosen.corpus:
+        outcomes = _part(chosen)
+        for outcome in outcomes:
+            print(json.dumps(vars(outcome)))
+        return 1 if any(outcome.kind not in GOOD for outcome in outcomes) else 0
+    outcomes = _part(chosen) if chosen.keep is not None or chosen.save else _all(chosen)
     failed = [outcome for outcome in outcomes if outcome.kind not in GOOD]
     for outcome in failed:
         print(f"{outcome.kind}: --target {outcome.target!r} --seed {outcome.seed}\n{outcome.detail}\n")

@@ -90,7 +90,8 @@ def _compressed_twice(path: Path, reads: list[MadeRead], record_press: str, sign
     import pyslow5
 
     file = pyslow5.Open(str(path), "w", rec_press=record_press, sig_press=signal_press)
-    header = dict.fromkeys(file.get_empty_header(), "x") | {"experiment_type": "genomic_dna", "sample_frequency": "4000"}
+    header = dict.fromkeys(file.get_empty_header(), "x")
+    header |= {"experiment_type": "genomic_dna", "sample_frequency": "4000"}
     file.write_header(header)
     for read in reads:
         record = file.get_empty_record(aux=False)

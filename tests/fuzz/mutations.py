@@ -6,14 +6,17 @@ import random
 from collections.abc import Callable
 
 #: Numbers at which sizes and signs go wrong.
-_EDGES = (0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**62, 2**63 - 1, 2**63,
-          2**64 - 1)  # fmt: skip
+_EDGES = (
+    0, 1, 2, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF, 2**62, 2**63 - 1, 2**63,
+    2**64 - 1,
+)  # fmt: skip
 #: What is put into the place of a field of text.
 _FIELDS = (
     b"", b".", b"-", b"*", b"0", b"-1", b"1", b"1e999", b"nan", b"-inf", b"0x10", b"1_000", b" 7", b"+5", b"1.5", b"NA",
     b"2147483647", b"2147483648", b"4294967296", b"9223372036854775807", b"18446744073709551616", b"9" * 400,
-    b"\x00", b"a\x00b", b"\xff\xfe", b"\x1b[31m", b"\xc3\xa9", b"\r", b"%s%n", b"../../etc/passwd", b"/dev/zero", b"A" * 70000,
-    b"chr1", b"simulated", b"NNNNNN", b"ACGTN", b"+", b"?", b"[]", b"'\"", b"\xe2\x80\xae", b"1,2,3", b"1:2",
+    b"\x00", b"a\x00b", b"\xff\xfe", b"\x1b[31m", b"\xc3\xa9", b"\r", b"%s%n", b"../../etc/passwd", b"/dev/zero",
+    b"A" * 70000, b"chr1", b"simulated", b"NNNNNN", b"ACGTN", b"+", b"?", b"[]",
+    b"'\"", b"\xe2\x80\xae", b"1,2,3", b"1:2",
 )  # fmt: skip
 
 Change = Callable[[random.Random, bytes], bytes]
@@ -138,7 +141,8 @@ def other_encoding(rng: random.Random, data: bytes) -> bytes:
 
 
 TEXT: tuple[Change, ...] = (
-    change_field, change_field, change_field, change_field, move_field, move_line, other_line_ends, other_encoding, *BYTES,
+    change_field, change_field, change_field, change_field, move_field, move_line, other_line_ends, other_encoding,
+    *BYTES,
 )  # fmt: skip
 
 

@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from . import corpus
 from .base import Base
 from .targets import TARGETS, Target, Touched
 
@@ -78,8 +79,8 @@ class Runner:
                 raise RuntimeError(f"{target.name}: fails on sound inputs: {messages.decode('utf-8', 'replace')}")
             shutil.rmtree(folder)
 
-    def case(self, target: Target, seed: int, keep: Path | None = None) -> Outcome:
-        """Run one case in a process of its own."""
+    def case(self, target: Target, seed: int, keep: Path | None = None, save: bool = False) -> Outcome:
+        """Run one case in a process of its own; copy its folder, or put it into the corpus."""
         rng = random.Random(f"{target.name}:{seed}")
         folder = self._linked(f"case-{os.getpid()}")
         try:
@@ -87,6 +88,18 @@ class Runner:
         except RuntimeError as problem:
             shutil.rmtree(folder, ignore_errors=True)
             return Outcome(target.name, seed, "harness", str(problem))
+        if save:
+            corpus.save(folder, self._base.folder, target.name, seed)
+        return self._judged(target, seed, folder, touched, keep)
+
+    def kept_case(self, path: Path) -> Outcome:
+        """Run a case of the corpus."""
+        target = _BY_NAME[corpus.target_of(path)]
+        folder = self._linked(f"case-{os.getpid()}")
+        corpus.restore(path, folder)
+        return self._judged(target, 0, folder, None, None)
+
+    def _judged(self, target: Target, seed: int, folder: Path, touched: Touched, keep: Path | None) -> Outcome:
         run = _forked(folder, target.command, _SHORT_PATIENCE if target.in_process else _PATIENCE)
         kind, detail = self._judge(target, run, touched)
         if target.in_process and kind not in GOOD:

@@ -86,11 +86,13 @@ def of_record(name: str) -> Damage:
         record = file.records[i]
         fixed = 2 + int.from_bytes(record[:2], "little")
         if rng.random() < 0.4:  # the length, or another of the fields
-            at, size = rng.choice(((0, 2), (fixed, 4), (fixed + 4, 8), (fixed + 20, 8), (fixed + 36, 8), (fixed + 36, 8)))
+            at, size = rng.choice(((0, 2), (0, 4), (4, 8), (20, 8), (36, 8), (36, 8)))
+            at += fixed if size > 2 else 0
             value = rng.choice((0, 1, 7, 1 << 15, 1 << 31, 1 << 32, 1 << 62, (1 << 64) - 1, 0x7FF8 << 48))
             record = record[:at] + (value % (1 << 8 * size)).to_bytes(size, "little") + record[at + size :]
         elif rng.random() < 0.5 and len(record) > fixed + 60:  # the beginning of the compressed samples
-            record = record[: fixed + 44] + mutated(rng, record[fixed + 44 : fixed + 60], IN_PLACE) + record[fixed + 60 :]
+            begin, end = fixed + 44, fixed + 60
+            record = record[:begin] + mutated(rng, record[begin:end], IN_PLACE) + record[end:]
         else:
             record = mutated(rng, record, BYTES)
         name_bytes = record[2 : 2 + int.from_bytes(record[:2], "little")]
@@ -200,7 +202,10 @@ def _edit_hdf5(rng: random.Random, path: Path) -> None:
         if kind == 0 and len(place.attrs):
             del place.attrs[rng.choice(list(place.attrs))]
         elif kind == 1:
-            values = ("", "x" * 300, np.bytes_(b"\xff\0a"), np.nan, -1, 2**63, np.inf, 0.0, [1, 2, 3], np.zeros(0), b"", "2.x")
+            values = (
+                "", "x" * 300, np.bytes_(b"\xff\0a"), np.nan, -1, 2**63, np.inf, 0.0, [1, 2, 3], np.zeros(0), b"",
+                "2.x",
+            )  # fmt: skip
             attribute = rng.choice([*place.attrs, "file_version", "read_id", "duration", "offset"])
             place.attrs[attribute] = rng.choice(values)
         elif kind == 2 and place.name != "/":
@@ -274,8 +279,8 @@ TARGETS: tuple[Target, ...] = (
       for kind in ("gzip", "vbz", "plain")),
     Target("fast5 single", (*_INDEXED, *_IN_PROCESS), of_hdf5("single/2.fast5", lambda base: of_name(base, 2)),
            in_process=True),
-    Target("fast5 scan", ("index", "-d", "single", "reads.fastq"), of_hdf5("single/2.fast5", lambda base: of_name(base, 2)),
-           by_read=None, weight=1),
+    Target("fast5 scan", ("index", "-d", "single", "reads.fastq"),
+           of_hdf5("single/2.fast5", lambda base: of_name(base, 2)), by_read=None, weight=1),
     Target("pod5", (*_CALL, *_READS, *_MAPPED, "--pod5", "s.pod5", *_IN_PROCESS), of_bytes("s.pod5"), in_process=True,
            weight=8),
     Target("bam bytes", _with_bam("reads.bam"), of_bytes("reads.bam"), is_checked=True),
@@ -286,7 +291,8 @@ TARGETS: tuple[Target, ...] = (
     Target("bai", _with_bam("reads.bam", *_WINDOW), of_bytes("reads.bam.bai"), is_checked=True),
     Target("csi", _with_bam("other.bam", *_WINDOW), of_bytes("other.bam.csi"), is_checked=True),
     Target("csi text", _with_bam("other.bam", *_WINDOW), of_packed("other.bam.csi")),
-    Target("modbam tags", _with_bam("tags.bam", "--modbam", "out.bam", "--bedmethyl", "out.bed", "--partition-tag", "HP"),
+    Target("modbam tags",
+           _with_bam("tags.bam", "--modbam", "out.bam", "--bedmethyl", "out.bed", "--partition-tag", "HP"),
            of_bam_record("tags.bam"), weight=6),
     Target("reads from bam", (*_CALL, *_MAPPED, "--slow5", "none.blow5"), of_bam_record("reads.bam")),
     Target("eventalign sam", ("eventalign", "-o", "out", "-b", "tags.bam", "-g", "ref.fa", "-t", "1", *_READS, *_SOUND,
@@ -297,13 +303,15 @@ TARGETS: tuple[Target, ...] = (
     Target("reads gz", (*_CALL, *_READS, *_MAPPED, *_SOUND), of_reads_gz),
     Target("reads fastq", ("resquiggle", "-o", "out", "-t", "1", "reads.fastq", "none.blow5"),
            of_bytes("reads.fastq", TEXT), by_read=0),
-    Target("index fastq", ("index", "--slow5", "none.blow5", "reads.fastq"), of_bytes("reads.fastq", TEXT), by_read=None),
+    Target("index fastq", ("index", "--slow5", "none.blow5", "reads.fastq"), of_bytes("reads.fastq", TEXT),
+           by_read=None),
     *(Target(f"reads {suffix}", _INDEXED, of_bytes(f"reads.fasta{suffix}", changes), is_checked=checked, weight=3)
       for suffix, changes, checked in ((".index", BYTES, True), (".index.fai", TEXT, True), (".index.gzi", BYTES, True),
                                        (".index.readdb", TEXT, False))),
     Target("reference", (*_CALL, *_READS, *_MAPPED, *_SOUND), of_bytes("ref.fa", TEXT)),
     Target("reference fai", (*_CALL, *_READS, *_MAPPED, *_SOUND), of_bytes("ref.fa.fai", TEXT), is_checked=True),
-    Target("model", ("resquiggle", "-o", "out", "-t", "1", "--kmer-model", "nucleotide.model", "reads.fastq", "none.blow5"),
+    Target("model",
+           ("resquiggle", "-o", "out", "-t", "1", "--kmer-model", "nucleotide.model", "reads.fastq", "none.blow5"),
            of_bytes("nucleotide.model", TEXT), by_read=0),
     Target("bed", _with_bam("reads.bam", *_WINDOW), of_bytes("windows.bed", TEXT)),
     Target("summary", ("index", "-d", "single", "-s", "sequencing_summary.txt", "reads.fastq"),
@@ -312,7 +320,8 @@ TARGETS: tuple[Target, ...] = (
            by_read=None, weight=2),
     Target("profile", _with_bam("reads.bam", "-x", "profile.txt"), of_bytes("profile.txt", TEXT)),
     Target("calls", ("meth-freq", "-i", "calls.tsv", "-o", "out"), of_bytes("calls.tsv", TEXT), by_read=None, weight=6),
-    Target("calls split", ("meth-freq", "-s", "-i", "calls.tsv", "-o", "out"), of_bytes("calls.tsv", TEXT), by_read=None),
+    Target("calls split", ("meth-freq", "-s", "-i", "calls.tsv", "-o", "out"), of_bytes("calls.tsv", TEXT),
+           by_read=None),
     Target("calls bedmethyl", ("meth-freq", "--bedmethyl", "-i", "calls.tsv", "-o", "out"), of_bytes("calls.tsv", TEXT),
            by_read=None),
     Target("frequencies", ("freq-merge", "freq.tsv", "calls_freq.tsv", "-o", "out"), of_bytes("freq.tsv", TEXT),

@@ -47,6 +47,16 @@ class InputOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class StrictOptions:
+    """What to do about doubtful input."""
+
+    strict: bool = flag(
+        "--strict", group=Group.INPUT, ours=True,
+        help="End with an error where otherwise a warning says that input is damaged, incomplete or does not fit.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
 class SignalOptions:
     """Where the raw signals are."""
 
@@ -228,7 +238,9 @@ class DeveloperOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
-class AlignmentOptions(DeveloperOptions, CudaOptions, LimitOptions, ModelOptions, RunOptions, Options):
+class AlignmentOptions(
+    DeveloperOptions, CudaOptions, LimitOptions, ModelOptions, RunOptions, StrictOptions, Options
+):
     """How reads are batched and their events aligned to their bases."""
 
     ultra_thresh: int = 100_000  # for the advice on a GPU's share

@@ -5,13 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from f5py.core.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option
-from f5py.core.options.shared import CALL_THRESHOLD, METHYLATION, METHYLATIONS, MOST_PROCESSES, MOST_THREADS
+from f5py.core.options.shared import (
+    CALL_THRESHOLD,
+    METHYLATION,
+    METHYLATIONS,
+    MOST_PROCESSES,
+    MOST_THREADS,
+    StrictOptions,
+)
 
 _INPUT, _OUTPUT = Group.INPUT, Group.OUTPUT
 
 
 @dataclass(frozen=True, kw_only=True)
-class IndexOptions(Options):
+class IndexOptions(StrictOptions, Options):
     """Options of ``f5py index``."""
 
     reads: str = argument("READS", help="Basecalled reads: FASTA or FASTQ, plain or compressed.")
@@ -55,7 +62,7 @@ class IndexOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class FrequencyOptions(Options):
+class FrequencyOptions(StrictOptions, Options):
     """Options of ``f5py meth-freq``."""
 
     tables: tuple[str, ...] = argument(
@@ -101,7 +108,7 @@ class FrequencyOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MergeOptions(Options):
+class MergeOptions(StrictOptions, Options):
     """Options of ``f5py freq-merge``."""
 
     tables: tuple[str, ...] = argument("FILE1 FILE2 ...", repeated=True, default=(), help="Tables of frequencies.")

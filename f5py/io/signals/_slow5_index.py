@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py import console
+from f5py.core.strictness import input_warning
 from f5py.core.workers import WorkerPool
 from f5py.errors import OutputFileError, SignalError
 from f5py.io.complete_file import complete_output
@@ -133,7 +134,7 @@ def records_of(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Rec
     if found == "not found":
         console.info("open_slow5", f"{index}: not found; indexing {path}")
     else:
-        console.warning("open_slow5", f"{index}: {found}; indexing {path} again")
+        input_warning("open_slow5", f"{index}: {found}; indexing {path} again")
     records = _scan(path, form, file, pool)
     try:
         with complete_output(index) as out:

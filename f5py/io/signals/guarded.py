@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from f5py import console
+from f5py.core.strictness import input_warning
 from f5py.io.signals.content import Kind
 from f5py.io.signals.processes import ParallelSource, ReaderDiedError
 from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, merge_blocks, paths_of
@@ -157,7 +157,7 @@ class GuardedSource:
 
 
 def _warn(path: str, how: str, what: str) -> None:
-    console.warning("read_signals", f"{path}: {how}; {what}, and the run goes on")
+    input_warning("read_signals", f"{path}: {how}; {what}, and the run goes on")
 
 
 class _OneReader:

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import console
 from f5py.core.names import Names
+from f5py.core.strictness import input_warning
 from f5py.core.workers import WorkerPool
 from f5py.errors import SignalError
 from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
@@ -206,7 +206,7 @@ class Slow5Source:
     def _warn_of_mixed_runs(self) -> None:
         kinds = sorted({group["experiment_type"] for group in self._groups if "experiment_type" in group})
         if len(kinds) > 1:
-            console.warning(
+            input_warning(
                 "run_info",
                 f"{self.path}: its read groups differ in experiment_type ({', '.join(kinds)}); all reads are treated "
                 "as the first one",

@@ -1,0 +1,33 @@
+"""A fixed set of damaged inputs, and every case that failed once. In processes of their own, as they fork."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+for _package in ("pyslow5", "pod5", "vbz_h5py_plugin", "pyarrow"):
+    pytest.importorskip(_package, reason=f"needs {_package}")
+
+_ROOT = Path(__file__).resolve().parents[2]
+
+
+def run_fuzz(*options: str) -> str:
+    ran = subprocess.run(
+        [sys.executable, "-m", "tests.fuzz", *options], cwd=_ROOT, capture_output=True, text=True, timeout=600
+    )
+    assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
+    return ran.stdout
+
+
+def test_a_fixed_set() -> None:
+    assert "| **all** | 400 |" in run_fuzz("--cases", "400", "--seed", "1", "--jobs", "1")
+
+
+def test_the_corpus() -> None:
+    lines = run_fuzz("--corpus").splitlines()
+    kinds = [json.loads(line)["kind"] for line in lines if line.startswith("{")]
+    assert len(kinds) == len(list((Path(__file__).parent / "corpus").glob("*.zip"))) > 5
