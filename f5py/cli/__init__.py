@@ -60,6 +60,12 @@ def _report_unraisable(unraisable: Any) -> None:
         sys.__unraisablehook__(unraisable)
 
 
+def _report_uncaught(kind: type[BaseException], problem: BaseException, trace: Any) -> None:
+    """What Python does with an error that nobody has caught, but for those of closing pysam's files: see above."""
+    if trace is not None or not issubclass(kind, OSError):
+        sys.__excepthook__(kind, problem, trace)
+
+
 def _terminate(number: int, _: object) -> NoReturn:
     raise _Terminated(number)
 
@@ -105,6 +111,7 @@ def main(args: list[str] | None = None) -> None:
     if sys.stderr is None:
         _point_at_nothing(2)  # else an output file may get its number, and with it the messages of libraries
     sys.unraisablehook = _report_unraisable
+    sys.excepthook = _report_uncaught
     for number in (signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores one
             with suppress(ValueError):  # not in the main thread
@@ -155,7 +162,7 @@ def _exit(status: int) -> NoReturn:
     run = sys.modules.get("f5py.pipeline.runner")
     if status and run is not None and run.stages_running():
         # In a call that does not return. The interpreter's own end would come to blows with that thread.
-        run.discard_unfinished()
+        run.settle_unfinished()
         if sys.stderr is not None:
             sys.stderr.flush()
         os._exit(status)

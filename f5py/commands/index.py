@@ -7,7 +7,6 @@ and ``.index.gzi`` (as htslib's faidx makes them) and ``.index.readdb`` (read na
 from __future__ import annotations
 
 import os
-import secrets
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
@@ -22,6 +21,7 @@ from f5py.io.fast5_scan import Found, list_fast5, report_skipped, scan_fast5
 from f5py.io.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX
 from f5py.io.sequence_files import sequence_records
 from f5py.io.sequencing_summary import read_summary_list, reads_by_file
+from f5py.io.unfinished_file import UnfinishedFile
 
 #: The share of reads without a signal file that needs no warning.
 _USUAL_LOSS = 0.01
@@ -335,16 +335,21 @@ def _replacing(*paths: str) -> Iterator[list[str]]:
     All but the first of the old files go before the first new one comes, so that an interruption between two
     renames leaves a missing file rather than files that do not fit one another.
     """
-    temporary = [f"{path}.unfinished-{secrets.token_hex(8)}" for path in paths]
     with ExitStack() as cleaning:
-        for path in temporary:
-            cleaning.callback(_remove, path)
+        files = []
+        for path in paths:
+            try:
+                files.append(UnfinishedFile(path))
+            except OutputFileError as problem:
+                raise OutputFileError(f"{problem}; the index needs a writable folder beside the reads") from None
+            cleaning.callback(files[-1].discard)
+        temporary = [file.path for file in files]
         try:
             yield temporary
             for path in paths[1:]:
                 _remove(path)
-            for source, path in zip(temporary, paths, strict=True):
-                os.replace(source, path)
+            for file in files:
+                file.put_in_place()
         except OSError as problem:
             if problem.filename not in (None, *temporary, *paths):
                 raise

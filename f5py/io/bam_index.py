@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
 from f5py.io.bgzf_blocks import BLOCK_MAGIC
+from f5py.io.byte_input import read_at
 
 _BAI_MAGIC, _CSI_MAGIC = b"BAI\x01", b"CSI\x01"
 #: At so many places it is looked whether a block begins there.
@@ -209,7 +210,7 @@ def _inflated(content: bytes) -> bytes:
 
 def is_block_start(descriptor: int, place: int) -> bool:
     """Whether a block of an open BAM file begins at `place`."""
-    return os.pread(descriptor, len(BLOCK_MAGIC), place) == BLOCK_MAGIC
+    return read_at(descriptor, len(BLOCK_MAGIC), place) == BLOCK_MAGIC
 
 
 def not_its_index(path: str, bam_path: str) -> InputFileError:

@@ -62,6 +62,7 @@ class BgzipOutput:
                 self._compressor.add(self._first_pending())
                 self._compressor.finish()
                 self._put([END_BLOCK])
+                self._file.close()
             finally:
                 self._end()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import os
 import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -63,6 +64,27 @@ def open_bytes(path: str) -> Iterator[BinaryIO]:
         if compressed:
             source = gzip.GzipFile(fileobj=source)  # type: ignore[assignment]
         yield io.BufferedReader(_Checked(source, shown), _BUFFER_SIZE)
+
+
+def read_at(descriptor: int, size: int, place: int) -> bytes:
+    """Read so many bytes of an open file, fewer only at its end: a single call may give less."""
+    pieces = []
+    while size > 0 and (piece := os.pread(descriptor, size, place)):
+        pieces.append(piece)
+        size -= len(piece)
+        place += len(piece)
+    return b"".join(pieces)
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Give errors of reading in the block the name of the file."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno and problem.filename is None:
+            problem.filename = path
+        raise
 
 
 class _Peekable(io.RawIOBase):

@@ -2,26 +2,14 @@
 
 from __future__ import annotations
 
-import os
-import secrets
-import stat
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import BinaryIO, cast
 
 from f5py.errors import OutputFileError
 from f5py.io.bgzip_output import BgzipOutput, is_bgzip_name
 from f5py.io.output import TextOutput, open_output
-
-#: Paths of files that have not got their names yet.
-_unfinished: set[str] = set()
-
-
-def discard_unfinished() -> None:
-    """Unlink every unfinished file, for a process that is going to end while a thread may still write to them."""
-    for path in list(_unfinished):
-        with suppress(OSError):
-            os.unlink(path)
+from f5py.io.unfinished_file import UnfinishedFile, is_special
 
 
 @contextmanager
@@ -40,34 +28,20 @@ def complete_output(path: str) -> Iterator[BinaryIO]:
     OutputFileError
         The file cannot be written. That its folder is missing or read-only is noticed before the block starts.
     """
-    if path == "-" or _is_special(path):
+    if path == "-" or is_special(path):
         with open_output(path) as out:
             yield cast(BinaryIO, out)
         return
-    target = os.path.realpath(path)
-    if os.path.exists(target) and not os.access(target, os.W_OK):
-        raise OutputFileError(f"{path}: cannot write: it is write-protected; give another name")
-    unfinished = os.path.join(os.path.dirname(target), f".unfinished-{os.getpid()}-{secrets.token_hex(4)}")
+    unfinished = UnfinishedFile(path)
     try:
-        out = open(unfinished, "xb")  # noqa: SIM115 - closed below, before the file gets its name
-    except OSError as problem:
-        raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from problem
-    _unfinished.add(unfinished)
-    try:
-        with out:
-            yield out
-        if os.path.exists(target):
-            os.chmod(unfinished, stat.S_IMODE(os.stat(target).st_mode))
-        os.replace(unfinished, target)
+        yield unfinished.file
+        unfinished.put_in_place()
     except BaseException as problem:
-        with suppress(OSError):
-            os.unlink(unfinished)
+        unfinished.discard()
         # a failing write has a number but no other file's name; other errors from the block concern other files
-        if isinstance(problem, OSError) and problem.errno and problem.filename in (None, path, unfinished):
+        if isinstance(problem, OSError) and problem.errno and problem.filename in (None, path, unfinished.path):
             raise OutputFileError(f"{path}: cannot write: {problem.strerror}; no file was made") from problem
         raise
-    finally:
-        _unfinished.discard(unfinished)
 
 
 @contextmanager
@@ -102,14 +76,3 @@ def complete_text_output(
             raise
         if before_naming is not None:
             before_naming(file.name)
-
-
-def _is_special(path: str) -> bool:
-    """Return whether `path` exists and is neither a regular file nor a folder."""
-    try:
-        mode = os.stat(path).st_mode
-    except OSError:
-        return False
-    if stat.S_ISDIR(mode):
-        raise OutputFileError(f"{path}: is a folder; give the name of a file")
-    return not stat.S_ISREG(mode)

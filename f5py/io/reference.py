@@ -54,7 +54,7 @@ class Reference:
             with pysam.FastaFile(path) as fasta:  # makes the index if it is missing
                 known = dict(zip(fasta.references, fasta.lengths, strict=True))
         except (OSError, ValueError) as problem:
-            reason = getattr(problem, "strerror", None) or (
+            reason = getattr(problem, "strerror", None) or _system_reason(path) or (
                 "it is no FASTA file (plain or bgzip), or its index .fai is damaged or cannot be written"
             )
             raise InputFileError(f"{path}: cannot read the reference: {reason}") from None
@@ -135,3 +135,16 @@ class Reference:
     def close(self) -> None:
         """Close the file."""
         self._fasta.close()
+
+
+def _system_reason(path: str) -> str:
+    """Why the system does not let the file or its index be read, "" if it does."""
+    for name in (path, f"{path}.fai", f"{path}.gzi"):
+        try:
+            with open(name, "rb") as file:
+                file.read(1)
+        except FileNotFoundError:
+            continue
+        except OSError as problem:
+            return problem.strerror or ""
+    return ""

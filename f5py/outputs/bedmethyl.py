@@ -14,7 +14,6 @@ Rows are ordered by chromosome name (bytes) and position, whatever the order of 
 from __future__ import annotations
 
 import os
-import secrets
 import urllib.parse
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -29,7 +28,7 @@ from f5py.core.windows import Windows
 from f5py.errors import F5pyError, OutputFileError
 from f5py.frequencies.site_counts import SiteCounts, SiteTotals, expand_calls
 from f5py.io.bgzip_output import is_bgzip_name
-from f5py.io.complete_file import complete_text_output
+from f5py.io.complete_file import complete_output, complete_text_output
 from f5py.io.output import TextOutput
 from f5py.text.encoding import encoded
 
@@ -111,18 +110,11 @@ def _bedmethyl_output(path: str, csi: bool, n_threads: int) -> Iterator[TextOutp
             yield plain
         return
     suffix, other = (".csi", ".tbi") if csi else (".tbi", ".csi")
-    unfinished_index = os.path.join(
-        os.path.dirname(path), f".unfinished-{os.getpid()}-{secrets.token_hex(4)}{suffix}"
-    )
-    try:
-        with complete_text_output(path, n_threads, lambda packed: _index(path, packed, unfinished_index, csi)) as out:
+    with complete_output(path + suffix) as index:
+        with complete_text_output(path, n_threads, lambda packed: _index(path, packed, index.name, csi)) as out:
             yield out
-        os.replace(unfinished_index, path + suffix)
         with suppress(FileNotFoundError):
             os.unlink(path + other)  # of an earlier file
-    finally:
-        with suppress(OSError):
-            os.unlink(unfinished_index)
 
 
 def _index(path: str, packed: str, index: str, csi: bool) -> None:

@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from f5py.io.complete_file import discard_unfinished
+from f5py.io.unfinished_file import settle_unfinished
 
 T = TypeVar("T")
 
@@ -133,7 +133,7 @@ class Outputs(ExitStack):
                 writer_has_ended = self._wait_for_writer()
             finally:  # also after another interrupt
                 if not writer_has_ended:
-                    discard_unfinished()
+                    settle_unfinished()
                     _left_open.append(self.pop_all())
         return bool(super().__exit__(kind, problem, traceback))
 

@@ -32,6 +32,12 @@ def finished(*arguments: object, **more: object) -> tuple[int, str]:
     return process.returncode, told
 
 
+def has_rows(out: Path) -> bool:
+    """Whether a run has written something to a table that is not complete."""
+    unfinished = out.with_name(f".unfinished-{out.name}")
+    return unfinished.exists() and unfinished.stat().st_size > 0
+
+
 # Outputs
 
 
@@ -51,7 +57,7 @@ def test_signals_are_never_written_over(made: ReadSet, tmp_path: Path, capfd, ki
 def test_two_runs_do_not_share_an_output(made: ReadSet, made_calls: bytes, tmp_path: Path, capfd):
     out = tmp_path / "calls.tsv"
     with started("call-methylation", *made.options(), "-K", 1, "-o", out) as first:
-        while not (out.exists() and out.stat().st_size):
+        while not has_rows(out):
             assert first.poll() is None
             time.sleep(0.005)
         first.send_signal(signal.SIGSTOP)  # while it is at it
@@ -70,7 +76,7 @@ def test_signals_leave_nothing_unfinished(made: ReadSet, tmp_path: Path, name: s
     out = tmp_path / "calls.tsv"
     options = ["-K", 1, "-o", out, "--modbam", tmp_path / "calls.bam"]
     with started("call-methylation", *made.options(), *options) as process:
-        while not (out.exists() and out.stat().st_size):
+        while not has_rows(out):
             assert process.poll() is None
             time.sleep(0.005)
         process.send_signal(signal.Signals[name])

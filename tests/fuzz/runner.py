@@ -72,7 +72,7 @@ class Runner:
         """Run each target's command on sound inputs, here: all cases then find the compiled code in memory."""
         for target in targets:
             folder = self._linked(f"sound-{len(self._sound)}")
-            output, messages = _redirected(folder, target.command)
+            output, messages = redirected(folder, target.command)
             status = 0 if b"ERROR]" not in messages else 1
             self._sound[target.name] = Run(status, output, messages)
             if status or (target.by_read is not None and len(output.splitlines()) < 4):
@@ -138,7 +138,7 @@ class Runner:
                 for target, seed in chosen[:_TOGETHER]:
                     folder = self._linked(f"together-{os.getpid()}")
                     touched = target.damage(random.Random(f"{target.name}:{seed}"), self._base, folder)
-                    status = _run(folder, target.command)
+                    status = run_here(folder, target.command)
                     run = Run(status, _content(folder / "out"), _content(folder / "messages"))
                     kind, _ = self._judge(target, run, touched)
                     os.chdir(self._folder)
@@ -260,7 +260,7 @@ def _forked(folder: Path, command: tuple[str, ...], patience: float) -> Run:
         _limit_memory()
         status = 70
         try:
-            status = _run(folder, command)
+            status = run_here(folder, command)
         finally:
             os._exit(status)
     with suppress(OSError):
@@ -279,7 +279,7 @@ def _forked(folder: Path, command: tuple[str, ...], patience: float) -> Run:
     return Run(number, _content(folder / "out"), _content(folder / "messages"))
 
 
-def _run(folder: Path, command: tuple[str, ...]) -> int:
+def run_here(folder: Path, command: tuple[str, ...]) -> int:
     """Run a command in this process, its messages going into a file."""
     from f5py.cli import main
 
@@ -301,13 +301,13 @@ def _run(folder: Path, command: tuple[str, ...]) -> int:
     return 71
 
 
-def _redirected(folder: Path, command: tuple[str, ...]) -> tuple[bytes, bytes]:
-    """`_run`, and everything as it was afterwards."""
+def redirected(folder: Path, command: tuple[str, ...]) -> tuple[bytes, bytes]:
+    """`run_here`, and everything as it was afterwards."""
     kept = [os.dup(number) for number in (0, 1, 2)]
     before = os.getcwd()
     handlers = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGHUP)}
     try:
-        _run(folder, command)
+        run_here(folder, command)
     finally:
         sys.stdout.flush()
         sys.stderr.flush()

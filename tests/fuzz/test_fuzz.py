@@ -15,9 +15,9 @@ for _package in ("pyslow5", "pod5", "vbz_h5py_plugin", "pyarrow"):
 _ROOT = Path(__file__).resolve().parents[2]
 
 
-def run_fuzz(*options: str) -> str:
+def run_fuzz(*options: str, module: str = "tests.fuzz") -> str:
     ran = subprocess.run(
-        [sys.executable, "-m", "tests.fuzz", *options], cwd=_ROOT, capture_output=True, text=True, timeout=600
+        [sys.executable, "-m", module, *options], cwd=_ROOT, capture_output=True, text=True, timeout=600
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr[-3000:]
     return ran.stdout
@@ -31,3 +31,7 @@ def test_the_corpus() -> None:
     lines = run_fuzz("--corpus").splitlines()
     kinds = [json.loads(line)["kind"] for line in lines if line.startswith("{")]
     assert len(kinds) == len(list((Path(__file__).parent / "corpus").glob("*.zip"))) > 5
+
+
+def test_killed_runs() -> None:
+    assert "Wrong: 0." in run_fuzz("--kills", "42", module="tests.fuzz.kills")

@@ -11,8 +11,9 @@ import time
 import pytest
 
 from f5py.errors import OutputFileError
-from f5py.io.complete_file import complete_output, discard_unfinished
+from f5py.io.complete_file import complete_output
 from f5py.io.output import open_output
+from f5py.io.unfinished_file import settle_unfinished
 
 
 def put(path, *pieces):
@@ -70,7 +71,7 @@ def test_errors_of_other_files_are_not_taken_for_those_of_the_output(tmp_path):
 def test_not_openable(tmp_path):
     with pytest.raises(OutputFileError, match=r"absent/x: cannot write: No such file"):
         put(tmp_path / "absent" / "x")
-    with pytest.raises(OutputFileError, match="cannot write: Is a directory"):
+    with pytest.raises(OutputFileError, match="is a folder; give the name of a file"):
         put(tmp_path)
 
 
@@ -106,13 +107,13 @@ def test_unfinished_files_can_be_discarded(tmp_path):
         with complete_output(str(earlier)) as file:
             file.write(b"new")
             assert len(list(tmp_path.iterdir())) == 3
-            discard_unfinished()
+            settle_unfinished()
             assert sorted(path.name for path in tmp_path.iterdir()) == ["earlier", "whole"]
             file.write(b"more")
 
     with pytest.raises(OutputFileError, match=r"earlier: cannot write: No such file or directory; no file was made"):
         write()
-    discard_unfinished()
+    settle_unfinished()
     assert earlier.read_bytes() == b"old"
     assert (tmp_path / "whole").read_bytes() == b"whole"
     assert len(list(tmp_path.iterdir())) == 2

@@ -18,7 +18,7 @@ from h5py import _errors, h5a, h5d, h5f, h5g, h5p, h5pl, h5s, h5t, h5z
 from numpy.typing import NDArray
 
 from f5py.errors import MissingDependencyError, SignalError
-from f5py.io.signals.recent import SYSTEM_ERRORS
+from f5py.io.signals.recent import raise_if_of_machine
 from f5py.io.signals.source import CALIBRATION
 
 #: Number of the VBZ filter (variable-byte integers and zstd) in the HDF Group's registry.
@@ -273,8 +273,7 @@ def _why_not_opened(path: str, error: Exception) -> str:
         if not h5f.is_hdf5(os.fsencode(path)):
             return "is not HDF5"
     except (OSError, ValueError) as problem:
-        if getattr(problem, "errno", None) in SYSTEM_ERRORS:
-            raise  # of the machine, not of the file
+        raise_if_of_machine(problem, path)
         return f"cannot be opened ({getattr(problem, 'strerror', None) or problem})"
     if "truncated file" in str(error):
         return "is truncated; copy it again"

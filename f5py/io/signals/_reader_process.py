@@ -38,18 +38,23 @@ def serve(connection: Connection, memory: str, module: str, reader_class: str) -
     try:
         while True:
             names, paths = connection.recv()
-            if isinstance(names, str):
-                connection.send(reader.run_info(names, paths))
-                continue
             try:
-                block = reader.read(names, paths)
+                answer = reader.run_info(names, paths) if isinstance(names, str) else reader.read(names, paths)
             except F5pyError as error:
                 connection.send(error)
+                continue
+            except OSError as error:  # of the machine
+                where = f"{error.filename}: " if error.filename else ""
+                connection.send(SignalError(f"{where}cannot be read ({error.strerror or error})"))
                 continue
             except Exception as error:
                 cause = " ".join(f"{type(error).__name__}: {error}".split())
                 connection.send(SignalError(f"a signal reader process failed: {cause}"))
                 continue
+            if isinstance(names, str):
+                connection.send(answer)
+                continue
+            block = answer
             connection.send((block.offsets, block.calibration(), block.problems))
             _send_samples(connection, window, block.samples)
     except (EOFError, OSError):

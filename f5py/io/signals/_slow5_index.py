@@ -16,6 +16,7 @@ from f5py import console
 from f5py.core.strictness import input_warning
 from f5py.core.workers import WorkerPool
 from f5py.errors import OutputFileError, SignalError
+from f5py.io.byte_input import read_at
 from f5py.io.complete_file import complete_output
 from f5py.io.signals._slow5_library import NEWER_VERSION, LibraryError, check_header, compression, functions, quiet
 from f5py.io.signals._slow5_numba import CANNOT_DECOMPRESS, CANNOT_READ, GOOD, NOT_FOUND, SHORTER
@@ -268,7 +269,7 @@ def _frames(path: str, form: Form, file: RecordFile) -> tuple[NDArray[np.int64],
         parts.append((places[:n], sizes[:n]))
         n_reads += n
     raise_for(path, file, code, at)
-    if code != GOOD or os.pread(file.descriptor, len(_BINARY_END) + 1, at) != _BINARY_END:
+    if code != GOOD or read_at(file.descriptor, len(_BINARY_END) + 1, at) != _BINARY_END:
         raise SignalError(f"{path}: is truncated or damaged after read number {n_reads}; copy the file again")
     return _joined([part[0] for part in parts]), _joined([part[1] for part in parts])
 

@@ -35,6 +35,8 @@ FRAME = 8
 _FIXED = 44
 _N_CALIBRATION = 4
 _FIRST_BUFFER = 1 << 16
+#: How often reading is tried.
+_TRIES = 4
 #: Values that four 2-bit codes of a control byte say to take so many bytes.
 _BYTES_OF_CONTROL = np.array([4 + sum(code >> shift & 3 for shift in (0, 2, 4, 6)) for code in range(256)], np.uint8)
 #: Exceptions of ex-zd are stored less this.
@@ -46,11 +48,17 @@ def read_bytes(file, place, size, buffer):
     """Fill the first `size` elements of `buffer` from a place in the file; returns a code."""
     address = address_of_data(buffer)
     done = 0
+    failed = 0
     while done < size:
         n = call_with_four(file.pread, file.descriptor, address + done, size - done, place + done)
-        if n <= 0:
-            return CANNOT_READ if n < 0 else SHORTER
-        done += n
+        if n == 0:
+            return SHORTER
+        if n < 0:  # perhaps only interrupted by a signal
+            failed += 1
+            if failed > _TRIES:
+                return CANNOT_READ
+        else:
+            done += n
     return GOOD
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from f5py.io.signals.recent import Recent, close_file, most_open
+from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
 from f5py.io.signals.source import BlockBuilder, SignalBlock
 
 if TYPE_CHECKING:
@@ -69,6 +69,7 @@ class Fast5Reader:
                 try:
                     block.add(i, *file.read(names[i]))
                 except Unreadable as problem:
+                    raise_if_of_machine(problem, path)
                     block.fail(i, str(problem))
         for i, earlier in repeats:
             block.repeat(i, earlier)
@@ -104,4 +105,5 @@ def _open(path: str) -> Fast5File | str:
     try:
         return Fast5File(path)
     except Unreadable as problem:
+        raise_if_of_machine(problem, path)
         return str(problem)

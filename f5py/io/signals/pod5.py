@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import MissingDependencyError, SignalError
-from f5py.io.signals.recent import Recent, close_file, most_open
+from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
 from f5py.io.signals.source import BlockBuilder, FileSource, SignalBlock
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ class Pod5Reader:
         file = self._files.get(path) if path and key is not None else ""
         if isinstance(file, str) or key is None:
             return {}
-        found, _ = _find(file, [key])
+        found, _ = _find(file, [key], path)
         return file.run_info(found[key]) if key in found else {}
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class Pod5Reader:
         in_place = len(by_file) <= self._max_open
         for path, reads in by_file.items():
             file = self._files.get(path)
-            stored, missing = ({}, file) if isinstance(file, str) else _find(file, list(reads))
+            stored, missing = ({}, file) if isinstance(file, str) else _find(file, list(reads), path)
             # in the file's order, which is the order on the disk
             for key in sorted(reads, key=lambda key: stored[key].place if key in stored else (-1, -1)):
                 first, *again = reads[key]
@@ -124,6 +124,7 @@ class Pod5Reader:
                         file.decode(read, samples)
                         builder.add(first, samples, read.calibration)
                 except Unreadable as problem:
+                    raise_if_of_machine(problem, path)
                     builder.fail(first, str(problem))
                 for i in again:
                     builder.repeat(i, first)
@@ -137,6 +138,7 @@ class Pod5Reader:
             try:
                 file.decode(read, samples)
             except Unreadable as problem:
+                raise_if_of_machine(problem, paths[first])
                 found[first] = str(problem)
             for i in again:
                 block.samples[block.offsets[i] : block.offsets[i + 1]] = samples
@@ -281,6 +283,7 @@ def _open(path: str) -> Pod5File | str:
     try:
         return Pod5File(path)
     except Unreadable as problem:
+        raise_if_of_machine(problem, path)
         return f"is in a file that {problem}"
 
 
@@ -295,6 +298,7 @@ def _keys_of(path: str) -> NDArray[np.void]:
         finally:
             file.close()
     except Unreadable as problem:
+        raise_if_of_machine(problem, path)
         raise SignalError(f"{path}: the file {problem}") from None
 
 
@@ -314,11 +318,12 @@ def _by_file(
     return by_file
 
 
-def _find(file: Pod5File, keys: list[bytes]) -> tuple[dict[bytes, StoredRead], str]:
+def _find(file: Pod5File, keys: list[bytes], path: str) -> tuple[dict[bytes, StoredRead], str]:
     """What the file says of the reads, and what is to be said of the others."""
     try:
         return file.find(np.frombuffer(b"".join(keys), "V16")), "is not in this file"
     except Unreadable as problem:
+        raise_if_of_machine(problem, path)
         return {}, str(problem)
 
 

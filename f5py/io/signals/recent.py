@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import os
+import re
 import resource
 from collections import OrderedDict
 from collections.abc import Callable
@@ -12,11 +14,25 @@ from typing import Generic, TypeVar
 SYSTEM_ERRORS = (errno.EMFILE, errno.ENFILE, errno.EIO, errno.ENOMEM, errno.ESTALE)
 _TOO_MANY_FILES = (errno.EMFILE, errno.ENFILE)
 
+#: How libraries spell the number of an error in its text.
+_NUMBER = re.compile(r"errno[ =]+(\d+)", re.IGNORECASE)
+
 #: So many of the files that a process may have open are left to everything else.
 _OTHER_FILES = 24
 
 Key = TypeVar("Key")
 Value = TypeVar("Value")
+
+
+def raise_if_of_machine(problem: BaseException, path: str) -> None:
+    """Raise `OSError`, with the file's name, if an error of the machine is what a problem came from."""
+    cause: BaseException | None = problem
+    while cause is not None:
+        found = _NUMBER.search(str(cause))
+        number = getattr(cause, "errno", None) or (int(found[1]) if found else None)
+        if number in SYSTEM_ERRORS:
+            raise OSError(number, os.strerror(number), path) from None
+        cause = cause.__cause__ or cause.__context__
 
 
 class Recent(Generic[Key, Value]):

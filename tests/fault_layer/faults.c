@@ -1,0 +1,118 @@
+/* Faults of files, for a process that is started with this library in LD_PRELOAD.
+ *
+ * F5PY_FAULT is CALL:WHAT:PART:NTH. CALL is open, read, write, close or rename; WHAT the number of an error, or "short"
+ * for transfers of a few bytes, or "eintr" for every second call to be interrupted; PART a part of the file's path; NTH
+ * from which such call on it fails (counted from 1).
+ */
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+static char call_name[16], what[16], part[256];
+static int number, nth;
+static atomic_int n_calls;
+
+__attribute__((constructor)) static void start(void)
+{
+    const char *fault = getenv("F5PY_FAULT");
+    if (fault && sscanf(fault, "%15[^:]:%15[^:]:%255[^:]:%d", call_name, what, part, &nth) == 4)
+        number = atoi(what);
+    else
+        call_name[0] = 0;
+}
+
+/* Whether a call on that path is one that is to fail: 0 no, 1 with an error, 2 short. */
+static int fails(const char *call, const char *path)
+{
+    if (strcmp(call, call_name) || !strstr(path, part))
+        return 0;
+    int i = ++n_calls;
+    if (!strcmp(what, "short"))
+        return 2;
+    if (!strcmp(what, "eintr")) {
+        errno = EINTR;
+        return i % 2;
+    }
+    errno = number;
+    return i >= nth;
+}
+
+static int fails_at(const char *call, int descriptor)
+{
+    if (strcmp(call, call_name))
+        return 0;
+    char link[64], path[1024];
+    snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    ssize_t size = readlink(link, path, sizeof path - 1);
+    if (size < 0)
+        return 0;
+    path[size] = 0;
+    return fails(call, path);
+}
+
+#define REAL(result, name, ...) \
+    static result (*real)(__VA_ARGS__); \
+    if (!real) \
+        real = (result (*)(__VA_ARGS__))dlsym(RTLD_NEXT, name)
+#define FEW(size) ((size) > 7 ? 1 + (size) / 3 : (size))
+
+#define TRANSFER(name, call, buffer) \
+    ssize_t name(int descriptor, buffer data, size_t size) \
+    { \
+        REAL(ssize_t, #name, int, buffer, size_t); \
+        int fault = fails_at(call, descriptor); \
+        return fault == 1 ? -1 : real(descriptor, data, fault == 2 ? FEW(size) : size); \
+    }
+#define TRANSFER_AT(name, call, buffer) \
+    ssize_t name(int descriptor, buffer data, size_t size, off_t place) \
+    { \
+        REAL(ssize_t, #name, int, buffer, size_t, off_t); \
+        int fault = fails_at(call, descriptor); \
+        return fault == 1 ? -1 : real(descriptor, data, fault == 2 ? FEW(size) : size, place); \
+    }
+
+TRANSFER(read, "read", void *)
+TRANSFER(write, "write", const void *)
+TRANSFER_AT(pread, "read", void *)
+TRANSFER_AT(pread64, "read", void *)
+TRANSFER_AT(pwrite, "write", const void *)
+TRANSFER_AT(pwrite64, "write", const void *)
+
+int close(int descriptor)
+{
+    REAL(int, "close", int);
+    int fault = fails_at("close", descriptor), kept = errno;
+    int result = real(descriptor);
+    if (fault == 1) {
+        errno = kept;
+        return -1;
+    }
+    return result;
+}
+
+#define OPEN(name) \
+    int name(const char *path, int flags, ...) \
+    { \
+        REAL(int, #name, const char *, int, ...); \
+        va_list rest; \
+        va_start(rest, flags); \
+        mode_t mode = va_arg(rest, mode_t); \
+        va_end(rest); \
+        return fails("open", path) == 1 ? -1 : real(path, flags, mode); \
+    }
+OPEN(open)
+OPEN(open64)
+
+int rename(const char *from, const char *to)
+{
+    REAL(int, "rename", const char *, const char *);
+    return fails("rename", to) == 1 ? -1 : real(from, to);
+}

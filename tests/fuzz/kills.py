@@ -1,0 +1,169 @@
+"""``python -m tests.fuzz.kills``: kills runs at random times.
+
+What stands under a final name must be complete and right. The next run of the same command must then
+succeed, and leave nothing unfinished.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections import Counter
+from datetime import UTC, datetime
+from pathlib import Path
+
+from .base import Base, git_version, make_base
+from .runner import redirected, run_here
+
+_READS = ("-r", "reads.fa.gz", "-b", "tags.bam", "-g", "ref.fa", "-t", "2", "-K", "1", "--slow5", "svb.blow5")
+#: Commands with their outputs.
+COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+    "call-methylation": (
+        ("call-methylation", *_READS, "-o", "calls.tsv.new", "--modbam", "out.bam", "--bedmethyl", "out.bed.gz",
+         "--failed-reads", "failed.tsv"),
+        ("calls.tsv.new", "out.bam", "out.bed.gz", "out.bed.gz.tbi", "failed.tsv"),
+    ),
+    "call-methylation to Parquet": (
+        ("call-methylation", *_READS, "-o", "out.parquet", "--output-format", "parquet"), ("out.parquet",),
+    ),
+    "eventalign": (
+        ("eventalign", *_READS, "-o", "events.tsv.gz", "--summary", "summary.tsv"), ("events.tsv.gz", "summary.tsv"),
+    ),
+    "eventalign to BAM": (("eventalign", *_READS, "-o", "events.bam", "--sam"), ("events.bam",)),
+    "index": (
+        ("index", "--slow5", "none.blow5", "plain.fa"),
+        ("plain.fa.index", "plain.fa.index.gzi", "plain.fa.index.fai", "plain.fa.index.readdb"),
+    ),
+    "indices beside the inputs": (
+        ("call-methylation", *_READS, "-o", "/dev/null"), ("svb.blow5.idx", "ref.fa.fai"),
+    ),
+    "meth-freq": (("meth-freq", "-i", "calls.tsv", "-o", "freq.out.gz"), ("freq.out.gz",)),
+}  # fmt: skip
+
+
+class Killer:
+    """Kills runs on the sound inputs.
+
+    Parameters
+    ----------
+    base : Base
+    folder : Path
+        Where the runs get their folders.
+    """
+
+    def __init__(self, base: Base, folder: Path) -> None:
+        self._base = base
+        self._folder = folder
+        self._sound: dict[str, tuple[dict[str, bytes], float]] = {}
+
+    def prepare(self) -> None:
+        """Run every command whole, twice: the second run tells how long it takes."""
+        for name, (command, outputs) in COMMANDS.items():
+            for _ in range(2):
+                folder = self._linked(outputs)
+                began = time.monotonic()
+                _, messages = redirected(folder, command)
+                seconds = time.monotonic() - began
+                found = _outputs(folder, outputs)
+                if b"ERROR]" in messages or len(found) != len(outputs):
+                    raise RuntimeError(f"{name}: {messages.decode()} {sorted(found)}")
+            self._sound[name] = found, seconds
+
+    def kill(self, name: str, seed: int) -> str:
+        """Kill a run of a command; return what is wrong afterwards, "" if nothing is."""
+        command, outputs = COMMANDS[name]
+        sound, seconds = self._sound[name]
+        folder = self._linked(outputs)
+        process = os.fork()
+        if process == 0:
+            os.setpgid(0, 0)
+            try:
+                run_here(folder, command)
+            finally:
+                os._exit(0)
+        time.sleep(random.Random(seed).uniform(0, 1.5 * seconds))
+        os.kill(process, signal.SIGKILL)
+        os.waitpid(process, 0)
+        for output, content in _outputs(folder, outputs).items():
+            if content != sound[output]:
+                return f"{output} is not complete: {len(content)} bytes instead of {len(sound[output])}"
+        process = os.fork()
+        if process == 0:
+            try:
+                status = run_here(folder, command)
+            finally:
+                os._exit(status)
+        _, status = os.waitpid(process, 0)
+        if status:
+            return f"the next run ended with status {status}: {(folder / 'messages').read_text()[-2000:]}"
+        if _outputs(folder, outputs) != sound:
+            return "the next run's outputs are not the same"
+        left = [path.name for path in folder.iterdir() if "unfinished" in path.name]
+        return f"left: {', '.join(left)}" if left else ""
+
+    def _linked(self, outputs: tuple[str, ...]) -> Path:
+        folder = self._folder / f"kill-{os.getpid()}"
+        shutil.rmtree(folder, ignore_errors=True)
+        shutil.copytree(self._base.folder, folder, copy_function=os.link)
+        for output in outputs:
+            (folder / output).unlink(missing_ok=True)
+        return folder
+
+
+def _outputs(folder: Path, names: tuple[str, ...]) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in names if (folder / name).exists()}
+
+
+def kill_runs(kills: int, seed: int) -> tuple[Counter[str], list[str]]:
+    """Kill so many runs; return how many of each command, and what was wrong."""
+    counts: Counter[str] = Counter()
+    problems = []
+    with tempfile.TemporaryDirectory(prefix="f5py-kills-") as place:
+        killer = Killer(make_base(Path(place) / "base"), Path(place))
+        killer.prepare()
+        for number in range(seed, seed + kills):
+            name = list(COMMANDS)[number % len(COMMANDS)]
+            if problem := killer.kill(name, number):
+                problems.append(f"{name}, seed {number}: {problem}")
+                print(problems[-1], flush=True)
+            counts[name] += 1
+    return counts, problems
+
+
+def main() -> int:
+    """Run what was asked for; status 1 if anything was wrong."""
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz.kills", description=__doc__)
+    parser.add_argument("--kills", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--report", type=Path, help="write a Markdown table here")
+    chosen = parser.parse_args()
+    counts, problems = kill_runs(chosen.kills, chosen.seed)
+    lines = [
+        "# Runs killed at random times",
+        "",
+        f"{chosen.kills:,} runs ended by SIGKILL, {datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, "
+        f"commit {git_version()}. After each, files under final names must be complete and right;",
+        "the same command must then succeed, give the same bytes and leave nothing unfinished.",
+        "",
+        "| command | kills |",
+        "|---|---:|",
+        *(f"| {name} | {count:,} |" for name, count in counts.items()),
+        "",
+        f"Wrong: {len(problems)}.",
+        *problems,
+    ]
+    print("\n".join(lines))
+    if chosen.report is not None:
+        chosen.report.write_text("\n".join(lines) + "\n")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
