@@ -143,6 +143,11 @@ def main(args: list[str] | None = None) -> None:
     except MemoryError:
         console.error("f5py", "not enough memory; make batches smaller (-K, -B), or leave more to this program")
         status = 1
+    except RuntimeError as problem:
+        if "start new thread" not in str(problem):
+            raise
+        console.error("f5py", "the system allows no more threads, or has no memory for them; use a smaller -t")
+        status = 1
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename else ""
         console.error("f5py", f"{where}{problem.strerror or problem}")

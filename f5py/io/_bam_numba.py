@@ -101,8 +101,9 @@ def classify(data, starts, n, min_mapq, secondary, supplementary, name_table, ki
         at = starts[i]
         flags = unsigned16(data, at + FLAGS)
         mapq = np.int64(data[at + MAPQ])
-        # a position can be missing without the flag that says so
+        # a position or the CIGAR can be missing without the flag that says so
         unmapped = flags & _IS_UNMAPPED != 0 or signed32(data, at + CONTIG) < 0 or signed32(data, at + POSITION) < 0
+        unmapped = unmapped or unsigned16(data, at + N_CIGAR) == 0
         rows[i] = -1
         if mapq < min_mapq:
             kinds[i] = LOW_MAPQ

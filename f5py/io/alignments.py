@@ -159,6 +159,11 @@ class AlignmentFile:
             raise self._damaged(problem) from None
 
     def _damaged(self, problem: OSError) -> InputFileError:
+        if self._file.is_cram:
+            return InputFileError(
+                f"{self.name}: cannot be decoded after {self.counts.kept} usable records; the file is damaged, or "
+                f"{self._reference_path} is not the reference that it was made with"
+            )
         return InputFileError(
             f"{self.name}: truncated or damaged after {self.counts.kept} usable records ({_reason(problem)}); "
             "make the file again"
@@ -177,8 +182,9 @@ class AlignmentFile:
         counts = self.counts
         try:
             for read_index, record in enumerate(self._segments(windows)):
-                # a position can be missing without the flag that says so
+                # a position or the CIGAR can be missing without the flag that says so
                 is_unmapped = record.is_unmapped or record.reference_id < 0 or record.reference_start < 0
+                is_unmapped = is_unmapped or not record.cigartuples
                 if is_unmapped or record.mapping_quality < self.min_mapq:
                     if record.mapping_quality < self.min_mapq:
                         counts.low_mapq += 1

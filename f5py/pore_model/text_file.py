@@ -13,7 +13,6 @@ import os
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,8 @@ from f5py.pore_model.npz_file import MAGIC, read_npz
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
+#: More text is no pore model: one of 9-mers over ACGMT has half of that.
+_MOST_BYTES = 1 << 28
 #: Longest number that is taken; printed floats have fewer than 30 characters.
 _LONGEST_NUMBER = 64
 
@@ -166,8 +167,12 @@ def _starts_with(file: str, magic: bytes) -> bool:
 
 def _read_bytes(file: str) -> bytes:
     try:
-        data = Path(file).read_bytes()
-        return gzip.decompress(data) if data.startswith(_GZIP_MAGIC) else data
+        zipped = _starts_with(file, _GZIP_MAGIC)
+        with gzip.open(file, "rb") if zipped else open(file, "rb") as text:
+            data = text.read(_MOST_BYTES + 1)
+        if len(data) > _MOST_BYTES:
+            raise PoreModelError(f"{file}: has more than {_MOST_BYTES >> 20} MB of text, which no pore model has")
+        return data
     except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
         raise PoreModelError(f"{file}: damaged gzip file ({problem}); copy or download it again") from problem
     except OSError as problem:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import resource
 import shutil
@@ -341,3 +342,44 @@ def test_errors_of_reading_are_not_blamed_on_the_output(tmp_path: Path):
     for number, kind in ((errno.ESTALE, OSError), (errno.EMFILE, OSError), (errno.ENOSPC, OutputFileError)):
         with pytest.raises(OSError if kind is OSError else kind), open_output(str(tmp_path / "x")):
             raise OSError(number, "of something")
+
+
+def test_a_mapped_record_without_cigar_is_counted(made: ReadSet, tmp_path: Path, capfd):
+    _, records = made.records()
+    records[2].cigartuples = None
+    assert not records[2].is_unmapped
+    changed = made.with_records(tmp_path, records, index=False)
+    assert run_main(*changed.options(), "-o", tmp_path / "calls.tsv") == 0
+    told = capfd.readouterr().err
+    assert "skipped unmapped: 1," in told
+    assert "total entries: 15," in told
+
+
+def test_a_cram_file_of_another_reference(made: ReadSet, tmp_path: Path, capfd):
+    cram = tmp_path / "reads.cram"
+    pysam.view("-C", "-T", str(made.genome), "-o", str(cram), str(made.bam), catch_stdout=False)
+    text = made.genome.read_text()
+    other = tmp_path / "other.fa"
+    other.write_text(text[: text.index("\n")] + text[text.index("\n") :].replace("A", "C"))
+    options = ["-r", made.reads, "-b", cram, "-g", other, "-o", tmp_path / "calls.tsv"]
+    assert run_main(*options) == 1
+    line = error_line(capfd.readouterr().err)
+    assert f"or {other} is not the reference that it was made with" in line
+
+
+def test_a_small_file_that_becomes_a_large_model(made: ReadSet, tmp_path: Path, capfd):
+    bomb = tmp_path / "model.gz"
+    with gzip.open(bomb, "wb", 1) as out:
+        for _ in range(300):
+            out.write(bytes(1 << 20))
+    assert run_main(*made.options(), "--kmer-model", bomb) == 1
+    assert "has more than 256 MB of text, which no pore model has" in error_line(capfd.readouterr().err)
+
+
+def test_no_more_threads(made: ReadSet, tmp_path: Path, capfd, monkeypatch: pytest.MonkeyPatch):
+    def refuse(self: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr("threading.Thread.start", refuse)
+    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv") == 1
+    assert "-t" in error_line(capfd.readouterr().err)
