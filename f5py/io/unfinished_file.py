@@ -49,6 +49,7 @@ class UnfinishedFile:
     def __init__(self, path: str, keeps_rows: bool = False) -> None:
         self._shown = path
         self._keeps_rows = keeps_rows
+        self._is_in_place = False
         self._target = os.path.realpath(path)
         if os.path.exists(self._target) and not os.access(self._target, os.W_OK):
             raise OutputFileError(f"{path}: cannot write: it is write-protected; give another name")
@@ -76,11 +77,14 @@ class UnfinishedFile:
             if os.path.exists(self._target):
                 os.chmod(self.path, stat.S_IMODE(os.stat(self._target).st_mode))
             os.replace(self.path, self._target)
+            self._is_in_place = True
         finally:
             _open_files.discard(self)
 
     def discard(self) -> None:
-        """Close and remove the file."""
+        """Close and remove the file, unless it has its name: the other one may be that of another run's by now."""
+        if self._is_in_place:
+            return
         with suppress(OSError):
             self.file.close()
         with suppress(OSError):

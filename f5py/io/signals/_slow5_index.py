@@ -7,6 +7,7 @@ name (2 bytes), the name, and the record's offset and size in the file (8 bytes 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -119,8 +120,10 @@ def open_records(path: str, form: Form) -> RecordFile:
     return RecordFile(descriptor, not form.binary, *press, *functions())
 
 
-def records_of(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Records:
+def records_of(path: str, form: Form, file: RecordFile, workers: Callable[[], WorkerPool]) -> Records:
     """List the records of a file by its index, which is made again if it is absent or is not that of the file.
+
+    The threads of `workers` are only started if they are needed.
 
     Raises
     ------
@@ -136,7 +139,7 @@ def records_of(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Rec
         console.info("open_slow5", f"{index}: not found; indexing {path}")
     else:
         input_warning("open_slow5", f"{index}: {found}; indexing {path} again")
-    records = _scan(path, form, file, pool)
+    records = _scan(path, form, file, workers())
     try:
         with complete_output(index) as out:
             out.write(_as_bytes(records, form))

@@ -102,7 +102,7 @@ class Slow5Source:
 
         self._file = open_records(path, form)
         try:
-            self._records = records_of(path, form, self._file, self._workers())
+            self._records = records_of(path, form, self._file, self._workers)
         except BaseException:
             self.close()
             raise
@@ -148,9 +148,7 @@ class Slow5Source:
         while True:
             got = Got.for_reads(n, self._scratch)
             with quiet():
-                self._workers().run(
-                    read_records, np.arange(n), names.text, names.offsets, self._records, file, got
-                )  # fmt: skip
+                self._workers().run(read_records, np.arange(n), names.text, names.offsets, self._records, file, got)
             for i in np.flatnonzero(np.isin(got.codes, (CANNOT_READ, SHORTER)))[:1].tolist():
                 raise_for(self.path, file, int(got.codes[i]), 0)
             if (got.places >= 0).all():
