@@ -56,7 +56,7 @@ def run(options: CallOptions) -> RunCounts:
         caller.before_stage = ahead.wait
         loader.keep_records = loader.keep_passed_over = options.modbam is not None
         loader.partition_tag = options.partition_tag
-        n_expected = loader.alignments.expected_records()
+        n_expected = loader.alignments.expected_records(loader.windows)
         left = "the output is incomplete" if options.output_format == "tsv" else "no file was made"
         with Outputs() as outputs:
             writers = _Writers(options, caller, loader, outputs)

@@ -75,7 +75,7 @@ def run(options: EventalignOptions) -> RunCounts:
         ahead = CompileAhead(["event rows", "alignment"])
         workers.callback(ahead.close)
         aligner.before_stage = ahead.wait
-        n_expected = loader.alignments.expected_records()
+        n_expected = loader.alignments.expected_records(loader.windows)
         with Outputs() as outputs:
             write = listing_failed_reads(options, _writer(options, aligner, loader, outputs), outputs)
             seconds = process(

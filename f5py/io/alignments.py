@@ -118,8 +118,10 @@ class AlignmentFile:
     def _header_lines(self) -> list[str]:
         return undecoded(self.header.__str__).decode("utf-8", "replace").splitlines()
 
-    def expected_records(self) -> int | None:
-        """Number of mapped records of a BAM file according to its index, if there is a sound one."""
+    def expected_records(self, windows: Windows | None = None) -> int | None:
+        """Number of mapped records of a BAM file by its index, if that is sound; None for windows."""
+        if windows is not None:
+            return None
         path = find_index(self.path) if self.path != "-" and self._file.is_bam else None
         if path is None:
             return None
