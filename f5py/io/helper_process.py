@@ -25,6 +25,7 @@ _CPU_SECONDS, _CPU_SECONDS_PER_READ = 20.0, 0.2
 LOOK_EVERY = 2.0
 #: A library that ends by one of these has met damage; SIGKILL comes from outside.
 _OF_DAMAGE = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+_PR_SET_PDEATHSIG = 1
 _PROGRAM = f"from {__name__} import _main; _main()"
 
 
@@ -149,9 +150,18 @@ def _main() -> None:
     """What the process runs."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    _end_with_parent()
     module, name, descriptor, *arguments = sys.argv[1:]
     function: Any = getattr(import_module(module), name)
     function(Connection(int(descriptor)), *arguments)
+
+
+def _end_with_parent() -> None:
+    """Let the system end this process with its parent: in an endless loop of a library it would not notice that."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 @contextmanager

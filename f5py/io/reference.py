@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import ExitStack, suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,8 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.core.strictness import input_warning
 from f5py.core.workers import WorkerPool
-from f5py.errors import InputFileError
+from f5py.errors import InputFileError, OutputFileError
+from f5py.io.complete_file import complete_output
 from f5py.io.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MappedText, TextSource, letter_table
 
 #: Ambiguity codes and the alphabetically first base that they may stand for.
@@ -50,8 +52,9 @@ class Reference:
 
         if not os.path.exists(path):
             raise InputFileError(f"{path}: no such file; give the reference with -g")
+        _make_index(path)
         try:
-            with pysam.FastaFile(path) as fasta:  # makes the index if it is missing
+            with pysam.FastaFile(path) as fasta:
                 known = dict(zip(fasta.references, fasta.lengths, strict=True))
         except (OSError, ValueError) as problem:
             reason = getattr(problem, "strerror", None) or _system_reason(path) or (
@@ -75,9 +78,7 @@ class Reference:
                     "give the FASTA file that the reads were mapped to"
                 )
         index = FastaIndex.read(f"{path}.fai", f"delete it to have it made again: {path}.fai")
-        with open(path, "rb") as file:
-            is_zipped = file.read(2) == b"\x1f\x8b"
-        if is_zipped:
+        if _is_zipped(path):
             text: TextSource = BlockText(path, f"{path}.gzi")
         else:
             text = mapped = MappedText(path)
@@ -135,6 +136,27 @@ class Reference:
     def close(self) -> None:
         """Close the file."""
         self._fasta.close()
+
+
+def _make_index(path: str) -> None:
+    """Make the index if it is missing, so that it appears when it is complete; htslib, asked for it, writes in place.
+
+    What goes wrong here is said when the file is opened.
+    """
+    import pysam
+
+    if os.path.exists(f"{path}.fai"):
+        return
+    with suppress(OutputFileError, OSError, ValueError, pysam.SamtoolsError), ExitStack() as files:
+        index = files.enter_context(complete_output(f"{path}.fai"))
+        blocks = files.enter_context(complete_output(f"{path}.gzi")) if _is_zipped(path) else None
+        options = [] if blocks is None else ["--gzi-idx", blocks.name]
+        pysam.faidx(path, "--fai-idx", index.name, *options)
+
+
+def _is_zipped(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) == b"\x1f\x8b"
 
 
 def _system_reason(path: str) -> str:
