@@ -4,6 +4,11 @@ Every message is one line that says what is wrong, where, and what to do about i
 prints it as it is and exits with status 1, or with 2 for wrong usage.
 """
 
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 
 class F5pyError(Exception):
     """Root of all errors raised on purpose by f5py."""
@@ -39,3 +44,14 @@ class MissingDependencyError(F5pyError):
 
 class AllReadsFailedError(F5pyError):
     """Not a single read could be processed."""
+
+
+@contextmanager
+def blamed_on(path: str) -> Iterator[None]:
+    """Give errors of the system in the block the name of the file: they are not to be taken for those of others."""
+    try:
+        yield
+    except OSError as problem:
+        if problem.errno and problem.filename is None:
+            problem.filename = path
+        raise

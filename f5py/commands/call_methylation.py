@@ -12,9 +12,9 @@ from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
 from f5py.core.options import CALL_THRESHOLD, CallOptions
 from f5py.core.strictness import obeys_strict
-from f5py.errors import UsageError
+from f5py.errors import UsageError, blamed_on
 from f5py.io.complete_file import complete_output
-from f5py.io.output import TextOutput, blamed_on, open_output
+from f5py.io.output import TextOutput, open_output
 from f5py.outputs.calls_parquet import CallsParquet
 from f5py.outputs.calls_writer import CallsWriter
 from f5py.outputs.failed_reads import listing_failed_reads

@@ -15,9 +15,9 @@ from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
 from f5py.core.options import EventalignOptions
 from f5py.core.strictness import obeys_strict
-from f5py.errors import UsageError
+from f5py.errors import UsageError, blamed_on
 from f5py.io.complete_file import complete_output
-from f5py.io.output import TextOutput, blamed_on, open_output
+from f5py.io.output import TextOutput, open_output
 from f5py.outputs.eventalign_paf import EventalignPaf
 from f5py.outputs.eventalign_sam import EventalignSam
 from f5py.outputs.eventalign_summary import EventalignSummary

@@ -122,7 +122,7 @@ class AlignmentFile:
         """Number of mapped records of a BAM file by its index, if that is sound; None for windows."""
         if windows is not None:
             return None
-        path = find_index(self.path) if self.path != "-" and self._file.is_bam else None
+        path = self._index_path()
         if path is None:
             return None
         try:
@@ -231,9 +231,13 @@ class AlignmentFile:
                 if record.reference_start >= previous_end:  # else the window before has had it
                     yield record
 
+    def _index_path(self) -> str | None:
+        """The index that is read here: that of a BAM file."""
+        return find_index(self.path) if self._file.is_bam and self.path != "-" else None
+
     def check_index(self) -> None:
         """Raise `InputFileError` unless the file has an index, which windows need."""
-        path = find_index(self.path) if self._file.is_bam and self.path != "-" else None
+        path = self._index_path()
         if path is None and not self._file.has_index():
             if self.path == "-":
                 raise InputFileError("standard input: -w needs an indexed BAM file; give its name with -b")

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.core.workers import WorkerPool
-from f5py.errors import InputFileError
+from f5py.errors import InputFileError, blamed_on
 from f5py.io.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START, OrderedCompressor, bgzf_blocks
-from f5py.io.byte_input import read_at, reading
+from f5py.io.byte_input import read_at
 
 #: Bytes of text in a block that is written here.
 BLOCK_SIZE = 0x4000
@@ -172,7 +172,7 @@ class BlockReader:
         start = int(self._packed_at[number])
         is_last = number + 1 == len(self._packed_at)
         listed = MAX_BLOCK_SIZE if is_last else int(self._packed_at[number + 1]) - start
-        with reading(self.path):
+        with blamed_on(self.path):
             block = read_at(self._descriptor, listed, start)
         if block[:4] != HEADER_START[:4] or block[10:16] != HEADER_START[10:16]:
             raise InputFileError(self._complaint("has no block where its .gzi says"))
@@ -196,7 +196,7 @@ class BlockReader:
 
 def _load_block_index(path: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Read a ``.gzi``: where every block starts in the file and in the text, int64, shape (blocks,) each."""
-    with reading(path), open(path, "rb") as file:
+    with blamed_on(path), open(path, "rb") as file:
         raw = file.read()
     listed = len(raw) // 16
     if len(raw) % 16 != 8 or int.from_bytes(raw[:8], "little") != listed:

@@ -76,17 +76,6 @@ def read_at(descriptor: int, size: int, place: int) -> bytes:
     return b"".join(pieces)
 
 
-@contextmanager
-def reading(path: str) -> Iterator[None]:
-    """Give errors of reading in the block the name of the file."""
-    try:
-        yield
-    except OSError as problem:
-        if problem.errno and problem.filename is None:
-            problem.filename = path
-        raise
-
-
 class _Peekable(io.RawIOBase):
     """A file whose first bytes can be looked at, even if it is a pipe."""
 

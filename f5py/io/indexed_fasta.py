@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.core.workers import WorkerPool
-from f5py.errors import InputFileError
+from f5py.errors import InputFileError, blamed_on
 from f5py.io.bgzf import BlockReader
-from f5py.io.byte_input import reading
 
 #: Characters that may stand in a sequence.
 _LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz*-."
@@ -75,7 +74,7 @@ class FastaIndex:
         """
         from f5py.io._fai_numba import count_lines, parse_fai
 
-        with reading(path), open(path, "rb") as file:
+        with blamed_on(path), open(path, "rb") as file:
             text = np.frombuffer(bytearray(file.read()), np.uint8)
         n = int(count_lines(text))
         name_begin, name_end, columns = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((4, n), np.int64)

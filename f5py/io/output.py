@@ -91,17 +91,6 @@ def _name(unfinished: UnfinishedFile, path: str) -> None:
         ) from None
 
 
-@contextmanager
-def blamed_on(path: str) -> Iterator[None]:
-    """Give errors of writing in the block the name of the file: they are not to be taken for those of other outputs."""
-    try:
-        yield
-    except OSError as problem:
-        if problem.errno and problem.filename is None:
-            problem.filename = path
-        raise
-
-
 def _open(path: str) -> BinaryIO:
     if path != "-":
         try:

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.core.strictness import input_warning
 from f5py.core.workers import WorkerPool
-from f5py.errors import InputFileError
-from f5py.io.byte_input import reading
+from f5py.errors import InputFileError, blamed_on
 from f5py.io.indexed_fasta import BlockText, FastaIndex, IndexedFasta
 
 #: What is put after the name of the reads file.
@@ -157,7 +156,7 @@ def read_readdb(path: str) -> dict[str, str]:
     """
     paths: dict[str, str] = {}
     try:
-        with reading(path), open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
+        with blamed_on(path), open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
             for number, line in enumerate(file, 1):
                 name, tab, signal_path = line.rstrip("\n").partition("\t")
                 if not tab or not name:

@@ -23,8 +23,8 @@ from f5py.core._addresses_numba import (
     load_uint32,
 )
 from f5py.core._name_table_numba import find_name
-from f5py.core._turns_numba import add_to, next_turn
-from f5py.io.signals._slow5_text_numba import parse_text
+from f5py.core._turns_numba import next_turn
+from f5py.io.signals._slow5_text_numba import parse_text, take_room
 
 #: What can be wrong with a record. `CANNOT_READ` and `SHORTER` are of the file or the machine.
 GOOD, NOT_FOUND, DAMAGED, CANNOT_DECOMPRESS, OTHER_NAME, CANNOT_READ, SHORTER = range(7)
@@ -168,17 +168,8 @@ def _take(file, found, names, begin, end, read, got):
 
 
 @exact_kernel
-def _place(got, read, n):
-    """Take room for n samples of a read; whether it is there."""
-    got.n_samples[read] = n
-    place = add_to(got.used, n)
-    got.places[read] = place if place + n <= got.scratch.shape[0] else -1
-    return got.places[read] >= 0
-
-
-@exact_kernel
 def _store(got, read, address, n):
-    if _place(got, read, n) and n > 0:
+    if take_room(got, read, n) and n > 0:
         place = got.places[read]
         copy_from(got.scratch[place : place + n], address, 2 * n)
 
@@ -253,7 +244,7 @@ def _take_ex_zd(address, length, read, got):
             where[i] += where[i - 1] + 1
     if end - at != n - 1 - n_exceptions or (n_exceptions > 0 and where[-1] >= n - 1):
         return DAMAGED
-    if not _place(got, read, n):
+    if not take_room(got, read, n):
         return GOOD
     place = got.places[read]
     next_exception = 0

@@ -15,6 +15,15 @@ _LOWEST, _HIGHEST = -(1 << 15), (1 << 15) - 1
 
 
 @exact_kernel
+def take_room(got, read, n):
+    """Take room for n samples of a read; whether it is there."""
+    got.n_samples[read] = n
+    place = add_to(got.used, n)
+    got.places[read] = place if place + n <= got.scratch.shape[0] else -1
+    return got.places[read] >= 0
+
+
+@exact_kernel
 def parse_text(file, line, size, names, begin, end, read, got):
     """Take the fields of a read's line; whether it is sound and that of ``names[begin:end]``.
 
@@ -81,11 +90,9 @@ def _samples(line, begin, end, count, read, got):
         return False
     if given != count:
         return False
-    place = add_to(got.used, count)
-    got.n_samples[read] = count
-    got.places[read] = place if place + count <= got.scratch.shape[0] else -1
-    if got.places[read] < 0:
+    if not take_room(got, read, count):
         return True
+    place = got.places[read]
     at = begin
     for i in range(count):
         negative = at < end and line[at] == _MINUS
