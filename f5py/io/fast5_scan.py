@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
@@ -164,7 +165,8 @@ def _scan_chunks(chunks: list[_Chunk], processes: int, advance: Callable[[int], 
         process = process or HelperProcess(_work)
         busy[process.connection] = process, chunk
         process.begin()
-        process.connection.send(chunk.rest)
+        with suppress(ConnectionError):  # it has died, as its end of the connection tells below
+            process.connection.send(chunk.rest)
 
     def take(chunk: _Chunk, found: Found) -> None:
         chunk.found.append(found)

@@ -12,6 +12,7 @@ import pytest
 from f5py.errors import F5pyError, InputFileError
 from f5py.io import fast5_scan, helper_process
 from f5py.io.fast5_scan import list_fast5, read_names, scan_fast5
+from f5py.io.helper_process import HelperProcess
 
 from ..index_files import multi_fast5, single_fast5
 
@@ -89,6 +90,18 @@ def test_a_killed_process_is_an_error(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(fast5_scan, "_work", kill_own_process)
     with pytest.raises(F5pyError, match="was killed"):
         scan_fast5(paths, 2)
+
+
+def test_a_process_killed_before_it_is_asked_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Killed(HelperProcess):
+        def begin(self) -> None:
+            self.kill()
+            self.wait(30)
+            super().begin()
+
+    monkeypatch.setattr(fast5_scan, "HelperProcess", Killed)
+    with pytest.raises(F5pyError, match="was killed"):
+        scan_fast5([str(single_fast5(tmp_path / "a.fast5", "a"))], 1)
 
 
 @pytest.mark.parametrize("processes", [1, 3])
