@@ -155,7 +155,7 @@ class Benchmark:
     def writing(self) -> list[str]:
         """Speed of formatting and writing alone, in one thread."""
         from f5py.core.options import AlignmentOptions
-        from f5py.eventalign.align import align_events
+        from f5py.event_alignment.align import align_events
         from f5py.outputs.eventalign_table import EventalignTable
         from f5py.outputs.formatting import pieces
         from f5py.outputs.table_layout import TableLayout

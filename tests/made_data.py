@@ -20,7 +20,7 @@ from f5py.commands.index import index_fast5, index_slow5
 from f5py.commands.simulate import simulate
 from f5py.io.read_index import READDB_SUFFIX, read_readdb
 from f5py.io.signals import SignalSource, open_signals
-from f5py.simulate.settings import SimulationSettings
+from f5py.simulation.settings import SimulationSettings
 
 if TYPE_CHECKING:
     from .io.signals.made_signals import MadeRead

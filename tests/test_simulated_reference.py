@@ -11,7 +11,7 @@ import pytest
 
 from f5py.commands.index import index_fast5
 from f5py.commands.simulate import simulate
-from f5py.simulate.settings import SimulationSettings
+from f5py.simulation.settings import SimulationSettings
 
 from .made_data import run_command
 

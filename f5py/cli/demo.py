@@ -26,7 +26,7 @@ def command(chosen: DemoOptions) -> None:
     would type. The last lines tell whether f5py works here.
     """
     from f5py.errors import F5pyError
-    from f5py.simulate.compare import compare_frequencies
+    from f5py.simulation.compare import compare_frequencies
 
     place = _prepare(Path(chosen.folder), chosen.force)
     calls, frequencies = str(place / _CALLS), str(place / _FREQUENCIES)

@@ -153,7 +153,7 @@ def _alignment() -> None:
 
 
 def _event_rows() -> None:
-    from f5py.eventalign.align import align_events
+    from f5py.event_alignment.align import align_events
     from f5py.pore_model import builtin
 
     model = builtin("r9.4_450bps.nucleotide.6mer")
@@ -166,7 +166,7 @@ PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "site calls": (("f5py.methylation._per_site_numba", "call_all_sites"), lambda: _calls(per_site=True)),
     "calls table": (("f5py.outputs._calls_writer_numba", "format_calls"), _calls_table),
     "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
-    "event rows": (("f5py.eventalign._align_numba", "align_all"), _event_rows),
+    "event rows": (("f5py.event_alignment._align_numba", "align_all"), _event_rows),
 }
 
 

@@ -10,12 +10,12 @@ from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.core.options import METHYLATION, FrequencyOptions, MergeOptions
 from f5py.core.strictness import input_warning, obeys_strict
 from f5py.errors import UsageError
-from f5py.frequencies.frequency import methylation_frequency, site_counts
-from f5py.frequencies.frequency_merge import FrequencyMerger
-from f5py.frequencies.site_table import Place
 from f5py.io.byte_input import check_read_once, open_bytes, shown_name
 from f5py.io.complete_file import complete_text_output
 from f5py.io.joined_tables import open_tables
+from f5py.site_frequencies.frequency import methylation_frequency, site_counts
+from f5py.site_frequencies.frequency_merge import FrequencyMerger
+from f5py.site_frequencies.site_table import Place
 
 #: Reading the calls is the other half of the work.
 _COMPRESSION_THREADS = 2

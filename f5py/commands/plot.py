@@ -30,9 +30,9 @@ from f5py.pipeline.eventalign_stage import ReferenceAligner
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.unmapped import unmapped_batch
-from f5py.plot import FORMATS
-from f5py.plot.data import PlotData, Source, read_data, reference_data
-from f5py.plot.figure import check_matplotlib, write_figure
+from f5py.plotting import FORMATS
+from f5py.plotting.data import PlotData, Source, read_data, reference_data
+from f5py.plotting.figure import check_matplotlib, write_figure
 
 if TYPE_CHECKING:
     import pysam

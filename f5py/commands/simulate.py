@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from f5py import console
 from f5py.core.options import SimulateOptions, declarations
 from f5py.errors import UsageError
-from f5py.simulate.basecalls import basecall
-from f5py.simulate.current import simulate_signal
-from f5py.simulate.genome import Genome, random_genome, read_genome, write_genome
-from f5py.simulate.interrupt import interruptible
-from f5py.simulate.outputs import (
+from f5py.simulation.basecalls import basecall
+from f5py.simulation.current import simulate_signal
+from f5py.simulation.genome import Genome, random_genome, read_genome, write_genome
+from f5py.simulation.interrupt import interruptible
+from f5py.simulation.outputs import (
     REFERENCE,
     TRUTH,
     ReadWriter,
@@ -25,9 +25,9 @@ from f5py.simulate.outputs import (
     sort_alignments,
     write_truth,
 )
-from f5py.simulate.plan import ReadPlan, plan_reads
-from f5py.simulate.settings import SimulationSettings
-from f5py.simulate.sites import Sites
+from f5py.simulation.plan import ReadPlan, plan_reads
+from f5py.simulation.settings import SimulationSettings
+from f5py.simulation.sites import Sites
 
 _MODEL = "r9.4_450bps.cpg.6mer"
 _N_CHANNELS = 512

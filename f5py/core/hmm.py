@@ -16,7 +16,7 @@ Emissions. An event of mean x in M(j) has the density of a normal distribution w
 standard deviation ``stdv * var``, where level and stdv are the pore model's for the k-mer. In B(j) every event has
 density 1.
 
-`f5py.methylation.hmm` sums over the paths through this model, `f5py.eventalign` takes the best one.
+`f5py.methylation.hmm` sums over the paths through this model, `f5py.event_alignment` takes the best one.
 
 Source: spec, core algorithms, section 7; Simpson et al., Nature Methods 14:407, 2017.
 """

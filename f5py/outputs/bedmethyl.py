@@ -26,10 +26,10 @@ from f5py.core.offsets import offsets_of
 from f5py.core.options import CALL_THRESHOLD
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, OutputFileError
-from f5py.frequencies.site_counts import SiteCounts, SiteTotals, expand_calls
 from f5py.io.bgzip_output import is_bgzip_name
 from f5py.io.complete_file import complete_output, complete_text_output
 from f5py.io.output import TextOutput
+from f5py.site_frequencies.site_counts import SiteCounts, SiteTotals, expand_calls
 from f5py.text.encoding import encoded
 
 _ROWS_PER_BLOCK = 1 << 14

@@ -64,7 +64,7 @@ class CallsParquet:
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""
-        from f5py.frequencies.site_counts import calls_inside
+        from f5py.site_frequencies.site_counts import calls_inside
 
         calls = np.flatnonzero(calls_inside(batch, self._windows))
         if len(calls) == 0:

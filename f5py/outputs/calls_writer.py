@@ -52,8 +52,8 @@ class CallsWriter:
 
     def format(self, batch: ReadBatch) -> NDArray[np.uint8]:
         """The rows of one batch, uint8."""
-        from f5py.frequencies.site_counts import calls_inside
         from f5py.outputs._calls_writer_numba import format_calls
+        from f5py.site_frequencies.site_counts import calls_inside
 
         calls = calls_inside(batch, self._windows)
         read = np.repeat(np.arange(len(batch)), np.diff(batch.call_offsets))[calls]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import BinaryIO
 
-from f5py.frequencies.site_table import Frequencies
 from f5py.outputs.arrow_table import ParquetOutput, dictionary_column, string_column
+from f5py.site_frequencies.site_table import Frequencies
 
 _ROWS_PER_BLOCK = 1 << 18
 _ROWS_PER_GROUP = 1 << 18

@@ -17,9 +17,9 @@ from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, reverse_complement
 from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
-from f5py.frequencies.site_counts import calls_inside
 from f5py.io.bam_output import RecordOutput
 from f5py.io.bam_records import RawRecords
+from f5py.site_frequencies.site_counts import calls_inside
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:

@@ -31,7 +31,7 @@ from f5py.errors import (
     UsageError,
 )
 from f5py.io.signals import SignalSource, open_signals
-from f5py.plot.data import PlotData
+from f5py.plotting.data import PlotData
 
 from ..made_data import ReadSet, write_signals
 

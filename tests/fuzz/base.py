@@ -39,7 +39,7 @@ class Base:
 def make_base(folder: Path) -> Base:
     """Make all inputs below `folder`, which must not be there."""
     from f5py.commands.simulate import simulate
-    from f5py.simulate.settings import SimulationSettings
+    from f5py.simulation.settings import SimulationSettings
 
     settings = SimulationSettings(seed=3, genome_length=3000, n_reads=N_READS, fixed_length=400, reads_per_file=5)
     simulate(folder, settings, fasta=True)

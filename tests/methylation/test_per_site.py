@@ -18,7 +18,7 @@ from f5py.commands.simulate import simulate
 from f5py.core.motifs import ALPHABET, IUPAC, MOTIFS, Motif, parse_motif, reverse_complement
 from f5py.methylation.per_site import site_likelihoods
 from f5py.pore_model import PoreModel, builtin
-from f5py.simulate.settings import SimulationSettings
+from f5py.simulation.settings import SimulationSettings
 
 from ..made_data import ReadSet, run_main
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ..eventalign.expected_rows import expected_batch
+from ..event_alignment.expected_rows import expected_batch
 
 
 @pytest.fixture(scope="session")

@@ -15,7 +15,7 @@ from f5py.outputs.eventalign_table import EventalignTable
 from f5py.outputs.table_layout import TableLayout
 from f5py.pore_model import builtin
 
-from ..eventalign.expected_rows import NUCLEOTIDE, ecoli_contigs, expected_batch
+from ..event_alignment.expected_rows import NUCLEOTIDE, ecoli_contigs, expected_batch
 from .eventalign_rows import made_batch, made_model, plain_table
 
 _MODES = {

@@ -12,7 +12,7 @@ import pytest
 
 from f5py.cli.meth_freq import command
 from f5py.errors import MissingDependencyError
-from f5py.frequencies.frequency import methylation_frequency
+from f5py.site_frequencies.frequency import methylation_frequency
 
 
 def _as_text(table) -> str:

@@ -120,7 +120,7 @@ class MergeOptions(StrictOptions, Options):
 
 @dataclass(frozen=True, kw_only=True)
 class SimulateOptions(Options):
-    """Options of ``f5py simulate``; None is what `f5py.simulate.settings.SimulationSettings` has."""
+    """Options of ``f5py simulate``; None is what `f5py.simulation.settings.SimulationSettings` has."""
 
     output: str = option(
         "-o", "--output", kind=Kind.PATH, group=_OUTPUT, metavar="FOLDER", default=REQUIRED,

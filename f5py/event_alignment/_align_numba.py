@@ -1,0 +1,272 @@
+"""Jitted loops that lead one read's events along the reference; see `f5py.event_alignment.align`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.accelerate import exact_kernel
+from f5py.core._event_map_numba import closest_event
+from f5py.core._turns_numba import next_turn
+from f5py.core.batch import RowState
+from f5py.core.hmm import LN_INVERSE_SQRT_2PI
+from f5py.event_alignment._viterbi_numba import (
+    BAD,
+    KMER_SLOTS,
+    MARGIN,
+    MAX_BASES,
+    SCRATCH,
+    SKIP,
+    fill,
+    path_length,
+    trace,
+    words_needed,
+)
+
+_BLOCK_ROWS = 50  # rows taken from a block that is not the last of its segment
+_MIN_EVENT_STEP = 2  # a block needs that many events besides its first one
+_LN_INVERSE_SQRT_2PI = np.float32(LN_INVERSE_SQRT_2PI)
+_ROW_BAD, _ROW_NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)
+
+_MATCH, _INSERTION, _DELETION, _INTRON, _SOFT_CLIP, _HARD_CLIP, _PADDING, _EQUAL, _MISMATCH = range(9)
+
+
+@exact_kernel
+def _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end):
+    """List the (reference, read) positions of all aligned bases, and where each exon ends in that list."""
+    reference = np.int64(reference_start)
+    read = np.int64(0)
+    count = 0
+    exon = 0
+    for c in range(cigar.shape[0]):
+        operation = cigar[c] & 15
+        length = np.int64(cigar[c] >> 4)
+        if operation in (_MATCH, _EQUAL, _MISMATCH):
+            for i in range(length):
+                pair_reference[count] = reference + i
+                pair_read[count] = read + i
+                count += 1
+            reference += length
+            read += length
+        elif operation == _DELETION:
+            reference += length
+        elif operation == _INTRON:
+            exon_end[exon] = count
+            exon += 1
+            reference += length
+        elif operation in (_INSERTION, _SOFT_CLIP, _HARD_CLIP):
+            read += length
+    exon_end[exon] = count
+
+
+@exact_kernel
+def _last_pair_up_to(pair_reference, position, pair, end):
+    """The last pair of ``pair_reference[pair:end]`` that is not after `position`."""
+    for i in range(pair, end):
+        if pair_reference[i] > position:
+            return i - 1
+    return end - 1
+
+
+@exact_kernel
+def _fill_kmers(bases, k, letter_codes, reverse, model, scale, shift, var, ln_var, level, stdv, constant):
+    """Emission parameters of the k-mers of `bases`, or of their opposite strands' if `reverse`."""
+    level_mean, level_stdv, ln_stdv = model
+    highest = 1
+    for _ in range(k - 1):
+        highest *= 4
+    rank = np.int64(0)
+    for i in range(bases.shape[0]):
+        code = np.int64(letter_codes[bases[i]])
+        rank = rank // 4 + (3 - code) * highest if reverse else (rank % highest) * 4 + code
+        j = i - k + 1
+        if j >= 0:
+            level[j] = scale * level_mean[rank] + shift
+            stdv[j] = level_stdv[rank] * var
+            constant[j] = _LN_INVERSE_SQRT_2PI - (ln_stdv[rank] + ln_var)
+
+
+@exact_kernel
+def align_read(
+    segment, reference_start, cigar, reverse, event_mean, first_event, read_length, k, letter_codes, model,
+    scale, shift, var, ln_var, transitions, window_start, window_end, stop_when_empty,
+    row_event, row_position, row_state,
+):  # fmt: skip
+    """Align the events of one read to the reference; return the number of rows.
+
+    Parameters
+    ----------
+    segment : uint8
+        Upper-case letters of the reference from `reference_start` to at least the end of the alignment.
+    reference_start : int
+    cigar : uint32
+        As BAM stores it: length times 16 plus operation.
+    reverse : bool
+    event_mean : float32, shape (n_events,)
+    first_event : int32, shape (n_kmers,)
+        First event of each k-mer of the read as sequenced, or -1.
+    read_length, k : int
+    letter_codes : uint8, shape (256,)
+    model : tuple of float32 arrays
+        `level_mean`, `level_stdv` and `ln_stdv`.
+    scale, shift, var, ln_var : float32
+    transitions : float32, shape (8,)
+    window_start, window_end : int64
+        Sorted, disjoint, half-open parts of the reference to be aligned to.
+    stop_when_empty : bool
+        End the read at the first exon or window without aligned bases.
+    row_event, row_position : int32, shape (n_events,); row_state : uint8, shape (n_events,)
+        Filled with the rows.
+    """
+    n_pairs = np.int64(0)
+    n_exons = 1
+    for c in range(cigar.shape[0]):
+        operation = cigar[c] & 15
+        if operation in (_MATCH, _EQUAL, _MISMATCH):
+            n_pairs += np.int64(cigar[c] >> 4)
+        elif operation == _INTRON:
+            n_exons += 1
+    pair_reference = np.empty(n_pairs, np.int64)
+    pair_read = np.empty(n_pairs, np.int64)
+    exon_end = np.empty(n_exons, np.int64)
+    _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end)
+
+    level = np.zeros(KMER_SLOTS, np.float32)
+    stdv = np.ones(KMER_SLOTS, np.float32)
+    constant = np.zeros(KMER_SLOTS, np.float32)
+    scratch = np.empty(SCRATCH, np.float32)
+    n_room = np.int64(0)  # events that the following have room for
+    events = np.zeros(0, np.float32)
+    words = np.empty(0, np.uint16)
+    path = np.empty((0, 3), np.int32)
+    capacity = row_event.shape[0]
+    stride = -1 if reverse else 1
+    n_rows = 0
+    exon_begin = 0
+    for exon in range(n_exons):
+        begin = exon_begin
+        exon_begin = exon_end[exon]
+        for window in range(window_start.shape[0]):
+            # Step A: the aligned bases of this exon in this window.
+            while begin < exon_end[exon] and pair_reference[begin] < window_start[window]:
+                begin += 1
+            end = begin
+            while end < exon_end[exon] and pair_reference[end] < window_end[window]:
+                end += 1
+            first_pair = begin
+            begin = end
+            while end > first_pair and pair_read[end - 1] > read_length - k:
+                end -= 1
+            if end == first_pair:
+                if stop_when_empty:
+                    return n_rows
+                continue
+            first_read = pair_read[first_pair]
+            last_read = pair_read[end - 1]
+            if reverse:
+                first_read = read_length - first_read - k
+                last_read = read_length - last_read - k
+            event = closest_event(first_event, first_read)
+            last_event = closest_event(first_event, last_read)
+            if event < 0 or last_event < 0:
+                continue
+
+            # Step B: blocks of about a hundred bases, each begun where the rows of the one before end.
+            position = pair_reference[first_pair]
+            pair = first_pair
+            new_segment = n_rows > 0
+            while (last_event - event) * stride > 0:
+                stop = _last_pair_up_to(pair_reference, position + MAX_BASES - 1, pair, end)
+                n_bases = pair_reference[stop] - position + 1
+                stop_read = pair_read[stop]
+                if reverse:
+                    stop_read = read_length - stop_read - k
+                stop_event = closest_event(first_event, stop_read)
+                if n_bases < 2 * k or stop_event < 0 or (stop_event - event) * stride < _MIN_EVENT_STEP:
+                    break
+                n_events = abs(stop_event - event) + 1
+                n_kmers = n_bases - k + 1
+                if n_events > n_room:
+                    n_room = 2 * n_events
+                    events = np.zeros(n_room + 2 * MARGIN, np.float32)
+                    words = np.empty(words_needed(n_room, KMER_SLOTS), np.uint16)
+                    path = np.empty((path_length(n_room, KMER_SLOTS), 3), np.int32)
+                for i in range(n_events):
+                    events[MARGIN + i] = event_mean[stop_event - stride * i]
+                at = position - reference_start
+                _fill_kmers(
+                    segment[at : at + n_bases], k, letter_codes, reverse, model, scale, shift, var, ln_var,
+                    level, stdv, constant,
+                )  # fmt: skip
+                possible = fill(events, n_events, n_kmers, level, stdv, constant, transitions, scratch, words)
+                n_path = trace(words, n_events, n_kmers, possible, path)
+
+                last_block = stop == end - 1
+                block_event = event
+                block_position = position
+                block_rows = 0
+                # The block's first event has its row already, but for the segment's first event, which gets none.
+                for p in range(n_path - 1, -1, -1):
+                    if path[p, 2] == SKIP or path[p, 0] == 1:
+                        continue
+                    if block_rows == _BLOCK_ROWS and not last_block:
+                        break
+                    event = block_event + stride * (path[p, 0] - 1)
+                    position = block_position + path[p, 1]
+                    row_event[n_rows] = event
+                    row_position[n_rows] = position
+                    state = _ROW_BAD if path[p, 2] == BAD else 0
+                    row_state[n_rows] = state | _ROW_NEW_SEGMENT if new_segment else state
+                    new_segment = False
+                    n_rows += 1
+                    block_rows += 1
+                    if n_rows == capacity:
+                        return n_rows
+                if block_rows == 0:
+                    break
+                pair = _last_pair_up_to(pair_reference, position, pair, end)
+    return n_rows
+
+
+@exact_kernel
+def align_all(
+    turn, reads, alignments, event_offsets, event_mean, base_map, k, letter_codes, model, scaling, ln_var, transitions,
+    windows, rows,
+):  # fmt: skip
+    """`align_read` for `reads`.
+
+    `windows` has all windows' starts and ends, the first one and the one after the last of each read, and whether an
+    empty one ends the read; `transitions` has a row for each read.
+    """
+    window_start, window_end, first_window, end_window, stop_when_empty = windows
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        first_base = base_map.offsets[read]
+        read_length = base_map.offsets[read + 1] - first_base
+        first = event_offsets[read]
+        end = event_offsets[read + 1]
+        rows.n[read] = align_read(
+            alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],
+            alignments.start[read],
+            alignments.cigar[alignments.cigar_offsets[read] : alignments.cigar_offsets[read + 1]],
+            alignments.reverse[read],
+            event_mean[first:end],
+            base_map.first_event[first_base : first_base + read_length - k + 1],
+            read_length,
+            k,
+            letter_codes,
+            model,
+            scaling.scale[read],
+            scaling.shift[read],
+            scaling.var[read],
+            ln_var[read],
+            transitions[read],
+            window_start[first_window[read] : end_window[read]],
+            window_end[first_window[read] : end_window[read]],
+            stop_when_empty,
+            rows.event[first:end],
+            rows.position[first:end],
+            rows.state[first:end],
+        )

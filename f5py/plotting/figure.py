@@ -1,0 +1,222 @@
+"""The figure of a read's signal, events and bases, drawn with matplotlib."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+
+from f5py.errors import MissingDependencyError
+from f5py.plotting.data import PlotData
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+_BASE_COLOURS = {"A": "#3a9d3a", "C": "#3b6fc4", "G": "#e08a1e", "T": "#d1383d", "U": "#d1383d"}
+_OTHER_BASE = "#888888"
+_SIGNAL, _MATCH, _BAD, _UNALIGNED, _MODEL, _GREY = "#9a9a9a", "#14375e", "#d1383d", "#b06fc9", "#e08a1e", "#555555"
+
+# Measures in inches.
+_WIDTH_PER_KMER, _MIN_WIDTH, _MAX_WIDTH = 0.17, 10.0, 120.0
+_LEFT, _RIGHT, _TOP, _BOTTOM = 0.8, 0.25, 1.0, 0.95
+_STRIP, _SKIPPED_ROW, _SIGNAL_HEIGHT = 0.24, 0.18, 3.6
+_DOTS_PER_INCH = 150
+# Letters are at most that large, and are left out where they would be smaller; in points.
+_LARGEST_LETTER, _SMALLEST_LETTER = 10.0, 4.0
+_LETTER_WIDTH = 0.75  # of the font size
+#: Labelled positions are at least that far apart, in inches, and multiples of one of these numbers.
+_TICK_DISTANCE = 0.55
+_TICK_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
+_RC = {"svg.hashsalt": "f5py", "svg.fonttype": "path", "pdf.fonttype": 42, "path.simplify": True}
+
+
+def check_matplotlib() -> None:
+    """Raise `MissingDependencyError` unless matplotlib is installed."""
+    if importlib.util.find_spec("matplotlib") is None:
+        raise MissingDependencyError('f5py plot needs matplotlib; install it: pip install "f5py[plot]"')
+
+
+def write_figure(data: PlotData, file: BinaryIO, kind: str, seconds: bool = False) -> None:
+    """Draw a read and write the figure; the same data give the same bytes.
+
+    Parameters
+    ----------
+    data : PlotData
+    file : binary file
+    kind : str
+        One of `f5py.plotting.FORMATS`.
+    seconds : bool
+        Show the time in seconds instead of samples.
+
+    Raises
+    ------
+    MissingDependencyError
+        matplotlib is not installed.
+    """
+    check_matplotlib()
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.style import context
+
+    # A user's own settings of matplotlib would change the figure from machine to machine.
+    with context(["default", _RC]):
+        width = min(max(len(data.position) * _WIDTH_PER_KMER, _MIN_WIDTH - _LEFT - _RIGHT), _MAX_WIDTH)
+        height = _BOTTOM + _SIGNAL_HEIGHT + _STRIP + _SKIPPED_ROW + _TOP
+        figure = Figure(figsize=(width + _LEFT + _RIGHT, height))
+        FigureCanvasAgg(figure)
+        _draw(figure, data, width, seconds)
+        if kind == "html":
+            from f5py.plotting.html import write_html
+
+            write_html(figure, data, file)
+            return
+        no_date: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+        figure.savefig(file, format=kind, dpi=_DOTS_PER_INCH, metadata=no_date[kind])
+
+
+def _draw(figure: Figure, data: PlotData, width: float, seconds: bool) -> None:
+    """Fill the figure, whose axes are `width` inches wide."""
+    from matplotlib.ticker import MaxNLocator
+
+    total_width, total_height = figure.get_size_inches()
+
+    def axes(bottom: float, height: float) -> Axes:
+        return figure.add_axes((_LEFT / total_width, bottom / total_height, width / total_width, height / total_height))
+
+    unit = 1 / data.sampling_rate if seconds else 1.0
+    signal = axes(_BOTTOM, _SIGNAL_HEIGHT)
+    strip = axes(_BOTTOM + _SIGNAL_HEIGHT, _STRIP + _SKIPPED_ROW)
+    first, end = data.first_sample * unit, (data.first_sample + len(data.current)) * unit
+    for one in (signal, strip):
+        one.set_xlim(first, end)
+    _draw_signal(signal, data, unit)
+    # Where k-mers are narrower than letters, those without events are not shown.
+    roomy = width * 72 / len(data.position) >= _SMALLEST_LETTER
+    _draw_bases(strip, data, unit, width * 72 / (end - first), roomy)
+    _label_positions(strip, data, unit, width / (end - first), roomy)
+
+    signal.set_ylabel("current (pA)")
+    direction = "3' to 5'" if data.source.rna else "5' to 3'"
+    signal.set_xlabel(
+        f"{'time (s)' if seconds else 'sample'}: the signal's order, {direction} of the read", loc="left"
+    )
+    signal.xaxis.set_major_locator(MaxNLocator(max(int(width), 5), steps=[1, 2, 2.5, 5, 10], integer=not seconds))
+    if not seconds:
+        signal.ticklabel_format(axis="x", style="plain", useOffset=False)
+    signal.legend(
+        loc="upper left", bbox_to_anchor=(0, -0.155), ncols=6, frameon=False, fontsize=9, borderaxespad=0,
+        columnspacing=1.6, handlelength=1.8,
+    )  # fmt: skip
+    for text, above, size, weight in ((data.title, 0.26, 12, "bold"), (data.subtitle, 0.50, 9.5, "normal")):
+        figure.text(
+            _LEFT / total_width, 1 - above / total_height, text,
+            fontsize=size, fontweight=weight, va="center", parse_math=False,
+        )  # fmt: skip
+
+
+def _draw_signal(axes: Axes, data: PlotData, unit: float) -> None:
+    """Samples, expected levels and events."""
+    from matplotlib.collections import PolyCollection
+
+    samples = np.arange(data.first_sample, data.first_sample + len(data.current))
+    axes.plot((samples + 0.5) * unit, data.current, color=_SIGNAL, linewidth=0.6, label="signal", zorder=1)
+
+    here = ~data.skipped
+    left, right = data.kmer_start[here] * unit, data.kmer_end[here] * unit
+    level, stdv = data.level[here], data.level_stdv[here]
+    low, high = level - stdv, level + stdv
+    corners = np.stack([left, low, left, high, right, high, right, low], axis=1).reshape(-1, 4, 2)
+    bands = PolyCollection(list(corners), facecolors=_MODEL, edgecolors="none", alpha=0.3, zorder=2)
+    bands.set_label("expected level \N{PLUS-MINUS SIGN} stdv")
+    axes.add_collection(bands)
+    axes.hlines(level, left, right, color=_MODEL, linewidth=1.2, zorder=3)
+
+    start, end = data.event_start * unit, (data.event_start + data.event_length) * unit
+    axes.stairs(
+        data.event_mean, np.append(start, end[-1]), baseline=None, color=_MATCH, linewidth=0.5, alpha=0.5, zorder=4
+    )
+    unaligned = data.event_kmer < 0
+    for label, colour, these in (
+        ("event", _MATCH, ~unaligned & ~data.event_bad),
+        ("event that fits no k-mer", _BAD, data.event_bad),
+        ("event that is not aligned", _UNALIGNED, unaligned),
+    ):
+        if these.any():
+            axes.hlines(
+                data.event_mean[these], start[these], end[these], color=colour, linewidth=1.8, zorder=5, label=label
+            )
+    for x in data.kmer_start[data.new_segment] * unit:
+        axes.axvline(x, color=_GREY, linestyle="--", linewidth=1)
+    axes.set_ylim(*_current_limits(data))
+    axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def _current_limits(data: PlotData) -> tuple[float, float]:
+    """Limits that have all events and levels inside; a single sample far off may be cut, as it would flatten them."""
+    low = float(min(data.event_mean.min(), (data.level - data.level_stdv).min()))
+    high = float(max(data.event_mean.max(), (data.level + data.level_stdv).max()))
+    room = high - low
+    low = min(low, max(float(data.current.min()), low - 0.25 * room))
+    high = max(high, min(float(data.current.max()), high + 0.25 * room))
+    return low - 0.04 * room, high + 0.04 * room
+
+
+def _draw_bases(axes: Axes, data: PlotData, unit: float, points: float, roomy: bool) -> None:
+    """A coloured field with a letter for each base, and above them those without events; `points` per unit of x."""
+    axes.set_ylim(0, _STRIP + _SKIPPED_ROW)
+    axes.set_yticks([])
+    for side in ("left", "right", "top", "bottom"):
+        axes.spines[side].set_visible(False)
+    left, width = data.kmer_start * unit, (data.kmer_end - data.kmer_start) * unit
+    letters = data.letter.tobytes().decode("latin-1").upper()
+    kinds = np.array(list(letters))
+    here = ~data.skipped
+    for kind in np.unique(kinds[here]).tolist():
+        these = here & (kinds == kind)
+        fields = list(zip(left[these].tolist(), width[these].tolist(), strict=True))
+        colour = _BASE_COLOURS.get(kind, _OTHER_BASE)
+        axes.broken_barh(fields, (0, _STRIP), facecolor=colour, edgecolor="white", linewidth=0.5 if roomy else 0)
+    sizes = np.minimum(width * points / _LETTER_WIDTH, _LARGEST_LETTER)
+    for i in np.flatnonzero(here & (sizes >= _SMALLEST_LETTER)).tolist():
+        axes.text(
+            left[i] + width[i] / 2, 0.48 * _STRIP, letters[i], fontsize=sizes[i], color="white", fontweight="bold",
+            ha="center", va="center",
+        )  # fmt: skip
+    if not roomy:
+        return
+    places, first = np.unique(left[data.skipped], return_index=True)
+    missing = np.flatnonzero(data.skipped)
+    for x, begin, end in zip(places, first, np.append(first, len(missing))[1:], strict=True):
+        axes.text(
+            x, _STRIP + 0.35 * _SKIPPED_ROW, "".join(letters[i] for i in missing[begin:end]), fontsize=6.5,
+            color=_GREY, ha="center", va="center", clip_on=True,
+        )  # fmt: skip
+        axes.plot([x, x], [_STRIP, _STRIP + 0.03], color=_GREY, linewidth=0.6)
+
+
+def _label_positions(axes: Axes, data: PlotData, unit: float, inches: float, roomy: bool) -> None:
+    """Positions above their bases; `inches` per unit of x."""
+    per_position = len(data.current) * unit * inches / len(data.position)
+    step = next((n for n in _TICK_STEPS if n * per_position >= _TICK_DISTANCE), _TICK_STEPS[-1])
+    numbers = data.position + 1
+    these = ~data.skipped & (numbers % step == 0)
+    x = (data.kmer_start + data.kmer_end)[these] * unit / 2
+    labels = numbers[these].tolist()
+    kept: list[int] = []
+    for i, place in enumerate(x.tolist()):  # few; k-mers of short events may stand close together
+        if not kept or (place - x[kept[-1]]) * inches >= 0.075 * len(f"{labels[i]:,}") + 0.1:
+            kept.append(i)
+    axes.xaxis.tick_top()
+    axes.xaxis.set_label_position("top")
+    axes.set_xticks(x[kept], [f"{labels[i]:,}" for i in kept], fontsize=8)
+    axes.tick_params(axis="x", length=2, pad=1)
+    where = "in the read" if data.source.contig is None else f"on {data.source.contig}"
+    which, base = ("leftmost", "its complement") if data.strand == "-" else ("first", "that base")
+    axes.set_xlabel(
+        f"position {where} of each k-mer's {which} base{', descending' if data.descending else ''}, and {base}"
+        f"{'; small letters: k-mers without events' if roomy and data.skipped.any() else ''}",
+        loc="left", fontsize=9, parse_math=False,
+    )  # fmt: skip

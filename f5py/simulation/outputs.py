@@ -1,0 +1,283 @@
+"""The files of a simulated data set, and the folder in which they appear only when they are complete."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import OutputFileError
+from f5py.simulation._text import decimal_cells, integer_cells, rows, text_cells
+from f5py.simulation.basecalls import Basecall
+from f5py.simulation.genome import LETTERS, Genome
+from f5py.simulation.sites import Sites
+
+REFERENCE, ALIGNMENTS, SIGNALS = "ref.fa", "reads.bam", "fast5"
+TRUTH, READ_TRUTH = "truth.tsv", "truth_reads.tsv"
+#: What a run may leave in its folder, together with the indexes that other commands put beside it.
+_OWN_FILE = re.compile(
+    r"ref\.fa(\.fai)?|reads\.bam(\.bai)?|truth(_reads)?\.tsv|reads\.fast[aq](\.index(\.fai|\.gzi|\.readdb)?)?"
+)
+_OWN_SIGNAL_FILE = re.compile(r"reads_\d+\.fast5")
+_MAPPING_QUALITY = 60
+_REVERSE_FLAG = 16
+_ROW_BLOCK = 1 << 18
+
+
+@contextmanager
+def complete_folder(folder: Path, force: bool) -> Iterator[Path]:
+    """Give a temporary folder whose content moves into `folder` when the block ends without an error.
+
+    Parameters
+    ----------
+    folder : Path
+        Made if absent; otherwise it must be empty, unless `force`.
+    force : bool
+        Replace an earlier simulation in `folder`; only files that bear the names of a simulation's go.
+
+    Raises
+    ------
+    OutputFileError
+        The folder is not empty, or is no folder.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise OutputFileError(f"{folder}: is not a folder; give another place for the output")
+    if folder.exists() and not force and any(folder.iterdir()):
+        raise OutputFileError(f"{folder}: is not empty; give another folder, or --force to replace its simulation")
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=folder) as name:
+        unfinished = Path(name)
+        yield unfinished
+        _remove_own_files(folder)
+        (folder / SIGNALS).mkdir(exist_ok=True)
+        for path in sorted((unfinished / SIGNALS).iterdir()):
+            os.replace(path, folder / SIGNALS / path.name)
+        shutil.rmtree(unfinished / SIGNALS)
+        for path in sorted(unfinished.iterdir()):
+            os.replace(path, folder / path.name)
+
+
+def check_space(folder: Path, n_bytes: int) -> None:
+    """Refuse to start what the disk cannot hold: HDF5 does not recover from a disk that is full.
+
+    Parameters
+    ----------
+    folder : Path
+        Where the files will be; it may not exist yet.
+    n_bytes : int
+        Their size, roughly.
+
+    Raises
+    ------
+    OutputFileError
+        There is less space.
+    """
+    place = folder.absolute()
+    while not place.exists():
+        place = place.parent
+    free = shutil.disk_usage(place).free
+    if free < n_bytes:
+        raise OutputFileError(
+            f"{folder}: the simulation needs about {n_bytes / 1e6:.0f} MB, and {free / 1e6:.0f} MB are free; "
+            "make room or simulate less"
+        )
+
+
+def _remove_own_files(folder: Path) -> None:
+    for path in folder.iterdir():
+        if _OWN_FILE.fullmatch(path.name):
+            path.unlink()
+    if (folder / SIGNALS).is_dir():
+        for path in (folder / SIGNALS).iterdir():
+            if _OWN_SIGNAL_FILE.fullmatch(path.name):
+                path.unlink()
+
+
+class ReadWriter:
+    """Writes signals, basecalls, alignments and per-read truth, read by read.
+
+    Parameters
+    ----------
+    folder : Path
+        An existing, empty folder.
+    genome : Genome
+        What the reads are aligned to.
+    reads_per_file : int
+        Reads in one fast5 file.
+    fasta : bool
+        Write ``reads.fasta``, and no base qualities anywhere, instead of ``reads.fastq``.
+    read_truth : bool
+        Write ``truth_reads.tsv``.
+    """
+
+    def __init__(self, folder: Path, genome: Genome, reads_per_file: int, fasta: bool, read_truth: bool) -> None:
+        import pysam
+
+        self._folder = folder
+        self._genome = genome
+        self._reads_per_file = reads_per_file
+        self._fasta = fasta
+        self._n_reads = 0
+        self._signals: Any = None
+        (folder / SIGNALS).mkdir()
+        with ExitStack() as stack:
+            self._reads = stack.enter_context(open(folder / f"reads.{'fasta' if fasta else 'fastq'}", "wb"))
+            self._truth = None
+            if read_truth:
+                self._truth = stack.enter_context(open(folder / READ_TRUTH, "wb"))
+                self._truth.write(b"read_name\tchromosome\tstrand\tposition\tmethylated\n")
+            header = {
+                "HD": {"VN": "1.6", "SO": "unsorted"},
+                "SQ": [
+                    {"SN": name, "LN": int(length)}
+                    for name, length in zip(genome.names, np.diff(genome.offsets), strict=True)
+                ],
+                "PG": [{"ID": "f5py", "PN": "f5py", "CL": "f5py simulate"}],
+            }
+            self._header = pysam.AlignmentHeader.from_dict(header)
+            self._alignments = stack.enter_context(
+                pysam.AlignmentFile(str(folder / "unsorted.bam"), "wbu", header=self._header)
+            )
+            self._files = stack.pop_all()
+
+    def __enter__(self) -> ReadWriter:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._close_signals(kind, problem, trace)
+        finally:
+            self._files.close()
+
+    def write(
+        self,
+        name: str,
+        start: int,
+        reverse: bool,
+        call: Basecall,
+        sites: NDArray[np.int64],
+        methylated: NDArray[np.bool_],
+        samples: NDArray[np.int16],
+        calibration: dict[str, float],
+        channel: int,
+    ) -> None:
+        """Write one read; `start` and `sites` are flat positions, `calibration` is `Fast5Writer.write`'s."""
+        self._write_signal(name, samples, calibration, channel)
+        sequence = LETTERS[call.codes].tobytes()
+        if self._fasta:
+            self._reads.write(b">%b\n%b\n" % (name.encode(), sequence))
+        else:
+            scores = (call.qualities + 33).tobytes()
+            self._reads.write(b"@%b\n%b\n+\n%b\n" % (name.encode(), sequence, scores))
+        contig = int(self._genome.contig_of(np.array([start]))[0])
+        first = int(self._genome.offsets[contig])
+        self._write_alignment(name, contig, start - first, reverse, call)
+        if self._truth is not None and len(sites):
+            n = len(sites)
+            zeros = np.zeros(n, dtype=np.int64)
+            constants = [name, self._genome.names[contig], "-" if reverse else "+"]
+            columns = [text_cells([constant], zeros) for constant in constants]
+            self._truth.write(
+                rows([*columns, integer_cells(sites - first), integer_cells(methylated.astype(np.int64))])
+            )
+        self._n_reads += 1
+
+    def _write_signal(self, name: str, samples: NDArray[np.int16], calibration: dict[str, float], channel: int) -> None:
+        from f5py.io.signals.fast5_writer import Fast5Writer
+
+        if self._n_reads % self._reads_per_file == 0:
+            self._close_signals()
+            number = self._n_reads // self._reads_per_file
+            self._signals = Fast5Writer(self._folder / SIGNALS / f"reads_{number}.fast5")
+            self._signals.__enter__()
+        self._signals.write(name, samples, **calibration, channel=channel, read_number=self._n_reads)
+
+    def _close_signals(
+        self,
+        kind: type[BaseException] | None = None,
+        problem: BaseException | None = None,
+        trace: TracebackType | None = None,
+    ) -> None:
+        if self._signals is not None:
+            signals, self._signals = self._signals, None
+            signals.__exit__(kind, problem, trace)
+
+    def _write_alignment(self, name: str, contig: int, position: int, reverse: bool, call: Basecall) -> None:
+        import pysam
+
+        record = pysam.AlignedSegment(self._header)
+        record.query_name = name
+        record.flag = _REVERSE_FLAG if reverse else 0
+        record.reference_id = contig
+        record.reference_start = position
+        record.mapping_quality = _MAPPING_QUALITY
+        direction = -1 if reverse else 1
+        codes = 3 - call.codes if reverse else call.codes
+        record.query_sequence = LETTERS[codes[::direction]].tobytes().decode()
+        if not self._fasta:
+            record.query_qualities_str = (call.qualities[::direction] + 33).tobytes().decode()
+        record.cigartuples = list(
+            zip(call.operations[::direction].tolist(), call.lengths[::direction].tolist(), strict=True)
+        )
+        record.set_tag("NM", call.edit_distance)
+        self._alignments.write(record)
+
+
+def sort_alignments(folder: Path) -> None:
+    """Turn the reads as written into the sorted ``reads.bam`` with its index.
+
+    Raises
+    ------
+    OutputFileError
+        Sorting failed, mostly because the disk is full.
+    """
+    import pysam
+
+    unsorted = folder / "unsorted.bam"
+    try:
+        pysam.sort("--no-PG", "-T", str(folder / "sort"), "-o", str(folder / ALIGNMENTS), str(unsorted))
+        unsorted.unlink()
+        pysam.index(str(folder / ALIGNMENTS))
+    except pysam.SamtoolsError as problem:
+        reason = " ".join(str(problem).split())
+        raise OutputFileError(f"{folder.parent}: cannot sort the alignments ({reason})") from None
+
+
+def write_truth(sites: Sites, genome: Genome, path: Path) -> None:
+    """Write the sites that at least one read covers, in the order of the reference.
+
+    ``start`` and ``end`` are both the 0-based position of the C, as in the frequencies of single sites;
+    ``frequency`` is over the reads that cover the site, ``rate`` the probability that was simulated.
+    """
+    covered = np.flatnonzero(sites.n_reads > 0)
+    with open(path, "wb") as out:
+        out.write(b"chromosome\tstart\tend\tn_reads\tn_methylated\tfrequency\trate\n")
+        for i in range(0, len(covered), _ROW_BLOCK):
+            part = covered[i : i + _ROW_BLOCK]
+            contigs = genome.contig_of(sites.positions[part])
+            position = integer_cells(sites.positions[part] - genome.offsets[contigs])
+            n_reads, n_methylated = sites.n_reads[part], sites.n_methylated[part]
+            out.write(
+                rows(
+                    [
+                        text_cells(genome.names, contigs),
+                        position,
+                        position,
+                        integer_cells(n_reads),
+                        integer_cells(n_methylated),
+                        decimal_cells(n_methylated / n_reads, 4),
+                        decimal_cells(sites.rates[part], 4),
+                    ]
+                )
+            )

@@ -1,0 +1,120 @@
+"""Jitted loop of `f5py.site_frequencies.frequency_merge`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.accelerate import exact_kernel
+from f5py.site_frequencies._site_table_numba import (
+    AT,
+    DONE,
+    FULL,
+    LINE,
+    MAX_COLUMNS,
+    MAX_COUNT,
+    MAX_INT,
+    N_NAMES,
+    N_SITES,
+    NEEDED,
+    NOTABLE,
+    SLOTS_PER_ENTRY,
+    SPLIT_TEXT,
+    UNUSUAL,
+    find_name,
+    find_site,
+    natural,
+    next_row,
+    same_text,
+)
+from f5py.text._byte_masks_numba import LANES
+
+N_COLUMNS = 8
+_CHROMOSOME, _START, _END, _SIZE, _CALLED, _METHYLATED, _SHARE, _SEQUENCE = range(N_COLUMNS)
+
+
+@exact_kernel
+def merge_rows(text, end, state, sites, names):
+    """Add the counts of the rows in ``text[state[AT]:end]``, which are whole lines; `PADDING` more bytes must follow.
+
+    Empty lines are passed over. ``state[NOTABLE]`` counts the rows with another sequence than an earlier row of the
+    same key. Returns `DONE`, `FULL` or `UNUSUAL`.
+    """
+    starts = np.empty(MAX_COLUMNS, np.int64)
+    ends = np.empty(MAX_COLUMNS, np.int64)
+    slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites
+    name_slots, name_ends, name_text = names
+    at = state[AT]
+    line = state[LINE]
+    n_sites = state[N_SITES]
+    n_names = state[N_NAMES]
+    text_end = text_starts[n_sites]
+    name = np.int64(-1)
+    site = np.int64(-1)
+    status = DONE
+    block = at - LANES
+    separators = np.uint64(0)
+    while at < end:
+        columns, behind_row, block, separators = next_row(text, at, block, separators, starts, ends)
+        if columns == 0:
+            line += 1
+            at = behind_row + 1
+            continue
+        if columns != N_COLUMNS:
+            status = UNUSUAL
+            break
+        start = natural(text, starts[_START], ends[_START], MAX_INT)
+        last = natural(text, starts[_END], ends[_END], MAX_INT)
+        size = natural(text, starts[_SIZE], ends[_SIZE], MAX_INT)
+        n_called = natural(text, starts[_CALLED], ends[_CALLED], MAX_COUNT)
+        n_methylated = natural(text, starts[_METHYLATED], ends[_METHYLATED], MAX_COUNT)
+        if start < 0 or last < 0 or size < 0 or n_called < 0 or n_methylated < 0 or n_methylated > n_called:
+            status = UNUSUAL
+            break
+        first, behind = starts[_SEQUENCE], ends[_SEQUENCE]
+        if (
+            (n_sites + 1) * SLOTS_PER_ENTRY > slots.shape[0]
+            or (n_names + 1) * SLOTS_PER_ENTRY > name_slots.shape[0]
+            or text_end + behind - first > texts.shape[0]
+            or name_ends[n_names] + ends[0] - starts[0] > name_text.shape[0]
+        ):
+            state[NEEDED] = 1
+            status = FULL
+            break
+        if name < 0 or not same_text(name_text, name_ends[name], name_ends[name + 1], text, starts[0], ends[0]):
+            name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
+            n_names = max(n_names, name + 1)
+        site = find_site(slots, site_names, spans, n_sites, site + 1, name, start << 32 | last)
+        is_split = same_text(text, first, behind, SPLIT_TEXT, 0, SPLIT_TEXT.shape[0])
+        length = np.int64(0 if is_split else behind - first)
+        begin, known = text_starts[site], np.int64(0)
+        replace = site == n_sites
+        if replace:
+            n_sites += 1
+            called[site] = methylated[site] = 0
+        elif length > 0:
+            known = np.int64(text_sizes[site])
+            if known == 0:
+                replace = True  # "split-group" only says that the sequence was not kept
+            elif not same_text(text, first, behind, texts, begin, begin + known):
+                state[NOTABLE] += 1
+                replace = length > known
+        if replace:
+            group_sizes[site] = size
+            text_starts[site] = text_end
+            text_sizes[site] = length
+            for i in range(length):
+                texts[text_end + i] = text[first + i]
+            text_end += length
+        text_starts[n_sites] = text_end
+        if n_called > MAX_COUNT - called[site]:
+            status = UNUSUAL
+            break
+        called[site] += n_called
+        methylated[site] += n_methylated
+        line += 1
+        at = behind_row + 1
+    state[AT] = at
+    state[LINE] = line
+    state[N_SITES] = n_sites
+    state[N_NAMES] = n_names
+    return status

@@ -1,0 +1,281 @@
+"""Jitted loops of `f5py.site_frequencies.frequency`: call rows to counts per site."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.accelerate import exact_kernel, kernel
+from f5py.site_frequencies._site_table_numba import (
+    AT,
+    DONE,
+    FULL,
+    LINE,
+    MAX_COLUMNS,
+    MAX_INT,
+    N_NAMES,
+    N_SITES,
+    NEEDED,
+    NOTABLE,
+    SLOTS_PER_ENTRY,
+    UNUSUAL,
+    decimal,
+    find_name,
+    find_site,
+    natural,
+    next_row,
+    same_text,
+)
+from f5py.text._byte_masks_numba import LANES, lowest_bit, where_is
+
+#: What `list_sites` stopped for besides `DONE`, `FULL` and `UNUSUAL`: a row that disagrees with its sequence.
+OTHER_SITES = 3
+
+_PLUS = np.uint8(ord("+"))
+_MINUS = np.uint8(ord("-"))
+_FIRST_PLACES = 1 << 10
+#: By the bits of `MotifCodes.masks`.
+_BASES = np.frombuffer(b"ACGT", np.uint8)
+_ALL = np.uint64(2**64 - 1)
+
+
+@kernel
+def _motif_starts(text, window, masks):
+    """A mask of the places in ``text[window : window + LANES]`` at which the motif begins."""
+    found = _ALL
+    for i in range(masks.shape[0]):
+        here = np.uint64(0)
+        for bit in range(4):
+            if masks[i] >> bit & 1:
+                here |= where_is(text, window + i, _BASES[bit])
+        found &= here
+    return found
+
+
+@kernel
+def _begins_motif(text, start, end, masks):
+    """Whether ``text[start:end]`` is how the motif begins."""
+    same = start < end
+    i = 0
+    while same and start + i < end:
+        bases = np.uint8(0)
+        for bit in range(4):
+            if text[start + i] == _BASES[bit]:
+                bases = np.uint8(1 << bit)
+        same = bases & masks[i] != 0
+        i += 1
+    return same
+
+
+@kernel
+def group_sites(text, first, behind, position, last, number, masks, starts, n_before):
+    """List where the motifs in the sequence ``text[first:behind]`` of a row are; return their number.
+
+    Their positions go to `starts` from `n_before` on, where ``behind - first + 1`` must fit. The sequence shows k bases
+    from the last motif's first one on. If that does not hold a longer motif as a whole, the row's end, `last`, tells
+    where it is: it is listed if it is the one that the row counts more, and what is shown is its begin.
+    """
+    width = masks.shape[0]
+    origin = np.int64(-1)  # where the row's start is in the text
+    n_found = np.int64(0)
+    for window in range(first, behind - width + 1, LANES):
+        found = _motif_starts(text, window, masks)
+        while found != 0:
+            motif = window + lowest_bit(found)
+            found &= found - np.uint64(1)
+            if motif > behind - width:
+                break
+            if origin < 0:
+                origin = motif
+            starts[n_before + n_found] = position + motif - origin
+            n_found += 1
+    if n_found == number - 1 and n_found > 0:
+        motif = origin + last - position
+        if motif > behind - width and _begins_motif(text, motif, behind, masks):
+            starts[n_before + n_found] = last
+            n_found += 1
+    return n_found
+
+
+@exact_kernel
+def count_rows(
+    text, end, n_columns, threshold, per_site, split, masks_forward, masks_reverse, odd_ratio, has_odd_ratio,
+    state, sites, names,
+):  # fmt: skip
+    """Count the calls in ``text[state[AT]:end]``, which consists of whole lines; `PADDING` more bytes must follow.
+
+    `state` is updated to the line at which the function stopped; ``state[NOTABLE]`` counts the split groups with
+    another number of motifs than their row says. `odd_ratio` replaces the first row's ratio if `has_odd_ratio`, for
+    numbers that only Python reads. Returns `DONE`, `FULL` or `UNUSUAL`.
+    """
+    starts = np.empty(MAX_COLUMNS, np.int64)
+    ends = np.empty(MAX_COLUMNS, np.int64)
+    with_strand = n_columns - 10
+    places = np.empty(_FIRST_PLACES, np.int64)
+    slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites
+    name_slots, name_ends, name_text = names
+    at = state[AT]
+    line = state[LINE]
+    n_sites = state[N_SITES]
+    n_names = state[N_NAMES]
+    text_end = text_starts[n_sites]
+    name = np.int64(-1)
+    site = np.int64(-1)
+    status = DONE
+    block = at - LANES
+    separators = np.uint64(0)
+    while at < end:
+        columns, behind_row, block, separators = next_row(text, at, block, separators, starts, ends)
+        if columns != n_columns:
+            status = UNUSUAL
+            break
+        position = natural(text, starts[with_strand + 1], ends[with_strand + 1], MAX_INT)
+        last = natural(text, starts[with_strand + 2], ends[with_strand + 2], MAX_INT)
+        number = natural(text, starts[n_columns - 2], ends[n_columns - 2], MAX_INT)
+        if has_odd_ratio:
+            ratio, plain = odd_ratio, True
+        else:
+            ratio, plain = decimal(text, starts[with_strand + 4], ends[with_strand + 4])
+        if position < 0 or last < 0 or number < 0 or not plain:
+            status = UNUSUAL
+            break
+        needed_ratio = threshold * number if per_site else threshold
+        if not abs(ratio) < needed_ratio:  # not-a-number is kept
+            first, behind = starts[n_columns - 1], ends[n_columns - 1]
+            is_group = split and number > 1
+            if is_group and position + behind - first > MAX_INT:
+                status = UNUSUAL
+                break
+            needed = behind - first + 1 if is_group else 1
+            if (
+                (n_sites + needed) * SLOTS_PER_ENTRY > slots.shape[0]
+                or (n_names + 1) * SLOTS_PER_ENTRY > name_slots.shape[0]
+                or text_end + behind - first > texts.shape[0]
+                or name_ends[n_names] + ends[0] - starts[0] > name_text.shape[0]
+            ):
+                state[NEEDED] = needed
+                status = FULL
+                break
+            if name < 0 or not same_text(name_text, name_ends[name], name_ends[name + 1], text, starts[0], ends[0]):
+                name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
+                n_names = max(n_names, name + 1)
+            is_methylated = ratio > 0.0
+            if is_group:
+                is_reverse = with_strand and text[starts[1]] == _MINUS
+                masks = masks_reverse if is_reverse else masks_forward
+                if needed > places.shape[0]:
+                    places = np.empty(2 * needed, np.int64)
+                n_found = group_sites(text, first, behind, position, last, number, masks, places, 0)
+                for place in places[:n_found]:
+                    site = find_site(slots, site_names, spans, n_sites, site + 1, name, place << 32 | place)
+                    if site == n_sites:
+                        n_sites += 1
+                        group_sizes[site] = 1
+                        called[site] = methylated[site] = 0
+                        text_starts[n_sites] = text_end
+                        text_sizes[site] = 0
+                    called[site] += 1
+                    methylated[site] += is_methylated
+                state[NOTABLE] += n_found != number
+            else:
+                site = find_site(slots, site_names, spans, n_sites, site + 1, name, position << 32 | last)
+                if site == n_sites:
+                    n_sites += 1
+                    group_sizes[site] = number
+                    called[site] = methylated[site] = 0
+                    for i in range(behind - first):
+                        texts[text_end + i] = text[first + i]
+                    text_sizes[site] = behind - first
+                    text_end += behind - first
+                    text_starts[n_sites] = text_end
+                called[site] += number
+                methylated[site] += number * is_methylated
+        has_odd_ratio = False
+        line += 1
+        at = behind_row + 1
+    state[AT] = at
+    state[LINE] = line
+    state[N_SITES] = n_sites
+    state[N_NAMES] = n_names
+    return status
+
+
+@exact_kernel
+def list_sites(
+    text, end, n_columns, masks_forward, masks_reverse, odd_ratio, has_odd_ratio, state, names,
+    contig, start, reverse, ratios, sizes,
+):  # fmt: skip
+    """List the sites of the calls in ``text[state[AT]:end]`` one by one, groups taken apart.
+
+    As `count_rows`, with ``state[N_SITES]`` entries in the arrays from `contig` on. A row whose sequence does not
+    hold as many motifs as it says, or the last one not where it says, stops with `OTHER_SITES`; see `group_sites`.
+    """
+    starts = np.empty(MAX_COLUMNS, np.int64)
+    ends = np.empty(MAX_COLUMNS, np.int64)
+    with_strand = n_columns - 10
+    width = masks_forward.shape[0]
+    name_slots, name_ends, name_text = names
+    at = state[AT]
+    line = state[LINE]
+    n_sites = state[N_SITES]
+    n_names = state[N_NAMES]
+    name = np.int64(-1)
+    status = DONE
+    block = at - LANES
+    separators = np.uint64(0)
+    while at < end:
+        columns, behind_row, block, separators = next_row(text, at, block, separators, starts, ends)
+        if columns != n_columns:
+            status = UNUSUAL
+            break
+        position = natural(text, starts[with_strand + 1], ends[with_strand + 1], MAX_INT)
+        last = natural(text, starts[with_strand + 2], ends[with_strand + 2], MAX_INT)
+        number = natural(text, starts[n_columns - 2], ends[n_columns - 2], MAX_INT)
+        if has_odd_ratio:
+            ratio, plain = odd_ratio, True
+        else:
+            ratio, plain = decimal(text, starts[with_strand + 4], ends[with_strand + 4])
+        first, behind = starts[n_columns - 1], ends[n_columns - 1]
+        if position < 0 or last < 0 or number < 0 or not plain or position + behind - first > MAX_INT:
+            status = UNUSUAL
+            break
+        is_reverse = False
+        if with_strand:
+            strand = text[starts[1]]
+            is_reverse = strand == _MINUS
+            if ends[1] - starts[1] != 1 or (strand != _MINUS and strand != _PLUS):
+                status = UNUSUAL
+                break
+        if (
+            n_sites + behind - first + 1 > start.shape[0]
+            or (n_names + 1) * SLOTS_PER_ENTRY > name_slots.shape[0]
+            or name_ends[n_names] + ends[0] - starts[0] > name_text.shape[0]
+        ):
+            state[NEEDED] = behind - first + 1
+            status = FULL
+            break
+        if name < 0 or not same_text(name_text, name_ends[name], name_ends[name + 1], text, starts[0], ends[0]):
+            name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
+            n_names = max(n_names, name + 1)
+        masks = masks_reverse if is_reverse else masks_forward
+        n_found = group_sites(text, first, behind, position, last, number, masks, start, n_sites)
+        # the sequence may show neighbours that were called on their own
+        if number == 1 and (n_found > 0 or 2 * width > behind - first + 1):
+            n_found = np.int64(1)
+            start[n_sites] = position
+        if n_found != number or (number > 0 and start[n_sites + number - 1] != last):
+            status = OTHER_SITES
+            break
+        for which in range(n_sites, n_sites + n_found):
+            contig[which] = name
+            reverse[which] = is_reverse
+            ratios[which] = ratio
+            sizes[which] = number
+        n_sites += n_found
+        has_odd_ratio = False
+        line += 1
+        at = behind_row + 1
+    state[AT] = at
+    state[LINE] = line
+    state[N_SITES] = n_sites
+    state[N_NAMES] = n_names
+    return status

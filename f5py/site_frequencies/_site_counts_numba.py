@@ -1,0 +1,100 @@
+"""Jitted loops of `f5py.site_frequencies.site_counts`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.accelerate import exact_kernel
+from f5py.methylation._groups_numba import is_site
+from f5py.site_frequencies._site_table_numba import SLOTS_PER_ENTRY, find_site
+
+
+class Counts(NamedTuple):
+    """Counts per site in the order in which the sites came, and a hash table of them."""
+
+    slots: NDArray[np.int32]  # entry + 1, or 0; a power of two long
+    name: NDArray[np.int32]  # contig, mixed with the partition so that partitions do not meet in the hash table
+    place: NDArray[np.int64]  # position << 32 | (partition + 1) << 1 | reverse
+    methylated: NDArray[np.uint32]
+    canonical: NDArray[np.uint32]
+    failed: NDArray[np.uint32]
+
+
+@exact_kernel
+def mixed_name(contig, partition):
+    """The name of a contig within a partition; the function is its own inverse for a given partition."""
+    return np.int64(contig) ^ ((np.int64(partition) + 1) * 0x9E3779B1 & 0x7FFFFFFF)
+
+
+@exact_kernel
+def count_sites(
+    first, contig, position, reverse, llr, size, partition, threshold, per_site, combine, n_sites, counts
+):
+    """Count the calls from `first` on; return how many have been dealt with and the number of sites.
+
+    All calls have been dealt with, or the table is full.
+    """
+    slots, names, places, methylated, canonical, failed = counts
+    site = np.int64(-1)
+    call = first
+    while call < llr.shape[0] and (n_sites + 1) * SLOTS_PER_ENTRY <= slots.shape[0]:
+        which = np.int64(partition[call]) if partition.shape[0] else np.int64(-1)
+        place = np.int64(position[call]) << 32 | (which + 1) << 1
+        if reverse[call] and not combine:
+            place |= 1
+        site = find_site(slots, names, places, n_sites, site + 1, mixed_name(contig[call], which), place)
+        if site == n_sites:
+            n_sites += 1
+            methylated[site] = canonical[site] = failed[site] = 0
+        least = threshold * size[call] if per_site else threshold
+        if abs(llr[call]) < least:  # not-a-number is a call, as in the table of frequencies
+            failed[site] += np.uint32(1)
+        elif llr[call] > 0.0:
+            methylated[site] += np.uint32(1)
+        else:
+            canonical[site] += np.uint32(1)
+        call += 1
+    return call, n_sites
+
+
+@exact_kernel
+def split_keys(name, place, offset_forward, offset_reverse, partition, contig, step):
+    """Take keys apart; `step` is the position of the modified base << 1 | reverse."""
+    for site in range(name.shape[0]):
+        reverse = place[site] & 1
+        partition[site] = ((place[site] & 0xFFFFFFFF) >> 1) - 1
+        contig[site] = mixed_name(name[site], partition[site])
+        step[site] = ((place[site] >> 32) + (offset_reverse if reverse else offset_forward)) << 1 | reverse
+
+
+@exact_kernel
+def expand(
+    n_calls, call_offsets, call_first, call_last, call_sites, methylated, unmethylated, inside,
+    segments, segment_offsets, segment_start, contig_of, reverse_of, motif_forward, motif_reverse,
+    contig, position, reverse, llr, size, read,
+):  # fmt: skip
+    """List the sites of all calls one by one; return their number."""
+    n_sites = 0
+    for r in range(n_calls.shape[0]):
+        segment = segments[segment_offsets[r] : segment_offsets[r + 1]]
+        motif = motif_reverse if reverse_of[r] else motif_forward
+        for call in range(call_offsets[r], call_offsets[r] + n_calls[r]):
+            if not inside[call]:
+                continue
+            # rounded as the table of calls shows it, so that both ways to a table of sites agree
+            ratio = np.float64(methylated[call]) - np.float64(unmethylated[call])
+            ratio = np.rint(ratio * 100.0) / 100.0
+            for site in range(call_first[call], call_last[call] + 1):
+                if is_site(segment, site - segment_start[r], motif):
+                    if n_sites < contig.shape[0]:  # more than were called are of another motif
+                        contig[n_sites] = contig_of[r]
+                        position[n_sites] = site
+                        reverse[n_sites] = reverse_of[r]
+                        llr[n_sites] = ratio
+                        size[n_sites] = call_sites[call]
+                        read[n_sites] = r
+                    n_sites += 1
+    return n_sites

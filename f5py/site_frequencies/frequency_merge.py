@@ -1,0 +1,111 @@
+"""Several tables of methylation frequencies into one, as if their calls had been counted together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import BinaryIO, NoReturn
+
+import numpy as np
+
+from f5py.errors import InputFileError
+from f5py.site_frequencies.site_table import (
+    CHUNK_SIZE,
+    FREQUENCY_HEADER,
+    Frequencies,
+    SiteTable,
+    TableReader,
+)
+
+#: header line -> name of the column of counts in the calls.
+_HEADERS = {FREQUENCY_HEADER.format(count).encode(): count for count in ("num_motifs", "num_cpgs")}
+
+
+class FrequencyMerger:
+    """Adds up tables of frequencies, one after the other.
+
+    The key of a site is (chromosome, start, end). Where the tables show different sequences for one key, the longest
+    is kept, the first of equally long ones, and the group size with it; ``split-group`` gives way to any sequence.
+    Neither the tables nor the rows in them need any order, and a last newline may be missing. Memory grows with the
+    number of sites.
+
+    Attributes
+    ----------
+    count_columns : set of str
+        ``"num_motifs"`` and ``"num_cpgs"``: which of them the tables had.
+    """
+
+    def __init__(self) -> None:
+        self._table = SiteTable()
+        self.count_columns: set[str] = set()
+        self._last_count_column = ""
+
+    @property
+    def n_conflicts(self) -> int:
+        """Rows that showed another sequence than an earlier row of the same key."""
+        from f5py.site_frequencies._site_table_numba import NOTABLE
+
+        return int(self._table.state[NOTABLE])
+
+    def add(self, frequencies: BinaryIO, name: str = "standard input", chunk_size: int = CHUNK_SIZE) -> None:
+        """Add one table.
+
+        Parameters
+        ----------
+        frequencies : binary file
+            Uncompressed, with its header. Empty lines are passed over, and so are lines that repeat the header.
+        name : str
+            The table's name for messages.
+        chunk_size : int
+            Bytes that are read at a time; the result does not depend on it.
+
+        Raises
+        ------
+        InputFileError
+            Another header, or a row that is not one of such a table. The message names the line.
+        """
+        from f5py.site_frequencies._frequency_merge_numba import merge_rows
+
+        header = frequencies.readline(max(map(len, _HEADERS)) + 2).removesuffix(b"\n")
+        if header not in _HEADERS:
+            raise InputFileError(f"{name}, line 1: {_header_complaint(header)}")
+        self._last_count_column = _HEADERS[header]
+        self.count_columns.add(self._last_count_column)
+        table = self._table
+        reader = TableReader(frequencies, header, name, table.state)
+
+        def loop(text: np.ndarray, size: int, _: float | None) -> int:
+            return merge_rows(text, size, table.state, table.sites, table.names)
+
+        reader.read(loop, table.make_room, _judge_with(reader), chunk_size)
+
+    def result(self) -> Frequencies:
+        """Return the sums; the column of group sizes is named as in the last table."""
+        return self._table.result(self._last_count_column)
+
+
+def _header_complaint(header: bytes) -> str:
+    if not header:
+        return "no header; give tables that meth-freq writes"
+    if header.removesuffix(b"\r") in _HEADERS:
+        return "the header ends with a carriage return; convert the line ends with tr -d '\\r'"
+    return "not the header of meth-freq; give its table of frequencies, header included"
+
+
+def _judge_with(reader: TableReader) -> Callable[[bytes], NoReturn]:
+    """A function that says what is wrong with a line."""
+
+    def judge(line: bytes) -> NoReturn:
+        from f5py.site_frequencies._site_table_numba import MAX_COUNT
+
+        row = reader.columns(line)
+        sizes = [title for title in row if title.endswith("_in_group")]
+        for title in ("start", "end", *sizes):
+            reader.check_natural(title, row[title])
+        for title in ("called_sites", "called_sites_methylated"):
+            reader.check_natural(title, row[title], MAX_COUNT)
+        called, methylated = int(row["called_sites"]), int(row["called_sites_methylated"])
+        if methylated > called:
+            reader.refuse(f"{methylated} of {called} sites are methylated; is the file damaged?")
+        reader.refuse(f"the counts of this site add up to more than {MAX_COUNT}; is the file damaged?")
+
+    return judge

@@ -1,0 +1,257 @@
+"""Calls of single sites, counted per site and strand while they come."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.core.motifs import Motif
+from f5py.core.options import CALL_THRESHOLD
+from f5py.core.windows import Windows
+from f5py.errors import F5pyError
+
+if TYPE_CHECKING:
+    from f5py.site_frequencies._site_counts_numba import Counts
+
+_FIRST_ENTRIES = 1 << 12  # a power of two, as the hash table must be
+
+
+class SiteCalls(NamedTuple):
+    """Calls of single sites, one element a site; groups have been taken apart.
+
+    Attributes
+    ----------
+    contig : int32
+        Index into the BAM header's contigs.
+    position : int64
+        0-based position of the motif's first base.
+    reverse : bool
+        Strand of the read.
+    llr : float64
+        Log-likelihood ratio of the site's group, rounded to two decimals as in the table of calls.
+    size : int32
+        Sites in that group.
+    read : int64
+        Number of the read in its batch.
+    """
+
+    contig: NDArray[np.int32]
+    position: NDArray[np.int64]
+    reverse: NDArray[np.bool_]
+    llr: NDArray[np.float64]
+    size: NDArray[np.int32]
+    read: NDArray[np.int64]
+
+
+class SiteTotals(NamedTuple):
+    """Counts of sites in the order of the output: by contig, position and strand.
+
+    Attributes
+    ----------
+    contig : int32
+        Index into the contigs' names.
+    position : int64
+        0-based position of the modified base.
+    reverse : bool
+        False for all if strands were combined.
+    methylated, canonical, failed : int64
+        Calls of either kind, and those below the threshold.
+    """
+
+    contig: NDArray[np.int32]
+    position: NDArray[np.int64]
+    reverse: NDArray[np.bool_]
+    methylated: NDArray[np.int64]
+    canonical: NDArray[np.int64]
+    failed: NDArray[np.int64]
+
+
+def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np.bool_]:
+    """Which elements of a batch's call arrays are calls, inside of a window if there are any.
+
+    A group lies inside of a window if all its sites do, as in the table of calls.
+    """
+    capacity = np.diff(batch.call_offsets)
+    within_read = np.arange(len(batch.call_first)) - np.repeat(batch.call_offsets[:-1], capacity)
+    inside = within_read < np.repeat(batch.n_calls, capacity)
+    if windows is not None:
+        contig = np.repeat(batch.contig, batch.n_calls)
+        inside[inside] = windows.contain(contig, batch.call_first[inside], batch.call_last[inside])
+    return inside
+
+
+def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None) -> SiteCalls:
+    """List the sites of all calls of a batch, in the order of reads and positions.
+
+    Parameters
+    ----------
+    batch : ReadBatch
+        With calls and reference segments.
+    motif : Motif
+        What was called.
+    windows : Windows, optional
+        Only groups inside of a window are listed, as in the table of calls.
+    """
+    from f5py.site_frequencies._site_counts_numba import expand
+
+    inside = calls_inside(batch, windows)
+    n_sites = int(batch.call_sites[inside].sum(dtype=np.int64))
+    sites = SiteCalls(
+        np.empty(n_sites, np.int32),
+        np.empty(n_sites, np.int64),
+        np.empty(n_sites, np.bool_),
+        np.empty(n_sites, np.float64),
+        np.empty(n_sites, np.int32),
+        np.empty(n_sites, np.int64),
+    )
+    n_found = expand(
+        batch.n_calls, batch.call_offsets, batch.call_first, batch.call_last, batch.call_sites,
+        batch.call_methylated, batch.call_unmethylated, inside, batch.reference, batch.reference_offsets,
+        batch.reference_start, batch.contig, batch.reverse, motif.codes(False), motif.codes(True), *sites,
+    )  # fmt: skip
+    if n_found != n_sites:
+        raise F5pyError(f"{n_found} sites of {motif.name} where {n_sites} were called; are they of another motif?")
+    return sites
+
+
+class SiteCounts:
+    """Counts of methylated, canonical and failed calls per site, strand and partition.
+
+    Memory grows with the number of distinct sites, 28 bytes and a hash table of 8 to 16 bytes each.
+
+    Parameters
+    ----------
+    threshold : float
+        Calls with a smaller absolute ratio count as failed; others as methylated above zero, otherwise canonical.
+    threshold_per_site : bool
+        Multiply the threshold by the number of sites in the call's group.
+    combine_strands : bool
+        Count both strands as one.
+    """
+
+    def __init__(
+        self, threshold: float = CALL_THRESHOLD, threshold_per_site: bool = False, combine_strands: bool = False
+    ) -> None:
+        from f5py.site_frequencies import _site_counts_numba as jit
+
+        self.combine_strands = combine_strands
+        self._threshold = threshold
+        self._per_site = threshold_per_site
+        self._n_sites = 0
+        n = _FIRST_ENTRIES
+        self._counts = jit.Counts(
+            slots=np.zeros(n * jit.SLOTS_PER_ENTRY, np.int32),
+            name=np.empty(n, np.int32),
+            place=np.empty(n, np.int64),
+            methylated=np.empty(n, np.uint32),
+            canonical=np.empty(n, np.uint32),
+            failed=np.empty(n, np.uint32),
+        )
+
+    def __len__(self) -> int:
+        return self._n_sites
+
+    def add(
+        self,
+        contig: NDArray[np.int32],
+        position: NDArray[np.int64],
+        reverse: NDArray[np.bool_],
+        llr: NDArray[np.float64],
+        partition: NDArray[np.int32] | None = None,
+        size: NDArray[np.int32] | None = None,
+    ) -> None:
+        """Count calls of single sites.
+
+        Parameters
+        ----------
+        contig, position, reverse, llr, size
+            As in `SiteCalls`, shape (n,); `size` only matters with a threshold per site, and is 1 by default.
+        partition : int32, shape (n,), optional
+            What to count apart; -1, the default, stands for none.
+        """
+        from f5py.site_frequencies import _site_counts_numba as jit
+
+        if partition is None:
+            partition = np.empty(0, np.int32)
+        if size is None:
+            size = np.ones(len(llr), np.int32)
+        n_done = 0
+        while True:
+            n_done, self._n_sites = jit.count_sites(
+                n_done, contig, position, reverse, llr, size, partition, self._threshold, self._per_site,
+                self.combine_strands, self._n_sites, self._counts,
+            )  # fmt: skip
+            if n_done == len(llr):
+                return
+            self._grow()
+
+    def _grow(self) -> None:
+        from f5py.site_frequencies._site_table_numba import SLOTS_PER_ENTRY, fill_site_slots
+        from f5py.site_frequencies.site_table import longer
+
+        counts, n = self._counts, self._n_sites
+        slots = np.zeros(2 * len(counts.slots), np.int32)
+        fill_site_slots(slots, counts.name, counts.place, n)
+        self._counts = counts = counts._replace(slots=slots)
+        for column in counts._fields[1:]:
+            array = getattr(counts, column)[:n]
+            self._counts = counts = counts._replace(**{column: longer(array, len(slots) // SLOTS_PER_ENTRY)})
+
+    def totals(self, names: list[bytes], offsets: tuple[int, int] = (0, 0)) -> TotalsByPartition:
+        """Return the counts, sorted by partition, contig name (bytes), position and strand.
+
+        Parameters
+        ----------
+        names : list of bytes
+            Contig names by index.
+        offsets : (int, int)
+            From a motif's first base to its modified base, on the forward and on the reverse strand.
+        """
+        from f5py.site_frequencies._site_counts_numba import split_keys
+        from f5py.site_frequencies.site_table import name_ranks
+
+        n = self._n_sites
+        partition, contig = np.empty(n, np.int32), np.empty(n, np.int32)
+        step = np.empty(n, np.int64)  # position and strand as one number
+        split_keys(self._counts.name[:n], self._counts.place[:n], *offsets, partition, contig, step)
+        order = np.lexsort((step, partition.astype(np.int64) << 32 | name_ranks(names)[contig]))
+        return TotalsByPartition(self._counts, order, partition[order], contig, step)
+
+
+class TotalsByPartition:
+    """Counts of sites in the order of the output, a partition at a time; made by `SiteCounts.totals`."""
+
+    def __init__(
+        self,
+        counts: Counts,
+        order: NDArray[np.intp],
+        partition: NDArray[np.int32],
+        contig: NDArray[np.int32],
+        step: NDArray[np.int64],
+    ) -> None:
+        self._counts = counts
+        self._order = order
+        self._partition = partition  # ascending
+        self._contig = contig
+        self._step = step
+
+    def of(self, partition: int = -1) -> SiteTotals:
+        """The sites of one partition; there may be none."""
+        first, behind = np.searchsorted(self._partition, np.array((partition, partition + 1), np.int32))
+        sites = self._order[first:behind]
+        step = self._step[sites]
+        return SiteTotals(
+            self._contig[sites],
+            step >> 1,
+            (step & 1).astype(np.bool_),
+            self._counts.methylated[sites].astype(np.int64),
+            self._counts.canonical[sites].astype(np.int64),
+            self._counts.failed[sites].astype(np.int64),
+        )
+
+    def partitions(self) -> NDArray[np.int32]:
+        """The partitions that have counts, ascending; int32."""
+        return np.unique(self._partition)

@@ -1,0 +1,96 @@
+"""Raw signals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from f5py.pore_model import builtin
+from f5py.simulation.current import dwell_times, kmer_ranks, simulate_signal
+from f5py.simulation.settings import SimulationSettings
+
+QUIET = SimulationSettings(level_noise=0.0, sample_noise=0.0, shift_sd=0.0, scale_sd=0.0)
+
+
+@pytest.fixture(scope="module")
+def model():
+    return builtin("r9.4_450bps.cpg.6mer")
+
+
+@pytest.fixture(scope="module")
+def codes() -> np.ndarray:
+    return np.random.default_rng(1).integers(0, 5, 20_005).astype(np.uint8)
+
+
+def in_pa(samples, offset, settings):
+    return (samples.astype(float) + offset) * settings.signal_range / settings.digitisation
+
+
+def test_ranks_are_numbers_in_base_n():
+    codes = np.array([0, 1, 4, 2, 3], dtype=np.uint8)
+    assert kmer_ranks(codes, 3, 5).tolist() == [int("014", 5), int("142", 5), int("423", 5)]
+
+
+@pytest.mark.parametrize("mean", [1.0, 4000 / 450, 50.0])
+def test_dwell_times_have_the_mean_and_are_at_least_one(mean):
+    times = dwell_times(200_000, mean, 1.6, np.random.default_rng(1))
+    assert times.min() >= 1
+    assert times.mean() == pytest.approx(mean, rel=0.01)
+
+
+def test_a_signal_without_noise_steps_through_the_model(model, codes):
+    samples = simulate_signal(codes, model, QUIET, 11.0, False, np.random.default_rng(1))
+    levels = model.level_mean[kmer_ranks(codes, 6, 5)]
+    raw = np.rint(levels * (QUIET.digitisation / QUIET.signal_range) - 11.0).astype(np.int16)
+    expected = raw[np.concatenate(([True], np.diff(raw) != 0))]
+    found = samples[np.concatenate(([True], np.diff(samples) != 0))]
+    # rounding in single precision may move a level by one unit where it lies half-way
+    assert len(found) == pytest.approx(len(expected), abs=5)
+    if len(found) == len(expected):
+        assert np.abs(found.astype(int) - expected).max() <= 1
+    np.testing.assert_allclose(in_pa(samples, 11.0, QUIET).mean(), levels.mean(), rtol=0.01)
+
+
+def test_sample_noise_and_level_noise(model):
+    same = np.zeros(30_005, dtype=np.uint8)
+    of_samples = simulate_signal(same, model, replace(QUIET, sample_noise=2.0), 0.0, False, np.random.default_rng(1))
+    assert in_pa(of_samples, 0, QUIET).std() == pytest.approx(2.0, rel=0.02)
+    of_levels = simulate_signal(same, model, replace(QUIET, level_noise=3.0), 0.0, False, np.random.default_rng(1))
+    pa = in_pa(of_levels, 0, QUIET)
+    steps = pa[np.concatenate(([True], np.diff(pa) != 0))]
+    assert steps.std() == pytest.approx(3.0 * model.level_stdv[0], rel=0.04)
+
+
+def test_shift_and_scale_move_whole_reads(model, codes):
+    plain = in_pa(simulate_signal(codes, model, QUIET, 0.0, False, np.random.default_rng(1)), 0, QUIET)
+    moved = replace(QUIET, shift_sd=8.0, scale_sd=0.1)
+    levels = [
+        in_pa(simulate_signal(codes[:105], model, moved, 0.0, False, np.random.default_rng(seed)), 0, QUIET)
+        for seed in range(200)
+    ]
+    # shift has sd 8 and scale (sd 0.1) acts on about 90 pA
+    assert np.std([level.mean() for level in levels]) == pytest.approx(np.hypot(8, 9), rel=0.2)
+    relative = [level.std() for level in levels] / plain.std()
+    assert np.std(relative) > 0.05
+
+
+@pytest.mark.parametrize(("slow", "least", "most"), [(False, 1.5, 2.1), (True, 5.5, 12.0)])
+def test_events_per_base_are_those_of_real_reads(model, codes, slow, least, most):
+    from f5py.signal._events_numba import find_boundaries
+    from f5py.signal.events import DNA
+
+    settings = SimulationSettings()
+    samples = simulate_signal(codes, model, settings, 10.0, slow, np.random.default_rng(1))
+    boundaries = np.empty(len(samples), dtype=np.int32)
+    unit = np.float32(settings.signal_range / settings.digitisation)
+    parameters = DNA
+    n_events = 1 + find_boundaries(samples, np.float32(10), unit, parameters, boundaries)
+    assert least < n_events / len(codes) < most
+
+
+def test_slow_reads_take_longer(model, codes):
+    lengths = [len(simulate_signal(codes, model, QUIET, 0.0, slow, np.random.default_rng(1))) for slow in (False, True)]
+    assert lengths[0] / 20_000 == pytest.approx(4000 / 450, rel=0.02)
+    assert lengths[1] / lengths[0] == pytest.approx(QUIET.slow_factor, rel=0.03)
