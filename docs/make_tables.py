@@ -1,16 +1,22 @@
-"""Write the tables of options in README.md and docs/ from their declarations; with --check only compare.
+"""Write what follows from the declarations of options; with --check only compare.
 
-A table stands between the lines ``<!-- options: COMMAND -->`` and ``<!-- end of options -->``.
+That is the tables of options in README.md and docs/, each between the lines ``<!-- options: COMMAND -->`` and
+``<!-- end of options -->``, and ``f5py/__init__.pyi``, from which editors and type checkers know the Python functions.
 """
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from pathlib import Path
 
+import f5py
+from f5py.api import functions
+from f5py.api.command import shown_options
 from f5py.core import options
-from f5py.core.options import Group, Option, declarations
+from f5py.core.options import Group, Kind, Option, declarations
+from f5py.core.options.declaration import REQUIRED
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = {
@@ -84,16 +90,82 @@ def with_tables(path: Path) -> str:
     return _TABLE.sub(lambda found: found[1] + table(found[2], to_docs) + found[3], path.read_text())
 
 
+_STUB = ROOT / "f5py" / "__init__.pyi"
+_STUB_HEAD = '''# Made by docs/make_tables.py.
+
+from collections.abc import Callable, Iterable, Iterator
+from os import PathLike
+from typing import IO, Any, Literal
+
+from f5py.errors import F5pyError as F5pyError
+from f5py.errors import UsageError as UsageError
+
+_Path = str | PathLike[str]
+_File = _Path | IO[bytes]
+_Listener = Callable[[str, int, int | None], object]
+
+__version__: str
+'''
+_TYPES = {
+    Kind.FLAG: "bool", Kind.YES_NO: "bool", Kind.INTEGER: "int", Kind.BASES: "int", Kind.NUMBER: "float",
+    Kind.TEXT: "str", Kind.FILE: "_File", Kind.PATH: "_Path",
+}  # fmt: skip
+_TABLE_TYPES = '"arrow", "pandas"'
+_RESULTS = {"iter_calls": "Iterator[Any]", "iter_events": "Iterator[Any]", "plot": "None", "merge_frequencies": "None"}
+_COMMAND_OF = {
+    "iter_calls": "CALL", "call_methylation": "CALL", "iter_events": "EVENTALIGN", "frequencies": "FREQUENCY",
+    "merge_frequencies": "MERGE", "fast5_check": "CHECK",
+}  # fmt: skip
+
+
+def stub() -> str:
+    """The text of the stub file."""
+    return _STUB_HEAD + "".join(
+        _stub_of(name) for name in f5py.__all__ if inspect.isfunction(getattr(f5py, name))
+    )
+
+
+def _stub_of(name: str) -> str:
+    command = getattr(functions, _COMMAND_OF.get(name, name.upper()))
+    declared = shown_options(command.options)
+    lines = []
+    for parameter in inspect.signature(getattr(f5py, name)).parameters.values():
+        if parameter.kind is parameter.KEYWORD_ONLY and "    *,\n" not in lines:
+            lines.append("    *,\n")
+        if parameter.name in declared:
+            words = _stub_type(declared[parameter.name])
+        else:
+            words = "_Listener | None" if parameter.name == "progress" else f"Literal[{_TABLE_TYPES}] | None"
+        default = "" if parameter.default is parameter.empty else " = ..."
+        lines.append(f"    {parameter.name}: {words}{default},\n")
+    return f"\ndef {name}(\n{''.join(lines)}) -> {_RESULTS.get(name, 'Any')}: ...\n"
+
+
+def _stub_type(option: Option) -> str:
+    if option.kind is Kind.CHOICE:
+        words = f"Literal[{', '.join(map(_quoted, option.choices))}]"
+    else:
+        words = "_File" if option.is_argument and option.kind is Kind.PATH else _TYPES[option.kind]
+    if option.repeated:
+        words = f"{words} | Iterable[{words}]"
+    return words if option.default is REQUIRED or option.default is not None else f"{words} | None"
+
+
+def _quoted(choice: object) -> str:
+    return f'"{choice}"' if isinstance(choice, str) else str(choice)
+
+
 def main() -> int:
     """Write or compare; return the exit status."""
-    documents = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-    old = [path for path in documents if with_tables(path) != path.read_text()]
+    texts = {path: with_tables(path) for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+    texts[_STUB] = stub()
+    old = {path: text for path, text in texts.items() if not path.exists() or path.read_text() != text}
     if "--check" in sys.argv:
         for path in old:
-            print(f"{path}: tables of options are not those of the declarations; run python docs/make_tables.py")
+            print(f"{path}: is not what the declarations say; run python docs/make_tables.py")
         return int(bool(old))
-    for path in old:
-        path.write_text(with_tables(path))
+    for path, text in old.items():
+        path.write_text(text)
     return 0
 
 

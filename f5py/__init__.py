@@ -1,3 +1,37 @@
-"""Nanopore methylation calling with adaptive banded event alignment."""
+"""Nanopore methylation calling with adaptive banded event alignment.
+
+Every command of ``f5py`` is a function here, with the command's options as keyword arguments. They are imported when
+they are first used.
+"""
+
+from typing import Any
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "F5pyError",
+    "UsageError",
+    "call_methylation",
+    "eventalign",
+    "fast5_check",
+    "frequencies",
+    "index",
+    "iter_calls",
+    "iter_events",
+    "merge_frequencies",
+    "plot",
+    "resquiggle",
+    "simulate",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module 'f5py' has no attribute {name!r}")
+    from importlib import import_module
+
+    return getattr(import_module("f5py.errors" if name.endswith("Error") else "f5py.api.functions"), name)
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

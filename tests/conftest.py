@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from f5py import console
+
 from .made_data import ReadSet, run_main
+
+
+@pytest.fixture(autouse=True)
+def messages_on_standard_error() -> Iterator[None]:
+    """As at the command line; the tests of the Python functions are without it."""
+    with console.on_standard_error():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ PACKAGE = Path(__file__).resolve().parents[1] / "f5py"
 FLOORS = (
     ("__main__",),
     ("cli",),
+    ("api",),
     ("commands",),
     ("outputs", "plotting", "simulation"),
     ("pipeline",),

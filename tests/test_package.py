@@ -178,7 +178,8 @@ def test_missing_f5c_options_are_really_missing():
 def test_commands_in_the_documents_can_be_parsed(document):
     """Every line of a code block that runs f5py is understood by the command that it names."""
     commands: list[list[str]] = []
-    for block in re.findall(r"```(?:sh)?\n(.*?)```", document.read_text(), re.DOTALL):
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", document.read_text(), re.DOTALL | re.MULTILINE)
+    for _, block in [one for one in blocks if one[0] in ("", "sh")]:
         for line in block.splitlines():
             words = shlex.shlex(line, posix=True, punctuation_chars=True)
             words.whitespace_split = True

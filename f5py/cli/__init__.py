@@ -116,6 +116,12 @@ def main(args: list[str] | None = None) -> None:
         if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores one
             with suppress(ValueError):  # not in the main thread
                 signal.signal(number, _terminate)
+    with console.on_standard_error():
+        _exit(_status(args))
+
+
+def _status(args: list[str] | None) -> int:
+    """Run the command line, tell what went wrong, and return the exit status."""
     try:
         f5py.main(args=args, prog_name="f5py", standalone_mode=False)
         if sys.stdout is not None:
@@ -152,7 +158,7 @@ def main(args: list[str] | None = None) -> None:
         where = f"{problem.filename}: " if problem.filename else ""
         console.error("f5py", f"{where}{problem.strerror or problem}")
         status = 1
-    _exit(status)
+    return status
 
 
 def _point_at_nothing(descriptor: int) -> None:

@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from f5py.cli import options
 from f5py.core.options import CallOptions
 
 
 @options.command("call-methylation", CallOptions)
-def command(chosen: CallOptions) -> None:
+def command(**given: Any) -> None:
     """Call methylated bases in every read.
 
     Prints a table with one row per group of neighbouring sites of each read; a positive log-likelihood ratio
     speaks for methylation.
     """
-    from f5py.commands.call_methylation import run
+    from f5py.api.functions import call_methylation
 
     with options.resource_report():
-        run(chosen)
+        call_methylation(**given)

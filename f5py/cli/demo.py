@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -19,7 +20,7 @@ _MIN_CORRELATION = 0.9
 
 
 @options.command("demo", DemoOptions)
-def command(chosen: DemoOptions) -> None:
+def command(**given: Any) -> None:
     """Simulate reads, index them, call methylation and compare its frequencies with the truth.
 
     Everything is written into FOLDER (default: f5py-demo), and every step is shown as the command that you
@@ -28,6 +29,7 @@ def command(chosen: DemoOptions) -> None:
     from f5py.errors import F5pyError
     from f5py.simulation.compare import compare_frequencies
 
+    chosen = DemoOptions(**given)
     place = _prepare(Path(chosen.folder), chosen.force)
     calls, frequencies = str(place / _CALLS), str(place / _FREQUENCIES)
     reads, signals = str(place / "reads.fastq"), str(place / "fast5")

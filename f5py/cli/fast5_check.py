@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from f5py.cli import options
 from f5py.core.options import CheckOptions
 
 
 @options.command("fast5-check", CheckOptions)
-def command(chosen: CheckOptions) -> None:
+def command(**given: Any) -> None:
     """Read the signal of every read in an index, of any format.
 
     Prints a table with the file and the number of samples of each read, and what is wrong with those without a usable
     signal.
     """
-    from f5py.commands.fast5_check import run
+    from f5py.api.functions import fast5_check
 
-    run(chosen)
+    fast5_check(**given)

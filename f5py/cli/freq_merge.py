@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from f5py.cli import options
 from f5py.core.options import MergeOptions
 
 
 @options.command("freq-merge", MergeOptions)
-def command(chosen: MergeOptions) -> None:
+def command(**given: Any) -> None:
     """Add up tables that meth-freq writes, also gzipped, as if their calls had been counted together."""
-    from f5py.commands.meth_freq import merge_frequency_files
+    from f5py.api.functions import merge_frequencies
 
-    merge_frequency_files(chosen)
+    merge_frequencies(**given)

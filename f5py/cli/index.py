@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from f5py.cli import options
 from f5py.core.options import IndexOptions
 
 
 @options.command("index", IndexOptions)
-def command(chosen: IndexOptions) -> None:
+def command(**given: Any) -> None:
     """Index the basecalled READS (FASTA or FASTQ, plain or compressed) and their signal files.
 
     Writes READS.index, READS.index.fai, READS.index.gzi and READS.index.readdb. The signals are in fast5 files (-d),
     POD5 files (--pod5), or a SLOW5 file (--slow5). f5c and nanopolish understand what is written too, but not the
     signals that READS.index.readdb names if they are in POD5 files.
     """
-    from f5py.commands.index import run
+    from f5py.api.functions import index
 
     with options.resource_report():
-        run(chosen)
+        index(**given)

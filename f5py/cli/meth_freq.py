@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from f5py.cli import options
 from f5py.core.options import FrequencyOptions
 
 
 @options.command("meth-freq", FrequencyOptions)
-def command(chosen: FrequencyOptions) -> None:
+def command(**given: Any) -> None:
     """Methylation frequency at every site, from the tables that call-methylation writes."""
-    from f5py.commands.meth_freq import write_frequency_file
+    from f5py.api.functions import frequencies
 
-    write_frequency_file(chosen)
+    frequencies(**given)

@@ -88,23 +88,14 @@ class OptionsCommand(click.Command):
 
     def invoke(self, ctx: click.Context) -> Any:
         assert self.callback is not None
-        return ctx.invoke(self.callback, self.chosen(ctx))
+        return ctx.invoke(self.callback, **self.given(ctx))
 
-    def chosen(self, ctx: click.Context) -> Any:
-        """The options object of a parsed command line."""
-        name = ctx.params.pop("profile", None)
-        if name is not None:
-            from f5py.pipeline.profiles import load_profile
-
-            values = load_profile(name).values()
-            for option, value in values.items():
-                if option in ctx.params and not was_given(option, ctx):
-                    ctx.params[option] = value
-            _print_profile({**values, **ctx.params})
-        chosen = dict(ctx.params)
+    def given(self, ctx: click.Context) -> dict[str, Any]:
+        """What a command line gives, by field of the options class."""
+        given = {name: value for name, value in ctx.params.items() if was_given(name, ctx)}
         if "command_line" in self.options.__dataclass_fields__:  # type: ignore[attr-defined]
-            chosen["command_line"] = command_line()
-        return self.options(**chosen)
+            given["command_line"] = command_line()
+        return given
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under the headings of their groups."""
@@ -161,19 +152,10 @@ def _type(option: Option) -> click.ParamType:
     return click.STRING
 
 
-def _print_profile(values: dict[str, Any]) -> None:
-    console.note(
-        "set_opt_profile",
-        f"max-lf: {values['cuda_max_lf']:.1f}, avg-epk: {values['cuda_avg_epk']:.1f}, "
-        f"max-epk: {values['cuda_max_epk']:.1f}, K: {values['batchsize']}, B: {values['max_bases'] / 1e6:.1f}M, "
-        f"t: {values['threads']}, ultra-thresh: {values['ultra_thresh'] / 1e3:.1f}k, iop: {values['iop'] or 'auto'}",
-    )
+def command(name: str, options: type) -> Callable[[Callable[..., None]], OptionsCommand]:
+    """A decorator that makes a command of a function, which gets what is given; its docstring is the help."""
 
-
-def command(name: str, options: type) -> Callable[[Callable[[Any], None]], OptionsCommand]:
-    """A decorator that makes a command of a function of one options object; its docstring is the help."""
-
-    def decorate(function: Callable[[Any], None]) -> OptionsCommand:
+    def decorate(function: Callable[..., None]) -> OptionsCommand:
         return OptionsCommand(options, name=name, callback=function, help=function.__doc__)
 
     return decorate

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from f5py.cli import options
 from f5py.core.options import PlotOptions
 
 
 @options.command("plot", PlotOptions)
-def command(chosen: PlotOptions) -> None:
+def command(**given: Any) -> None:
     """Draw the signal, the events and the bases of one read.
 
     With -b and -g the events are aligned to the reference, as eventalign does, without to the read's own bases, as
     resquiggle does. Needs matplotlib: pip install "f5py[plot]".
     """
-    from f5py.commands.plot import run
+    from f5py.api.functions import plot
 
-    run(chosen)
+    plot(**given)

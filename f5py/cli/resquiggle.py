@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from f5py.cli import options
 from f5py.core.options import ResquiggleOptions
 
 
 @options.command("resquiggle", ResquiggleOptions)
-def command(chosen: ResquiggleOptions) -> None:
+def command(**given: Any) -> None:
     """Align every signal to the bases of its own read.
 
     READS is a FASTA or FASTQ file, plain or compressed. SIGNALS is a SLOW5, BLOW5, POD5 or fast5 file, or a folder of
     POD5 or fast5 files. Prints the samples of every k-mer.
     """
-    from f5py.commands.resquiggle import run
+    from f5py.api.functions import resquiggle
 
     with options.resource_report():
-        run(chosen)
+        resquiggle(**given)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from f5py.cli import options
 from f5py.core.options import SimulateOptions
 
 
 @options.command("simulate", SimulateOptions)
-def command(chosen: SimulateOptions) -> None:
+def command(**given: Any) -> None:
     """Simulate R9.4 reads of known CpG methylation.
 
     Writes into FOLDER: ref.fa, reads.fastq, reads.bam, fast5/, the sites' true frequencies (truth.tsv) and
     the state of every site in every read (truth_reads.tsv).
     """
-    from f5py.commands.simulate import run
+    from f5py.api.functions import simulate
 
-    run(chosen)
+    simulate(**given)

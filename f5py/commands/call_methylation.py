@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
@@ -15,7 +16,7 @@ from f5py.core.strictness import obeys_strict
 from f5py.errors import UsageError, blamed_on
 from f5py.io.complete_file import complete_output
 from f5py.io.output import TextOutput, open_output
-from f5py.outputs.calls_parquet import CallsParquet
+from f5py.outputs.calls_arrow import CallsArrow
 from f5py.outputs.calls_writer import CallsWriter
 from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.stage_tables import StageTables
@@ -34,8 +35,14 @@ from f5py.pipeline.runner import Outputs
 
 
 @obeys_strict
-def run(options: CallOptions) -> RunCounts:
+def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunCounts:
     """Call methylation as `options` say; return how many reads met which fate.
+
+    Parameters
+    ----------
+    options : CallOptions
+    take : function of a pyarrow.Table, optional
+        Gets the calls, batch by batch; takes the place of standard output.
 
     Raises
     ------
@@ -43,7 +50,9 @@ def run(options: CallOptions) -> RunCounts:
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
     options = with_nanopolish_name(options)
-    check_options(options)
+    if take is not None and options.output == "-":
+        options = replace(options, output_format="none")
+    check_options(options, take is not None)
     with ExitStack() as workers, ExitStack() as inputs:
         loader, chemistry = open_inputs(options, inputs)
         caller = Caller(options, chemistry)
@@ -59,7 +68,7 @@ def run(options: CallOptions) -> RunCounts:
         n_expected = loader.alignments.expected_records(loader.windows)
         left = "the output is incomplete" if options.output_format == "tsv" else "no file was made"
         with Outputs() as outputs:
-            writers = _Writers(options, caller, loader, outputs)
+            writers = _Writers(options, caller, loader, outputs, take)
             write = listing_failed_reads(options, writers.write, outputs)
             seconds = process(options, caller, loader.batches(), inputs, write, n_expected, left=left)
             writers.finish()
@@ -79,8 +88,8 @@ def with_nanopolish_name(options: CallOptions) -> CallOptions:
     return replace(options, modbam=name, modbam_output_name=None, output_format="none")
 
 
-def check_options(options: CallOptions) -> None:
-    """Raise for options that do not go together."""
+def check_options(options: CallOptions, is_taken: bool = False) -> None:
+    """Raise for options that do not go together; `is_taken` says that the calls go to a function."""
     motif_of(options)
     check_outputs(
         paths_of_inputs(options, options.meth_model),
@@ -100,7 +109,7 @@ def check_options(options: CallOptions) -> None:
     if options.output_format == "none":
         if options.output != "-":
             raise UsageError(f"-o {options.output}: there is no table with --output-format none")
-        if options.modbam is None and options.bedmethyl is None:
+        if options.modbam is None and options.bedmethyl is None and not is_taken:
             raise UsageError("--output-format none: nothing to write; give --modbam or --bedmethyl")
         check_prints_nothing_else(options, "--output-format none")
     if options.output_format == "parquet":
@@ -128,7 +137,14 @@ class _Writers:
     with it. An error before the end is one of the run, and leaves no file that was to appear when complete.
     """
 
-    def __init__(self, options: CallOptions, caller: Caller, loader: Loader, outputs: ExitStack) -> None:
+    def __init__(
+        self,
+        options: CallOptions,
+        caller: Caller,
+        loader: Loader,
+        outputs: ExitStack,
+        take: Callable[[Any], None] | None,
+    ) -> None:
         alignments = loader.alignments
         self._output = options.output
         self._writers: list[tuple[str, Any]] = []  # with the names of their files
@@ -137,13 +153,15 @@ class _Writers:
         self._out: TextOutput | None = None
         if options.output_format == "parquet":
             file = of_table.enter_context(complete_output(options.output))
-            table = CallsParquet(file, alignments.contigs, caller.model.k, loader.windows)
+            table = CallsArrow(file, alignments.contigs, caller.model.k, loader.windows)
             self._writers.append((options.output, of_table.enter_context(table)))
         elif options.output_format == "tsv":
             self._out = out = of_table.enter_context(open_output(options.output, options.threads))
             calls = CallsWriter(out, options.meth_out_version, alignments.contigs, caller.model.k, loader.windows)
             tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
             self._writers += [(options.output, tables), (options.output, calls)]
+        if take is not None:
+            self._writers.append(("", CallsArrow(take, alignments.contigs, caller.model.k, loader.windows)))
         self._modbam = None
         if options.modbam is not None:
             from f5py.outputs.modbam import ModbamWriter

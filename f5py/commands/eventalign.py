@@ -55,15 +55,21 @@ class _Formatter(Protocol):
 
 
 @obeys_strict
-def run(options: EventalignOptions) -> RunCounts:
+def run(options: EventalignOptions, take: Callable[[Any], None] | None = None) -> RunCounts:
     """Align events as `options` say; return how many reads met which fate.
+
+    Parameters
+    ----------
+    options : EventalignOptions
+    take : function of a pyarrow.Table, optional
+        Gets the rows of the table, in pieces of at most a million and a read; takes the place of the output.
 
     Raises
     ------
     F5pyError
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
-    check_options(options)
+    check_options(options, take is not None)
     with ExitStack() as workers, ExitStack() as inputs:
         loader, chemistry = open_inputs(options, inputs)
         loader.spliced = True
@@ -77,7 +83,7 @@ def run(options: EventalignOptions) -> RunCounts:
         aligner.before_stage = ahead.wait
         n_expected = loader.alignments.expected_records(loader.windows)
         with Outputs() as outputs:
-            write = listing_failed_reads(options, _writer(options, aligner, loader, outputs), outputs)
+            write = listing_failed_reads(options, _writer(options, aligner, loader, outputs, take), outputs)
             seconds = process(
                 options, aligner, loader.batches(), inputs, write, n_expected, left=_left_by_an_error(options)
             )
@@ -85,8 +91,8 @@ def run(options: EventalignOptions) -> RunCounts:
     return aligner.counts
 
 
-def check_options(options: EventalignOptions) -> None:
-    """Raise for options that do not go together."""
+def check_options(options: EventalignOptions, is_taken: bool = False) -> None:
+    """Raise for options that do not go together; `is_taken` says that the rows go to a function."""
     check_outputs(
         paths_of_inputs(options),
         {
@@ -104,6 +110,10 @@ def check_options(options: EventalignOptions) -> None:
         raise UsageError(f"{' and '.join(modes)} exclude each other; choose one kind of output")
     if modes and not options.m6anet:
         check_prints_nothing_else(options, modes[0])
+    if is_taken and (modes or options.output != "-"):
+        raise UsageError(f"{modes[0] if modes else '-o'}: is another output; the rows of the table are handed on")
+    if is_taken:
+        check_prints_nothing_else(options, "rows that are handed on")
     if options.output_format == "parquet":
         check_has_file(options)
     if options.kmer_view is not None and (options.paf or options.sam or options.m6anet_json):
@@ -133,26 +143,27 @@ def _layout(options: EventalignOptions) -> TableLayout:
 
 
 def _writer(
-    options: EventalignOptions, aligner: ReferenceAligner, loader: Loader, outputs: Outputs
+    options: EventalignOptions,
+    aligner: ReferenceAligner,
+    loader: Loader,
+    outputs: Outputs,
+    take: Callable[[Any], None] | None,
 ) -> Callable[[ReadBatch], None]:
     """Open the outputs, and return what writes a batch to them."""
     contigs, contig_lengths = loader.alignments.contigs, loader.alignments.contig_lengths
     rna, k = aligner.chemistry.rna, aligner.model.k
     summary = _summary(options, rna, loader, outputs)
-    if options.output_format == "parquet":
-        from f5py.outputs.eventalign_parquet import EventalignParquet
+    if options.output_format == "parquet" or take is not None:
+        from f5py.outputs.eventalign_arrow import EventalignArrow
 
-        table = outputs.enter_context(
-            EventalignParquet(
-                outputs.enter_context(complete_output(options.output)), contigs, aligner.model, _layout(options)
-            )
-        )
+        to = take or outputs.enter_context(complete_output(options.output))
+        table = outputs.enter_context(EventalignArrow(to, contigs, aligner.model, _layout(options)))
 
-        def write_parquet(batch: ReadBatch) -> None:
+        def write_columns(batch: ReadBatch) -> None:
             table.write(batch)
             summary(batch)
 
-        return write_parquet
+        return write_columns
     if options.m6anet_json is not None:
         sites = outputs.enter_context(_m6anet_json(options, aligner, loader))
 

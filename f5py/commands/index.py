@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from itertools import islice
+from typing import NamedTuple
 
 from f5py import console
 from f5py.core.options import IndexOptions
@@ -27,8 +28,18 @@ from f5py.io.unfinished_file import UnfinishedFile
 _USUAL_LOSS = 0.01
 
 
+class IndexSummary(NamedTuple):
+    """How many reads an index knows, basecalled or found in signal files, and how many of these have a signal file.
+
+    The latter is None for SLOW5, whose own index tells.
+    """
+
+    reads: int
+    with_signal: int | None
+
+
 @obeys_strict
-def run(options: IndexOptions) -> None:
+def run(options: IndexOptions) -> IndexSummary:
     """Make the index as `options` say, and tell how many reads have a signal.
 
     Raises
@@ -42,23 +53,21 @@ def run(options: IndexOptions) -> None:
         if options.skip_slow5_idx:
             console.warning("index", "--skip-slow5-idx has no effect without --slow5")
         kinds = ["fast5"] * bool(options.directories or not options.pod5) + ["pod5"] * bool(options.pod5)
-        report_counts(
-            *index_fast5(
-                options.reads, options.directories, options.summaries, options.summary_lists, options.threads,
-                options.iop, options.verbose, options.pod5,
-            ),
-            " or ".join(kinds),
+        counts = index_fast5(
+            options.reads, options.directories, options.summaries, options.summary_lists, options.threads,
+            options.iop, options.verbose, options.pod5,
         )  # fmt: skip
-        return
+        report_counts(*counts, " or ".join(kinds))
+        return IndexSummary(*counts)
     given = {
         "-d": options.directories, "-s": options.summaries, "-f": options.summary_lists,
         "--iop": options.iop > 1,
     }  # fmt: skip
     if idle := [name for name, value in given.items() if value]:
         console.warning("index", f"{', '.join(idle)}: no effect with --slow5")
-    report_counts(
-        *index_slow5(options.reads, options.slow5, options.threads, not options.skip_slow5_idx), "slow5"
-    )
+    known = index_slow5(options.reads, options.slow5, options.threads, not options.skip_slow5_idx)
+    report_counts(*known, "slow5")
+    return IndexSummary(*known)
 
 
 def index_fast5(

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from typing import BinaryIO, cast
+from collections.abc import Callable
+from contextlib import nullcontext
+from typing import Any, BinaryIO
 
 from f5py import console
 from f5py.core.motifs import Motif, motif_named, parse_motif
@@ -26,8 +28,10 @@ def chosen_motif(options: FrequencyOptions) -> Motif:
     return motif_named(options.methylation or METHYLATION) if options.motif is None else parse_motif(options.motif)
 
 
-def check_options(options: FrequencyOptions) -> None:
-    """Raise `UsageError` for options that do not go together."""
+def check_options(options: FrequencyOptions, is_taken: bool = False) -> None:
+    """Raise `UsageError` for options that do not go together; `is_taken` says that the rows go to a function."""
+    if is_taken and (options.output != "-" or options.bedmethyl or options.output_format != "tsv"):
+        raise UsageError("-o, --bedmethyl and --output-format say how a file is written; the rows are handed on")
     if options.tables and options.calls != "-":
         raise UsageError("-i and tables without it are both given; choose one")
     if options.threshold_per_site and not 0 <= options.threshold < math.inf:
@@ -50,15 +54,21 @@ def check_options(options: FrequencyOptions) -> None:
 
 
 @obeys_strict
-def write_frequency_file(options: FrequencyOptions) -> None:
+def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] | None = None) -> None:
     """Count the calls of all tables and write what comes out.
+
+    Parameters
+    ----------
+    options : FrequencyOptions
+    take : function of a pyarrow.Table, optional
+        Gets the rows, in pieces; takes the place of the output.
 
     Raises
     ------
     F5pyError
         For anything wrong with the input or output. No output file is made then.
     """
-    check_options(options)
+    check_options(options, take is not None)
     motif = chosen_motif(options)
     paths = list(options.tables) or [options.calls]
     if paths == ["-"]:
@@ -67,11 +77,12 @@ def write_frequency_file(options: FrequencyOptions) -> None:
         if options.bedmethyl:
             _write_bedmethyl(source, place, motif, options)
             return
-        with complete_text_output(options.output, _COMPRESSION_THREADS) as out:
-            if options.output_format == "parquet":
-                from f5py.outputs.arrow_table import import_arrow
+        if take is not None or options.output_format == "parquet":
+            from f5py.outputs.arrow_table import import_arrow
 
-                import_arrow()  # or fail before the work starts
+            import_arrow()  # or fail before the work starts
+        out: Any
+        with complete_text_output(options.output, _COMPRESSION_THREADS) if take is None else nullcontext(take) as out:
             frequencies = methylation_frequency(
                 source,
                 options.threshold,
@@ -80,10 +91,10 @@ def write_frequency_file(options: FrequencyOptions) -> None:
                 threshold_per_site=options.threshold_per_site,
                 motif=motif,
             )
-            if options.output_format == "parquet":
-                from f5py.outputs.frequency_parquet import write_frequency_parquet
+            if take is not None or options.output_format == "parquet":
+                from f5py.outputs.frequency_arrow import write_frequency_rows
 
-                write_frequency_parquet(cast(BinaryIO, out), frequencies)
+                write_frequency_rows(out, frequencies)
             else:
                 frequencies.write(out)
     if frequencies.odd_groups:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
@@ -338,7 +338,7 @@ class OneAlignment(AlignmentFile):
 
     def chunks(
         self, windows: Windows | None = None, at_most: int = 1
-    ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
+    ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
         """Yield the record that was found."""
         if self._record is not None:
             yield from converted_chunks([self._record], self.header)

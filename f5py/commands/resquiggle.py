@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import ExitStack
 
 import numpy as np
@@ -98,7 +98,7 @@ class SequenceLoader:
         """Names of some of the first reads."""
         return [] if self._first is None else self._first[0][:16]
 
-    def batches(self) -> Iterator[ReadBatch]:
+    def batches(self) -> Generator[ReadBatch, None, None]:
         """Yield the batches in the file's order."""
         number = 0
         sequences = self._first

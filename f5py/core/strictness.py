@@ -10,7 +10,8 @@ from f5py import console
 from f5py.errors import InputFileError
 
 _Result = TypeVar("_Result")
-_is_strict = False
+#: Commands at work that were given ``--strict``; in a program that runs several at the same time all obey it.
+_n_strict = 0
 
 
 def input_warning(who: str, text: str) -> None:
@@ -21,21 +22,21 @@ def input_warning(who: str, text: str) -> None:
     InputFileError
         If the command that is at work was given ``--strict``.
     """
-    if _is_strict:
+    if _n_strict:
         raise InputFileError(f"{text} (--strict)")
     console.warning(who, text)
 
 
-def obeys_strict(run: Callable[[Any], _Result]) -> Callable[[Any], _Result]:
-    """Let a command's function, which is given its options, obey the one called `strict`."""
+def obeys_strict(run: Callable[..., _Result]) -> Callable[..., _Result]:
+    """Let a command's function, whose first argument are its options, obey the one called `strict`."""
 
     @functools.wraps(run)
-    def obedient(options: Any) -> _Result:
-        global _is_strict
-        before, _is_strict = _is_strict, options.strict
+    def obedient(options: Any, *more: Any) -> _Result:
+        global _n_strict
+        _n_strict += bool(options.strict)
         try:
-            return run(options)
+            return run(options, *more)
         finally:
-            _is_strict = before
+            _n_strict -= bool(options.strict)
 
     return obedient

@@ -6,7 +6,7 @@ import os
 import re
 import select
 import zlib
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -64,6 +64,8 @@ class AlignmentFile:
         import pysam
 
         self.path = path
+        #: Whether it can be read only once.
+        self.is_pipe = path == "-" or (os.path.exists(path) and not os.path.isfile(path))
         self.name = shown_name(path)
         self.counts = RecordCounts()
         self._reference_path = reference_path
@@ -101,7 +103,7 @@ class AlignmentFile:
         return self._file.header
 
     def reopened(self) -> AlignmentFile:
-        """The same file, opened once more, from its beginning; standard input cannot be."""
+        """The same file, opened once more, from its beginning; a pipe cannot be."""
         return AlignmentFile(self.path, self._reference_path, self.min_mapq, self.secondary, self.supplementary)
 
     def basecall_models(self) -> list[str]:
@@ -133,7 +135,7 @@ class AlignmentFile:
 
     def chunks(
         self, windows: Windows | None = None, at_most: int = 4096
-    ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
+    ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
         """Yield all records as bytes, many at a time, as `f5py.io.bam_records.record_chunks` does.
 
         With `windows` only records that overlap one are visited, each once, which needs an index. BAM files are decoded
@@ -152,7 +154,7 @@ class AlignmentFile:
                 self.check_index()
             if windows is not None and self._index is not None:
                 yield from window_chunks(self.path, self._index, windows)
-            elif windows is not None or self.path == "-" or not self._file.is_bam:
+            elif windows is not None or self.is_pipe or not self._file.is_bam:
                 yield from converted_chunks(self._visit(windows), self.header, at_most)
             else:
                 with open(self.path, "rb", buffering=0) as file:
@@ -233,14 +235,14 @@ class AlignmentFile:
 
     def _index_path(self) -> str | None:
         """The index that is read here: that of a BAM file."""
-        return find_index(self.path) if self._file.is_bam and self.path != "-" else None
+        return find_index(self.path) if self._file.is_bam and not self.is_pipe else None
 
     def check_index(self) -> None:
         """Raise `InputFileError` unless the file has an index, which windows need."""
         path = self._index_path()
         if path is None and not self._file.has_index():
-            if self.path == "-":
-                raise InputFileError("standard input: -w needs an indexed BAM file; give its name with -b")
+            if self.is_pipe:
+                raise InputFileError(f"{self.name}: -w needs an indexed BAM file; give its name with -b")
             raise InputFileError(f"{self.path}: -w needs an index; run: samtools index {self.path}")
         if self._is_index_checked:
             return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import BinaryIO
 
@@ -23,7 +23,7 @@ class DamagedBlocksError(OSError):
     """The stream is not what it should be; the text is the reason."""
 
 
-def inflated_portions(file: BinaryIO, first_bytes: int = READ_BYTES) -> Iterator[bytearray]:
+def inflated_portions(file: BinaryIO, first_bytes: int = READ_BYTES) -> Generator[bytearray, None, None]:
     """Yield the text of a BGZF stream, about a megabyte of the stream at a time.
 
     Parameters

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 from collections.abc import Iterable, Iterator
+from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -247,29 +248,29 @@ def record_chunks(
     rest = bytearray()
     is_before = True
     problem: OSError | None = None
-    portions = inflated_portions(file, first_bytes)
-    while True:
-        try:
-            portion = next(portions, None)
-        except OSError as damage:
-            portion, problem = None, damage
-        if portion is None:
-            break
-        rest += portion
-        if is_before:
-            end = _header_end(rest) if skipped is None else skipped
-            if end is None or end > len(rest):
-                continue
-            del rest[:end]
-            is_before = False
-        data = np.frombuffer(rest, np.uint8)
-        starts = np.empty(len(data) // FIXED_SIZE + 2, np.int64)
-        n, damaged = list_records(data, n_contigs, starts)
-        rest = bytearray(data[starts[n] :])
-        if n:
-            yield data, starts, n
-        if damaged:
-            raise DamagedBlocksError("a record is damaged")
+    with closing(inflated_portions(file, first_bytes)) as portions:
+        while True:
+            try:
+                portion = next(portions, None)
+            except OSError as damage:
+                portion, problem = None, damage
+            if portion is None:
+                break
+            rest += portion
+            if is_before:
+                end = _header_end(rest) if skipped is None else skipped
+                if end is None or end > len(rest):
+                    continue
+                del rest[:end]
+                is_before = False
+            data = np.frombuffer(rest, np.uint8)
+            starts = np.empty(len(data) // FIXED_SIZE + 2, np.int64)
+            n, damaged = list_records(data, n_contigs, starts)
+            rest = bytearray(data[starts[n] :])
+            if n:
+                yield data, starts, n
+            if damaged:
+                raise DamagedBlocksError("a record is damaged")
     if problem is not None:
         raise problem
     if rest or is_before:

@@ -33,7 +33,7 @@ class RecordReads:
     def __init__(self, alignments: AlignmentFile) -> None:
         self._alignments = alignments
         self._held = _no_reads(alignments.name)
-        self._has_searched = alignments.path == "-"
+        self._has_searched = alignments.is_pipe
 
     @property
     def held(self) -> ReadIndex:
@@ -42,7 +42,7 @@ class RecordReads:
 
     def first_names(self, n: int) -> list[str]:
         """Names of the reads of the first n records, if the file can be read twice."""
-        if self._alignments.path == "-":
+        if self._alignments.is_pipe:
             return []
         for data, starts, n_records in self._again():
             return list(record_names(data, starts, np.arange(min(n, n_records))))

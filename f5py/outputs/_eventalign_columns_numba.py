@@ -1,4 +1,4 @@
-"""Jitted loops of `f5py.outputs.eventalign_parquet`."""
+"""Jitted loops of `f5py.outputs.eventalign_arrow`."""
 
 from __future__ import annotations
 

@@ -1,11 +1,11 @@
-"""Columns of arrays as Parquet files, through pyarrow, which is an optional package."""
+"""Columns of arrays as Arrow tables and Parquet files, through pyarrow, which is an optional package."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,9 @@ from numpy.typing import NDArray
 from f5py.core.offsets import offsets_of
 from f5py.errors import MissingDependencyError
 
+#: Names and Arrow types of columns; the type ``"names"`` is a dictionary of strings with int32 indices, and
+#: ``"list:T"`` are lists of the type T.
+Fields = Sequence[tuple[str, str]]
 
 def import_arrow() -> tuple[Any, Any]:
     """Return the modules ``pyarrow`` and ``pyarrow.parquet``.
@@ -26,7 +29,7 @@ def import_arrow() -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError as problem:
-        raise MissingDependencyError('Parquet output needs pyarrow: pip install "f5py[parquet]"') from problem
+        raise MissingDependencyError('Parquet and Arrow tables need pyarrow: pip install "f5py[parquet]"') from problem
     return pyarrow, pyarrow.parquet
 
 
@@ -61,6 +64,64 @@ def list_column(offsets: NDArray[np.int64], values: NDArray) -> Any:
     return pyarrow.ListArray.from_arrays(offsets.astype(np.int32), values)
 
 
+class ArrowSink(Protocol):
+    """What takes rows; a context manager."""
+
+    def write(self, columns: Sequence[Any]) -> None:
+        """Take rows: one array per field, of NumPy or Arrow, all of one length."""
+        ...
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *problem: Any) -> None: ...
+
+
+def _schema(fields: Fields) -> Any:
+    arrow, _ = import_arrow()
+
+    def type_of(kind: str) -> Any:
+        if kind == "names":
+            return arrow.dictionary(arrow.int32(), arrow.string())
+        if kind.startswith("list:"):
+            return arrow.list_(type_of(kind.removeprefix("list:")))
+        return getattr(arrow, kind)()
+
+    return arrow.schema([(name, type_of(kind)) for name, kind in fields])
+
+
+def _table(columns: Sequence[Any], schema: Any) -> Any:
+    arrow, _ = import_arrow()
+    arrays = [
+        arrow.array(column, field.type) if isinstance(column, np.ndarray) else column
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return arrow.Table.from_arrays(arrays, schema=schema)
+
+
+class ArrowTables:
+    """Hands rows on as `pyarrow.Table`; a context manager like `ParquetOutput`.
+
+    Parameters
+    ----------
+    take : function of a pyarrow.Table
+    fields : Fields
+    """
+
+    def __init__(self, take: Callable[[Any], None], fields: Fields) -> None:
+        self._take = take
+        self._schema = _schema(fields)
+
+    def __enter__(self) -> ArrowTables:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        return
+
+    def write(self, columns: Sequence[Any]) -> None:
+        """Hand on a table of these columns."""
+        self._take(_table(columns, self._schema))
+
+
 class ParquetOutput:
     """Writes tables of columns one after the other into one Parquet file, compressed with zstd; a context manager.
 
@@ -71,9 +132,7 @@ class ParquetOutput:
     ----------
     out : binary file
         Stays open. It is complete after the context is left without an error.
-    fields : list of (str, str)
-        Names and Arrow types; the type ``"names"`` is a dictionary of strings with int32 indices, and ``"list:T"`` are
-        lists of the type T.
+    fields : Fields
     encodings : mapping of str to str, optional
         Encodings of columns; all others get a dictionary where that is smaller.
     level : int, optional
@@ -85,13 +144,13 @@ class ParquetOutput:
     def __init__(
         self,
         out: BinaryIO,
-        fields: list[tuple[str, str]],
+        fields: Fields,
         encodings: Mapping[str, str] | None = None,
         level: int | None = None,
         rows_per_group: int = 1 << 18,
     ) -> None:
         self._arrow, parquet = import_arrow()
-        self._schema = self._arrow.schema([(name, self._type(kind)) for name, kind in fields])
+        self._schema = _schema(fields)
         encodings = encodings or {}
         others = [f"{name}.list.element" if kind.startswith("list:") else name for name, kind in fields]
         self._writer = parquet.ParquetWriter(
@@ -118,26 +177,13 @@ class ParquetOutput:
             with suppress(OSError, ValueError):
                 self._writer.close()
 
-    def write(self, columns: list[Any]) -> None:
+    def write(self, columns: Sequence[Any]) -> None:
         """Take rows: one array per field, of NumPy or Arrow, all of one length."""
-        table = self._arrow.Table.from_arrays(
-            [
-                self._arrow.array(column, field.type) if isinstance(column, np.ndarray) else column
-                for column, field in zip(columns, self._schema, strict=True)
-            ],
-            schema=self._schema,
-        )
+        table = _table(columns, self._schema)
         self._tables.append(table)
         self._n_rows += len(table)
         while self._n_rows >= self._rows_per_group:
             self._write_group(self._rows_per_group)
-
-    def _type(self, kind: str) -> Any:
-        if kind == "names":
-            return self._arrow.dictionary(self._arrow.int32(), self._arrow.string())
-        if kind.startswith("list:"):
-            return self._arrow.list_(self._type(kind.removeprefix("list:")))
-        return getattr(self._arrow, kind)()
 
     def _write_group(self, n_rows: int) -> None:
         """Write the first `n_rows` of the rows at hand."""
@@ -155,6 +201,11 @@ class ParquetOutput:
             if self._arrow.types.is_dictionary(field.type):
                 group = group.set_column(i, field, in_order_of_occurrence(group.column(i).chunk(0)))
         self._writer.write_table(group, row_group_size=n_rows)
+
+
+def arrow_sink(out: BinaryIO | Callable[[Any], None], fields: Fields, **parquet: Any) -> ArrowSink:
+    """What writes rows to a Parquet file or, if `out` is a function, calls it with tables of them."""
+    return ArrowTables(out, fields) if callable(out) else ParquetOutput(out, fields, **parquet)
 
 
 def in_order_of_occurrence(column: Any) -> Any:

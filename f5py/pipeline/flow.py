@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable, Generator, Iterator
+from contextlib import ExitStack, closing
 
 import numpy as np
 
@@ -24,7 +24,7 @@ _FEW_THREADS = 4
 def process(
     options: AlignmentOptions,
     stage: AlignmentStage,
-    batches: Iterator[ReadBatch],
+    batches: Generator[ReadBatch, None, None],
     inputs: ExitStack,
     write: Callable[[ReadBatch], None],
     n_expected: int | None,
@@ -38,7 +38,8 @@ def process(
     options : AlignmentOptions
     stage : AlignmentStage
         What computes a batch.
-    batches : iterator of ReadBatch
+    batches : generator of ReadBatch
+        Closed with the inputs.
     inputs : ExitStack
         The open inputs. They are closed by the thread that uses them: after an interrupt it may be reading for a while.
     write : callable of one batch
@@ -60,7 +61,7 @@ def process(
     with console.progress("reads", n_expected) as advance:
 
         def load() -> Iterator[ReadBatch]:
-            with inputs.pop_all():
+            with inputs.pop_all(), closing(batches):
                 for batch in batches:
                     stage.admit(batch)
                     _note_batch(started, who, batch, "loaded")

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import closing
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -107,7 +108,7 @@ class Loader:
         if use_pool is not None:
             use_pool(pool)
 
-    def batches(self) -> Iterator[ReadBatch]:
+    def batches(self) -> Generator[ReadBatch, None, None]:
         """Yield the batches in the file's order."""
         if self.ultra_path is None:
             yield from self._batches(None)
@@ -125,29 +126,29 @@ class Loader:
         parts: list[_Part] = []
         state = np.zeros(4, np.int64)
         started = time.perf_counter()
-        for data, starts, n in self.alignments.chunks(self.windows, self.batch_size):
-            kinds, rows, lengths = self._classify(data, starts, n)
-            self._any_known = self._any_known or bool(lengths.any())
-            if (kept := np.flatnonzero(kinds == KEPT)).size:
-                name = record_name(data, int(starts[kept[-1]]))
-            first = 0
-            while first < n:
-                threshold = self.ultra_threshold if ultra is not None else -1
-                end = cut(
-                    kinds, lengths, first, n, self.batch_size, self.max_bases, threshold, self.keep_passed_over, state
-                )
-                if ultra is not None:
-                    self._write_ultra(ultra, data, starts, kinds, first, end)
-                parts.append(_Part.of(self, data, starts, kinds, rows, first, end, read_index))
-                first = end
-                if state[3]:
-                    self.times.alignments += time.perf_counter() - started
-                    yield self._load(number, parts)
-                    number += 1
-                    parts = []
-                    state[:] = 0
-                    started = time.perf_counter()
-            read_index += n
+        with closing(self.alignments.chunks(self.windows, self.batch_size)) as chunks:
+            for data, starts, n in chunks:
+                kinds, rows, lengths = self._classify(data, starts, n)
+                self._any_known = self._any_known or bool(lengths.any())
+                if (kept := np.flatnonzero(kinds == KEPT)).size:
+                    name = record_name(data, int(starts[kept[-1]]))
+                first = 0
+                while first < n:
+                    threshold = self.ultra_threshold if ultra is not None else -1
+                    limits = self.batch_size, self.max_bases, threshold
+                    end = cut(kinds, lengths, first, n, *limits, self.keep_passed_over, state)
+                    if ultra is not None:
+                        self._write_ultra(ultra, data, starts, kinds, first, end)
+                    parts.append(_Part.of(self, data, starts, kinds, rows, first, end, read_index))
+                    first = end
+                    if state[3]:
+                        self.times.alignments += time.perf_counter() - started
+                        yield self._load(number, parts)
+                        number += 1
+                        parts = []
+                        state[:] = 0
+                        started = time.perf_counter()
+                read_index += n
         self.times.alignments += time.perf_counter() - started
         if state[:2].any():
             yield self._load(number, parts)

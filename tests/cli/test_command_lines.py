@@ -13,6 +13,8 @@ from typing import Any
 import click
 import pytest
 
+from f5py.api.functions import COMMANDS
+from f5py.api.values import GivenFiles
 from f5py.cli import f5py
 from f5py.cli.options import OptionsCommand
 from f5py.core.options import IndexOptions
@@ -63,6 +65,7 @@ _SHORT_NAMES: dict[str, dict[str, str]] = {
     "freq-merge": {},
     "fast5-check": {},
 }  # fmt: skip
+_COMMANDS = {command.name: command for command in COMMANDS}
 #: Fields whose names are not those of their options.
 _FIELDS = {
     "directory": "directories", "sequencing_summary": "summaries", "summary_fofn": "summary_lists",
@@ -75,7 +78,7 @@ def parsed(line: str) -> Any:
     _, name, *words = shlex.split(line.split(" > ")[0])
     command = f5py.get_command(click.Context(f5py), name)
     assert isinstance(command, OptionsCommand), line
-    return command.chosen(command.make_context(name, words))
+    return _COMMANDS[name].chosen(command.given(command.make_context(name, words)), GivenFiles())
 
 
 def meaning(line: str) -> dict[str, str | bool]:

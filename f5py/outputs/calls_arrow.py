@@ -1,14 +1,15 @@
-"""The table of methylation calls as a Parquet file."""
+"""The table of methylation calls as a Parquet file or Arrow tables."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, BinaryIO
 
 import numpy as np
 
 from f5py.core.batch import ReadBatch
 from f5py.core.windows import Windows
-from f5py.outputs.arrow_table import ParquetOutput, dictionary_column, string_column
+from f5py.outputs.arrow_table import arrow_sink, dictionary_column, string_column
 
 _FIELDS = [
     ("chromosome", "names"),
@@ -26,8 +27,8 @@ _FIELDS = [
 _STRANDS = ["+", "-"]
 
 
-class CallsParquet:
-    """Writes the calls of batches as Parquet, in the order of the text table.
+class CallsArrow:
+    """Writes the calls of batches as Parquet or Arrow tables, in the order of the text table.
 
     Columns are those of the text table of version 2. Chromosome, strand and read name are dictionary-encoded
     strings, the sequence is a large string, positions are int64, counts int32. Log-likelihoods are not rounded:
@@ -35,8 +36,9 @@ class CallsParquet:
 
     Parameters
     ----------
-    out : binary file
-        Stays open. It is complete after the context is left without an error.
+    out : binary file, or function of a pyarrow.Table
+        The Parquet file, which stays open and is complete after the context is left without an error; or what takes
+        the rows as tables.
     contigs : list of str
         Names by contig index.
     k : int
@@ -50,13 +52,15 @@ class CallsParquet:
         pyarrow is not installed.
     """
 
-    def __init__(self, out: BinaryIO, contigs: list[str], k: int, windows: Windows | None = None) -> None:
-        self._writer = ParquetOutput(out, _FIELDS)
+    def __init__(
+        self, out: BinaryIO | Callable[[Any], None], contigs: list[str], k: int, windows: Windows | None = None
+    ) -> None:
+        self._writer = arrow_sink(out, _FIELDS)
         self._contigs = contigs
         self._k = k
         self._windows = windows
 
-    def __enter__(self) -> CallsParquet:
+    def __enter__(self) -> CallsArrow:
         return self
 
     def __exit__(self, *problem: Any) -> None:

@@ -1,17 +1,18 @@
-"""Methylation frequencies as a Parquet file, with the columns of the text table."""
+"""Methylation frequencies as a Parquet file or Arrow tables, with the columns of the text table."""
 
 from __future__ import annotations
 
-from typing import BinaryIO
+from collections.abc import Callable
+from typing import Any, BinaryIO
 
-from f5py.outputs.arrow_table import ParquetOutput, dictionary_column, string_column
+from f5py.outputs.arrow_table import arrow_sink, dictionary_column, string_column
 from f5py.site_frequencies.site_table import Frequencies
 
 _ROWS_PER_BLOCK = 1 << 18
 _ROWS_PER_GROUP = 1 << 18
 
 
-def write_frequency_parquet(out: BinaryIO, frequencies: Frequencies) -> None:
+def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Frequencies) -> None:
     """Write the table.
 
     Names are those of the text table. Chromosomes are dictionary-encoded strings, positions and counts int64, the
@@ -19,8 +20,8 @@ def write_frequency_parquet(out: BinaryIO, frequencies: Frequencies) -> None:
 
     Parameters
     ----------
-    out : binary file
-        Stays open.
+    out : binary file, or function of a pyarrow.Table
+        The Parquet file, which stays open; or what takes the rows as tables.
     frequencies : Frequencies
 
     Raises
@@ -39,7 +40,7 @@ def write_frequency_parquet(out: BinaryIO, frequencies: Frequencies) -> None:
         ("group_sequence", "large_string"),
     ]
     chromosomes = [name.decode(errors="replace") for name in frequencies.chromosomes]
-    with ParquetOutput(out, fields, rows_per_group=_ROWS_PER_GROUP) as writer:
+    with arrow_sink(out, fields, rows_per_group=_ROWS_PER_GROUP) as writer:
         for first in range(0, len(frequencies), _ROWS_PER_BLOCK):
             sites = frequencies.columns(first, first + _ROWS_PER_BLOCK)
             writer.write(

@@ -1,4 +1,4 @@
-"""The table of events aligned to the reference as a Parquet file."""
+"""The table of events aligned to the reference as a Parquet file or Arrow tables."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.kmers import kmer_texts, shown_ranks
 from f5py.core.offsets import offsets_of
-from f5py.outputs.arrow_table import ParquetOutput, dictionary_column, list_column
+from f5py.outputs.arrow_table import arrow_sink, dictionary_column, list_column
 from f5py.outputs.table_columns import TableColumns, as_printed, table_columns
 from f5py.outputs.table_layout import TableLayout
 from f5py.pore_model.model import PoreModel
@@ -25,8 +25,8 @@ _COUNTERS = ("position", "event_index", "start_idx", "end_idx")
 _COUNTER_ENCODING = "DELTA_BINARY_PACKED"
 
 
-class EventalignParquet:
-    """Writes the rows of batches as Parquet; a context manager.
+class EventalignArrow:
+    """Writes the rows of batches as Parquet or Arrow tables; a context manager.
 
     Columns have the names and the order of the text table. Contigs, k-mers, the strand and read names are
     dictionary-encoded strings, positions and event numbers int32, read numbers and sample indices int64, and samples
@@ -35,8 +35,9 @@ class EventalignParquet:
 
     Parameters
     ----------
-    out : binary file
-        Stays open. It is complete after the context is left without an error.
+    out : binary file, or function of a pyarrow.Table
+        The Parquet file, which stays open and is complete after the context is left without an error; or what takes
+        the rows as tables.
     contigs : list of str
         Names by contig index.
     model : PoreModel
@@ -51,7 +52,7 @@ class EventalignParquet:
 
     def __init__(
         self,
-        out: BinaryIO,
+        out: BinaryIO | Callable[[Any], None],
         contigs: list[str],
         model: PoreModel,
         layout: TableLayout = TableLayout(),  # noqa: B008 - immutable
@@ -81,9 +82,11 @@ class EventalignParquet:
         if layout.samples:
             self._fields.append(("samples", "list:float32"))
         encodings = {name: _COUNTER_ENCODING for name, _ in self._fields if name in _COUNTERS}
-        self._output = ParquetOutput(out, self._fields, encodings, _LEVEL, _ROWS_PER_GROUP)
+        self._output = arrow_sink(
+            out, self._fields, encodings=encodings, level=_LEVEL, rows_per_group=_ROWS_PER_GROUP
+        )
 
-    def __enter__(self) -> EventalignParquet:
+    def __enter__(self) -> EventalignArrow:
         return self
 
     def __exit__(self, *problem: Any) -> None:

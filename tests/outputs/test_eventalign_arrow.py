@@ -14,8 +14,8 @@ import pyarrow.parquet
 import pytest
 
 from f5py.errors import MissingDependencyError
-from f5py.outputs import eventalign_parquet
-from f5py.outputs.eventalign_parquet import EventalignParquet
+from f5py.outputs import eventalign_arrow
+from f5py.outputs.eventalign_arrow import EventalignArrow
 from f5py.outputs.eventalign_table import EventalignTable
 from f5py.outputs.table_layout import TableLayout
 
@@ -47,7 +47,7 @@ def _batches():
 
 def _written(batches, options) -> pyarrow.parquet.ParquetFile:
     out = io.BytesIO()
-    with EventalignParquet(out, _CONTIGS, made_model(), TableLayout(**options)) as writer:
+    with EventalignArrow(out, _CONTIGS, made_model(), TableLayout(**options)) as writer:
         for batch in batches:
             writer.write(batch)
     out.seek(0)
@@ -98,7 +98,7 @@ def test_types():
 def test_row_groups_do_not_depend_on_the_batches(monkeypatch):
     batches = _batches()
     whole = _written(batches, {"samples": True}).read()
-    monkeypatch.setattr(eventalign_parquet, "_ROWS_PER_GROUP", 200)
+    monkeypatch.setattr(eventalign_arrow, "_ROWS_PER_GROUP", 200)
     split = _written(batches, {"samples": True})
     assert split.metadata.num_row_groups > 2
     assert split.read().to_pylist()[:500] == whole.to_pylist()[:500]
@@ -113,7 +113,7 @@ def test_row_groups_do_not_depend_on_the_batches(monkeypatch):
 @pytest.mark.parametrize("options", [_OPTIONS[1], _OPTIONS[3]])
 @pytest.mark.parametrize("rows_per_group", [200, 1 << 20])
 def test_bytes_do_not_depend_on_the_batches(monkeypatch, options, rows_per_group):
-    monkeypatch.setattr(eventalign_parquet, "_ROWS_PER_GROUP", rows_per_group)
+    monkeypatch.setattr(eventalign_arrow, "_ROWS_PER_GROUP", rows_per_group)
     first, second = _batches()
 
     def part(batch, reads):
@@ -122,7 +122,7 @@ def test_bytes_do_not_depend_on_the_batches(monkeypatch, options, rows_per_group
 
     def content(batches):
         out = io.BytesIO()
-        with EventalignParquet(out, _CONTIGS, made_model(), TableLayout(**options)) as writer:
+        with EventalignArrow(out, _CONTIGS, made_model(), TableLayout(**options)) as writer:
             for batch in batches:
                 writer.write(batch)
         return out.getvalue()
@@ -141,7 +141,7 @@ def test_other_kmer_size():
     out = io.BytesIO()
     batch = made_batch(seed=3, k=9)
     batch.contig[:] = 1
-    with EventalignParquet(out, _CONTIGS, made_model(9)) as writer:
+    with EventalignArrow(out, _CONTIGS, made_model(9)) as writer:
         writer.write(batch)
     table = pyarrow.parquet.read_table(out)
     text = EventalignTable(_CONTIGS, made_model(9)).format(batch, 0, len(batch)).tobytes().decode()
@@ -158,11 +158,11 @@ def test_a_run_without_rows_gives_an_empty_table():
 
 
 def test_after_an_error_the_file_holds_what_was_written(monkeypatch, tmp_path: Path):
-    monkeypatch.setattr(eventalign_parquet, "_ROWS_PER_GROUP", 200)
+    monkeypatch.setattr(eventalign_arrow, "_ROWS_PER_GROUP", 200)
     path = tmp_path / "table.parquet"
     batch = made_batch()
     with path.open("wb") as out:
-        with suppress(ZeroDivisionError), EventalignParquet(out, _CONTIGS, made_model()) as writer:
+        with suppress(ZeroDivisionError), EventalignArrow(out, _CONTIGS, made_model()) as writer:
             writer.write(batch)
             raise ZeroDivisionError
         size = out.tell()
@@ -173,7 +173,7 @@ def test_after_an_error_the_file_holds_what_was_written(monkeypatch, tmp_path: P
 def test_without_pyarrow(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "f5py\[parquet\]"'):
-        EventalignParquet(io.BytesIO(), _CONTIGS, made_model())
+        EventalignArrow(io.BytesIO(), _CONTIGS, made_model())
 
 
 def test_levels_are_the_numbers_of_the_text():

@@ -1,0 +1,1 @@
+"""The commands as Python functions; users find them in `f5py` itself."""
