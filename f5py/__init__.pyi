@@ -162,6 +162,7 @@ def frequencies(
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
     motif: str | None = ...,
     returns: Literal["arrow", "pandas"] | None = ...,
+    progress: _Listener | None = ...,
 ) -> Any: ...
 
 def index(
@@ -305,6 +306,7 @@ def merge_frequencies(
     *,
     strict: bool = ...,
     output: _File = ...,
+    progress: _Listener | None = ...,
 ) -> None: ...
 
 def plot(
@@ -387,4 +389,5 @@ def simulate(
     slow_factor: float = ...,
     sample_noise: float = ...,
     level_noise: float = ...,
+    progress: _Listener | None = ...,
 ) -> Any: ...

@@ -1,4 +1,4 @@
-"""Messages and progress: on standard error for the command line, else through `logging` and a callback.
+"""Messages: on standard error for the command line, else through `logging`.
 
 A message is ``[who::LEVEL] text`` (in colour on a terminal) or, for plain notes, ``[who] text``. The logger is called
 ``f5py``. Results never go through here: they belong to standard output or ``-o``.
@@ -10,18 +10,13 @@ import re
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from contextvars import ContextVar
-
-#: What a caller from Python is told of progress: the unit, how many are done, and of how many if that is known.
-Listener = Callable[[str, int, int | None], object]
 
 #: Characters that terminals take for orders; a tab and a line end are none.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _COLOURS = {"ERROR": 31, "WARNING": 33, "INFO": 34}
 _is_command_line = False
-_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
 
 
 @contextmanager
@@ -35,17 +30,8 @@ def on_standard_error() -> Iterator[None]:
         _is_command_line = before
 
 
-@contextmanager
-def progress_told_to(listener: Listener | None) -> Iterator[None]:
-    """Tell `listener` of the progress of what this thread does while inside."""
-    before = _listener.set(listener)
-    try:
-        yield
-    finally:
-        _listener.reset(before)
-
-
-def _is_terminal() -> bool:
+def is_terminal() -> bool:
+    """Whether messages go to someone who looks on."""
     return _is_command_line and sys.stderr is not None and sys.stderr.isatty()
 
 
@@ -56,7 +42,7 @@ def _harmless(text: str) -> str:
 
 def _message(level: str, who: str, text: str) -> None:
     text = _harmless(text)
-    if _is_terminal():
+    if is_terminal():
         text = f"\x1b[1;{_COLOURS[level]}m{text}\x1b[0m"
     _say(f"[{who}::{level}] {text}" if _is_command_line else f"{who}: {text}", level)
 
@@ -65,6 +51,12 @@ def note(who: str, text: str) -> None:
     """Print a plain line about what is going on."""
     text = _harmless(text)
     _say(f"[{who}] {text}" if _is_command_line else f"{who}: {text}")
+
+
+def result(who: str, text: str) -> None:
+    """Say what came out, to a person on a terminal or to the logger; a file of messages has the counts for scripts."""
+    if is_terminal() or not _is_command_line:
+        note(who, text)
 
 
 def plain(text: str) -> None:
@@ -126,36 +118,3 @@ _PROCESS_STARTED = time.perf_counter()
 def cpu_share() -> float:
     """CPU seconds per wall second since the program started."""
     return time.process_time() / max(time.perf_counter() - _PROCESS_STARTED, 1e-9)
-
-
-@contextmanager
-def progress(unit: str, total: int | None) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar while inside, on a terminal only, or tell the caller's listener; yields what advances it.
-
-    Parameters
-    ----------
-    unit : str
-        What is counted, such as "reads".
-    total : int or None
-        How many there will be, if known.
-    """
-    if (listener := _listener.get()) is not None:
-        done = 0
-
-        def tell(count: int) -> None:
-            nonlocal done
-            done += count
-            listener(unit, done, total)
-
-        yield tell
-        return
-    if not _is_terminal():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
-
-    columns = (TextColumn(unit), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(unit, total=total)
-        yield lambda count: bar.advance(task, count)

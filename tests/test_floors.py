@@ -25,6 +25,7 @@ FLOORS = (
     ("core",),
     ("simd",),
     ("accelerate",),
+    ("progress",),
     ("errors", "console"),
     ("__version__",),
 )

@@ -13,6 +13,7 @@ from typing import Any
 from f5py import console
 from f5py.core.options import Kind, Option, declarations
 from f5py.core.options.declaration import REQUIRED
+from f5py.progress import Listener, told_to
 
 #: How the documentation calls the types of values.
 _TYPES = {
@@ -40,7 +41,7 @@ class Command:
     module: str
     function: str = "run"
 
-    def run(self, given: Mapping[str, Any], *more: Any, progress: console.Listener | None = None) -> Any:
+    def run(self, given: Mapping[str, Any], *more: Any, progress: Listener | None = None) -> Any:
         """Do what the command does.
 
         Parameters
@@ -61,7 +62,7 @@ class Command:
         """
         from f5py.api.values import GivenFiles
 
-        with GivenFiles() as files, console.progress_told_to(progress):
+        with GivenFiles() as files, told_to(progress):
             options = self.chosen(given, files)
             try:
                 result = getattr(import_module(self.module), self.function)(options, *more)

@@ -7,7 +7,6 @@ from typing import Any
 
 from f5py.api.command import Command, documented
 from f5py.api.tables import collected, iterated
-from f5py.console import Listener
 from f5py.core.options import (
     CallOptions,
     CheckOptions,
@@ -19,6 +18,7 @@ from f5py.core.options import (
     ResquiggleOptions,
     SimulateOptions,
 )
+from f5py.progress import Listener
 
 INDEX = Command("index", IndexOptions, "f5py.commands.index")
 CALL = Command("call-methylation", CallOptions, "f5py.commands.call_methylation")
@@ -39,7 +39,7 @@ def index(reads: Any, *, progress: Listener | None = None, **options: Any) -> An
     Parameters
     ----------
     progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` is None if it is not known.
+        Called while the command works, also from other threads; `total` may be an estimate, or None.
 
     Returns
     -------
@@ -64,7 +64,7 @@ def call_methylation(*, returns: str | None = None, progress: Listener | None = 
         Return the calls as a `pyarrow.Table` or a `pandas.DataFrame`, with the columns of the Parquet output. Nothing
         goes to standard output then. See `iter_calls` for more calls than fit in memory.
     progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` is None if it is not known.
+        Called while the command works, also from other threads; `total` may be an estimate, or None.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def iter_calls(*, progress: Listener | None = None, **options: Any) -> Iterator[
     Parameters
     ----------
     progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` is None if it is not known.
+        Called while the command works, also from other threads; `total` may be an estimate, or None.
 
     Yields
     ------
@@ -114,7 +114,7 @@ def eventalign(*, returns: str | None = None, progress: Listener | None = None, 
         Return the rows of the table as a `pyarrow.Table` or a `pandas.DataFrame`, with the columns of the Parquet
         output, and write no table. See `iter_events` for more rows than fit in memory.
     progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` is None if it is not known.
+        Called while the command works, also from other threads; `total` may be an estimate, or None.
 
     Returns
     -------
@@ -139,7 +139,7 @@ def iter_events(*, progress: Listener | None = None, **options: Any) -> Iterator
     Parameters
     ----------
     progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` is None if it is not known.
+        Called while the command works, also from other threads; `total` may be an estimate, or None.
 
     Yields
     ------
@@ -161,7 +161,7 @@ def resquiggle(reads: Any, signals: Any, *, progress: Listener | None = None, **
     Parameters
     ----------
     progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` is None if it is not known.
+        Called while the command works, also from other threads; `total` may be an estimate, or None.
 
     Returns
     -------
@@ -177,7 +177,9 @@ def resquiggle(reads: Any, signals: Any, *, progress: Listener | None = None, **
 
 
 @documented(FREQUENCY)
-def frequencies(tables: Any = (), *, returns: str | None = None, **options: Any) -> Any:
+def frequencies(
+    tables: Any = (), *, returns: str | None = None, progress: Listener | None = None, **options: Any
+) -> Any:
     """Methylation frequency at every site, from tables of calls, as ``f5py meth-freq`` does.
 
     Parameters
@@ -185,6 +187,8 @@ def frequencies(tables: Any = (), *, returns: str | None = None, **options: Any)
     returns : {None, "arrow", "pandas"}, optional
         Return the frequencies as a `pyarrow.Table` or a `pandas.DataFrame`, with the columns of the Parquet output,
         and write no table.
+    progress : function of (unit, done, total), optional
+        Called while the command works, also from other threads; `total` may be an estimate, or None.
 
     Returns
     -------
@@ -195,22 +199,24 @@ def frequencies(tables: Any = (), *, returns: str | None = None, **options: Any)
     F5pyError
         For anything wrong with the options, the input or the output.
     """
-    return collected(FREQUENCY, {"tables": tables, **options}, returns, None)
+    return collected(FREQUENCY, {"tables": tables, **options}, returns, progress)
 
 
 @documented(MERGE)
-def merge_frequencies(tables: Any = (), **options: Any) -> None:
+def merge_frequencies(tables: Any = (), *, progress: Listener | None = None, **options: Any) -> None:
     """Add up tables of frequencies, as ``f5py freq-merge`` does.
 
     Parameters
     ----------
+    progress : function of (unit, done, total), optional
+        Called while the command works, also from other threads; `total` may be an estimate, or None.
 
     Raises
     ------
     F5pyError
         For anything wrong with the options, the input or the output.
     """
-    MERGE.run({"tables": tables, **options})
+    MERGE.run({"tables": tables, **options}, progress=progress)
 
 
 @documented(CHECK)
@@ -251,11 +257,13 @@ def plot(read: str, **options: Any) -> None:
 
 
 @documented(SIMULATE)
-def simulate(**options: Any) -> Any:
+def simulate(*, progress: Listener | None = None, **options: Any) -> Any:
     """Simulate reads of known methylation, as ``f5py simulate`` does.
 
     Parameters
     ----------
+    progress : function of (unit, done, total), optional
+        Called while the command works, also from other threads; `total` may be an estimate, or None.
 
     Returns
     -------
@@ -267,4 +275,4 @@ def simulate(**options: Any) -> Any:
     F5pyError
         For anything wrong with the options, the input or the output.
     """
-    return SIMULATE.run(options)
+    return SIMULATE.run(options, progress=progress)

@@ -7,9 +7,9 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from f5py import console
 from f5py.api.command import Command
 from f5py.errors import MissingDependencyError, UsageError
+from f5py.progress import Listener
 
 _POLL_SECONDS = 0.1
 _END = object()
@@ -20,7 +20,7 @@ class _NotWantedError(BaseException):
 
 
 def collected(
-    command: Command, given: Mapping[str, Any], returns: str | None, progress: console.Listener | None
+    command: Command, given: Mapping[str, Any], returns: str | None, progress: Listener | None
 ) -> Any:
     """Run a command that can hand on tables; return what it returns, or all rows.
 
@@ -59,7 +59,7 @@ def collected(
     return table.to_pandas() if returns == "pandas" else table
 
 
-def iterated(command: Command, given: Mapping[str, Any], progress: console.Listener | None) -> Iterator[Any]:
+def iterated(command: Command, given: Mapping[str, Any], progress: Listener | None) -> Iterator[Any]:
     """Run a command in a thread and yield its tables as they come.
 
     The command is never more than a table ahead of the caller, so that memory is bounded. It is ended when the

@@ -55,7 +55,7 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
     check_options(options, take is not None)
     with ExitStack() as workers, ExitStack() as inputs:
         loader, chemistry = open_inputs(options, inputs)
-        caller = Caller(options, chemistry)
+        caller = Caller(options, chemistry, loader.windows)
         workers.callback(caller.close)
         loader.use_pool(caller.pool)
         caller.use_gpu(loader)
@@ -65,14 +65,13 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
         caller.before_stage = ahead.wait
         loader.keep_records = loader.keep_passed_over = options.modbam is not None
         loader.partition_tag = options.partition_tag
-        n_expected = loader.alignments.expected_records(loader.windows)
         left = "the output is incomplete" if options.output_format == "tsv" else "no file was made"
         with Outputs() as outputs:
             writers = _Writers(options, caller, loader, outputs, take)
             write = listing_failed_reads(options, writers.write, outputs)
-            seconds = process(options, caller, loader.batches(), inputs, write, n_expected, left=left)
+            seconds = process(options, caller, loader.batches(), inputs, write, left=left)
             writers.finish()
-    report(options, caller, loader, seconds)
+    report(options, caller, loader, seconds, take is not None)
     return caller.counts
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from f5py import console
-from f5py.core.options import AlignmentOptions, MappedReadsOptions
+from f5py.core.options import CALL_THRESHOLD, AlignmentOptions, Group, Kind, MappedReadsOptions, declarations
 from f5py.core.strictness import input_warning
 from f5py.errors import AllReadsFailedError
 from f5py.outputs.run_report import sample_name, write_run_report
@@ -16,12 +17,20 @@ from f5py.pipeline.inputs import paths_of_inputs
 from f5py.pipeline.loader import Loader
 
 _WHO = "meth_main"
+#: What a command's results are called.
+_RESULTS = {"call-methylation": "calls", "eventalign": "rows"}
 #: Share of the records that may be left out without a word.
 _NOTABLE_LOSS = 0.1
 
 
-def report(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, processing_seconds: float) -> None:
-    """Print the counts and times of a run, and what they suggest.
+def report(
+    options: MappedReadsOptions,
+    stage: AlignmentStage,
+    loader: Loader,
+    processing_seconds: float,
+    is_taken: bool = False,
+) -> None:
+    """Print the counts and times of a run, and what they suggest; `is_taken` says that its table went to a function.
 
     Raises
     ------
@@ -74,6 +83,34 @@ def report(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, p
         raise AllReadsFailedError(
             f"{options.bam}: no record was used; check the file, -w, --min-mapq and --secondary"
         )
+    note_results(_WHO, options, counts, _RESULTS[stage.command], is_taken)
+
+
+def note_results(
+    who: str, options: AlignmentOptions, counts: RunCounts, what: str, is_taken: bool = False
+) -> None:
+    """Say in one line what came out, and where it is."""
+    used = counts.total - counts.failed - counts.ultra
+    words = f"{counts.results:,} {what} of {used:,} of {counts.total:,} reads" if what else f"{used:,} reads aligned"
+    if (fraction := counts.methylated_fraction) is not None:
+        threshold = getattr(options, "call_threshold", None)
+        limit = CALL_THRESHOLD if threshold is None else threshold
+        words += f"; {100 * fraction:.1f} % of those with a ratio beyond {limit:g} are methylated"
+    files = written_files(options, is_taken)
+    console.result(who, f"{words}; written: {', '.join(files)}" if files else words)
+
+
+def written_files(options: Any, is_taken: bool = False) -> list[str]:
+    """Where the results of a command are, standard output in words."""
+    has_table = not is_taken and getattr(options, "output_format", "") != "none"
+    has_table = has_table and getattr(options, "m6anet_json", None) is None
+    files = []
+    for name, option in declarations(type(options)).items():
+        path = getattr(options, name)
+        is_output = option.group is Group.OUTPUT and option.kind in (Kind.FILE, Kind.PATH)
+        if is_output and path is not None and (path != "-" or has_table):
+            files.append("standard output" if path == "-" else str(path))
+    return files
 
 
 def warn_of_bad_reads(who: str, counts: RunCounts, options: AlignmentOptions) -> None:
@@ -119,6 +156,7 @@ def _write_report(
     counts, skipped, times = stage.counts, loader.alignments.counts, loader.times
     used = counts.total - counts.failed - counts.ultra
     reads = max(counts.total, 1)
+    called = stage.command == "call-methylation"
     assert options.report is not None
     write_run_report(
         options.report,
@@ -141,10 +179,12 @@ def _write_report(
             **{f"cause_{name}": counts.of(cause) for cause, name in CAUSES.items()},
             "total_bases": counts.bases,
             "results": counts.results,
+            **({"methylated": counts.methylated, "unmethylated": counts.unmethylated} if called else {}),
         },
         {
             "passed_fraction": used / reads,
             "bases_per_second": counts.bases / max(processing_seconds, 1e-9),
+            **({} if counts.methylated_fraction is None else {"methylated_fraction": counts.methylated_fraction}),
         },
         {
             "loading": times.total,

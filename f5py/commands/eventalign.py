@@ -81,13 +81,11 @@ def run(options: EventalignOptions, take: Callable[[Any], None] | None = None) -
         ahead = CompileAhead(["event rows", "alignment"])
         workers.callback(ahead.close)
         aligner.before_stage = ahead.wait
-        n_expected = loader.alignments.expected_records(loader.windows)
         with Outputs() as outputs:
             write = listing_failed_reads(options, _writer(options, aligner, loader, outputs, take), outputs)
-            seconds = process(
-                options, aligner, loader.batches(), inputs, write, n_expected, left=_left_by_an_error(options)
-            )
-    report(options, aligner, loader, seconds)
+            left = _left_by_an_error(options)
+            seconds = process(options, aligner, loader.batches(), inputs, write, left=left)
+    report(options, aligner, loader, seconds, take is not None)
     return aligner.counts
 
 

@@ -13,6 +13,7 @@ from f5py.io.output import open_output
 from f5py.io.read_index import ReadIndex
 from f5py.io.signals import open_signals
 from f5py.pipeline.inputs import check_outputs
+from f5py.progress import progress
 from f5py.text.encoding import encoded
 
 _WHO = "fast5_check"
@@ -40,7 +41,7 @@ def run(options: CheckOptions) -> tuple[int, int]:
         out = files.enter_context(open_output(options.output))
         out.write(_HEADER)
         names = reads.first_names(len(reads))
-        with console.progress("reads", len(names)) as advance:
+        with progress("reads", len(names)) as bar:
             for first in range(0, len(names), _READS_AT_ONCE):
                 batch = names[first : first + _READS_AT_ONCE]
                 block = signals.fetch(batch)
@@ -51,7 +52,7 @@ def run(options: CheckOptions) -> tuple[int, int]:
                 ]
                 out.write(encoded("".join(lines)))
                 n_usable += len(batch) - len(block.problems)
-                advance(len(batch))
+                bar.advance(len(batch))
     console.note(_WHO, f"{len(names)} reads, {n_usable} with a usable signal")
     if not n_usable:
         raise SignalError(f"none of the {len(names)} reads in {options.reads} has a usable signal; index them again")

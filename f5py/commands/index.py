@@ -23,6 +23,7 @@ from f5py.io.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_S
 from f5py.io.sequence_files import sequence_records
 from f5py.io.sequencing_summary import read_summary_list, reads_by_file
 from f5py.io.unfinished_file import UnfinishedFile
+from f5py.progress import progress
 
 #: The share of reads without a signal file that needs no warning.
 _USUAL_LOSS = 0.01
@@ -252,8 +253,9 @@ def write_sequence_index(reads_path: str, threads: int = 4) -> dict[str, str]:
     fai: list[str] = []
     with _replacing(*(reads_path + end for end in (SEQUENCE_SUFFIX, GZI_SUFFIX, FAI_SUFFIX))) as temporary:
         at = 0
-        with BlockWriter(temporary[0], threads) as index:
+        with BlockWriter(temporary[0], threads) as index, progress("reads") as bar:
             for name, comment, bases in sequence_records(reads_path):
+                bar.advance(1)
                 if name in paths:
                     repeated += 1
                     if repeated == 1:
@@ -311,8 +313,8 @@ def _find_fast5(
             console.note("readdb", f"indexing {directory}")
         files += list_fast5(directory)
     unlisted = [path for path in files if os.path.basename(path) not in listed]
-    with console.progress("fast5 files", len(unlisted)) as advance:
-        found = scan_fast5(unlisted, processes, advance)
+    with progress("fast5 files", len(unlisted)) as bar:
+        found = scan_fast5(unlisted, processes, bar.advance)
     report_skipped(found, verbose > 1)
     opened: Iterator[Found] = iter(found)
     # in the order of all files, so that the last file to name a read wins, opened or not

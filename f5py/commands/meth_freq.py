@@ -12,9 +12,10 @@ from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.core.options import METHYLATION, FrequencyOptions, MergeOptions
 from f5py.core.strictness import input_warning, obeys_strict
 from f5py.errors import UsageError
-from f5py.io.byte_input import check_read_once, open_bytes, shown_name
+from f5py.io.byte_input import check_read_once, open_bytes, shown_name, size_of
 from f5py.io.complete_file import complete_text_output
 from f5py.io.joined_tables import open_tables
+from f5py.progress import progress
 from f5py.site_frequencies.frequency import methylation_frequency, site_counts
 from f5py.site_frequencies.frequency_merge import FrequencyMerger
 from f5py.site_frequencies.site_table import Place
@@ -73,7 +74,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
     paths = list(options.tables) or [options.calls]
     if paths == ["-"]:
         console.note("meth-freq", "Scanning the input from stdin ...")
-    with open_tables(paths) as (source, place):
+    with progress("bytes", size_of(paths)) as bar, open_tables(paths, bar.advance) as (source, place):
         if options.bedmethyl:
             _write_bedmethyl(source, place, motif, options)
             return
@@ -103,6 +104,10 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
             f"{frequencies.odd_groups} groups hold another number of {motif.pattern} than their rows say; "
             "if these are calls of another motif, name it with -q or --motif",
         )
+    n_calls, n_methylated = frequencies.calls()
+    share = f", {100 * n_methylated / n_calls:.1f} % of {n_calls:,} calls methylated" if n_calls else ""
+    where = "" if take is not None else f"; written: {_shown_output(options.output)}"
+    console.result("meth-freq", f"{len(frequencies):,} sites{share}{where}")
 
 
 def _write_bedmethyl(source: BinaryIO, place: Place, motif: Motif, options: FrequencyOptions) -> None:
@@ -113,6 +118,11 @@ def _write_bedmethyl(source: BinaryIO, place: Place, motif: Motif, options: Freq
         source, motif, options.threshold, options.threshold_per_site, options.combine_strands, place
     )
     write_bedmethyl(options.output, counts, names, motif, _COMPRESSION_THREADS)
+    console.result("meth-freq", f"written: {_shown_output(options.output)}")
+
+
+def _shown_output(path: str) -> str:
+    return "standard output" if path == "-" else path
 
 
 @obeys_strict
@@ -129,9 +139,9 @@ def merge_frequency_files(options: MergeOptions) -> None:
         raise UsageError("give at least two tables of frequencies")
     check_read_once(paths)
     merger = FrequencyMerger()
-    with complete_text_output(output, _COMPRESSION_THREADS) as out:
+    with progress("bytes", size_of(paths)) as bar, complete_text_output(output, _COMPRESSION_THREADS) as out:
         for path in paths:
-            with open_bytes(path) as source:
+            with open_bytes(path, bar.advance) as source:
                 merger.add(source, shown_name(path))
         merged = merger.result()
         merged.write(out)
@@ -147,3 +157,4 @@ def merge_frequency_files(options: MergeOptions) -> None:
             "some tables count num_motifs_in_group and some num_cpgs_in_group; the output's column is named as in "
             f"the last table, {merged.count_column}_in_group",
         )
+    console.result("freq-merge", f"{len(merged):,} sites; written: {_shown_output(output)}")

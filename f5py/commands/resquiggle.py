@@ -9,7 +9,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from f5py import console
-from f5py.commands.end_of_run import note_counts_and_times, warn_of_bad_reads
+from f5py.commands.end_of_run import note_counts_and_times, note_results, warn_of_bad_reads
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.options import ResquiggleOptions
 from f5py.core.strictness import obeys_strict
@@ -69,7 +69,7 @@ def run(options: ResquiggleOptions) -> RunCounts:
                 formatter.write(out, batch, lines.format, size)
 
             listing = listing_failed_reads(options, write, outputs)
-            seconds = process(options, stage, loader.batches(), inputs, listing, None, _WHO)
+            seconds = process(options, stage, loader.batches(), inputs, listing, _WHO)
     _report(options, stage, loader, seconds)
     return stage.counts
 
@@ -129,3 +129,4 @@ def _report(
         raise AllReadsFailedError(all_failed(counts, stage.chemistry))
     for line in advice(counts, stage.chemistry, options):
         console.warning(_WHO, line)
+    note_results(_WHO, options, counts, "")

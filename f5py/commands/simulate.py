@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from f5py import console
 from f5py.core.options import SimulateOptions, declarations
 from f5py.errors import UsageError
+from f5py.progress import Progress, progress
 from f5py.simulation.basecalls import basecall
 from f5py.simulation.current import simulate_signal
 from f5py.simulation.genome import Genome, random_genome, read_genome, write_genome
@@ -150,14 +151,16 @@ def simulate(
     check_space(Path(folder), _expected_size(genome, plan, settings, read_truth))
     with complete_folder(Path(folder), force) as unfinished, interruptible() as check_interrupt:
         write_genome(genome, unfinished / REFERENCE)
-        with ReadWriter(unfinished, genome, settings.reads_per_file, fasta, read_truth) as writer:
-            n_samples = _simulate_reads(genome, sites, plan, settings, writer, check_interrupt)
+        n_bases = int(plan.lengths.sum())
+        files = ReadWriter(unfinished, genome, settings.reads_per_file, fasta, read_truth)
+        with progress("bases", n_bases) as bar, files as writer:
+            n_samples = _simulate_reads(genome, sites, plan, settings, writer, check_interrupt, bar)
         check_interrupt()
         sort_alignments(unfinished)
         write_truth(sites, genome, unfinished / TRUTH)
     return SimulationSummary(
         n_reads=len(plan.names),
-        n_bases=int(plan.lengths.sum()),
+        n_bases=n_bases,
         n_samples=n_samples,
         n_sites=len(sites.positions),
         n_covered_sites=int((sites.n_reads > 0).sum()),
@@ -172,6 +175,7 @@ def _simulate_reads(
     settings: SimulationSettings,
     writer: ReadWriter,
     check_interrupt: Callable[[], None],
+    bar: Progress,
 ) -> int:
     from f5py.pore_model import builtin
 
@@ -200,6 +204,7 @@ def _simulate_reads(
             "sampling_rate": settings.sampling_rate,
         }
         writer.write(name, start, reverse, call, positions, methylated, samples, calibration, channel + 1)
+        bar.advance(end - start)
     return n_samples
 
 

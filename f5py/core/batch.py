@@ -249,6 +249,7 @@ class ReadBatch:
     problems: dict[int, str] = field(default_factory=dict)
     records: Any = None
     partition: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+    share_of_input: float | None = None
 
     def __post_init__(self) -> None:
         self.names = Names.of(self.names)

@@ -59,6 +59,13 @@ class Windows:
         """Contig index, start and end of each window, in order."""
         return self._contigs, self._starts, self._ends
 
+    def share_passed(self, contig: int, position: int, contig_lengths: list[int]) -> float:
+        """Share of the windows' bases that come before a place, 0 to 1."""
+        ends = np.minimum(self._ends, np.array(contig_lengths, np.int64)[self._contigs])
+        lengths = np.maximum(ends - self._starts, 0)
+        place = (contig << 32 | position) - self._start_places
+        return float(np.clip(place, 0, lengths).sum() / max(lengths.sum(), 1))
+
     def on_contig(self, contig: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Starts and ends of the windows on one contig; int64."""
         first, behind = np.searchsorted(self._contigs, (contig, contig + 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,8 +12,15 @@ from f5py.gpu.arena import reclaimable_memory
 
 NO_CUPY = "cupy is not installed (pip install 'f5py[cuda12]' or 'f5py[cuda13]', as nvidia-smi says)"
 
+#: What the drivers of NVIDIA's cards and of Jetson boards make.
+_DEVICES = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/nvgpu")
 #: Oldest architecture the kernels are tested for (Jetson Xavier).
 MIN_COMPUTE_CAPABILITY = (7, 2)
+
+
+def is_present() -> bool:
+    """Whether the machine seems to have a GPU, as far as can be told without its libraries."""
+    return any(map(os.path.exists, _DEVICES))
 
 
 class GpuUnavailableError(F5pyError):

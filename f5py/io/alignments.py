@@ -120,10 +120,8 @@ class AlignmentFile:
     def _header_lines(self) -> list[str]:
         return undecoded(self.header.__str__).decode("utf-8", "replace").splitlines()
 
-    def expected_records(self, windows: Windows | None = None) -> int | None:
-        """Number of mapped records of a BAM file by its index, if that is sound; None for windows."""
-        if windows is not None:
-            return None
+    def expected_records(self) -> int | None:
+        """Number of mapped records of a BAM file by its index, if that is sound."""
         path = self._index_path()
         if path is None:
             return None

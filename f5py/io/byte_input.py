@@ -6,7 +6,7 @@ import gzip
 import io
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import BinaryIO
 
@@ -27,8 +27,16 @@ def check_read_once(paths: Sequence[str]) -> None:
         raise UsageError("standard input (-) can be read only once")
 
 
+def size_of(paths: Sequence[str]) -> int | None:
+    """Bytes of some files together, None if one of them is no regular file."""
+    try:
+        return sum(os.path.getsize(path) for path in paths) if all(map(os.path.isfile, paths)) else None
+    except OSError:
+        return None
+
+
 @contextmanager
-def open_bytes(path: str) -> Iterator[BinaryIO]:
+def open_bytes(path: str, advance: Callable[[int], object] = lambda size: None) -> Iterator[BinaryIO]:
     """Open plain, gzip or BGZF text for reading; ``-`` is standard input.
 
     The content decides whether it is compressed, not the name, so a compressed pipe is read as well.
@@ -36,6 +44,8 @@ def open_bytes(path: str) -> Iterator[BinaryIO]:
     Parameters
     ----------
     path : str
+    advance : function, optional
+        Called with the number of bytes of the file, compressed or not, that have been read since its last call.
 
     Yields
     ------
@@ -55,7 +65,7 @@ def open_bytes(path: str) -> Iterator[BinaryIO]:
     except OSError as problem:
         raise InputFileError(f"{shown}: cannot be opened ({problem.strerror}); check the name") from problem
     with file:
-        raw = _Peekable(file)
+        raw = _Peekable(file, advance)
         try:
             compressed = raw.peek(len(_GZIP_MAGIC)) == _GZIP_MAGIC
         except OSError as problem:
@@ -79,8 +89,9 @@ def read_at(descriptor: int, size: int, place: int) -> bytes:
 class _Peekable(io.RawIOBase):
     """A file whose first bytes can be looked at, even if it is a pipe."""
 
-    def __init__(self, file: BinaryIO) -> None:
+    def __init__(self, file: BinaryIO, advance: Callable[[int], object]) -> None:
         self._file = file
+        self._advance = advance
         self._seen = b""
 
     def peek(self, size: int) -> bytes:
@@ -97,7 +108,9 @@ class _Peekable(io.RawIOBase):
             target[:size] = self._seen[:size]
             self._seen = self._seen[size:]
             return size
-        return self._file.readinto(target)  # type: ignore[attr-defined]
+        size = self._file.readinto(target)  # type: ignore[attr-defined]
+        self._advance(size)
+        return size
 
 
 class _Checked(io.RawIOBase):

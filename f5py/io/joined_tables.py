@@ -18,6 +18,8 @@ class JoinedTables(io.RawIOBase):
     ----------
     paths : sequence of str
         ``-`` is standard input, which can be there once.
+    advance : function
+        See `f5py.io.byte_input.open_bytes`.
 
     Raises
     ------
@@ -27,8 +29,9 @@ class JoinedTables(io.RawIOBase):
         While it is read: a file cannot be opened or is damaged.
     """
 
-    def __init__(self, paths: Sequence[str]) -> None:
+    def __init__(self, paths: Sequence[str], advance: Callable[[int], object] = lambda size: None) -> None:
         check_read_once(paths)
+        self._advance = advance
         self._paths = list(paths)
         self._first_line = [1]
         self._files = ExitStack()
@@ -61,7 +64,7 @@ class JoinedTables(io.RawIOBase):
             if at:
                 self._first_line.append(n_lines + 1)
             with ExitStack() as self._files:
-                file: BinaryIO = self._files.enter_context(open_bytes(path))
+                file: BinaryIO = self._files.enter_context(open_bytes(path, self._advance))
                 piece = last = b""
                 while piece := file.read1(1 << 20):  # type: ignore[attr-defined]
                     if at + 1 < len(self._paths):
@@ -74,11 +77,13 @@ class JoinedTables(io.RawIOBase):
 
 
 @contextmanager
-def open_tables(paths: Sequence[str]) -> Iterator[tuple[BinaryIO, Callable[[int], str]]]:
+def open_tables(
+    paths: Sequence[str], advance: Callable[[int], object] = lambda size: None
+) -> Iterator[tuple[BinaryIO, Callable[[int], str]]]:
     """Open tables as one; yield the stream, and what says which line of which table a line of it is."""
     if len(paths) == 1:
-        with open_bytes(paths[0]) as source:
+        with open_bytes(paths[0], advance) as source:
             yield source, lambda line: f"{shown_name(paths[0])}, line {line}"
         return
-    with JoinedTables(paths) as joined, io.BufferedReader(joined, 1 << 20) as source:
+    with JoinedTables(paths, advance) as joined, io.BufferedReader(joined, 1 << 20) as source:
         yield source, joined.place

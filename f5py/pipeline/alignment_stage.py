@@ -11,7 +11,7 @@ from f5py.abea.align import AlignmentLimits, CpuAligner, finish_alignment, start
 from f5py.core.batch import ReadBatch
 from f5py.core.options import AlignmentOptions
 from f5py.core.workers import WorkerPool
-from f5py.gpu.device import NO_CUPY, open_device
+from f5py.gpu.device import NO_CUPY, is_present, open_device
 from f5py.gpu.placement import Aligner
 from f5py.gpu.selection import BatchLimits, GpuWhenItPays
 from f5py.pipeline.chemistry import Chemistry
@@ -59,6 +59,8 @@ class AlignmentStage:
 
     #: The subcommand that the stage belongs to.
     command = "resquiggle"
+    #: Parts of the work on a batch after which progress is told.
+    n_parts = 2
     #: Of the events only the means are needed.
     _means_only = False
 
@@ -72,6 +74,8 @@ class AlignmentStage:
         self._keep_samples = keep_samples
         #: Called with the name of a part of the work before it begins, see `f5py.commands.compile_ahead`.
         self.before_stage: Callable[[str], None] = lambda part: None
+        #: Called with the batch after each of `n_parts` parts of the work on it.
+        self.after_part: Callable[[ReadBatch], None] = lambda batch: None
         self._check = FitCheck(chemistry, self.model.name)
         self._limits = AlignmentLimits(options.max_events_per_base, options.min_mean_emission, options.max_gap)
         self._quality = QualityLimits(options.min_recalib_events, options.qc_max_var, options.qc_max_events_per_base)
@@ -90,7 +94,8 @@ class AlignmentStage:
             return
         at_once = self._options.disable_cuda is False
         if importlib.util.find_spec("cupy") is None:
-            console.info("init_cuda", f"no GPU is used: {NO_CUPY}; events are aligned by the CPU threads")
+            if at_once or is_present():
+                console.info("init_cuda", f"no GPU is used: {NO_CUPY}; events are aligned by the CPU threads")
             return
         self._aligner = GpuWhenItPays(self._cpu, lambda: self._open_gpu(source), at_once)
 
@@ -115,6 +120,7 @@ class AlignmentStage:
         """Fill the batch's arrays. May be called in several threads, with a batch in each."""
         pool, times, model = self.pool, self.times, self.model
         times.add("Events", detect_events(batch, self.chemistry.event_parameters, pool, self._means_only))
+        self.after_part(batch)
         if not self._keep_samples:
             batch.release("samples")
         times.add("Estimate scaling", rank_kmers(batch, model, pool) + estimate_scaling(batch, model, pool))
@@ -124,6 +130,7 @@ class AlignmentStage:
         times.add("Alignment", start_alignment(batch, self._aligner, self._options.print_banded_aln, self._limits))
         times.add("Alignment", finish_alignment(batch, self._aligner))
         times.add("Estimate scaling", recalibrate(batch, model, self._quality, pool))
+        self.after_part(batch)
 
     def settle(self, batch: ReadBatch) -> None:
         """Judge and count the reads of a computed batch; to be called in order."""

@@ -17,7 +17,7 @@ _EXAMPLES = 3
 
 @dataclass
 class RunCounts:
-    """Reads by fate, their bases, and results: calls or rows.
+    """Reads by fate, their bases, and results: calls or rows; of the calls those beyond the threshold, by state.
 
     Attributes
     ----------
@@ -37,6 +37,8 @@ class RunCounts:
     ultra: int = 0
     bases: int = 0
     results: int = 0
+    methylated: int = 0
+    unmethylated: int = 0
     causes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(Cause), np.int64))
     rescuable: int = 0
     examples: list[str] = field(default_factory=list)
@@ -59,6 +61,12 @@ class RunCounts:
     def of(self, cause: Cause) -> int:
         """Reads that dropped out for that cause."""
         return int(self.causes[cause])
+
+    @property
+    def methylated_fraction(self) -> float | None:
+        """Share of the methylated among the calls beyond the threshold, if there are any."""
+        called = self.methylated + self.unmethylated
+        return self.methylated / called if called else None
 
     @property
     def failed(self) -> int:

@@ -22,6 +22,7 @@ class ReferenceAligner(AlignmentStage):
     """
 
     command = "eventalign"
+    n_parts = 3
 
     def __init__(self, options: EventalignOptions, chemistry: Chemistry, windows: Windows | None) -> None:
         shows_samples = not (options.paf or options.sam or options.m6anet)
@@ -34,6 +35,7 @@ class ReferenceAligner(AlignmentStage):
         super().compute(batch)
         self.before_stage("event rows")
         self.times.add("HMM", align_events(batch, self.model, self.pool, self._windows))
+        self.after_part(batch)
         batch.release("bases", "kmer_rank", "first_event", "last_event")
 
     def settle(self, batch: ReadBatch) -> None:

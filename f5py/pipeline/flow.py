@@ -15,6 +15,7 @@ from f5py.errors import F5pyError
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.diagnosis import cause_text
 from f5py.pipeline.runner import run_pipeline
+from f5py.progress import progress
 
 #: Up to this number of threads two batches are computed at the same time, with more of them three: while the last reads
 #: of one are at work, the others keep all threads busy.
@@ -27,7 +28,6 @@ def process(
     batches: Generator[ReadBatch, None, None],
     inputs: ExitStack,
     write: Callable[[ReadBatch], None],
-    n_expected: int | None,
     who: str = "meth_main",
     left: str = "the output is incomplete",
 ) -> float:
@@ -43,8 +43,6 @@ def process(
     inputs : ExitStack
         The open inputs. They are closed by the thread that uses them: after an interrupt it may be reading for a while.
     write : callable of one batch
-    n_expected : int or None
-        Number of reads for the progress bar, if it is known.
     who : str
         The name that the messages begin with.
     left : str
@@ -58,16 +56,27 @@ def process(
     started = time.perf_counter()
     processing = console.Stopwatch()
     n_lanes = 2 if options.threads <= _FEW_THREADS else 3
-    with console.progress("reads", n_expected) as advance:
+    tells_batches = options.verbose > 0 or not console.is_terminal()  # where the bar would be torn by the lines
+    n_loaded = 0
+    with progress("bases") as bar:
+
+        def part_of(batch: ReadBatch) -> int:
+            return _n_bases(batch) // (stage.n_parts + 1)
 
         def load() -> Iterator[ReadBatch]:
+            nonlocal n_loaded
             with inputs.pop_all(), closing(batches):
                 for batch in batches:
                     stage.admit(batch)
-                    _note_batch(started, who, batch, "loaded")
+                    if tells_batches:
+                        _note_batch(started, who, batch, "loaded")
+                    n_loaded += _n_bases(batch)
+                    if batch.share_of_input:
+                        bar.expect(int(n_loaded / batch.share_of_input))
                     yield batch
                     if batch.number == options.debug_break:
-                        return
+                        break
+                bar.expect(n_loaded)
 
         def compute(batch: ReadBatch) -> None:
             with processing:
@@ -75,7 +84,8 @@ def process(
 
         def settle(batch: ReadBatch) -> None:
             stage.settle(batch)
-            _note_batch(started, "pthread_processor", batch, "processed")
+            if tells_batches:
+                _note_batch(started, "pthread_processor", batch, "processed")
             if options.verbose:
                 _note_failures(who, batch, options)
 
@@ -83,8 +93,9 @@ def process(
             begin = time.perf_counter()
             write(batch)
             stage.times.output += time.perf_counter() - begin
-            advance(len(batch))
+            bar.advance(_n_bases(batch) - stage.n_parts * part_of(batch))
 
+        stage.after_part = lambda batch: bar.advance(part_of(batch))
         try:
             run_pipeline(load(), compute, write_and_advance, settle=settle, stop=stage.stop, n_lanes=n_lanes)
         except F5pyError as problem:
@@ -92,8 +103,12 @@ def process(
     return processing.seconds
 
 
+def _n_bases(batch: ReadBatch) -> int:
+    return int(batch.read_length.sum())
+
+
 def _note_batch(started: float, who: str, batch: ReadBatch, what: str) -> None:
-    n_bases = int(batch.read_length.sum())
+    n_bases = _n_bases(batch)
     wall = time.perf_counter() - started
     when = f"{wall:.3f}*{console.cpu_share():.2f}"
     console.note(f"{who}::{when}", f"{len(batch)} Entries ({n_bases / 1e6:.1f}M bases) {what}")

@@ -6,6 +6,7 @@ import time
 from collections.abc import Generator, Iterator
 from contextlib import closing
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,7 +144,7 @@ class Loader:
                     first = end
                     if state[3]:
                         self.times.alignments += time.perf_counter() - started
-                        yield self._load(number, parts)
+                        yield self._load(number, parts, read_index + first)
                         number += 1
                         parts = []
                         state[:] = 0
@@ -151,7 +152,7 @@ class Loader:
                 read_index += n
         self.times.alignments += time.perf_counter() - started
         if state[:2].any():
-            yield self._load(number, parts)
+            yield self._load(number, parts, read_index)
         self._check_any_known(name)
 
     def _check_any_known(self, name: str) -> None:
@@ -203,7 +204,7 @@ class Loader:
             ultra.write(data[starts[i] : starts[i + 1]])
             self.n_ultra += 1
 
-    def _load(self, number: int, parts: list[_Part]) -> ReadBatch:
+    def _load(self, number: int, parts: list[_Part], n_visited: int) -> ReadBatch:
         started = time.perf_counter()
         columns = RecordColumns.joined([part.columns for part in parts])
         names = Names(columns.names, columns.name_offsets)
@@ -250,7 +251,22 @@ class Loader:
             unit=signals.range / signals.digitisation,
             sampling_rate=signals.sampling_rate,
             problems=signals.problems,
+            share_of_input=self._share(n_visited, columns),
         )
+
+    def _share(self, n_visited: int, columns: RecordColumns) -> float | None:
+        """Which share of the alignments comes before the end of these, if that can be told."""
+        if self.windows is not None:
+            if not len(columns.contig):
+                return None
+            place = int(columns.contig[-1]), int(columns.start[-1])
+            return self.windows.share_passed(*place, self.alignments.contig_lengths)
+        n_expected = self._n_expected
+        return min(n_visited / n_expected, 1.0) if n_expected else None
+
+    @cached_property
+    def _n_expected(self) -> int | None:
+        return self.alignments.expected_records()
 
     def _bases(self, parts: list[_Part]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """The bases of the reads of a batch, and their offsets."""

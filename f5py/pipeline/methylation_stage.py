@@ -6,12 +6,14 @@ from dataclasses import replace
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, motif_named, parse_motif
-from f5py.core.options import METHYLATION, CallOptions
+from f5py.core.options import CALL_THRESHOLD, METHYLATION, CallOptions
+from f5py.core.windows import Windows
 from f5py.errors import UnsupportedDataError, UsageError
 from f5py.methylation.calls import call_methylation
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import R9_DNA, Chemistry
 from f5py.pore_model import PoreModel, builtin, check_same_k, read_model
+from f5py.site_frequencies.site_counts import calls_inside
 
 
 class Caller(AlignmentStage):
@@ -21,6 +23,8 @@ class Caller(AlignmentStage):
     ----------
     options : CallOptions
     chemistry : Chemistry
+    windows : Windows or None
+        Only calls in these count.
 
     Raises
     ------
@@ -31,8 +35,9 @@ class Caller(AlignmentStage):
     """
 
     command = "call-methylation"
+    n_parts = 3
 
-    def __init__(self, options: CallOptions, chemistry: Chemistry) -> None:
+    def __init__(self, options: CallOptions, chemistry: Chemistry, windows: Windows | None = None) -> None:
         if chemistry.rna:
             raise UnsupportedDataError(
                 f"the signals are {chemistry.name}; methylation is called in DNA only, for RNA use eventalign and the "
@@ -47,6 +52,8 @@ class Caller(AlignmentStage):
         except BaseException:
             self.close()
             raise
+        self._windows = windows
+        self._threshold = CALL_THRESHOLD if options.call_threshold is None else options.call_threshold
         self._per_site = options.per_site
         self._means_only = not options.print_events
         self._keep_cigar = options.modbam is not None
@@ -63,6 +70,7 @@ class Caller(AlignmentStage):
         super().compute(batch)
         self.before_stage("site calls" if self._per_site else "calls")
         self.times.add("HMM", call_methylation(batch, self.motif, self.methylation, self.pool, self._per_site))
+        self.after_part(batch)
         batch.release("bases", "kmer_rank", "first_event", "last_event")
         if not self._keep_cigar:
             batch.release("cigar")
@@ -73,7 +81,14 @@ class Caller(AlignmentStage):
         """See `AlignmentStage.settle`."""
         if len(batch):
             super().settle(batch)
-            self.counts.results += int(batch.n_calls.sum())
+            self._count(batch)
+
+    def _count(self, batch: ReadBatch) -> None:
+        calls = calls_inside(batch, self._windows)
+        ratio = batch.call_methylated[calls] - batch.call_unmethylated[calls]
+        self.counts.results += int(calls.sum())
+        self.counts.methylated += int((ratio >= self._threshold).sum())
+        self.counts.unmethylated += int((ratio <= -self._threshold).sum())
 
 
 def motif_of(options: CallOptions) -> Motif:

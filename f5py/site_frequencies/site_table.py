@@ -92,6 +92,10 @@ class Frequencies:
         """The sequences of all sites, in no order."""
         return self._sites.texts
 
+    def calls(self) -> tuple[int, int]:
+        """How many calls of single sites were counted, and how many of them say methylated."""
+        return int(self._sites.called[self._order].sum()), int(self._sites.methylated[self._order].sum())
+
     def columns(self, first: int = 0, last: int | None = None) -> FrequencyColumns:
         """The sites from `first` up to `last`, or to the end, as arrays."""
         from f5py.site_frequencies._site_table_numba import SPLIT_TEXT

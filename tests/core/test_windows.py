@@ -147,3 +147,13 @@ def test_windows_behind_the_largest_position():
     contig, first = np.array([0, 0, 1, 1, 2]), np.array([4, 5, 0, END - 1, 7])
     last = np.array([9, END - 1, 0, END - 1, 8])
     assert windows.contain(contig, first, last).tolist() == [False, True, False, False, True]
+
+
+def test_share_that_has_been_passed():
+    windows = Windows([(0, 100, 200), (2, 0, END)])
+    lengths = [1000, 1000, 300]
+    assert windows.share_passed(0, 50, lengths) == 0
+    assert windows.share_passed(0, 150, lengths) == pytest.approx(50 / 400)
+    assert windows.share_passed(1, 0, lengths) == pytest.approx(100 / 400)
+    assert windows.share_passed(2, 200, lengths) == pytest.approx(300 / 400)
+    assert windows.share_passed(2, 5000, lengths) == 1

@@ -9,6 +9,7 @@ from f5py import console
 from f5py.errors import SignalError, UsageError
 from f5py.io.signals.content import KIND_NAMES, Kind, file_kind
 from f5py.io.signals.source import FileSource, SignalSource
+from f5py.progress import progress
 
 #: The usual endings of the names of signal files.
 _KIND_OF_ENDING: dict[str, Kind] = {".fast5": "fast5", ".pod5": "pod5", ".slow5": "slow5", ".blow5": "slow5"}
@@ -255,8 +256,8 @@ def _fast5_reads(path: str, n_processes: int) -> dict[str, str]:
     from f5py.io.fast5_scan import list_fast5, report_skipped, scan_fast5
 
     files = list_fast5(path) if os.path.isdir(path) else [path]
-    with console.progress("fast5 files", len(files)) as advance:
-        found = scan_fast5(files, n_processes, advance)
+    with progress("fast5 files", len(files)) as bar:
+        found = scan_fast5(files, n_processes, bar.advance)
     report_skipped(found, False)
     paths: dict[str, str] = {}
     for file, names in zip(files, found, strict=True):
