@@ -12,6 +12,7 @@ from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
 from f5py.core.options import CALL_THRESHOLD, CallOptions
+from f5py.core.output_kind import OF_SITES, kind_of_output
 from f5py.core.strictness import obeys_strict
 from f5py.errors import UsageError, blamed_on
 from f5py.io.complete_file import complete_output
@@ -49,9 +50,7 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
     F5pyError
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
-    options = with_nanopolish_name(options)
-    if take is not None and options.output == "-":
-        options = replace(options, output_format="none")
+    options = with_formats(options, take is not None)
     check_options(options, take is not None)
     with ExitStack() as workers, ExitStack() as inputs:
         loader, chemistry = open_inputs(options, inputs)
@@ -75,16 +74,31 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
     return caller.counts
 
 
-def with_nanopolish_name(options: CallOptions) -> CallOptions:
-    """The options with what ``--modbam-output-name`` stands for."""
+def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
+    """The options with the formats that names of outputs stand for; `is_taken`: the calls go to a function.
+
+    ``-o x.bam`` and nanopolish's ``--modbam-output-name`` are ``--modbam``, ``-o x.bed`` is ``--bedmethyl``, each
+    without a table.
+    """
     name = options.modbam_output_name
-    if name is None:
+    if name is not None:
+        if options.modbam is not None or options.output_format is not None or options.output != "-":
+            raise UsageError(
+                "--modbam-output-name: writes modBAM and no table, as in nanopolish; for a table too, give --modbam "
+                "and -o"
+            )
+        return replace(options, modbam=name, modbam_output_name=None, output_format="none")
+    if options.output_format is not None:
         return options
-    if options.modbam is not None or options.output_format != "tsv" or options.output != "-":
-        raise UsageError(
-            "--modbam-output-name: writes modBAM and no table, as in nanopolish; for a table too, give --modbam and -o"
-        )
-    return replace(options, modbam=name, modbam_output_name=None, output_format="none")
+    kind = kind_of_output(options.output)
+    if kind not in ("bam", *OF_SITES):
+        none = is_taken and options.output == "-"
+        return replace(options, output_format="none" if none else "parquet" if kind == "parquet" else "tsv")
+    field = "modbam" if kind == "bam" else "bedmethyl"
+    if (other := getattr(options, field)) is not None:
+        raise UsageError(f"-o {options.output} and --{field} {other}: both name such a file; give one")
+    without_table: dict[str, Any] = {field: options.output, "output": "-", "output_format": "none"}
+    return replace(options, **without_table)
 
 
 def check_options(options: CallOptions, is_taken: bool = False) -> None:
@@ -101,10 +115,8 @@ def check_options(options: CallOptions, is_taken: bool = False) -> None:
             "--failed-reads": options.failed_reads,
         },
     )
-    if options.output.endswith((".bam", ".cram", ".sam")):
-        raise UsageError(
-            f"-o {options.output}: the table is text; for a BAM file with tags give --modbam {options.output}"
-        )
+    if options.output.endswith((".cram", ".sam")):
+        raise UsageError(f"-o {options.output}: the table is text; alignments with tags are written as BAM only")
     if options.output_format == "none":
         if options.output != "-":
             raise UsageError(f"-o {options.output}: there is no table with --output-format none")
@@ -186,7 +198,7 @@ class _Writers:
             bedmethyl = BedMethylOutput(
                 options.bedmethyl,
                 caller.motif,
-                alignments.contigs,
+                dict(zip(alignments.contigs, alignments.contig_lengths, strict=True)),
                 CALL_THRESHOLD if options.call_threshold is None else options.call_threshold,
                 options.combine_strands,
                 None if options.partition_tag is None else loader.partitions,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import ExitStack
+from dataclasses import replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -14,6 +15,7 @@ from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
 from f5py.core.options import EventalignOptions
+from f5py.core.output_kind import kind_of_output
 from f5py.core.strictness import obeys_strict
 from f5py.errors import UsageError, blamed_on
 from f5py.io.complete_file import complete_output
@@ -69,6 +71,7 @@ def run(options: EventalignOptions, take: Callable[[Any], None] | None = None) -
     F5pyError
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
+    options = with_format(options)
     check_options(options, take is not None)
     with ExitStack() as workers, ExitStack() as inputs:
         loader, chemistry = open_inputs(options, inputs)
@@ -87,6 +90,19 @@ def run(options: EventalignOptions, take: Callable[[Any], None] | None = None) -
             seconds = process(options, aligner, loader.batches(), inputs, write, left=left)
     report(options, aligner, loader, seconds, take is not None)
     return aligner.counts
+
+
+def with_format(options: EventalignOptions) -> EventalignOptions:
+    """The options with the format that the name of the output stands for, unless they say it."""
+    is_said = options.output_format is not None or any(getattr(options, name) for name in _MODES)
+    kind = "tsv" if is_said else kind_of_output(options.output)
+    if kind in ("sam", "bam"):
+        options = replace(options, sam=True)
+    elif kind == "paf":
+        options = replace(options, paf=True)
+    elif kind == "parquet":
+        options = replace(options, output_format="parquet")
+    return options if options.output_format is not None else replace(options, output_format="tsv")
 
 
 def check_options(options: EventalignOptions, is_taken: bool = False) -> None:

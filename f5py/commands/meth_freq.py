@@ -5,14 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import nullcontext
+from dataclasses import replace
 from typing import Any, BinaryIO
 
 from f5py import console
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.core.options import METHYLATION, FrequencyOptions, MergeOptions
+from f5py.core.output_kind import OF_SITES, kind_of_output
 from f5py.core.strictness import input_warning, obeys_strict
 from f5py.errors import UsageError
 from f5py.io.byte_input import check_read_once, open_bytes, shown_name, size_of
+from f5py.io.chromosome_lengths import read_chromosome_lengths
 from f5py.io.complete_file import complete_text_output
 from f5py.io.joined_tables import open_tables
 from f5py.progress import progress
@@ -29,6 +32,16 @@ def chosen_motif(options: FrequencyOptions) -> Motif:
     return motif_named(options.methylation or METHYLATION) if options.motif is None else parse_motif(options.motif)
 
 
+def with_format(options: FrequencyOptions) -> FrequencyOptions:
+    """The options with the format that the name of the output stands for, unless they say it."""
+    kind = kind_of_output(options.output)
+    if options.output_format is not None or options.bedmethyl:
+        return options if options.output_format is not None else replace(options, output_format="tsv")
+    if kind in OF_SITES:
+        return replace(options, bedmethyl=True, split_groups=False, output_format="tsv")
+    return replace(options, output_format="parquet" if kind == "parquet" else "tsv")
+
+
 def check_options(options: FrequencyOptions, is_taken: bool = False) -> None:
     """Raise `UsageError` for options that do not go together; `is_taken` says that the rows go to a function."""
     if is_taken and (options.output != "-" or options.bedmethyl or options.output_format != "tsv"):
@@ -43,6 +56,11 @@ def check_options(options: FrequencyOptions, is_taken: bool = False) -> None:
         raise UsageError("--combine-strands belongs to --bedmethyl; the other tables never tell strands apart")
     if options.bedmethyl and options.split_groups:
         raise UsageError("--bedmethyl always splits groups; leave out --split-groups")
+    if kind_of_output(options.output) == "bigwig" and options.bedmethyl and options.chrom_sizes is None:
+        raise UsageError(
+            f"-o {options.output}: bigWig needs the lengths of the chromosomes; give --chrom-sizes, such as the "
+            "reference's .fai"
+        )
     if options.motif is not None and options.methylation is not None:
         raise UsageError("--methylation and --motif are both given; choose one")
     if options.output_format == "parquet":
@@ -69,6 +87,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
     F5pyError
         For anything wrong with the input or output. No output file is made then.
     """
+    options = with_format(options)
     check_options(options, take is not None)
     motif = chosen_motif(options)
     paths = list(options.tables) or [options.calls]
@@ -114,10 +133,11 @@ def _write_bedmethyl(source: BinaryIO, place: Place, motif: Motif, options: Freq
     from f5py.outputs.bedmethyl import check_can_write, write_bedmethyl
 
     check_can_write(options.output)
+    lengths = None if options.chrom_sizes is None else read_chromosome_lengths(options.chrom_sizes)
     counts, names = site_counts(
         source, motif, options.threshold, options.threshold_per_site, options.combine_strands, place
     )
-    write_bedmethyl(options.output, counts, names, motif, _COMPRESSION_THREADS)
+    write_bedmethyl(options.output, counts, names, motif, _COMPRESSION_THREADS, lengths)
     console.result("meth-freq", f"written: {_shown_output(options.output)}")
 
 

@@ -1,4 +1,4 @@
-"""Jitted rows of bedMethyl tables; see `f5py.outputs.bedmethyl`."""
+"""Jitted rows of bedMethyl tables and bedGraph tracks; see `f5py.outputs.bedmethyl` and `f5py.outputs.site_tracks`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _PLUS = np.uint8(ord("+"))
 _MINUS = np.uint8(ord("-"))
 _POINT = np.uint8(ord("."))
 _ZERO = np.uint8(ord("0"))
-_COLOUR = np.frombuffer(b"255,0,0", np.uint8)
+_COMMA = np.uint8(ord(","))
 
 
 @exact_kernel
@@ -44,7 +44,13 @@ def format_sites(
         out[at] = TAB
         at = append_int(out, at + 1, position[site] + 1)
         out[at] = TAB
-        at = append_bytes(out, at + 1, _COLOUR)
+        # from blue, all canonical, to red, all methylated
+        red = (np.int64(2) * 255 * methylated[site] + valid) // (np.int64(2) * valid)
+        at = append_int(out, at + 1, red)
+        out[at] = _COMMA
+        out[at + 1] = _ZERO
+        out[at + 2] = _COMMA
+        at = append_int(out, at + 3, 255 - red)
         out[at] = TAB
         at = append_int(out, at + 1, valid)
         out[at] = TAB
@@ -62,6 +68,28 @@ def format_sites(
             else:
                 out[at + 1] = _ZERO
                 at += 2
+        out[at] = NEWLINE
+        at += 1
+    return at
+
+
+@exact_kernel
+def format_percentages(out, names, name_ends, contig, position, methylated, canonical):
+    """Write one bedGraph row per site that has calls of either kind; return the number of bytes."""
+    at = np.int64(0)
+    for site in range(contig.shape[0]):
+        valid = methylated[site] + canonical[site]
+        if valid == 0:
+            continue
+        name = contig[site]
+        at = append_bytes(out, at, names[name_ends[name] : name_ends[name + 1]])
+        out[at] = TAB
+        at = append_int(out, at + 1, position[site])
+        out[at] = TAB
+        at = append_int(out, at + 1, position[site] + 1)
+        out[at] = TAB
+        share = np.float32(methylated[site]) / np.float32(valid) * np.float32(100.0)
+        at = append_fixed(out, at + 1, np.float64(share), 2)
         out[at] = NEWLINE
         at += 1
     return at

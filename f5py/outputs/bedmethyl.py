@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 import numpy as np
@@ -24,11 +24,13 @@ from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
 from f5py.core.offsets import offsets_of
 from f5py.core.options import CALL_THRESHOLD
+from f5py.core.output_kind import kind_of_output
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, OutputFileError
 from f5py.io.bgzip_output import is_bgzip_name
 from f5py.io.complete_file import complete_output, complete_text_output
 from f5py.io.output import TextOutput
+from f5py.outputs.site_tracks import import_bigwig, write_bedgraph, write_bigwig
 from f5py.site_frequencies.site_counts import SiteCounts, SiteTotals, expand_calls
 from f5py.text.encoding import encoded
 
@@ -41,20 +43,30 @@ _UNGROUPED = "ungrouped"
 _MAX_PARTITIONS = 1000
 
 
-def write_bedmethyl(path: str, counts: SiteCounts, names: list[bytes], motif: Motif, n_threads: int = 2) -> None:
+def write_bedmethyl(
+    path: str,
+    counts: SiteCounts,
+    names: list[bytes],
+    motif: Motif,
+    n_threads: int = 2,
+    lengths: Mapping[bytes, int] | None = None,
+) -> None:
     """Write the sites that were counted without a partition.
 
     Parameters
     ----------
     path : str
         ``-`` for standard output. A name that ends in ``.gz`` is compressed as bgzip does it, and indexed as tabix
-        does it: in ``.tbi`` beside it, or in ``.csi`` if a position is beyond 536,870,911.
+        does it: in ``.tbi`` beside it, or in ``.csi`` if a position is beyond 536,870,911. A name of bedGraph or
+        bigWig makes such a file instead; see `f5py.core.output_kind`.
     counts : SiteCounts
     names : list of bytes
         Contig names by index.
     motif : Motif
     n_threads : int
         Compression threads.
+    lengths : mapping, optional
+        Bases of each contig, for bigWig.
 
     Raises
     ------
@@ -62,15 +74,29 @@ def write_bedmethyl(path: str, counts: SiteCounts, names: list[bytes], motif: Mo
         The file or its index cannot be written. Neither then exists.
     """
     totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).of(-1)
-    _write_table(path, totals, names, motif.code, counts.combine_strands, n_threads)
+    _write_table(path, totals, names, lengths or {}, motif.code, counts.combine_strands, n_threads)
 
 
 def _write_table(
-    path: str, totals: SiteTotals, names: list[bytes], code: str, combined: bool, n_threads: int
+    path: str,
+    totals: SiteTotals,
+    names: list[bytes],
+    lengths: Mapping[bytes, int],
+    code: str,
+    combined: bool,
+    n_threads: int,
 ) -> None:
+    kind = kind_of_output(path)
+    if kind == "bigwig":
+        with complete_output(path) as file:
+            write_bigwig(file.name, path, totals, names, lengths)
+        return
     last = int(totals.position.max(initial=0))
     with _bedmethyl_output(path, last + 1 > _TBI_END, n_threads) as out:
-        _write_rows(out, totals, names, code, combined)
+        if kind == "bedgraph":
+            write_bedgraph(out, totals, names)
+        else:
+            _write_rows(out, totals, names, code, combined)
 
 
 def _write_rows(out: TextOutput, totals: SiteTotals, names: list[bytes], code: str, combined: bool) -> None:
@@ -92,6 +118,8 @@ def check_can_write(path: str) -> None:
     folder = os.path.dirname(os.path.realpath(path))
     if path == "-":
         return
+    if kind_of_output(path) == "bigwig":
+        import_bigwig()
     if os.path.isdir(path):
         raise OutputFileError(f"{path}: is a folder; give the name of a file")
     if os.path.exists(path):
@@ -149,8 +177,8 @@ class BedMethylOutput:
         See `write_bedmethyl`.
     motif : Motif
         What is called.
-    contigs : list of str
-        Names by contig index.
+    contigs : mapping of str to int
+        Names and lengths, in the order of the contig indices.
     threshold, threshold_per_site, combine_strands
         See `SiteCounts`.
     partitions : list of str, optional
@@ -173,7 +201,7 @@ class BedMethylOutput:
         self,
         path: str,
         motif: Motif,
-        contigs: list[str],
+        contigs: Mapping[str, int],
         threshold: float = CALL_THRESHOLD,
         combine_strands: bool = False,
         partitions: list[str] | None = None,
@@ -188,7 +216,8 @@ class BedMethylOutput:
             )
         self._path = path
         self._motif = motif
-        self._names = [name.encode() for name in contigs]
+        self._lengths = {name.encode(): length for name, length in contigs.items()}
+        self._names = list(self._lengths)
         self._partitions = partitions
         self._windows = windows
         self._n_threads = n_threads
@@ -230,6 +259,7 @@ class BedMethylOutput:
                 path,
                 totals.of(partition),
                 self._names,
+                self._lengths,
                 self._motif.code,
                 self._counts.combine_strands,
                 self._n_threads,

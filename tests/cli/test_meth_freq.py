@@ -213,8 +213,8 @@ def test_other_motifs_split_at_their_own_sites(tmp_path: Path, capfd: pytest.Cap
 def test_bedmethyl(calls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     rows = [
         "chr1\t5\t6\tm\t1\t+\t5\t6\t255,0,0\t1\t100.00\t1\t0\t0\t0\t0\t0\t0\n",
-        "chr1\t10\t11\tm\t1\t-\t10\t11\t255,0,0\t1\t0.00\t0\t1\t0\t0\t0\t0\t0\n",
-        "chr1\t12\t13\tm\t1\t-\t12\t13\t255,0,0\t1\t0.00\t0\t1\t0\t0\t0\t0\t0\n",
+        "chr1\t10\t11\tm\t1\t-\t10\t11\t0,0,255\t1\t0.00\t0\t1\t0\t0\t0\t0\t0\n",
+        "chr1\t12\t13\tm\t1\t-\t12\t13\t0,0,255\t1\t0.00\t0\t1\t0\t0\t0\t0\t0\n",
     ]
     assert _run("-i", str(calls), "--bedmethyl") == 0
     assert capfd.readouterr() == ("".join(rows), "")

@@ -51,9 +51,11 @@ class CallOptions(MappedReadsOptions):
         "--meth-out-version", group=Group.OUTPUT, choices=(1, 2), default=2,
         help="Layout of the table: 2 has a strand column, 1 does not.",
     )  # fmt: skip
-    output_format: str = option(
-        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet", "none"), default="tsv", ours=True,
-        help="Parquet has the same columns, typed; needs -o. none: no table, only what other options ask for.",
+    output_format: str | None = option(
+        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet", "none"), ours=True,
+        default_words="what the name of the output says, else tsv",
+        help="Parquet has the same columns, typed; needs -o. none: no table, only what other options ask for. Without "
+        "this option .parquet, .bam (as --modbam), .bed, .bedgraph and .bw (as --bedmethyl) decide.",
     )  # fmt: skip
     modbam: str | None = option(
         "--modbam", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
@@ -72,7 +74,8 @@ class CallOptions(MappedReadsOptions):
     )
     bedmethyl: str | None = option(
         "--bedmethyl", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
-        help="Also write counts per site as bedMethyl; with a tabix index if the name ends in .gz.",
+        help="Also write counts per site as bedMethyl, with a tabix index if the name ends in .gz; as bedGraph or "
+        "bigWig if the name ends in .bedgraph or .bw.",
     )  # fmt: skip
     call_threshold: float | None = option(
         "--call-threshold", kind=Kind.NUMBER, group=Group.OUTPUT, default_words=f"{CALL_THRESHOLD}", ours=True,
@@ -125,9 +128,11 @@ class EventalignOptions(RnaOptions, MappedReadsOptions):
         "--kmer-view", kind=Kind.INTEGER, group=Group.OUTPUT, at_least=1, default_words="the k of the pore model",
         ours=True, help="Show only so many bases in the middle of each k-mer, at their place: 5 for m6anet, xpore.",
     )  # fmt: skip
-    output_format: str = option(
-        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet"), default="tsv", ours=True,
-        help="Parquet has the same columns, typed, in a tenth of the bytes; needs -o.",
+    output_format: str | None = option(
+        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet"), ours=True,
+        default_words="what the name of the output says, else tsv",
+        help="Parquet has the same columns, typed, in a tenth of the bytes; needs -o. Without this option .parquet, "
+        ".sam, .bam and .paf decide.",
     )  # fmt: skip
     summary: str | None = option(
         "--summary", kind=Kind.FILE, group=Group.OUTPUT, help="Also write a summary with a line per read."

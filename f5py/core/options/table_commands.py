@@ -93,9 +93,15 @@ class FrequencyOptions(StrictOptions, Options):
         "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True,
         help="A motif of your own instead of -q, such as CHG:0.",
     )  # fmt: skip
-    output_format: str = option(
-        "--output-format", group=_OUTPUT, choices=("tsv", "parquet"), default="tsv", ours=True,
-        help="Parquet has the same columns, typed; needs -o.",
+    output_format: str | None = option(
+        "--output-format", group=_OUTPUT, choices=("tsv", "parquet"), ours=True,
+        default_words="what the name of the output says, else tsv",
+        help="Parquet has the same columns, typed; needs -o. Without this option .parquet, .bed (as --bedmethyl), "
+        ".bedgraph and .bw decide.",
+    )  # fmt: skip
+    chrom_sizes: str | None = option(
+        "--chrom-sizes", kind=Kind.FILE, group=_INPUT, ours=True,
+        help="Names and lengths of the chromosomes, such as the .fai of the reference; bigWig needs them.",
     )  # fmt: skip
     bedmethyl: bool = flag(
         "--bedmethyl", ours=True,
@@ -103,7 +109,7 @@ class FrequencyOptions(StrictOptions, Options):
         "of the output ends in .gz.",
     )  # fmt: skip
     combine_strands: bool = flag(
-        "--combine-strands", help="With --bedmethyl: one row for both strands of a site.", ours=True
+        "--combine-strands", help="In bedMethyl, bedGraph and bigWig: one row for both strands of a site.", ours=True
     )
 
 
