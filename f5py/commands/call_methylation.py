@@ -104,12 +104,15 @@ def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
 def check_options(options: CallOptions, is_taken: bool = False) -> None:
     """Raise for options that do not go together; `is_taken` says that the calls go to a function."""
     motif_of(options)
+    is_piped = options.modbam == "-"
+    if is_piped and options.output == "-" and options.output_format != "none":
+        raise UsageError("--modbam -: standard output is for the table; name a file for that with -o")
     check_outputs(
         paths_of_inputs(options, options.meth_model),
         {
             "-o": options.output,
             "--skip-ultra": options.skip_ultra,
-            "--modbam": options.modbam,
+            "--modbam": None if is_piped else options.modbam,
             "--bedmethyl": options.bedmethyl,
             "--report": options.report,
             "--failed-reads": options.failed_reads,

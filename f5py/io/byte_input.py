@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from f5py.errors import InputFileError, UsageError
+from f5py.io.parquet_text import MAGIC, ParquetText
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BUFFER_SIZE = 1 << 20
@@ -37,7 +38,7 @@ def size_of(paths: Sequence[str]) -> int | None:
 
 @contextmanager
 def open_bytes(path: str, advance: Callable[[int], object] = lambda size: None) -> Iterator[BinaryIO]:
-    """Open plain, gzip or BGZF text for reading; ``-`` is standard input.
+    """Open plain, gzip or BGZF text for reading, or a Parquet table as text; ``-`` is standard input.
 
     The content decides whether it is compressed, not the name, so a compressed pipe is read as well.
 
@@ -67,11 +68,17 @@ def open_bytes(path: str, advance: Callable[[int], object] = lambda size: None) 
     with file:
         raw = _Peekable(file, advance)
         try:
-            compressed = raw.peek(len(_GZIP_MAGIC)) == _GZIP_MAGIC
+            beginning = raw.peek(len(MAGIC))
         except OSError as problem:
             raise InputFileError(f"{shown}: cannot be read ({problem.strerror})") from problem
+        if beginning == MAGIC:
+            if not os.path.isfile(path):
+                raise InputFileError(f"{shown}: Parquet cannot be read from a pipe; give the name of the file")
+            with io.BufferedReader(ParquetText(path), _BUFFER_SIZE) as table:
+                yield table
+            return
         source: BinaryIO = io.BufferedReader(raw, _BUFFER_SIZE)
-        if compressed:
+        if beginning.startswith(_GZIP_MAGIC):
             source = gzip.GzipFile(fileobj=source)  # type: ignore[assignment]
         yield io.BufferedReader(_Checked(source, shown), _BUFFER_SIZE)
 

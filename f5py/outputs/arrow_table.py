@@ -158,6 +158,7 @@ class ParquetOutput:
             self._schema,
             compression="zstd",
             compression_level=level,
+            write_page_checksum=True,
             use_dictionary=[name for name in others if name not in encodings],
             column_encoding=dict(encodings),
         )

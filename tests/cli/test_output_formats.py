@@ -6,6 +6,7 @@ import gzip
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pyBigWig
 import pysam
@@ -134,3 +135,50 @@ def test_a_track_without_sites(calls: Path, made: ReadSet, tmp_path: Path) -> No
         assert file.chroms() == {"simulated": 12_000}
         assert file.intervals("simulated") is None
     assert frequencies(calls, tmp_path / "x.bedgraph") == b""
+
+
+def test_modbam_to_a_pipe(made: ReadSet, tmp_path: Path, capfdbinary: pytest.CaptureFixture[bytes]) -> None:
+    out, piped = tmp_path / "x.bam", tmp_path / "piped.bam"
+    options = ["--output-format", "none", "--modbam"]
+    assert run_command("call-methylation", *made.options(), *options, out) == 0
+    capfdbinary.readouterr()
+    assert run_command("call-methylation", *made.options(), *options, "-") == 0
+    piped.write_bytes(capfdbinary.readouterr().out)
+    with pysam.AlignmentFile(out) as expected, pysam.AlignmentFile(piped) as found:
+        assert [record.to_string() for record in found] == [record.to_string() for record in expected]
+    assert run_command("call-methylation", *made.options(), "--modbam", "-") == 2
+
+
+# Parquet is read where text is
+
+
+def test_tables_may_be_parquet(made: ReadSet, calls: Path, tmp_path: Path) -> None:
+    packed = tmp_path / "calls.parquet"
+    written(made, packed)
+    for options in ([], ["-s"], ["--bedmethyl"], ["-c", "0"]):
+        expected = frequencies(calls, tmp_path / "expected", *options)
+        assert frequencies(packed, tmp_path / "found", *options) == expected
+    frequencies(calls, tmp_path / "freq.tsv")
+    frequencies(calls, tmp_path / "freq.parquet")
+    assert run_command("freq-merge", tmp_path / "freq.tsv", tmp_path / "freq.tsv", "-o", tmp_path / "expected") == 0
+    assert run_command("freq-merge", tmp_path / "freq.parquet", tmp_path / "freq.tsv", "-o", tmp_path / "found") == 0
+    assert (tmp_path / "found").read_bytes() == (tmp_path / "expected").read_bytes()
+    assert run_command("meth-freq", calls, packed, "-o", tmp_path / "both") == 0
+
+
+def test_parquet_that_cannot_be_read(
+    made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    packed = tmp_path / "calls.parquet"
+    content = bytearray(written(made, packed))
+    content[200] ^= 1  # of a page with a checksum
+    packed.write_bytes(content)
+    assert run_command("meth-freq", packed) == 1
+    assert f"{packed}: damaged or no Parquet table" in capfd.readouterr().err
+    packed.write_bytes(content[:-100])
+    assert run_command("meth-freq", packed) == 1
+    assert f"{packed}: damaged or no Parquet table" in capfd.readouterr().err
+    other = pa.table({"x": [1, 2]})
+    pq.write_table(other, packed)
+    assert run_command("meth-freq", packed) == 1
+    assert f"{packed}, line 1: not the header of call-methylation" in capfd.readouterr().err

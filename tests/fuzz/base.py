@@ -126,6 +126,8 @@ def _write_tables(folder: Path, reads: list[MadeRead]) -> None:
     run_command("call-methylation", *inputs, "-t", 1, "-o", folder / "calls.tsv")
     for name in ("freq.tsv", "calls_freq.tsv"):
         run_command("meth-freq", "-c", "0.1", "-i", folder / "calls.tsv", "-o", folder / name)
+    run_command("call-methylation", *inputs, "-t", 1, "-o", folder / "calls.parquet")
+    run_command("meth-freq", "-c", "0.1", "-i", folder / "calls.tsv", "-o", folder / "freq.parquet")
     contig = (folder / "ref.fa").read_text().split("\n")[0][1:].split()[0]
     (folder / "windows.bed").write_text(f"track x\n{contig}\t100\t900\tone\n#c\n{contig}\t1500\t2500\ttwo\n")
     columns = "filename\tread_id\trun_id\n"

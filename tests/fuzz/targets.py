@@ -324,6 +324,9 @@ TARGETS: tuple[Target, ...] = (
            by_read=None),
     Target("calls bedmethyl", ("meth-freq", "--bedmethyl", "-i", "calls.tsv", "-o", "out"), of_bytes("calls.tsv", TEXT),
            by_read=None),
+    Target("calls parquet", ("meth-freq", "-i", "calls.parquet", "-o", "out"), of_bytes("calls.parquet"), by_read=None),
+    Target("frequencies parquet", ("freq-merge", "freq.parquet", "calls_freq.tsv", "-o", "out"),
+           of_bytes("freq.parquet"), by_read=None),
     Target("frequencies", ("freq-merge", "freq.tsv", "calls_freq.tsv", "-o", "out"), of_bytes("freq.tsv", TEXT),
            by_read=None, weight=6),
 )  # fmt: skip

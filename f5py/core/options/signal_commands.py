@@ -59,7 +59,7 @@ class CallOptions(MappedReadsOptions):
     )  # fmt: skip
     modbam: str | None = option(
         "--modbam", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
-        help="Also write the alignments with MM and ML tags to this BAM file.",
+        help="Also write the alignments with MM and ML tags to this BAM file; - is standard output.",
     )  # fmt: skip
     modbam_output_name: str | None = option(
         "--modbam-output-name", kind=Kind.FILE, group=Group.OUTPUT,
