@@ -17,6 +17,9 @@ from contextlib import contextmanager, suppress
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 _COLOURS = {"ERROR": 31, "WARNING": 33, "INFO": 34}
 _is_command_line = False
+#: Lists that take the texts of warnings.
+_recorders: list[list[str]] = []
+_MOST_RECORDED = 100
 
 
 @contextmanager
@@ -28,6 +31,17 @@ def on_standard_error() -> Iterator[None]:
         yield
     finally:
         _is_command_line = before
+
+
+@contextmanager
+def recorded_warnings() -> Iterator[list[str]]:
+    """Yield a list that takes the texts of the warnings said while inside, the first hundred of them."""
+    texts: list[str] = []
+    _recorders.append(texts)
+    try:
+        yield texts
+    finally:
+        _recorders[:] = [one for one in _recorders if one is not texts]
 
 
 def is_terminal() -> bool:
@@ -81,6 +95,9 @@ def info(who: str, text: str) -> None:
 
 def warning(who: str, text: str) -> None:
     """Print something that probably is not what the user wants."""
+    for texts in _recorders:
+        if len(texts) < _MOST_RECORDED:
+            texts.append(text)
     _message("WARNING", who, text)
 
 

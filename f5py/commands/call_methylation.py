@@ -8,6 +8,7 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
+from f5py import console
 from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
@@ -33,6 +34,7 @@ from f5py.pipeline.inputs import (
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.methylation_stage import Caller, motif_of
 from f5py.pipeline.runner import Outputs
+from f5py.pipeline.statistics import RunStatistics
 
 
 @obeys_strict
@@ -58,6 +60,10 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
         workers.callback(caller.close)
         loader.use_pool(caller.pool)
         caller.use_gpu(loader)
+        if options.report is not None:
+            n_contigs = len(loader.alignments.contigs)
+            caller.statistics = RunStatistics(n_contigs, caller.threshold, caller.motif, loader.windows)
+        warnings = workers.enter_context(console.recorded_warnings())
         table = ["calls table"] if options.output_format == "tsv" else []
         ahead = CompileAhead(["site calls" if options.per_site else "calls", *table, "alignment"])
         workers.callback(ahead.close)
@@ -70,7 +76,7 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
             write = listing_failed_reads(options, writers.write, outputs)
             seconds = process(options, caller, loader.batches(), inputs, write, left=left)
             writers.finish()
-    report(options, caller, loader, seconds, take is not None)
+        report(options, caller, loader, seconds, warnings, take is not None)
     return caller.counts
 
 

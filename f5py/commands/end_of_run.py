@@ -6,14 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from f5py import console
+from f5py.commands.report import write_report
 from f5py.core.options import CALL_THRESHOLD, AlignmentOptions, Group, Kind, MappedReadsOptions, declarations
 from f5py.core.strictness import input_warning
 from f5py.errors import AllReadsFailedError
-from f5py.outputs.run_report import sample_name, write_run_report
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.counts import RunCounts
-from f5py.pipeline.diagnosis import CAUSES, advice, all_failed, cause_counts
-from f5py.pipeline.inputs import paths_of_inputs
+from f5py.pipeline.diagnosis import advice, all_failed, cause_counts
 from f5py.pipeline.loader import Loader
 
 _WHO = "meth_main"
@@ -28,9 +27,21 @@ def report(
     stage: AlignmentStage,
     loader: Loader,
     processing_seconds: float,
+    warnings: list[str],
     is_taken: bool = False,
 ) -> None:
-    """Print the counts and times of a run, and what they suggest; `is_taken` says that its table went to a function.
+    """Print the counts and times of a run, and what they suggest, and write the report that was asked for.
+
+    Parameters
+    ----------
+    options : MappedReadsOptions
+    stage : AlignmentStage
+    loader : Loader
+    processing_seconds : float
+    warnings : list of str
+        Those of the run; this function's are added meanwhile.
+    is_taken : bool
+        The table went to a function.
 
     Raises
     ------
@@ -48,8 +59,27 @@ def report(
     )
     loading = {"bam": times.alignments, "fasta": times.reads, loader.signals.kind: times.signals}
     note_counts_and_times(_WHO, stage, loading, processing_seconds)
-    if options.report is not None:
-        _write_report(options, stage, loader, processing_seconds)
+    try:
+        _warn(options, stage, loader, processing_seconds)
+        has_failed = counts.failed + counts.ultra >= counts.total and counts.failed > 0
+        if not has_failed:
+            for line in advice(counts, stage.chemistry, options):
+                console.warning(_WHO, line)
+    finally:  # also if --strict makes an error of a warning
+        if options.report is not None:
+            write_report(options.report, options, stage, loader, processing_seconds, warnings)
+    if has_failed:
+        raise AllReadsFailedError(all_failed(counts, stage.chemistry))
+    if counts.total == 0:
+        raise AllReadsFailedError(
+            f"{options.bam}: no record was used; check the file, -w, --min-mapq and --secondary"
+        )
+    note_results(_WHO, options, counts, _RESULTS[stage.command], is_taken)
+
+
+def _warn(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, processing_seconds: float) -> None:
+    """Tell what has been left out, and why."""
+    counts, skipped, times = stage.counts, loader.alignments.counts, loader.times
     if counts.ultra:
         console.warning(
             _WHO,
@@ -75,15 +105,6 @@ def report(
             f"below {options.min_mapq} (--min-mapq{usual})",
         )
     warn_of_bad_reads(_WHO, counts, options)
-    if counts.failed + counts.ultra >= counts.total and counts.failed > 0:
-        raise AllReadsFailedError(all_failed(counts, stage.chemistry))
-    for line in advice(counts, stage.chemistry, options):
-        console.warning(_WHO, line)
-    if counts.total == 0:
-        raise AllReadsFailedError(
-            f"{options.bam}: no record was used; check the file, -w, --min-mapq and --secondary"
-        )
-    note_results(_WHO, options, counts, _RESULTS[stage.command], is_taken)
 
 
 def note_results(
@@ -148,52 +169,3 @@ def note_counts_and_times(
     for name, seconds in stage.times.seconds.items():
         console.note(who, f"    - {name} time: {seconds:.3f} sec")
     console.note(who, f"Data output time: {stage.times.output:.3f} sec")
-
-
-def _write_report(
-    options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, processing_seconds: float
-) -> None:
-    counts, skipped, times = stage.counts, loader.alignments.counts, loader.times
-    used = counts.total - counts.failed - counts.ultra
-    reads = max(counts.total, 1)
-    called = stage.command == "call-methylation"
-    assert options.report is not None
-    write_run_report(
-        options.report,
-        stage.command,
-        sample_name(options.bam),
-        options,
-        {
-            "total_entries": counts.total,
-            "passed": used,
-            "qc_fail": counts.qc_fail,
-            "could_not_calibrate": counts.not_calibrated,
-            "no_alignment": counts.no_alignment,
-            "bad_reads": counts.bad_reads,
-            "ultra_long": counts.ultra,
-            "skipped_unmapped": skipped.unmapped,
-            "skipped_secondary": skipped.secondary,
-            "skipped_low_mapq": skipped.low_mapq,
-            "skipped_supplementary": skipped.supplementary,
-            "skipped_without_bases": skipped.no_bases,
-            **{f"cause_{name}": counts.of(cause) for cause, name in CAUSES.items()},
-            "total_bases": counts.bases,
-            "results": counts.results,
-            **({"methylated": counts.methylated, "unmethylated": counts.unmethylated} if called else {}),
-        },
-        {
-            "passed_fraction": used / reads,
-            "bases_per_second": counts.bases / max(processing_seconds, 1e-9),
-            **({} if counts.methylated_fraction is None else {"methylated_fraction": counts.methylated_fraction}),
-        },
-        {
-            "loading": times.total,
-            "loading_alignments": times.alignments,
-            "loading_reads": times.reads,
-            "loading_signals": times.signals,
-            "processing": processing_seconds,
-            **{name.lower().replace(" ", "_"): seconds for name, seconds in stage.times.seconds.items()},
-            "output": stage.times.output,
-        },
-        paths_of_inputs(options),
-    )

@@ -14,7 +14,7 @@ from f5py import console
 from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
-from f5py.core.options import EventalignOptions
+from f5py.core.options import CALL_THRESHOLD, EventalignOptions
 from f5py.core.output_kind import kind_of_output
 from f5py.core.strictness import obeys_strict
 from f5py.errors import UsageError, blamed_on
@@ -42,6 +42,7 @@ from f5py.pipeline.inputs import (
 )
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.runner import Outputs
+from f5py.pipeline.statistics import RunStatistics
 
 #: Samples of a read of which the text takes about as much room as a usual row.
 _SAMPLES_PER_LINE = 10
@@ -81,6 +82,9 @@ def run(options: EventalignOptions, take: Callable[[Any], None] | None = None) -
         workers.callback(aligner.close)
         loader.use_pool(aligner.pool)
         aligner.use_gpu(loader)
+        if options.report is not None:
+            aligner.statistics = RunStatistics(len(loader.alignments.contigs), CALL_THRESHOLD)
+        warnings = workers.enter_context(console.recorded_warnings())
         ahead = CompileAhead(["event rows", "alignment"])
         workers.callback(ahead.close)
         aligner.before_stage = ahead.wait
@@ -88,7 +92,7 @@ def run(options: EventalignOptions, take: Callable[[Any], None] | None = None) -
             write = listing_failed_reads(options, _writer(options, aligner, loader, outputs, take), outputs)
             left = _left_by_an_error(options)
             seconds = process(options, aligner, loader.batches(), inputs, write, left=left)
-    report(options, aligner, loader, seconds, take is not None)
+        report(options, aligner, loader, seconds, warnings, take is not None)
     return aligner.counts
 
 

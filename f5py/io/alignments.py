@@ -96,6 +96,7 @@ class AlignmentFile:
         if not self.contigs:
             self.close()
             raise InputFileError(f"{self.name}: the header names no contigs; map the reads to the reference first")
+        self.sample = self._sample()
 
     @property
     def header(self) -> pysam.AlignmentHeader:
@@ -111,6 +112,12 @@ class AlignmentFile:
         groups = [line for line in self._header_lines() if line.startswith("@RG\t")]
         words = [word for group in groups for word in re.split(r"\s|DS:", group)]
         return sorted({word.partition("=")[2] for word in words if word.startswith("basecall_model=")})
+
+    def _sample(self) -> str | None:
+        """Name of the sample in the read groups, if they agree on one."""
+        groups = [line.split("\t") for line in self._header_lines() if line.startswith("@RG\t")]
+        names = {field[3:] for group in groups for field in group if field.startswith("SM:") and len(field) > 3}
+        return names.pop() if len(names) == 1 else None
 
     @property
     def is_sorted(self) -> bool:

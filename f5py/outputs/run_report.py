@@ -15,6 +15,22 @@ from typing import Any
 from f5py import __version__
 from f5py.io.complete_file import complete_output
 
+#: Counts of reads that add up to all.
+FATES = ("passed", "qc_fail", "could_not_calibrate", "no_alignment", "bad_reads", "ultra_long")
+#: How the names of files end that MultiQC looks for.
+_MULTIQC = "_mqc.json"
+#: Columns that MultiQC shows without being asked.
+_COLUMNS: dict[str, dict[str, Any]] = {
+    "total_entries": {"title": "Reads", "format": "{:,.0f}"},
+    "passed_fraction": {"title": "Used", "format": "{:.1%}", "min": 0, "max": 1, "scale": "RdYlGn"},
+    "total_bases": {"title": "Bases", "format": "{:,.0f}"},
+    "results": {"title": "Results", "description": "Calls or rows", "format": "{:,.0f}"},
+    "methylated_fraction": {
+        "title": "Methylated", "description": "Share of the calls beyond the threshold", "format": "{:.1%}",
+        "min": 0, "max": 1, "scale": "Blues",
+    },
+    "bases_per_second": {"title": "Bases/s", "format": "{:,.0f}"},
+}  # fmt: skip
 #: Larger files get no checksum.
 _MOST_SUMMED = 1 << 28
 _LIBRARIES = ("numpy", "numba", "h5py", "pysam", "pyslow5", "pod5", "pyarrow", "cupy")
@@ -28,12 +44,15 @@ def write_run_report(
     counts: Mapping[str, int],
     rates: Mapping[str, float],
     seconds: Mapping[str, float],
-    inputs: Iterable[str | None] = (),
+    inputs: Iterable[str | None],
+    distributions: Mapping[str, Any],
+    warnings: list[str],
 ) -> None:
     """Write the report of a run.
 
-    The outer keys are those of MultiQC's custom content, so that a file whose name ends in ``_mqc.json`` becomes a
-    table there; ``run`` holds everything.
+    A file whose name ends in ``.html`` is a page to look at. Any other is JSON: the outer keys are those of MultiQC's
+    custom content, so that a file whose name ends in ``_mqc.json`` becomes a table there; ``run`` holds everything.
+    Such a file gets a second one beside it, ``_reads_mqc.json``, which MultiQC draws as bars.
 
     Parameters
     ----------
@@ -48,29 +67,59 @@ def write_run_report(
         Reads and results by kind; shares of reads and bases per second; wall time of each stage.
     inputs : iterable of str or None
         Paths of what was read; those that are no files are left out.
+    distributions : mapping
+        What the page has figures of.
+    warnings : list of str
 
     Raises
     ------
     OutputFileError
         The file cannot be written.
     """
-    content = {
-        "id": f"f5py_{command.replace('-', '_')}",
-        "section_name": f"f5py {command}",
-        "description": "Reads of each run by what became of them.",
-        "plot_type": "table",
-        "pconfig": {"id": f"f5py_{command.replace('-', '_')}_table", "title": f"f5py {command}"},
-        "data": {sample: {**counts, **{name: round(rate, 6) for name, rate in rates.items()}}},
-        "run": {
-            "command": command,
-            "counts": dict(counts),
-            "rates": dict(rates),
-            "seconds": {name: round(value, 3) for name, value in seconds.items()},
-            "parameters": asdict(options),
-            "inputs": [_described(path) for path in dict.fromkeys(inputs) if path and os.path.isfile(path)],
-            "versions": _versions(),
-        },
+    run = {
+        "command": command,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "counts": dict(counts),
+        "rates": dict(rates),
+        "seconds": {name: round(value, 3) for name, value in seconds.items()},
+        "distributions": distributions,
+        "warnings": warnings,
+        "parameters": asdict(options),
+        "inputs": [_described(path) for path in dict.fromkeys(inputs) if path and os.path.isfile(path)],
+        "versions": _versions(),
     }
+    if path.endswith((".html", ".htm")):
+        from f5py.outputs.html_report import html_report
+
+        with complete_output(path) as file:
+            file.write(html_report(sample, run).encode("utf-8", "backslashreplace"))
+        return
+    name = f"f5py_{command.replace('-', '_')}"
+    data = {**counts, **{rate: round(value, 6) for rate, value in rates.items()}}
+    content = {
+        "id": name,
+        "section_name": f"f5py {command}",
+        "description": "Reads of each run, results and speed.",
+        "plot_type": "table",
+        "pconfig": {"id": f"{name}_table", "title": f"f5py {command}"},
+        "headers": {key: _COLUMNS.get(key, {"title": key.replace("_", " "), "hidden": True}) for key in data},
+        "data": {sample: data},
+        "run": run,
+    }
+    _write_json(path, content)
+    if path.endswith(_MULTIQC):
+        bars = {
+            "id": f"{name}_reads",
+            "section_name": f"f5py {command}: reads",
+            "description": "Reads of each run by what became of them.",
+            "plot_type": "bargraph",
+            "pconfig": {"id": f"{name}_reads_plot", "title": f"f5py {command}: reads", "ylab": "Reads"},
+            "data": {sample: {key.replace("_", " "): counts[key] for key in FATES}},
+        }
+        _write_json(path.removesuffix(_MULTIQC) + "_reads" + _MULTIQC, bars)
+
+
+def _write_json(path: str, content: Any) -> None:
     with complete_output(path) as file:
         file.write(json.dumps(content, indent=2).encode() + b"\n")
 

@@ -17,6 +17,7 @@ from f5py.gpu.selection import BatchLimits, GpuWhenItPays
 from f5py.pipeline.chemistry import Chemistry
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.diagnosis import FitCheck
+from f5py.pipeline.statistics import RunStatistics
 from f5py.signal.events import detect_events, reverse_events
 from f5py.signal.scaling import QualityLimits, estimate_scaling, rank_kmers, recalibrate
 
@@ -76,6 +77,8 @@ class AlignmentStage:
         self.before_stage: Callable[[str], None] = lambda part: None
         #: Called with the batch after each of `n_parts` parts of the work on it.
         self.after_part: Callable[[ReadBatch], None] = lambda batch: None
+        #: For a report, if one is wanted.
+        self.statistics: RunStatistics | None = None
         self._check = FitCheck(chemistry, self.model.name)
         self._limits = AlignmentLimits(options.max_events_per_base, options.min_mean_emission, options.max_gap)
         self._quality = QualityLimits(options.min_recalib_events, options.qc_max_var, options.qc_max_events_per_base)
@@ -136,6 +139,8 @@ class AlignmentStage:
         """Judge and count the reads of a computed batch; to be called in order."""
         self._check.fit(batch)
         self.counts.add(batch)
+        if self.statistics is not None:
+            self.statistics.add(batch)
 
     def stop(self) -> None:
         """Let what is being computed end soon, because it is not wanted any more."""

@@ -53,7 +53,8 @@ class Caller(AlignmentStage):
             self.close()
             raise
         self._windows = windows
-        self._threshold = CALL_THRESHOLD if options.call_threshold is None else options.call_threshold
+        #: Calls with a smaller absolute ratio count for neither state.
+        self.threshold = CALL_THRESHOLD if options.call_threshold is None else options.call_threshold
         self._per_site = options.per_site
         self._means_only = not options.print_events
         self._keep_cigar = options.modbam is not None
@@ -87,8 +88,8 @@ class Caller(AlignmentStage):
         calls = calls_inside(batch, self._windows)
         ratio = batch.call_methylated[calls] - batch.call_unmethylated[calls]
         self.counts.results += int(calls.sum())
-        self.counts.methylated += int((ratio >= self._threshold).sum())
-        self.counts.unmethylated += int((ratio <= -self._threshold).sum())
+        self.counts.methylated += int((ratio >= self.threshold).sum())
+        self.counts.unmethylated += int((ratio <= -self.threshold).sum())
 
 
 def motif_of(options: CallOptions) -> Motif:

@@ -339,7 +339,6 @@ def test_report_of_eventalign(made: ReadSet, tmp_path: Path, capfd):
         (["--output-format", "parquet", "-o", "-"], "name a file with -o"),
         (["--output-format", "parquet", "--print-scaling=yes"], "--print options"),
         (["--motif", "CHG:0"], "--meth-model"),
-        (["--modbam", "-"], "--modbam -: give the name of a file"),
         (["--bedmethyl", "-"], "--bedmethyl -: give the name of a file"),
     ],
 )

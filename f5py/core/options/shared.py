@@ -294,5 +294,11 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
     )  # fmt: skip
     report: str | None = option(
         "--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
-        help="Write counts, times, versions and parameters as JSON; MultiQC takes it if its name ends in _mqc.json.",
+        help="Write counts, distributions, times, versions and parameters: as a page to look at if the name ends in "
+        ".html, else as JSON, which MultiQC takes if the name ends in _mqc.json.",
+    )  # fmt: skip
+    sample: str | None = option(
+        "--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
+        default_words="SM of the alignments' read groups, else the name of their file",
+        help="What the report, and with it MultiQC, calls the sample.",
     )  # fmt: skip

@@ -1,0 +1,118 @@
+"""The report of a run: what ``--report`` writes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from f5py.core.options import MappedReadsOptions
+from f5py.outputs.run_report import sample_name, write_run_report
+from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.pipeline.diagnosis import CAUSES
+from f5py.pipeline.inputs import paths_of_inputs
+from f5py.pipeline.loader import Loader
+from f5py.pipeline.statistics import LENGTH_EDGES, MOST_RATIO, RATIO_WIDTH, RunStatistics
+
+_MOST_POINTS = 500
+
+
+def write_report(
+    path: str,
+    options: MappedReadsOptions,
+    stage: AlignmentStage,
+    loader: Loader,
+    processing_seconds: float,
+    warnings: list[str],
+) -> None:
+    """Write the report of a run that has come to its end.
+
+    Raises
+    ------
+    OutputFileError
+        The file cannot be written.
+    """
+    counts, skipped, times = stage.counts, loader.alignments.counts, loader.times
+    used = counts.total - counts.failed - counts.ultra
+    called = stage.command == "call-methylation"
+    fraction = counts.methylated_fraction
+    assert stage.statistics is not None
+    write_run_report(
+        path,
+        stage.command,
+        options.sample or loader.alignments.sample or sample_name(options.bam),
+        options,
+        {
+            "total_entries": counts.total,
+            "passed": used,
+            "qc_fail": counts.qc_fail,
+            "could_not_calibrate": counts.not_calibrated,
+            "no_alignment": counts.no_alignment,
+            "bad_reads": counts.bad_reads,
+            "ultra_long": counts.ultra,
+            "skipped_unmapped": skipped.unmapped,
+            "skipped_secondary": skipped.secondary,
+            "skipped_low_mapq": skipped.low_mapq,
+            "skipped_supplementary": skipped.supplementary,
+            "skipped_without_bases": skipped.no_bases,
+            **{f"cause_{name}": counts.of(cause) for cause, name in CAUSES.items()},
+            "total_bases": counts.bases,
+            "results": counts.results,
+            **({"methylated": counts.methylated, "unmethylated": counts.unmethylated} if called else {}),
+        },
+        {
+            "passed_fraction": used / max(counts.total, 1),
+            "bases_per_second": counts.bases / max(processing_seconds, 1e-9),
+            **({} if fraction is None else {"methylated_fraction": fraction}),
+        },
+        {
+            "loading": times.total,
+            "loading_alignments": times.alignments,
+            "loading_reads": times.reads,
+            "loading_signals": times.signals,
+            "processing": processing_seconds,
+            **{name.lower().replace(" ", "_"): seconds for name, seconds in stage.times.seconds.items()},
+            "output": stage.times.output,
+        },
+        paths_of_inputs(options),
+        distributions(stage.statistics, loader.alignments.contigs, loader.alignments.contig_lengths, called),
+        warnings,
+    )
+
+
+def distributions(
+    statistics: RunStatistics, contigs: list[str], contig_lengths: list[int], called: bool
+) -> dict[str, Any]:
+    """What the report shows as figures; contigs without a read are left out, and of many batches some."""
+    shown: dict[str, Any] = {
+        "read_lengths": {
+            "from": [round(float(edge)) for edge in LENGTH_EDGES[:-1]],
+            "reads": statistics.lengths.tolist(),
+        },
+        "contigs": [
+            {
+                "name": contigs[i],
+                "reads": int(statistics.reads[i]),
+                "coverage": round(int(statistics.covered[i]) / max(contig_lengths[i], 1), 3),
+                **(
+                    {"methylated": int(statistics.methylated[i]), "unmethylated": int(statistics.unmethylated[i])}
+                    if called
+                    else {}
+                ),
+            }
+            for i in statistics.reads.nonzero()[0].tolist()
+        ],
+        "scaling": [
+            {"reads": reads, "shift": round(shift, 4), "scale": round(scale, 6), "var": round(var, 6)}
+            for reads, shift, scale, var in statistics.drift[:: -(-len(statistics.drift) // _MOST_POINTS) or 1]
+        ],
+    }
+    if called:
+        n_bins = len(statistics.ratios)
+        shown["ratios"] = {
+            "from": [-MOST_RATIO + RATIO_WIDTH * i for i in range(n_bins)],
+            "calls": statistics.ratios.tolist(),
+        }
+        shown["contexts"] = {
+            name: {"methylated": int(statistics.contexts[1, i]), "unmethylated": int(statistics.contexts[0, i])}
+            for i, name in enumerate(statistics.context_names())
+        }
+    return shown

@@ -1,0 +1,107 @@
+"""What a run's report shows besides the counts: distributions, sums by contig and context, and their drift."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.motifs import Motif
+from f5py.core.windows import Windows
+from f5py.site_frequencies.site_counts import calls_inside
+
+#: Log-likelihood ratios are counted in bins of this width, up to this size; larger ones count with the last bin.
+RATIO_WIDTH, MOST_RATIO = 0.5, 20.0
+_RATIO_EDGES = np.arange(-MOST_RATIO, MOST_RATIO + RATIO_WIDTH, RATIO_WIDTH)
+#: Read lengths are counted in ten bins for each power of ten.
+LENGTH_EDGES = 10.0 ** np.arange(2.0, 7.05, 0.1)
+_LETTERS = "ACGT"
+_N_CONTEXTS = len(_LETTERS) ** 2
+_RANK = np.full(256, -1, np.int64)
+_RANK[np.frombuffer(_LETTERS.encode(), np.uint8)] = range(len(_LETTERS))
+
+
+class RunStatistics:
+    """Sums over the batches of a run; memory does not grow with it.
+
+    Parameters
+    ----------
+    n_contigs : int
+    threshold : float
+        Calls with a smaller absolute ratio count for neither state.
+    motif : Motif, optional
+        What is called.
+    windows : Windows, optional
+        Only calls in these count.
+
+    Attributes
+    ----------
+    ratios, lengths : int64
+        Calls by ratio, reads by length.
+    reads, covered, methylated, unmethylated : int64, shape (n_contigs,)
+        Alignments, their bases on the reference, and calls beyond the threshold.
+    contexts : int64, shape (2, 16)
+        Calls of single sites, unmethylated and methylated, by the letters before and after the site.
+    drift : list of (int, float, float, float)
+        After so many reads, the mean shift, scale and variance of a batch's usable reads.
+    """
+
+    def __init__(
+        self, n_contigs: int, threshold: float, motif: Motif | None = None, windows: Windows | None = None
+    ) -> None:
+        self.ratios = np.zeros(len(_RATIO_EDGES) - 1, np.int64)
+        self.lengths = np.zeros(len(LENGTH_EDGES) - 1, np.int64)
+        self.reads, self.covered, self.methylated, self.unmethylated = np.zeros((4, n_contigs), np.int64)
+        self.contexts = np.zeros((2, _N_CONTEXTS), np.int64)
+        self.drift: list[tuple[int, float, float, float]] = []
+        self._n_reads = 0
+        self._threshold = threshold
+        self._motif = motif
+        self._windows = windows
+
+    def add(self, batch: ReadBatch) -> None:
+        """Add a computed batch; to be called in order."""
+        n_contigs = len(self.reads)
+        usable = batch.status == ReadStatus.OK
+        self._n_reads += len(batch)
+        lengths = np.clip(batch.read_length, LENGTH_EDGES[0], LENGTH_EDGES[-1])
+        self.lengths += np.histogram(lengths, LENGTH_EDGES)[0]
+        self.reads += np.bincount(batch.contig[usable], minlength=n_contigs)
+        spans = (batch.reference_end - batch.reference_start)[usable]
+        self.covered += np.bincount(batch.contig[usable], spans, n_contigs).astype(np.int64)
+        if usable.any():
+            means = (float(column[usable].mean()) for column in (batch.shift, batch.scale, batch.var))
+            self.drift.append((self._n_reads, *means))  # type: ignore[arg-type]
+        if self._motif is not None:
+            self._add_calls(batch, len(self._motif.pattern))
+
+    def context_names(self) -> list[str]:
+        """What the 16 contexts are called, such as ``A[CG]T``."""
+        site = "" if self._motif is None else self._motif.pattern
+        return [f"{before}[{site}]{after}" for before in _LETTERS for after in _LETTERS]
+
+    def _add_calls(self, batch: ReadBatch, width: int) -> None:
+        calls = np.flatnonzero(calls_inside(batch, self._windows))
+        read = np.searchsorted(batch.call_offsets, calls, side="right") - 1
+        ratio = batch.call_methylated[calls] - batch.call_unmethylated[calls]
+        self.ratios += np.histogram(np.clip(ratio, -MOST_RATIO, MOST_RATIO), _RATIO_EDGES)[0]
+        contig = batch.contig[read]
+        for sums, counts in (
+            (self.methylated, ratio >= self._threshold),
+            (self.unmethylated, -ratio >= self._threshold),
+        ):
+            sums += np.bincount(contig[counts], minlength=len(sums))
+        single = (batch.call_sites[calls] == 1) & (np.abs(ratio) >= self._threshold)
+        self.contexts += _by_context(batch, read[single], batch.call_first[calls][single], width, ratio[single] > 0)
+
+
+def _by_context(
+    batch: ReadBatch, read: NDArray[np.intp], site: NDArray[np.int64], width: int, methylated: NDArray[np.bool_]
+) -> NDArray[np.int64]:
+    """Count sites by state and by the letters beside them."""
+    place = batch.reference_offsets[read] + site - batch.reference_start[read]
+    inside = (place > batch.reference_offsets[read]) & (place + width < batch.reference_offsets[read + 1])
+    before, after = _RANK[batch.reference[place[inside] - 1]], _RANK[batch.reference[place[inside] + width]]
+    known = (before >= 0) & (after >= 0)
+    code = methylated[inside][known] * _N_CONTEXTS + before[known] * len(_LETTERS) + after[known]
+    return np.bincount(code, minlength=2 * _N_CONTEXTS).reshape(2, _N_CONTEXTS)
