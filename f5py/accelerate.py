@@ -18,11 +18,13 @@ from typing import Any
 import numba
 
 from f5py import console
+from f5py.cache_folder import cache_folder
 
 #: Allowed fast-math: contraction into fused multiply-add and reciprocals. Never ``nnan`` or ``ninf``:
 #: scores use minus infinity for "impossible".
 FASTMATH = {"contract", "arcp", "nsz"}
 
+cache_folder()  # Numba would make a folder called ~ for a user without a home
 _CHECKSUM_SIZE = hashlib.sha256().digest_size
 
 

@@ -26,7 +26,7 @@ FLOORS = (
     ("simd",),
     ("accelerate",),
     ("progress",),
-    ("errors", "console"),
+    ("errors", "console", "cache_folder"),
     ("__version__",),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from contextlib import ExitStack, suppress
 
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py import console
+from f5py.cache_folder import cache_folder
 from f5py.core.names import Names
 from f5py.core.strictness import input_warning
 from f5py.core.workers import WorkerPool
@@ -52,12 +55,13 @@ class Reference:
 
         if not os.path.exists(path):
             raise InputFileError(f"{path}: no such file; give the reference with -g")
-        _make_index(path)
+        self._fai, gzi = _index_names(path)
         try:
-            with pysam.FastaFile(path) as fasta:
+            names = {"filepath_index": self._fai} | ({"filepath_index_compressed": gzi} if _is_zipped(path) else {})
+            with pysam.FastaFile(path, **names) as fasta:
                 known = dict(zip(fasta.references, fasta.lengths, strict=True))
         except (OSError, ValueError) as problem:
-            reason = getattr(problem, "strerror", None) or _system_reason(path) or (
+            reason = getattr(problem, "strerror", None) or _system_reason(path, self._fai, gzi) or (
                 "it is no FASTA file (plain or bgzip), or its index .fai is damaged or cannot be written"
             )
             raise InputFileError(f"{path}: cannot read the reference: {reason}") from None
@@ -77,14 +81,14 @@ class Reference:
                     f"{path}: contig {name} has {known[name]} bases, but {length} in the BAM file; "
                     "give the FASTA file that the reads were mapped to"
                 )
-        index = FastaIndex.read(f"{path}.fai", f"delete it to have it made again: {path}.fai")
+        index = FastaIndex.read(self._fai, f"delete it to have it made again: {self._fai}")
         if _is_zipped(path):
-            text: TextSource = BlockText(path, f"{path}.gzi")
+            text: TextSource = BlockText(path, gzi)
         else:
             text = mapped = MappedText(path)
             if not index.fits(mapped.text):
                 raise InputFileError(
-                    f"{path}.fai: is not the index of {path} as it is now; delete it to have it made again"
+                    f"{self._fai}: is not the index of {path} as it is now; delete it to have it made again"
                 )
         self._fasta = IndexedFasta(index, text, _letter_table())
         self._rows = index.rows_of(Names.of(contigs))
@@ -129,7 +133,7 @@ class Reference:
             i = int(np.argmax(wrong))
             raise InputFileError(
                 f"{self._path}: bases {start[i] + 1} to {end[i]} of contig {self._contigs[contig[i]]} cannot be read; "
-                f"is the file damaged or newer than its index? Delete {self._path}.fai to have it made again"
+                f"is the file damaged or newer than its index? Delete {self._fai} to have it made again"
             )
         return bases, offsets
 
@@ -138,18 +142,41 @@ class Reference:
         self._fasta.close()
 
 
-def _make_index(path: str) -> None:
+def _index_names(path: str) -> tuple[str, str]:
+    """Names of the index and of that of the blocks, which are made if they are missing.
+
+    They stand beside the file or, if its folder cannot be written, in the user's cache folder, under names that follow
+    from the file's place, size and time.
+    """
+    beside = f"{path}.fai", f"{path}.gzi"
+    if os.path.exists(beside[0]) or os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
+        _make_index(path, *beside)
+        return beside
+    about = os.stat(path)
+    key = f"{os.path.realpath(path)}\n{about.st_size}\n{about.st_mtime_ns}"
+    name = hashlib.sha256(os.fsencode(key)).hexdigest()
+    folder = os.path.join(cache_folder(), "f5py", "references")
+    kept = os.path.join(folder, f"{name}.fai"), os.path.join(folder, f"{name}.gzi")
+    with suppress(OSError):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    if not os.path.exists(kept[0]):
+        console.note("reference", f"{path}: its folder cannot be written; the index is kept as {kept[0]}")
+        _make_index(path, *kept)
+    return kept
+
+
+def _make_index(path: str, fai: str, gzi: str) -> None:
     """Make the index if it is missing, so that it appears when it is complete; htslib, asked for it, writes in place.
 
     What goes wrong here is said when the file is opened.
     """
     import pysam
 
-    if os.path.exists(f"{path}.fai"):
+    if os.path.exists(fai):
         return
     with suppress(OutputFileError, OSError, ValueError, pysam.SamtoolsError), ExitStack() as files:
-        index = files.enter_context(complete_output(f"{path}.fai"))
-        blocks = files.enter_context(complete_output(f"{path}.gzi")) if _is_zipped(path) else None
+        index = files.enter_context(complete_output(fai))
+        blocks = files.enter_context(complete_output(gzi)) if _is_zipped(path) else None
         options = [] if blocks is None else ["--gzi-idx", blocks.name]
         pysam.faidx(path, "--fai-idx", index.name, *options)
 
@@ -159,9 +186,9 @@ def _is_zipped(path: str) -> bool:
         return file.read(2) == b"\x1f\x8b"
 
 
-def _system_reason(path: str) -> str:
+def _system_reason(*names: str) -> str:
     """Why the system does not let the file or its index be read, "" if it does."""
-    for name in (path, f"{path}.fai", f"{path}.gzi"):
+    for name in names:
         try:
             with open(name, "rb") as file:
                 file.read(1)

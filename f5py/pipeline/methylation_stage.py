@@ -40,8 +40,8 @@ class Caller(AlignmentStage):
     def __init__(self, options: CallOptions, chemistry: Chemistry, windows: Windows | None = None) -> None:
         if chemistry.rna:
             raise UnsupportedDataError(
-                f"the signals are {chemistry.name}; methylation is called in DNA only, for RNA use eventalign and the "
-                "tools that read its table"
+                f"methylation is called in DNA only, not in {chemistry.name}; for RNA use eventalign and the tools "
+                "that read its table"
             )
         self.motif = motif_of(options)
         self.methylation = _methylation_model(options, chemistry, self.motif)
@@ -108,8 +108,7 @@ def _methylation_model(options: CallOptions, chemistry: Chemistry, motif: Motif)
         return read_model(options.meth_model, "ACGMT")
     if chemistry is not R9_DNA:
         raise UnsupportedDataError(
-            f"the signals are {chemistry.name}, for which there is no built-in model of methylated bases; "
-            "give one with --meth-model"
+            f"there is no built-in model of methylated bases for {chemistry.name}; give one with --meth-model"
         )
     assert motif.model is not None  # only motifs of the user's own have none, and these need --meth-model
     return builtin(motif.model)

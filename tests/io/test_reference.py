@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from itertools import pairwise
 from pathlib import Path
 
@@ -157,4 +158,35 @@ def test_an_index_by_which_lines_are_longer_than_they_are(path):
     reference = Reference(path, CONTIGS, LENGTHS)
     with pytest.raises(InputFileError, match="bases 5 to 9 of contig one cannot be read"):
         segments(reference, (0, 0, 4), (0, 4, 9))
+    reference.close()
+
+
+@pytest.mark.parametrize("ending", ["fa", "fa.gz"])
+def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, capfd, ending):
+    """The index goes to the cache folder, and is found there the next time, until the reference changes."""
+    file, cache = tmp_path / "there" / f"ref.{ending}", tmp_path / "cache"
+    file.parent.mkdir()
+
+    def write(text):
+        if ending == "fa":
+            file.write_text(text)
+        else:
+            with pysam.BGZFile(str(file), "w") as out:
+                out.write(text.encode())
+
+    write(TEXT)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(cache))
+    may = os.access
+    monkeypatch.setattr(os, "access", lambda path, mode: str(path) != str(file.parent) and may(path, mode))
+    for _ in range(2):
+        reference = Reference(str(file), CONTIGS, LENGTHS)
+        assert segments(reference, (0, 4, 9), (1, 1, 3)) == [b"ACGTA", b"CG"]
+        reference.close()
+    assert capfd.readouterr().err.count("its folder cannot be written; the index is kept as") == 1
+    kept = sorted(path.suffix for path in cache.rglob("*.*i"))
+    assert kept == ([".fai"] if ending == "fa" else [".fai", ".gzi"])
+    assert [path.name for path in file.parent.iterdir()] == [file.name]
+    write(TEXT.replace("two", "six"))
+    reference = Reference(str(file), ["one", "six"], LENGTHS)
+    assert segments(reference, (1, 1, 3)) == [b"CG"]
     reference.close()

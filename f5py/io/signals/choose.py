@@ -6,6 +6,7 @@ import os
 from collections.abc import Mapping
 
 from f5py import console
+from f5py.core.strictness import input_warning
 from f5py.errors import SignalError, UsageError
 from f5py.io.signals.content import KIND_NAMES, Kind, file_kind
 from f5py.io.signals.source import FileSource, SignalSource
@@ -17,6 +18,8 @@ _KIND_OF_ENDING: dict[str, Kind] = {".fast5": "fast5", ".pod5": "pod5", ".slow5"
 #: More are started only if the user says so.
 _MOST_PROCESSES = 8
 
+#: Relative paths of an index that are looked for before they are given up.
+_MOST_TRIED = 100
 #: The name in a ``.readdb`` that stands for all reads, as nanopolish writes it for SLOW5.
 ALL_READS = "*"
 
@@ -120,10 +123,30 @@ def open_signals(
         raise UsageError("no signals are named; give --pod5, --slow5 or --fast5")
     from f5py.io.read_index import READDB_SUFFIX, read_readdb
 
-    paths = read_readdb(reads_path + READDB_SUFFIX)
+    paths = _with_places(read_readdb(reads_path + READDB_SUFFIX), reads_path + READDB_SUFFIX)
     if path := paths.get(ALL_READS):
         return open_any(path, n_processes, n_threads)
     return open_source(paths, _count(n_processes, n_threads))
+
+
+def _with_places(paths: dict[str, str], index: str) -> dict[str, str]:
+    """The paths of an index; relative ones that are not found from the working folder, from the folder of the index."""
+    relative = [path for path in dict.fromkeys(paths.values()) if path and not os.path.isabs(path)]
+    folder = os.path.dirname(os.path.abspath(index))
+    for path in relative[:_MOST_TRIED]:
+        if os.path.exists(path):
+            return paths
+        if os.path.exists(os.path.join(folder, path)):
+            console.note("open_signals", f"relative paths in {index} are taken from {folder}")
+            moved = {path: os.path.join(folder, path) for path in relative}
+            return {name: moved.get(path, path) for name, path in paths.items()}
+    if relative:
+        input_warning(
+            "open_signals",
+            f"{index}: signal files with relative paths, such as {relative[0]}, are neither below {os.getcwd()} nor "
+            f"below {folder}; run f5py where the reads were indexed, or index them again with -d and the whole path",
+        )
+    return paths
 
 
 def open_any(path: str, n_processes: int | None = 1, n_threads: int = 1) -> SignalSource:

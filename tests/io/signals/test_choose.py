@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -325,3 +326,39 @@ def test_folders_that_are_no_source(tmp_path, files, words):
 def test_any_path_that_is_not_there(tmp_path):
     assert_refuses(SignalError, "gone: not found", open_any, str(tmp_path / "gone"))
     assert_refuses(SignalError, "cannot be opened", open_any, "a\0b")
+
+
+def index_in(folder, *paths):
+    """An index that says that read i is in the i-th of these files."""
+    (folder / "reads.fa").touch()
+    lines = [f"r{i}\t{path}\n" for i, path in enumerate(paths)]
+    (folder / "reads.fa.index.readdb").write_text("".join(lines))
+    return str(folder / "reads.fa")
+
+
+def test_relative_paths_of_an_index_that_is_elsewhere(tmp_path, reads, monkeypatch, capfd):
+    there = tmp_path / "there"
+    (there / "signals").mkdir(parents=True)
+    write_multi(there / "signals/a.fast5", reads, **GZIP)
+    path = index_in(there, "signals/a.fast5", "signals/gone.fast5", "/absolute/gone.fast5")
+    monkeypatch.chdir(tmp_path)
+    with closing(open_signals(path)) as source:
+        assert [source.place(f"r{i}") for i in range(3)] == [
+            f"{there}/signals/a.fast5", f"{there}/signals/gone.fast5", "/absolute/gone.fast5",
+        ]  # fmt: skip
+    assert f"are taken from {there}" in capfd.readouterr().err
+    monkeypatch.chdir(there)
+    with closing(open_signals(path)) as source:
+        assert source.place("r0") == "signals/a.fast5"
+    assert capfd.readouterr().err == ""
+
+
+def test_relative_paths_that_are_nowhere(tmp_path, monkeypatch, capfd):
+    there = tmp_path / "there"
+    there.mkdir()
+    monkeypatch.chdir(tmp_path)
+    path = index_in(there, "a.fast5")
+    open_signals(path).close()
+    told = capfd.readouterr().err
+    assert "such as a.fast5" in told
+    assert f"neither below {tmp_path} nor below {there}" in told

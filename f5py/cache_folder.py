@@ -1,0 +1,34 @@
+"""Where files are kept that can be made again: compiled code, and indices that cannot stand beside their files."""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+
+
+def cache_folder() -> str:
+    """The user's cache folder, or a private one in the folder for temporary files if the user has no home.
+
+    What the environment says (``XDG_CACHE_HOME``) is obeyed, and told to the libraries that are asked later.
+    """
+    if not os.environ.get("XDG_CACHE_HOME"):
+        home = os.path.expanduser("~")
+        if home != "~" and os.path.isabs(home):
+            return os.path.join(home, ".cache")
+        os.environ["XDG_CACHE_HOME"] = _private_folder()
+    return os.environ["XDG_CACHE_HOME"]
+
+
+def _private_folder() -> str:
+    """A folder that only this user can read and write; the same one at every run, if it is really this user's."""
+    path = os.path.join(tempfile.gettempdir(), f"f5py-cache-{os.geteuid()}")
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        about = os.lstat(path)
+        if not stat.S_ISDIR(about.st_mode) or about.st_uid != os.geteuid() or about.st_mode & 0o077:
+            return tempfile.mkdtemp(prefix="f5py-cache-")
+    except OSError:
+        return tempfile.mkdtemp(prefix="f5py-cache-")
+    return path
