@@ -28,9 +28,14 @@ def problems(names: set[str]) -> list[str]:
     """What is wrong with a wheel that holds the files `names`."""
     metadata = {name for name in names if name.split("/")[0].endswith(".dist-info")}
     kernels = files_below("kernels", "f5py/kernels")
+    data = {name for name in names if name.split("/")[0].endswith(".data")}
+    pages = {Path(name).name for name in data}
     expected = files_below("f5py", "f5py") | kernels | set(NEEDED)
     found = [f"{name}: missing" for name in sorted(expected - names)]
-    found += [f"{name}: does not belong there" for name in sorted(names - expected - metadata)]
+    found += [f"{name}: does not belong there" for name in sorted(names - expected - metadata - data)]
+    manual = {Path(name).name for name in files_below("packaging/man", "man1")}
+    found += [f"share/man/man1/{name}: missing" for name in sorted(manual - pages)]
+    found += [f"{name}: does not belong there" for name in sorted(data) if Path(name).name not in manual]
     if not kernels:
         found.append("kernels/: is empty")
     for licence in ("LICENSE", "NOTICE"):

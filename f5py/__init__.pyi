@@ -1,4 +1,4 @@
-# Made by docs/make_tables.py.
+# Made by docs/make_reference.py.
 
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike

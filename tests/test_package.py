@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import pkgutil
 import re
 import shlex
@@ -93,6 +94,65 @@ def test_help_of_each_command(name):
         assert all(re.search(rf"(?<![\w-]){spelling}(?![\w-])", done.stdout) for spelling in spellings - aliases)
 
 
+@pytest.mark.parametrize("name", COMMANDS)
+def test_examples_of_each_command(name):
+    """They are shown as they are, and are understood."""
+    command = named_command(name)
+    assert command.examples
+    shown = run_python("-m", "f5py", name, "--help").stdout
+    for example in command.examples:
+        assert f"\n  {example}\n" in shown
+        program, called, *arguments = shlex.split(example)
+        assert (program, called) == ("f5py", name)
+        command.make_context(name, arguments)
+
+
+def test_manual_pages_are_installed():
+    pages = {path.name for path in (ROOT / "packaging" / "man").glob("*.1")}
+    assert pages == {f"f5py-{name}.1" for name in COMMANDS}
+    try:
+        files = metadata.files("f5py") or []
+    except metadata.PackageNotFoundError:
+        pytest.skip("f5py is not installed here, the tests run on the checkout")
+    if any("direct_url" in str(file) for file in files) and not any(str(file).endswith("console.py") for file in files):
+        pytest.skip("an editable installation has no manual pages")
+    assert pages <= {Path(str(file)).name for file in files}
+
+
+@pytest.mark.parametrize(
+    ("word", "says"),
+    [
+        ("cal", "did you mean call-methylation?"),
+        ("event-align", "did you mean eventalign?"),
+        ("f", "did you mean freq-merge or fast5-check?"),
+        ("xyz", "f5py --help lists them"),
+    ],
+)
+def test_a_command_that_does_not_exist(word, says):
+    done = run_python("-m", "f5py", word)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr == f"[f5py::ERROR] {word}: not a command of f5py; {says}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("f5py ca", ["plain,call-methylation"]),
+        ("f5py call-methylation --modbam-s", ["plain,--modbam-style"]),
+        ("f5py call-methylation --pore r1", ["plain,r10"]),
+        ("f5py call-methylation -b re", ["file,re"]),
+        ("f5py index re", ["file,re"]),
+    ],
+)
+def test_shell_completion(words, found):
+    asked = {"_F5PY_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    # the variable is named after the program
+    program = "import sys; sys.argv[0] = 'f5py'; from f5py.cli import main; main()"
+    command, environment = [sys.executable, "-c", program], os.environ | asked
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=environment)
+    assert done.stdout.split() == found
+
+
 def test_imports_are_light():
     modules = ["f5py", "f5py.cli", "f5py.errors", "f5py.console"]
     modules += [f"f5py.cli.{module.name}" for module in pkgutil.iter_modules(f5py.cli.__path__)]
@@ -141,8 +201,8 @@ def table_rows(text: str) -> list[list[str]]:
 
 
 def test_tables_of_options_are_those_of_the_declarations():
-    """README and usage show names, defaults and meanings as declared: `python docs/make_tables.py` writes them."""
-    done = run_python(str(ROOT / "docs" / "make_tables.py"), "--check")
+    """README and usage show names, defaults and meanings as declared: `python docs/make_reference.py` writes them."""
+    done = run_python(str(ROOT / "docs" / "make_reference.py"), "--check")
     assert (done.returncode, done.stdout) == (0, "")
 
 

@@ -84,6 +84,17 @@ class _LazyGroup(click.Group):
         module = import_module(f"f5py.cli.{_COMMANDS[cmd_name][0]}")
         return module.command
 
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find the subcommand; for a wrong name tell the nearest ones."""
+        name = args[0]
+        if not name.startswith("-") and name not in _ELSEWHERE and name not in _COMMANDS:
+            from difflib import get_close_matches
+
+            near = [known for known in _COMMANDS if known.startswith(name)] or get_close_matches(name, _COMMANDS)
+            more = f"did you mean {' or '.join(near)}?" if near else "f5py --help lists them"
+            raise UsageError(f"{name}: not a command of f5py; {more}")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the subcommand; click would give a closed pipe and Ctrl-C endings of its own."""
         try:

@@ -8,7 +8,15 @@ from f5py.cli import options
 from f5py.core.options import CallOptions
 
 
-@options.command("call-methylation", CallOptions)
+@options.command(
+    "call-methylation",
+    CallOptions,
+    examples=(
+        "f5py call-methylation -r reads.fastq -b reads.bam -g ref.fa -o calls.tsv",
+        "f5py call-methylation -b calls.bam -g ref.fa --pod5 pod5/ -o calls.bam --bedmethyl sites.bed.gz",
+        "f5py call-methylation -w chr20:1,000,000-2,000,000 -r reads.fastq -b reads.bam -g ref.fa -o part.parquet",
+    ),
+)
 def command(**given: Any) -> None:
     """Call methylated bases in every read.
 

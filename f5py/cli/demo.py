@@ -19,7 +19,13 @@ _SIZE = "--genome-length 25K --coverage 30 --median-length 5K --site-rates beta:
 _MIN_CORRELATION = 0.9
 
 
-@options.command("demo", DemoOptions)
+@options.command(
+    "demo",
+    DemoOptions,
+    examples=(
+        "f5py demo",
+    ),
+)
 def command(**given: Any) -> None:
     """Simulate reads, index them, call methylation and compare its frequencies with the truth.
 

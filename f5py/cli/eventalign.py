@@ -8,7 +8,15 @@ from f5py.cli import options
 from f5py.core.options import EventalignOptions
 
 
-@options.command("eventalign", EventalignOptions)
+@options.command(
+    "eventalign",
+    EventalignOptions,
+    examples=(
+        "f5py eventalign -r reads.fastq -b reads.bam -g ref.fa -o events.tsv.gz",
+        "f5py eventalign -b calls.bam -g transcripts.fa --pod5 pod5/ --m6anet-json m6anet/",
+        "f5py eventalign -r reads.fastq -b reads.bam -g ref.fa --signal-index --scale-events -o events.parquet",
+    ),
+)
 def command(**given: Any) -> None:
     """Align the events of every read to the k-mers of the reference.
 

@@ -8,7 +8,13 @@ from f5py.cli import options
 from f5py.core.options import CheckOptions
 
 
-@options.command("fast5-check", CheckOptions)
+@options.command(
+    "fast5-check",
+    CheckOptions,
+    examples=(
+        "f5py fast5-check -r reads.fastq -o signals.tsv",
+    ),
+)
 def command(**given: Any) -> None:
     """Read the signal of every read in an index, of any format.
 

@@ -8,7 +8,13 @@ from f5py.cli import options
 from f5py.core.options import MergeOptions
 
 
-@options.command("freq-merge", MergeOptions)
+@options.command(
+    "freq-merge",
+    MergeOptions,
+    examples=(
+        "f5py freq-merge run1.freq.tsv run2.freq.tsv -o freq.tsv",
+    ),
+)
 def command(**given: Any) -> None:
     """Add up tables that meth-freq writes, also gzipped, as if their calls had been counted together."""
     from f5py.api.functions import merge_frequencies

@@ -8,7 +8,15 @@ from f5py.cli import options
 from f5py.core.options import IndexOptions
 
 
-@options.command("index", IndexOptions)
+@options.command(
+    "index",
+    IndexOptions,
+    examples=(
+        "f5py index -d fast5/ reads.fastq",
+        "f5py index -s sequencing_summary.txt -d fast5/ reads.fastq",
+        "f5py index --slow5 reads.blow5 reads.fastq",
+    ),
+)
 def command(**given: Any) -> None:
     """Index the basecalled READS (FASTA or FASTQ, plain or compressed) and their signal files.
 

@@ -8,7 +8,15 @@ from f5py.cli import options
 from f5py.core.options import FrequencyOptions
 
 
-@options.command("meth-freq", FrequencyOptions)
+@options.command(
+    "meth-freq",
+    FrequencyOptions,
+    examples=(
+        "f5py meth-freq -s -i calls.tsv -o freq.tsv",
+        "f5py meth-freq run1.tsv.gz run2.tsv.gz -o sites.bed.gz",
+        "f5py meth-freq calls.tsv --chrom-sizes ref.fa.fai -o sites.bw",
+    ),
+)
 def command(**given: Any) -> None:
     """Methylation frequency at every site, from the tables that call-methylation writes."""
     from f5py.api.functions import frequencies

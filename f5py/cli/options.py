@@ -6,7 +6,7 @@ import resource
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -65,15 +65,34 @@ class _Choice(click.ParamType):
             self.fail(f"{value!r} is not one of {', '.join(map(repr, self._values))}", param, ctx)
         return self._values[str(value)]
 
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(name) for name in self._values if name.startswith(incomplete)]
+
+
+class _FileName(click.types.StringParamType):
+    """A text that the shell completes as the name of a file."""
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
+        from click.shell_completion import CompletionItem
+
+        return [CompletionItem(incomplete, type="file")]
+
 
 class OptionsCommand(click.Command):
     """A command whose parameters are declared by an options class.
 
-    ``-x`` values stand in for the options that were not given, wherever ``-x`` stands.
+    Parameters
+    ----------
+    options : class
+    examples : sequence of str
+        Command lines for the help.
     """
 
-    def __init__(self, options: type, **more: Any) -> None:
+    def __init__(self, options: type, examples: Sequence[str] = (), **more: Any) -> None:
         self.options = options
+        self.examples = tuple(examples)
         self.declared = declarations(options)
         params: list[click.Parameter] = [_parameter(name, option) for name, option in self.declared.items()]
         version = click.version_option(
@@ -108,6 +127,13 @@ class OptionsCommand(click.Command):
                 with formatter.section(group.value):
                     formatter.write_dl(rows)
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the examples as they are, so that they can be copied."""
+        if self.examples:
+            with formatter.section("Examples"):
+                for example in self.examples:
+                    formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+
 
 def _help_row(option: Option) -> tuple[str, str]:
     if option.is_argument:
@@ -121,9 +147,9 @@ def _parameter(name: str, option: Option) -> click.Parameter:
     """The parameter of click that is declared by `option`."""
     if option.is_argument:
         if option.repeated:
-            return click.Argument([name], nargs=-1, metavar=option.metavar)
+            return click.Argument([name], nargs=-1, metavar=option.metavar, type=_FileName())
         more: dict[str, Any] = {} if option.default is REQUIRED else {"default": option.default}
-        return click.Argument([name], required=not more, metavar=option.metavar, **more)
+        return click.Argument([name], required=not more, metavar=option.metavar, type=_FileName(), **more)
     more = {"hidden": option.is_hidden, "help": option.help}
     if option.kind is Kind.FLAG:
         more["is_flag"] = True
@@ -149,14 +175,18 @@ def _type(option: Option) -> click.ParamType:
         return click.INT
     if option.kind is Kind.NUMBER:
         return click.FLOAT
+    if option.kind in (Kind.FILE, Kind.PATH):
+        return _FileName()
     return click.STRING
 
 
-def command(name: str, options: type) -> Callable[[Callable[..., None]], OptionsCommand]:
+def command(
+    name: str, options: type, examples: Sequence[str] = ()
+) -> Callable[[Callable[..., None]], OptionsCommand]:
     """A decorator that makes a command of a function, which gets what is given; its docstring is the help."""
 
     def decorate(function: Callable[..., None]) -> OptionsCommand:
-        return OptionsCommand(options, name=name, callback=function, help=function.__doc__)
+        return OptionsCommand(options, examples, name=name, callback=function, help=function.__doc__)
 
     return decorate
 

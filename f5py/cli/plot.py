@@ -8,7 +8,14 @@ from f5py.cli import options
 from f5py.core.options import PlotOptions
 
 
-@options.command("plot", PlotOptions)
+@options.command(
+    "plot",
+    PlotOptions,
+    examples=(
+        "f5py plot READ_ID -r reads.fastq -b reads.bam -g ref.fa -o read.png",
+        "f5py plot READ_ID -r reads.fastq -o read.html",
+    ),
+)
 def command(**given: Any) -> None:
     """Draw the signal, the events and the bases of one read.
 

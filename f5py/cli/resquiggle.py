@@ -8,7 +8,14 @@ from f5py.cli import options
 from f5py.core.options import ResquiggleOptions
 
 
-@options.command("resquiggle", ResquiggleOptions)
+@options.command(
+    "resquiggle",
+    ResquiggleOptions,
+    examples=(
+        "f5py resquiggle reads.fastq reads.blow5 -o moves.tsv",
+        "f5py resquiggle -c reads.fastq pod5/ -o moves.paf",
+    ),
+)
 def command(**given: Any) -> None:
     """Align every signal to the bases of its own read.
 

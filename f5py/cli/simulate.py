@@ -8,7 +8,13 @@ from f5py.cli import options
 from f5py.core.options import SimulateOptions
 
 
-@options.command("simulate", SimulateOptions)
+@options.command(
+    "simulate",
+    SimulateOptions,
+    examples=(
+        "f5py simulate -o simulated --genome-length 100K --coverage 20 --seed 1",
+    ),
+)
 def command(**given: Any) -> None:
     """Simulate R9.4 reads of known CpG methylation.
 

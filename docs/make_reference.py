@@ -1,7 +1,8 @@
 """Write what follows from the declarations of options; with --check only compare.
 
 That is the tables of options in README.md and docs/, each between the lines ``<!-- options: COMMAND -->`` and
-``<!-- end of options -->``, and ``f5py/__init__.pyi``, from which editors and type checkers know the Python functions.
+``<!-- end of options -->``; ``f5py/__init__.pyi``, from which editors and type checkers know the Python functions; and
+the manual pages in ``packaging/man``.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import inspect
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 import f5py
@@ -91,7 +93,7 @@ def with_tables(path: Path) -> str:
 
 
 _STUB = ROOT / "f5py" / "__init__.pyi"
-_STUB_HEAD = '''# Made by docs/make_tables.py.
+_STUB_HEAD = '''# Made by docs/make_reference.py.
 
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
@@ -155,14 +157,61 @@ def _quoted(choice: object) -> str:
     return f'"{choice}"' if isinstance(choice, str) else str(choice)
 
 
+_MAN = ROOT / "packaging" / "man"
+_STATUSES = """.SH EXIT STATUS
+0 on success; 1 after an error, which is described in one line; 2 for wrong usage; 129, 130 or 143 if ended by a
+hang-up, by Ctrl-C or by SIGTERM; 141 if the program that reads the output has ended early.
+"""
+
+
+def man_page(name: str) -> str:
+    """The manual page of a command, in man's macros."""
+    module = import_module(f"f5py.cli.{name.replace('-', '_')}")
+    command = module.command
+    first = inspect.cleandoc(command.help).partition("\n\n")[0]
+    words = " ".join(
+        [f"\\fB{name}\\fR", "[\\fIoptions\\fR]"]
+        + [_roff(option.metavar or "") for option in command.declared.values() if option.is_argument]
+    )
+    parts = [
+        '.\\" Made by docs/make_reference.py.\n',
+        f'.TH F5PY-{name.upper()} 1 "" "f5py {f5py.__version__}" "User commands"\n',
+        f".SH NAME\nf5py-{name} \\- {_roff(' '.join(first.split()).rstrip('.'))}\n",
+        f".SH SYNOPSIS\n\\fBf5py\\fR {words}\n",
+        f".SH DESCRIPTION\n{_roff(' '.join(command.help.split()))}\n",
+        ".SH OPTIONS\n",
+    ]
+    for group in Group:
+        rows = [one for one in command.declared.values() if one.group is group and not one.is_hidden]
+        if rows:
+            parts.append(f".SS {group.value}\n")
+        for option in rows:
+            shown = option.default_shown()
+            default = f" (default: {shown})" if shown not in ("", "none", "required") else ""
+            spelled = ", ".join(f"\\fB{_roff(one)}\\fR" for one in option.names) or _roff(option.metavar or "")
+            value = f" \\fI{_roff(option.value_words())}\\fR" if option.names and option.value_words() else ""
+            parts.append(f".TP\n{spelled}{value}\n{_roff(option.help + default)}\n")
+    parts.append(_STATUSES)
+    parts.append(".SH EXAMPLES\n.nf\n" + "".join(f"{_roff(one)}\n" for one in command.examples) + ".fi\n")
+    others = ", ".join(f"\\fBf5py-{one}\\fR(1)" for one in COMMANDS if one != name)
+    parts.append(f".SH SEE ALSO\n{others}\n")
+    return "".join(parts)
+
+
+def _roff(text: str) -> str:
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{text}" if text.startswith((".", "'")) else text
+
+
 def main() -> int:
     """Write or compare; return the exit status."""
     texts = {path: with_tables(path) for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
     texts[_STUB] = stub()
+    texts |= {_MAN / f"f5py-{name}.1": man_page(name) for name in COMMANDS}
     old = {path: text for path, text in texts.items() if not path.exists() or path.read_text() != text}
     if "--check" in sys.argv:
         for path in old:
-            print(f"{path}: is not what the declarations say; run python docs/make_tables.py")
+            print(f"{path}: is not what the declarations say; run python docs/make_reference.py")
         return int(bool(old))
     for path, text in old.items():
         path.write_text(text)
