@@ -114,9 +114,8 @@ _TYPES = {
 }  # fmt: skip
 _TABLE_TYPES = '"arrow", "pandas"'
 _RESULTS = {"iter_calls": "Iterator[Any]", "iter_events": "Iterator[Any]", "plot": "None", "merge_frequencies": "None"}
-_COMMAND_OF = {
-    "iter_calls": "CALL", "call_methylation": "CALL", "iter_events": "EVENTALIGN", "frequencies": "FREQUENCY",
-    "merge_frequencies": "MERGE", "fast5_check": "CHECK",
+_COMMAND_OF = {command.python_name: command for command in functions.COMMANDS} | {
+    "iter_calls": functions.CALL, "iter_events": functions.EVENTALIGN,
 }  # fmt: skip
 
 
@@ -128,8 +127,7 @@ def stub() -> str:
 
 
 def _stub_of(name: str) -> str:
-    command = getattr(functions, _COMMAND_OF.get(name, name.upper()))
-    declared = shown_options(command.options)
+    declared = shown_options(_COMMAND_OF[name].options)
     lines = []
     for parameter in inspect.signature(getattr(f5py, name)).parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY and "    *,\n" not in lines:

@@ -67,6 +67,12 @@ def test_installed_metadata_have_the_version_and_the_command():
     assert [(entry.name, entry.value) for entry in distribution.entry_points] == [("f5py", "f5py.cli:main")]
 
 
+def test_the_citation_names_the_version():
+    text = (ROOT / "CITATION.cff").read_text()
+    assert re.search(r"^version: (.*)$", text, re.MULTILINE)[1] == f5py.__version__
+    assert f"## {f5py.__version__}" in (ROOT / "docs" / "changelog.md").read_text()
+
+
 def test_python_m_f5py_shows_the_help():
     done = run_python("-m", "f5py", "--help")
     assert done.returncode == 0

@@ -30,6 +30,8 @@ class Command:
     ----------
     name : str
         As the command line has it.
+    python_name : str
+        That of the function of `f5py`.
     options : class
         An options class.
     module, function : str
@@ -37,6 +39,7 @@ class Command:
     """
 
     name: str
+    python_name: str
     options: type
     module: str
     function: str = "run"
@@ -74,19 +77,18 @@ class Command:
 
     def check_keywords(self, given: Mapping[str, Any]) -> None:
         """Raise TypeError for keywords that are none of the command's, and required ones that are missing."""
-        function = self.name.replace("-", "_")
         for name in given:
             if name not in self._fields:
                 near = difflib.get_close_matches(name, self._fields, n=1)
                 more = f"; did you mean {near[0]}?" if near else ""
-                raise TypeError(f"{function}() has no option {name!r}{more}")
+                raise TypeError(f"{self.python_name}() has no option {name!r}{more}")
         missing = [
             name
             for name, option in declarations(self.options).items()
             if option.default is REQUIRED and name not in given
         ]
         if missing:
-            raise TypeError(f"{function}() needs {' and '.join(missing)}")
+            raise TypeError(f"{self.python_name}() needs {' and '.join(missing)}")
 
     def chosen(self, given: Mapping[str, Any], files: Any) -> Any:
         """The options object; values of a profile stand in for what is not given."""
@@ -106,10 +108,13 @@ class Command:
 
     def command_line(self, values: Mapping[str, Any]) -> str:
         """The command line that does the same."""
-        words = ["f5py", self.name]
+        words, positional = ["f5py", self.name], []
         for name, option in declarations(self.options).items():
             value = values.get(name, option.default)
-            if value == option.default or option.is_argument:
+            if value == option.default:
+                continue
+            if option.is_argument:
+                positional += list(value) if option.repeated else [value]
                 continue
             spelling = option.names[-1]
             if option.kind is Kind.FLAG:
@@ -119,7 +124,7 @@ class Command:
             else:
                 for one in value if option.repeated else [value]:
                     words += [spelling, str(one)]
-        return shlex.join(words)
+        return shlex.join([*words, *positional])
 
     @property
     def _fields(self) -> Mapping[str, Any]:

@@ -20,15 +20,15 @@ from f5py.core.options import (
 )
 from f5py.progress import Listener
 
-INDEX = Command("index", IndexOptions, "f5py.commands.index")
-CALL = Command("call-methylation", CallOptions, "f5py.commands.call_methylation")
-FREQUENCY = Command("meth-freq", FrequencyOptions, "f5py.commands.meth_freq", "write_frequency_file")
-EVENTALIGN = Command("eventalign", EventalignOptions, "f5py.commands.eventalign")
-RESQUIGGLE = Command("resquiggle", ResquiggleOptions, "f5py.commands.resquiggle")
-MERGE = Command("freq-merge", MergeOptions, "f5py.commands.meth_freq", "merge_frequency_files")
-CHECK = Command("fast5-check", CheckOptions, "f5py.commands.fast5_check")
-PLOT = Command("plot", PlotOptions, "f5py.commands.plot")
-SIMULATE = Command("simulate", SimulateOptions, "f5py.commands.simulate")
+INDEX = Command("index", "index", IndexOptions, "f5py.commands.index")
+CALL = Command("call-methylation", "call_methylation", CallOptions, "f5py.commands.call_methylation")
+FREQUENCY = Command("meth-freq", "frequencies", FrequencyOptions, "f5py.commands.meth_freq", "write_frequency_file")
+EVENTALIGN = Command("eventalign", "eventalign", EventalignOptions, "f5py.commands.eventalign")
+RESQUIGGLE = Command("resquiggle", "resquiggle", ResquiggleOptions, "f5py.commands.resquiggle")
+MERGE = Command("freq-merge", "merge_frequencies", MergeOptions, "f5py.commands.meth_freq", "merge_frequency_files")
+CHECK = Command("fast5-check", "fast5_check", CheckOptions, "f5py.commands.fast5_check")
+PLOT = Command("plot", "plot", PlotOptions, "f5py.commands.plot")
+SIMULATE = Command("simulate", "simulate", SimulateOptions, "f5py.commands.simulate")
 COMMANDS = (INDEX, CALL, FREQUENCY, EVENTALIGN, RESQUIGGLE, MERGE, CHECK, PLOT, SIMULATE)
 
 

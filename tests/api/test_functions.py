@@ -164,10 +164,11 @@ def test_frequencies_as_tables(made_calls: bytes, tmp_path: Path) -> None:
 
 
 def test_a_closed_iterator_ends_its_run(inputs: dict[str, Any]) -> None:
+    before = set(threading.enumerate())  # of other tests
     tables = f5py.iter_calls(**inputs, batchsize=1)
     next(tables)
     tables.close()
-    left = [thread for thread in threading.enumerate() if thread.name.startswith("f5py")]
+    left = set(threading.enumerate()) - before
     for thread in left:
         thread.join(30)
     assert not any(thread.is_alive() for thread in left)
@@ -263,6 +264,8 @@ def test_wrong_keywords(inputs: dict[str, Any]) -> None:
         f5py.call_methylation(**inputs, thread=3)
     with pytest.raises(TypeError, match=r"call_methylation\(\) needs bam and genome"):
         f5py.call_methylation(reads="x")
+    with pytest.raises(TypeError, match=r"^frequencies\(\) has no option 'unknown'$"):
+        f5py.frequencies("x", unknown=3)
     with pytest.raises(TypeError, match=r"needs bam and genome"):
         f5py.iter_calls(reads="x")
 
@@ -332,8 +335,7 @@ def test_a_script_without_a_main_guard(inputs: dict[str, Any], made_calls: bytes
 
 @pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
 def test_signatures_and_documentation_have_all_options(command: Any) -> None:
-    named = {"meth-freq": "frequencies", "freq-merge": "merge_frequencies"}
-    function = getattr(f5py, named.get(command.name, command.name.replace("-", "_")))
+    function = getattr(f5py, command.python_name)
     options = {name for name, one in declarations(command.options).items() if not one.is_hidden}
     assert options == inspect.signature(function).parameters.keys() - {"returns", "progress"}
     for name in options:
