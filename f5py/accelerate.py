@@ -10,6 +10,7 @@ import hashlib
 import os
 import pickle
 import re
+import resource
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -19,12 +20,15 @@ import numba
 
 from f5py import console
 from f5py.cache_folder import cache_folder
+from f5py.errors import F5pyError
 
 #: Allowed fast-math: contraction into fused multiply-add and reciprocals. Never ``nnan`` or ``ninf``:
 #: scores use minus infinity for "impossible".
 FASTMATH = {"contract", "arcp", "nsz"}
 
 cache_folder()  # Numba would make a folder called ~ for a user without a home
+#: What LLVM may need for the largest of our functions.
+_COMPILER_BYTES = 300 << 20
 _CHECKSUM_SIZE = hashlib.sha256().digest_size
 
 
@@ -104,6 +108,12 @@ def _guard(file: Any) -> None:
     file._load_data, file._save_data = load_data, save_data
 
     def load_if_sound(key: Any) -> Any:
+        found = load_or_drop(key)
+        if found is None:
+            _check_memory()  # it will be compiled
+        return found
+
+    def load_or_drop(key: Any) -> Any:
         try:
             return load(key)
         except Exception as problem:  # unpickling damaged bytes raises whatever it happens to meet
@@ -125,6 +135,29 @@ def _guard(file: Any) -> None:
                 save(key, data)
 
     file.load, file.save = load_if_sound, save_if_possible
+
+
+def _check_memory() -> None:
+    """Raise before a compilation under a memory limit that leaves too little: LLVM would end the process then.
+
+    Raises
+    ------
+    F5pyError
+        The message names the limit.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return
+    left = limit - pages * resource.getpagesize()
+    if left < _COMPILER_BYTES:
+        raise F5pyError(
+            f"the limit on memory (ulimit -v) leaves {max(left, 0) >> 20} MB, too little to compile for this "
+            "processor; raise it, or run once without it: compiled code is kept"
+        )
 
 
 @cache

@@ -9,6 +9,8 @@ from pathlib import Path
 
 from f5py import accelerate
 
+from .made_data import ReadSet
+
 _CALLER = """
 from f5py.accelerate import kernel
 from f5py.callee import VALUE, value
@@ -34,7 +36,7 @@ def test_code_is_compiled_anew_when_a_function_that_it_calls_has_changed(tmp_pat
     package = tmp_path / "f5py"
     package.mkdir()
     source = Path(accelerate.__file__).parent
-    for name in ("__init__.py", "accelerate.py", "cache_folder.py", "console.py"):
+    for name in ("__init__.py", "accelerate.py", "cache_folder.py", "console.py", "errors.py"):
         (package / name).write_bytes((source / name).read_bytes())
     (package / "caller.py").write_text(_CALLER)
 
@@ -73,3 +75,18 @@ def test_stamps_know_the_imports_of_imports():
     sources = {source.relative_to(package).as_posix() for source in found}
     assert {"methylation/_calls_numba.py", "methylation/_hmm_numba.py", "simd.py", "accelerate.py"} <= sources
     assert "text/_format_numba.py" not in sources
+
+
+def test_a_memory_limit_that_leaves_too_little_to_compile(made: ReadSet, tmp_path: Path):
+    """One line, where LLVM would end the process."""
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache"), "OPENBLAS_NUM_THREADS": "1"}
+    command = made.command("--iop", "1", "-t", "1", "-o", str(tmp_path / "calls.tsv"))
+    done = subprocess.run(
+        ["sh", "-c", 'ulimit -v 680000; exec "$@"', "sh", *command],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+    assert done.returncode == 1
+    errors = [line for line in done.stderr.splitlines() if "ERROR" in line]
+    assert len(errors) == 1
+    assert "the limit on memory (ulimit -v) leaves" in errors[0]
+    assert "Traceback" not in done.stderr

@@ -54,7 +54,7 @@ class CompileAhead:
         if missing:
             console.info("accelerate", "compiling for this processor; the code is kept for the next runs")
             rest = missing[n_processes:]
-            threading.Thread(target=compile_parts, args=(rest,), name="f5py-compile", daemon=True).start()
+            threading.Thread(target=_try_to_compile, args=(rest,), name="f5py-compile", daemon=True).start()
 
     def wait(self, part: str) -> None:
         """Wait until a part has been compiled."""
@@ -77,6 +77,11 @@ def compile_parts(parts: list[str]) -> None:
     """Compile the parts of these names one after the other."""
     for part in parts:
         PARTS[part][1]()
+
+
+def _try_to_compile(parts: list[str]) -> None:
+    with suppress(Exception):  # the stage will meet it again, and say it
+        compile_parts(parts)
 
 
 class _AtOnce:
