@@ -20,6 +20,7 @@ from f5py.errors import InputFileError
 from f5py.io.bam_index import BamIndex, find_index, read_index
 from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
 from f5py.io.byte_input import shown_name
+from f5py.io.watched_pipe import WatchedPipe
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
@@ -82,7 +83,8 @@ class AlignmentFile:
                 select.select([0], [], [])  # can be interrupted, unlike the library's first read
             else:
                 _check_beginning(path)
-            self._file = _opened(path, reference_path)
+            self._pipe = WatchedPipe(path) if self.is_pipe else None
+            self._file = _opened(path, reference_path, self._pipe)
         except (OSError, ValueError) as problem:
             raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {_reason(problem)}") from None
         try:
@@ -229,6 +231,8 @@ class AlignmentFile:
     def _visit(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
         if windows is None:
             yield from self._file.fetch(until_eof=True)
+            if self._pipe is not None and self._pipe.lacks_end:
+                raise OSError("it has no end mark")
             return
         for contig, start, end, previous_end in windows.with_previous_end():
             length = self.contig_lengths[contig]
@@ -279,14 +283,19 @@ class AlignmentFile:
             self._file.close()
 
 
-def _opened(path: str, reference_path: str) -> pysam.AlignmentFile:
+def _opened(path: str, reference_path: str, pipe: WatchedPipe | None) -> pysam.AlignmentFile:
     """Open a file, a BAM file with an index without its name: htslib does not look for that then, and may crash.
 
     The index is read by `f5py.io.bam_index`.
     """
     import pysam
 
-    if path == "-" or find_index(path) is None:
+    if pipe is not None:
+        try:
+            return pysam.AlignmentFile(pipe.descriptor, check_sq=False, reference_filename=reference_path)
+        finally:
+            pipe.close_descriptor()
+    if find_index(path) is None:
         return pysam.AlignmentFile(path, check_sq=False, reference_filename=reference_path)
     with open(path, "rb") as file:
         number = file.fileno()  # it would take the name of a file object

@@ -298,27 +298,44 @@ def _header_end(data: bytearray) -> int | None:
 def converted_chunks(
     records: Iterable[pysam.AlignedSegment], header: pysam.AlignmentHeader, at_most: int = 4096
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
-    """`record_chunks` of the records of an iterator, which htslib writes as BAM into memory, `at_most` at a time."""
+    """`record_chunks` of the records of an iterator, which htslib writes as BAM into memory, `at_most` at a time.
+
+    Raises
+    ------
+    OSError
+        What the iterator raises, after the records before.
+    """
     import pysam
 
     remaining = iter(records)
     bytes_at_a_time = max(_CONVERTED_BYTES, 4 * len(undecoded(header.__str__)))
-    while group := _next_group(remaining, at_most, bytes_at_a_time):
+    problem: OSError | None = None
+    while problem is None:
+        group, problem = _next_group(remaining, at_most, bytes_at_a_time)
+        if not group:
+            break
         with open(os.memfd_create("f5py records"), "w+b") as file:
             with pysam.AlignmentFile(file, "wbu", header=header) as out:
                 for record in group:
                     out.write(record)
             file.seek(0)
             yield from record_chunks(file, header.nreferences)
+    if problem is not None:
+        raise problem
 
 
-def _next_group(records: Iterator[pysam.AlignedSegment], at_most: int, n_bytes: int) -> list[pysam.AlignedSegment]:
-    """The next records, so many at most, that have about that many bytes."""
-    group = []
+def _next_group(
+    records: Iterator[pysam.AlignedSegment], at_most: int, n_bytes: int
+) -> tuple[list[pysam.AlignedSegment], OSError | None]:
+    """The next records, so many at most, that have about that many bytes, and what the one after them has raised."""
+    group: list[pysam.AlignedSegment] = []
     size = 0
-    for record in records:
-        group.append(record)
-        size += FIXED_SIZE + 2 * record.query_length
-        if size >= n_bytes or len(group) >= at_most:
-            break
-    return group
+    try:
+        for record in records:
+            group.append(record)
+            size += FIXED_SIZE + 2 * record.query_length
+            if size >= n_bytes or len(group) >= at_most:
+                break
+    except OSError as problem:
+        return group, problem
+    return group, None

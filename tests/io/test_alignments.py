@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +15,7 @@ from f5py.core.windows import Windows
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.alignments import AlignmentFile, RecordCounts
 from f5py.io.bam_output import RecordOutput
+from f5py.io.bgzf_blocks import END_BLOCK
 
 LENGTHS = {"chr1": 5000, "chr2": 3000}
 HEADER = {"HD": {"VN": "1.6", "SO": "coordinate"}, "SQ": [{"SN": n, "LN": x} for n, x in LENGTHS.items()]}
@@ -180,3 +184,55 @@ def test_writer_on_a_full_disk(mixed):
     with pytest.raises(ZeroDivisionError):  # the first error is the one to report
         write(ZeroDivisionError())
     source.close()
+
+
+@pytest.fixture
+def piped(tmp_path):
+    """A function that makes a named pipe of some bytes."""
+    threads = []
+
+    def make(content: bytes) -> str:
+        path = tmp_path / f"pipe{len(threads)}"
+        os.mkfifo(path)
+
+        def write() -> None:
+            with suppress(BrokenPipeError), path.open("wb") as pipe:
+                pipe.write(content)
+
+        threads.append(threading.Thread(target=write))
+        threads[-1].start()
+        return str(path)
+
+    yield make
+    for thread in threads:
+        thread.join(30)
+        assert not thread.is_alive()
+
+
+def test_a_named_pipe(mixed, tmp_path, piped):
+    for kind in ("bam", "sam"):
+        path = tmp_path / f"x.{kind}"
+        pysam.view("-h", *(["-b"] if kind == "bam" else []), "-o", str(path), str(mixed), catch_stdout=False)
+        file = opened(piped(path.read_bytes()))
+        assert names(file.records()) == [(0, "r0"), (4, "r4"), (6, "r6")]
+        assert file.is_pipe
+        with pytest.raises(InputFileError, match="-w needs an indexed BAM file"):
+            file.check_index()
+        file.close()
+
+
+def test_a_stream_whose_writer_has_died_between_two_blocks(mixed, piped):
+    content = Path(mixed).read_bytes()
+    assert content.endswith(END_BLOCK)
+    file = opened(piped(content[: -len(END_BLOCK)]))
+    with pytest.raises(InputFileError, match=r"truncated or damaged after 3 usable records \(it has no end mark\)"):
+        names(file.records())
+    file.close()
+
+    file = opened(piped(content[: -len(END_BLOCK)]))
+    n_records = 0
+    with pytest.raises(InputFileError, match="it has no end mark"):  # noqa: PT012 - the records before are the point
+        for _, _, n in file.chunks():
+            n_records += n
+    assert n_records == 8
+    file.close()
