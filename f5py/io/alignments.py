@@ -66,7 +66,7 @@ class AlignmentFile:
 
         self.path = path
         #: Whether it can be read only once.
-        self.is_pipe = path == "-" or (os.path.exists(path) and not os.path.isfile(path))
+        self.is_pipe = path == "-" or not (os.path.isfile(path) or os.path.isdir(path))
         self.name = shown_name(path)
         self.counts = RecordCounts()
         self._reference_path = reference_path
@@ -231,8 +231,8 @@ class AlignmentFile:
     def _visit(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
         if windows is None:
             yield from self._file.fetch(until_eof=True)
-            if self._pipe is not None and self._pipe.lacks_end:
-                raise OSError("it has no end mark")
+            if self._pipe is not None and self._pipe.problem is not None:
+                raise self._pipe.problem
             return
         for contig, start, end, previous_end in windows.with_previous_end():
             length = self.contig_lengths[contig]

@@ -25,8 +25,8 @@ class WatchedPipe:
     ----------
     descriptor : int
         Where the library can read the same bytes.
-    lacks_end : bool
-        Once its end has been read: it was BGZF and had no end mark.
+    problem : OSError or None
+        Once its end has been read: why it is not whole.
 
     Raises
     ------
@@ -35,7 +35,7 @@ class WatchedPipe:
     """
 
     def __init__(self, path: str) -> None:
-        self.lacks_end = False
+        self.problem: OSError | None = None
         source = os.dup(0) if path == "-" else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self.descriptor, sink = os.pipe()
         threading.Thread(target=self._pass_on, args=(source, sink), name="f5py-pipe", daemon=True).start()
@@ -48,14 +48,15 @@ class WatchedPipe:
         beginning = end = b""
         try:
             while chunk := os.read(source, _CHUNK_BYTES):
-                beginning = beginning or chunk[: len(BLOCK_MAGIC)]
+                beginning = (beginning + chunk[: len(BLOCK_MAGIC)])[: len(BLOCK_MAGIC)]
                 end = (end + chunk[-len(END_BLOCK) :])[-len(END_BLOCK) :]
                 view = memoryview(chunk)
                 while view:
                     view = view[os.write(sink, view) :]
-            self.lacks_end = beginning == BLOCK_MAGIC and end != END_BLOCK
-        except OSError:  # nobody reads any more, or it cannot be read: then the stream is short, as the library sees
-            self.lacks_end = beginning == BLOCK_MAGIC
+            if beginning == BLOCK_MAGIC and end != END_BLOCK:
+                self.problem = OSError("it has no end mark")
+        except OSError as problem:  # it cannot be read; or nobody reads any more, and nobody will ask
+            self.problem = problem
         finally:
             for descriptor in (sink, source):
                 with suppress(OSError):

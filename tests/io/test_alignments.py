@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import threading
 from contextlib import suppress
@@ -16,6 +17,7 @@ from f5py.errors import InputFileError, OutputFileError
 from f5py.io.alignments import AlignmentFile, RecordCounts
 from f5py.io.bam_output import RecordOutput
 from f5py.io.bgzf_blocks import END_BLOCK
+from f5py.io.watched_pipe import WatchedPipe
 
 LENGTHS = {"chr1": 5000, "chr2": 3000}
 HEADER = {"HD": {"VN": "1.6", "SO": "coordinate"}, "SQ": [{"SN": n, "LN": x} for n, x in LENGTHS.items()]}
@@ -236,3 +238,11 @@ def test_a_stream_whose_writer_has_died_between_two_blocks(mixed, piped):
             n_records += n
     assert n_records == 8
     file.close()
+
+
+def test_a_pipe_that_cannot_be_read_is_not_a_short_one(tmp_path):
+    pipe = WatchedPipe(str(tmp_path))  # a folder can be opened and not read
+    with open(pipe.descriptor, "rb") as passed_on:
+        assert passed_on.read() == b""
+    assert pipe.problem is not None
+    assert pipe.problem.errno == errno.EISDIR
