@@ -181,7 +181,8 @@ class _Writers:
             tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
             self._writers += [(options.output, tables), (options.output, calls)]
         if take is not None:
-            self._writers.append(("", CallsArrow(take, alignments.contigs, caller.model.k, loader.windows)))
+            handed_on = CallsArrow(take, alignments.contigs, caller.model.k, loader.windows)
+            self._writers.append(("", of_table.enter_context(handed_on)))
         self._modbam = None
         if options.modbam is not None:
             from f5py.outputs.modbam import ModbamWriter

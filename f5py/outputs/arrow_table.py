@@ -101,6 +101,8 @@ def _table(columns: Sequence[Any], schema: Any) -> Any:
 class ArrowTables:
     """Hands rows on as `pyarrow.Table`; a context manager like `ParquetOutput`.
 
+    At the end of a run without rows it hands on one table without rows, as that has the columns.
+
     Parameters
     ----------
     take : function of a pyarrow.Table
@@ -110,15 +112,18 @@ class ArrowTables:
     def __init__(self, take: Callable[[Any], None], fields: Fields) -> None:
         self._take = take
         self._schema = _schema(fields)
+        self._has_handed_on = False
 
     def __enter__(self) -> ArrowTables:
         return self
 
-    def __exit__(self, *_: object) -> None:
-        return
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and not self._has_handed_on:
+            self._take(self._schema.empty_table())
 
     def write(self, columns: Sequence[Any]) -> None:
         """Hand on a table of these columns."""
+        self._has_handed_on = True
         self._take(_table(columns, self._schema))
 
 

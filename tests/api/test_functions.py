@@ -154,6 +154,22 @@ def test_calls_may_be_written_and_returned(inputs: dict[str, Any], tmp_path: Pat
     assert table.num_rows == made_calls.count(b"\n") - 1
 
 
+def test_without_rows_there_are_the_columns(inputs: dict[str, Any]) -> None:
+    nowhere = {**inputs, "window": "simulated:6001-6001"}  # no site fits into it
+    columns = next(f5py.iter_calls(**inputs)).column_names
+    table = f5py.call_methylation(**nowhere, returns="arrow")
+    assert (table.num_rows, table.column_names) == (0, columns)
+    assert [one.column_names for one in f5py.iter_calls(**nowhere)] == [columns]
+    assert list(f5py.call_methylation(**nowhere, returns="pandas").columns) == columns
+
+
+def test_frequencies_without_rows(made_calls: bytes) -> None:
+    header = made_calls[: made_calls.index(b"\n") + 1]
+    columns = f5py.frequencies(io.BytesIO(made_calls), returns="arrow").column_names
+    table = f5py.frequencies(io.BytesIO(header), returns="arrow")
+    assert (table.num_rows, table.column_names) == (0, columns)
+
+
 def test_frequencies_as_tables(made_calls: bytes, tmp_path: Path) -> None:
     calls = io.BytesIO(made_calls)
     f5py.frequencies(io.BytesIO(made_calls), output=tmp_path / "x.parquet", output_format="parquet")
