@@ -16,23 +16,11 @@ from pathlib import Path
 import f5py
 from f5py.api import functions
 from f5py.api.command import shown_options
-from f5py.core import options
-from f5py.core.options import Group, Kind, Option, declarations
+from f5py.core.options import DemoOptions, Group, Kind, Option, declarations
 from f5py.core.options.declaration import REQUIRED
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMANDS = {
-    "index": options.IndexOptions,
-    "call-methylation": options.CallOptions,
-    "meth-freq": options.FrequencyOptions,
-    "eventalign": options.EventalignOptions,
-    "resquiggle": options.ResquiggleOptions,
-    "freq-merge": options.MergeOptions,
-    "fast5-check": options.CheckOptions,
-    "plot": options.PlotOptions,
-    "simulate": options.SimulateOptions,
-    "demo": options.DemoOptions,
-}
+COMMANDS = {command.name: command.options for command in functions.COMMANDS} | {"demo": DemoOptions}
 #: Where the documents explain an option, by field; relative to docs/.
 LINKS = {
     "profile": "usage.md#profiles",

@@ -36,13 +36,11 @@ class Progress:
 
     Parameters
     ----------
-    unit : str
     total : int or None
     show : function of (done, total)
     """
 
-    def __init__(self, unit: str, total: int | None, show: Callable[[int, int | None], object]) -> None:
-        self.unit = unit
+    def __init__(self, total: int | None, show: Callable[[int, int | None], object]) -> None:
         self._total = total
         self._done = 0
         self._show = show
@@ -71,10 +69,10 @@ def progress(unit: str, total: int | None = None) -> Iterator[Progress]:
         How many there will be, if known.
     """
     if (listener := _listener.get()) is not None:
-        yield Progress(unit, total, lambda done, total: listener(unit, done, total))
+        yield Progress(total, lambda done, total: listener(unit, done, total))
         return
     if not console.is_terminal():
-        yield Progress(unit, total, lambda *_: None)
+        yield Progress(total, lambda *_: None)
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn
@@ -98,7 +96,7 @@ def progress(unit: str, total: int | None = None) -> Iterator[Progress]:
                     task, completed=done, total=total, words=in_words(unit, done, total, now - started[0], started[1])
                 )
 
-        yield Progress(unit, total, show)
+        yield Progress(total, show)
 
 
 def in_words(unit: str, done: int, total: int | None, seconds: float, before: int = 0) -> str:

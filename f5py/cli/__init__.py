@@ -87,7 +87,8 @@ class _LazyGroup(click.Group):
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Find the subcommand; for a wrong name tell the nearest ones."""
         name = args[0]
-        if not name.startswith("-") and name not in _ELSEWHERE and name not in _COMMANDS:
+        is_wrong = not name.startswith("-") and name not in _ELSEWHERE and name not in _COMMANDS
+        if is_wrong and not ctx.resilient_parsing:  # as the shell does for its completion
             from difflib import get_close_matches
 
             near = [known for known in _COMMANDS if known.startswith(name)] or get_close_matches(name, _COMMANDS)

@@ -12,7 +12,7 @@ from f5py import console
 from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
-from f5py.core.options import CALL_THRESHOLD, CallOptions
+from f5py.core.options import CallOptions
 from f5py.core.output_kind import OF_SITES, kind_of_output
 from f5py.core.strictness import obeys_strict
 from f5py.errors import UsageError, blamed_on
@@ -62,7 +62,7 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
         caller.use_gpu(loader)
         if options.report is not None:
             n_contigs = len(loader.alignments.contigs)
-            caller.statistics = RunStatistics(n_contigs, caller.threshold, caller.motif, loader.windows)
+            caller.statistics = RunStatistics(n_contigs, options.threshold, caller.motif, loader.windows)
         warnings = workers.enter_context(console.recorded_warnings())
         table = ["calls table"] if options.output_format == "tsv" else []
         ahead = CompileAhead(["site calls" if options.per_site else "calls", *table, "alignment"])
@@ -209,7 +209,7 @@ class _Writers:
                 options.bedmethyl,
                 caller.motif,
                 dict(zip(alignments.contigs, alignments.contig_lengths, strict=True)),
-                CALL_THRESHOLD if options.call_threshold is None else options.call_threshold,
+                options.threshold,
                 options.combine_strands,
                 None if options.partition_tag is None else loader.partitions,
                 loader.windows,

@@ -7,9 +7,10 @@ from typing import Any
 
 from f5py import console
 from f5py.commands.report import write_report
-from f5py.core.options import CALL_THRESHOLD, AlignmentOptions, Group, Kind, MappedReadsOptions, declarations
+from f5py.core.options import AlignmentOptions, CallOptions, Group, Kind, MappedReadsOptions, declarations
 from f5py.core.strictness import input_warning
 from f5py.errors import AllReadsFailedError
+from f5py.io.output import shown_output
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.diagnosis import advice, all_failed, cause_counts
@@ -111,12 +112,11 @@ def note_results(
     who: str, options: AlignmentOptions, counts: RunCounts, what: str, is_taken: bool = False
 ) -> None:
     """Say in one line what came out, and where it is."""
-    used = counts.total - counts.failed - counts.ultra
-    words = f"{counts.results:,} {what} of {used:,} of {counts.total:,} reads" if what else f"{used:,} reads aligned"
-    if (fraction := counts.methylated_fraction) is not None:
-        threshold = getattr(options, "call_threshold", None)
-        limit = CALL_THRESHOLD if threshold is None else threshold
-        words += f"; {100 * fraction:.1f} % of those with a ratio beyond {limit:g} are methylated"
+    words = f"{counts.used:,} reads aligned"
+    if what:
+        words = f"{counts.results:,} {what} of {counts.used:,} of {counts.total:,} reads"
+    if isinstance(options, CallOptions) and (fraction := counts.methylated_fraction) is not None:
+        words += f"; {100 * fraction:.1f} % of those with a ratio beyond {options.threshold:g} are methylated"
     files = written_files(options, is_taken)
     console.result(who, f"{words}; written: {', '.join(files)}" if files else words)
 
@@ -130,7 +130,7 @@ def written_files(options: Any, is_taken: bool = False) -> list[str]:
         path = getattr(options, name)
         is_output = option.group is Group.OUTPUT and option.kind in (Kind.FILE, Kind.PATH)
         if is_output and path is not None and (path != "-" or has_table):
-            files.append("standard output" if path == "-" else str(path))
+            files.append(shown_output(path))
     return files
 
 

@@ -98,15 +98,16 @@ def run(options: EventalignOptions, take: Callable[[Any], None] | None = None) -
 
 def with_format(options: EventalignOptions) -> EventalignOptions:
     """The options with the format that the name of the output stands for, unless they say it."""
-    is_said = options.output_format is not None or any(getattr(options, name) for name in _MODES)
+    if options.output_format is not None:
+        return options
+    is_said = any(getattr(options, name) for name in _MODES)
     kind = "tsv" if is_said else kind_of_output(options.output)
-    if kind in ("sam", "bam"):
-        options = replace(options, sam=True)
-    elif kind == "paf":
-        options = replace(options, paf=True)
-    elif kind == "parquet":
-        options = replace(options, output_format="parquet")
-    return options if options.output_format is not None else replace(options, output_format="tsv")
+    return replace(
+        options,
+        output_format="parquet" if kind == "parquet" else "tsv",
+        sam=options.sam or kind in ("sam", "bam"),
+        paf=options.paf or kind == "paf",
+    )
 
 
 def check_options(options: EventalignOptions, is_taken: bool = False) -> None:

@@ -14,10 +14,12 @@ from f5py.core.options import METHYLATION, FrequencyOptions, MergeOptions
 from f5py.core.output_kind import OF_SITES, kind_of_output
 from f5py.core.strictness import input_warning, obeys_strict
 from f5py.errors import UsageError
+from f5py.io.bgzip_output import is_bgzip_name
 from f5py.io.byte_input import check_read_once, open_bytes, shown_name, size_of
 from f5py.io.chromosome_lengths import read_chromosome_lengths
 from f5py.io.complete_file import complete_text_output
 from f5py.io.joined_tables import open_tables
+from f5py.io.output import shown_output
 from f5py.progress import progress
 from f5py.site_frequencies.frequency import methylation_frequency, site_counts
 from f5py.site_frequencies.frequency_merge import FrequencyMerger
@@ -34,9 +36,9 @@ def chosen_motif(options: FrequencyOptions) -> Motif:
 
 def with_format(options: FrequencyOptions) -> FrequencyOptions:
     """The options with the format that the name of the output stands for, unless they say it."""
-    kind = kind_of_output(options.output)
-    if options.output_format is not None or options.bedmethyl:
-        return options if options.output_format is not None else replace(options, output_format="tsv")
+    if options.output_format is not None:
+        return options
+    kind = "tsv" if options.bedmethyl else kind_of_output(options.output)
     if kind in OF_SITES:
         return replace(options, bedmethyl=True, split_groups=False, output_format="tsv")
     return replace(options, output_format="parquet" if kind == "parquet" else "tsv")
@@ -68,7 +70,7 @@ def check_options(options: FrequencyOptions, is_taken: bool = False) -> None:
             raise UsageError("--bedmethyl is a text format; leave out --output-format parquet")
         if options.output == "-":
             raise UsageError("--output-format parquet needs a file: name one with -o")
-        if options.output.endswith((".gz", ".bgz")):
+        if is_bgzip_name(options.output):
             raise UsageError(f"-o {options.output}: Parquet is compressed already; give a name without .gz")
 
 
@@ -125,7 +127,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
         )
     n_calls, n_methylated = frequencies.calls()
     share = f", {100 * n_methylated / n_calls:.1f} % of {n_calls:,} calls methylated" if n_calls else ""
-    where = "" if take is not None else f"; written: {_shown_output(options.output)}"
+    where = "" if take is not None else f"; written: {shown_output(options.output)}"
     console.result("meth-freq", f"{len(frequencies):,} sites{share}{where}")
 
 
@@ -138,11 +140,7 @@ def _write_bedmethyl(source: BinaryIO, place: Place, motif: Motif, options: Freq
         source, motif, options.threshold, options.threshold_per_site, options.combine_strands, place
     )
     write_bedmethyl(options.output, counts, names, motif, _COMPRESSION_THREADS, lengths)
-    console.result("meth-freq", f"written: {_shown_output(options.output)}")
-
-
-def _shown_output(path: str) -> str:
-    return "standard output" if path == "-" else path
+    console.result("meth-freq", f"written: {shown_output(options.output)}")
 
 
 @obeys_strict
@@ -177,4 +175,4 @@ def merge_frequency_files(options: MergeOptions) -> None:
             "some tables count num_motifs_in_group and some num_cpgs_in_group; the output's column is named as in "
             f"the last table, {merged.count_column}_in_group",
         )
-    console.result("freq-merge", f"{len(merged):,} sites; written: {_shown_output(output)}")
+    console.result("freq-merge", f"{len(merged):,} sites; written: {shown_output(output)}")

@@ -31,7 +31,6 @@ def write_report(
         The file cannot be written.
     """
     counts, skipped, times = stage.counts, loader.alignments.counts, loader.times
-    used = counts.total - counts.failed - counts.ultra
     called = stage.command == "call-methylation"
     fraction = counts.methylated_fraction
     assert stage.statistics is not None
@@ -42,7 +41,7 @@ def write_report(
         options,
         {
             "total_entries": counts.total,
-            "passed": used,
+            "passed": counts.used,
             "qc_fail": counts.qc_fail,
             "could_not_calibrate": counts.not_calibrated,
             "no_alignment": counts.no_alignment,
@@ -59,7 +58,7 @@ def write_report(
             **({"methylated": counts.methylated, "unmethylated": counts.unmethylated} if called else {}),
         },
         {
-            "passed_fraction": used / max(counts.total, 1),
+            "passed_fraction": counts.used / max(counts.total, 1),
             "bases_per_second": counts.bases / max(processing_seconds, 1e-9),
             **({} if fraction is None else {"methylated_fraction": fraction}),
         },

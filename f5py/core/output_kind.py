@@ -18,10 +18,15 @@ _KINDS = {
 }
 #: Kinds that have a row per site instead of one per call.
 OF_SITES = ("bedmethyl", "bedgraph", "bigwig")
-_PACKED = (".gz", ".bgz")
+#: How the names of compressed text end.
+PACKED = (".gz", ".bgz")
+
+
+def packed_ending(path: str) -> str:
+    """How the name of compressed text ends, "" for any other."""
+    return next((suffix for suffix in PACKED if path.endswith(suffix)), "")
 
 
 def kind_of_output(path: str) -> str:
     """The format that a name asks for, ``tsv`` if it says nothing: ``x.bed.gz`` is bedMethyl, ``x.bw`` bigWig."""
-    packed = next((suffix for suffix in _PACKED if path.endswith(suffix)), "")
-    return _KINDS.get(os.path.splitext(path.removesuffix(packed))[1].lower(), "tsv")
+    return _KINDS.get(os.path.splitext(path.removesuffix(packed_ending(path)))[1].lower(), "tsv")

@@ -9,6 +9,7 @@ import zlib
 from collections.abc import Generator, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -98,7 +99,6 @@ class AlignmentFile:
         if not self.contigs:
             self.close()
             raise InputFileError(f"{self.name}: the header names no contigs; map the reads to the reference first")
-        self.sample = self._sample()
 
     @property
     def header(self) -> pysam.AlignmentHeader:
@@ -111,15 +111,20 @@ class AlignmentFile:
 
     def basecall_models(self) -> list[str]:
         """Names of the models that the reads were basecalled with, as dorado writes them into the read groups."""
-        groups = [line for line in self._header_lines() if line.startswith("@RG\t")]
-        words = [word for group in groups for word in re.split(r"\s|DS:", group)]
+        words = [word for group in self._read_groups for word in re.split(r"\s|DS:", group)]
         return sorted({word.partition("=")[2] for word in words if word.startswith("basecall_model=")})
 
-    def _sample(self) -> str | None:
+    @property
+    def sample(self) -> str | None:
         """Name of the sample in the read groups, if they agree on one."""
-        groups = [line.split("\t") for line in self._header_lines() if line.startswith("@RG\t")]
-        names = {field[3:] for group in groups for field in group if field.startswith("SM:") and len(field) > 3}
+        fields = [field for group in self._read_groups for field in group.split("\t")]
+        names = {field.removeprefix("SM:") for field in fields if field.startswith("SM:")} - {""}
         return names.pop() if len(names) == 1 else None
+
+    @cached_property
+    def _read_groups(self) -> list[str]:
+        """Lines of the header; kept, because it cannot be read when the file is closed."""
+        return [line for line in self._header_lines() if line.startswith("@RG\t")]
 
     @property
     def is_sorted(self) -> bool:

@@ -7,6 +7,7 @@ import threading
 from contextlib import suppress
 from typing import Any, BinaryIO
 
+from f5py.core.output_kind import PACKED
 from f5py.io.bgzf_blocks import END_BLOCK, OrderedCompressor, bgzf_blocks
 
 #: Bytes of text in a block, as bgzip has it: a compressed block then never exceeds 64 KiB.
@@ -97,4 +98,4 @@ def _compress(text: bytes) -> list[bytes]:
 
 def is_bgzip_name(path: str) -> bool:
     """Whether output of that name is to be compressed."""
-    return os.fspath(path).endswith((".gz", ".bgz"))
+    return os.fspath(path).endswith(PACKED)

@@ -9,9 +9,10 @@ from contextlib import ExitStack, contextmanager
 from typing import BinaryIO
 
 from f5py.io.byte_input import check_read_once, open_bytes, shown_name
+from f5py.io.byte_pieces import BytePieces
 
 
-class JoinedTables(io.RawIOBase):
+class JoinedTables(BytePieces):
     """Tables, plain or gzip, one after the other; each is opened when it is needed.
 
     Parameters
@@ -35,24 +36,12 @@ class JoinedTables(io.RawIOBase):
         self._paths = list(paths)
         self._first_line = [1]
         self._files = ExitStack()
-        self._pieces = self._read()
-        self._rest = memoryview(b"")
+        super().__init__(self._read())
 
     def place(self, line: int) -> str:
         """Which line of which table a line of the stream is, counted from 1."""
         at = bisect_right(self._first_line, line) - 1
         return f"{shown_name(self._paths[at])}, line {line - self._first_line[at] + 1}"
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
-        if not self._rest:
-            self._rest = memoryview(next(self._pieces, b""))
-        size = min(len(target), len(self._rest))
-        target[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
 
     def close(self) -> None:
         self._files.close()

@@ -29,6 +29,11 @@ class TextOutput(Protocol):
         ...
 
 
+def shown_output(path: str) -> str:
+    """What an output is called in messages; ``-`` is standard output."""
+    return "standard output" if path == "-" else path
+
+
 @contextmanager
 def open_output(path: str, n_threads: int = 1) -> Iterator[TextOutput]:
     """Open `path` for writing lines of text as bytes; ``-`` is standard output.
@@ -47,7 +52,7 @@ def open_output(path: str, n_threads: int = 1) -> Iterator[TextOutput]:
     BrokenPipeError
         The reader of the output has gone away.
     """
-    name = "standard output" if path == "-" else path
+    name = shown_output(path)
     unfinished = None if path == "-" or is_special(path) else UnfinishedFile(path, keeps_rows=True)
     out = _open(path) if unfinished is None else unfinished.file
     bgzip = BgzipOutput(out, n_threads) if path != "-" and is_bgzip_name(path) else None

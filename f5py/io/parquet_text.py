@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from f5py.errors import InputFileError, MissingDependencyError
+from f5py.io.byte_pieces import BytePieces
 
 MAGIC = b"PAR1"
 _ROWS_AT_ONCE = 1 << 16
@@ -16,7 +17,7 @@ _PROBLEMS = (OSError, ValueError, TypeError, KeyError, IndexError, OverflowError
 _DECIMALS = {"log_lik_ratio": 2}
 
 
-class ParquetText(io.RawIOBase):
+class ParquetText(BytePieces):
     """Reads a Parquet file as tab-separated text with a header.
 
     Parameters
@@ -45,19 +46,7 @@ class ParquetText(io.RawIOBase):
             self._file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
         except (*_PROBLEMS, pyarrow.ArrowException) as problem:
             raise self._damaged(problem) from problem
-        self._pieces = self._text()
-        self._rest = memoryview(b"")
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
-        if not self._rest:
-            self._rest = memoryview(next(self._pieces, b""))
-        size = min(len(target), len(self._rest))
-        target[:size] = self._rest[:size]
-        self._rest = self._rest[size:]
-        return size
+        super().__init__(self._text())
 
     def close(self) -> None:
         if not self.closed:

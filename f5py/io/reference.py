@@ -57,7 +57,9 @@ class Reference:
             raise InputFileError(f"{path}: no such file; give the reference with -g")
         self._fai, gzi = _index_names(path)
         try:
-            names = {"filepath_index": self._fai} | ({"filepath_index_compressed": gzi} if _is_zipped(path) else {})
+            is_zipped = _is_zipped(path)
+            _make_index(path, self._fai, gzi if is_zipped else None)
+            names = {"filepath_index": self._fai} | ({"filepath_index_compressed": gzi} if is_zipped else {})
             with pysam.FastaFile(path, **names) as fasta:
                 known = dict(zip(fasta.references, fasta.lengths, strict=True))
         except (OSError, ValueError) as problem:
@@ -82,7 +84,7 @@ class Reference:
                     "give the FASTA file that the reads were mapped to"
                 )
         index = FastaIndex.read(self._fai, f"delete it to have it made again: {self._fai}")
-        if _is_zipped(path):
+        if is_zipped:
             text: TextSource = BlockText(path, gzi)
         else:
             text = mapped = MappedText(path)
@@ -143,14 +145,13 @@ class Reference:
 
 
 def _index_names(path: str) -> tuple[str, str]:
-    """Names of the index and of that of the blocks, which are made if they are missing.
+    """Names of the index and of that of the blocks.
 
     They stand beside the file or, if its folder cannot be written, in the user's cache folder, under names that follow
     from the file's place, size and time.
     """
     beside = f"{path}.fai", f"{path}.gzi"
     if os.path.exists(beside[0]) or os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
-        _make_index(path, *beside)
         return beside
     about = os.stat(path)
     key = f"{os.path.realpath(path)}\n{about.st_size}\n{about.st_mtime_ns}"
@@ -161,11 +162,10 @@ def _index_names(path: str) -> tuple[str, str]:
         os.makedirs(folder, mode=0o700, exist_ok=True)
     if not os.path.exists(kept[0]):
         console.note("reference", f"{path}: its folder cannot be written; the index is kept as {kept[0]}")
-        _make_index(path, *kept)
     return kept
 
 
-def _make_index(path: str, fai: str, gzi: str) -> None:
+def _make_index(path: str, fai: str, gzi: str | None) -> None:
     """Make the index if it is missing, so that it appears when it is complete; htslib, asked for it, writes in place.
 
     What goes wrong here is said when the file is opened.
@@ -176,7 +176,7 @@ def _make_index(path: str, fai: str, gzi: str) -> None:
         return
     with suppress(OutputFileError, OSError, ValueError, pysam.SamtoolsError), ExitStack() as files:
         index = files.enter_context(complete_output(fai))
-        blocks = files.enter_context(complete_output(gzi)) if _is_zipped(path) else None
+        blocks = None if gzi is None else files.enter_context(complete_output(gzi))
         options = [] if blocks is None else ["--gzi-idx", blocks.name]
         pysam.faidx(path, "--fai-idx", index.name, *options)
 

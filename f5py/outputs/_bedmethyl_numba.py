@@ -15,6 +15,25 @@ _COMMA = np.uint8(ord(","))
 
 
 @exact_kernel
+def _append_base(out, at, name, position):
+    """Append the name, the position and the one after it, and a tab."""
+    at = append_bytes(out, at, name)
+    out[at] = TAB
+    at = append_int(out, at + 1, position)
+    out[at] = TAB
+    at = append_int(out, at + 1, position + 1)
+    out[at] = TAB
+    return at + 1
+
+
+@exact_kernel
+def _append_percent(out, at, part, whole):
+    """Append a percentage; in single precision as modkit has it, so that the last digit agrees."""
+    share = np.float32(part) / np.float32(whole) * np.float32(100.0)
+    return append_fixed(out, at, np.float64(share), 2)
+
+
+@exact_kernel
 def format_sites(
     out, names, name_ends, code, combined, contig, position, reverse, methylated, canonical, failed
 ):
@@ -25,13 +44,8 @@ def format_sites(
         if valid == 0:
             continue
         name = contig[site]
-        at = append_bytes(out, at, names[name_ends[name] : name_ends[name + 1]])
-        out[at] = TAB
-        at = append_int(out, at + 1, position[site])
-        out[at] = TAB
-        at = append_int(out, at + 1, position[site] + 1)
-        out[at] = TAB
-        at = append_bytes(out, at + 1, code)
+        at = _append_base(out, at, names[name_ends[name] : name_ends[name + 1]], position[site])
+        at = append_bytes(out, at, code)
         out[at] = TAB
         at = append_int(out, at + 1, valid)
         out[at] = TAB
@@ -54,9 +68,7 @@ def format_sites(
         out[at] = TAB
         at = append_int(out, at + 1, valid)
         out[at] = TAB
-        # in single precision as modkit has it, so that the last digit agrees
-        share = np.float32(methylated[site]) / np.float32(valid) * np.float32(100.0)
-        at = append_fixed(out, at + 1, np.float64(share), 2)
+        at = _append_percent(out, at + 1, methylated[site], valid)
         out[at] = TAB
         at = append_int(out, at + 1, methylated[site])
         out[at] = TAB
@@ -82,14 +94,8 @@ def format_percentages(out, names, name_ends, contig, position, methylated, cano
         if valid == 0:
             continue
         name = contig[site]
-        at = append_bytes(out, at, names[name_ends[name] : name_ends[name + 1]])
-        out[at] = TAB
-        at = append_int(out, at + 1, position[site])
-        out[at] = TAB
-        at = append_int(out, at + 1, position[site] + 1)
-        out[at] = TAB
-        share = np.float32(methylated[site]) / np.float32(valid) * np.float32(100.0)
-        at = append_fixed(out, at + 1, np.float64(share), 2)
+        at = _append_base(out, at, names[name_ends[name] : name_ends[name + 1]], position[site])
+        at = _append_percent(out, at, methylated[site], valid)
         out[at] = NEWLINE
         at += 1
     return at

@@ -19,22 +19,21 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
-from f5py.core.offsets import offsets_of
 from f5py.core.options import CALL_THRESHOLD
-from f5py.core.output_kind import kind_of_output
+from f5py.core.output_kind import kind_of_output, packed_ending
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, OutputFileError
 from f5py.io.bgzip_output import is_bgzip_name
 from f5py.io.complete_file import complete_output, complete_text_output
 from f5py.io.output import TextOutput
-from f5py.outputs.site_tracks import import_bigwig, write_bedgraph, write_bigwig
+from f5py.outputs.site_tracks import import_bigwig, write_bedgraph, write_bigwig, write_rows
 from f5py.site_frequencies.site_counts import SiteCounts, SiteTotals, expand_calls
 from f5py.text.encoding import encoded
 
-_ROWS_PER_BLOCK = 1 << 14
 #: More than the numbers and separators of a row need.
 _FIXED_COLUMNS = 10 * 20 + 40
 #: Positions from here on do not fit into a .tbi index.
@@ -102,15 +101,12 @@ def _write_table(
 def _write_rows(out: TextOutput, totals: SiteTotals, names: list[bytes], code: str, combined: bool) -> None:
     from f5py.outputs._bedmethyl_numba import format_sites
 
-    text = np.frombuffer(b"".join(names), np.uint8)
-    name_ends = offsets_of([len(name) for name in names])
-    longest = max(map(len, names), default=0) + len(code.encode())
     code_text = np.frombuffer(code.encode(), np.uint8)
-    for first in range(0, len(totals.position), _ROWS_PER_BLOCK):
-        block = [column[first : first + _ROWS_PER_BLOCK] for column in totals]
-        rows = np.empty(len(block[0]) * (longest + _FIXED_COLUMNS), np.uint8)
-        size = format_sites(rows, text, name_ends, code_text, combined, *block)
-        out.write(rows[:size].data)
+
+    def format_block(rows: NDArray[np.uint8], text: NDArray, name_ends: NDArray, sites: SiteTotals) -> int:
+        return format_sites(rows, text, name_ends, code_text, combined, *sites)
+
+    write_rows(out, totals, names, _FIXED_COLUMNS + len(code_text), format_block)
 
 
 def check_can_write(path: str) -> None:
@@ -160,7 +156,7 @@ def partition_path(path: str, value: str | None) -> str:
     ``calls.bed.gz`` becomes ``calls.1.bed.gz`` and ``calls.ungrouped.bed.gz``. Characters of the value that are not
     letters, digits or ``-._~`` are written as ``%`` and two hexadecimal digits, an empty value as ``%``.
     """
-    packed = next((suffix for suffix in (".gz", ".bgz") if path.endswith(suffix)), "")
+    packed = packed_ending(path)
     stem, suffix = os.path.splitext(path.removesuffix(packed))
     shown = _UNGROUPED if value is None else urllib.parse.quote(encoded(value), safe="") or "%"
     if value == _UNGROUPED:

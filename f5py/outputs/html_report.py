@@ -72,43 +72,24 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
             bar_chart(labels, {"calls": ratios["calls"]}, "ratio, at the ends all beyond; above 0 is methylated"),
         )
     contigs = shown["contigs"]
-    by_calls = [one for one in contigs if one.get("methylated", 0) + one.get("unmethylated", 0)]
-    if by_calls:
-        names = [one["name"] for one in by_calls[:_MOST_CONTIGS]]
-        percent = [
-            100 * one["methylated"] / (one["methylated"] + one["unmethylated"]) for one in by_calls[:_MOST_CONTIGS]
-        ]
-        yield _section(
-            "Methylation by contig",
-            bar_chart(names, {"% methylated": [round(one, 2) for one in percent]}, "% of calls"),
-        )
+    called = {one["name"]: one for one in contigs if one.get("methylated", 0) + one.get("unmethylated", 0)}
+    if called:
+        some = dict(list(called.items())[:_MOST_CONTIGS])
+        yield _section("Methylation by contig", _methylation_chart(some, "% of calls"))
     if shown.get("contexts"):
-        names = list(shown["contexts"])
-        pairs = list(shown["contexts"].values())
-        series = {
-            "methylated": [one["methylated"] for one in pairs],
-            "unmethylated": [one["unmethylated"] for one in pairs],
-        }
-        share = [100 * m / (m + u) if m + u else 0.0 for m, u in zip(*series.values(), strict=True)]
-        yield _section(
-            "Methylation by context",
-            bar_chart(names, {"% methylated": [round(one, 2) for one in share]}, "% of calls of single sites"),
-        )
+        chart = _methylation_chart(shown["contexts"], "% of calls of single sites")
+        yield _section("Methylation by context", chart)
     lengths = shown["read_lengths"]
     used = [i for i, count in enumerate(lengths["reads"]) if count]
     if used:
         part = slice(used[0], used[-1] + 1)
         labels = [_bases(low) for low in lengths["from"][part]]
         yield _section("Read lengths", bar_chart(labels, {"reads": lengths["reads"][part]}, "bases"))
-    covered = [one for one in contigs if one["coverage"]]
+    covered = [one for one in contigs if one["coverage"]][:_MOST_CONTIGS]
     if covered:
-        names = [one["name"] for one in covered[:_MOST_CONTIGS]]
-        yield _section(
-            "Coverage",
-            bar_chart(
-                names, {"mean": [one["coverage"] for one in covered[:_MOST_CONTIGS]]}, "reads over a base, by contig"
-            ),
-        )
+        means = {"mean": [one["coverage"] for one in covered]}
+        names = [one["name"] for one in covered]
+        yield _section("Coverage", bar_chart(names, means, "reads over a base, by contig"))
     drift = shown["scaling"]
     if len(drift) > 1:
         for name, title in (
@@ -120,6 +101,13 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
                 f"{title} over the run",
                 line_chart([one["reads"] for one in drift], [one[name] for one in drift], "reads"),
             )
+
+
+def _methylation_chart(counts: Mapping[str, Mapping[str, int]], axis: str) -> str:
+    """Percentages of methylated calls by name; 0 where there are no calls."""
+    pairs = [(one["methylated"], one["methylated"] + one["unmethylated"]) for one in counts.values()]
+    percent = [round(100 * methylated / n, 2) if n else 0.0 for methylated, n in pairs]
+    return bar_chart(list(counts), {"% methylated": percent}, axis)
 
 
 def _reads(counts: Mapping[str, int]) -> list[tuple[str, str]]:

@@ -6,18 +6,19 @@ its own value at its modified base, unless strands were combined.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import MissingDependencyError, OutputFileError, UsageError
 from f5py.io.output import TextOutput
 from f5py.site_frequencies.site_counts import SiteTotals
 
-_ROWS_PER_BLOCK = 1 << 16
+_ROWS_PER_BLOCK = 1 << 14
 #: More than the numbers and separators of a row need.
 _FIXED_COLUMNS = 2 * 20 + 12
 _PERCENT = 100.0
@@ -38,6 +39,36 @@ def import_bigwig() -> Any:
     return pyBigWig
 
 
+def write_rows(
+    out: TextOutput,
+    totals: SiteTotals,
+    names: list[bytes],
+    fixed_width: int,
+    format_block: Callable[[NDArray[np.uint8], NDArray[np.uint8], NDArray[np.int64], SiteTotals], int],
+) -> None:
+    """Write text with at most a row per site, a block of sites at a time.
+
+    Parameters
+    ----------
+    out : binary file
+    totals : SiteTotals
+    names : list of bytes
+        Chromosomes by index.
+    fixed_width : int
+        Bytes of a row without its chromosome, at most.
+    format_block : function
+        Takes room for rows, the names as one text, their offsets, and sites; returns how many bytes it has written.
+    """
+    text = np.frombuffer(b"".join(names), np.uint8)
+    name_ends = offsets_of([len(name) for name in names])
+    width = max(map(len, names), default=0) + fixed_width
+    for first in range(0, len(totals.position), _ROWS_PER_BLOCK):
+        block = SiteTotals._make(column[first : first + _ROWS_PER_BLOCK] for column in totals)
+        rows = np.empty(len(block.position) * width, np.uint8)
+        size = format_block(rows, text, name_ends, block)
+        out.write(rows[:size].data)
+
+
 def write_bedgraph(out: TextOutput, totals: SiteTotals, names: list[bytes]) -> None:
     """Write chromosome, start, end and percentage of every site.
 
@@ -50,15 +81,11 @@ def write_bedgraph(out: TextOutput, totals: SiteTotals, names: list[bytes]) -> N
     """
     from f5py.outputs._bedmethyl_numba import format_percentages
 
-    text = np.frombuffer(b"".join(names), np.uint8)
-    name_ends = offsets_of([len(name) for name in names])
-    longest = max(map(len, names), default=0)
-    for first in range(0, len(totals.position), _ROWS_PER_BLOCK):
-        block = [column[first : first + _ROWS_PER_BLOCK] for column in totals]
-        rows = np.empty(len(block[0]) * (longest + _FIXED_COLUMNS), np.uint8)
-        contig, position, _, methylated, canonical, _ = block
-        size = format_percentages(rows, text, name_ends, contig, position, methylated, canonical)
-        out.write(rows[:size].data)
+    def format_block(rows: NDArray[np.uint8], text: NDArray, name_ends: NDArray, sites: SiteTotals) -> int:
+        columns = sites.contig, sites.position, sites.methylated, sites.canonical
+        return format_percentages(rows, text, name_ends, *columns)
+
+    write_rows(out, totals, names, _FIXED_COLUMNS, format_block)
 
 
 def write_bigwig(

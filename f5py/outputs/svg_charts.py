@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 
 _WIDTH, _HEIGHT = 480, 220
@@ -12,14 +12,14 @@ _LETTER_WIDTH = 6.5
 _WIDEST_BAR = 56.0
 
 
-def bar_chart(labels: Sequence[str], series: dict[str, Sequence[float]], axis: str) -> str:
+def bar_chart(labels: Sequence[str], series: Mapping[str, Sequence[float]], axis: str) -> str:
     """Draw bars beside each other; those of several series stand on top of each other.
 
     Parameters
     ----------
     labels : sequence of str
         Of the places; not all are written if there are many.
-    series : dict of str to sequence of float
+    series : mapping of str to sequence of float
         Heights by the name of the series; every bar tells its label, series and height when it is pointed at.
     axis : str
         What the labels are.

@@ -63,6 +63,11 @@ class RunCounts:
         return int(self.causes[cause])
 
     @property
+    def used(self) -> int:
+        """Reads that a result was looked for in."""
+        return self.total - self.failed - self.ultra
+
+    @property
     def methylated_fraction(self) -> float | None:
         """Share of the methylated among the calls beyond the threshold, if there are any."""
         called = self.methylated + self.unmethylated

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, motif_named, parse_motif
-from f5py.core.options import CALL_THRESHOLD, METHYLATION, CallOptions
+from f5py.core.options import METHYLATION, CallOptions
 from f5py.core.windows import Windows
 from f5py.errors import UnsupportedDataError, UsageError
 from f5py.methylation.calls import call_methylation
@@ -53,8 +53,7 @@ class Caller(AlignmentStage):
             self.close()
             raise
         self._windows = windows
-        #: Calls with a smaller absolute ratio count for neither state.
-        self.threshold = CALL_THRESHOLD if options.call_threshold is None else options.call_threshold
+        self._threshold = options.threshold
         self._per_site = options.per_site
         self._means_only = not options.print_events
         self._keep_cigar = options.modbam is not None
@@ -88,8 +87,8 @@ class Caller(AlignmentStage):
         calls = calls_inside(batch, self._windows)
         ratio = batch.call_methylated[calls] - batch.call_unmethylated[calls]
         self.counts.results += int(calls.sum())
-        self.counts.methylated += int((ratio >= self.threshold).sum())
-        self.counts.unmethylated += int((ratio <= -self.threshold).sum())
+        self.counts.methylated += int((ratio >= self._threshold).sum())
+        self.counts.unmethylated += int((ratio <= -self._threshold).sum())
 
 
 def motif_of(options: CallOptions) -> Motif:

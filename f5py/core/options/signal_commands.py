@@ -99,6 +99,11 @@ class CallOptions(MappedReadsOptions):
     watch_write_bam: bool = refused("--watch-write-bam", kind=Kind.FLAG, reason=_NO_WATCH)
     command_line: str = "f5py call-methylation"
 
+    @property
+    def threshold(self) -> float:
+        """Calls with a smaller absolute ratio count for neither state."""
+        return CALL_THRESHOLD if self.call_threshold is None else self.call_threshold
+
 
 @dataclass(frozen=True, kw_only=True)
 class EventalignOptions(RnaOptions, MappedReadsOptions):

@@ -1,0 +1,25 @@
+"""Pieces of bytes as a stream."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+
+class BytePieces(io.RawIOBase):
+    """Reads what an iterator yields; an empty piece ends it."""
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, target: memoryview) -> int:  # type: ignore[override]
+        if not self._rest:
+            self._rest = memoryview(next(self._pieces, b""))
+        size = min(len(target), len(self._rest))
+        target[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
