@@ -101,7 +101,8 @@ _TYPES = {
     Kind.TEXT: "str", Kind.FILE: "_File", Kind.PATH: "_Path",
 }  # fmt: skip
 _TABLE_TYPES = '"arrow", "pandas"'
-_RESULTS = {"iter_calls": "Iterator[Any]", "iter_events": "Iterator[Any]", "plot": "None", "merge_frequencies": "None"}
+_RESULTS = {"iter_calls": "Iterator[Any]", "iter_events": "Iterator[Any]"}
+_RESULTS |= dict.fromkeys(("plot", "plot_region", "merge_frequencies"), "None")
 _COMMAND_OF = {command.python_name: command for command in functions.COMMANDS} | {
     "iter_calls": functions.CALL, "iter_events": functions.EVENTALIGN,
 }  # fmt: skip

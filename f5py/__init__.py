@@ -20,6 +20,7 @@ __all__ = [
     "iter_events",
     "merge_frequencies",
     "plot",
+    "plot_region",
     "resquiggle",
     "simulate",
 ]

@@ -324,12 +324,29 @@ def plot(
     bam: _File | None = ...,
     genome: _File | None = ...,
     output: _File | None = ...,
+    call_threshold: float = ...,
     x_axis: Literal["samples", "time"] = ...,
     window: str | None = ...,
+    alignment: int | None = ...,
     pore: Literal["r9", "r10", "rna004"] | None = ...,
     kmer_model: str | None = ...,
     rna: bool = ...,
+    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
+    meth_model: _File | None = ...,
     min_recalib_events: int = ...,
+) -> None: ...
+
+def plot_region(
+    *,
+    bam: _File,
+    output: _File,
+    window: str,
+    genome: _File | None = ...,
+    code: str | None = ...,
+    threshold: float = ...,
+    min_mapq: int = ...,
+    max_reads: int = ...,
+    max_bases: int = ...,
 ) -> None: ...
 
 def resquiggle(

@@ -15,6 +15,7 @@ from f5py.core.options import (
     IndexOptions,
     MergeOptions,
     PlotOptions,
+    PlotRegionOptions,
     ResquiggleOptions,
     SimulateOptions,
 )
@@ -28,8 +29,9 @@ RESQUIGGLE = Command("resquiggle", "resquiggle", ResquiggleOptions, "f5py.comman
 MERGE = Command("freq-merge", "merge_frequencies", MergeOptions, "f5py.commands.meth_freq", "merge_frequency_files")
 CHECK = Command("fast5-check", "fast5_check", CheckOptions, "f5py.commands.fast5_check")
 PLOT = Command("plot", "plot", PlotOptions, "f5py.commands.plot")
+PLOT_REGION = Command("plot-region", "plot_region", PlotRegionOptions, "f5py.commands.plot_region")
 SIMULATE = Command("simulate", "simulate", SimulateOptions, "f5py.commands.simulate")
-COMMANDS = (INDEX, CALL, FREQUENCY, EVENTALIGN, RESQUIGGLE, MERGE, CHECK, PLOT, SIMULATE)
+COMMANDS = (INDEX, CALL, FREQUENCY, EVENTALIGN, RESQUIGGLE, MERGE, CHECK, PLOT, PLOT_REGION, SIMULATE)
 
 
 @documented(INDEX)
@@ -254,6 +256,21 @@ def plot(read: str, **options: Any) -> None:
         For anything wrong with the options, the input or the output.
     """
     PLOT.run({"read": read, **options})
+
+
+@documented(PLOT_REGION)
+def plot_region(**options: Any) -> None:
+    """Draw the reads over a locus with their methylation calls, as ``f5py plot-region`` does.
+
+    Parameters
+    ----------
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, the input or the output.
+    """
+    PLOT_REGION.run(options)
 
 
 @documented(SIMULATE)

@@ -24,6 +24,7 @@ _COMMANDS = {
     "freq-merge": ("freq_merge", "Merge tables of methylation frequencies."),
     "fast5-check": ("fast5_check", "Check that the signals of indexed reads can be read."),
     "plot": ("plot", "Draw the signal, events and bases of a read."),
+    "plot-region": ("plot_region", "Draw the reads over a locus with their calls."),
     "simulate": ("simulate", "Simulate reads of known methylation."),
     "demo": ("demo", "Simulate, index, call and compare with the truth."),
 }

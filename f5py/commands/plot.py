@@ -6,7 +6,7 @@ import os
 import re
 from collections.abc import Generator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,9 +14,10 @@ from numpy.typing import NDArray
 
 from f5py import console
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.core.options import AlignmentOptions, EventalignOptions, PlotOptions
+from f5py.core.motifs import Motif
+from f5py.core.options import AlignmentOptions, CallOptions, EventalignOptions, PlotOptions
 from f5py.core.windows import Windows
-from f5py.errors import F5pyError, InputFileError, SignalError, UsageError
+from f5py.errors import F5pyError, InputFileError, SignalError, UnsupportedDataError, UsageError
 from f5py.io.alignments import AlignmentFile
 from f5py.io.bam_records import converted_chunks
 from f5py.io.complete_file import complete_output
@@ -24,15 +25,19 @@ from f5py.io.read_index import SEQUENCE_SUFFIX, ReadIndex
 from f5py.io.reference import Reference
 from f5py.io.sequence_files import sequence_records
 from f5py.io.signals import SignalSource, open_signals
+from f5py.methylation.calls import call_methylation
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import Chemistry, chemistry_of
 from f5py.pipeline.eventalign_stage import ReferenceAligner
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.loader import Loader
+from f5py.pipeline.methylation_stage import methylation_models
 from f5py.pipeline.unmapped import unmapped_batch
 from f5py.plotting import FORMATS
 from f5py.plotting.data import PlotData, Source, read_data, reference_data
 from f5py.plotting.figure import check_matplotlib, write_figure
+from f5py.plotting.site_calls import site_calls
+from f5py.pore_model import PoreModel, check_same_k
 
 if TYPE_CHECKING:
     import pysam
@@ -58,9 +63,11 @@ def run(options: PlotOptions) -> None:
         For anything wrong with the input or output. No file is made then.
     """
     output, kind = _output(options)
-    check_matplotlib()
+    if kind != "html":
+        check_matplotlib()
     inputs = (
         options.reads, options.bam, options.genome, options.slow5, options.pod5, options.fast5, options.kmer_model,
+        options.meth_model,
     )  # fmt: skip
     check_outputs(inputs, {"-o": output})
     with complete_output(output) as file:
@@ -78,6 +85,10 @@ def _output(options: PlotOptions) -> tuple[str, str]:
     if (options.bam is None) != (options.genome is None):
         given, missing = ("-b", "-g") if options.genome is None else ("-g", "-b")
         raise UsageError(f"{given} needs {missing}; give both, or none to draw the read's own bases")
+    if options.alignment is not None and options.bam is None:
+        raise UsageError("--alignment needs -b")
+    if (options.methylation or options.meth_model) and options.bam is None:
+        raise UsageError("methylation is called in reads aligned to a reference; give -b and -g")
     output = options.output
     if output is None:
         output = f"{options.read}.{FORMATS[0]}"
@@ -106,7 +117,7 @@ def compute(options: PlotOptions) -> PlotData:
 def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
     assert options.bam is not None
     assert options.genome is not None
-    alignments = OneAlignment(options.bam, options.genome, options.read, options.window)
+    alignments = OneAlignment(options.bam, options.genome, options.read, options.window, options.alignment)
     files.callback(alignments.close)
     record = alignments.find()
     reads = files.enter_context(ReadIndex.open(options.reads))
@@ -142,13 +153,33 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
         min_recalib_events=options.min_recalib_events,
         samples=True,
     )
-    stage = ReferenceAligner(settings, chemistry, None)
+    stage = ReferenceAligner(settings, chemistry, None, keep_map=True)
     files.callback(stage.close)
     batch = next(loader.batches())
     _align(stage, batch)
     contig = alignments.contigs[int(batch.contig[0])]
     source = Source(chemistry.name, chemistry.rna, contig)
-    return reference_data(batch, 0, stage.model, source, alignments.limits)
+    data = reference_data(batch, 0, stage.model, source, alignments.limits)
+    models = _methylation(options, chemistry)
+    if models is None:
+        return data
+    check_same_k(stage.model, models[1])
+    call_methylation(batch, *models, stage.pool)
+    return replace(data, calls=site_calls(data, batch, 0, models[0], options.call_threshold))
+
+
+def _methylation(options: PlotOptions, chemistry: Chemistry) -> tuple[Motif, PoreModel] | None:
+    """The motif and its model; None if there is none and the user has not asked for calls."""
+    is_asked = options.methylation is not None or options.meth_model is not None
+    if chemistry.rna and not is_asked:
+        return None
+    settings = CallOptions(bam="", genome="", methylation=options.methylation, meth_model=options.meth_model)
+    try:
+        return methylation_models(settings, chemistry)
+    except UnsupportedDataError:
+        if is_asked:
+            raise
+        return None
 
 
 def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
@@ -232,7 +263,8 @@ class _Seen:
 class OneAlignment(AlignmentFile):
     """An alignment file of which only one record of one read is visited.
 
-    That is the read's first primary record that overlaps the region, else its first supplementary one that does.
+    That is the read's first primary record that overlaps the region, else its first supplementary one that does, or
+    the one of a given number.
 
     Parameters
     ----------
@@ -242,6 +274,8 @@ class OneAlignment(AlignmentFile):
         The read's.
     region : str or None
         As samtools writes regions.
+    number : int or None
+        Which of the read's primary and supplementary records, counted from 1.
 
     Attributes
     ----------
@@ -249,11 +283,14 @@ class OneAlignment(AlignmentFile):
         0-based, half-open interval of the region.
     """
 
-    def __init__(self, path: str, reference_path: str, name: str, region: str | None) -> None:
+    def __init__(
+        self, path: str, reference_path: str, name: str, region: str | None, number: int | None = None
+    ) -> None:
         super().__init__(path, reference_path, min_mapq=0, secondary=False)
         self._reference_path = reference_path
         self._read = name
         self._region = region
+        self._number = number
         self._window: Windows | None = None
         self._contig = -1
         self.limits: tuple[int, int] | None = None
@@ -290,7 +327,8 @@ class OneAlignment(AlignmentFile):
             The file is damaged.
         """
         seen = _Seen()
-        is_indexed = self.path != "-" and self._file.has_index()
+        # Numbers count all records, those outside of the region too.
+        is_indexed = self.has_index and self._number is None
         self._record = self._search(self, self._window if is_indexed else None, seen)
         if self._record is not None:
             return self._record
@@ -301,6 +339,11 @@ class OneAlignment(AlignmentFile):
                 self._search(whole, None, seen)
             finally:
                 whole.close()
+        if self._number is not None and 0 < len(seen.elsewhere) < self._number:
+            raise F5pyError(
+                f"--alignment {self._number}: read {self._read} has {len(seen.elsewhere)} primary and supplementary "
+                f"alignments: {', '.join(seen.elsewhere[:3])}{', ...' if len(seen.elsewhere) > 3 else ''}"
+            )
         if seen.elsewhere:
             raise F5pyError(
                 f"-w {self._region}: read {self._read} is aligned to {' and '.join(seen.elsewhere[:3])}; choose a "
@@ -316,15 +359,18 @@ class OneAlignment(AlignmentFile):
     def _search(self, file: AlignmentFile, windows: Windows | None, seen: _Seen) -> pysam.AlignedSegment | None:
         """The record to be drawn; what else there is of the read until then is added to `seen`."""
         supplementary = None
+        n_alignments = 0
         for read_index, record in AlignmentFile.records(file, windows, left_out=True):
             if record.query_name != self._read:
                 continue
             if read_index < 0:
                 seen.left_out.append(record.is_unmapped)
-            elif not self._overlaps(record):
+                continue
+            n_alignments += 1
+            if not self._overlaps(record) or self._number not in (None, n_alignments):
                 start, end = record.reference_start + 1, record.reference_end or record.reference_start
                 seen.elsewhere.append(f"{record.reference_name}:{start}-{end}")
-            elif not record.is_supplementary:
+            elif self._number is not None or not record.is_supplementary:
                 return record
             else:
                 supplementary = supplementary or record

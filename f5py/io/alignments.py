@@ -47,7 +47,7 @@ class AlignmentFile:
     ----------
     path : str
         SAM, BAM or CRAM; ``-`` is standard input.
-    reference_path : str
+    reference_path : str or None
         FASTA file, needed to decode CRAM.
     min_mapq : int
         Records with a lower mapping quality are left out.
@@ -61,7 +61,12 @@ class AlignmentFile:
     """
 
     def __init__(
-        self, path: str, reference_path: str, min_mapq: int, secondary: bool, supplementary: bool = True
+        self,
+        path: str,
+        reference_path: str | None,
+        min_mapq: int,
+        secondary: bool,
+        supplementary: bool = True,
     ) -> None:
         import pysam
 
@@ -104,6 +109,11 @@ class AlignmentFile:
     def header(self) -> pysam.AlignmentHeader:
         """The file's header."""
         return self._file.header
+
+    @property
+    def has_index(self) -> bool:
+        """Whether records can be looked up by position."""
+        return self.path != "-" and self._file.has_index()
 
     def reopened(self) -> AlignmentFile:
         """The same file, opened once more, from its beginning; a pipe cannot be."""
@@ -178,7 +188,7 @@ class AlignmentFile:
         if self._file.is_cram:
             return InputFileError(
                 f"{self.name}: cannot be decoded after {self.counts.kept} usable records; the file is damaged, or "
-                f"{self._reference_path} is not the reference that it was made with"
+                f"{self._reference_path or 'the reference'} is not the reference that it was made with"
             )
         return InputFileError(
             f"{self.name}: truncated or damaged after {self.counts.kept} usable records ({_reason(problem)}); "
@@ -288,7 +298,7 @@ class AlignmentFile:
             self._file.close()
 
 
-def _opened(path: str, reference_path: str, pipe: WatchedPipe | None) -> pysam.AlignmentFile:
+def _opened(path: str, reference_path: str | None, pipe: WatchedPipe | None) -> pysam.AlignmentFile:
     """Open a file, a BAM file with an index without its name: htslib does not look for that then, and may crash.
 
     The index is read by `f5py.io.bam_index`.

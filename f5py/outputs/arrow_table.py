@@ -53,9 +53,12 @@ def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: N
 
 
 def dictionary_column(indices: NDArray[np.int32], values: list[str]) -> Any:
-    """Arrow dictionary array: `values` by index."""
+    """Arrow dictionary array: `values` by index. Equal values become one, as pandas' categories must differ."""
     pyarrow, _ = import_arrow()
-    return pyarrow.DictionaryArray.from_arrays(indices, pyarrow.array(values, pyarrow.string()))
+    distinct = pyarrow.array(values, pyarrow.string()).dictionary_encode()
+    if len(distinct.dictionary) < len(values):
+        indices = distinct.indices.to_numpy()[indices]
+    return pyarrow.DictionaryArray.from_arrays(indices, distinct.dictionary)
 
 
 def list_column(offsets: NDArray[np.int64], values: NDArray) -> Any:

@@ -19,16 +19,21 @@ class ReferenceAligner(AlignmentStage):
     chemistry : Chemistry
     windows : Windows or None
         Only rows of k-mers in these are made.
+    keep_map : bool
+        Keep the alignment of the events to the read's bases.
     """
 
     command = "eventalign"
     n_parts = 3
 
-    def __init__(self, options: EventalignOptions, chemistry: Chemistry, windows: Windows | None) -> None:
+    def __init__(
+        self, options: EventalignOptions, chemistry: Chemistry, windows: Windows | None, keep_map: bool = False
+    ) -> None:
         shows_samples = not (options.paf or options.sam or options.m6anet)
         super().__init__(options, chemistry, shows_samples and (options.samples or options.collapse_events))
         self.times.seconds["HMM"] = 0.0
         self._windows = windows
+        self._keep_map = keep_map
 
     def compute(self, batch: ReadBatch) -> None:
         """Fill the batch's arrays, its rows too."""
@@ -36,7 +41,8 @@ class ReferenceAligner(AlignmentStage):
         self.before_stage("event rows")
         self.times.add("HMM", align_events(batch, self.model, self.pool, self._windows))
         self.after_part(batch)
-        batch.release("bases", "kmer_rank", "first_event", "last_event")
+        if not self._keep_map:
+            batch.release("bases", "kmer_rank", "first_event", "last_event")
 
     def settle(self, batch: ReadBatch) -> None:
         """See `AlignmentStage.settle`."""

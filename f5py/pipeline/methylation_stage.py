@@ -43,8 +43,7 @@ class Caller(AlignmentStage):
                 f"methylation is called in DNA only, not in {chemistry.name}; for RNA use eventalign and the tools "
                 "that read its table"
             )
-        self.motif = motif_of(options)
-        self.methylation = _methylation_model(options, chemistry, self.motif)
+        self.motif, self.methylation = methylation_models(options, chemistry)
         super().__init__(options, chemistry)
         self.times.seconds["HMM"] = 0.0
         try:
@@ -102,12 +101,22 @@ def motif_of(options: CallOptions) -> Motif:
     return replace(parse_motif(options.motif), separation=options.min_separation)
 
 
-def _methylation_model(options: CallOptions, chemistry: Chemistry, motif: Motif) -> PoreModel:
+def methylation_models(options: CallOptions, chemistry: Chemistry) -> tuple[Motif, PoreModel]:
+    """Return the motif that `options` name, and the model of its methylated bases.
+
+    Raises
+    ------
+    PoreModelError
+        The model file is unusable.
+    UnsupportedDataError
+        There is no built-in model for the chemistry.
+    """
+    motif = motif_of(options)
     if options.meth_model:
-        return read_model(options.meth_model, "ACGMT")
+        return motif, read_model(options.meth_model, "ACGMT")
     if chemistry is not R9_DNA:
         raise UnsupportedDataError(
             f"there is no built-in model of methylated bases for {chemistry.name}; give one with --meth-model"
         )
     assert motif.model is not None  # only motifs of the user's own have none, and these need --meth-model
-    return builtin(motif.model)
+    return motif, builtin(motif.model)

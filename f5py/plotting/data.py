@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch, RowState
 from f5py.core.kmers import base_codes
 from f5py.errors import F5pyError
+from f5py.plotting.site_calls import SiteCalls
 from f5py.pore_model.model import PoreModel
 from f5py.text.complements import COMPLEMENTS
 
 #: Positions that are drawn if no region is given.
 DEFAULT_POSITIONS = 100
-#: More k-mers than these do not fit into a figure that can be looked at.
-MAX_KMERS = 5000
+#: More k-mers than these make a page that browsers are slow with.
+MAX_KMERS = 50_000
 
 
 class Source(NamedTuple):
@@ -82,6 +83,8 @@ class PlotData:
         The positions before this k-mer are no part of the alignment.
     level, level_stdv : float32, shape (p,)
         What the model expects, in pA on the read's scale.
+    calls : SiteCalls or None
+        None if methylation was not called.
     """
 
     name: str
@@ -109,6 +112,7 @@ class PlotData:
     new_segment: NDArray[np.bool_]
     level: NDArray[np.float32]
     level_stdv: NDArray[np.float32]
+    calls: SiteCalls | None = None
 
     @property
     def skipped(self) -> NDArray[np.bool_]:
@@ -140,6 +144,28 @@ class PlotData:
             f"{self.source.chemistry}, model {self.model.rpartition('/')[2]}, shift {self.shift:.2f}, "
             f"scale {self.scale:.3f}, var {self.var:.3f}"
         )
+
+
+    @property
+    def position_words(self) -> str:
+        """What the positions and letters above the signal are."""
+        where = "in the read" if self.source.contig is None else f"on {self.source.contig}"
+        which, base = ("leftmost", "its complement") if self.strand == "-" else ("first", "that base")
+        return f"position {where} of each k-mer's {which} base{', descending' if self.descending else ''}, and {base}"
+
+    def signal_words(self, seconds: bool) -> str:
+        """What the axis below the signal shows."""
+        direction = "3' to 5'" if self.source.rna else "5' to 3'"
+        return f"{'time (s)' if seconds else 'sample'}: the signal's order, {direction} of the read"
+
+    def current_limits(self) -> tuple[float, float]:
+        """Limits that have all events and levels inside; a sample far off may be cut, as it would flatten them."""
+        low = float(min(self.event_mean.min(), (self.level - self.level_stdv).min()))
+        high = float(max(self.event_mean.max(), (self.level + self.level_stdv).max()))
+        room = high - low
+        low = min(low, max(float(self.current.min()), low - 0.25 * room))
+        high = max(high, min(float(self.current.max()), high + 0.25 * room))
+        return low - 0.04 * room, high + 0.04 * room
 
 
 class _Rows(NamedTuple):
@@ -241,7 +267,7 @@ def _collect(
     position, step = _all_positions(rows)
     if len(position) > MAX_KMERS:
         raise F5pyError(
-            f"-w: the region has {len(position)} k-mers of read {name}, too many for a figure; choose one of at most "
+            f"-w: the region has {len(position)} k-mers of read {name}, too many to be drawn; choose one of at most "
             f"{MAX_KMERS}"
         )
     first_row = np.searchsorted(rows.position, position - step)

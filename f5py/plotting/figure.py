@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 
-from f5py.errors import MissingDependencyError
+from f5py.errors import F5pyError, MissingDependencyError
 from f5py.plotting.data import PlotData
 
 if TYPE_CHECKING:
@@ -22,20 +22,23 @@ _SIGNAL, _MATCH, _BAD, _UNALIGNED, _MODEL, _GREY = "#9a9a9a", "#14375e", "#d1383
 _WIDTH_PER_KMER, _MIN_WIDTH, _MAX_WIDTH = 0.17, 10.0, 120.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.8, 0.25, 1.0, 0.95
 _STRIP, _SKIPPED_ROW, _SIGNAL_HEIGHT = 0.24, 0.18, 3.6
-_DOTS_PER_INCH = 150
+DOTS_PER_INCH = 150
 # Letters are at most that large, and are left out where they would be smaller; in points.
 _LARGEST_LETTER, _SMALLEST_LETTER = 10.0, 4.0
 _LETTER_WIDTH = 0.75  # of the font size
 #: Labelled positions are at least that far apart, in inches, and multiples of one of these numbers.
 _TICK_DISTANCE = 0.55
 _TICK_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
-_RC = {"svg.hashsalt": "f5py", "svg.fonttype": "path", "pdf.fonttype": 42, "path.simplify": True}
+#: More k-mers than these do not fit into a figure that can be looked at.
+MAX_KMERS = 5000
+#: Settings of matplotlib, so that the same data give the same bytes.
+RC = {"svg.hashsalt": "f5py", "svg.fonttype": "path", "pdf.fonttype": 42, "path.simplify": True}
 
 
-def check_matplotlib() -> None:
+def check_matplotlib(command: str = "plot") -> None:
     """Raise `MissingDependencyError` unless matplotlib is installed."""
     if importlib.util.find_spec("matplotlib") is None:
-        raise MissingDependencyError('f5py plot needs matplotlib; install it: pip install "f5py[plot]"')
+        raise MissingDependencyError(f'f5py {command} needs matplotlib; install it: pip install "f5py[plot]"')
 
 
 def write_figure(data: PlotData, file: BinaryIO, kind: str, seconds: bool = False) -> None:
@@ -53,27 +56,34 @@ def write_figure(data: PlotData, file: BinaryIO, kind: str, seconds: bool = Fals
     Raises
     ------
     MissingDependencyError
-        matplotlib is not installed.
+        matplotlib is not installed, and the format needs it.
+    F5pyError
+        There are too many k-mers for the format.
     """
+    if kind == "html":
+        from f5py.plotting.html import write_html
+
+        write_html(data, file, seconds)
+        return
+    if len(data.position) > MAX_KMERS:
+        raise F5pyError(
+            f"-w: the region has {len(data.position)} k-mers of read {data.name}, too many for a figure; choose one of "
+            f"at most {MAX_KMERS}, or write .html, which can be zoomed"
+        )
     check_matplotlib()
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
     from matplotlib.style import context
 
     # A user's own settings of matplotlib would change the figure from machine to machine.
-    with context(["default", _RC]):
+    with context(["default", RC]):
         width = min(max(len(data.position) * _WIDTH_PER_KMER, _MIN_WIDTH - _LEFT - _RIGHT), _MAX_WIDTH)
         height = _BOTTOM + _SIGNAL_HEIGHT + _STRIP + _SKIPPED_ROW + _TOP
         figure = Figure(figsize=(width + _LEFT + _RIGHT, height))
         FigureCanvasAgg(figure)
         _draw(figure, data, width, seconds)
-        if kind == "html":
-            from f5py.plotting.html import write_html
-
-            write_html(figure, data, file)
-            return
         no_date: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-        figure.savefig(file, format=kind, dpi=_DOTS_PER_INCH, metadata=no_date[kind])
+        figure.savefig(file, format=kind, dpi=DOTS_PER_INCH, metadata=no_date[kind])
 
 
 def _draw(figure: Figure, data: PlotData, width: float, seconds: bool) -> None:
@@ -98,10 +108,7 @@ def _draw(figure: Figure, data: PlotData, width: float, seconds: bool) -> None:
     _label_positions(strip, data, unit, width / (end - first), roomy)
 
     signal.set_ylabel("current (pA)")
-    direction = "3' to 5'" if data.source.rna else "5' to 3'"
-    signal.set_xlabel(
-        f"{'time (s)' if seconds else 'sample'}: the signal's order, {direction} of the read", loc="left"
-    )
+    signal.set_xlabel(data.signal_words(seconds), loc="left")
     signal.xaxis.set_major_locator(MaxNLocator(max(int(width), 5), steps=[1, 2, 2.5, 5, 10], integer=not seconds))
     if not seconds:
         signal.ticklabel_format(axis="x", style="plain", useOffset=False)
@@ -149,19 +156,9 @@ def _draw_signal(axes: Axes, data: PlotData, unit: float) -> None:
             )
     for x in data.kmer_start[data.new_segment] * unit:
         axes.axvline(x, color=_GREY, linestyle="--", linewidth=1)
-    axes.set_ylim(*_current_limits(data))
+    axes.set_ylim(*data.current_limits())
     axes.grid(axis="y", color="#e6e6e6", linewidth=0.6)
     axes.set_axisbelow(True)
-
-
-def _current_limits(data: PlotData) -> tuple[float, float]:
-    """Limits that have all events and levels inside; a single sample far off may be cut, as it would flatten them."""
-    low = float(min(data.event_mean.min(), (data.level - data.level_stdv).min()))
-    high = float(max(data.event_mean.max(), (data.level + data.level_stdv).max()))
-    room = high - low
-    low = min(low, max(float(data.current.min()), low - 0.25 * room))
-    high = max(high, min(float(data.current.max()), high + 0.25 * room))
-    return low - 0.04 * room, high + 0.04 * room
 
 
 def _draw_bases(axes: Axes, data: PlotData, unit: float, points: float, roomy: bool) -> None:
@@ -213,10 +210,7 @@ def _label_positions(axes: Axes, data: PlotData, unit: float, inches: float, roo
     axes.xaxis.set_label_position("top")
     axes.set_xticks(x[kept], [f"{labels[i]:,}" for i in kept], fontsize=8)
     axes.tick_params(axis="x", length=2, pad=1)
-    where = "in the read" if data.source.contig is None else f"on {data.source.contig}"
-    which, base = ("leftmost", "its complement") if data.strand == "-" else ("first", "that base")
     axes.set_xlabel(
-        f"position {where} of each k-mer's {which} base{', descending' if data.descending else ''}, and {base}"
-        f"{'; small letters: k-mers without events' if roomy and data.skipped.any() else ''}",
+        f"{data.position_words}{'; small letters: k-mers without events' if roomy and data.skipped.any() else ''}",
         loc="left", fontsize=9, parse_math=False,
     )  # fmt: skip

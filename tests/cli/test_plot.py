@@ -19,8 +19,9 @@ import numpy as np
 import pysam
 import pytest
 
+import f5py
 from f5py.cli.plot import command
-from f5py.commands.plot import PlotOptions, compute
+from f5py.commands.plot import PlotOptions, compute, run
 from f5py.errors import (
     F5pyError,
     InputFileError,
@@ -232,6 +233,49 @@ def test_region_chooses_the_record(indexed_ecoli: Path, ecoli: Path, tmp_path: P
         compute(replace(options, window=f"{CONTIG}:1-100"))
 
 
+@pytest.mark.shared
+def test_number_chooses_the_record(indexed_ecoli: Path, ecoli: Path):
+    options = PlotOptions(
+        read=WITH_SUPPLEMENTARY,
+        reads=str(indexed_ecoli / "reads.fasta"),
+        bam=str(ecoli / "reads.bam"),
+        genome=str(ecoli / "ref.fa"),
+        output="",
+    )
+    first, second = (compute(replace(options, alignment=number)) for number in (1, 2))
+    assert 20_871 <= first.position.min() + 1 <= first.position.max() + 1 <= 23_636
+    assert 225_996 <= second.position.min() + 1 <= second.position.max() + 1 <= 229_953
+    where = f"{CONTIG}:20871-23636, {CONTIG}:225996-229953"
+    with pytest.raises(F5pyError, match=f"--alignment 3: .* has 2 primary and supplementary alignments: {where}$"):
+        compute(replace(options, alignment=3))
+    with pytest.raises(F5pyError, match=f"-w .*: read .* is aligned to {CONTIG}:20871-23636 and"):
+        compute(replace(options, alignment=1, window=f"{CONTIG}:226001-226100"))
+    with pytest.raises(UsageError, match="--alignment needs -b"):
+        run(replace(options, bam=None, genome=None, alignment=1, output="x.html"))
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("read", [FORWARD, REVERSE])
+def test_calls_are_those_of_call_methylation(read: str, indexed_ecoli: Path, ecoli: Path):
+    aligned: dict[str, str] = {"reads": str(indexed_ecoli / "reads.fasta")}
+    aligned |= {"bam": str(ecoli / "reads.bam"), "genome": str(ecoli / "ref.fa")}
+    data = compute(PlotOptions(read=read, window=f"{CONTIG}:1-1000000", output="", **aligned))
+    table = f5py.call_methylation(returns="pandas", **aligned)
+    expected = table[table.read_name == read].sort_values("start", ascending=not data.descending)
+    calls = data.calls
+    assert calls is not None
+    assert len(calls.ratio) == len(expected) > 20
+    assert (calls.first.tolist(), calls.last.tolist()) == (expected.start.tolist(), expected.end.tolist())
+    np.testing.assert_allclose(calls.ratio, expected.log_lik_ratio, atol=1e-4)
+    assert calls.sites.tolist() == expected.num_motifs.tolist()
+    assert np.all(calls.start_sample[1:] >= calls.end_sample[:-1])
+    here = {int(position): i for i, position in enumerate(data.position)}
+    for i in np.flatnonzero(calls.sites == 1).tolist():  # the samples are those of the site's k-mer
+        at = here[int(calls.first[i])]
+        assert (calls.start_sample[i], calls.end_sample[i]) == (data.kmer_start[at], data.kmer_end[at])
+        assert chr(data.letter[at]) == ("G" if data.strand == "-" else "C")
+
+
 # The files
 
 
@@ -242,8 +286,9 @@ def test_files(made: ReadSet, tmp_path: Path, ending: str, capsys: pytest.Captur
     content = out.read_bytes()
     starts = {"png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-", "svg": b"<?xml", "html": b"<!DOCTYPE html>"}
     assert content.startswith(starts[ending.lower()])
-    if ending in ("svg", "html"):
+    if ending == "svg":
         ElementTree.fromstring(content)
+    if ending in ("svg", "html"):
         assert made.names[0].encode() in content
     assert os.listdir(tmp_path) == [out.name]
     note = capsys.readouterr().err
@@ -397,7 +442,9 @@ def test_split_read_is_drawn_from_its_part_of_the_parent(made: ReadSet, refuses:
     expected = compute(replace(options, slow5=None))
     assert len(found.current) > 500
     for field in fields(PlotData):
-        np.testing.assert_array_equal(getattr(found, field.name), getattr(expected, field.name), field.name)
+        mine, other = getattr(found, field.name), getattr(expected, field.name)
+        for one, its in zip(mine, other, strict=True) if field.name == "calls" else [(mine, other)]:
+            np.testing.assert_array_equal(one, its, field.name)
     refuses(SignalError, name, name, *made.options()[:2], "--slow5", signals)
     # what the parent's metadata say counts
     arguments = (*changed.options()[:6], "--slow5", signals)

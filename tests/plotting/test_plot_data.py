@@ -192,7 +192,7 @@ def test_region_without_events_and_too_many_k_mers(monkeypatch: pytest.MonkeyPat
     with pytest.raises(F5pyError, match=r"no event of read made .* positions 101-105"):
         reference_data(batch, 0, MODEL, DNA, (102, 103))
     monkeypatch.setattr(plot_data, "MAX_KMERS", 4)
-    with pytest.raises(F5pyError, match=r"has 5 k-mers of read made, too many for a figure; .* at most 4"):
+    with pytest.raises(F5pyError, match=r"has 5 k-mers of read made, too many to be drawn; .* at most 4"):
         reference_data(batch, 0, MODEL, DNA, None)
     batch.n_rows[:] = 0
     with pytest.raises(F5pyError, match="read made: no event is aligned"):

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import io
+import json
+import re
 import subprocess
 import sys
 from dataclasses import replace
-from html import unescape
+from html import escape, unescape
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from f5py.errors import MissingDependencyError
+from f5py.errors import F5pyError, MissingDependencyError
 from f5py.plotting import FORMATS
 from f5py.plotting.data import PlotData, Source
 from f5py.plotting.figure import write_figure
+from f5py.plotting.site_calls import SiteCalls
 
 SVG = "{http://www.w3.org/2000/svg}"
 STARTS = {"png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-", "svg": b"<?xml", "html": b"<!DOCTYPE html>"}
@@ -76,7 +79,7 @@ def test_every_format(kind: str, seconds: bool):
     content = drawn(made_data(), kind, seconds)
     assert content.startswith(STARTS[kind])
     assert content == drawn(made_data(), kind, seconds)
-    if kind in ("svg", "html"):
+    if kind == "svg":
         ElementTree.fromstring(content)
     if kind == "pdf":
         assert content.rstrip().endswith(b"%%EOF")
@@ -115,36 +118,56 @@ def test_directions_are_said():
     assert "time (s): the signal's order, 3' to 5' of the read" in comments(drawn(made_data(rna=True), "svg", True))
 
 
-def test_html_has_a_tooltip_for_every_event_and_base_and_loads_nothing():
-    data = made_data()
-    content = drawn(data, "html")
-    page = ElementTree.fromstring(content)
-    assert page.findtext("head/title") == data.title
-    fields = [node for node in page.iter(f"{SVG}rect") if node.get("class") == "hover"]
-    tips = [node.findtext(f"{SVG}title") or "" for node in fields]
-    n_events = len(data.event_index)
-    assert len(tips) == n_events + int((~data.skipped).sum())
-    kmer = data.kmers[0].tobytes().decode()
-    assert tips[0] == (
-        f"event 0\nmean {data.event_mean[0]:.2f} pA, stdv 1.00 pA\n"
-        f"{data.event_length[0]} samples from 50 on, {data.event_length[0] / 4:.2f} ms\n"
-        f"k-mer {kmer} at position 1001\nexpected {data.level[0]:.2f} \N{PLUS-MINUS SIGN} 2.00 pA"
+def shown_by(content: bytes) -> dict:
+    found = re.search(r'<script type="application/json" id="data">(.*?)</script>', content.decode(), re.DOTALL)
+    assert found is not None
+    return json.loads(found[1])
+
+
+def test_html_has_every_event_base_and_call_and_loads_nothing():
+    data = replace(
+        made_data(),
+        calls=SiteCalls("CG", 2.5, *map(np.atleast_1d, (1003, 1007, 2, -3.25, 60, 90))),
     )
-    assert "(fits no k-mer)" in tips[3]
-    assert tips[8].endswith("aligned to no k-mer")
-    assert tips[n_events].startswith(f"k-mer {kmer} at position 1001\n")
-    # the fields lie side by side and fill the axes
-    x, width = (np.array([float(field.get(name) or "nan") for field in fields[:n_events]]) for name in ("x", "width"))
-    np.testing.assert_allclose(x[1:], (x + width)[:-1], atol=0.02)
-    links = [value for node in page.iter() for key, value in node.attrib.items() if key.endswith(("href", "src"))]
-    assert all(link.startswith("#") for link in links)
-    assert b"<script" not in content
-    assert b"@import" not in content
+    content = drawn(data, "html")
+    page = content.decode()
+    assert f"<title>{escape(data.title)}</title>" in page
+    shown = shown_by(content)
+    assert shown["first"] == 50
+    np.testing.assert_allclose(shown["current"], data.current, atol=0.005 + 1e-6)
+    assert shown["events"]["start"] == data.event_start.tolist()
+    assert shown["events"]["bad"][3] == 1
+    assert sum(shown["events"]["bad"]) == 1
+    assert shown["events"]["kmer"] == data.event_kmer.tolist()
+    assert shown["kmers"]["kmer"] == ["".join(map(chr, kmer)) for kmer in data.kmers]
+    assert "".join(shown["kmers"]["kmer"][i][0] for i in range(30)) == shown["kmers"]["letter"]
+    assert shown["kmers"]["position"] == data.position.tolist()
+    assert shown["calls"] == {
+        "start": [60], "end": [90], "ratio": [-3.25],
+        "words": ["2 CG at 1,004 to 1,008\nlog-likelihood ratio -3.25\nnot methylated"],
+    }  # fmt: skip
+    low, high = shown["limits"]
+    assert low < data.event_mean.min() < data.event_mean.max() < high
+    assert not re.search(r"(src|href)=|@import|https?:|fetch\(|XMLHttp", page)
+
+
+def test_html_names_cannot_end_the_data():
+    data = replace(made_data(), name="</script><script>alert(1)</script>", source=Source("<b>", False, "</script>"))
+    page = drawn(data, "html").decode()
+    assert page.count("</script>") == 2
+    assert "<b>" not in page
 
 
 def test_long_regions_have_a_bounded_width():
     content = drawn(made_data(n_kmers=900), "png")
     assert int.from_bytes(content[16:20], "big") <= 121.05 * 150 + 1
+
+
+def test_more_kmers_than_a_figure_can_show_fit_into_the_viewer():
+    data = made_data(n_kmers=5001)
+    with pytest.raises(F5pyError, match=r"5001 k-mers .* at most 5000, or write .html"):
+        drawn(data, "svg")
+    assert len(shown_by(drawn(data, "html"))["kmers"]["position"]) == 5001
 
 
 def test_bytes_are_those_of_another_process_and_pyplot_stays_out(tmp_path: Path):
@@ -167,3 +190,4 @@ def test_without_matplotlib(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(MissingDependencyError, match=r'pip install "f5py\[plot\]"'):
         drawn(made_data(), "png")
+    assert drawn(made_data(), "html").startswith(STARTS["html"])

@@ -7,6 +7,7 @@ from f5py.core.options.signal_commands import (
     CheckOptions,
     EventalignOptions,
     PlotOptions,
+    PlotRegionOptions,
     ResquiggleOptions,
 )
 from f5py.core.options.table_commands import (
@@ -34,6 +35,7 @@ __all__ = [
     "Option",
     "Options",
     "PlotOptions",
+    "PlotRegionOptions",
     "ResquiggleOptions",
     "SimulateOptions",
     "declarations",

@@ -1,0 +1,28 @@
+"""``f5py plot-region``: draw the reads over a locus with their methylation calls."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from f5py.cli import options
+from f5py.core.options import PlotRegionOptions
+
+
+@options.command(
+    "plot-region",
+    PlotRegionOptions,
+    examples=(
+        "f5py plot-region -b calls.bam -w chr11:2,000,000-2,003,000 -o locus.png",
+        "f5py plot-region -b calls.bam -w chr11:2,000,000-2,003,000 --code h -o locus.html",
+    ),
+)
+def command(**given: Any) -> None:
+    """Draw the reads over a locus: each with its methylation calls, and the frequency at every site.
+
+    Calls are read from the MM and ML tags of alignments (call-methylation --modbam writes them, and dorado and others
+    do). Reads with an HP tag, as whatshap and hiphase write it, are drawn apart by haplotype. Needs matplotlib:
+    pip install "f5py[plot]".
+    """
+    from f5py.api.functions import plot_region
+
+    plot_region(**given)

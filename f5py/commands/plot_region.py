@@ -1,0 +1,82 @@
+"""From alignments with modification tags to the figure of a locus: what ``f5py plot-region`` does."""
+
+from __future__ import annotations
+
+import os
+
+import pysam
+
+from f5py import console
+from f5py.core.options import PlotRegionOptions
+from f5py.core.windows import Windows
+from f5py.errors import InputFileError, UsageError
+from f5py.io.alignments import AlignmentFile
+from f5py.io.complete_file import complete_output
+from f5py.pipeline.inputs import check_outputs
+from f5py.plotting import FORMATS
+from f5py.plotting.figure import check_matplotlib
+from f5py.plotting.region import RegionData, region_data
+from f5py.plotting.region_figure import write_region_figure
+
+_WHO = "plot_region_main"
+
+
+def run(options: PlotRegionOptions) -> None:
+    """Draw the reads over a locus; the ending of the output's name says the format.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the input or output. No file is made then.
+    """
+    kind = os.path.splitext(options.output)[1][1:].lower()
+    if kind not in FORMATS:
+        raise UsageError(f"-o {options.output}: does not end in .{', .'.join(FORMATS)}")
+    check_matplotlib("plot-region")
+    check_outputs((options.bam, options.genome), {"-o": options.output})
+    with complete_output(options.output) as file:
+        data = collect(options)
+        write_region_figure(data, file, kind)
+    n_calls = len(data.marks.read)
+    console.note(
+        _WHO, f"{options.output}: {data.region}, {len(data.names)} reads, {n_calls} calls of {data.modification}"
+    )
+
+
+def collect(options: PlotRegionOptions) -> RegionData:
+    """Read what the figure shows.
+
+    Raises
+    ------
+    F5pyError
+        The region is wrong, or no read there has calls.
+    """
+    if options.window.endswith(".bed"):
+        raise UsageError(f"-w {options.window}: a plot takes one region, written as contig:start-end")
+    alignments = AlignmentFile(options.bam, options.genome, min_mapq=options.min_mapq, secondary=False)
+    try:
+        windows = Windows.parse(options.window, alignments.contigs)
+        contig, start, end, _ = next(windows.with_previous_end())
+        length = alignments.contig_lengths[contig]
+        if start >= length:
+            raise InputFileError(
+                f"-w {options.window}: contig {alignments.contigs[contig]} has only {length} bases"
+            )
+        region = alignments.contigs[contig], start, min(end, length)
+        if region[2] - start > options.max_bases:
+            raise UsageError(
+                f"-w {options.window}: has {region[2] - start:,} bases; choose a region of at most "
+                f"{options.max_bases:,}, or raise --max-bases"
+            )
+        # Without an index the whole file is read.
+        visited = alignments.records(windows if alignments.has_index else None)
+        records = (record for _, record in visited if _overlaps(record, contig, region))
+        return region_data(records, region, options.code, options.threshold, options.max_reads)
+    finally:
+        alignments.close()
+
+
+def _overlaps(record: pysam.AlignedSegment, contig: int, region: tuple[str, int, int]) -> bool:
+    """Without an index every record is visited."""
+    start, end = record.reference_start, record.reference_end or 0
+    return record.reference_id == contig and start < region[2] and end > region[1]

@@ -1,0 +1,236 @@
+"""What a plot of a locus shows: reads with their modification calls, packed into rows, and frequencies by site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import F5pyError
+
+if TYPE_CHECKING:
+    import pysam
+
+#: Between reads in one row, as a share of the region.
+_GAP = 0.01
+
+
+class Marks(NamedTuple):
+    """Calls, in the order of the reads; shape (c,) each.
+
+    Attributes
+    ----------
+    read : int64
+        Index of the read.
+    position : int64
+        0-based position on the reference. CpG calls of reverse reads are put at the C of the forward strand.
+    ratio : float64
+        Log-odds of modified against unmodified, natural logarithm.
+    """
+
+    read: NDArray[np.int64]
+    position: NDArray[np.int64]
+    ratio: NDArray[np.float64]
+
+
+class SiteShares(NamedTuple):
+    """Share of modified calls by site; shape (s,) each.
+
+    Attributes
+    ----------
+    position : int64
+    modified, called : int64
+        Decided calls: with a ratio at or beyond the threshold.
+    """
+
+    position: NDArray[np.int64]
+    modified: NDArray[np.int64]
+    called: NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class RegionData:
+    """Reads over a locus.
+
+    Attributes
+    ----------
+    contig : str
+    start, end : int
+        0-based, half-open.
+    modification : str
+        Such as ``5mC (C+m)``.
+    threshold : float
+        Ratios nearer to 0 are undecided.
+    names : list of str
+        Of the n reads.
+    read_start, read_end : int64, shape (n,)
+    reverse : bool, shape (n,)
+    haplotype : int64, shape (n,)
+        The HP tag; 0 for reads without.
+    row : int64, shape (n,)
+        Place of the read among those of its haplotype, from 0 on.
+    marks : Marks
+    n_left_out : int
+        Reads beyond the maximum.
+    """
+
+    contig: str
+    start: int
+    end: int
+    modification: str
+    threshold: float
+    names: list[str]
+    read_start: NDArray[np.int64]
+    read_end: NDArray[np.int64]
+    reverse: NDArray[np.bool_]
+    haplotype: NDArray[np.int64]
+    row: NDArray[np.int64]
+    marks: Marks
+    n_left_out: int
+
+    @property
+    def region(self) -> str:
+        """As samtools writes regions."""
+        return f"{self.contig}:{self.start + 1}-{self.end}"
+
+    def haplotypes(self) -> list[int]:
+        """The haplotypes that occur: numbered ones first, reads without one last."""
+        found = np.unique(self.haplotype).tolist()
+        return sorted(found, key=lambda number: (number == 0, number))
+
+    def shares(self, haplotype: int | None = None) -> SiteShares:
+        """Frequencies of a haplotype's reads, or of all reads."""
+        decided = np.abs(self.marks.ratio) >= self.threshold
+        if haplotype is not None:
+            decided &= self.haplotype[self.marks.read] == haplotype
+        position, site = np.unique(self.marks.position[decided], return_inverse=True)
+        called = np.bincount(site, minlength=len(position))
+        modified = np.bincount(site, self.marks.ratio[decided] > 0, minlength=len(position)).astype(np.int64)
+        return SiteShares(position, modified, called)
+
+
+def region_data(
+    records: Iterable[pysam.AlignedSegment],
+    region: tuple[str, int, int],
+    code: str | None,
+    threshold: float,
+    max_reads: int,
+) -> RegionData:
+    """Collect the reads over a locus.
+
+    Parameters
+    ----------
+    records : iterable of pysam.AlignedSegment
+        Those that overlap the region, by position.
+    region : (str, int, int)
+        Contig and 0-based, half-open interval.
+    code : str or None
+        Code of the modification in the MM tag; by default the one with most calls.
+    threshold : float
+        Natural log-odds at which a call is decided.
+    max_reads : int
+        The longest overlaps are taken.
+
+    Raises
+    ------
+    F5pyError
+        No read has calls in the region.
+    """
+    contig, start, end = region
+    kept = [record for record in records if record.has_tag("MM") or record.has_tag("Mm")]
+    overlap = np.array([min(r.reference_end or 0, end) - max(r.reference_start, start) for r in kept], np.int64)
+    chosen = np.sort(np.argsort(-overlap, kind="stable")[:max_reads])
+    kept = [kept[i] for i in chosen.tolist()]
+    calls = [_calls(record) for record in kept]
+    key = _modification(calls, code)
+    read, position, ratio = [], [], []
+    for i, (record, found) in enumerate(zip(kept, calls, strict=True)):
+        where, odds = _on_reference(record, [one for group in key for one in found.get(group, ())])
+        inside = (where >= start) & (where < end)
+        read.append(np.full(int(inside.sum()), i, np.int64))
+        position.append(where[inside])
+        ratio.append(odds[inside])
+    if not any(map(len, read)):
+        raise F5pyError(
+            f"-w {contig}:{start + 1}-{end}: no read there has calls of modified bases (MM and ML tags); "
+            "f5py call-methylation --modbam writes them"
+        )
+    marks = Marks(np.concatenate(read), np.concatenate(position), np.concatenate(ratio))
+    read_start = np.array([max(r.reference_start, start) for r in kept], np.int64)
+    read_end = np.array([min(r.reference_end or 0, end) for r in kept], np.int64)
+    haplotype = np.array([int(r.get_tag("HP")) if r.has_tag("HP") else 0 for r in kept], np.int64)
+    base, _, letter = key[0]
+    return RegionData(
+        contig=contig,
+        start=start,
+        end=end,
+        modification=f"{_NAMES.get(str(letter), 'modification')} ({base}+{letter})",
+        threshold=threshold,
+        names=[r.query_name or "" for r in kept],
+        read_start=read_start,
+        read_end=read_end,
+        reverse=np.array([r.is_reverse for r in kept], np.bool_),
+        haplotype=haplotype,
+        row=_packed(read_start, read_end, haplotype, int((end - start) * _GAP)),
+        marks=marks,
+        n_left_out=len(overlap) - len(kept),
+    )
+
+
+_NAMES = {"m": "5mC", "h": "5hmC", "a": "6mA", "21839": "4mC", "17802": "pseudouridine"}
+_Key = tuple[str, int, "str | int"]
+
+
+def _calls(record: pysam.AlignedSegment) -> dict[_Key, list[tuple[int, int]]]:
+    """Place in the record's bases and quality of every call, by canonical base, strand and code."""
+    return record.modified_bases or {}
+
+
+def _modification(calls: list[dict[_Key, list[tuple[int, int]]]], code: str | None) -> list[_Key]:
+    """The keys of the modification that is drawn: one for each strand."""
+    numbers: dict[str, int] = {}
+    for found in calls:
+        for key, places in found.items():
+            numbers[str(key[2])] = numbers.get(str(key[2]), 0) + len(places)
+    if code is None:
+        code = max(numbers, key=lambda one: (numbers[one], one), default="m")
+    elif numbers and code not in numbers:
+        raise F5pyError(f"--code {code}: the reads there have calls of {', '.join(sorted(numbers))} only")
+    keys = {key for found in calls for key in found if str(key[2]) == code}
+    return sorted(keys, key=lambda key: key[:2]) or [("C", 0, code)]
+
+
+def _on_reference(
+    record: pysam.AlignedSegment, calls: list[tuple[int, int]]
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Positions and log-odds of the calls that are aligned; of a reverse CpG the position of its other strand's C."""
+    if not calls:
+        return np.empty(0, np.int64), np.empty(0)
+    place, quality = np.array(sorted(calls), np.int64).T
+    pairs = np.array(record.get_aligned_pairs(matches_only=True), np.int64).reshape(-1, 2)
+    at = np.minimum(np.searchsorted(pairs[:, 0], place), max(len(pairs) - 1, 0))
+    aligned = (pairs[at, 0] == place) & (quality >= 0)
+    place, position, quality = place[aligned], pairs[at[aligned], 1], quality[aligned]
+    bases = np.frombuffer((record.query_sequence or "").encode(), np.uint8)
+    if record.is_reverse and len(bases):
+        before = bases[np.maximum(place - 1, 0)]
+        position = position - ((bases[place] == ord("G")) & (before == ord("C")) & (place > 0))
+    probability = (quality + 0.5) / 256  # the middle of the interval that an ML value stands for
+    return position, np.log(probability / (1 - probability))
+
+
+def _packed(
+    start: NDArray[np.int64], end: NDArray[np.int64], haplotype: NDArray[np.int64], gap: int
+) -> NDArray[np.int64]:
+    """The first row, among those of its haplotype, in which each read has room."""
+    rows = np.zeros(len(start), np.int64)
+    ends: dict[int, list[int]] = {}
+    for i in np.argsort(start, kind="stable").tolist():  # as many as a figure has rows
+        taken = ends.setdefault(int(haplotype[i]), [])
+        row = next((n for n, last in enumerate(taken) if last + gap <= start[i]), len(taken))
+        taken[row : row + 1] = [int(end[i])]
+        rows[i] = row
+    return rows

@@ -1,0 +1,85 @@
+"""``f5py plot-region`` on the modBAM of a run, and one clear line for whatever is wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import click
+import numpy as np
+import pysam
+import pytest
+
+import f5py
+from f5py.cli.plot_region import command
+from f5py.commands.plot_region import collect
+from f5py.core.options import PlotRegionOptions
+from f5py.errors import F5pyError, InputFileError, UsageError
+
+from ..made_data import ReadSet
+
+
+def plot_region(*arguments: object) -> None:
+    command.main([str(argument) for argument in arguments], standalone_mode=False)
+
+
+@pytest.fixture(scope="module")
+def modbam(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("region")
+    f5py.call_methylation(
+        reads=made.reads, bam=made.bam, genome=made.genome, output=folder / "calls.tsv", modbam=folder / "calls.bam"
+    )
+    pysam.index(str(folder / "calls.bam"))
+    return folder / "calls.bam"
+
+
+def test_calls_are_those_of_the_table(modbam: Path):
+    with pysam.AlignmentFile(str(modbam)) as file:
+        contig, length = file.references[0], file.lengths[0]
+    data = collect(PlotRegionOptions(bam=str(modbam), window=f"{contig}:1-{length}", output="", min_mapq=0))
+    table = f5py.frequencies([modbam.parent / "calls.tsv"], split_groups=True, returns="pandas")
+    table = table[table.chromosome == contig]
+    shares = data.shares()
+    columns = (part.tolist() for part in shares)
+    ours = {start: (called, modified) for start, modified, called in zip(*columns, strict=True)}
+    same = [ours.get(row.start) == (row.called_sites, row.called_sites_methylated) for row in table.itertuples()]
+    # a read that lacks a base of the site, and probabilities in steps of 1/256, make a few differ
+    assert len(same) > 100
+    assert np.mean(same) > 0.8
+    assert abs(shares.modified.sum() - table.called_sites_methylated.sum()) < 0.03 * table.called_sites.sum()
+
+
+def test_files_with_and_without_index_are_the_same(modbam: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]):
+    with pysam.AlignmentFile(str(modbam)) as file:
+        contig = file.references[0]
+    shutil.copyfile(modbam, tmp_path / "bare.bam")
+    window = f"{contig}:100-900"
+    plot_region("-b", modbam, "-w", window, "-o", tmp_path / "a.svg")
+    plot_region("-b", tmp_path / "bare.bam", "-w", window, "-o", tmp_path / "b.svg")
+    assert (tmp_path / "a.svg").read_bytes() == (tmp_path / "b.svg").read_bytes()
+    note = capsys.readouterr().err.splitlines()
+    assert note[0].startswith(f"[plot_region_main] {tmp_path / 'a.svg'}: {window}, ")
+    assert "5mC (C+m)" in note[0]
+
+
+def test_wrong_input(modbam: Path, made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    with pysam.AlignmentFile(str(modbam)) as file:
+        contig, length = file.references[0], file.lengths[0]
+    same = Path(shutil.copyfile(modbam, modbam.with_suffix(".svg")))
+    cases: list[tuple[type[Exception], str, tuple[object, ...]]] = [
+        (UsageError, r"does not end in .png", ("-b", modbam, "-w", contig, "-o", "x.jpg")),
+        (UsageError, "a plot takes one region", ("-b", modbam, "-w", "x.bed", "-o", "x.png")),
+        (UsageError, "of at most 100, or raise", ("-b", modbam, "-w", contig, "--max-bases", 100, "-o", "x.png")),
+        (InputFileError, f"has only {length} bases", ("-b", modbam, "-w", f"{contig}:{length + 1}-", "-o", "x.png")),
+        (F5pyError, "nowhere", ("-b", modbam, "-w", "nowhere:1-5", "-o", "x.png")),
+        (F5pyError, "no read there has calls", ("-b", made.bam, "-w", f"{contig}:1-500", "-o", "x.png")),
+        (InputFileError, "no such file", ("-b", "missing.bam", "-w", contig, "-o", "x.png")),
+        (UsageError, "is an input as well", ("-b", same, "-w", contig, "-o", same)),
+        (click.UsageError, "window", ("-b", modbam, "-o", "x.png")),
+    ]
+    monkeypatch.chdir(tmp_path)
+    for kind, message, arguments in cases:
+        with pytest.raises(kind, match=message):
+            plot_region(*arguments)
+    assert os.listdir(tmp_path) == []
