@@ -169,7 +169,7 @@ def frequencies(
 ) -> Any: ...
 
 def index(
-    reads: _File,
+    reads: _File | Iterable[_File],
     *,
     strict: bool = ...,
     directories: _Path | Iterable[_Path] = ...,
@@ -178,6 +178,7 @@ def index(
     slow5: _File | None = ...,
     skip_slow5_idx: bool = ...,
     pod5: _Path | Iterable[_Path] = ...,
+    output: _Path | None = ...,
     threads: int = ...,
     iop: int = ...,
     verbose: int = ...,

@@ -10,6 +10,7 @@ import re
 import sys
 import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
@@ -20,6 +21,9 @@ _is_command_line = False
 #: Lists that take the texts of warnings.
 _recorders: list[list[str]] = []
 _MOST_RECORDED = 100
+#: Warnings of one kind that a command says; the report has more of them.
+_MOST_OF_A_KIND = 5
+_said: Counter[str] = Counter()
 
 
 @contextmanager
@@ -27,6 +31,7 @@ def on_standard_error() -> Iterator[None]:
     """Speak to a user at the command line while inside."""
     global _is_command_line
     before, _is_command_line = _is_command_line, True
+    _said.clear()
     try:
         yield
     finally:
@@ -37,6 +42,8 @@ def on_standard_error() -> Iterator[None]:
 def recorded_warnings() -> Iterator[list[str]]:
     """Yield a list that takes the texts of the warnings said while inside, the first hundred of them."""
     texts: list[str] = []
+    if not _recorders:
+        _said.clear()
     _recorders.append(texts)
     try:
         yield texts
@@ -93,11 +100,17 @@ def info(who: str, text: str) -> None:
     _message("INFO", who, text)
 
 
-def warning(who: str, text: str) -> None:
-    """Print something that probably is not what the user wants."""
+def warning(who: str, text: str, kind: str | None = None) -> None:
+    """Print something that probably is not what the user wants; of one kind, if it is named, no more than a few."""
     for texts in _recorders:
         if len(texts) < _MOST_RECORDED:
             texts.append(text)
+    if kind is not None:
+        _said[kind] += 1
+        if _said[kind] > _MOST_OF_A_KIND:
+            return
+        if _said[kind] == _MOST_OF_A_KIND:
+            text += f" (no more warnings of this kind are shown: {kind})"
     _message("WARNING", who, text)
 
 

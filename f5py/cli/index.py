@@ -15,12 +15,14 @@ from f5py.core.options import IndexOptions
         "f5py index -d fast5/ reads.fastq",
         "f5py index -s sequencing_summary.txt -d fast5/ reads.fastq",
         "f5py index --slow5 reads.blow5 reads.fastq",
+        "f5py index -o run7 --pod5 pod5/ fastq_pass/",
     ),
 )
 def command(**given: Any) -> None:
     """Index the basecalled READS (FASTA or FASTQ, plain or compressed) and their signal files.
 
-    Writes READS.index, READS.index.fai, READS.index.gzi and READS.index.readdb. The signals are in fast5 files (-d),
+    Writes READS.index, READS.index.fai, READS.index.gzi and READS.index.readdb, or these names with another beginning
+    (-o PREFIX, which the other commands take as -r then). The signals are in fast5 files (-d),
     POD5 files (--pod5), or a SLOW5 file (--slow5). f5c and nanopolish understand what is written too, but not the
     signals that READS.index.readdb names if they are in POD5 files.
     """

@@ -7,26 +7,25 @@ and ``.index.gzi`` (as htslib's faidx makes them) and ``.index.readdb`` (read na
 from __future__ import annotations
 
 import os
-import sys
+import re
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
 from itertools import islice
 from typing import NamedTuple
 
 from f5py import console
 from f5py.core.options import IndexOptions
 from f5py.core.strictness import input_warning, obeys_strict
-from f5py.errors import F5pyError, OutputFileError, UsageError
-from f5py.io.bgzf import BlockWriter
+from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.fast5_scan import Found, list_fast5, report_skipped, scan_fast5
-from f5py.io.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX
-from f5py.io.sequence_files import sequence_records
+from f5py.io.read_index import READDB_SUFFIX
+from f5py.io.read_index_output import write_readdb, write_sequence_index
 from f5py.io.sequencing_summary import read_summary_list, reads_by_file
-from f5py.io.unfinished_file import UnfinishedFile
 from f5py.progress import progress
 
 #: The share of reads without a signal file that needs no warning.
 _USUAL_LOSS = 0.01
+#: Names of files of reads in a folder.
+_READS_NAME = re.compile(r"\.(fastq|fq|fasta|fa)(\.(gz|bgz|bz2|xz|zst))?$", re.IGNORECASE)
 
 
 class IndexSummary(NamedTuple):
@@ -50,13 +49,15 @@ def run(options: IndexOptions) -> IndexSummary:
     """
     if options.slow5 is not None and options.pod5:
         raise UsageError("--slow5 and --pod5 exclude each other")
+    sources = files_of_reads(options.reads)
+    prefix = _prefix(options)
     if options.slow5 is None:
         if options.skip_slow5_idx:
             console.warning("index", "--skip-slow5-idx has no effect without --slow5")
         kinds = ["fast5"] * bool(options.directories or not options.pod5) + ["pod5"] * bool(options.pod5)
         counts = index_fast5(
-            options.reads, options.directories, options.summaries, options.summary_lists, options.threads,
-            options.iop, options.verbose, options.pod5,
+            prefix, options.directories, options.summaries, options.summary_lists, options.threads,
+            options.iop, options.verbose, options.pod5, sources,
         )  # fmt: skip
         report_counts(*counts, " or ".join(kinds))
         return IndexSummary(*counts)
@@ -66,7 +67,7 @@ def run(options: IndexOptions) -> IndexSummary:
     }  # fmt: skip
     if idle := [name for name, value in given.items() if value]:
         console.warning("index", f"{', '.join(idle)}: no effect with --slow5")
-    known = index_slow5(options.reads, options.slow5, options.threads, not options.skip_slow5_idx)
+    known = index_slow5(prefix, options.slow5, options.threads, not options.skip_slow5_idx, sources)
     report_counts(*known, "slow5")
     return IndexSummary(*known)
 
@@ -80,6 +81,7 @@ def index_fast5(
     processes: int = 1,
     verbose: int = 1,
     pod5: Sequence[str] = (),
+    sources: Sequence[str] = (),
 ) -> tuple[int, int]:
     """Index basecalled reads and the fast5 or POD5 files of their signals.
 
@@ -101,6 +103,8 @@ def index_fast5(
         POD5 files, and folders to search for such. Where several files have a read the first one wins, also over fast5.
         Like those of fast5 files, all their reads are listed: reads that the basecaller has split name, in their
         alignment records, a parent that is not among the basecalled reads.
+    sources : sequence of str
+        The files of reads, if they are others than `reads_path`.
 
     Returns
     -------
@@ -119,7 +123,7 @@ def index_fast5(
     summaries = [*summaries, *(path for listing in summary_lists for path in read_summary_list(listing))]
     listed = reads_by_file(summaries)
     in_pod5 = _list_pod5(pod5, verbose)
-    paths = write_sequence_index(reads_path, threads)
+    paths = write_sequence_index(reads_path, threads, sources)
     n_basecalled = len(paths)
     if not all(paths.values()):
         _find_fast5(paths, directories, listed, processes, verbose)
@@ -140,7 +144,9 @@ def index_fast5(
     return len(paths), with_path
 
 
-def index_slow5(reads_path: str, slow5: str, threads: int = 4, index_signals: bool = True) -> tuple[int, int | None]:
+def index_slow5(
+    reads_path: str, slow5: str, threads: int = 4, index_signals: bool = True, sources: Sequence[str] = ()
+) -> tuple[int, int | None]:
     """Index basecalled reads, whose signals are all in one SLOW5 file.
 
     The ``.readdb`` then has one line that names this file for all reads, as nanopolish writes it.
@@ -155,6 +161,8 @@ def index_slow5(reads_path: str, slow5: str, threads: int = 4, index_signals: bo
         Compression threads.
     index_signals : bool
         Make the index of the SLOW5 file too, unless it is there.
+    sources : sequence of str
+        The files of reads, if they are others than `reads_path`.
 
     Returns
     -------
@@ -178,12 +186,12 @@ def index_slow5(reads_path: str, slow5: str, threads: int = 4, index_signals: bo
     check_slow5(slow5)
     if not index_signals:
         read_groups(slow5)  # raises if the header is damaged
-        paths = write_sequence_index(reads_path, threads)
+        paths = write_sequence_index(reads_path, threads, sources)
         write_readdb(reads_path + READDB_SUFFIX, {ALL_READS: slow5})
         return len(paths), None
     source = Slow5Source(slow5)
     try:
-        paths = write_sequence_index(reads_path, threads)
+        paths = write_sequence_index(reads_path, threads, sources)
         with_signal = sum(1 for name in source.names() if name in paths)
     finally:
         source.close()
@@ -232,68 +240,35 @@ def _list_pod5(given: Sequence[str], verbose: int) -> Mapping[str, str]:
     return Pod5Index(files)
 
 
-def write_sequence_index(reads_path: str, threads: int = 4) -> dict[str, str]:
-    """Write ``.index``, ``.index.fai`` and ``.index.gzi``.
-
-    Returns
-    -------
-    dict of str to str
-        Every read's name, in file order, and the fast5 path in its header's comment ('' without one).
+def files_of_reads(given: Sequence[str]) -> list[str]:
+    """The files that are given, and those of reads in folders that are, by name.
 
     Raises
     ------
     InputFileError
-        If the reads cannot be read to the end.
-    OutputFileError
-        If the index cannot be written.
+        A folder has no files of reads.
     """
-    paths: dict[str, str] = {}
-    repeated = 0
-    exists: dict[str, bool] = {}
-    fai: list[str] = []
-    with _replacing(*(reads_path + end for end in (SEQUENCE_SUFFIX, GZI_SUFFIX, FAI_SUFFIX))) as temporary:
-        at = 0
-        with BlockWriter(temporary[0], threads) as index, progress("reads") as bar:
-            for name, comment, bases in sequence_records(reads_path):
-                bar.advance(1)
-                if name in paths:
-                    repeated += 1
-                    if repeated == 1:
-                        input_warning("readdb", f"{reads_path}: read {name} occurs again; the first counts")
-                    continue
-                paths[name] = _path_in_comment(comment, exists)
-                header = f">{name}\n".encode("utf-8", "surrogateescape")
-                index.write(header)
-                index.write(bases)
-                index.write(b"\n")
-                at += len(header)
-                if bases:  # htslib does not list empty sequences either
-                    fai.append(f"{name}\t{len(bases)}\t{at}\t{len(bases)}\t{len(bases) + 1}\n")
-                at += len(bases) + 1
-        if gone := [path for path, is_there in exists.items() if not is_there]:
-            input_warning(
-                "readdb",
-                f"{reads_path}: {len(gone)} fast5 files that its header lines name are not there, such as {gone[0]}; "
-                "they are not used",
-            )
-        if repeated > 1:
-            input_warning("readdb", f"{reads_path}: {repeated} reads have the name of an earlier one")
-        with open(temporary[1], "wb") as file:
-            file.write(index.block_index())
-        with open(temporary[2], "w", encoding="utf-8", errors="surrogateescape", newline="\n") as text_file:
-            text_file.writelines(fai)
-    return paths
+    files: list[str] = []
+    for path in given:
+        if not os.path.isdir(path):
+            files.append(path)
+            continue
+        inside = sorted(name for name in os.listdir(path) if _READS_NAME.search(name))
+        if not inside:
+            raise InputFileError(f"{path}: is a folder without files of reads (.fastq, .fasta, also compressed)")
+        files += [os.path.join(path, name) for name in inside]
+    return files
 
 
-def write_readdb(path: str, paths: dict[str, str]) -> None:
-    """Write the ``.readdb`` file `path`: a line per read, sorted bytewise by name."""
-    # the order of letters is that of their bytes, but for those that stand for undecodable bytes
-    names = sorted(paths) if all(map(str.isascii, paths)) else sorted(paths, key=os.fsencode)
-    with (
-        _replacing(path) as temporary,
-        open(temporary[0], "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file,
-    ):
-        file.writelines(f"{name}\t{paths[name]}\n" for name in names)
+def _prefix(options: IndexOptions) -> str:
+    """What the names of the index begin with."""
+    if not options.reads:
+        raise UsageError("give the basecalled reads: f5py index [OPTIONS] READS")
+    if options.output is None and (len(options.reads) > 1 or os.path.isdir(options.reads[0])):
+        raise UsageError("several files of reads need a name for their index: -o PREFIX, to be given as -r later")
+    if options.output is None and options.reads[0] == "-":
+        raise UsageError("reads from standard input need a name for their index: -o PREFIX, to be given as -r later")
+    return options.reads[0] if options.output is None else options.output
 
 
 def _find_fast5(
@@ -307,7 +282,7 @@ def _find_fast5(
     files: list[str] = []
     for directory in directories:
         if not os.path.isdir(directory):
-            input_warning("readdb", f"{directory}: skipped, is not a folder")
+            input_warning("readdb", f"{directory}: skipped, is not a folder", "folders that are none")
             continue
         if verbose:
             console.note("readdb", f"indexing {directory}")
@@ -324,54 +299,3 @@ def _find_fast5(
             paths.update((name, path) for name in in_table if name in paths)
         elif not isinstance(names := next(opened), str):
             paths.update((name, path) for name in names)
-
-
-def _path_in_comment(comment: str, exists: dict[str, bool]) -> str:
-    """Return the comment's last word if it is the path of a fast5 file, as basecallers used to write it, else ''.
-
-    Files may have been moved since: `exists` keeps what has been looked for.
-    """
-    last = comment.rstrip(" ").rpartition(" ")[2]
-    if not last.endswith(".fast5"):
-        return ""
-    if last not in exists:
-        exists[sys.intern(last)] = os.path.isfile(last)
-    return sys.intern(last) if exists[last] else ""
-
-
-@contextmanager
-def _replacing(*paths: str) -> Iterator[list[str]]:
-    """Give temporary names to write to, and put the files in the place of `paths` once all are complete.
-
-    All but the first of the old files go before the first new one comes, so that an interruption between two
-    renames leaves a missing file rather than files that do not fit one another.
-    """
-    with ExitStack() as cleaning:
-        files = []
-        for path in paths:
-            try:
-                files.append(UnfinishedFile(path))
-            except OutputFileError as problem:
-                raise OutputFileError(f"{problem}; the index needs a writable folder beside the reads") from None
-            cleaning.callback(files[-1].discard)
-        temporary = [file.path for file in files]
-        try:
-            yield temporary
-            for path in paths[1:]:
-                _remove(path)
-            for file in files:
-                file.put_in_place()
-        except OSError as problem:
-            if problem.filename not in (None, *temporary, *paths):
-                raise
-            raise OutputFileError(
-                f"{paths[0]}: cannot be written ({problem.strerror or problem}); "
-                "the index needs a writable folder with room beside the reads"
-            ) from problem
-
-
-def _remove(path: str) -> None:
-    try:
-        os.remove(path)
-    except FileNotFoundError:
-        return

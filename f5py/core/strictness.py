@@ -14,8 +14,14 @@ _Result = TypeVar("_Result")
 _n_strict = 0
 
 
-def input_warning(who: str, text: str) -> None:
+def input_warning(who: str, text: str, kind: str | None = None) -> None:
     """Print a warning about input that is damaged, incomplete or does not fit together.
+
+    Parameters
+    ----------
+    who, text : str
+    kind : str, optional
+        What such warnings are about, if there may be many of them; see `f5py.console.warning`.
 
     Raises
     ------
@@ -24,7 +30,7 @@ def input_warning(who: str, text: str) -> None:
     """
     if _n_strict:
         raise InputFileError(f"{text} (--strict)")
-    console.warning(who, text)
+    console.warning(who, text, kind)
 
 
 def obeys_strict(run: Callable[..., _Result]) -> Callable[..., _Result]:

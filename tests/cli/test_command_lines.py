@@ -125,7 +125,7 @@ def test_meaning(line: str):
         if name == "profile":
             continue  # its values are the options then
         if name.isdigit():
-            assert value in [*vars(options).values(), *getattr(options, "tables", ())], value
+            assert any(value == one or (isinstance(one, tuple) and value in one) for one in vars(options).values())
         elif name == "verbose":
             assert options.verbose == 1
         elif name == "modbam_output_name":
@@ -207,7 +207,7 @@ def on_real_reads(options: Any, places: dict[str, Path], out: Path) -> Any:
         "signals": places[kind] / "reads.blow5",
         "kmer_model": folder / ("rna004.5mer" if rna else "r9.4_450bps.nucleotide.6mer"),
         "meth_model": folder / "r9.4_450bps.cpg.6mer",
-        "output": out / f"results{Path(getattr(options, 'output', '')).suffix}",
+        "output": out / f"results{Path(getattr(options, 'output', None) or '').suffix}",
         "summary": out / "summary.txt",
         "skip_ultra": out / "ultra.bam",
         "modbam_output_name": out / "calls.bam",
@@ -220,14 +220,14 @@ def on_real_reads(options: Any, places: dict[str, Path], out: Path) -> Any:
     named = {field.name for field in fields(options)} & files.keys()
     changes: dict[str, Any] = {}
     for name in named:
-        if name == "output" or getattr(options, name) not in (None, (), "-"):
+        if (name == "output" and options.output is not None) or getattr(options, name) not in (None, (), "-"):
             changes[name] = files[name] if isinstance(files[name], tuple) else str(files[name])
     if "modbam_output_name" in changes:
         changes["output"] = "-"
     if isinstance(options, IndexOptions):
         copy = out / "reads.fasta"
         copy.write_bytes((places["dna"] / "reads").read_bytes())
-        changes["reads"] = str(copy)
+        changes["reads"] = (str(copy),)
     if hasattr(options, "threads"):
         changes |= {"threads": 2, "iop": 1 if isinstance(options, IndexOptions) else None}
     return replace(options, **changes)

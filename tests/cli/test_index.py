@@ -194,7 +194,7 @@ def test_nanopolish_calls_methylation_with_our_index(tmp_path: Path, ecoli: Path
         (["-t", "0"], "--threads 0: must be at least 1"),
         (["--iop", "0"], "--iop 0: must be at least 1"),
         (["--nonsense"], "No such option"),
-        (["more"], "unexpected extra argument"),
+        (["more"], "several files of reads need a name for their index: -o PREFIX"),
     ],
 )
 def test_wrong_usage(tmp_path: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:

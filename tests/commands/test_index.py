@@ -9,9 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.commands import index as build_index
-from f5py.commands.index import index_fast5, write_readdb, write_sequence_index
-from f5py.errors import F5pyError, InputFileError, OutputFileError
+from f5py import console
+from f5py.commands.index import index_fast5, run
+from f5py.core.options import IndexOptions
+from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
+from f5py.io import read_index_output
+from f5py.io.read_index import ReadIndex
+from f5py.io.read_index_output import write_readdb, write_sequence_index
 
 from ..index_files import fasta, multi_fast5, readdb, single_fast5
 
@@ -168,7 +172,7 @@ def test_an_interruption_keeps_the_old_files(tmp_path: Path, monkeypatch: pytest
     def interrupt(comment: str, exists: dict[str, bool]) -> str:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(build_index, "_path_in_comment", interrupt)
+    monkeypatch.setattr(read_index_output, "_path_in_comment", interrupt)
     with pytest.raises(KeyboardInterrupt):
         write_sequence_index(str(reads))
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
@@ -321,3 +325,50 @@ def test_a_sam_file_is_not_taken_for_fastq(tmp_path: Path) -> None:
     with pytest.raises(InputFileError, match="a SAM file"):
         write_sequence_index(str(sam))
     assert list(tmp_path.iterdir()) == [sam]
+
+
+def test_several_files_and_folders_become_one_index(tmp_path: Path) -> None:
+    """Its name is that of -o, and the reads' own folders stay as they are."""
+    folder = tmp_path / "fastq_pass"
+    folder.mkdir()
+    (folder / "b.fastq.gz").write_bytes(gzip.compress(b"@r2\nGG\n+\n!!\n"))
+    (folder / "a.fq").write_bytes(b"@r1\nA\n+\n!\n")
+    (folder / "notes.txt").write_text("no reads")
+    more = fasta(tmp_path / "more.fa", ["r3", "r1"])
+    multi = multi_fast5(tmp_path / "d/m.fast5", ["r1", "r3"])
+    name = tmp_path / "out" / "run7"
+    name.parent.mkdir()
+    options = IndexOptions(reads=(str(folder), str(more)), output=str(name), directories=(str(tmp_path / "d"),))
+    assert run(options) == (3, 2)
+    assert readdb(name) == [("r1", str(multi)), ("r2", ""), ("r3", str(multi))]
+    assert index_text(name).split()[::2] == [">r1", ">r2", ">r3"]
+    assert sorted(path.name for path in name.parent.iterdir()) == [
+        "run7.index", "run7.index.fai", "run7.index.gzi", "run7.index.readdb"
+    ]  # fmt: skip
+    assert sorted(path.name for path in folder.iterdir()) == ["a.fq", "b.fastq.gz", "notes.txt"]
+    with ReadIndex.open(str(name)) as index:
+        assert index.sequences(["r2"])[0].tobytes() == b"GG"
+
+
+def test_several_files_need_a_name(tmp_path: Path) -> None:
+    for reads in (("a.fa", "b.fa"), (str(tmp_path),), ("-",)):
+        (tmp_path / "a.fa").write_text(">r\nA\n")
+        with pytest.raises(UsageError, match="need a name for their index: -o PREFIX"):
+            run(IndexOptions(reads=reads))
+    with pytest.raises(UsageError, match="give the basecalled reads"):
+        run(IndexOptions(reads=()))
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(InputFileError, match="is a folder without files of reads"):
+        run(IndexOptions(reads=(str(tmp_path / "empty"),), output="x"))
+
+
+def test_repeated_warnings_are_capped(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    multi_fast5(tmp_path / "d/m.fast5", ["a"])
+    nothing = [str(tmp_path / f"no{i}") for i in range(40)]
+    with console.on_standard_error(), console.recorded_warnings() as recorded:
+        index_fast5(str(reads), [*nothing, str(tmp_path / "d")])
+    told = [line for line in capsys.readouterr().err.splitlines() if "skipped, is not a folder" in line]
+    assert len(told) == 5
+    assert told[-1].endswith("(no more warnings of this kind are shown: folders that are none)")
+    assert len(recorded) == 40

@@ -9,9 +9,9 @@ import numpy as np
 import pysam
 import pytest
 
-from f5py.commands.index import write_readdb, write_sequence_index
 from f5py.errors import InputFileError
 from f5py.io.read_index import READDB_SUFFIX, ReadIndex, read_readdb
+from f5py.io.read_index_output import write_readdb, write_sequence_index
 
 
 @pytest.fixture

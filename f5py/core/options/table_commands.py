@@ -21,7 +21,16 @@ _INPUT, _OUTPUT = Group.INPUT, Group.OUTPUT
 class IndexOptions(StrictOptions, Options):
     """Options of ``f5py index``."""
 
-    reads: str = argument("READS", help="Basecalled reads: FASTA or FASTQ, plain or compressed.")
+    reads: tuple[str, ...] = argument(
+        "READS [...]", default=(), repeated=True,
+        help="Basecalled reads: FASTA or FASTQ, plain or compressed, BAM, or folders of such files.",
+    )  # fmt: skip
+    output: str | None = option(
+        "-o", "--output", kind=Kind.PATH, group=_OUTPUT, metavar="PREFIX", ours=True,
+        default_words="the name of the reads",
+        help="What the names of the index begin with, to be given to the other commands as -r; for several files of "
+        "reads, and where their folder cannot be written to.",
+    )  # fmt: skip
     directories: tuple[str, ...] = option(
         "-d", "--directory", kind=Kind.PATH, group=_INPUT, metavar="DIR", repeated=True, default=(),
         help="Folder with fast5 files, searched with all folders below it. Repeatable.",

@@ -157,7 +157,7 @@ class GuardedSource:
 
 
 def _warn(path: str, how: str, what: str) -> None:
-    input_warning("read_signals", f"{path}: {how}; {what}, and the run goes on")
+    input_warning("read_signals", f"{path}: {how}; {what}, and the run goes on", "damaged signal files")
 
 
 class _OneReader:
