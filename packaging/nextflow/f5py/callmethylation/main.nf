@@ -1,0 +1,62 @@
+process F5PY_CALLMETHYLATION {
+    tag "$meta.id"
+    label 'process_high'
+
+    conda "${moduleDir}/environment.yml"
+    container "${ workflow.containerEngine == 'singularity' && !task.ext.singularity_pull_docker_container ?
+        'https://depot.galaxyproject.org/singularity/f5py:0.1.0--pyhdfd78af_0' :
+        'biocontainers/f5py:0.1.0--pyhdfd78af_0' }"
+
+    input:
+    tuple val(meta), path(bam), path(bai), path(signals)
+    tuple val(meta2), path(fasta), path(fai)
+
+    output:
+    tuple val(meta), path("*.calls.tsv.gz")  , emit: calls
+    tuple val(meta), path("*.mod.bam")       , emit: bam
+    tuple val(meta), path("*.bed.gz")        , emit: bedmethyl
+    tuple val(meta), path("*.bed.gz.tbi")    , emit: tbi
+    tuple val(meta), path("*_mqc.json")      , emit: report
+    path "versions.yml"                      , emit: versions
+
+    when:
+    task.ext.when == null || task.ext.when
+
+    script:
+    def args = task.ext.args ?: ''
+    def prefix = task.ext.prefix ?: "${meta.id}"
+    def kind = signals.name ==~ /(?i).*[sb]low5/ ? '--slow5' : signals.name ==~ /(?i).*pod5.*/ ? '--pod5' : '--fast5'
+    """
+    f5py call-methylation \\
+        $args \\
+        --threads $task.cpus \\
+        --bam $bam \\
+        --genome $fasta \\
+        $kind $signals \\
+        --sample $prefix \\
+        --output ${prefix}.calls.tsv.gz \\
+        --modbam ${prefix}.mod.bam \\
+        --bedmethyl ${prefix}.bed.gz \\
+        --report ${prefix}_mqc.json
+
+    cat <<-END_VERSIONS > versions.yml
+    "${task.process}":
+        f5py: \$(f5py --version | sed 's/f5py //')
+    END_VERSIONS
+    """
+
+    stub:
+    def prefix = task.ext.prefix ?: "${meta.id}"
+    """
+    echo | gzip > ${prefix}.calls.tsv.gz
+    touch ${prefix}.mod.bam
+    echo | gzip > ${prefix}.bed.gz
+    touch ${prefix}.bed.gz.tbi
+    touch ${prefix}_mqc.json
+
+    cat <<-END_VERSIONS > versions.yml
+    "${task.process}":
+        f5py: \$(f5py --version | sed 's/f5py //')
+    END_VERSIONS
+    """
+}

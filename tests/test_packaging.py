@@ -1,0 +1,113 @@
+"""What packaging/ says is what pyproject.toml and the package say; commands in it run."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import f5py
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGING = ROOT / "packaging"
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+#: Packages that have other names in conda.
+CONDA_NAMES = {"matplotlib": "matplotlib-base", "vbz-h5py-plugin": "ont_vbz_hdf_plugin", "pybigwig": "pybigwig"}
+
+
+@pytest.fixture
+def release() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("release", PACKAGING / "release.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_versions_agree(release: ModuleType):
+    assert release.problems() == []
+    assert release.current() == f5py.__version__
+
+
+def test_disagreement_is_told(release: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    for name, _ in release.PLACES:
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    (tmp_path / "changelog.md").write_text("# Changes\n\n## 0.3.0, not yet released\n")
+    monkeypatch.setattr(release, "ROOT", tmp_path)
+    monkeypatch.setattr(release, "CHANGELOG", tmp_path / "changelog.md")
+    assert release.problems() == [f"changelog.md: its first heading is not that of {f5py.__version__}"]
+    release.prepare("0.3.0")
+    assert release.problems() == []
+    assert set(release.versions().values()) == {"0.3.0"}
+    assert re.search(r"^## 0\.3\.0, \d{4}-\d\d-\d\d$", (tmp_path / "changelog.md").read_text(), re.MULTILINE)
+    (tmp_path / "CITATION.cff").write_text("version: x\n")
+    assert release.problems() == ["CITATION.cff: has version ?, not 0.3.0"]
+    with pytest.raises(SystemExit, match="has no heading"):
+        release.prepare("0.4.0")
+
+
+def split(requirement: str) -> tuple[str, str]:
+    """Name and versions."""
+    found = re.fullmatch(r"([A-Za-z0-9_-]+) *(.*)", requirement)
+    assert found is not None
+    name = found[1].lower()
+    return CONDA_NAMES.get(name, name), found[2]
+
+
+def test_conda_requires_what_pip_does():
+    recipe = (PACKAGING / "bioconda" / "meta.yaml").read_text()
+    section = recipe[recipe.index("  run:\n") : recipe.index("\ntest:")]
+    conda = dict(split(line) for line in re.findall(r"^    - (.+)$", section, re.MULTILINE))
+    extras = PROJECT["optional-dependencies"]
+    (everything,) = extras["all"]
+    wanted = [*PROJECT["dependencies"]]
+    for extra in re.findall(r"\w+", everything.removeprefix("f5py")):
+        wanted += extras[extra]
+    pip = dict(split(requirement) for requirement in wanted)
+    assert conda == pip | {"python": PROJECT["requires-python"]}
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGING / "containers").iterdir()), ids=lambda path: path.name)
+def test_containers_name_extras_that_exist(path: Path):
+    extras = re.findall(r"whl\)\[([\w,]+)\]", path.read_text())
+    assert len(extras) == 1
+    assert set(extras[0].split(",")) <= set(PROJECT["optional-dependencies"])
+
+
+def nextflow_block(name: str, values: dict[str, str]) -> str:
+    """A block of the module's commands with its values filled in, as Nextflow does."""
+    text = (PACKAGING / "nextflow" / "f5py" / "callmethylation" / "main.nf").read_text()
+    block = text[text.index(f"    {name}:") :].split('"""')[1].replace("\\\\", "\\")
+    for variable, value in values.items():
+        block = re.sub(rf"\$\{{{re.escape(variable)}\}}|(?<!\\)\${re.escape(variable)}(?!\w)", value, block)
+    left = re.search(r"(?<!\\)\$(?!\()\S+", block)
+    assert left is None, left
+    lines = block.replace("\\$", "$").splitlines()
+    return "\n".join(line.removeprefix("    ") for line in lines)
+
+
+@pytest.mark.parametrize("block", ["script", "stub"])
+def test_nextflow_module_makes_its_outputs(block: str, tmp_path: Path):
+    f5py.simulate(output=tmp_path / "in", genome_length=5_000, n_reads=4, median_length=2_000, seed=2)
+    values = {
+        "args": "--min-mapq 0", "task.cpus": "2", "bam": "in/reads.bam", "fasta": "in/ref.fa", "kind": "--fast5",
+        "signals": "in/fast5", "prefix": "test", "task.process": "F5PY",
+    }  # fmt: skip
+    path = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
+    command = ["bash", "-euo", "pipefail", "-c", nextflow_block(block, values)]
+    subprocess.run(command, cwd=tmp_path, env={**os.environ, "PATH": path}, check=True, timeout=300)
+    text = (PACKAGING / "nextflow" / "f5py" / "callmethylation" / "main.nf").read_text()
+    declared = re.findall(r'path[( ]"([^"]+)"', text[text.index("output:") : text.index("when:")])
+    assert len(declared) == 6
+    for pattern in declared:
+        assert list(tmp_path.glob(pattern)), pattern
+    assert (tmp_path / "versions.yml").read_text() == f'"F5PY":\n    f5py: {f5py.__version__}\n'
