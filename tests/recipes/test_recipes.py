@@ -1,17 +1,11 @@
-"""The commands of docs/recipes.md, run with the real tools where they are installed, and what comes out of them.
-
-Tools are looked for in PATH, and in the folders that the variable F5PY_RECIPE_PATH names, which has the form of PATH.
-"""
+"""The commands of docs/recipes.md, run with the real tools where they are installed, and what comes out of them."""
 
 from __future__ import annotations
 
 import csv
 import json
-import os
 import re
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -20,31 +14,15 @@ import pytest
 
 import f5py
 
-ROOT = Path(__file__).resolve().parents[2]
+from .shell import ROOT, needs, run, shell_blocks
+
 DOCUMENT = ROOT / "docs" / "recipes.md"
-PLACES = [str(Path(sys.executable).parent), os.environ["PATH"], os.environ.get("F5PY_RECIPE_PATH", "")]
-ENVIRONMENT = {**os.environ, "PATH": os.pathsep.join(filter(None, PLACES)), "MPLBACKEND": "agg", "LC_ALL": "C.UTF-8"}
 
 
 def blocks(heading: str) -> list[str]:
     """The shell commands below a heading of the document; of the beginning, if it is empty."""
     parts = re.split(r"^## (.+)$", DOCUMENT.read_text(), flags=re.MULTILINE)
-    texts = dict(zip(["", *parts[1::2]], parts[::2], strict=True))
-    return re.findall(r"^```sh\n(.+?)^```$", texts[heading], re.MULTILINE | re.DOTALL)
-
-
-def run(folder: Path, commands: str) -> str:
-    done = subprocess.run(
-        ["bash", "-euo", "pipefail", "-c", commands], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True,
-        timeout=600, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, f"{commands}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
-    return done.stdout
-
-
-def needs(tool: str) -> None:
-    if shutil.which(tool, path=ENVIRONMENT["PATH"]) is None:
-        pytest.skip(f"needs {tool}; F5PY_RECIPE_PATH may name its folder")
+    return shell_blocks(dict(zip(["", *parts[1::2]], parts[::2], strict=True))[heading])
 
 
 def rows(path: Path, header: bool = True) -> list[list[str]]:

@@ -1,0 +1,148 @@
+"""Draw the figures of docs/how-it-works.md into docs/figures. Needs f5py with the extra plot.
+
+    python docs/make_figures.py
+"""
+
+from __future__ import annotations
+
+import tempfile
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.patches import Circle
+
+import f5py
+from f5py.commands.plot import compute
+from f5py.core.options import PlotOptions
+from f5py.plotting.data import PlotData
+
+FIGURES = Path(__file__).resolve().parent / "figures"
+_BLUE, _RED, _ORANGE, _GREY = "#2f6db3", "#c2453a", "#e08a1e", "#8895a3"
+_BAND = 100
+matplotlib.use("agg")
+matplotlib.rcParams |= {"svg.hashsalt": "f5py", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10}
+
+
+def save(figure: Figure, name: str) -> None:
+    """Write a figure that lies on a white ground, as pages may be dark."""
+    figure.savefig(FIGURES / name, metadata={"Date": None}, facecolor="white", bbox_inches="tight", pad_inches=0.1)
+
+
+def one_read() -> PlotData:
+    """A simulated read of which 600 k-mers are aligned."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        f5py.simulate(output=data, genome_length=3_000, n_reads=1, median_length=2_500, length_sigma=0, seed=11)
+        f5py.index(data / "reads.fastq", directories=data / "fast5")
+        name = (data / "reads.fastq").read_text().split()[0][1:]
+        return compute(PlotOptions(read=name, reads=str(data / "reads.fastq"), window="101-700", output=""))
+
+
+def events(data: PlotData) -> None:
+    """Samples, the events found in them, and the k-mers that these are aligned to."""
+    n = 14
+    end = data.kmer_end[n] - data.first_sample
+    figure = Figure(figsize=(9, 3.2))
+    axes = figure.add_subplot()
+    axes.plot(np.arange(end) + 0.5, data.current[:end], color="#b3bcc6", linewidth=0.8, label="samples")
+    start = data.event_start - data.first_sample
+    mine = start < end
+    stop = start + data.event_length
+    axes.hlines(data.event_mean[mine], start[mine], stop[mine], color=_BLUE, linewidth=2.5, label="events")
+    here = np.flatnonzero(~data.skipped[: n + 1])
+    left, right = data.kmer_start[here] - data.first_sample, data.kmer_end[here] - data.first_sample
+    axes.hlines(data.level[here], left, right, color=_ORANGE, linewidth=1.2, label="level of the pore model")
+    top = axes.get_ylim()[1]
+    for i, (low, high) in enumerate(zip(left, right, strict=True)):
+        axes.axvspan(low, high, color="#f1f4f7" if i % 2 else "white", zorder=-1)
+        kmer = data.kmers[here[i]].tobytes().decode()
+        axes.text((low + high) / 2, top + 2, kmer, ha="center", va="bottom", size=8, rotation=90, family="monospace")
+    axes.set(xlim=(0, end), xlabel="sample", ylabel="current (pA)")
+    axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.18), ncols=3, frameon=False)
+    save(figure, "events.svg")
+
+
+def band(data: PlotData) -> None:
+    """The alignment's path through events and k-mers, and the band around it."""
+    aligned = data.event_kmer >= 0
+    event = np.arange(len(data.event_kmer))[aligned]
+    kmer = data.event_kmer[aligned]
+    figure = Figure(figsize=(9, 3.6))
+    axes = figure.add_subplot()
+    # The band goes where its path has been; it is shown for every eighth anti-diagonal.
+    diagonal = event + kmer
+    centre = np.interp(np.arange(0, diagonal[-1], 1), diagonal, event)
+    smooth = np.convolve(np.pad(centre, 30, mode="edge"), np.full(61, 1 / 61), "valid")
+    for d in range(0, len(smooth), 8):
+        low, high = smooth[d] - _BAND / 2, smooth[d] + _BAND / 2
+        axes.plot([low, high], [d - low, d - high], color="#cfe0f2", linewidth=1, zorder=1)
+    axes.plot(event, kmer, color=_RED, linewidth=1.5, zorder=2, label="alignment")
+    axes.plot([], [], color="#cfe0f2", linewidth=6, label="band: 100 cells on every anti-diagonal")
+    axes.set(xlim=(0, event[-1]), ylim=(kmer[-1], 0), xlabel="event", ylabel="k-mer of the read")
+    axes.legend(loc="upper right", frameon=False)
+    save(figure, "band.svg")
+
+
+def hidden_markov_model() -> None:
+    """States and transitions, as f5py.core.hmm has them."""
+    figure = Figure(figsize=(9, 4))
+    axes = figure.add_subplot()
+    columns = {"j": 1.0, "j + 1": 4.2, "j + 2": 7.4}
+    rows = {"M": 3.2, "B": 1.7, "K": 0.2}
+    colours = {"M": _BLUE, "B": _RED, "K": _GREY}
+
+    def arrow(start: tuple[float, float], end: tuple[float, float], words: str, bend: float, **text: Any) -> None:
+        axes.annotate(
+            "", end, start,
+            arrowprops={"arrowstyle": "-|>", "connectionstyle": f"arc3,rad={bend}", "shrinkA": 20, "shrinkB": 20,
+                        "color": "#44515e", "linewidth": 1},
+        )  # fmt: skip
+        x, y = (start[0] + end[0]) / 2, (start[1] + end[1]) / 2
+        place = {"x": x + text.pop("dx", 0), "y": y + text.pop("dy", 0)}
+        axes.text(s=words, ha="center", va="center", fontsize=8, color="#44515e", **place)
+
+    places = list(columns.values())
+    for here, there in pairwise(places):
+        arrow((here, rows["M"]), (there, rows["M"]), "step", 0, dy=0.13)
+        arrow((here, rows["M"]), (there, rows["K"]), "skip .0025", 0, dx=1.05, dy=-0.5)
+        arrow((here, rows["K"]), (there, rows["K"]), "skip again .3", 0, dy=-0.14)
+        arrow((here, rows["K"]), (there, rows["M"]), ".7", 0, dx=-0.95, dy=-0.75)
+        arrow((here, rows["B"]), (there, rows["M"]), ".333", 0, dx=-0.35, dy=0.02)
+    for x in places:
+        arrow((x - 0.05, rows["M"]), (x - 0.05, rows["B"]), ".001", 0.25, dx=-0.38)
+        arrow((x + 0.05, rows["B"]), (x + 0.05, rows["M"]), ".333", 0.25, dx=0.38, dy=-0.35)
+        _loop(axes, x, rows["M"], "stay")
+    for name, x in columns.items():
+        for state, y in rows.items():
+            axes.add_patch(Circle((x, y), 0.27, facecolor=colours[state], edgecolor="none", zorder=5))
+            axes.text(x, y, state, color="white", ha="center", va="center", fontweight="bold", zorder=6)
+        axes.text(x, 4.25, f"k-mer {name}", ha="center", fontsize=10)
+    axes.set(xlim=(0.2, 8.2), ylim=(-0.25, 4.45), aspect="equal")
+    axes.axis("off")
+    save(figure, "hmm.svg")
+
+
+def _loop(axes: Axes, x: float, y: float, words: str) -> None:
+    """An arrow from a state to itself."""
+    axes.annotate(
+        "", (x + 0.13, y + 0.2), (x - 0.13, y + 0.2),
+        arrowprops={"arrowstyle": "-|>", "connectionstyle": "arc3,rad=-1.8", "color": "#44515e", "linewidth": 1},
+    )  # fmt: skip
+    axes.text(x, y + 0.62, words, ha="center", va="center", fontsize=8, color="#44515e")
+
+
+def main() -> None:
+    FIGURES.mkdir(exist_ok=True)
+    data = one_read()
+    events(data)
+    band(data)
+    hidden_markov_model()
+
+
+if __name__ == "__main__":
+    main()

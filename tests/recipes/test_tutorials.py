@@ -1,0 +1,71 @@
+"""The commands of the tutorials, run on real reads."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pysam
+import pytest
+
+from .shell import ROOT, needs, run, shell_blocks
+
+pytestmark = pytest.mark.shared
+
+
+def folder_of(source: Path, folder: Path, *names: str) -> Path:
+    """A folder with copies of some files; folders are linked."""
+    for name in names:
+        if (source / name).is_dir():
+            (folder / name).symlink_to(source / name)
+        else:
+            shutil.copyfile(source / name, folder / name)
+    return folder
+
+
+def run_tutorial(name: str, folder: Path) -> None:
+    text = (ROOT / "docs" / "tutorials" / f"{name}.md").read_text()
+    commands = shell_blocks(text)
+    assert commands
+    for one in commands:
+        run(folder, one)
+
+
+def test_r9_archive(ecoli: Path, tmp_path: Path):
+    needs("minimap2")
+    needs("samtools")
+    run_tutorial("r9-archive", folder_of(ecoli, tmp_path, "fast5", "reads.fasta", "ref.fa"))
+    with pysam.BGZFile(str(tmp_path / "counts.bed.gz")) as file:
+        assert sum(1 for _ in file) > 4_000
+    lines = (tmp_path / "frequency.tsv").read_text().splitlines()
+    assert len(lines) > 2_000
+    assert (tmp_path / "locus.png").stat().st_size > 10_000
+    assert "<html" in (tmp_path / "report.html").read_text()
+
+
+def test_rna004_m6anet(shared_data: Path, tmp_path: Path):
+    pytest.importorskip("pod5")
+    names = ("dorado_aligned.bam", "reads.pod5", "ref.fa")
+    run_tutorial("rna004-m6anet", folder_of(shared_data / "rna004_lacz", tmp_path, *names))
+    assert (tmp_path / "m6anet" / "data.info").read_text().count("\n") > 10
+    assert (tmp_path / "events.tsv").read_bytes().count(b"\n") > 10_000
+    assert (tmp_path / "events.parquet").stat().st_size > 10_000
+
+
+def test_r10_igv(shared_data: Path, tmp_path: Path):
+    needs("samtools")
+    names = ("reads.blow5", "reads.fastq", "reads.bam", "reads.bam.bai", "ref.fa")
+    run_tutorial("r10-igv", folder_of(shared_data / "r10_wga", tmp_path, *names))
+    with pysam.AlignmentFile(str(tmp_path / "signals.bam"), check_sq=False) as file:
+        assert all(record.has_tag("ss") and record.has_tag("si") for record in file)
+    assert (tmp_path / "moves.paf").read_text().count("\n") > 20
+    assert "<canvas" in (tmp_path / "read.html").read_text()
+
+
+def test_cluster(indexed_ecoli: Path, ecoli: Path, tmp_path: Path):
+    names = ("reads.bam", "reads.bam.bai", "ref.fa", "ref.fa.fai")
+    folder_of(ecoli, tmp_path, *names)
+    for path in indexed_ecoli.iterdir():
+        (tmp_path / path.name).symlink_to(path.resolve())
+    run_tutorial("cluster", tmp_path)
+    assert (tmp_path / "frequency.tsv").read_text().count("\n") > 1_000
