@@ -27,10 +27,9 @@ from f5py.simulation.outputs import (
     write_truth,
 )
 from f5py.simulation.plan import ReadPlan, plan_reads
-from f5py.simulation.settings import SimulationSettings
+from f5py.simulation.settings import PORES, SimulationSettings
 from f5py.simulation.sites import Sites
 
-_MODEL = "r9.4_450bps.cpg.6mer"
 _N_CHANNELS = 512
 #: Options that settings of the same name stand for.
 _SETTINGS = sorted({field.name for field in fields(SimulationSettings)} & set(declarations(SimulateOptions)))
@@ -63,7 +62,8 @@ def run(options: SimulateOptions) -> SimulationSummary:
     given = {name: getattr(options, name) for name in _SETTINGS}
     settings = SimulationSettings(
         per_read=options.methylation == "per-read",
-        bases_per_second=options.speed,
+        bases_per_second=options.speed or PORES[options.pore][2],
+        sampling_rate=PORES[options.pore][3],
         **{name: value for name, value in given.items() if value is not None},
     )
     summary = simulate(
@@ -152,7 +152,7 @@ def simulate(
     with complete_folder(Path(folder), force) as unfinished, interruptible() as check_interrupt:
         write_genome(genome, unfinished / REFERENCE)
         n_bases = int(plan.lengths.sum())
-        files = ReadWriter(unfinished, genome, settings.reads_per_file, fasta, read_truth)
+        files = ReadWriter(unfinished, genome, settings.reads_per_file, fasta, read_truth, PORES[settings.pore][1])
         with progress("bases", n_bases) as bar, files as writer:
             n_samples = _simulate_reads(genome, sites, plan, settings, writer, check_interrupt, bar)
         check_interrupt()
@@ -177,9 +177,10 @@ def _simulate_reads(
     check_interrupt: Callable[[], None],
     bar: Progress,
 ) -> int:
-    from f5py.pore_model import builtin
+    from f5py.pore_model import builtin, read_model
 
-    model = builtin(_MODEL)
+    name, *_ = PORES[settings.pore]
+    model = builtin(name) if settings.meth_model is None else read_model(settings.meth_model, "ACGMT")
     channel_offsets = np.rint(_stream(settings, _CHANNEL_STREAM).normal(10, 4, size=_N_CHANNELS))
     n_samples = 0
     for i, name in enumerate(plan.names):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from f5py import console
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.core.options import METHYLATION, CallOptions
@@ -11,9 +12,11 @@ from f5py.core.windows import Windows
 from f5py.errors import UnsupportedDataError, UsageError
 from f5py.methylation.calls import call_methylation
 from f5py.pipeline.alignment_stage import AlignmentStage
-from f5py.pipeline.chemistry import R9_DNA, Chemistry
+from f5py.pipeline.chemistry import R9_DNA, R10_DNA, Chemistry
 from f5py.pore_model import PoreModel, builtin, check_same_k, read_model
 from f5py.site_frequencies.site_counts import calls_inside
+
+_R9_CPG = "r9.4_450bps.cpg.6mer"
 
 
 class Caller(AlignmentStage):
@@ -114,6 +117,13 @@ def methylation_models(options: CallOptions, chemistry: Chemistry) -> tuple[Moti
     motif = motif_of(options)
     if options.meth_model:
         return motif, read_model(options.meth_model, "ACGMT")
+    if chemistry is R10_DNA and motif.model == _R9_CPG:
+        console.info(
+            "methylation",
+            "CpG calls of R10.4.1 are experimental: the pore model is made of the nucleotide model and mean shifts of "
+            "a few methylated k-mers; it is not f5c's (f5py train makes better ones of control reads)",
+        )
+        return motif, builtin("r10.4.1_400bps.cpg.9mer")
     if chemistry is not R9_DNA:
         raise UnsupportedDataError(
             f"there is no built-in model of methylated bases for {chemistry.name}; give one with --meth-model"

@@ -1,5 +1,7 @@
 """The models that come with the package.
 
+That of methylated R10.4.1 k-mers is made when it is loaded; see `R10_CPG_SHIFTS`.
+
 A model is one file ``data/<name>.npz`` with the float32 arrays ``level_mean`` and ``level_stdv`` in rank
 order, as ``numpy.savez_compressed`` writes them, and one entry in `BUILTIN_MODELS`. Their origin and licence
 are in ``data/NOTICE``.
@@ -13,7 +15,7 @@ from importlib import resources
 import numpy as np
 
 from f5py.errors import PoreModelError
-from f5py.pore_model.model import NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel
+from f5py.pore_model.model import NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel, with_methylation
 
 #: name -> (k, alphabet)
 BUILTIN_MODELS: dict[str, tuple[int, str]] = {
@@ -24,9 +26,15 @@ BUILTIN_MODELS: dict[str, tuple[int, str]] = {
     "r9.4_450bps.dcm.6mer": (6, NUCLEOTIDES_AND_M),
     "r9.4_70bps_rna.nucleotide.5mer": (5, NUCLEOTIDES),
     "r10.4.1_400bps.nucleotide.9mer": (9, NUCLEOTIDES),
+    "r10.4.1_400bps.cpg.9mer": (9, NUCLEOTIDES_AND_M),
     "rna004_130bps.nucleotide.9mer": (9, NUCLEOTIDES),
     "rna004_130bps.nucleotide.5mer": (5, NUCLEOTIDES),
 }
+#: What a methylated C at each place of an R10.4.1 k-mer adds to its level, in pA: means over the 63 k-mers with M of
+#: which squigulator's CpG model is known from its published example (see NOTICE). Standard deviations stay.
+R10_CPG_SHIFTS = (0.0, 0.0, 0.0, 0.0, 0.0, -2.3, -7.9, 0.75, 1.8)
+#: Models that are made of another one and such shifts.
+_SHIFTED = {"r10.4.1_400bps.cpg.9mer": ("r10.4.1_400bps.nucleotide.9mer", R10_CPG_SHIFTS)}
 #: Short names.
 _SHORT_NAMES = {"rna004": "rna004_130bps.nucleotide.9mer", "rna004-5mer": "rna004_130bps.nucleotide.5mer"}
 
@@ -60,6 +68,9 @@ def builtin(name: str) -> PoreModel:
         known = ", ".join(BUILTIN_MODELS)
         raise PoreModelError(f"there is no built-in pore model {name!r}; choose from {known}")
     k, alphabet = BUILTIN_MODELS[name]
+    if name in _SHIFTED:
+        base, shifts = _SHIFTED[name]
+        return with_methylation(builtin(base), shifts, name)
     source = resources.files("f5py.pore_model").joinpath("data", f"{name}.npz")
     try:
         with source.open("rb") as handle, np.load(handle, allow_pickle=False) as arrays:

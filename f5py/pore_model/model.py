@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -68,3 +69,28 @@ def check_same_k(nucleotide: PoreModel, methylation: PoreModel) -> None:
             f"the pore models {nucleotide.name} (k = {nucleotide.k}) and {methylation.name} "
             f"(k = {methylation.k}) do not fit together; give two models of the same k"
         )
+
+
+def with_methylation(nucleotide: PoreModel, shifts: Sequence[float], name: str) -> PoreModel:
+    """Make a model of methylated k-mers from that of plain ones.
+
+    Parameters
+    ----------
+    nucleotide : PoreModel
+        Over the alphabet ACGT.
+    shifts : sequence of float, length k
+        What an M at each place of a k-mer adds to the level of the k-mer with C in its place, in pA.
+    name : str
+
+    Returns
+    -------
+    PoreModel
+        Over the alphabet ACGMT.
+    """
+    k = nucleotide.k
+    plain = np.ix_(*[[0, 1, 2, 1, 3]] * k)  # M is read as C
+    level = nucleotide.level_mean.astype(np.float64).reshape((4,) * k)[plain]
+    for place, shift in enumerate(shifts):
+        level[(slice(None),) * place + (NUCLEOTIDES_AND_M.index("M"),)] += shift
+    stdv = nucleotide.level_stdv.reshape((4,) * k)[plain]
+    return PoreModel(name, k, NUCLEOTIDES_AND_M, level.astype(np.float32).ravel(), np.ascontiguousarray(stdv).ravel())

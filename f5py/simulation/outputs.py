@@ -117,15 +117,20 @@ class ReadWriter:
         Write ``reads.fasta``, and no base qualities anywhere, instead of ``reads.fastq``.
     read_truth : bool
         Write ``truth_reads.tsv``.
+    kit : str
+        Of the sequencing, for the signals' metadata; none if empty.
     """
 
-    def __init__(self, folder: Path, genome: Genome, reads_per_file: int, fasta: bool, read_truth: bool) -> None:
+    def __init__(
+        self, folder: Path, genome: Genome, reads_per_file: int, fasta: bool, read_truth: bool, kit: str = ""
+    ) -> None:
         import pysam
 
         self._folder = folder
         self._genome = genome
         self._reads_per_file = reads_per_file
         self._fasta = fasta
+        self._kit = kit
         self._n_reads = 0
         self._signals: Any = None
         (folder / SIGNALS).mkdir()
@@ -199,7 +204,7 @@ class ReadWriter:
         if self._n_reads % self._reads_per_file == 0:
             self._close_signals()
             number = self._n_reads // self._reads_per_file
-            self._signals = Fast5Writer(self._folder / SIGNALS / f"reads_{number}.fast5")
+            self._signals = Fast5Writer(self._folder / SIGNALS / f"reads_{number}.fast5", kit=self._kit)
             self._signals.__enter__()
         self._signals.write(name, samples, **calibration, channel=channel, read_number=self._n_reads)
 

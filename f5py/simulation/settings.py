@@ -56,6 +56,10 @@ class SimulationSettings:
         Calibration of the digitiser, ``pA = (raw + offset) * signal_range / digitisation``.
     reads_per_file : int
         Reads in one fast5 file.
+    pore : {"r9", "r10"}
+        What the files say, and whose built-in model the signals follow.
+    meth_model : str or None
+        A file with the pore model of plain and methylated k-mers to follow instead.
     """
 
     seed: int = 1
@@ -86,6 +90,15 @@ class SimulationSettings:
     digitisation: float = 8192.0
     signal_range: float = 1402.882
     reads_per_file: int = 4000
+    pore: str = "r9"
+    meth_model: str | None = None
+
+
+#: The built-in model that signals of a pore follow, its kit, bases per second and samples per second.
+PORES = {
+    "r9": ("r9.4_450bps.cpg.6mer", "", 450.0, 4000.0),
+    "r10": ("r10.4.1_400bps.cpg.9mer", "sqk-lsk114", 400.0, 5000.0),
+}
 
 
 @dataclass(frozen=True)

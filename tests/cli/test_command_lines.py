@@ -18,7 +18,7 @@ from f5py.api.values import GivenFiles
 from f5py.cli import f5py
 from f5py.cli.options import OptionsCommand
 from f5py.core.options import IndexOptions
-from f5py.errors import UnsupportedDataError, UsageError
+from f5py.errors import UsageError
 from f5py.io.fast5_scan import list_fast5, scan_fast5
 
 from ..made_data import run_command
@@ -243,10 +243,6 @@ def test_lines_run(line: str, places: dict[str, Path], tmp_path: Path):
     name = line.split()[1].replace("-", "_")
     engine = import_module(f"f5py.commands.{'meth_freq' if name == 'freq_merge' else name}")
     run = {"meth_freq": "write_frequency_file", "freq_merge": "merge_frequency_files"}.get(name, "run")
-    if name == "call_methylation" and options.pore == "r10" and options.meth_model is None:
-        with pytest.raises(UnsupportedDataError, match="no built-in model of methylated bases"):
-            engine.run(options)
-        return
     getattr(engine, run)(options)
     made = ("results", "calls.bam", "reads.fasta.index")
     results = [path for path in tmp_path.iterdir() if path.name.startswith(made)]

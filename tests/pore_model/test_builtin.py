@@ -11,6 +11,10 @@ import pytest
 
 from f5py.errors import PoreModelError
 from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, check_same_k
+from f5py.pore_model.builtin import R10_CPG_SHIFTS
+
+#: All but the one that is made when it is loaded.
+PUBLISHED = [name for name in BUILTIN_MODELS if name != "r10.4.1_400bps.cpg.9mer"]
 
 
 @pytest.mark.parametrize("name", BUILTIN_MODELS)
@@ -56,7 +60,7 @@ def test_levels_of_some_kmers(name: str, kmer: str, mean: float, stdv: float) ->
 
 
 @pytest.mark.shared
-@pytest.mark.parametrize("name", BUILTIN_MODELS)
+@pytest.mark.parametrize("name", PUBLISHED)
 def test_every_level_is_the_float32_of_the_published_decimal(name: str, shared_data: Path) -> None:
     (published,) = (shared_data.parent / "models").glob(f"{name}.*.gz")
     with gzip.open(published, "rt") as lines:
@@ -83,7 +87,7 @@ def test_the_notice_names_every_file() -> None:
     data = resources.files("f5py.pore_model").joinpath("data")
     notice = data.joinpath("NOTICE").read_text().splitlines()
     files = {entry.name for entry in data.iterdir() if entry.name.endswith(".npz")}
-    assert files == {f"{name}.npz" for name in BUILTIN_MODELS}
+    assert files == {f"{name}.npz" for name in PUBLISHED}
     assert files <= set(notice)
 
 
@@ -104,3 +108,17 @@ def test_models_of_different_k_do_not_fit() -> None:
     levels = np.ones(5, np.float32)
     with pytest.raises(PoreModelError, match=r"k = 6.*mine \(k = 1\).*same k"):
         check_same_k(nucleotide, PoreModel("mine", 1, "ACGMT", levels, levels))
+
+
+def test_r10_cpg_is_the_nucleotide_model_with_shifts():
+    """Every k-mer, computed plainly."""
+    nucleotide, cpg = builtin("r10.4.1_400bps.nucleotide.9mer"), builtin("r10.4.1_400bps.cpg.9mer")
+    random = np.random.default_rng(1)
+    for _ in range(200):
+        kmer = "".join(random.choice(list("ACGMT"), 9))
+        rank = sum("ACGMT".index(base) * 5 ** (8 - i) for i, base in enumerate(kmer))
+        plain = sum("ACGT".index(base) * 4 ** (8 - i) for i, base in enumerate(kmer.replace("M", "C")))
+        shift = sum(R10_CPG_SHIFTS[i] for i in range(9) if kmer[i] == "M")
+        assert cpg.level_mean[rank] == np.float32(nucleotide.level_mean[plain].astype(np.float64) + shift)
+        assert cpg.level_stdv[rank] == nucleotide.level_stdv[plain]
+    assert cpg.level_mean.shape == (5**9,)

@@ -203,9 +203,18 @@ class SimulateOptions(Options):
         "--methylated-reads", kind=Kind.NUMBER, at_least=0, at_most=1, default_words="0.5",
         help="Share of methylated reads, with --methylation per-read.",
     )  # fmt: skip
-    speed: float = option(
-        "--speed", kind=Kind.NUMBER, default=450.0, at_least=20, at_most=2000, help="Bases per second."
-    )
+    pore: str = option(
+        "--pore", group=Group.MODEL, choices=("r9", "r10"), default="r9",
+        help="Pore chemistry: the built-in model that signals follow, and what the files say.",
+    )  # fmt: skip
+    meth_model: str | None = option(
+        "--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
+        help="Pore model over ACGMT that signals follow instead.",
+    )  # fmt: skip
+    speed: float | None = option(
+        "--speed", kind=Kind.NUMBER, default_words="450, of r10 400", at_least=20, at_most=2000,
+        help="Bases per second.",
+    )  # fmt: skip
     slow_fraction: float = option(
         "--slow-fraction", kind=Kind.NUMBER, default=0.0, at_least=0, at_most=1,
         help="Share of reads so slow that they have more than 5 events per base.",

@@ -29,6 +29,8 @@ class Fast5Writer:
         Name of the sequencing run.
     experiment_type : str
         ``genomic_dna`` or ``rna``, from which some tools tell DNA from RNA.
+    kit : str
+        Product code of the sequencing kit, from which the pore is known; none if empty.
 
     Raises
     ------
@@ -36,11 +38,14 @@ class Fast5Writer:
         The file cannot be written, also from `write` and on leaving the context.
     """
 
-    def __init__(self, path: str | Path, *, run_id: str = "f5py-run", experiment_type: str = "genomic_dna") -> None:
+    def __init__(
+        self, path: str | Path, *, run_id: str = "f5py-run", experiment_type: str = "genomic_dna", kit: str = ""
+    ) -> None:
         self._path = os.fspath(path)
         self._part = self._path + ".part"
         self._run_id = run_id
         self._experiment_type = experiment_type
+        self._kit = kit
         self._file: Any = None
         self._disk: Any = None
         self._shared: dict[str, Any] = {}
@@ -157,6 +162,8 @@ class Fast5Writer:
                 experiment_type=np.bytes_(self._experiment_type.encode()),
                 sample_frequency=np.bytes_(f"{sampling_rate:g}".encode()),
             )
+            if self._kit:
+                _set(context, sequencing_kit=np.bytes_(self._kit.encode()))
             self._shared = {"tracking_id": run, "context_tags": context}
         else:
             for name, group in self._shared.items():
