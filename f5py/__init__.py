@@ -23,6 +23,7 @@ __all__ = [
     "plot_region",
     "resquiggle",
     "simulate",
+    "train",
 ]
 
 

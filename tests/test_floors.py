@@ -17,6 +17,7 @@ FLOORS = (
     ("outputs", "plotting", "simulation"),
     ("pipeline",),
     ("site_frequencies",),
+    ("training",),
     ("signal", "abea", "methylation", "event_alignment"),
     ("gpu",),
     ("io",),

@@ -18,6 +18,7 @@ from f5py.core.options import (
     PlotRegionOptions,
     ResquiggleOptions,
     SimulateOptions,
+    TrainOptions,
 )
 from f5py.progress import Listener
 
@@ -28,10 +29,11 @@ EVENTALIGN = Command("eventalign", "eventalign", EventalignOptions, "f5py.comman
 RESQUIGGLE = Command("resquiggle", "resquiggle", ResquiggleOptions, "f5py.commands.resquiggle")
 MERGE = Command("freq-merge", "merge_frequencies", MergeOptions, "f5py.commands.meth_freq", "merge_frequency_files")
 CHECK = Command("fast5-check", "fast5_check", CheckOptions, "f5py.commands.fast5_check")
+TRAIN = Command("train", "train", TrainOptions, "f5py.commands.train")
 PLOT = Command("plot", "plot", PlotOptions, "f5py.commands.plot")
 PLOT_REGION = Command("plot-region", "plot_region", PlotRegionOptions, "f5py.commands.plot_region")
 SIMULATE = Command("simulate", "simulate", SimulateOptions, "f5py.commands.simulate")
-COMMANDS = (INDEX, CALL, FREQUENCY, EVENTALIGN, RESQUIGGLE, MERGE, CHECK, PLOT, PLOT_REGION, SIMULATE)
+COMMANDS = (INDEX, CALL, FREQUENCY, EVENTALIGN, RESQUIGGLE, MERGE, TRAIN, CHECK, PLOT, PLOT_REGION, SIMULATE)
 
 
 @documented(INDEX)
@@ -241,6 +243,28 @@ def fast5_check(*, progress: Listener | None = None, **options: Any) -> Any:
         For anything wrong with the options, the input or the output; if no signal is usable.
     """
     return CHECK.run(options, progress=progress)
+
+
+@documented(TRAIN)
+def train(*, progress: Listener | None = None, **options: Any) -> Any:
+    """Estimate a pore model from reads of known methylation, as ``f5py train`` does.
+
+    Parameters
+    ----------
+    progress : function of (unit, done, total), optional
+        Called while the command works, also from other threads; `total` may be an estimate, or None.
+
+    Returns
+    -------
+    TrainingSummary
+        The model, and how it came about.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, the input or the output.
+    """
+    return TRAIN.run(options, progress=progress)
 
 
 @documented(PLOT)

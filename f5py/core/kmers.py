@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,6 +15,36 @@ def base_codes() -> NDArray[np.uint8]:
         for letter in letters:
             codes[ord(letter)] = code
     return codes
+
+
+#: In a reference that is marked: a methylated base, and one that is opposite to one.
+METHYLATED, OPPOSITE = ord("M"), ord("m")
+
+
+class StrandCodes(NamedTuple):
+    """What the letters of a reference are in the alphabet of a pore model, on either strand.
+
+    Attributes
+    ----------
+    forward, reverse : uint8, shape (256,)
+        Codes of the letters, and of their complements.
+    n_letters : int
+        Of the alphabet.
+    """
+
+    forward: NDArray[np.uint8]
+    reverse: NDArray[np.uint8]
+    n_letters: int
+
+
+def strand_codes(alphabet: str) -> StrandCodes:
+    """The codes for ``ACGT``, or for ``ACGMT``, in a reference marked with `METHYLATED` and `OPPOSITE`."""
+    of_base = np.array([alphabet.index(base) for base in "ACGT"], np.uint8)
+    plain = base_codes()
+    forward, reverse = of_base[plain], of_base[3 - plain]
+    if "M" in alphabet:
+        forward[METHYLATED] = reverse[OPPOSITE] = alphabet.index("M")
+    return StrandCodes(forward, reverse, len(alphabet))
 
 
 def shown_ranks(ranks: NDArray[np.int32], k: int, trim: int) -> NDArray[np.int32]:

@@ -68,16 +68,18 @@ def _last_pair_up_to(pair_reference, position, pair, end):
 
 
 @exact_kernel
-def _fill_kmers(bases, k, letter_codes, reverse, model, scale, shift, var, ln_var, level, stdv, constant):
+def _fill_kmers(bases, k, codes, reverse, model, scale, shift, var, ln_var, level, stdv, constant):
     """Emission parameters of the k-mers of `bases`, or of their opposite strands' if `reverse`."""
     level_mean, level_stdv, ln_stdv = model
     highest = 1
     for _ in range(k - 1):
-        highest *= 4
+        highest *= codes.n_letters
     rank = np.int64(0)
     for i in range(bases.shape[0]):
-        code = np.int64(letter_codes[bases[i]])
-        rank = rank // 4 + (3 - code) * highest if reverse else (rank % highest) * 4 + code
+        if reverse:
+            rank = rank // codes.n_letters + np.int64(codes.reverse[bases[i]]) * highest
+        else:
+            rank = (rank % highest) * codes.n_letters + np.int64(codes.forward[bases[i]])
         j = i - k + 1
         if j >= 0:
             level[j] = scale * level_mean[rank] + shift
@@ -87,7 +89,7 @@ def _fill_kmers(bases, k, letter_codes, reverse, model, scale, shift, var, ln_va
 
 @exact_kernel
 def align_read(
-    segment, reference_start, cigar, reverse, event_mean, first_event, read_length, k, letter_codes, model,
+    segment, reference_start, cigar, reverse, event_mean, first_event, read_length, k, codes, model,
     scale, shift, var, ln_var, transitions, window_start, window_end, stop_when_empty,
     row_event, row_position, row_state,
 ):  # fmt: skip
@@ -96,7 +98,7 @@ def align_read(
     Parameters
     ----------
     segment : uint8
-        Upper-case letters of the reference from `reference_start` to at least the end of the alignment.
+        Letters of the reference, marked or not, from `reference_start` to at least the end of the alignment.
     reference_start : int
     cigar : uint32
         As BAM stores it: length times 16 plus operation.
@@ -105,7 +107,7 @@ def align_read(
     first_event : int32, shape (n_kmers,)
         First event of each k-mer of the read as sequenced, or -1.
     read_length, k : int
-    letter_codes : uint8, shape (256,)
+    codes : StrandCodes
     model : tuple of float32 arrays
         `level_mean`, `level_stdv` and `ln_stdv`.
     scale, shift, var, ln_var : float32
@@ -194,7 +196,7 @@ def align_read(
                     events[MARGIN + i] = event_mean[stop_event - stride * i]
                 at = position - reference_start
                 _fill_kmers(
-                    segment[at : at + n_bases], k, letter_codes, reverse, model, scale, shift, var, ln_var,
+                    segment[at : at + n_bases], k, codes, reverse, model, scale, shift, var, ln_var,
                     level, stdv, constant,
                 )  # fmt: skip
                 possible = fill(events, n_events, n_kmers, level, stdv, constant, transitions, scratch, words)
@@ -229,7 +231,7 @@ def align_read(
 
 @exact_kernel
 def align_all(
-    turn, reads, alignments, event_offsets, event_mean, base_map, k, letter_codes, model, scaling, ln_var, transitions,
+    turn, reads, alignments, event_offsets, event_mean, base_map, k, codes, model, scaling, ln_var, transitions,
     windows, rows,
 ):  # fmt: skip
     """`align_read` for `reads`.
@@ -256,7 +258,7 @@ def align_all(
             base_map.first_event[first_base : first_base + read_length - k + 1],
             read_length,
             k,
-            letter_codes,
+            codes,
             model,
             scaling.scale[read],
             scaling.shift[read],

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.hmm import MIN_STAY, P_BAD, P_SKIP, P_SKIP_SELF
-from f5py.core.kmers import base_codes
+from f5py.core.kmers import strand_codes
 from f5py.core.windows import Windows
 from f5py.core.workers import WorkerPool, longest_first
 from f5py.pore_model.model import PoreModel
@@ -63,7 +63,8 @@ def align_events(batch: ReadBatch, model: PoreModel, pool: WorkerPool, windows: 
     batch : ReadBatch
         Alignment, scaling, reference segments and CIGARs are read.
     model : PoreModel
-        Over the alphabet ACGT.
+        Over the alphabet ACGMT, k-mers of a marked reference are methylated where it says so; see
+        `f5py.core.kmers.StrandCodes`.
     pool : WorkerPool
     windows : Windows or None
         Parts of the reference to restrict the alignment to. A BED file's windows are half-open intervals, and each
@@ -84,10 +85,11 @@ def align_events(batch: ReadBatch, model: PoreModel, pool: WorkerPool, windows: 
     # Reads without an alignment have no events per base, and no rows.
     log_transitions = transitions(np.where(wanted, batch.events_per_base, 1.0))
     ln_var = np.log(np.where(wanted, batch.var, 1.0).astype(np.float64)).astype(np.float32)
+    levels = model.level_mean, model.level_stdv, model.ln_stdv
     return pool.run(
         align_all, longest_first(batch.n_events, wanted), batch.alignments, batch.event_offsets, batch.event_mean,
-        batch.base_map, model.k, base_codes(), (model.level_mean, model.level_stdv, model.ln_stdv), batch.scaling,
-        ln_var, log_transitions, _windows_of_reads(batch, windows), batch.rows, order=batch.number,
+        batch.base_map, model.k, strand_codes(model.alphabet), levels, batch.scaling, ln_var, log_transitions,
+        _windows_of_reads(batch, windows), batch.rows, order=batch.number,
     )  # fmt: skip
 
 

@@ -23,14 +23,14 @@ def html_report(sample: str, run: Mapping[str, Any]) -> str:
         What the JSON report has below ``run``.
     """
     command = run["command"]
-    seconds = _table([(_words(name), f"{value:,.2f}") for name, value in run["seconds"].items()])
+    seconds = table([(_words(name), f"{value:,.2f}") for name, value in run["seconds"].items()])
     blocks = [
         f"<h1>f5py {escape(command)}: {escape(sample)}</h1>",
         f"<p>{escape(run['parameters'].get('bam', ''))}, {escape(run['finished'])}</p>",
         f'<div class="grid cards">{"".join(_card(*one) for one in _figures(run))}</div>',
         _warnings(run["warnings"]),
         f'<div class="grid">{"".join(_charts(run))}</div>',
-        f'<div class="grid">{_section("Reads", _table(_reads(run["counts"])))}{_section("Seconds", seconds)}</div>',
+        f'<div class="grid">{section("Reads", table(_reads(run["counts"])))}{section("Seconds", seconds)}</div>',
         _details("Options", [(key, _shown(value)) for key, value in run["parameters"].items()]),
         _details(
             "Input files",
@@ -38,12 +38,16 @@ def html_report(sample: str, run: Mapping[str, Any]) -> str:
         ),
         _details("Versions", list(run["versions"].items())),
     ]
-    title = escape(f"f5py {command}: {sample}")
+    return page(f"f5py {command}: {sample}", blocks)
+
+
+def page(title: str, blocks: Iterable[str]) -> str:
+    """A page of blocks of HTML."""
     style = resources.files(__package__).joinpath("report.css").read_text()
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
-        f"<title>{title}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
         + "\n".join(blocks)
         + "\n</body>\n</html>\n"
     )
@@ -63,11 +67,11 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
     shown = run["distributions"]
     counts = run["counts"]
     fates = {_words(name): counts[name] for name in FATES if counts.get(name)}
-    yield _section("What became of the reads", bar_chart(list(fates), {"reads": list(fates.values())}, ""))
+    yield section("What became of the reads", bar_chart(list(fates), {"reads": list(fates.values())}, ""))
     if "ratios" in shown:
         ratios = shown["ratios"]
         labels = [f"{low:g}" for low in ratios["from"]]
-        yield _section(
+        yield section(
             "Log-likelihood ratios",
             bar_chart(labels, {"calls": ratios["calls"]}, "ratio, at the ends all beyond; above 0 is methylated"),
         )
@@ -75,21 +79,21 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
     called = {one["name"]: one for one in contigs if one.get("methylated", 0) + one.get("unmethylated", 0)}
     if called:
         some = dict(list(called.items())[:_MOST_CONTIGS])
-        yield _section("Methylation by contig", _methylation_chart(some, "% of calls"))
+        yield section("Methylation by contig", _methylation_chart(some, "% of calls"))
     if shown.get("contexts"):
         chart = _methylation_chart(shown["contexts"], "% of calls of single sites")
-        yield _section("Methylation by context", chart)
+        yield section("Methylation by context", chart)
     lengths = shown["read_lengths"]
     used = [i for i, count in enumerate(lengths["reads"]) if count]
     if used:
         part = slice(used[0], used[-1] + 1)
         labels = [_bases(low) for low in lengths["from"][part]]
-        yield _section("Read lengths", bar_chart(labels, {"reads": lengths["reads"][part]}, "bases"))
+        yield section("Read lengths", bar_chart(labels, {"reads": lengths["reads"][part]}, "bases"))
     covered = [one for one in contigs if one["coverage"]][:_MOST_CONTIGS]
     if covered:
         means = {"mean": [one["coverage"] for one in covered]}
         names = [one["name"] for one in covered]
-        yield _section("Coverage", bar_chart(names, means, "reads over a base, by contig"))
+        yield section("Coverage", bar_chart(names, means, "reads over a base, by contig"))
     drift = shown["scaling"]
     if len(drift) > 1:
         for name, title in (
@@ -97,7 +101,7 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
             ("scale", "Scale of the signals"),
             ("var", "Noise (var)"),
         ):
-            yield _section(
+            yield section(
                 f"{title} over the run",
                 line_chart([one["reads"] for one in drift], [one[name] for one in drift], "reads"),
             )
@@ -118,23 +122,25 @@ def _warnings(lines: list[str]) -> str:
     if not lines:
         return ""
     listed = "".join(f"<li>{escape(line)}</li>" for line in lines)
-    return f'<div class="grid">{_section("Warnings", f"<ul>{listed}</ul>")}</div>'
+    return f'<div class="grid">{section("Warnings", f"<ul>{listed}</ul>")}</div>'
 
 
 def _card(figure: str, words: str) -> str:
     return f"<section><b>{escape(figure)}</b><span>{escape(words)}</span></section>"
 
 
-def _section(title: str, inside: str) -> str:
+def section(title: str, inside: str) -> str:
+    """A part of a page."""
     return f"<section><h2>{escape(title)}</h2>{inside}</section>"
 
 
 def _details(title: str, rows: list[tuple[str, str]]) -> str:
-    inside = f"<details><summary>{title}</summary>{_table(rows)}</details>"
+    inside = f"<details><summary>{title}</summary>{table(rows)}</details>"
     return f'<div class="grid"><section class="wide">{inside}</section></div>'
 
 
-def _table(rows: Iterable[tuple[str, str]]) -> str:
+def table(rows: Iterable[tuple[str, str]]) -> str:
+    """A table of names and values."""
     return f"<table>{''.join(f'<tr><td>{escape(a)}</td><td>{escape(b)}</td></tr>' for a, b in rows)}</table>"
 
 

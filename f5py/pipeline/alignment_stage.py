@@ -18,6 +18,7 @@ from f5py.pipeline.chemistry import Chemistry
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.diagnosis import FitCheck
 from f5py.pipeline.statistics import RunStatistics
+from f5py.pore_model.model import PoreModel
 from f5py.signal.events import detect_events, reverse_events
 from f5py.signal.scaling import QualityLimits, estimate_scaling, rank_kmers, recalibrate
 
@@ -49,6 +50,8 @@ class AlignmentStage:
     chemistry : Chemistry
     keep_samples : bool
         Do not release the samples after event detection.
+    model : PoreModel, optional
+        Instead of the one that the options name.
 
     Raises
     ------
@@ -65,9 +68,15 @@ class AlignmentStage:
     #: Of the events only the means are needed.
     _means_only = False
 
-    def __init__(self, options: AlignmentOptions, chemistry: Chemistry, keep_samples: bool = False) -> None:
+    def __init__(
+        self,
+        options: AlignmentOptions,
+        chemistry: Chemistry,
+        keep_samples: bool = False,
+        model: PoreModel | None = None,
+    ) -> None:
         self.chemistry = chemistry
-        self.model = chemistry.nucleotide_model(options.kmer_model)
+        self.model = chemistry.nucleotide_model(options.kmer_model) if model is None else model
         self.times = StageTimes(options.threads)
         self.counts = RunCounts()
         self.pool = WorkerPool(options.threads)

@@ -117,16 +117,22 @@ def methylation_models(options: CallOptions, chemistry: Chemistry) -> tuple[Moti
     motif = motif_of(options)
     if options.meth_model:
         return motif, read_model(options.meth_model, "ACGMT")
-    if chemistry is R10_DNA and motif.model == _R9_CPG:
+    found = builtin_methylation(chemistry, motif)
+    if found is None:
+        raise UnsupportedDataError(
+            f"there is no built-in model of methylated bases for {chemistry.name}; give one with --meth-model"
+        )
+    if chemistry is R10_DNA:
         console.info(
             "methylation",
             "CpG calls of R10.4.1 are experimental: the pore model is made of the nucleotide model and mean shifts of "
             "a few methylated k-mers; it is not f5c's (f5py train makes better ones of control reads)",
         )
-        return motif, builtin("r10.4.1_400bps.cpg.9mer")
-    if chemistry is not R9_DNA:
-        raise UnsupportedDataError(
-            f"there is no built-in model of methylated bases for {chemistry.name}; give one with --meth-model"
-        )
-    assert motif.model is not None  # only motifs of the user's own have none, and these need --meth-model
-    return motif, builtin(motif.model)
+    return motif, found
+
+
+def builtin_methylation(chemistry: Chemistry, motif: Motif) -> PoreModel | None:
+    """The built-in model of a motif's methylated k-mers, or None."""
+    if chemistry is R10_DNA and motif.model == _R9_CPG:
+        return builtin("r10.4.1_400bps.cpg.9mer")
+    return builtin(motif.model) if chemistry is R9_DNA and motif.model is not None else None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from statistics import NormalDist
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -67,3 +69,19 @@ def reverse_kmers(levels: NDArray, k: int) -> NDArray:
 
 def _correlation(a: NDArray[np.float64], b: NDArray[np.float64]) -> float:
     return float(np.corrcoef(a, b)[0, 1])
+
+
+def by_order(levels: NDArray[np.floating], like: PoreModel) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+    """Levels of which only the order is known: normally distributed, with the mean and spread of another model's.
+
+    Returns
+    -------
+    level_mean, level_stdv : float32
+        In pA; the standard deviation is the median of the other model's.
+    """
+    n = len(levels)
+    _, place, count = np.unique(levels, return_inverse=True, return_counts=True)
+    share = (np.cumsum(count) - count / 2)[place] / n
+    distribution = NormalDist(float(like.level_mean.mean()), float(like.level_mean.std()))
+    mean = np.array(list(map(distribution.inv_cdf, share.tolist())))
+    return mean.astype(np.float32), np.full(n, np.median(like.level_stdv), np.float32)

@@ -71,7 +71,9 @@ def check_same_k(nucleotide: PoreModel, methylation: PoreModel) -> None:
         )
 
 
-def with_methylation(nucleotide: PoreModel, shifts: Sequence[float], name: str) -> PoreModel:
+def with_methylation(
+    nucleotide: PoreModel, shifts: Sequence[float], name: str, canonical: str = "C"
+) -> PoreModel:
     """Make a model of methylated k-mers from that of plain ones.
 
     Parameters
@@ -79,8 +81,10 @@ def with_methylation(nucleotide: PoreModel, shifts: Sequence[float], name: str) 
     nucleotide : PoreModel
         Over the alphabet ACGT.
     shifts : sequence of float, length k
-        What an M at each place of a k-mer adds to the level of the k-mer with C in its place, in pA.
+        What an M at each place of a k-mer adds to the level of the k-mer with the canonical base there, in pA.
     name : str
+    canonical : str
+        The base that M stands for.
 
     Returns
     -------
@@ -88,7 +92,7 @@ def with_methylation(nucleotide: PoreModel, shifts: Sequence[float], name: str) 
         Over the alphabet ACGMT.
     """
     k = nucleotide.k
-    plain = np.ix_(*[[0, 1, 2, 1, 3]] * k)  # M is read as C
+    plain = np.ix_(*[[NUCLEOTIDES.index(canonical if base == "M" else base) for base in NUCLEOTIDES_AND_M]] * k)
     level = nucleotide.level_mean.astype(np.float64).reshape((4,) * k)[plain]
     for place, shift in enumerate(shifts):
         level[(slice(None),) * place + (NUCLEOTIDES_AND_M.index("M"),)] += shift

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import PoreModelError
-from f5py.pore_model.levels import like_builtin
+from f5py.pore_model.levels import by_order, like_builtin
 from f5py.pore_model.model import MAX_K, NUCLEOTIDES, PoreModel
 from f5py.pore_model.npz_file import MAGIC, read_npz
 
@@ -81,6 +81,33 @@ def read_model(path: str | os.PathLike[str], alphabet: str, like: Callable[[], P
     level_stdv = _numbers(table, 2, "stdv")
     table.fail_at(~(level_stdv > 0), "column stdv, {!r}: is not above zero; correct the line", 2)
     return PoreModel(table.file, k, alphabet, level_mean, level_stdv)
+
+
+def read_order(path: str | os.PathLike[str], like: Callable[[], PoreModel | None]) -> PoreModel | None:
+    """Read a table of k-mers and levels of which only the order counts; None for a file with more columns.
+
+    Parameters
+    ----------
+    path : path-like
+    like : callable
+        Returns a model whose mean, spread and median standard deviation the levels get.
+
+    Raises
+    ------
+    PoreModelError
+        The file is no such table, or there is no model to be like.
+    """
+    if _starts_with(os.fspath(path), MAGIC):
+        return None
+    table = _Table.of(os.fspath(path))
+    if not len(table.line) or table.n_columns != 2:
+        return None
+    k = table.stated_k or int(table.end[0, 0] - table.start[0, 0])
+    _check_names(table, k, NUCLEOTIDES)
+    model = like()
+    if model is None:
+        raise PoreModelError(f"{table.file}: has levels only, and there is no built-in model of this chemistry")
+    return PoreModel(table.file, k, NUCLEOTIDES, *by_order(_numbers(table, 1, "mean"), model))
 
 
 @dataclass(frozen=True, eq=False)

@@ -32,7 +32,9 @@ REFUSED = {
     "--watch": "map and call each finished file",
     "--models-fofn": "--kmer-model",
 }
-ELSEWHERE = ("polya", "phase-reads", "variants", "train", "methyltrain")
+ELSEWHERE = ("polya", "phase-reads", "variants", "methyltrain")
+#: Of `train`, whose output has another name here.
+TRAIN = "nanopolish train "
 
 # What the tools' getopt takes. "=" and ":" mark options with a value.
 _FLAGS = (
@@ -109,7 +111,7 @@ def same(ours: Any, theirs: str | bool) -> bool:
 IN_SCOPE = [
     line
     for line in LINES
-    if line.split()[1] not in ELSEWHERE and not any(word in line for word in REFUSED) and "--version" not in line
+    if line.split()[1] not in ELSEWHERE and not line.startswith(TRAIN) and not any(word in line for word in REFUSED) and "--version" not in line
 ]
 
 
@@ -138,6 +140,14 @@ def test_meaning(line: str):
 def test_other_commands(line: str):
     with pytest.raises(UsageError, match=f"^{line.split()[1]}: not a command of f5py; "):
         parsed(line)
+
+
+def test_train():
+    (line,) = (line for line in LINES if line.startswith(TRAIN))
+    with pytest.raises(UsageError, match="-d is not possible: there is one model; name its file with -o"):
+        parsed(line)
+    options = parsed(line.replace("-d out", "-o out.model"))
+    assert (options.start, options.train_kmers, options.threads, options.output) == ("m", "all", 8, "out.model")
 
 
 @pytest.mark.parametrize("line", [line for line in LINES if any(word in line for word in REFUSED)])

@@ -10,8 +10,6 @@ import pytest
 
 from .shell import ROOT, needs, run, shell_blocks
 
-pytestmark = pytest.mark.shared
-
 
 def folder_of(source: Path, folder: Path, *names: str) -> Path:
     """A folder with copies of some files; folders are linked."""
@@ -31,6 +29,7 @@ def run_tutorial(name: str, folder: Path) -> None:
         run(folder, one)
 
 
+@pytest.mark.shared
 def test_r9_archive(ecoli: Path, tmp_path: Path):
     needs("minimap2")
     needs("samtools")
@@ -43,6 +42,7 @@ def test_r9_archive(ecoli: Path, tmp_path: Path):
     assert "<html" in (tmp_path / "report.html").read_text()
 
 
+@pytest.mark.shared
 def test_rna004_m6anet(shared_data: Path, tmp_path: Path):
     pytest.importorskip("pod5")
     names = ("dorado_aligned.bam", "reads.pod5", "ref.fa")
@@ -52,6 +52,7 @@ def test_rna004_m6anet(shared_data: Path, tmp_path: Path):
     assert (tmp_path / "events.parquet").stat().st_size > 10_000
 
 
+@pytest.mark.shared
 def test_r10_igv(shared_data: Path, tmp_path: Path):
     needs("samtools")
     names = ("reads.blow5", "reads.fastq", "reads.bam", "reads.bam.bai", "ref.fa")
@@ -62,6 +63,14 @@ def test_r10_igv(shared_data: Path, tmp_path: Path):
     assert "<canvas" in (tmp_path / "read.html").read_text()
 
 
+def test_train(tmp_path: Path):
+    run_tutorial("train", tmp_path)
+    assert "<svg" in (tmp_path / "training.html").read_text()
+    ratios = [float(line.split("\t")[5]) for line in (tmp_path / "calls.tsv").read_text().splitlines()[1:]]
+    assert sum(ratio > 0 for ratio in ratios) > 0.9 * len(ratios)
+
+
+@pytest.mark.shared
 def test_cluster(indexed_ecoli: Path, ecoli: Path, tmp_path: Path):
     names = ("reads.bam", "reads.bam.bai", "ref.fa", "ref.fa.fai")
     folder_of(ecoli, tmp_path, *names)

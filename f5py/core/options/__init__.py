@@ -9,6 +9,7 @@ from f5py.core.options.signal_commands import (
     PlotOptions,
     PlotRegionOptions,
     ResquiggleOptions,
+    TrainOptions,
 )
 from f5py.core.options.table_commands import (
     DemoOptions,
@@ -38,5 +39,6 @@ __all__ = [
     "PlotRegionOptions",
     "ResquiggleOptions",
     "SimulateOptions",
+    "TrainOptions",
     "declarations",
 ]

@@ -190,6 +190,60 @@ class CheckOptions(SignalOptions, Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class TrainOptions(RnaOptions, MappedReadsOptions):
+    """Options of ``f5py train``."""
+
+    bam: str | None = option(  # type: ignore[assignment]  # the others need it
+        "-b", "--bam", kind=Kind.FILE, group=Group.INPUT,
+        help="Alignments of reads of which --truth says which sites are methylated.",
+    )  # fmt: skip
+    truth: str | None = option(
+        "--truth", kind=Kind.FILE, group=Group.INPUT, ours=True,
+        help="bedMethyl of the sample in -b: sites of at least 95 % count as methylated, of at most 5 % as "
+        "unmethylated; k-mers with other sites are left out.",
+    )  # fmt: skip
+    methylated: tuple[str, ...] = option(
+        "--methylated", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(), ours=True,
+        help="Alignments of control reads with all sites methylated. Repeatable.",
+    )  # fmt: skip
+    unmethylated: tuple[str, ...] = option(
+        "--unmethylated", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(), ours=True,
+        help="Alignments of reads without methylation, such as of amplified DNA. Repeatable.",
+    )  # fmt: skip
+    start: str | None = option(
+        "--start", aliases=("--input-model-filename",), metavar="FILE|NAME", group=Group.MODEL, ours=True,
+        default_words="the built-in model",
+        help="Pore model to start from: a file, with methylated k-mers or not; a table of k-mers and levels of any "
+        "unit, of which only the order counts then; or the name of a built-in model.",
+    )  # fmt: skip
+    methylation: str | None = option(
+        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION,
+        help="Kind of methylation of the controls.",
+    )  # fmt: skip
+    motif: str | None = option(
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True,
+        help="A motif of your own instead of -q, such as CHG:0.",
+    )  # fmt: skip
+    train_kmers: str = option(
+        "--train-kmers", group=Group.MODEL, choices=("all", "methylated", "unmethylated"), default="all",
+        help="K-mers that get new levels.",
+    )  # fmt: skip
+    rounds: int = option(
+        "--rounds", kind=Kind.INTEGER, group=Group.LIMITS, default=5, at_least=1, at_most=100, ours=True,
+        help="Maximum number of rounds; fewer if the levels change by less than 0.05 pA.",
+    )  # fmt: skip
+    prior_events: float = option(
+        "--prior-events", kind=Kind.NUMBER, group=Group.LIMITS, default=20.0, at_least=0, ours=True,
+        help="Number of events that what similar k-mers say counts as.",
+    )  # fmt: skip
+    directory: str | None = refused("-d", reason="there is one model; name its file with -o")
+    held_out: float = option(
+        "--held-out", kind=Kind.NUMBER, group=Group.LIMITS, default=0.1, at_least=0, at_most=0.9, ours=True,
+        help="Share of the reads that test the model instead.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
 class PlotOptions(RnaOptions, ModelOptions, SignalOptions, Options):
     """Options of ``f5py plot``."""
 

@@ -1,0 +1,349 @@
+"""From control reads to a pore model: what ``f5py train`` does."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py import __version__, console
+from f5py.core.motifs import Motif
+from f5py.core.options import CallOptions, TrainOptions
+from f5py.core.strictness import obeys_strict
+from f5py.errors import F5pyError, PoreModelError, UsageError
+from f5py.io.complete_file import complete_output, complete_text_output
+from f5py.outputs.training_report import training_page
+from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.pipeline.chemistry import Chemistry
+from f5py.pipeline.flow import process
+from f5py.pipeline.inputs import check_outputs, open_inputs, paths_of_inputs
+from f5py.pipeline.methylation_stage import builtin_methylation, motif_of
+from f5py.pipeline.training_stage import TestingStage, TrainingStage
+from f5py.pore_model import PoreModel, named_model, read_model
+from f5py.pore_model.model import with_methylation
+from f5py.pore_model.text_file import read_order
+from f5py.pore_model.text_output import model_text
+from f5py.training.ranking import area_under_curve, roc_points
+from f5py.training.sums import FIRST_SHARE, KmerSums, Truth, plain_ranks
+from f5py.training.truth import read_truth
+from f5py.training.update import WELL_SEEN, Settings, updated
+
+_WHO = "train"
+#: Levels that change by less, in pA, are settled.
+_SETTLED = 0.05
+_COVERAGE_STEPS = (0, 1, 10, 30, 100, 300, 1000, 3000, 10_000)
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingSummary:
+    """What came out.
+
+    Attributes
+    ----------
+    model : PoreModel
+    n_events : float64, shape (n_kmers,)
+        Events of each k-mer in the last round.
+    rounds : list of dict
+        Of each round: ``events``, ``kmers_well_seen``, ``change`` (pA) and ``held_out_deviation`` (root mean square, in
+        units of the standard deviation; None without reads held out).
+    auc : float or None
+        Area under the ROC curve of the calls of the reads held out.
+    n_calls : int
+        Their number.
+    report : dict
+        All of it, as the report has it.
+    """
+
+    model: PoreModel
+    n_events: NDArray[np.float64]
+    rounds: list[dict[str, Any]]
+    auc: float | None
+    n_calls: int
+    report: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class _Source:
+    """Alignments, and what is known of their sites: all methylated, none, or what a file says."""
+
+    path: str
+    is_methylated: bool
+    truth: str | None = None
+
+
+@obeys_strict
+def run(options: TrainOptions) -> TrainingSummary:
+    """Train as `options` say, and write the model.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the input or output. No file is made then.
+    """
+    sources = _sources(options)
+    trains_methylated = any(source.is_methylated for source in sources) and options.train_kmers != "unmethylated"
+    motif = _motif(options) if any(source.is_methylated for source in sources) else None
+    settings = Settings(
+        options.prior_events, options.train_kmers != "methylated", trains_methylated, motif.canonical if motif else "C"
+    )
+    with complete_text_output(options.output, min(options.threads, 4)) as out, ExitStack() as files:
+        report_file = None if options.report is None else files.enter_context(complete_output(options.report))
+        passes = _Passes(options, sources, motif)
+        chemistry = passes.chemistry()
+        start = _start_model(options, chemistry, motif)
+        summary = _trained(options, passes, chemistry, start, settings)
+        comment = f"f5py {__version__} train, {chemistry.name}, {len(summary.rounds)} rounds, start {start.name}"
+        for piece in model_text(summary.model, summary.n_events, _kind(options, motif), comment):
+            out.write(piece)
+        if report_file is not None:
+            is_page = str(options.report).endswith(".html")
+            text = training_page(summary.report) if is_page else json.dumps(summary.report, indent=2) + "\n"
+            report_file.write(text.encode())
+    return summary
+
+
+def _sources(options: TrainOptions) -> list[_Source]:
+    """The files of alignments; refuse what does not go together."""
+    if (options.bam is None) != (options.truth is None):
+        raise UsageError("-b and --truth belong together; controls are given with --methylated and --unmethylated")
+    sources = [_Source(path, True) for path in options.methylated]
+    sources += [_Source(path, False) for path in options.unmethylated]
+    if options.bam is not None:
+        sources.append(_Source(options.bam, True, options.truth))
+    if not sources:
+        raise UsageError("give control reads: --methylated BAM, --unmethylated BAM, or -b BAM with --truth BEDMETHYL")
+    if "-" in [source.path for source in sources]:
+        raise UsageError("alignments are read in every round, so they cannot come from standard input")
+    if options.train_kmers == "methylated" and not any(source.is_methylated for source in sources):
+        raise UsageError("--train-kmers methylated: there are no methylated reads")
+    if options.skip_ultra is not None:
+        raise UsageError("--skip-ultra: ultra-long reads are used as all others; leave it out")
+    inputs = paths_of_inputs(replace(options, bam=sources[0].path), *(one.path for one in sources), options.truth)
+    check_outputs(inputs, {"-o": options.output, "--report": options.report})
+    return sources
+
+
+def _motif(options: TrainOptions) -> Motif:
+    # a motif of the user's own needs a model elsewhere, which is made here
+    model = None if options.motif is None else options.output
+    chosen = CallOptions(
+        bam="", genome="", methylation=options.methylation, motif=options.motif, meth_model=model
+    )
+    return motif_of(chosen)
+
+
+def _kind(options: TrainOptions, motif: Motif | None) -> str:
+    return "nucleotide" if motif is None else motif.name if options.motif is None else motif.pattern.lower()
+
+
+def _start_model(options: TrainOptions, chemistry: Chemistry, motif: Motif | None) -> PoreModel:
+    """The model to start from, with methylated k-mers if there are methylated reads."""
+    model = _given_start(options, chemistry)
+    if model is None:
+        if motif is not None and (found := builtin_methylation(chemistry, motif)) is not None:
+            return found
+        model = chemistry.nucleotide_model(options.kmer_model)
+    if motif is None:
+        if "M" in model.alphabet:
+            raise PoreModelError(f"{model.name}: has methylated k-mers, but there are no methylated reads")
+        return model
+    return model if "M" in model.alphabet else with_methylation(model, [0.0] * model.k, model.name, motif.canonical)
+
+
+def _given_start(options: TrainOptions, chemistry: Chemistry) -> PoreModel | None:
+    if options.start is None:
+        return None
+    for alphabet in ("ACGT", "ACGMT"):
+        if (named := named_model(options.start, alphabet)) is not None:
+            return named
+    if (by_order := read_order(options.start, lambda: chemistry.nucleotide_model(None))) is not None:
+        return by_order
+    try:
+        return read_model(options.start, "ACGMT")
+    except PoreModelError:
+        return read_model(options.start, "ACGT")
+
+
+class _Passes:
+    """Runs over all alignments."""
+
+    def __init__(self, options: TrainOptions, sources: list[_Source], motif: Motif | None) -> None:
+        self._options = options
+        self._sources = sources
+        self._motif = motif
+        self._truths: dict[str, Truth] = {}
+
+    def chemistry(self) -> Chemistry:
+        """That of the signals."""
+        with ExitStack() as inputs:
+            return open_inputs(replace(self._options, bam=self._sources[0].path), inputs)[1]
+
+    def over(self, make: Callable[[TrainOptions, Chemistry, Truth | None], AlignmentStage]) -> list[AlignmentStage]:
+        """Read all alignments with a new stage for each file; return the stages, which are closed."""
+        stages = []
+        for source in self._sources:
+            options = replace(self._options, bam=source.path)
+            with ExitStack() as workers, ExitStack() as inputs:
+                loader, chemistry = open_inputs(options, inputs)
+                loader.spliced = True
+                truth = self._truth(source, loader.alignments.contigs)
+                stage = make(options, chemistry, truth)
+                workers.callback(stage.close)
+                loader.use_pool(stage.pool)
+                stage.use_gpu(loader)
+                process(options, stage, loader.batches(), inputs, lambda batch: None, _WHO, "no model was made")
+            stages.append(stage)
+        return stages
+
+    def _truth(self, source: _Source, contigs: list[str]) -> Truth | None:
+        if not source.is_methylated:
+            return None
+        if source.truth is None:
+            return Truth.all_methylated()
+        assert self._motif is not None
+        if source.truth not in self._truths:
+            self._truths[source.truth] = read_truth(source.truth, contigs, self._motif)
+        return self._truths[source.truth]
+
+
+def _trained(
+    options: TrainOptions, passes: _Passes, chemistry: Chemistry, start: PoreModel, settings: Settings
+) -> TrainingSummary:
+    """Do the rounds, and the test."""
+    motif = passes._motif
+    model = start
+    share = np.where(plain_ranks(start.k, start.alphabet, settings.canonical) >= 0, FIRST_SHARE, 0.0)
+    rounds: list[dict[str, Any]] = []
+    for number in range(1, options.rounds + 1):
+        sums = KmerSums(model, settings.canonical, share)
+        passes.over(lambda one, kind, truth: TrainingStage(one, kind, sums, motif, truth, options.held_out))  # noqa: B023
+        n_events = sums.sums[:, 0] + sums.sums[:, 5]
+        if not n_events.sum():
+            raise F5pyError("not a single event was aligned to the reference; nothing can be learnt from these reads")
+        made = updated(model, start, sums.sums, share, settings)
+        model, share = made.model, made.share
+        deviation = float(np.sqrt(sums.fit[1] / sums.fit[0])) if sums.fit[0] else None
+        rounds.append(
+            {
+                "events": int(n_events.sum()),
+                "kmers_well_seen": int((sums.sums[:, 0] >= WELL_SEEN).sum()),
+                "change": made.change,
+                "held_out_deviation": deviation,
+            }
+        )
+        told = "" if deviation is None else f", reads held out deviate by {deviation:.3f} standard deviations"
+        console.note(
+            _WHO,
+            f"round {number}: {rounds[-1]['events']:,} events, {rounds[-1]['kmers_well_seen']:,} k-mers with at least "
+            f"{WELL_SEEN}, levels changed by {made.change:.3f} pA on average{told}",
+        )
+        if made.change < _SETTLED:
+            break
+    labels, ratios = _tested(options, passes, model)
+    auc = area_under_curve(labels, ratios)
+    report = _report(options, chemistry, start, model, n_events, rounds)
+    if auc is not None:
+        report["held_out"] = {"calls": len(labels), "auc": auc, "roc": roc_points(labels, ratios)}
+        console.note(_WHO, f"reads held out: {len(labels):,} calls, area under the ROC curve {auc:.4f}")
+    _warn_of_few(report)
+    return TrainingSummary(model, n_events, rounds, auc, len(labels), report)
+
+
+def _tested(options: TrainOptions, passes: _Passes, model: PoreModel) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
+    """States and log-likelihood ratios of the calls of the reads held out."""
+    motif = passes._motif
+    labels: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
+    ratios: list[NDArray[np.float64]] = [np.zeros(0)]
+    if motif is None or not options.held_out:
+        return labels[0], ratios[0]
+    truths: list[Truth | None] = []
+
+    def make(one: TrainOptions, chemistry: Chemistry, truth: Truth | None) -> TestingStage:
+        truths.append(truth)
+        return TestingStage(one, chemistry, model, motif, options.held_out)
+
+    for stage, truth in zip(passes.over(make), truths, strict=True):
+        assert isinstance(stage, TestingStage)
+        for contig, first, last, ratio in stage.calls:
+            if truth is None or not truth.is_given:
+                labels.append(np.full(len(ratio), truth is not None))
+                ratios.append(ratio)
+                continue
+            state, other = truth.states_of(contig, first), truth.states_of(contig, last)
+            known = (state == other) & (state < 2)
+            labels.append(state[known] == 1)
+            ratios.append(ratio[known])
+    return np.concatenate(labels), np.concatenate(ratios)
+
+
+def _report(
+    options: TrainOptions,
+    chemistry: Chemistry,
+    start: PoreModel,
+    model: PoreModel,
+    n_events: NDArray[np.float64],
+    rounds: list[dict[str, Any]],
+) -> dict[str, Any]:
+    plain = plain_ranks(model.k, model.alphabet, _canonical_of(options))
+    report: dict[str, Any] = {
+        "tool": f"f5py {__version__} train",
+        "chemistry": chemistry.name,
+        "start": start.name,
+        "k": model.k,
+        "alphabet": model.alphabet,
+        "rounds": rounds,
+        "kmers": {},
+    }
+    for name, these in (("plain", plain < 0), ("methylated", plain >= 0)):
+        if not these.any():
+            continue
+        counts = n_events[these]
+        edges = [*_COVERAGE_STEPS, np.inf]
+        seen = counts > 0
+        report["kmers"][name] = {
+            "seen": int(seen.sum()),
+            "well_seen": int((counts >= WELL_SEEN).sum()),
+            "median_events": float(np.median(counts[seen])) if seen.any() else 0.0,
+            "coverage": {"from": list(_COVERAGE_STEPS), "kmers": np.histogram(counts, edges)[0].tolist()},
+            "mean_change_from_start": float(np.abs(model.level_mean - start.level_mean)[these & (n_events > 0)].mean())
+            if seen.any()
+            else 0.0,
+        }
+    if (plain >= 0).any():
+        report["methylation_shifts"] = _shifts(model, plain, n_events)
+    return report
+
+
+def _canonical_of(options: TrainOptions) -> str:
+    return _motif(options).canonical
+
+
+def _shifts(model: PoreModel, plain: NDArray[np.int32], n_events: NDArray[np.float64]) -> list[float | None]:
+    """Mean shift by the place of a single M, weighted by events."""
+    code = model.alphabet.index("M")
+    ranks = np.flatnonzero((plain >= 0) & (n_events > 0))
+    letters = ranks[:, None] // len(model.alphabet) ** np.arange(model.k - 1, -1, -1) % len(model.alphabet)
+    single = (letters == code).sum(axis=1) == 1
+    ranks, place = ranks[single], (letters[single] == code).argmax(axis=1)
+    shift = model.level_mean[ranks].astype(np.float64) - model.level_mean[plain[ranks]]
+    total = np.bincount(place, n_events[ranks], minlength=model.k)
+    summed = np.bincount(place, n_events[ranks] * shift, minlength=model.k)
+    return [float(s / t) if t else None for s, t in zip(summed.tolist(), total.tolist(), strict=True)]
+
+
+def _warn_of_few(report: dict[str, Any]) -> None:
+    """Say if the data are too few."""
+    report["warnings"] = []
+    for name, kmers in report["kmers"].items():
+        if kmers["well_seen"] < 0.5 * kmers["seen"]:
+            text = (
+                f"few data: only {kmers['well_seen']:,} of {kmers['seen']:,} {name} k-mers that occur have at least "
+                f"{WELL_SEEN} events; the levels of the others rest on those of similar k-mers"
+            )
+            report["warnings"].append(text)
+            console.warning(_WHO, text)

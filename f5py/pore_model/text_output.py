@@ -1,0 +1,50 @@
+"""Write pore models in the text format that f5c, nanopolish and `f5py.pore_model.text_file` read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.pore_model.model import NUCLEOTIDES, PoreModel
+
+_CHUNK = 1 << 16
+#: What the kinds of alphabets are called in such files.
+_ALPHABETS = {NUCLEOTIDES: "nucleotide"}
+#: Of events' own standard deviations, which neither f5c nor f5py uses.
+_SD_COLUMNS = "1.0000\t1.0000"
+
+
+def model_text(model: PoreModel, n_events: NDArray[np.floating], kind: str, comment: str) -> Iterator[bytes]:
+    """The text of a model, piece by piece: a line for each k-mer in the order of ranks.
+
+    Parameters
+    ----------
+    model : PoreModel
+    n_events : float, shape (n_kmers,)
+        Events that each k-mer's level was estimated from, for the last column.
+    kind : str
+        What is methylated, such as ``cpg``.
+    comment : str
+        One line about the model's origin.
+    """
+    alphabet = _ALPHABETS.get(model.alphabet, kind)
+    yield (
+        f"#model_name\tf5py_train\n#source\t{comment}\n#k\t{model.k}\n#alphabet\t{alphabet}\n"
+        "kmer\tlevel_mean\tlevel_stdv\tsd_mean\tsd_stdv\tn_events\n"
+    ).encode()
+    letters = np.frombuffer(model.alphabet.encode(), np.uint8)
+    powers = len(letters) ** np.arange(model.k - 1, -1, -1)
+    for begin in range(0, len(model.level_mean), _CHUNK):
+        ranks = np.arange(begin, min(begin + _CHUNK, len(model.level_mean)))
+        names = np.ascontiguousarray(letters[ranks[:, None] // powers % len(letters)]).view(f"S{model.k}")[:, 0]
+        part = slice(begin, begin + len(ranks))
+        columns = (
+            names.astype(str).tolist(),
+            model.level_mean[part].tolist(),
+            model.level_stdv[part].tolist(),
+            np.rint(n_events[part]).astype(np.int64).tolist(),
+        )
+        line = f"%s\t%.5f\t%.5f\t{_SD_COLUMNS}\t%d\n"
+        yield "".join(map(line.__mod__, zip(*columns, strict=True))).encode()

@@ -1,0 +1,1 @@
+"""Estimate the levels of k-mers from reads whose methylation is known."""

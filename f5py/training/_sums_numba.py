@@ -1,0 +1,280 @@
+"""Jitted loops that mark methylated sites in the reference and add up events by k-mer; see `f5py.training.sums`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from f5py.accelerate import kernel
+from f5py.core._turns_numba import next_turn
+from f5py.core.batch import RowState
+from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
+from f5py.core.kmers import METHYLATED, OPPOSITE
+from f5py.methylation._groups_numba import is_site
+
+_BAD, _NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)
+#: K-mers on either side of the best path's that an event may belong to.
+REACH = 2
+#: Smaller posterior weights are left out.
+_LEAST_WEIGHT = 0.05
+#: Rows at either end of a read's alignment that are not used.
+_ENDS = 5
+_LOWER = 32
+
+
+@kernel
+def held_out(text, offsets, share, chosen):
+    """Fill `chosen` with whether each name belongs to the share that is held out: by a hash, so always the same."""
+    limit = np.uint64(share * 2.0**32)
+    for i in range(chosen.shape[0]):
+        value = np.uint32(2166136261)
+        for at in range(offsets[i], offsets[i + 1]):
+            value = np.uint32((np.uint32(value ^ np.uint32(text[at]))) * np.uint32(16777619))
+        # the last bits of similar names are mixed into the first ones
+        value = np.uint32(value ^ (value >> np.uint32(15))) * np.uint32(0x2C1B3C6D)
+        value = np.uint32(value) ^ (np.uint32(value) >> np.uint32(12))
+        chosen[i] = np.uint64(np.uint32(value)) < limit
+
+
+@kernel
+def mark_all(turn, reads, alignments, motifs, truth):
+    """Mark the sites in the reference segments of `reads`.
+
+    `truth` has, for sites of known state, the first one and the one after the last of each contig, their positions
+    ascending, those of the forward strand's sites, and states: 1 methylated, 0 not. Sites that are not among them get
+    lower-case letters. Without positions all sites are methylated.
+    """
+    first_of_contig, positions, states, is_given = truth
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        segment = alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
+        reverse = alignments.reverse[read]
+        motif = motifs[1] if reverse else motifs[0]
+        n = segment.shape[0]
+        found = np.zeros(n, np.uint8)
+        for at in range(n):
+            if not is_site(segment, at, motif):
+                continue
+            state = 1
+            if is_given:
+                begin = first_of_contig[alignments.contig[read]]
+                end = first_of_contig[alignments.contig[read] + 1]
+                place = begin + np.searchsorted(positions[begin:end], alignments.start[read] + at)
+                here = place < end and positions[place] == alignments.start[read] + at
+                state = int(states[place]) if here else 2
+            found[at + motif.offset] = max(found[at + motif.offset], 1 + state)
+        for at in range(n):
+            if found[at] == 2:
+                segment[at] = OPPOSITE if reverse else METHYLATED
+            elif found[at] == 3:
+                segment[at] |= _LOWER
+
+
+@kernel
+def _fill_ranks(letters, reverse, k, codes, ranks):
+    """Rank of the k-mer at every position of a reference segment; -1 where a letter's state is not known."""
+    for at in range(ranks.shape[0]):
+        rank = np.int64(0)
+        known = True
+        for j in range(k):
+            letter = letters[at + k - 1 - j] if reverse else letters[at + j]
+            known = known and (letter < 96 or letter == OPPOSITE)
+            rank = rank * codes.n_letters + np.int64(codes.reverse[letter] if reverse else codes.forward[letter])
+        ranks[at] = rank if known else -rank - 1
+
+
+@kernel
+def _emission(x, rank, mean, stdv, v):
+    """Density of an event in the k-mer's state, x in pA of the model."""
+    known = rank if rank >= 0 else -rank - 1
+    width = stdv[known] * v
+    z = (x - mean[known]) / width
+    return math.exp(-0.5 * z * z) / width
+
+
+@kernel
+def _transition(step, stay):
+    """Probability of going on by so many k-mers from one event to the next."""
+    if step == 0:
+        return stay
+    if step == 1:
+        return 1.0 - stay - P_SKIP - P_BAD
+    if step == 2:
+        return P_SKIP * P_FROM_SKIP
+    return P_SKIP * P_SKIP_SELF * P_FROM_SKIP if step == 3 else 0.0
+
+
+@kernel
+def weights_all(turn, reads, alignments, events, rows, scaling, events_per_base, codes, k, levels, weights):
+    """Fill the posterior weights of the k-mers around each row's, `REACH` on either side.
+
+    Forward and backward sums through a lattice that has, for each event, the k-mers around the one that the best path
+    gives it. Rows that fit no k-mer have no weights.
+
+    Parameters
+    ----------
+    turn, reads, alignments, events, rows, scaling, codes, k
+        As for `add_rows`.
+    events_per_base : float64, shape (n,)
+    levels : tuple of float32 arrays
+        `level_mean` and `level_stdv`.
+    weights : float32, shape (n_rows, 2 * REACH + 1)
+        In the order of `rows`.
+    """
+    mean, stdv = levels
+    width = 2 * REACH + 1
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        begin, n_rows = rows.offsets[read], rows.n[read]
+        letters = alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
+        ranks = np.empty(max(letters.shape[0] - k + 1, 0), np.int64)
+        _fill_ranks(letters, alignments.reverse[read], k, codes, ranks)
+        shift, scale = np.float64(scaling.shift[read]), np.float64(scaling.scale[read])
+        v = np.float64(scaling.var[read]) / scale
+        stay = max(1.0 - 1.0 / events_per_base[read], MIN_STAY)
+        # var has what the first alignment gave to wrong k-mers in it, too: events on the best path are closer
+        squares, n_good = 0.0, 0
+        for row in range(begin, begin + n_rows):
+            rank = ranks[rows.position[row] - alignments.start[read]]
+            if rows.state[row] & _BAD == 0 and rank >= 0:
+                x = (np.float64(events.mean[events.offsets[read] + rows.event[row]]) - shift) / scale
+                z = (x - mean[rank]) / (stdv[rank] * v)
+                squares += z * z
+                n_good += 1
+        if squares > 0.0:
+            v *= math.sqrt(squares / n_good)
+        density = np.zeros((n_rows, width))
+        forward = np.zeros((n_rows, width))
+        starts = np.zeros(n_rows, np.bool_)
+        for r in range(n_rows):
+            row = begin + r
+            place = rows.position[row] - alignments.start[read]
+            x = (np.float64(events.mean[events.offsets[read] + rows.event[row]]) - shift) / scale
+            for s in range(width):
+                at = place + s - REACH
+                if 0 <= at < ranks.shape[0]:
+                    density[r, s] = _emission(x, ranks[at], mean, stdv, v) + P_BAD
+            moved = np.int64(rows.position[row] - rows.position[row - 1]) if r else 0
+            starts[r] = r == 0 or rows.state[row] & _NEW_SEGMENT != 0 or moved > 3 or moved < 0
+            total = 0.0
+            for s in range(width):
+                if starts[r]:
+                    reached = 1.0 if s == REACH else 0.0
+                else:
+                    reached = 0.0
+                    for before in range(width):
+                        step = moved + s - before
+                        if 0 <= step <= 3:
+                            reached += forward[r - 1, before] * _transition(step, stay)
+                forward[r, s] = reached * density[r, s]
+                total += forward[r, s]
+            for s in range(width):
+                forward[r, s] = forward[r, s] / total if total > 0.0 else 0.0
+        backward = np.ones(width)
+        earlier = np.empty(width)
+        for r in range(n_rows - 1, -1, -1):
+            row = begin + r
+            place = rows.position[row] - alignments.start[read]
+            x = (np.float64(events.mean[events.offsets[read] + rows.event[row]]) - shift) / scale
+            total = 0.0
+            for s in range(width):
+                total += forward[r, s] * backward[s]
+            is_bad = rows.state[row] & _BAD != 0
+            for s in range(width):
+                weight = forward[r, s] * backward[s] / total if total > 0.0 and not is_bad else 0.0
+                if weight < _LEAST_WEIGHT:
+                    weights[row, s] = 0.0
+                else:  # less what such an event has of one that fits no k-mer
+                    weights[row, s] = weight * (1.0 - P_BAD / density[r, s])
+            if starts[r]:
+                backward[:] = 1.0
+                continue
+            moved = np.int64(rows.position[row] - rows.position[row - 1])
+            total = 0.0
+            for before in range(width):
+                earlier[before] = 0.0
+                for s in range(width):
+                    step = moved + s - before
+                    if 0 <= step <= 3:
+                        earlier[before] += _transition(step, stay) * density[r, s] * backward[s]
+                total += earlier[before]
+            for before in range(width):
+                backward[before] = earlier[before] / total if total > 0.0 else 1.0
+
+
+@kernel
+def add_rows(
+    used, tested, alignments, events, rows, scaling, codes, k, levels, plain, share, weights, sums, fit
+):  # fmt: skip
+    """Add the events of the reads that are `used` to `sums`, and how well those `tested` fit to `fit`.
+
+    Parameters
+    ----------
+    used, tested : bool, shape (n,)
+    alignments, events, rows, scaling
+        Arrays of a `ReadBatch`; the reference is marked.
+    codes : StrandCodes
+    k : int
+    levels : tuple of float32 arrays
+        `level_mean` and `level_stdv` of the present model.
+    plain : int32, shape (n_kmers,)
+        For k-mers with methylated bases the same one without, else -1.
+    share : float64, shape (n_kmers,)
+        Share of events that are of the plain k-mer after all.
+    weights : float32, shape (n_rows, 2 * REACH + 1)
+        See `weights_all`.
+    sums : float64, shape (n_kmers, 6)
+        Weight r, r x, r / v^2, r x / v^2, r x^2 / v^2, and the weight of the plain k-mer; x in pA of the model, v the
+        read's noise against that of the model.
+    fit : float64, shape (2,)
+        Number of events, and sum of squared deviations in units of the standard deviation.
+    """
+    mean, stdv = levels
+    for read in range(used.shape[0]):
+        if not (used[read] or tested[read]):
+            continue
+        begin, n_rows = rows.offsets[read], rows.n[read]
+        letters = alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
+        ranks = np.empty(max(letters.shape[0] - k + 1, 0), np.int64)
+        _fill_ranks(letters, alignments.reverse[read], k, codes, ranks)
+        shift, scale = np.float64(scaling.shift[read]), np.float64(scaling.scale[read])
+        v = np.float64(scaling.var[read]) / scale
+        for row in range(begin + _ENDS, begin + n_rows - _ENDS):
+            if rows.state[row] & _BAD:
+                continue
+            x = (np.float64(events.mean[events.offsets[read] + rows.event[row]]) - shift) / scale
+            place = rows.position[row] - alignments.start[read]
+            if tested[read]:
+                rank = ranks[place]
+                if rank >= 0:
+                    z = (x - mean[rank]) / (stdv[rank] * v)
+                    fit[0] += 1.0
+                    fit[1] += z * z
+                continue
+            for s in range(2 * REACH + 1):
+                g = np.float64(weights[row, s])
+                if g == 0.0:
+                    continue
+                rank = ranks[place + s - REACH]
+                if rank < 0:
+                    continue
+                r = 1.0
+                other = plain[rank]
+                if other >= 0 and share[rank] > 0.0:
+                    p = (1.0 - share[rank]) * _emission(x, rank, mean, stdv, v)
+                    p_other = share[rank] * _emission(x, other, mean, stdv, v)
+                    r = p / (p + p_other) if p + p_other > 0.0 else 1.0
+                w = g * r / (v * v)
+                sums[rank, 0] += g * r
+                sums[rank, 1] += g * r * x
+                sums[rank, 2] += w
+                sums[rank, 3] += w * x
+                sums[rank, 4] += w * x * x
+                sums[rank, 5] += g * (1.0 - r)

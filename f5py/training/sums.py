@@ -1,0 +1,161 @@
+"""Sums of events by k-mer, from which levels are estimated: their size does not depend on the number of reads."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.kmers import strand_codes
+from f5py.core.motifs import Motif
+from f5py.core.workers import WorkerPool, longest_first
+from f5py.pore_model.model import NUCLEOTIDES_AND_M, PoreModel
+
+#: Share of events of methylated reads that are taken for those of plain k-mers at first: no control is complete.
+FIRST_SHARE = 0.05
+
+
+class Truth(NamedTuple):
+    """Sites of known state, by contig.
+
+    Attributes
+    ----------
+    first_of_contig : int64, shape (n_contigs + 1,)
+        Contig c has the sites ``first_of_contig[c]:first_of_contig[c + 1]``.
+    positions : int64, shape (n,)
+        Starts of sites on the forward strand, ascending in a contig.
+    states : uint8, shape (n,)
+        1 methylated, 0 not.
+    is_given : bool
+        False: all sites are methylated, and the arrays are empty.
+    """
+
+    first_of_contig: NDArray[np.int64]
+    positions: NDArray[np.int64]
+    states: NDArray[np.uint8]
+    is_given: bool
+
+    @classmethod
+    def all_methylated(cls) -> Truth:
+        """Every site is methylated."""
+        return cls(np.zeros(1, np.int64), np.zeros(0, np.int64), np.zeros(0, np.uint8), False)
+
+    def states_of(self, contig: NDArray[np.int32], position: NDArray[np.int64]) -> NDArray[np.uint8]:
+        """States of sites by contig and start; 2 for one that is not known."""
+        first = self.first_of_contig
+        own = np.repeat(np.arange(len(first) - 1, dtype=np.int64), np.diff(first)) << 40 | self.positions
+        if not len(own):
+            return np.full(len(position), 2, np.uint8)
+        wanted = contig.astype(np.int64) << 40 | position
+        at = np.minimum(np.searchsorted(own, wanted), len(own) - 1)
+        return np.where(own[at] == wanted, self.states[at], 2).astype(np.uint8)
+
+
+def plain_ranks(k: int, alphabet: str, canonical: str) -> NDArray[np.int32]:
+    """For every k-mer with M the rank of the one with the canonical base in its place, else -1; int32."""
+    n = len(alphabet) ** k
+    if "M" not in alphabet:
+        return np.full(n, -1, np.int32)
+    code = np.arange(len(alphabet))
+    code[alphabet.index("M")] = alphabet.index(canonical)
+    rank = np.zeros((1,), np.int64)
+    for _ in range(k):
+        rank = (rank[:, None] * len(alphabet) + code).ravel()
+    return np.where(rank == np.arange(n), -1, rank).astype(np.int32)
+
+
+def mark_sites(batch: ReadBatch, motif: Motif, truth: Truth, pool: WorkerPool) -> float:
+    """Write into the batch's reference segments which sites are methylated; see `f5py.core.kmers.METHYLATED`.
+
+    Returns
+    -------
+    float
+        Seconds that all threads together have worked.
+    """
+    from f5py.training._sums_numba import mark_all
+
+    reads = np.flatnonzero(batch.status == ReadStatus.OK)
+    motifs = motif.codes(False), motif.codes(True)
+    return pool.run(mark_all, reads, batch.alignments, motifs, tuple(truth), order=batch.number)
+
+
+def is_held_out(batch: ReadBatch, share: float) -> NDArray[np.bool_]:
+    """Which reads are kept for testing: about that share, always the same ones; bool, shape (n,)."""
+    from f5py.training._sums_numba import held_out
+
+    chosen = np.zeros(len(batch), np.bool_)
+    held_out(batch.names.text, batch.names.offsets, share, chosen)
+    return chosen
+
+
+class KmerSums:
+    """What a round adds up.
+
+    Parameters
+    ----------
+    model : PoreModel
+        The present model.
+    canonical : str
+        The base that M stands for.
+    share : float64, shape (n_kmers,)
+        Share of events of each methylated k-mer that are those of the plain one.
+
+    Attributes
+    ----------
+    sums : float64, shape (n_kmers, 6)
+        See `f5py.training._sums_numba.add_rows`.
+    fit : float64, shape (2,)
+        Of the reads held out: number of events, and sum of their squared deviations.
+    """
+
+    def __init__(self, model: PoreModel, canonical: str, share: NDArray[np.float64]) -> None:
+        self.model = model
+        self.sums = np.zeros((len(model.level_mean), 6))
+        self.fit = np.zeros(2)
+        self._plain = plain_ranks(model.k, model.alphabet, canonical)
+        self._share = share
+
+    def weigh(self, batch: ReadBatch, pool: WorkerPool) -> tuple[NDArray[np.float32], float]:
+        """Posterior weights of the k-mers around each row's; see `f5py.training._sums_numba.weights_all`.
+
+        Returns
+        -------
+        weights : float32, shape (n_rows, m)
+        seconds : float
+            That all threads together have worked.
+        """
+        from f5py.training._sums_numba import REACH, weights_all
+
+        model = self.model
+        weights = np.empty((len(batch.row_event), 2 * REACH + 1), np.float32)
+        seconds = pool.run(
+            weights_all, longest_first(batch.n_rows, batch.status == ReadStatus.OK), batch.alignments, batch.events,
+            batch.rows, batch.scaling, batch.events_per_base, strand_codes(model.alphabet), model.k,
+            (model.level_mean, model.level_stdv), weights, order=batch.number,
+        )  # fmt: skip
+        return weights, seconds
+
+    def add(self, batch: ReadBatch, weights: NDArray[np.float32], tested: NDArray[np.bool_]) -> None:
+        """Add the rows of a batch, or of its reads held out how well they fit."""
+        from f5py.training._sums_numba import add_rows
+
+        is_aligned = batch.status == ReadStatus.OK
+        add_rows(
+            is_aligned & ~tested, is_aligned & tested, batch.alignments, batch.events, batch.rows, batch.scaling,
+            strand_codes(self.model.alphabet), self.model.k, (self.model.level_mean, self.model.level_stdv),
+            self._plain, self._share, weights, self.sums, self.fit,
+        )  # fmt: skip
+
+
+def nucleotides_of(model: PoreModel) -> PoreModel:
+    """The k-mers without M."""
+    if model.alphabet != NUCLEOTIDES_AND_M:
+        return model
+    plain = np.ix_(*[[0, 1, 2, 4]] * model.k)
+    shape = (5,) * model.k
+    mean, stdv = (
+        np.ascontiguousarray(values.reshape(shape)[plain]).ravel() for values in (model.level_mean, model.level_stdv)
+    )
+    return PoreModel(model.name, model.k, "ACGT", mean, stdv)

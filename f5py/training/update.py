@@ -1,0 +1,230 @@
+"""New levels from the sums of a round: weighted moments, shrunk towards what similar k-mers say."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.pore_model.model import PoreModel
+from f5py.training.sums import plain_ranks
+
+#: A k-mer with that many events teaches the prior.
+WELL_SEEN = 100
+#: Smallest standard deviation of a level, in pA.
+MIN_STDV = 1.0
+_MOST_PLAIN = 0.2
+_RIDGE = 10.0
+_CHUNK = 1 << 17
+
+
+class Settings(NamedTuple):
+    """How levels are estimated.
+
+    Attributes
+    ----------
+    prior_events : float
+        Events that the prior counts as.
+    trains_plain, trains_methylated : bool
+        Which k-mers get new levels.
+    canonical : str
+        The base that M stands for.
+    """
+
+    prior_events: float
+    trains_plain: bool
+    trains_methylated: bool
+    canonical: str
+
+
+class Update(NamedTuple):
+    """A new model.
+
+    Attributes
+    ----------
+    model : PoreModel
+    share : float64, shape (n_kmers,)
+        Share of events of each methylated k-mer that are those of the plain one.
+    change : float
+        Mean absolute change of the levels of k-mers with events, by their numbers, in pA.
+    """
+
+    model: PoreModel
+    share: NDArray[np.float64]
+    change: float
+
+
+def digits(ranks: NDArray[np.int64], k: int, n_letters: int) -> NDArray[np.int8]:
+    """Codes of the letters of k-mers; int8, shape (n, k)."""
+    return (ranks[:, None] // n_letters ** np.arange(k - 1, -1, -1) % n_letters).astype(np.int8)
+
+
+def _plain_features(codes: NDArray[np.int8], n_letters: int) -> NDArray[np.float32]:
+    """A constant, and which base is where."""
+    n, k = codes.shape
+    features = np.ones((n, 1 + k * (n_letters - 1)), np.float32)
+    features[:, 1:] = (codes[:, :, None] == np.arange(1, n_letters)).reshape(n, -1)
+    return features
+
+
+def _methylated_features(codes: NDArray[np.int8], methylated: int, canonical: int) -> NDArray[np.float32]:
+    """Where methylated bases are, and with what before and two after them; added up over those of a k-mer."""
+    n, k = codes.shape
+    is_m = codes == methylated
+    plain = np.where(is_m, canonical, codes)
+    parts = [is_m.astype(np.float32)]
+    for distance in (-1, 2):
+        near = np.full((n, k), -1, np.int8)
+        if distance < 0:
+            near[:, 1:] = plain[:, :-1]
+        elif k > distance:
+            near[:, :-distance] = plain[:, distance:]
+        parts += [(is_m & (near == letter)).astype(np.float32) for letter in range(5) if letter != methylated]
+    return np.concatenate(parts, axis=1)
+
+
+def _ridge(
+    ranks: NDArray[np.int64], target: NDArray[np.float64], weight: NDArray[np.float64], features_of, n_features: int
+) -> NDArray[np.float64]:
+    """Coefficients that predict `target` of those k-mers, with large ones made expensive."""
+    gram, moment = np.zeros((n_features, n_features)), np.zeros(n_features)
+    for begin in range(0, len(ranks), _CHUNK):
+        part = slice(begin, begin + _CHUNK)
+        features = features_of(ranks[part]).astype(np.float64)
+        weighted = features * weight[part, None]
+        gram += weighted.T @ features
+        moment += weighted.T @ target[part]
+    penalty = _RIDGE * max(float(np.median(weight)) if len(weight) else 1.0, 1.0)
+    return np.linalg.solve(gram + penalty * np.eye(n_features), moment).astype(np.float64)
+
+
+def _predicted(n_kmers: int, features_of, beta: NDArray[np.float64], which: NDArray[np.bool_]) -> NDArray[np.float64]:
+    found = np.zeros(n_kmers)
+    ranks = np.flatnonzero(which)
+    for begin in range(0, len(ranks), _CHUNK):
+        part = ranks[begin : begin + _CHUNK]
+        found[part] = features_of(part) @ beta
+    return found
+
+
+def _anchored(
+    level: NDArray[np.float64], start: NDArray[np.float64], weight: NDArray[np.float64]
+) -> tuple[float, float]:
+    """Offset and gain of `level` against `start`, by least squares.
+
+    Reads are scaled by the levels that are estimated of them, so that these might drift together.
+    """
+    if weight.sum() <= 0 or (weight > 0).sum() < 10:
+        return 0.0, 1.0
+    gain, offset = np.polyfit(start, level, 1, w=np.sqrt(weight))
+    return (float(offset), float(gain)) if gain > 0.5 else (0.0, 1.0)
+
+
+def _in_units_of(
+    first_stdv: NDArray[np.float64], variance: NDArray[np.float64], weight: NDArray[np.float64]
+) -> NDArray[np.float64]:
+    """Variances times a number, so that standard deviations are, on average, those of the first model.
+
+    A read's var is estimated against them, so their common size says nothing, and it would shrink from round to round.
+    """
+    counted = (weight > 0) & (variance > 0)
+    if not counted.any():
+        return variance
+    ratio = np.log(first_stdv[counted]) - 0.5 * np.log(variance[counted])
+    return variance * np.exp(2 * np.average(ratio, weights=weight[counted]))
+
+
+def updated(
+    model: PoreModel, start: PoreModel, sums: NDArray[np.float64], share: NDArray[np.float64], how: Settings
+) -> Update:
+    """Estimate the levels.
+
+    The prior of a plain k-mer is its level in `start` plus what base at which place adds, learnt from the well-seen
+    k-mers; that of a methylated one is its plain k-mer's level plus what the places of M and their neighbours add.
+
+    Parameters
+    ----------
+    model, start : PoreModel
+        The present model, and the first one.
+    sums : float64, shape (n_kmers, 6)
+        See `f5py.training.sums.KmerSums`.
+    share : float64, shape (n_kmers,)
+        As in `Update`, of the present model.
+    how : Settings
+
+    Returns
+    -------
+    Update
+    """
+    k, n_letters, n_kmers = model.k, len(model.alphabet), len(model.level_mean)
+    plain = plain_ranks(k, model.alphabet, how.canonical)
+    is_plain = plain < 0
+    weight = sums[:, 0]
+    seen = weight > 0
+    mean = np.divide(sums[:, 1], weight, out=np.zeros(n_kmers), where=seen)
+    spread = np.divide(
+        sums[:, 4] - 2 * mean * sums[:, 3] + mean**2 * sums[:, 2], weight, out=np.zeros(n_kmers), where=seen
+    )
+    first_mean, first_stdv = start.level_mean.astype(np.float64), start.level_stdv.astype(np.float64)
+    spread = _in_units_of(first_stdv, spread, weight * (is_plain & (weight >= WELL_SEEN)))
+    level, stdv = model.level_mean.astype(np.float64), model.level_stdv.astype(np.float64)
+
+    if how.trains_plain:
+        teachers = np.flatnonzero(is_plain & (weight >= WELL_SEEN))
+        prior = first_mean.copy()
+        if len(teachers) > 10:
+            offset, gain = _anchored(mean[teachers], first_mean[teachers], weight[teachers])
+            mean, spread = (mean - offset) / gain, spread / gain**2
+
+            def features(ranks: NDArray[np.int64]) -> NDArray[np.float32]:
+                return _plain_features(digits(ranks, k, n_letters), n_letters)
+
+            beta = _ridge(
+                teachers, mean[teachers] - first_mean[teachers], weight[teachers], features, 1 + k * (n_letters - 1)
+            )
+            prior += _predicted(n_kmers, features, beta, is_plain)
+        level, stdv = _shrunk(level, stdv, is_plain, (weight, mean, spread), (prior, first_stdv), how.prior_events)
+
+    if how.trains_methylated:
+        of_plain = np.maximum(plain, 0)
+        teachers = np.flatnonzero(~is_plain & (weight >= WELL_SEEN))
+        prior, prior_stdv = level[of_plain], stdv[of_plain]
+        if len(teachers) > 10:
+            methylated, canonical = model.alphabet.index("M"), model.alphabet.index(how.canonical)
+
+            def of_m(ranks: NDArray[np.int64]) -> NDArray[np.float32]:
+                return _methylated_features(digits(ranks, k, n_letters), methylated, canonical)
+
+            beta = _ridge(teachers, (mean - prior)[teachers], weight[teachers], of_m, k * 9)
+            prior = prior + _predicted(n_kmers, of_m, beta, ~is_plain)
+        elif start.alphabet == model.alphabet:
+            prior = prior + (first_mean - first_mean[of_plain])
+        level, stdv = _shrunk(level, stdv, ~is_plain, (weight, mean, spread), (prior, prior_stdv), how.prior_events)
+        total = weight + sums[:, 5]
+        # shares of few events say little: those of all methylated k-mers together count as some more
+        overall = sums[~is_plain, 5].sum() / max(total[~is_plain].sum(), 1.0)
+        found = (sums[:, 5] + how.prior_events * overall) / (total + how.prior_events)
+        share = np.where(is_plain, 0.0, np.minimum(found, _MOST_PLAIN))
+    change = np.abs(level - model.level_mean)
+    name = model.name
+    new = PoreModel(name, k, model.alphabet, level.astype(np.float32), stdv.astype(np.float32))
+    return Update(new, share, float((change * weight).sum() / max(weight.sum(), 1.0)))
+
+
+def _shrunk(
+    level: NDArray[np.float64],
+    stdv: NDArray[np.float64],
+    which: NDArray[np.bool_],
+    seen: tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]],
+    prior: tuple[NDArray[np.float64], NDArray[np.float64]],
+    prior_events: float,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Levels and standard deviations of `which` between those of the events seen and those of the prior."""
+    weight, mean, spread = seen
+    prior_mean, prior_stdv = prior
+    total = weight + prior_events
+    new_level = (weight * mean + prior_events * prior_mean) / total
+    variance = (weight * spread + prior_events * prior_stdv**2) / total
+    new_stdv = np.sqrt(np.maximum(variance, MIN_STDV**2))
+    return np.where(which, new_level, level), np.where(which, new_stdv, stdv)
