@@ -15,7 +15,8 @@ WELL_SEEN = 100
 #: Smallest standard deviation of a level, in pA.
 MIN_STDV = 1.0
 _MOST_PLAIN = 0.2
-_RIDGE = 10.0
+#: What a k-mer has of its own, against what places and bases explain: both are some picoampere.
+_RIDGE = 1.0
 _CHUNK = 1 << 17
 
 
@@ -88,6 +89,7 @@ def _ridge(
     ranks: NDArray[np.int64], target: NDArray[np.float64], weight: NDArray[np.float64], features_of, n_features: int
 ) -> NDArray[np.float64]:
     """Coefficients that predict `target` of those k-mers, with large ones made expensive."""
+    weight = weight / (weight + WELL_SEEN)  # more events say no more of other k-mers
     gram, moment = np.zeros((n_features, n_features)), np.zeros(n_features)
     for begin in range(0, len(ranks), _CHUNK):
         part = slice(begin, begin + _CHUNK)
@@ -95,8 +97,7 @@ def _ridge(
         weighted = features * weight[part, None]
         gram += weighted.T @ features
         moment += weighted.T @ target[part]
-    penalty = _RIDGE * max(float(np.median(weight)) if len(weight) else 1.0, 1.0)
-    return np.linalg.solve(gram + penalty * np.eye(n_features), moment).astype(np.float64)
+    return np.linalg.solve(gram + _RIDGE * np.eye(n_features), moment).astype(np.float64)
 
 
 def _predicted(n_kmers: int, features_of, beta: NDArray[np.float64], which: NDArray[np.bool_]) -> NDArray[np.float64]:
@@ -167,15 +168,17 @@ def updated(
         sums[:, 4] - 2 * mean * sums[:, 3] + mean**2 * sums[:, 2], weight, out=np.zeros(n_kmers), where=seen
     )
     first_mean, first_stdv = start.level_mean.astype(np.float64), start.level_stdv.astype(np.float64)
-    spread = _in_units_of(first_stdv, spread, weight * (is_plain & (weight >= WELL_SEEN)))
     level, stdv = model.level_mean.astype(np.float64), model.level_stdv.astype(np.float64)
+
+    # The common size of standard deviations says nothing, so this may come before a change of gain, too.
+    spread = _in_units_of(first_stdv, spread, weight * (is_plain & (weight >= WELL_SEEN)))
 
     if how.trains_plain:
         teachers = np.flatnonzero(is_plain & (weight >= WELL_SEEN))
         prior = first_mean.copy()
         if len(teachers) > 10:
             offset, gain = _anchored(mean[teachers], first_mean[teachers], weight[teachers])
-            mean, spread = (mean - offset) / gain, spread / gain**2
+            mean = (mean - offset) / gain
 
             def features(ranks: NDArray[np.int64]) -> NDArray[np.float32]:
                 return _plain_features(digits(ranks, k, n_letters), n_letters)

@@ -111,7 +111,9 @@ def same(ours: Any, theirs: str | bool) -> bool:
 IN_SCOPE = [
     line
     for line in LINES
-    if line.split()[1] not in ELSEWHERE and not line.startswith(TRAIN) and not any(word in line for word in REFUSED) and "--version" not in line
+    if line.split()[1] not in ELSEWHERE
+    and not line.startswith(TRAIN)
+    and not any(word in line for word in (*REFUSED, "--version"))
 ]
 
 

@@ -1,0 +1,209 @@
+"""``f5py train``: models of simulated reads against those that they follow, of real reads, and its files."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+import pytest
+
+import f5py
+from f5py.cli.train import command
+from f5py.errors import F5pyError, InputFileError, PoreModelError, UsageError
+from f5py.pore_model import PoreModel, builtin, read_model
+from f5py.pore_model.model import with_methylation
+from f5py.pore_model.text_output import model_text
+from f5py.training.sums import plain_ranks
+
+SHIFTS = [0.5, 1.0, -3.5, 4.0, 0.0, -1.0]
+START = "r9.4_450bps.nucleotide.6mer"
+
+
+def train(*arguments: object) -> None:
+    command.main([str(argument) for argument in arguments], standalone_mode=False)
+
+
+def counts_of(path: Path) -> np.ndarray:
+    lines = path.read_text().splitlines()
+    return np.array([int(line.rsplit("\t", 1)[1]) for line in lines if not line.startswith(("#", "kmer"))])
+
+
+@pytest.fixture(scope="module")
+def controls(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Reads that follow a model of plain and methylated k-mers, and that model."""
+    folder = tmp_path_factory.mktemp("controls")
+    truth = with_methylation(builtin(START), SHIFTS, "truth")
+    (folder / "truth.model").write_bytes(b"".join(model_text(truth, np.zeros(5**6), "cpg", "made")))
+    common: dict[str, Any] = {"methylation": "per-read", "meth_model": folder / "truth.model", "coverage": 6.0}
+    f5py.simulate(output=folder / "m", genome_length=200_000, methylated_reads=1.0, seed=1, **common)
+    f5py.simulate(output=folder / "u", reference=folder / "m/ref.fa", methylated_reads=0.0, seed=2, **common)
+    return folder
+
+
+def inputs(folder: Path) -> dict[str, Any]:
+    return {
+        "methylated": [folder / "m/reads.bam"], "unmethylated": [folder / "u/reads.bam"], "genome": folder / "m/ref.fa",
+        "fast5": folder, "start": START, "threads": 2,
+    }  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def trained(controls: Path) -> Any:
+    return f5py.train(**inputs(controls), output=controls / "cpg.model", report=controls / "report.json")
+
+
+def test_levels_are_those_that_the_reads_follow(controls: Path, trained: Any):
+    truth = read_model(controls / "truth.model", "ACGMT")
+    model, n = read_model(controls / "cpg.model", "ACGMT"), counts_of(controls / "cpg.model")
+    np.testing.assert_allclose(model.level_mean, trained.model.level_mean, atol=1e-5)
+    error = model.level_mean - truth.level_mean
+    is_m = plain_ranks(6, "ACGMT", "C") >= 0
+    for these in (~is_m, is_m):
+        well_seen = these & (n >= 100)
+        assert well_seen.sum() > 1_000
+        assert np.sqrt((error[well_seen] ** 2).mean()) < 0.3
+    assert np.sqrt((error[is_m & (n == 0)] ** 2).mean()) < 1.5
+    assert trained.rounds[-1]["change"] < 0.05
+
+
+def test_calls_are_as_good_as_with_the_true_model(controls: Path, trained: Any):
+    def auc(model: Path) -> float:
+        ratios = [
+            f5py.call_methylation(
+                bam=controls / name / "reads.bam", genome=controls / "m/ref.fa", fast5=controls, meth_model=model,
+                returns="pandas",
+            ).log_lik_ratio.to_numpy()
+            for name in ("m", "u")
+        ]  # fmt: skip
+        joined = np.concatenate(ratios)
+        rank = np.argsort(np.argsort(joined, kind="stable"), kind="stable")[: len(ratios[0])]
+        return float((rank - np.arange(len(rank)).mean()).mean() / len(ratios[1]))
+
+    true, ours = auc(controls / "truth.model"), auc(controls / "cpg.model")
+    assert ours > true - 0.005
+    assert trained.auc == pytest.approx(true, abs=0.02)
+
+
+def test_report(controls: Path, trained: Any, tmp_path: Path):
+    report = json.loads((controls / "report.json").read_text())
+    assert report == trained.report
+    shifts = np.array(report["methylation_shifts"][:5], float)  # an M at the end needs a k-mer beyond
+    np.testing.assert_allclose(shifts, SHIFTS[:5], atol=0.5)
+    assert report["kmers"]["plain"]["seen"] == 4096
+    assert sum(report["kmers"]["plain"]["coverage"]["kmers"]) == 4096
+    assert report["held_out"]["auc"] == trained.auc
+    f5py.train(**inputs(controls) | {"rounds": 1}, output=tmp_path / "x.model", report=tmp_path / "x.html")
+    page = (tmp_path / "x.html").read_text()
+    assert page.count("<svg") >= 3
+    assert not re.search(r'(src|href)="[^#]|@import|<script', page)
+
+
+def test_same_bytes_for_any_division_of_the_work(controls: Path, tmp_path: Path):
+    made = []
+    for threads, batchsize in ((1, 512), (2, 7), (4, 40)):
+        out = tmp_path / f"{threads}.model"
+        f5py.train(**inputs(controls) | {"threads": threads}, batchsize=batchsize, rounds=2, output=out)
+        made.append(out.read_bytes())
+    # sums are made read by read, in the order of the alignments
+    assert made[0] == made[1] == made[2]
+
+
+def test_nucleotide_model_of_unmethylated_reads(controls: Path, tmp_path: Path):
+    out = tmp_path / "n.model.gz"
+    chosen = {name: value for name, value in inputs(controls).items() if name != "methylated"}
+    summary = f5py.train(**chosen, output=out)
+    model = read_model(out, "ACGT")
+    assert model.k == 6
+    error = model.level_mean - builtin(START).level_mean
+    assert np.sqrt((error**2).mean()) < 0.3
+    assert summary.auc is None
+
+
+def test_truth_of_a_sample(controls: Path, tmp_path: Path):
+    f5py.simulate(
+        output=tmp_path / "s", reference=controls / "m/ref.fa", site_rates="0,1,0.5", linked_within=0, coverage=6.0,
+        seed=3, meth_model=controls / "truth.model",
+    )  # fmt: skip
+    lines = [line.split("\t") for line in (tmp_path / "s/truth.tsv").read_text().splitlines()]
+    columns = [dict(zip(lines[0], line, strict=True)) for line in lines[1:]]
+    with (tmp_path / "truth.bed").open("w") as file:
+        for row in columns:
+            for strand, at in (("+", int(row["start"])), ("-", int(row["start"]) + 1)):
+                fields = (row["chromosome"], at, at + 1, "m", 9, strand, at, at + 1, "0,0,0", 9)
+                print(*fields, 100 * float(row["rate"]), *[0] * 7, sep="\t", file=file)
+    f5py.train(
+        bam=tmp_path / "s/reads.bam", truth=tmp_path / "truth.bed", genome=controls / "m/ref.fa", fast5=tmp_path / "s",
+        start=START, threads=2, rounds=3, output=tmp_path / "out.model",
+    )  # fmt: skip
+    truth, model = read_model(controls / "truth.model", "ACGMT"), read_model(tmp_path / "out.model", "ACGMT")
+    is_m, n = plain_ranks(6, "ACGMT", "C") >= 0, counts_of(tmp_path / "out.model")
+    error = (model.level_mean - truth.level_mean)[is_m & (n >= 100)]
+    assert len(error) > 500
+    assert np.sqrt((error**2).mean()) < 0.6
+
+
+@pytest.mark.shared
+def test_real_reads_from_nothing_but_the_order_of_levels(indexed_ecoli: Path, ecoli: Path, tmp_path: Path):
+    known = builtin(START)
+    letters = np.frombuffer(b"ACGT", np.uint8)[np.arange(4096)[:, None] // 4 ** np.arange(5, -1, -1) % 4]
+    order = np.argsort(np.argsort(known.level_mean))
+    text = "".join(f"{kmer.tobytes().decode()}\t{place}\n" for kmer, place in zip(letters, order, strict=True))
+    (tmp_path / "order.txt").write_text(text)
+    aligned = {"reads": indexed_ecoli / "reads.fasta", "genome": ecoli / "ref.fa"}
+    model_file = tmp_path / "n.model"
+    f5py.train(unmethylated=[ecoli / "reads.bam"], start=tmp_path / "order.txt", output=model_file, **aligned)
+    model, n = read_model(tmp_path / "n.model", "ACGT"), counts_of(tmp_path / "n.model")
+    well_seen = n >= 100
+    assert well_seen.sum() > 2_500
+    assert np.corrcoef(model.level_mean[well_seen], known.level_mean[well_seen])[0, 1] > 0.98
+    tables = [
+        f5py.call_methylation(bam=ecoli / "reads.bam", kmer_model=name, returns="pandas", **aligned)
+        for name in (tmp_path / "n.model", START)
+    ]
+    keys = ["chromosome", "strand", "start", "read_name"]
+    both = tables[0].astype({key: str for key in keys}).merge(tables[1].astype({key: str for key in keys}), on=keys)
+    assert len(both) > 0.9 * len(tables[1])
+    assert both.log_lik_ratio_x.corr(both.log_lik_ratio_y) > 0.95
+
+
+def test_wrong_use(controls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    bam, genome = controls / "m/reads.bam", ("-g", controls / "m/ref.fa", "--fast5", controls / "m", "-o", "x.model")
+    (tmp_path / "no.bed").write_text("this is no bedMethyl\n")
+    (tmp_path / "other.bed").write_text("elsewhere\t1\t2\tm\t9\t+\t1\t2\t0,0,0\t9\t100.0\n")
+    cases: list[tuple[type[Exception], str, tuple[object, ...]]] = [
+        (UsageError, "give control reads", ()),
+        (UsageError, "-b and --truth belong together", ("-b", bam)),
+        (UsageError, "cannot come from standard input", ("--methylated", "-")),
+        (UsageError, "there are no methylated reads", ("--unmethylated", bam, "--train-kmers", "methylated")),
+        (UsageError, "--rounds 0: must be at least 1", ("--methylated", bam, "--rounds", 0)),
+        (UsageError, "--skip-ultra", ("--methylated", bam, "--skip-ultra", "u.bam")),
+        (UsageError, "choose one", ("--methylated", bam, "-q", "cpg", "--motif", "CHG:0")),
+        (PoreModelError, "has methylated k-mers", ("--unmethylated", bam, "--start", "r9.4_450bps.cpg.6mer")),
+        (PoreModelError, "cannot be read", ("--methylated", bam, "--start", "missing.model")),
+        (InputFileError, "no such file", ("--methylated", "missing.bam")),
+        (InputFileError, "is not bedMethyl", ("-b", bam, "--truth", "no.bed")),
+        (InputFileError, "is on a contig of the alignments", ("-b", bam, "--truth", "other.bed")),
+        (click.UsageError, "'some' is not one of", ("--methylated", bam, "--train-kmers", "some")),
+    ]
+    for kind, message, arguments in cases:
+        with pytest.raises(kind, match=message):
+            train(*arguments, *genome)
+        assert not (tmp_path / "x.model").exists()
+    assert issubclass(UsageError, F5pyError)
+
+
+def test_model_text_is_read_back():
+    random = np.random.default_rng(1)
+    model = PoreModel("m", 2, "ACGMT", random.normal(90, 9, 25).astype(np.float32), np.full(25, 2, np.float32))
+    text = b"".join(model_text(model, np.arange(25.0), "cpg", "made")).decode()
+    assert text.splitlines()[:5] == [
+        "#model_name\tf5py_train", "#source\tmade", "#k\t2", "#alphabet\tcpg",
+        "kmer\tlevel_mean\tlevel_stdv\tsd_mean\tsd_stdv\tn_events",
+    ]  # fmt: skip
+    assert text.splitlines()[8].startswith("AM\t")
+    assert text.splitlines()[8].endswith("\t3")
