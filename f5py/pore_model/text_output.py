@@ -1,4 +1,4 @@
-"""Write pore models in the text format that f5c, nanopolish and `f5py.pore_model.text_file` read."""
+"""Write pore models in the text format that f5c and `f5py.pore_model.text_file` read."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def model_text(model: PoreModel, n_events: NDArray[np.floating], kind: str, comm
     ----------
     model : PoreModel
     n_events : float, shape (n_kmers,)
-        Events that each k-mer's level was estimated from, for the last column.
+        Events that each k-mer's level was estimated from, which is the last column, `weight`.
     kind : str
         What is methylated, such as ``cpg``.
     comment : str
@@ -32,7 +32,7 @@ def model_text(model: PoreModel, n_events: NDArray[np.floating], kind: str, comm
     alphabet = _ALPHABETS.get(model.alphabet, kind)
     yield (
         f"#model_name\tf5py_train\n#source\t{comment}\n#k\t{model.k}\n#alphabet\t{alphabet}\n"
-        "kmer\tlevel_mean\tlevel_stdv\tsd_mean\tsd_stdv\tn_events\n"
+        "kmer\tlevel_mean\tlevel_stdv\tsd_mean\tsd_stdv\tweight\n"
     ).encode()
     letters = np.frombuffer(model.alphabet.encode(), np.uint8)
     powers = len(letters) ** np.arange(model.k - 1, -1, -1)

@@ -203,7 +203,7 @@ def test_model_text_is_read_back():
     text = b"".join(model_text(model, np.arange(25.0), "cpg", "made")).decode()
     assert text.splitlines()[:5] == [
         "#model_name\tf5py_train", "#source\tmade", "#k\t2", "#alphabet\tcpg",
-        "kmer\tlevel_mean\tlevel_stdv\tsd_mean\tsd_stdv\tn_events",
+        "kmer\tlevel_mean\tlevel_stdv\tsd_mean\tsd_stdv\tweight",
     ]  # fmt: skip
     assert text.splitlines()[8].startswith("AM\t")
     assert text.splitlines()[8].endswith("\t3")
