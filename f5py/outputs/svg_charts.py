@@ -59,11 +59,17 @@ def line_chart(x: Sequence[float], y: Sequence[float], axis: str) -> str:
     ]
     drawn = " ".join(f"{across:.1f},{down:.1f}" for across, down in points)
     marks = "".join(
-        f'<circle class="s0" cx="{across:.1f}" cy="{down:.1f}" r="2.5"><title>{one:,.0f}: {value:.4g}</title></circle>'
+        f'<circle class="s0" cx="{across:.1f}" cy="{down:.1f}" r="2.5">'
+        f"<title>{_tick(one, most)}: {value:.4g}</title></circle>"
         for (across, down), one, value in zip(points, x, y, strict=True)
     )
-    ticks = [(_LEFT + share * (_WIDTH - _LEFT - _RIGHT), f"{share * most:,.0f}") for share in (0.0, 0.5, 1.0)]
+    ticks = [(_LEFT + share * (_WIDTH - _LEFT - _RIGHT), _tick(share * most, most)) for share in (0.0, 0.5, 1.0)]
     return _framed(f'<polyline class="l0" points="{drawn}"/>{marks}', ticks, low, high, axis)
+
+
+def _tick(value: float, most: float) -> str:
+    """A number on an axis that goes up to `most`."""
+    return f"{value:,.0f}" if most >= 10 else f"{value:.2g}"
 
 
 def _plot_height() -> float:

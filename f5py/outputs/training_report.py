@@ -17,7 +17,7 @@ def training_page(report: Mapping[str, Any]) -> str:
     blocks = [
         f"<h1>{escape(title)}</h1>",
         f"<p>started from {escape(report['start'])}</p>",
-        f"<section><h2>Warnings</h2><ul>{warnings}</ul></section>" if warnings else "",
+        f'<div class="grid"><section><h2>Warnings</h2><ul>{warnings}</ul></section></div>' if warnings else "",
         f'<div class="grid">{"".join(_charts(report))}</div>',
     ]
     return page(title, blocks)
@@ -36,8 +36,10 @@ def _charts(report: Mapping[str, Any]) -> Iterable[str]:
         chart = line_chart(numbers, deviations, "round")
         yield section("Deviation of the reads held out, in standard deviations, before each round", chart)
     for name, kmers in report["kmers"].items():
-        labels = [f"{low:,}" for low in kmers["coverage"]["from"]]
-        chart = bar_chart(labels, {"k-mers": kmers["coverage"]["kmers"]}, "events, from")
+        # most methylated k-mers cannot occur
+        first = int(name == "methylated")
+        labels = [f"{low:,}" for low in kmers["coverage"]["from"][first:]]
+        chart = bar_chart(labels, {"k-mers": kmers["coverage"]["kmers"][first:]}, "events, from")
         yield section(f"Coverage of {name} k-mers", chart)
     if "methylation_shifts" in report:
         shifts = report["methylation_shifts"]

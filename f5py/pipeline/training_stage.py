@@ -13,7 +13,7 @@ from f5py.methylation.calls import call_methylation
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import Chemistry
 from f5py.pore_model.model import PoreModel
-from f5py.training.sums import KmerSums, Truth, is_held_out, mark_sites, nucleotides_of
+from f5py.training.sums import KmerSums, Truth, Weights, is_held_out, mark_sites, nucleotides_of
 
 
 class TrainingStage(AlignmentStage):
@@ -52,7 +52,7 @@ class TrainingStage(AlignmentStage):
         self._motif = motif
         self._truth = truth
         self._held_out = held_out
-        self._weights: dict[int, NDArray[np.float32]] = {}
+        self._weights: dict[int, Weights] = {}
 
     def compute(self, batch: ReadBatch) -> None:
         """Fill the batch's arrays, its rows too."""

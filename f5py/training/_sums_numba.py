@@ -18,6 +18,8 @@ _BAD, _NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)
 REACH = 2
 #: Smaller posterior weights are left out.
 _LEAST_WEIGHT = 0.05
+#: A read with fewer events of plain k-mers keeps its shift.
+_ENOUGH_PLAIN = 100
 #: Rows at either end of a read's alignment that are not used.
 _ENDS = 5
 _LOWER = 32
@@ -109,7 +111,9 @@ def _transition(step, stay):
 
 
 @kernel
-def weights_all(turn, reads, alignments, events, rows, scaling, events_per_base, codes, k, levels, weights):
+def weights_all(
+    turn, reads, alignments, events, rows, scaling, events_per_base, codes, k, levels, plain, weights, own_shift
+):  # fmt: skip
     """Fill the posterior weights of the k-mers around each row's, `REACH` on either side.
 
     Forward and backward sums through a lattice that has, for each event, the k-mers around the one that the best path
@@ -122,8 +126,13 @@ def weights_all(turn, reads, alignments, events, rows, scaling, events_per_base,
     events_per_base : float64, shape (n,)
     levels : tuple of float32 arrays
         `level_mean` and `level_stdv`.
+    plain : int32, shape (n_kmers,)
+        As for `add_rows`.
     weights : float32, shape (n_rows, 2 * REACH + 1)
         In the order of `rows`.
+    own_shift : float64, shape (n,)
+        Filled with what the plain k-mers of each read deviate on average, in pA: recalibration has taken methylated
+        ones for plain ones.
     """
     mean, stdv = levels
     width = 2 * REACH + 1
@@ -140,7 +149,7 @@ def weights_all(turn, reads, alignments, events, rows, scaling, events_per_base,
         v = np.float64(scaling.var[read]) / scale
         stay = max(1.0 - 1.0 / events_per_base[read], MIN_STAY)
         # var has what the first alignment gave to wrong k-mers in it, too: events on the best path are closer
-        squares, n_good = 0.0, 0
+        squares, n_good, deviation, n_plain = 0.0, 0, 0.0, 0
         for row in range(begin, begin + n_rows):
             rank = ranks[rows.position[row] - alignments.start[read]]
             if rows.state[row] & _BAD == 0 and rank >= 0:
@@ -148,8 +157,13 @@ def weights_all(turn, reads, alignments, events, rows, scaling, events_per_base,
                 z = (x - mean[rank]) / (stdv[rank] * v)
                 squares += z * z
                 n_good += 1
+                if plain[rank] < 0:
+                    deviation += x - mean[rank]
+                    n_plain += 1
         if squares > 0.0:
             v *= math.sqrt(squares / n_good)
+        own_shift[read] = deviation / n_plain if n_plain >= _ENOUGH_PLAIN else 0.0
+        shift += own_shift[read] * scale
         density = np.zeros((n_rows, width))
         forward = np.zeros((n_rows, width))
         starts = np.zeros(n_rows, np.bool_)
@@ -211,7 +225,7 @@ def weights_all(turn, reads, alignments, events, rows, scaling, events_per_base,
 
 @kernel
 def add_rows(
-    used, tested, alignments, events, rows, scaling, codes, k, levels, plain, share, weights, sums, fit
+    used, tested, alignments, events, rows, scaling, codes, k, levels, plain, share, weights, own_shift, sums, fit
 ):  # fmt: skip
     """Add the events of the reads that are `used` to `sums`, and how well those `tested` fit to `fit`.
 
@@ -230,6 +244,8 @@ def add_rows(
         Share of events that are of the plain k-mer after all.
     weights : float32, shape (n_rows, 2 * REACH + 1)
         See `weights_all`.
+    own_shift : float64, shape (n,)
+        See `weights_all`.
     sums : float64, shape (n_kmers, 6)
         Weight r, r x, r / v^2, r x / v^2, r x^2 / v^2, and the weight of the plain k-mer; x in pA of the model, v the
         read's noise against that of the model.
@@ -245,6 +261,7 @@ def add_rows(
         ranks = np.empty(max(letters.shape[0] - k + 1, 0), np.int64)
         _fill_ranks(letters, alignments.reverse[read], k, codes, ranks)
         shift, scale = np.float64(scaling.shift[read]), np.float64(scaling.scale[read])
+        shift += own_shift[read] * scale
         v = np.float64(scaling.var[read]) / scale
         for row in range(begin + _ENDS, begin + n_rows - _ENDS):
             if rows.state[row] & _BAD:

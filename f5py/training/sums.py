@@ -90,6 +90,21 @@ def is_held_out(batch: ReadBatch, share: float) -> NDArray[np.bool_]:
     return chosen
 
 
+class Weights(NamedTuple):
+    """How the events of a batch count; see `f5py.training._sums_numba.weights_all`.
+
+    Attributes
+    ----------
+    of_kmers : float32, shape (n_rows, m)
+        Posterior weights of the k-mers around each row's.
+    own_shift : float64, shape (n,)
+        What each read's shift lacks, in pA of the model.
+    """
+
+    of_kmers: NDArray[np.float32]
+    own_shift: NDArray[np.float64]
+
+
 class KmerSums:
     """What a round adds up.
 
@@ -117,27 +132,27 @@ class KmerSums:
         self._plain = plain_ranks(model.k, model.alphabet, canonical)
         self._share = share
 
-    def weigh(self, batch: ReadBatch, pool: WorkerPool) -> tuple[NDArray[np.float32], float]:
+    def weigh(self, batch: ReadBatch, pool: WorkerPool) -> tuple[Weights, float]:
         """Posterior weights of the k-mers around each row's; see `f5py.training._sums_numba.weights_all`.
 
         Returns
         -------
-        weights : float32, shape (n_rows, m)
+        weights : Weights
         seconds : float
             That all threads together have worked.
         """
         from f5py.training._sums_numba import REACH, weights_all
 
         model = self.model
-        weights = np.empty((len(batch.row_event), 2 * REACH + 1), np.float32)
+        weights = Weights(np.empty((len(batch.row_event), 2 * REACH + 1), np.float32), np.zeros(len(batch)))
         seconds = pool.run(
             weights_all, longest_first(batch.n_rows, batch.status == ReadStatus.OK), batch.alignments, batch.events,
             batch.rows, batch.scaling, batch.events_per_base, strand_codes(model.alphabet), model.k,
-            (model.level_mean, model.level_stdv), weights, order=batch.number,
+            (model.level_mean, model.level_stdv), self._plain, *weights, order=batch.number,
         )  # fmt: skip
         return weights, seconds
 
-    def add(self, batch: ReadBatch, weights: NDArray[np.float32], tested: NDArray[np.bool_]) -> None:
+    def add(self, batch: ReadBatch, weights: Weights, tested: NDArray[np.bool_]) -> None:
         """Add the rows of a batch, or of its reads held out how well they fit."""
         from f5py.training._sums_numba import add_rows
 
@@ -145,7 +160,7 @@ class KmerSums:
         add_rows(
             is_aligned & ~tested, is_aligned & tested, batch.alignments, batch.events, batch.rows, batch.scaling,
             strand_codes(self.model.alphabet), self.model.k, (self.model.level_mean, self.model.level_stdv),
-            self._plain, self._share, weights, self.sums, self.fit,
+            self._plain, self._share, *weights, self.sums, self.fit,
         )  # fmt: skip
 
 

@@ -94,14 +94,14 @@ class Made:
     def __init__(self, reverse: bool) -> None:
         random = np.random.default_rng(3)
         self.model = builtin("r9.4_450bps.nucleotide.6mer")
-        reference = random.choice(np.frombuffer(b"ACGT", np.uint8), 60).tobytes()
+        reference = random.choice(np.frombuffer(b"ACGT", np.uint8), 120).tobytes()
         self.alignments = alignment(reference, reverse, 1000)
-        positions = np.sort(random.integers(3, 50, 70)).astype(np.int32)
+        positions = np.sort(random.integers(3, 110, 150)).astype(np.int32)
         n = len(positions)
         event = (np.arange(n)[::-1] if reverse else np.arange(n)).astype(np.int32)
         complement = bytes.maketrans(b"ACGT", b"TGCA")
         ranks = []
-        for at in range(55):
+        for at in range(115):
             kmer = reference[at : at + 6]
             kmer = kmer.translate(complement)[::-1] if reverse else kmer
             ranks.append(sum("ACGT".index(chr(base)) * 4 ** (5 - i) for i, base in enumerate(kmer)))
@@ -126,9 +126,10 @@ class Made:
 
     def weights(self) -> np.ndarray:
         found = np.empty((len(self.x), WIDTH), np.float32)
+        self.own_shift = np.zeros(1)
         weights_all(
             np.zeros(1, np.int64), np.arange(1), self.alignments, self.events, self.rows, self.scaling, np.array([1.6]),
-            self.codes, 6, self.levels, found,
+            self.codes, 6, self.levels, np.full(4**6, -1, np.int32), found, self.own_shift,
         )  # fmt: skip
         return found
 
@@ -142,7 +143,8 @@ def plain_weights(made: Made) -> np.ndarray:
     good = made.rows.state & RowState.BAD == 0
     z = (made.x - mean[made.places]) / (stdv[made.places] * made.v)
     v = made.v * math.sqrt((z[good] ** 2).mean())
-    z = (made.x[:, None] - mean) / (stdv * v)
+    own = (made.x - mean[made.places])[good].mean() if good.sum() >= 100 else 0.0
+    z = (made.x[:, None] - own - mean) / (stdv * v)
     density = np.exp(-0.5 * z**2) / (stdv * v) + P_BAD
     near = np.abs(np.arange(n)[None, :] - made.places[:, None]) <= REACH
     density = np.where(near, density, 0)
@@ -189,7 +191,7 @@ def test_sums(reverse: bool):
     def add(used: bool) -> None:
         add_rows(
             np.array([used]), np.array([not used]), made.alignments, made.events, made.rows, made.scaling, made.codes,
-            6, made.levels, plain, share, weights, sums, fit,
+            6, made.levels, plain, share, weights, made.own_shift, sums, fit,
         )  # fmt: skip
 
     add(True)
@@ -197,7 +199,7 @@ def test_sums(reverse: bool):
     rows = [r for r in range(5, len(made.x) - 5) if not made.rows.state[r] & RowState.BAD]
     for r in rows:
         for s in range(WIDTH):
-            g, x = float(weights[r, s]), made.x[r]
+            g, x = float(weights[r, s]), made.x[r] - made.own_shift[0]
             if g:
                 w = g / made.v**2
                 expected[made.ranks[made.places[r] + s - REACH]] += [g, g * x, w, w * x, w * x * x, 0]
@@ -205,10 +207,9 @@ def test_sums(reverse: bool):
     assert not fit.any()
     add(False)
     np.testing.assert_allclose(sums, expected, rtol=1e-6)
-    z = [
-        (made.x[r] - made.levels[0][made.ranks[made.places[r]]]) / (made.levels[1][made.ranks[made.places[r]]] * made.v)
-        for r in rows
-    ]
+    ranks = [made.ranks[made.places[r]] for r in rows]
+    mean, stdv = (values[ranks].astype(float) for values in made.levels)
+    z = (made.x[rows] - made.own_shift[0] - mean) / (stdv * made.v)
     np.testing.assert_allclose(fit, [len(z), np.sum(np.square(z))], rtol=1e-6)
 
 
@@ -220,7 +221,7 @@ def test_events_of_incomplete_controls_are_shared():
     sums, fit = np.zeros((4**6, 6)), np.zeros(2)
     add_rows(
         np.array([True]), np.array([False]), made.alignments, made.events, made.rows, made.scaling, made.codes, 6,
-        made.levels, plain, np.full(4**6, 0.1), weights, sums, fit,
+        made.levels, plain, np.full(4**6, 0.1), weights, made.own_shift, sums, fit,
     )  # fmt: skip
     total = weights[5:-5].sum()
     np.testing.assert_allclose(sums[:, 0].sum() + sums[:, 5].sum(), total, rtol=1e-6)
