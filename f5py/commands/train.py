@@ -121,8 +121,9 @@ def _sources(options: TrainOptions) -> list[_Source]:
         raise UsageError("alignments are read in every round, so they cannot come from standard input")
     if options.train_kmers == "methylated" and not any(source.is_methylated for source in sources):
         raise UsageError("--train-kmers methylated: there are no methylated reads")
-    if options.skip_ultra is not None:
-        raise UsageError("--skip-ultra: ultra-long reads are used as all others; leave it out")
+    idle = ("skip_ultra", "failed_reads", "sample", "print_events", "print_banded_aln", "print_scaling")
+    if given := [name for name in idle if getattr(options, name)]:
+        raise UsageError(f"--{given[0].replace('_', '-')}: has no meaning for train; leave it out")
     inputs = paths_of_inputs(replace(options, bam=sources[0].path), *(one.path for one in sources), options.truth)
     check_outputs(inputs, {"-o": options.output, "--report": options.report})
     return sources
@@ -175,7 +176,7 @@ class _Passes:
     def __init__(self, options: TrainOptions, sources: list[_Source], motif: Motif | None) -> None:
         self._options = options
         self._sources = sources
-        self._motif = motif
+        self.motif = motif
         self._truths: dict[str, Truth] = {}
 
     def chemistry(self) -> Chemistry:
@@ -205,9 +206,9 @@ class _Passes:
             return None
         if source.truth is None:
             return Truth.all_methylated()
-        assert self._motif is not None
+        assert self.motif is not None
         if source.truth not in self._truths:
-            self._truths[source.truth] = read_truth(source.truth, contigs, self._motif)
+            self._truths[source.truth] = read_truth(source.truth, contigs, self.motif)
         return self._truths[source.truth]
 
 
@@ -215,7 +216,7 @@ def _trained(
     options: TrainOptions, passes: _Passes, chemistry: Chemistry, start: PoreModel, settings: Settings
 ) -> TrainingSummary:
     """Do the rounds, and the test."""
-    motif = passes._motif
+    motif = passes.motif
     model = start
     share = np.where(plain_ranks(start.k, start.alphabet, settings.canonical) >= 0, FIRST_SHARE, 0.0)
     rounds: list[dict[str, Any]] = []
@@ -256,7 +257,7 @@ def _trained(
 
 def _tested(options: TrainOptions, passes: _Passes, model: PoreModel) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
     """States and log-likelihood ratios of the calls of the reads held out."""
-    motif = passes._motif
+    motif = passes.motif
     labels: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
     ratios: list[NDArray[np.float64]] = [np.zeros(0)]
     if motif is None or not options.held_out:
