@@ -48,7 +48,8 @@ class Update(NamedTuple):
     share : float64, shape (n_kmers,)
         Share of events of each methylated k-mer that are those of the plain one.
     change : float
-        Mean absolute change of the levels of k-mers with events, by their numbers, in pA.
+        Mean absolute change of the levels by numbers of events, in pA: of plain or of methylated k-mers, whichever is
+        larger.
     """
 
     model: PoreModel
@@ -209,10 +210,10 @@ def updated(
         overall = sums[~is_plain, 5].sum() / max(total[~is_plain].sum(), 1.0)
         found = (sums[:, 5] + how.prior_events * overall) / (total + how.prior_events)
         share = np.where(is_plain, 0.0, np.minimum(found, _MOST_PLAIN))
-    change = np.abs(level - model.level_mean)
-    name = model.name
-    new = PoreModel(name, k, model.alphabet, level.astype(np.float32), stdv.astype(np.float32))
-    return Update(new, share, float((change * weight).sum() / max(weight.sum(), 1.0)))
+    new = PoreModel(model.name, k, model.alphabet, level.astype(np.float32), stdv.astype(np.float32))
+    change = np.abs(level - model.level_mean) * weight
+    kinds = (change[these].sum() / max(weight[these].sum(), 1.0) for these in (is_plain, ~is_plain))
+    return Update(new, share, float(max(kinds)))
 
 
 def _shrunk(
