@@ -216,13 +216,14 @@ def test_rna_in_the_letters_of_dna_and_signals_that_do_not_say(slow5_set, tmp_pa
 
 @pytest.mark.shared
 @pytest.mark.parametrize(
-    ("name", "words"), [("rna002_sequin", "for RNA use eventalign"), ("r10_wga", "give one with --meth-model")]
+    ("name", "methylation", "words"),
+    [("rna002_sequin", "cpg", "for RNA use eventalign"), ("r10_wga", "gpc", "give one with --meth-model")],
 )
-def test_methylation_cannot_be_called_in_it(slow5_set, tmp_path: Path, capfd, name: str, words: str):
+def test_methylation_cannot_be_called_in_it(slow5_set, tmp_path: Path, capfd, name: str, methylation: str, words: str):
     folder = slow5_set(name)
     inputs = ["-r", folder / "reads.fastq", "-b", folder / "reads.bam", "-g", folder / "ref.fa"]
     capfd.readouterr()
-    assert run_command("call-methylation", *inputs, "-o", tmp_path / "calls.tsv") == 1
+    assert run_command("call-methylation", *inputs, "-q", methylation, "-o", tmp_path / "calls.tsv") == 1
     assert words in error_line(capfd.readouterr().err)
     assert list(tmp_path.iterdir()) == []
 

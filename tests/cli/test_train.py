@@ -104,12 +104,13 @@ def test_report(controls: Path, trained: Any, tmp_path: Path):
 
 def test_same_bytes_for_any_division_of_the_work(controls: Path, tmp_path: Path):
     made = []
-    for threads, batchsize in ((1, 512), (2, 7), (4, 40)):
+    for threads, batchsize in ((1, 512), (4, 7)):
         out = tmp_path / f"{threads}.model"
-        f5py.train(**inputs(controls) | {"threads": threads}, batchsize=batchsize, rounds=2, output=out)
+        division = {"threads": threads, "batchsize": batchsize, "rounds": 1, "held_out": 0}
+        f5py.train(**inputs(controls) | division, output=out)
         made.append(out.read_bytes())
     # sums are made read by read, in the order of the alignments
-    assert made[0] == made[1] == made[2]
+    assert made[0] == made[1]
 
 
 def test_nucleotide_model_of_unmethylated_reads(controls: Path, tmp_path: Path):
