@@ -167,6 +167,7 @@ def test_parallel(copy: Path):
 def test_snakemake(tmp_path: Path):
     needs("snakemake")
     wrapper = ROOT / "packaging" / "snakemake" / "call-methylation"
+    run(tmp_path, f"snakemake --lint -s {wrapper}/test/Snakefile --config wrapper={wrapper}")
     run(tmp_path, f"snakemake --quiet --cores 2 -s {wrapper}/test/Snakefile --config wrapper={wrapper}")
     assert {"calls.tsv.gz", "calls.bam", "sites.bed", "tagged.bam"} <= {path.name for path in tmp_path.iterdir()}
 
