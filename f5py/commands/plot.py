@@ -16,9 +16,9 @@ from f5py import console
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import Motif
 from f5py.core.options import AlignmentOptions, CallOptions, EventalignOptions, PlotOptions
-from f5py.core.windows import Windows
-from f5py.errors import F5pyError, InputFileError, SignalError, UnsupportedDataError, UsageError
-from f5py.io.alignments import AlignmentFile
+from f5py.core.windows import Windows, one_region
+from f5py.errors import F5pyError, InputFileError, SignalError, UsageError
+from f5py.io.alignments import AlignmentFile, overlaps
 from f5py.io.bam_records import converted_chunks
 from f5py.io.complete_file import complete_output
 from f5py.io.read_index import SEQUENCE_SUFFIX, ReadIndex
@@ -31,9 +31,9 @@ from f5py.pipeline.chemistry import Chemistry, chemistry_of
 from f5py.pipeline.eventalign_stage import ReferenceAligner
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.loader import Loader
-from f5py.pipeline.methylation_stage import methylation_models
+from f5py.pipeline.methylation_stage import builtin_methylation, methylation_models, motif_of
 from f5py.pipeline.unmapped import unmapped_batch
-from f5py.plotting import FORMATS
+from f5py.plotting import FORMATS, format_of
 from f5py.plotting.data import PlotData, Source, read_data, reference_data
 from f5py.plotting.figure import check_matplotlib, write_figure
 from f5py.plotting.site_calls import site_calls
@@ -94,10 +94,7 @@ def _output(options: PlotOptions) -> tuple[str, str]:
         output = f"{options.read}.{FORMATS[0]}"
         if os.path.basename(output) != output:
             raise UsageError(f"the name of the read, {options.read}, is no file name; name a file with -o")
-    kind = os.path.splitext(output)[1][1:].lower()
-    if kind not in FORMATS:
-        raise UsageError(f"-o {output}: does not end in .{', .'.join(FORMATS)}")
-    return output, kind
+    return output, format_of(output)
 
 
 def compute(options: PlotOptions) -> PlotData:
@@ -171,15 +168,10 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
 def _methylation(options: PlotOptions, chemistry: Chemistry) -> tuple[Motif, PoreModel] | None:
     """The motif and its model; None if there is none and the user has not asked for calls."""
     is_asked = options.methylation is not None or options.meth_model is not None
-    if chemistry.rna and not is_asked:
-        return None
     settings = CallOptions(bam="", genome="", methylation=options.methylation, meth_model=options.meth_model)
-    try:
-        return methylation_models(settings, chemistry)
-    except UnsupportedDataError:
-        if is_asked:
-            raise
+    if not is_asked and builtin_methylation(chemistry, motif_of(settings)) is None:
         return None
+    return methylation_models(settings, chemistry)
 
 
 def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
@@ -305,12 +297,8 @@ class OneAlignment(AlignmentFile):
     def _parse(self, region: str) -> None:
         if region.endswith(".bed"):
             raise F5pyError(f"-w {region}: a plot takes one region, written as contig:start-end")
-        self._window = Windows.parse(region, self.contigs)
-        self._contig, start, end, _ = next(self._window.with_previous_end())
-        length = self.contig_lengths[self._contig]
-        if start >= length:
-            raise F5pyError(f"-w {region}: contig {self.contigs[self._contig]} has only {length} bases")
-        self.limits = start, min(end, length)
+        self._window, self._contig, start, end = one_region(region, self.contigs, self.contig_lengths)
+        self.limits = start, end
 
     def find(self) -> pysam.AlignedSegment:
         """Look for the record.
@@ -377,10 +365,7 @@ class OneAlignment(AlignmentFile):
         return supplementary
 
     def _overlaps(self, record: pysam.AlignedSegment) -> bool:
-        if self.limits is None:
-            return True
-        end = record.reference_end or record.reference_start
-        return record.reference_id == self._contig and record.reference_start < self.limits[1] and end > self.limits[0]
+        return self.limits is None or overlaps(record, self._contig, *self.limits)
 
     def chunks(
         self, windows: Windows | None = None, at_most: int = 1

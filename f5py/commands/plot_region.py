@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import os
-
-import pysam
-
 from f5py import console
 from f5py.core.options import PlotRegionOptions
-from f5py.core.windows import Windows
-from f5py.errors import InputFileError, UsageError
-from f5py.io.alignments import AlignmentFile
+from f5py.core.windows import one_region
+from f5py.errors import UsageError
+from f5py.io.alignments import AlignmentFile, overlaps
 from f5py.io.complete_file import complete_output
 from f5py.pipeline.inputs import check_outputs
-from f5py.plotting import FORMATS
+from f5py.plotting import format_of
 from f5py.plotting.figure import check_matplotlib
 from f5py.plotting.region import RegionData, region_data
 from f5py.plotting.region_figure import write_region_figure
@@ -29,9 +25,7 @@ def run(options: PlotRegionOptions) -> None:
     F5pyError
         For anything wrong with the input or output. No file is made then.
     """
-    kind = os.path.splitext(options.output)[1][1:].lower()
-    if kind not in FORMATS:
-        raise UsageError(f"-o {options.output}: does not end in .{', .'.join(FORMATS)}")
+    kind = format_of(options.output)
     check_matplotlib("plot-region")
     check_outputs((options.bam, options.genome), {"-o": options.output})
     with complete_output(options.output) as file:
@@ -55,28 +49,16 @@ def collect(options: PlotRegionOptions) -> RegionData:
         raise UsageError(f"-w {options.window}: a plot takes one region, written as contig:start-end")
     alignments = AlignmentFile(options.bam, options.genome, min_mapq=options.min_mapq, secondary=False)
     try:
-        windows = Windows.parse(options.window, alignments.contigs)
-        contig, start, end, _ = next(windows.with_previous_end())
-        length = alignments.contig_lengths[contig]
-        if start >= length:
-            raise InputFileError(
-                f"-w {options.window}: contig {alignments.contigs[contig]} has only {length} bases"
-            )
-        region = alignments.contigs[contig], start, min(end, length)
-        if region[2] - start > options.max_bases:
+        windows, contig, start, end = one_region(options.window, alignments.contigs, alignments.contig_lengths)
+        if end - start > options.max_bases:
             raise UsageError(
-                f"-w {options.window}: has {region[2] - start:,} bases; choose a region of at most "
+                f"-w {options.window}: has {end - start:,} bases; choose a region of at most "
                 f"{options.max_bases:,}, or raise --max-bases"
             )
         # Without an index the whole file is read.
         visited = alignments.records(windows if alignments.has_index else None)
-        records = (record for _, record in visited if _overlaps(record, contig, region))
+        records = (record for _, record in visited if overlaps(record, contig, start, end))
+        region = alignments.contigs[contig], start, end
         return region_data(records, region, options.code, options.threshold, options.max_reads)
     finally:
         alignments.close()
-
-
-def _overlaps(record: pysam.AlignedSegment, contig: int, region: tuple[str, int, int]) -> bool:
-    """Without an index every record is visited."""
-    start, end = record.reference_start, record.reference_end or 0
-    return record.reference_id == contig and start < region[2] and end > region[1]

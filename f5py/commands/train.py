@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py import __version__, console
+from f5py.core.kmers import kmer_digits
 from f5py.core.motifs import Motif
 from f5py.core.options import CallOptions, TrainOptions
 from f5py.core.strictness import obeys_strict
@@ -24,9 +25,9 @@ from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import check_outputs, open_inputs, paths_of_inputs
 from f5py.pipeline.methylation_stage import builtin_methylation, motif_of
 from f5py.pipeline.training_stage import TestingStage, TrainingStage
-from f5py.pore_model import PoreModel, named_model, read_model
+from f5py.pore_model import PoreModel, named_model
 from f5py.pore_model.model import with_methylation
-from f5py.pore_model.text_file import read_order
+from f5py.pore_model.text_file import read_start
 from f5py.pore_model.text_output import model_text
 from f5py.training.ranking import area_under_curve, roc_points
 from f5py.training.sums import FIRST_SHARE, KmerSums, Truth, plain_ranks
@@ -162,12 +163,7 @@ def _given_start(options: TrainOptions, chemistry: Chemistry) -> PoreModel | Non
     for alphabet in ("ACGT", "ACGMT"):
         if (named := named_model(options.start, alphabet)) is not None:
             return named
-    if (by_order := read_order(options.start, lambda: chemistry.nucleotide_model(None))) is not None:
-        return by_order
-    try:
-        return read_model(options.start, "ACGMT")
-    except PoreModelError:
-        return read_model(options.start, "ACGT")
+    return read_start(options.start, lambda: chemistry.nucleotide_model(None))
 
 
 class _Passes:
@@ -247,7 +243,8 @@ def _trained(
             break
     labels, ratios = _tested(options, passes, model)
     auc = area_under_curve(labels, ratios)
-    report = _report(options, chemistry, start, model, n_events, rounds)
+    plain = plain_ranks(model.k, model.alphabet, settings.canonical)
+    report = _report(plain, chemistry, start, model, n_events, rounds)
     if auc is not None:
         report["held_out"] = {"calls": len(labels), "auc": auc, "roc": roc_points(labels, ratios)}
         console.note(_WHO, f"reads held out: {len(labels):,} calls, area under the ROC curve {auc:.4f}")
@@ -270,27 +267,26 @@ def _tested(options: TrainOptions, passes: _Passes, model: PoreModel) -> tuple[N
 
     for stage, truth in zip(passes.over(make), truths, strict=True):
         assert isinstance(stage, TestingStage)
-        for contig, first, last, ratio in stage.calls:
-            if truth is None or not truth.is_given:
-                labels.append(np.full(len(ratio), truth is not None))
-                ratios.append(ratio)
-                continue
-            state, other = truth.states_of(contig, first), truth.states_of(contig, last)
-            known = (state == other) & (state < 2)
-            labels.append(state[known] == 1)
-            ratios.append(ratio[known])
+        contig, first, last, ratio = stage.calls()
+        if truth is None or not truth.is_given:
+            labels.append(np.full(len(ratio), truth is not None))
+            ratios.append(ratio)
+            continue
+        state, other = truth.states_of(contig, first), truth.states_of(contig, last)
+        known = (state == other) & (state < 2)
+        labels.append(state[known] == 1)
+        ratios.append(ratio[known])
     return np.concatenate(labels), np.concatenate(ratios)
 
 
 def _report(
-    options: TrainOptions,
+    plain: NDArray[np.int32],
     chemistry: Chemistry,
     start: PoreModel,
     model: PoreModel,
     n_events: NDArray[np.float64],
     rounds: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    plain = plain_ranks(model.k, model.alphabet, _canonical_of(options))
     report: dict[str, Any] = {
         "tool": f"f5py {__version__} train",
         "chemistry": chemistry.name,
@@ -306,29 +302,24 @@ def _report(
         counts = n_events[these]
         edges = [*_COVERAGE_STEPS, np.inf]
         seen = counts > 0
+        change = np.abs(model.level_mean - start.level_mean)[these][seen]
         report["kmers"][name] = {
             "seen": int(seen.sum()),
             "well_seen": int((counts >= WELL_SEEN).sum()),
             "median_events": float(np.median(counts[seen])) if seen.any() else 0.0,
             "coverage": {"from": list(_COVERAGE_STEPS), "kmers": np.histogram(counts, edges)[0].tolist()},
-            "mean_change_from_start": float(np.abs(model.level_mean - start.level_mean)[these & (n_events > 0)].mean())
-            if seen.any()
-            else 0.0,
+            "mean_change_from_start": float(change.mean()) if seen.any() else 0.0,
         }
     if (plain >= 0).any():
         report["methylation_shifts"] = _shifts(model, plain, n_events)
     return report
 
 
-def _canonical_of(options: TrainOptions) -> str:
-    return _motif(options).canonical
-
-
 def _shifts(model: PoreModel, plain: NDArray[np.int32], n_events: NDArray[np.float64]) -> list[float | None]:
     """Mean shift by the place of a single M, weighted by events."""
     code = model.alphabet.index("M")
     ranks = np.flatnonzero((plain >= 0) & (n_events > 0))
-    letters = ranks[:, None] // len(model.alphabet) ** np.arange(model.k - 1, -1, -1) % len(model.alphabet)
+    letters = kmer_digits(ranks, model.k, len(model.alphabet))
     single = (letters == code).sum(axis=1) == 1
     ranks, place = ranks[single], (letters[single] == code).argmax(axis=1)
     shift = model.level_mean[ranks].astype(np.float64) - model.level_mean[plain[ranks]]

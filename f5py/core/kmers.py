@@ -47,6 +47,11 @@ def strand_codes(alphabet: str) -> StrandCodes:
     return StrandCodes(forward, reverse, len(alphabet))
 
 
+def kmer_digits(ranks: NDArray[np.integer], k: int, n_letters: int) -> NDArray[np.int8]:
+    """Codes of the letters of k-mers by rank; int8, shape (n, k)."""
+    return (ranks[:, np.newaxis] // n_letters ** np.arange(k - 1, -1, -1) % n_letters).astype(np.int8)
+
+
 def shown_ranks(ranks: NDArray[np.int32], k: int, trim: int) -> NDArray[np.int32]:
     """Ranks of what is left of k-mers if `trim` bases are taken off at each end."""
     return ranks // 4**trim % np.int32(4 ** (k - 2 * trim))
@@ -54,7 +59,6 @@ def shown_ranks(ranks: NDArray[np.int32], k: int, trim: int) -> NDArray[np.int32
 
 def kmer_texts(ranks: NDArray[np.int32], k: int) -> list[str]:
     """The texts of k-mers over ACGT by rank; N throughout for negative ones."""
-    digits = ranks[:, np.newaxis] // 4 ** np.arange(k - 1, -1, -1) % 4
-    letters = np.frombuffer(b"ACGT", np.uint8)[digits]
+    letters = np.frombuffer(b"ACGT", np.uint8)[kmer_digits(ranks, k, 4)]
     letters[ranks < 0] = ord("N")
     return np.ascontiguousarray(letters).view(f"S{k}")[:, 0].astype(str).tolist()

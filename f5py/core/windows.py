@@ -112,6 +112,24 @@ class Windows:
         return (window >= 0) & (_place(contig, last) < self._end_places[window])
 
 
+def one_region(text: str, contigs: list[str], contig_lengths: list[int]) -> tuple[Windows, int, int, int]:
+    """The only window of a region, also as contig index, start and end, which is not beyond that of the contig.
+
+    Raises
+    ------
+    F5pyError
+        The text is no region of these contigs.
+    InputFileError
+        The region begins after the end of its contig.
+    """
+    window = Windows.parse(text, contigs)
+    contig, start, end, _ = next(window.with_previous_end())
+    length = contig_lengths[contig]
+    if start >= length:
+        raise InputFileError(f"-w {text}: contig {contigs[contig]} has only {length} bases")
+    return window, contig, start, min(end, length)
+
+
 def _place(contig: NDArray[np.integer], position: NDArray[np.int64]) -> NDArray[np.int64]:
     """Numbers that are in the order of the contigs and then of the positions."""
     return contig.astype(np.int64) << 32 | position

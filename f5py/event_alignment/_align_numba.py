@@ -6,6 +6,7 @@ import numpy as np
 
 from f5py.accelerate import exact_kernel
 from f5py.core._event_map_numba import closest_event
+from f5py.core._kmers_numba import next_rank
 from f5py.core._turns_numba import next_turn
 from f5py.core.batch import RowState
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
@@ -76,10 +77,8 @@ def _fill_kmers(bases, k, codes, reverse, model, scale, shift, var, ln_var, leve
         highest *= codes.n_letters
     rank = np.int64(0)
     for i in range(bases.shape[0]):
-        if reverse:
-            rank = rank // codes.n_letters + np.int64(codes.reverse[bases[i]]) * highest
-        else:
-            rank = (rank % highest) * codes.n_letters + np.int64(codes.forward[bases[i]])
+        code = np.int64(codes.reverse[bases[i]] if reverse else codes.forward[bases[i]])
+        rank = next_rank(rank, code, codes.n_letters, highest, reverse)
         j = i - k + 1
         if j >= 0:
             level[j] = scale * level_mean[rank] + shift

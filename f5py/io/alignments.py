@@ -298,6 +298,12 @@ class AlignmentFile:
             self._file.close()
 
 
+def overlaps(record: pysam.AlignedSegment, contig: int, start: int, end: int) -> bool:
+    """Whether an aligned record overlaps a 0-based, half-open interval."""
+    record_end = record.reference_end or record.reference_start
+    return record.reference_id == contig and record.reference_start < end and record_end > start
+
+
 def _opened(path: str, reference_path: str | None, pipe: WatchedPipe | None) -> pysam.AlignmentFile:
     """Open a file, a BAM file with an index without its name: htslib does not look for that then, and may crash.
 

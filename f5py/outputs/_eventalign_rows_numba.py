@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.accelerate import exact_kernel
+from f5py.core._kmers_numba import next_rank
 from f5py.core.batch import RowState
 from f5py.text.complements import COMPLEMENTS
 
@@ -41,7 +42,7 @@ def prepare_reference(letters, reverse, k, codes, forward, backward, rank):
         forward[i] = letter
         backward[n - 1 - i] = COMPLEMENTS[letter]
         code = np.int64(codes[letter])
-        code_of_kmer = code_of_kmer // 4 + (3 - code) * highest if reverse else code_of_kmer % highest * 4 + code
+        code_of_kmer = next_rank(code_of_kmer, 3 - code if reverse else code, 4, highest, reverse)
         if i >= k - 1:
             rank[i - k + 1] = code_of_kmer
 

@@ -218,14 +218,11 @@ def arrow_sink(out: BinaryIO | Callable[[Any], None], fields: Fields, **parquet:
 
 
 def in_order_of_occurrence(column: Any) -> Any:
-    """The same Arrow dictionary array with its values in the order of their first rows, without others or doubles."""
+    """The same Arrow dictionary array with its values in the order of their first rows, without others."""
     from f5py.outputs._arrow_numba import renumber
 
     pyarrow, _ = import_arrow()
     indices = np.empty(len(column), np.int32)
     values = np.empty(len(column.dictionary), np.int32)
     n_values = renumber(column.indices.to_numpy(), indices, np.full(len(values), -1, np.int32), values)
-    distinct = column.dictionary.take(pyarrow.array(values[:n_values])).dictionary_encode()
-    if len(distinct.dictionary) < n_values:
-        indices = distinct.indices.to_numpy()[indices]
-    return pyarrow.DictionaryArray.from_arrays(indices, distinct.dictionary)
+    return pyarrow.DictionaryArray.from_arrays(indices, column.dictionary.take(pyarrow.array(values[:n_values])))

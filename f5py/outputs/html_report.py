@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib import resources
 from typing import Any
@@ -28,7 +28,7 @@ def html_report(sample: str, run: Mapping[str, Any]) -> str:
         f"<h1>f5py {escape(command)}: {escape(sample)}</h1>",
         f"<p>{escape(run['parameters'].get('bam', ''))}, {escape(run['finished'])}</p>",
         f'<div class="grid cards">{"".join(_card(*one) for one in _figures(run))}</div>',
-        _warnings(run["warnings"]),
+        warnings_shown(run["warnings"]),
         f'<div class="grid">{"".join(_charts(run))}</div>',
         f'<div class="grid">{section("Reads", table(_reads(run["counts"])))}{section("Seconds", seconds)}</div>',
         _details("Options", [(key, _shown(value)) for key, value in run["parameters"].items()]),
@@ -118,7 +118,8 @@ def _reads(counts: Mapping[str, int]) -> list[tuple[str, str]]:
     return [(_words(name), f"{count:,}") for name, count in counts.items() if count or name in FATES]
 
 
-def _warnings(lines: list[str]) -> str:
+def warnings_shown(lines: Sequence[str]) -> str:
+    """A part of a page with the warnings, if there are any."""
     if not lines:
         return ""
     listed = "".join(f"<li>{escape(line)}</li>" for line in lines)

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
-from f5py.core.kmers import kmer_texts, shown_ranks
+from f5py.core.kmers import kmer_digits, kmer_texts, shown_ranks
 from f5py.errors import OutputFileError
 from f5py.io.complete_file import complete_output
 from f5py.outputs.table_columns import TableColumns, as_printed, table_columns
@@ -188,5 +188,5 @@ class M6anetJson:
 
 def _drach() -> NDArray[np.bool_]:
     """Which 5-mers are DRACH, by rank."""
-    digits = np.arange(4**_SHOWN)[:, np.newaxis] // 4 ** np.arange(_SHOWN - 1, -1, -1) % 4
+    digits = kmer_digits(np.arange(4**_SHOWN), _SHOWN, 4)
     return np.all([np.isin(digits[:, i], codes) for i, codes in enumerate(_DRACH)], axis=0)

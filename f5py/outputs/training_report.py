@@ -6,18 +6,17 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
-from f5py.outputs.html_report import page, section, table
+from f5py.outputs.html_report import page, section, table, warnings_shown
 from f5py.outputs.svg_charts import bar_chart, line_chart
 
 
 def training_page(report: Mapping[str, Any]) -> str:
     """The page; `report` is what the JSON report has."""
     title = f"{report['tool']}: {report['chemistry']}, {report['k']}-mers over {report['alphabet']}"
-    warnings = "".join(f"<li>{escape(text)}</li>" for text in report["warnings"])
     blocks = [
         f"<h1>{escape(title)}</h1>",
         f"<p>started from {escape(report['start'])}</p>",
-        f'<div class="grid"><section><h2>Warnings</h2><ul>{warnings}</ul></section></div>' if warnings else "",
+        warnings_shown(report["warnings"]),
         f'<div class="grid">{"".join(_charts(report))}</div>',
     ]
     return page(title, blocks)

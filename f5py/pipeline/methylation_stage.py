@@ -12,11 +12,9 @@ from f5py.core.windows import Windows
 from f5py.errors import UnsupportedDataError, UsageError
 from f5py.methylation.calls import call_methylation
 from f5py.pipeline.alignment_stage import AlignmentStage
-from f5py.pipeline.chemistry import R9_DNA, R10_DNA, Chemistry
-from f5py.pore_model import PoreModel, builtin, check_same_k, read_model
+from f5py.pipeline.chemistry import R10_DNA, Chemistry
+from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, check_same_k, read_model
 from f5py.site_frequencies.site_counts import calls_inside
-
-_R9_CPG = "r9.4_450bps.cpg.6mer"
 
 
 class Caller(AlignmentStage):
@@ -133,6 +131,5 @@ def methylation_models(options: CallOptions, chemistry: Chemistry) -> tuple[Moti
 
 def builtin_methylation(chemistry: Chemistry, motif: Motif) -> PoreModel | None:
     """The built-in model of a motif's methylated k-mers, or None."""
-    if chemistry is R10_DNA and motif.model == _R9_CPG:
-        return builtin("r10.4.1_400bps.cpg.9mer")
-    return builtin(motif.model) if chemistry is R9_DNA and motif.model is not None else None
+    name = "" if chemistry.model is None else chemistry.model.replace("nucleotide", motif.name)
+    return builtin(name) if name in BUILTIN_MODELS else None

@@ -12,8 +12,8 @@ from f5py.event_alignment.align import align_events
 from f5py.methylation.calls import call_methylation
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import Chemistry
-from f5py.pore_model.model import PoreModel
-from f5py.training.sums import KmerSums, Truth, Weights, is_held_out, mark_sites, nucleotides_of
+from f5py.pore_model.model import PoreModel, nucleotides_of
+from f5py.training.sums import KmerSums, Truth, Weights, is_held_out, mark_sites
 
 
 class TrainingStage(AlignmentStage):
@@ -97,8 +97,7 @@ class TestingStage(AlignmentStage):
         self._methylation = model
         self._motif = motif
         self._held_out = held_out
-        #: Of every call: contig, start of the group's first and last site, log-likelihood ratio.
-        self.calls: list[tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]] = []
+        self._calls = [(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
 
     def admit(self, batch: ReadBatch) -> None:
         """Set aside the reads that were learnt from."""
@@ -118,4 +117,9 @@ class TestingStage(AlignmentStage):
         first = np.repeat(batch.call_offsets[:-1] - (np.cumsum(batch.n_calls) - batch.n_calls), batch.n_calls)
         at = first + np.arange(len(read))
         ratio = batch.call_methylated[at].astype(np.float64) - batch.call_unmethylated[at]
-        self.calls.append((batch.contig[read], batch.call_first[at], batch.call_last[at], ratio))
+        self._calls.append((batch.contig[read], batch.call_first[at], batch.call_last[at], ratio))
+
+    def calls(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
+        """Of every call: contig, start of the group's first and last site, log-likelihood ratio."""
+        contig, first, last, ratio = map(np.concatenate, zip(*self._calls, strict=True))
+        return contig, first, last, ratio

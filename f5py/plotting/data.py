@@ -145,7 +145,6 @@ class PlotData:
             f"scale {self.scale:.3f}, var {self.var:.3f}"
         )
 
-
     @property
     def position_words(self) -> str:
         """What the positions and letters above the signal are."""

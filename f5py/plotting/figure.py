@@ -22,7 +22,7 @@ _SIGNAL, _MATCH, _BAD, _UNALIGNED, _MODEL, _GREY = "#9a9a9a", "#14375e", "#d1383
 _WIDTH_PER_KMER, _MIN_WIDTH, _MAX_WIDTH = 0.17, 10.0, 120.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.8, 0.25, 1.0, 0.95
 _STRIP, _SKIPPED_ROW, _SIGNAL_HEIGHT = 0.24, 0.18, 3.6
-DOTS_PER_INCH = 150
+_DOTS_PER_INCH = 150
 # Letters are at most that large, and are left out where they would be smaller; in points.
 _LARGEST_LETTER, _SMALLEST_LETTER = 10.0, 4.0
 _LETTER_WIDTH = 0.75  # of the font size
@@ -82,8 +82,13 @@ def write_figure(data: PlotData, file: BinaryIO, kind: str, seconds: bool = Fals
         figure = Figure(figsize=(width + _LEFT + _RIGHT, height))
         FigureCanvasAgg(figure)
         _draw(figure, data, width, seconds)
-        no_date: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-        figure.savefig(file, format=kind, dpi=DOTS_PER_INCH, metadata=no_date[kind])
+        save_figure(figure, file, kind)
+
+
+def save_figure(figure: Figure, file: BinaryIO, kind: str) -> None:
+    """Write a figure, without the date, so that the same drawing gives the same bytes."""
+    no_date: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+    figure.savefig(file, format=kind, dpi=_DOTS_PER_INCH, metadata=no_date[kind])
 
 
 def _draw(figure: Figure, data: PlotData, width: float, seconds: bool) -> None:

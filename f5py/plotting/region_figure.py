@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import io
 from html import escape
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 from xml.etree import ElementTree
 
 import numpy as np
 
-from f5py.plotting.figure import DOTS_PER_INCH, RC, check_matplotlib
+from f5py.plotting.figure import RC, check_matplotlib, save_figure
 from f5py.plotting.region import RegionData
 
 if TYPE_CHECKING:
@@ -68,8 +68,7 @@ def write_region_figure(data: RegionData, file: BinaryIO, kind: str) -> None:
         if kind == "html":
             _write_html(figure, data, groups, file)
             return
-        no_date: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-        figure.savefig(file, format=kind, dpi=DOTS_PER_INCH, metadata=no_date[kind])
+        save_figure(figure, file, kind)
 
 
 def _draw(figure: Figure, data: RegionData, groups: list[int], heights: list[float]) -> None:
@@ -173,7 +172,7 @@ def _boxes(start: np.ndarray, end: np.ndarray, row: np.ndarray, top: float, bott
 def _write_html(figure: Figure, data: RegionData, groups: list[int], file: BinaryIO) -> None:
     """The figure with a tooltip for every call."""
     drawn = io.BytesIO()
-    figure.savefig(drawn, format="svg", metadata={"Date": None})
+    save_figure(figure, drawn, "svg")
     ElementTree.register_namespace("", _SVG)
     ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
     svg = ElementTree.fromstring(drawn.getvalue())

@@ -98,3 +98,15 @@ def with_methylation(
         level[(slice(None),) * place + (NUCLEOTIDES_AND_M.index("M"),)] += shift
     stdv = nucleotide.level_stdv.reshape((4,) * k)[plain]
     return PoreModel(name, k, NUCLEOTIDES_AND_M, level.astype(np.float32).ravel(), np.ascontiguousarray(stdv).ravel())
+
+
+def nucleotides_of(model: PoreModel) -> PoreModel:
+    """The k-mers without M."""
+    if model.alphabet != NUCLEOTIDES_AND_M:
+        return model
+    plain = np.ix_(*[[0, 1, 2, 4]] * model.k)
+    shape = (5,) * model.k
+    mean, stdv = (
+        np.ascontiguousarray(values.reshape(shape)[plain]).ravel() for values in (model.level_mean, model.level_stdv)
+    )
+    return PoreModel(model.name, model.k, NUCLEOTIDES, mean, stdv)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from f5py.errors import PoreModelError
 from f5py.pore_model.levels import by_order, like_builtin
-from f5py.pore_model.model import MAX_K, NUCLEOTIDES, PoreModel
+from f5py.pore_model.model import MAX_K, NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel
 from f5py.pore_model.npz_file import MAGIC, read_npz
 
 _GZIP_MAGIC = b"\x1f\x8b"
@@ -62,52 +62,53 @@ def read_model(path: str | os.PathLike[str], alphabet: str, like: Callable[[], P
     if _starts_with(file, MAGIC):
         return read_npz(file, alphabet, like())
     table = _Table.of(file)
-    if not len(table.line):
-        raise PoreModelError(
-            f"{table.file}: no k-mers in it; give a text file with the columns k-mer, mean and stdv"
-        )
-    k = table.stated_k
-    if k is None:
-        k = int(table.end[0, 0] - table.start[0, 0])
-        if k > MAX_K:
-            table.fail(0, f"the k-mer has {k} bases; models of 1 to {MAX_K} are supported")
+    k = table.k
     _check_names(table, k, alphabet)
     if table.n_columns == 2:
         if alphabet != NUCLEOTIDES:
             table.fail(0, "2 column(s) where k-mer, mean and stdv are needed")
         levels = _numbers(table, 1, "mean").astype(np.float64)
         return PoreModel(table.file, k, alphabet, *like_builtin(table.file, k, levels, like()))
-    level_mean = _numbers(table, 1, "mean")
-    level_stdv = _numbers(table, 2, "stdv")
-    table.fail_at(~(level_stdv > 0), "column stdv, {!r}: is not above zero; correct the line", 2)
-    return PoreModel(table.file, k, alphabet, level_mean, level_stdv)
+    return _model_of(table, k, alphabet)
 
 
-def read_order(path: str | os.PathLike[str], like: Callable[[], PoreModel | None]) -> PoreModel | None:
-    """Read a table of k-mers and levels of which only the order counts; None for a file with more columns.
+def read_start(path: str | os.PathLike[str], like: Callable[[], PoreModel | None]) -> PoreModel:
+    """Read what a training starts from: a model over ``ACGT`` or ``ACGMT``, or levels of which only the order counts.
 
     Parameters
     ----------
     path : path-like
+        The file. Of two columns, k-mer and level, the levels are taken for their order.
     like : callable
-        Returns a model whose mean, spread and median standard deviation the levels get.
+        Returns a model whose mean, spread and median standard deviation such levels get.
 
     Raises
     ------
     PoreModelError
-        The file is no such table, or there is no model to be like.
+        As `read_model`; or there is no model to be like.
     """
-    if _starts_with(os.fspath(path), MAGIC):
-        return None
-    table = _Table.of(os.fspath(path))
-    if not len(table.line) or table.n_columns != 2:
-        return None
-    k = table.stated_k or int(table.end[0, 0] - table.start[0, 0])
+    file = os.fspath(path)
+    if _starts_with(file, MAGIC):
+        return read_npz(file, NUCLEOTIDES, None)
+    table = _Table.of(file)
+    k = table.k
+    if table.n_columns > 2:
+        alphabet = NUCLEOTIDES_AND_M if len(table.line) > len(NUCLEOTIDES) ** k else NUCLEOTIDES
+        _check_names(table, k, alphabet)
+        return _model_of(table, k, alphabet)
     _check_names(table, k, NUCLEOTIDES)
     model = like()
     if model is None:
         raise PoreModelError(f"{table.file}: has levels only, and there is no built-in model of this chemistry")
     return PoreModel(table.file, k, NUCLEOTIDES, *by_order(_numbers(table, 1, "mean"), model))
+
+
+def _model_of(table: _Table, k: int, alphabet: str) -> PoreModel:
+    """The model that a table with means and standard deviations is."""
+    level_mean = _numbers(table, 1, "mean")
+    level_stdv = _numbers(table, 2, "stdv")
+    table.fail_at(~(level_stdv > 0), "column stdv, {!r}: is not above zero; correct the line", 2)
+    return PoreModel(table.file, k, alphabet, level_mean, level_stdv)
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +158,20 @@ class _Table:
             )
         columns = first_token[data][:, None] + np.arange(wanted)
         return cls(file, text, stated_k, data + 1, token_start[columns], token_end[columns])
+
+    @property
+    def k(self) -> int:
+        """What the file says, else the length of the first k-mer; raises `PoreModelError` if it has none."""
+        if not len(self.line):
+            raise PoreModelError(
+                f"{self.file}: no k-mers in it; give a text file with the columns k-mer, mean and stdv"
+            )
+        if self.stated_k is not None:
+            return self.stated_k
+        k = int(self.end[0, 0] - self.start[0, 0])
+        if k > MAX_K:
+            self.fail(0, f"the k-mer has {k} bases; models of 1 to {MAX_K} are supported")
+        return k
 
     @property
     def n_columns(self) -> int:

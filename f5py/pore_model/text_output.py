@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.kmers import kmer_digits
 from f5py.pore_model.model import NUCLEOTIDES, PoreModel
 
 _CHUNK = 1 << 16
@@ -35,10 +36,9 @@ def model_text(model: PoreModel, n_events: NDArray[np.floating], kind: str, comm
         "kmer\tlevel_mean\tlevel_stdv\tsd_mean\tsd_stdv\tweight\n"
     ).encode()
     letters = np.frombuffer(model.alphabet.encode(), np.uint8)
-    powers = len(letters) ** np.arange(model.k - 1, -1, -1)
     for begin in range(0, len(model.level_mean), _CHUNK):
         ranks = np.arange(begin, min(begin + _CHUNK, len(model.level_mean)))
-        names = np.ascontiguousarray(letters[ranks[:, None] // powers % len(letters)]).view(f"S{model.k}")[:, 0]
+        names = letters[kmer_digits(ranks, model.k, len(letters))].view(f"S{model.k}")[:, 0]
         part = slice(begin, begin + len(ranks))
         columns = (
             names.astype(str).tolist(),

@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from f5py.accelerate import kernel
+from f5py.core._kmers_numba import next_rank
 from f5py.core._turns_numba import next_turn
 from f5py.core.batch import RowState
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
@@ -22,7 +23,8 @@ _LEAST_WEIGHT = 0.05
 _ENOUGH_PLAIN = 100
 #: Rows at either end of a read's alignment that are not used.
 _ENDS = 5
-_LOWER = 32
+_LOWER = 32  # what makes a letter a small one
+_LOWER_A = ord("a")
 
 
 @kernel
@@ -79,14 +81,18 @@ def mark_all(turn, reads, alignments, motifs, truth):
 @kernel
 def _fill_ranks(letters, reverse, k, codes, ranks):
     """Rank of the k-mer at every position of a reference segment; -1 where a letter's state is not known."""
-    for at in range(ranks.shape[0]):
-        rank = np.int64(0)
-        known = True
-        for j in range(k):
-            letter = letters[at + k - 1 - j] if reverse else letters[at + j]
-            known = known and (letter < 96 or letter == OPPOSITE)
-            rank = rank * codes.n_letters + np.int64(codes.reverse[letter] if reverse else codes.forward[letter])
-        ranks[at] = rank if known else -rank - 1
+    highest = codes.n_letters ** (k - 1)
+    rank = np.int64(0)
+    last_unknown = -1
+    for i in range(letters.shape[0]):
+        letter = letters[i]
+        if letter >= _LOWER_A and letter != OPPOSITE:
+            last_unknown = i
+        code = np.int64(codes.reverse[letter] if reverse else codes.forward[letter])
+        rank = next_rank(rank, code, codes.n_letters, highest, reverse)
+        at = i - k + 1
+        if at >= 0:
+            ranks[at] = rank if last_unknown < at else -rank - 1
 
 
 @kernel
@@ -195,8 +201,6 @@ def weights_all(
         earlier = np.empty(width)
         for r in range(n_rows - 1, -1, -1):
             row = begin + r
-            place = rows.position[row] - alignments.start[read]
-            x = (np.float64(events.mean[events.offsets[read] + rows.event[row]]) - shift) / scale
             total = 0.0
             for s in range(width):
                 total += forward[r, s] * backward[s]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -11,7 +12,7 @@ from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.kmers import strand_codes
 from f5py.core.motifs import Motif
 from f5py.core.workers import WorkerPool, longest_first
-from f5py.pore_model.model import NUCLEOTIDES_AND_M, PoreModel
+from f5py.pore_model.model import PoreModel
 
 #: Share of events of methylated reads that are taken for those of plain k-mers at first: no control is complete.
 FIRST_SHARE = 0.05
@@ -53,8 +54,12 @@ class Truth(NamedTuple):
         return np.where(own[at] == wanted, self.states[at], 2).astype(np.uint8)
 
 
+@cache
 def plain_ranks(k: int, alphabet: str, canonical: str) -> NDArray[np.int32]:
-    """For every k-mer with M the rank of the one with the canonical base in its place, else -1; int32."""
+    """For every k-mer with M the rank of the one with the canonical base in its place, else -1; int32.
+
+    The same array at every call; it must not be changed.
+    """
     n = len(alphabet) ** k
     if "M" not in alphabet:
         return np.full(n, -1, np.int32)
@@ -162,15 +167,3 @@ class KmerSums:
             strand_codes(self.model.alphabet), self.model.k, (self.model.level_mean, self.model.level_stdv),
             self._plain, self._share, *weights, self.sums, self.fit,
         )  # fmt: skip
-
-
-def nucleotides_of(model: PoreModel) -> PoreModel:
-    """The k-mers without M."""
-    if model.alphabet != NUCLEOTIDES_AND_M:
-        return model
-    plain = np.ix_(*[[0, 1, 2, 4]] * model.k)
-    shape = (5,) * model.k
-    mean, stdv = (
-        np.ascontiguousarray(values.reshape(shape)[plain]).ravel() for values in (model.level_mean, model.level_stdv)
-    )
-    return PoreModel(model.name, model.k, "ACGT", mean, stdv)

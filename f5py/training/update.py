@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.kmers import kmer_digits
 from f5py.pore_model.model import PoreModel
 from f5py.training.sums import plain_ranks
 
@@ -55,11 +56,6 @@ class Update(NamedTuple):
     model: PoreModel
     share: NDArray[np.float64]
     change: float
-
-
-def digits(ranks: NDArray[np.int64], k: int, n_letters: int) -> NDArray[np.int8]:
-    """Codes of the letters of k-mers; int8, shape (n, k)."""
-    return (ranks[:, None] // n_letters ** np.arange(k - 1, -1, -1) % n_letters).astype(np.int8)
 
 
 def _plain_features(codes: NDArray[np.int8], n_letters: int) -> NDArray[np.float32]:
@@ -182,7 +178,7 @@ def updated(
             mean = (mean - offset) / gain
 
             def features(ranks: NDArray[np.int64]) -> NDArray[np.float32]:
-                return _plain_features(digits(ranks, k, n_letters), n_letters)
+                return _plain_features(kmer_digits(ranks, k, n_letters), n_letters)
 
             beta = _ridge(
                 teachers, mean[teachers] - first_mean[teachers], weight[teachers], features, 1 + k * (n_letters - 1)
@@ -198,7 +194,7 @@ def updated(
             methylated, canonical = model.alphabet.index("M"), model.alphabet.index(how.canonical)
 
             def of_m(ranks: NDArray[np.int64]) -> NDArray[np.float32]:
-                return _methylated_features(digits(ranks, k, n_letters), methylated, canonical)
+                return _methylated_features(kmer_digits(ranks, k, n_letters), methylated, canonical)
 
             beta = _ridge(teachers, (mean - prior)[teachers], weight[teachers], of_m, k * 9)
             prior = prior + _predicted(n_kmers, of_m, beta, ~is_plain)

@@ -13,8 +13,9 @@ from f5py.core.hmm import P_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.core.kmers import strand_codes
 from f5py.core.motifs import motif_named, parse_motif
 from f5py.pore_model import PoreModel, builtin
+from f5py.pore_model.model import nucleotides_of
 from f5py.training._sums_numba import REACH, add_rows, held_out, mark_all, weights_all
-from f5py.training.sums import Truth, nucleotides_of, plain_ranks
+from f5py.training.sums import Truth, plain_ranks
 
 WIDTH = 2 * REACH + 1
 
