@@ -26,10 +26,12 @@ from f5py.methylation._groups_numba import FLANK, Groups, find_groups, is_site
 from f5py.methylation._hmm_numba import background, log_sum, stay_probability
 from f5py.methylation._site_hmm_numba import backward, forward
 
-# Expectation maximisation of the share of groups whose sites agree.
-_MOST_ROUNDS = 100
-_PRECISION = 1e-4
-_LARGE = 700.0
+# The prior of the share of groups whose sites agree: a read of one state, or one whose sites differ.
+_P_UNIFORM = 0.99
+_UNIFORM_SHARE = 0.995
+_DIFFERING_POWER = 3.0  # Beta(1, 4)
+_TEMPER = 0.5
+_POINTS = 50
 
 
 @kernel
@@ -138,21 +140,32 @@ def score_sites(codes, modified, x, reverse, fit, model, score_methylated, score
 
 
 @kernel
-def learn_agreement(odds):
-    """The share of groups whose sites agree, from the logarithms of each group's odds that they do.
+def _ln_evidence(share, odds):
+    """Logarithm of the tempered likelihood of a share, from the logarithms of each group's odds that its sites agree."""
+    total = 0.0
+    for g in range(odds.shape[0]):
+        greater = max(odds[g], 0.0)
+        total += greater + math.log(share * math.exp(odds[g] - greater) + (1.0 - share) * math.exp(-greater))
+    return _TEMPER * total
 
-    The most probable share under a Beta(3/2, 3/2) prior, by expectation maximisation.
-    """
-    share = 0.5
-    for _ in range(_MOST_ROUNDS):
-        total = 0.5
-        for g in range(odds.shape[0]):
-            total += 1.0 / (1.0 + math.exp(min(-odds[g], _LARGE)) * (1.0 - share) / share)
-        before = share
-        share = total / (odds.shape[0] + 1.0)
-        if abs(share - before) < _PRECISION:
-            break
-    return share
+
+@kernel
+def learn_agreement(odds):
+    """The expected share of groups whose sites agree, from the logarithms of each group's odds that they do."""
+    uniform = math.log(_P_UNIFORM) + _ln_evidence(_UNIFORM_SHARE, odds)
+    weights = np.empty(_POINTS)
+    for i in range(_POINTS):
+        share = (i + 0.5) / _POINTS
+        weights[i] = _DIFFERING_POWER * math.log(1.0 - share) + _ln_evidence(share, odds)
+    prior = math.log((1.0 - _P_UNIFORM) * (_DIFFERING_POWER + 1.0) / _POINTS)
+    greatest = max(uniform, prior + weights.max())
+    weight = math.exp(uniform - greatest)
+    total = weight * _UNIFORM_SHARE
+    for i in range(_POINTS):
+        one = math.exp(prior + weights[i] - greatest)
+        weight += one
+        total += one * (i + 0.5) / _POINTS
+    return total / weight
 
 
 @kernel

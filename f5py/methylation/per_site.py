@@ -17,10 +17,13 @@ is what it is independently of the others, all 2 ** n states being equally proba
 so that ``P(events | s_i = 1) = a * L1 + (1 - a) * S1``, where L1 is the likelihood with all sites methylated, which
 the group's call uses as well, and S1 the mean likelihood of the 2 ** (n - 1) states with s_i = 1; likewise for 0. With
 a = 0 the ratio is that of the uniform prior, and a = 1 gives every site the group's call. By default a is learned from
-the read: it is the share of the read's groups whose sites agree, the most probable one under a Beta(3/2, 3/2) prior,
-found by expectation maximisation over its groups of two and more sites. In a read that is methylated throughout, or
-nowhere, neighbouring sites thus support each other as much as in a group's call; in a read whose sites are methylated
-independently they do not.
+the read: it is the expected share of the read's groups whose sites agree, given its groups of two and more sites. Most
+reads are of one kind throughout, and in real reads the levels that a model lacks look like sites that differ. So the
+prior of the share is 0.995 with probability 0.99, and otherwise has density Beta(1, 4); and the groups' evidence, the
+product of ``a * o + 1 - a`` over the odds o that each group's sites agree, is taken to the power of one half, as
+neighbouring groups share what the model lacks. A read whose sites differ has thus to show it, by some ten groups; until
+it has, every site gets all but its group's call. In a read that is methylated throughout, or nowhere, neighbouring
+sites support each other as much as in a group's call; in one whose sites are independent they do not.
 
 The sum over 2 ** n states is exact and takes time in proportion to n. The state of a site only matters to the k k-mers
 that its modified base is part of, so the forward algorithm carries, beside each state of the model at k-mer j, only

@@ -191,17 +191,27 @@ def test_a_window_without_a_site_is_refused() -> None:
             site_likelihoods(window, np.ones(20, np.float32), MOTIFS["cpg"], CPG)
 
 
-def test_the_share_of_agreeing_groups_is_the_most_probable_one() -> None:
+def test_the_share_of_agreeing_groups_is_its_expectation() -> None:
+    """Against numerical integration of the prior's two parts on a fine grid."""
     from f5py.methylation._per_site_numba import learn_agreement
 
     rng = np.random.default_rng(2)
-    shares = np.linspace(0.0005, 0.9995, 1000)
-    for n, mean in ((1, 0.0), (5, 3.0), (40, -2.0), (200, 0.3), (200, 50.0), (30, -900.0), (30, 900.0)):
+    shares = np.append((np.arange(4000) + 0.5) / 4000, 0.995)
+    prior = np.append(4 * (1 - shares[:-1]) ** 3 / 4000 * 0.01, 0.99)
+    for n, mean in ((1, 0.0), (5, 3.0), (5, -1.0), (12, -1.0), (40, -2.0), (200, 0.3), (200, 50.0), (30, -900.0)):
         odds = rng.normal(mean, 2.0, n)
-        density = np.logaddexp(np.log(shares) + odds[:, None], np.log1p(-shares)).sum(axis=0)
-        density += 0.5 * np.log(shares) + 0.5 * np.log1p(-shares)
-        assert abs(learn_agreement(odds) - shares[density.argmax()]) < 0.01
-    assert learn_agreement(np.empty(0)) == 0.5
+        evidence = 0.5 * np.logaddexp(np.log(shares) + odds[:, None], np.log1p(-shares)).sum(axis=0)
+        weights = prior * np.exp(evidence - evidence.max())
+        assert abs(learn_agreement(odds) - (weights * shares).sum() / weights.sum()) < 0.01
+    assert abs(learn_agreement(np.empty(0)) - (0.99 * 0.995 + 0.01 * 0.2)) < 1e-4
+
+
+def test_few_groups_do_not_make_a_read_one_of_independent_sites() -> None:
+    """Three groups that seem to differ, as in a short read of one state with a poor fit, hardly count; thirty do."""
+    from f5py.methylation._per_site_numba import learn_agreement
+
+    assert learn_agreement(np.full(3, -1.5)) > 0.9
+    assert learn_agreement(np.full(30, -1.5)) < 0.2
 
 
 # Whole runs
@@ -325,9 +335,9 @@ def _area_under_curve(truth: np.ndarray, ratio: np.ndarray) -> float:
 
 
 def test_independent_sites_are_told_apart(tmp_path: Path) -> None:
-    """Measured: area 0.930 per site against 0.702 by group, right signs 85.1 % against 66.2 %."""
+    """Measured: area 0.934 per site against 0.702 by group, right signs 85.7 % against 66.2 %."""
     truth, by_site, by_group = _sites_in_groups(_simulated(tmp_path, "0.5"))
-    assert _area_under_curve(truth, by_site) > 0.91
+    assert _area_under_curve(truth, by_site) >= 0.93
     assert _area_under_curve(truth, by_site) > _area_under_curve(truth, by_group) + 0.2
     assert ((by_site > 0) == truth).mean() > ((by_group > 0) == truth).mean() + 0.15
 
@@ -351,3 +361,17 @@ def test_reads_of_one_state_are_called_as_well_as_by_group(tmp_path: Path, rate:
     wrong_site, wrong_group = (~right_site[called_site]).sum(), (~right_group[called_group]).sum()
     error = math.sqrt(max(wrong_group, 1)) / called_group.sum()  # of a rare count's share
     assert wrong_site / called_site.sum() <= wrong_group / called_group.sum() + 2 * error
+
+
+def test_real_reads_without_methylation_are_called_as_well_as_by_group(call_ecoli) -> None:
+    """E. coli has no methylated CpG. Measured: 2.80 % of the sites in groups have the wrong sign, 2.78 % by group."""
+    sites = _rows(call_ecoli("reads.bam", "--per-site"))
+    groups = [row for row in _rows(call_ecoli("reads.bam")) for _ in range(int(row["num_motifs"]))]
+    pairs = list(zip(sites, groups, strict=True))
+    assert all(site["read_name"] == group["read_name"] for site, group in pairs)
+    ratios = np.array([(_ratio(site), _ratio(group)) for site, group in pairs if group["num_motifs"] != "1"])
+    assert len(ratios) > 40_000
+    by_site, by_group = (ratios > 0).mean(axis=0)
+    assert by_site <= by_group + 0.001
+    by_site, by_group = (ratios > 2).mean(axis=0)
+    assert by_site <= by_group + 0.001

@@ -1,0 +1,135 @@
+"""Calls of single sites against calls of groups: on reads of one state, real and simulated, and of independent sites.
+
+    python benchmarks/single_sites.py FOLDER            # FOLDER gets the simulated reads
+
+Of sites in groups of several. The real reads are of E. coli, which has no methylated CpG; "pieces" are alignments of
+300 bases of them, in which few groups can tell whether sites agree, as in reads of amplicons. Writes a Markdown report
+to results/single_sites.md, or where --output says.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pysam
+from report import ROOT
+
+import f5py
+from f5py.training.ranking import area_under_curve
+
+ECOLI = ROOT.parent / "shared" / "data" / "ecoli_r94"
+PIECE = 300
+THRESHOLD = 2.0
+KEY = ["read_name", "chromosome", "start"]
+
+
+def pieces(bam: Path, out: Path) -> Path:
+    """Cut every alignment into alignments of 300 bases of the reference, each with the rest of the read clipped."""
+    with pysam.AlignmentFile(str(bam)) as source, pysam.AlignmentFile(str(out), "wb", header=source.header) as file:
+        for record in source:
+            pairs = np.array(record.get_aligned_pairs(matches_only=True))
+            query, position = pairs.T
+            for first in range(int(position[0]), int(position[-1]) - PIECE, PIECE):
+                at = np.flatnonzero((position >= first) & (position < first + PIECE))
+                if len(at) < PIECE // 2:
+                    continue
+                record.reference_start = int(position[at[0]])
+                record.cigartuples = _operations(query[at], position[at], record.query_length)
+                file.write(record)
+    pysam.sort("-o", str(out.with_suffix(".sorted.bam")), str(out))
+    pysam.index(str(out.with_suffix(".sorted.bam")))
+    return out.with_suffix(".sorted.bam")
+
+
+def _operations(query: np.ndarray, position: np.ndarray, length: int) -> list[tuple[int, int]]:
+    """CIGAR of matches between clipped ends."""
+    cigar = [(4, int(query[0]))]
+    run = 1
+    for inserted, deleted in zip(np.diff(query) - 1, np.diff(position) - 1, strict=True):
+        if inserted or deleted:
+            cigar.append((0, run))
+            cigar += [(code, int(n)) for code, n in ((1, inserted), (2, deleted)) if n]
+            run = 0
+        run += 1
+    cigar += [(0, run), (4, length - int(query[-1]) - 1)]
+    return [(code, n) for code, n in cigar if n]
+
+
+def sites_in_groups(inputs: dict[str, Any], truth: pd.DataFrame | None) -> pd.DataFrame:
+    """Ratios by site and by group of every site in a group of several, with its state."""
+    groups = f5py.call_methylation(**inputs, returns="pandas")
+    sites = f5py.call_methylation(**inputs, per_site=True, returns="pandas")
+    by_group = groups.loc[groups.index.repeat(groups["num_motifs"])].reset_index(drop=True)
+    if not (len(by_group) == len(sites) and (by_group["read_name"].to_numpy() == sites["read_name"].to_numpy()).all()):
+        raise SystemExit("the sites are not those of the groups")
+    table = sites[KEY].astype({"read_name": str, "chromosome": str})
+    table["site"], table["group"] = sites["log_lik_ratio"], by_group["log_lik_ratio"]
+    table = table[by_group["num_motifs"] > 1]
+    if truth is None:
+        return table.assign(methylated=0)
+    return table.merge(truth.rename(columns={"position": "start"}), on=KEY)
+
+
+def line(name: str, table: pd.DataFrame) -> list[str]:
+    """Two rows of the report."""
+    state = table["methylated"].to_numpy() == 1
+    found = []
+    for way in ("group", "site"):
+        ratio = table[way].to_numpy()
+        wrong = (ratio > 0) != state
+        area = area_under_curve(state, ratio)
+        found.append(
+            f"| {name} | {way} | {len(table):,} | {wrong.mean():.2%} | {(np.abs(ratio) > THRESHOLD).mean():.1%} "
+            f"| {(wrong & (np.abs(ratio) > THRESHOLD)).mean():.2%} | {'' if area is None else f'{area:.4f}'} |"
+        )
+    return found
+
+
+def simulated(folder: Path, **options: Any) -> tuple[dict[str, Any], pd.DataFrame]:
+    f5py.simulate(output=folder, seed=1, genome_length=300_000, gc=0.55, coverage=3.0, force=True, **options)
+    inputs = {"bam": folder / "reads.bam", "genome": folder / "ref.fa", "fast5": folder / "fast5", "threads": 2}
+    return inputs, pd.read_csv(folder / "truth_reads.tsv", sep="\t")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("folder", type=Path)
+    parser.add_argument("--output", type=Path, default=ROOT / "benchmarks" / "results" / "single_sites.md")
+    arguments = parser.parse_args()
+    arguments.folder.mkdir(parents=True, exist_ok=True)
+    rows: list[str] = []
+    if ECOLI.is_dir():
+        signals = {"slow5": ECOLI / "formats" / "reads.blow5", "genome": ECOLI / "ref.fa", "threads": 2}
+        cut = pieces(ECOLI / "reads.bam", arguments.folder / "pieces.bam")
+        rows += line("E. coli", sites_in_groups({**signals, "bam": ECOLI / "reads.bam"}, None))
+        rows += line("E. coli, pieces", sites_in_groups({**signals, "bam": cut}, None))
+    for name, options in {
+        "simulated, one state a read": {"methylation": "per-read"},
+        "simulated, one state, 800 bases": {"methylation": "per-read", "fixed_length": 800},
+        "simulated, independent sites": {"linked_within": 0, "site_rates": "0.5"},
+        "simulated, independent, 2500 bases": {"linked_within": 0, "site_rates": "0.5", "fixed_length": 2500},
+        "simulated, independent, 800 bases": {"linked_within": 0, "site_rates": "0.5", "fixed_length": 800},
+    }.items():
+        rows += line(name, sites_in_groups(*simulated(arguments.folder / name.replace(" ", "_"), **options)))
+    report = [
+        "# Calls of single sites",
+        "",
+        f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, f5py {f5py.__version__}; R9.4, CpG, sites in groups of "
+        f"several. Wrong: by the sign of the ratio; beyond: of an absolute value above {THRESHOLD:g}.",
+        "",
+        "| reads | call of | sites | wrong | beyond | wrong and beyond | area under the ROC curve |",
+        "|---|---|---:|---:|---:|---:|---:|",
+        *rows,
+    ]
+    arguments.output.write_text("\n".join(report) + "\n")
+    print(*report, sep="\n")
+
+
+if __name__ == "__main__":
+    main()
