@@ -21,7 +21,7 @@ import pysam
 from report import ROOT
 
 import f5py
-from f5py.training.ranking import area_under_curve
+from f5py.evaluation.ranking import area_under_curve
 
 ECOLI = ROOT.parent / "shared" / "data" / "ecoli_r94"
 PIECE = 300

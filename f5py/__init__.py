@@ -23,7 +23,9 @@ __all__ = [
     "plot_region",
     "resquiggle",
     "simulate",
+    "summary",
     "train",
+    "validate",
 ]
 
 

@@ -417,6 +417,21 @@ def simulate(
     progress: _Listener | None = ...,
 ) -> Any: ...
 
+def summary(
+    tables: _File | Iterable[_File],
+    *,
+    strict: bool = ...,
+    methylated: _File | Iterable[_File] = ...,
+    unmethylated: _File | Iterable[_File] = ...,
+    output: _File = ...,
+    report: _File | Iterable[_File] = ...,
+    threshold: float = ...,
+    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
+    motif: str | None = ...,
+    error_rate: float = ...,
+    progress: _Listener | None = ...,
+) -> Any: ...
+
 def train(
     *,
     genome: _File,
@@ -470,5 +485,23 @@ def train(
     cuda_mem_frac: float | None = ...,
     auto_tune: bool = ...,
     verbose: int = ...,
+    progress: _Listener | None = ...,
+) -> Any: ...
+
+def validate(
+    calls: _File | None = ...,
+    truth: _File | None = ...,
+    *,
+    strict: bool = ...,
+    methylated: _File | Iterable[_File] = ...,
+    unmethylated: _File | Iterable[_File] = ...,
+    genome: _File | None = ...,
+    output: _File = ...,
+    report: _File | Iterable[_File] = ...,
+    threshold: float = ...,
+    min_coverage: int = ...,
+    methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
+    motif: str | None = ...,
+    prior: float = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...

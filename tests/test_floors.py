@@ -18,6 +18,7 @@ FLOORS = (
     ("pipeline",),
     ("site_frequencies",),
     ("training",),
+    ("evaluation",),
     ("signal", "abea", "methylation", "event_alignment"),
     ("gpu",),
     ("io",),

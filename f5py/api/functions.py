@@ -18,7 +18,9 @@ from f5py.core.options import (
     PlotRegionOptions,
     ResquiggleOptions,
     SimulateOptions,
+    SummaryOptions,
     TrainOptions,
+    ValidateOptions,
 )
 from f5py.progress import Listener
 
@@ -29,11 +31,27 @@ EVENTALIGN = Command("eventalign", "eventalign", EventalignOptions, "f5py.comman
 RESQUIGGLE = Command("resquiggle", "resquiggle", ResquiggleOptions, "f5py.commands.resquiggle")
 MERGE = Command("freq-merge", "merge_frequencies", MergeOptions, "f5py.commands.meth_freq", "merge_frequency_files")
 CHECK = Command("fast5-check", "fast5_check", CheckOptions, "f5py.commands.fast5_check")
+SUMMARY = Command("summary", "summary", SummaryOptions, "f5py.commands.summary")
+VALIDATE = Command("validate", "validate", ValidateOptions, "f5py.commands.validate")
 TRAIN = Command("train", "train", TrainOptions, "f5py.commands.train")
 PLOT = Command("plot", "plot", PlotOptions, "f5py.commands.plot")
 PLOT_REGION = Command("plot-region", "plot_region", PlotRegionOptions, "f5py.commands.plot_region")
 SIMULATE = Command("simulate", "simulate", SimulateOptions, "f5py.commands.simulate")
-COMMANDS = (INDEX, CALL, FREQUENCY, EVENTALIGN, RESQUIGGLE, MERGE, TRAIN, CHECK, PLOT, PLOT_REGION, SIMULATE)
+COMMANDS = (
+    INDEX,
+    CALL,
+    FREQUENCY,
+    EVENTALIGN,
+    RESQUIGGLE,
+    MERGE,
+    SUMMARY,
+    VALIDATE,
+    TRAIN,
+    CHECK,
+    PLOT,
+    PLOT_REGION,
+    SIMULATE,
+)
 
 
 @documented(INDEX)
@@ -243,6 +261,50 @@ def fast5_check(*, progress: Listener | None = None, **options: Any) -> Any:
         For anything wrong with the options, the input or the output; if no signal is usable.
     """
     return CHECK.run(options, progress=progress)
+
+
+@documented(SUMMARY)
+def summary(tables: Any, *, progress: Listener | None = None, **options: Any) -> Any:
+    """Summarise tables of calls and advise a threshold, as ``f5py summary`` does.
+
+    Parameters
+    ----------
+    progress : function of (unit, done, total), optional
+        Called while the command works, also from other threads; `total` may be an estimate, or None.
+
+    Returns
+    -------
+    dict
+        What the JSON report has.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, the input or the output.
+    """
+    return SUMMARY.run({"tables": tables, **options}, progress=progress)
+
+
+@documented(VALIDATE)
+def validate(calls: Any = None, truth: Any = None, *, progress: Listener | None = None, **options: Any) -> Any:
+    """Compare calls or frequencies with what is known of the sites, as ``f5py validate`` does.
+
+    Parameters
+    ----------
+    progress : function of (unit, done, total), optional
+        Called while the command works, also from other threads; `total` may be an estimate, or None.
+
+    Returns
+    -------
+    dict
+        What the JSON report has.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, the input or the output; if nothing can be compared.
+    """
+    return VALIDATE.run({"calls": calls, "truth": truth, **options}, progress=progress)
 
 
 @documented(TRAIN)

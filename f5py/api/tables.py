@@ -19,9 +19,7 @@ class _NotWantedError(BaseException):
     """Nobody takes the tables any more."""
 
 
-def collected(
-    command: Command, given: Mapping[str, Any], returns: str | None, progress: Listener | None
-) -> Any:
+def collected(command: Command, given: Mapping[str, Any], returns: str | None, progress: Listener | None) -> Any:
     """Run a command that can hand on tables; return what it returns, or all rows.
 
     Parameters
@@ -50,7 +48,7 @@ def collected(
             import pandas  # noqa: F401 - only to fail before the work starts
         except ImportError as problem:
             raise MissingDependencyError('returns="pandas" needs pandas: pip install pandas') from problem
-    from f5py.outputs.arrow_table import import_arrow
+    from f5py.io.arrow import import_arrow
 
     arrow, _ = import_arrow()
     tables: list[Any] = []

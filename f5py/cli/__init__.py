@@ -22,6 +22,8 @@ _COMMANDS = {
     "eventalign": ("eventalign", "Align the events of every read to the reference."),
     "resquiggle": ("resquiggle", "Align every signal to the bases of its own read."),
     "freq-merge": ("freq_merge", "Merge tables of methylation frequencies."),
+    "summary": ("summary", "Summarise calls and advise a threshold."),
+    "validate": ("validate", "Compare calls or frequencies with the truth."),
     "train": ("train", "Estimate a pore model from control reads."),
     "fast5-check": ("fast5_check", "Check that the signals of indexed reads can be read."),
     "plot": ("plot", "Draw the signal, events and bases of a read."),

@@ -7,8 +7,6 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-import click
-
 from f5py.cli import options
 from f5py.core.options import DemoOptions
 
@@ -22,9 +20,7 @@ _MIN_CORRELATION = 0.9
 @options.command(
     "demo",
     DemoOptions,
-    examples=(
-        "f5py demo",
-    ),
+    examples=("f5py demo",),
 )
 def command(**given: Any) -> None:
     """Simulate reads, index them, call methylation and compare its frequencies with the truth.
@@ -32,8 +28,9 @@ def command(**given: Any) -> None:
     Everything is written into FOLDER (default: f5py-demo), and every step is shown as the command that you
     would type. The last lines tell whether f5py works here.
     """
+    from f5py import console
+    from f5py.api.functions import validate
     from f5py.errors import F5pyError
-    from f5py.simulation.compare import compare_frequencies
 
     chosen = DemoOptions(**given)
     place = _prepare(Path(chosen.folder), chosen.force)
@@ -46,11 +43,13 @@ def command(**given: Any) -> None:
     _step("call-methylation", [*inputs, *on, "-o", calls])
     _step("meth-freq", ["-i", calls, "-o", frequencies, "-s"])
 
-    comparison = compare_frequencies(frequencies, place / "truth.tsv", _MIN_CALLS)
-    click.echo(comparison.table())
-    if not comparison.correlation > _MIN_CORRELATION:
+    truth = str(place / "truth.tsv")
+    console.note("demo", shlex.join(["f5py", "validate", frequencies, truth, "--min-coverage", str(_MIN_CALLS)]))
+    found = validate(frequencies, truth, min_coverage=_MIN_CALLS)["frequencies"]["correlation"]
+    if found is None or not found > _MIN_CORRELATION:
         raise F5pyError(
-            f"the called frequencies do not follow the true ones (correlation {comparison.correlation:.3f}, "
+            f"the called frequencies do not follow the true ones (correlation "
+            f"{'unknown' if found is None else f'{found:.3f}'}, "
             f"expected above {_MIN_CORRELATION}); the files are in {place}, please report this"
         )
 

@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 
 from f5py import console
 from f5py.core.motifs import Motif, motif_named, parse_motif
-from f5py.core.options import METHYLATION, FrequencyOptions, MergeOptions
+from f5py.core.options import METHYLATION, EvaluationOptions, FrequencyOptions, MergeOptions
 from f5py.core.output_kind import OF_SITES, kind_of_output
 from f5py.core.strictness import input_warning, obeys_strict
 from f5py.errors import UsageError
@@ -29,8 +29,10 @@ from f5py.site_frequencies.site_table import Place
 _COMPRESSION_THREADS = 2
 
 
-def chosen_motif(options: FrequencyOptions) -> Motif:
+def chosen_motif(options: FrequencyOptions | EvaluationOptions) -> Motif:
     """The motif of that name, or the user's own."""
+    if options.motif is not None and options.methylation is not None:
+        raise UsageError("--methylation and --motif are both given; choose one")
     return motif_named(options.methylation or METHYLATION) if options.motif is None else parse_motif(options.motif)
 
 
@@ -63,8 +65,6 @@ def check_options(options: FrequencyOptions, is_taken: bool = False) -> None:
             f"-o {options.output}: bigWig needs the lengths of the chromosomes; give --chrom-sizes, such as the "
             "reference's .fai"
         )
-    if options.motif is not None and options.methylation is not None:
-        raise UsageError("--methylation and --motif are both given; choose one")
     if options.output_format == "parquet":
         if options.bedmethyl:
             raise UsageError("--bedmethyl is a text format; leave out --output-format parquet")
@@ -100,7 +100,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
             _write_bedmethyl(source, place, motif, options)
             return
         if take is not None or options.output_format == "parquet":
-            from f5py.outputs.arrow_table import import_arrow
+            from f5py.io.arrow import import_arrow
 
             import_arrow()  # or fail before the work starts
         out: Any

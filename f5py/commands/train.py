@@ -17,6 +17,7 @@ from f5py.core.motifs import Motif
 from f5py.core.options import CallOptions, TrainOptions
 from f5py.core.strictness import obeys_strict
 from f5py.errors import F5pyError, PoreModelError, UsageError
+from f5py.evaluation.ranking import area_under_curve, roc_points
 from f5py.io.complete_file import complete_output, complete_text_output
 from f5py.outputs.training_report import training_page
 from f5py.pipeline.alignment_stage import AlignmentStage
@@ -29,7 +30,6 @@ from f5py.pore_model import PoreModel, named_model
 from f5py.pore_model.model import with_methylation
 from f5py.pore_model.text_file import read_start
 from f5py.pore_model.text_output import model_text
-from f5py.training.ranking import area_under_curve, roc_points
 from f5py.training.sums import FIRST_SHARE, KmerSums, Truth, plain_ranks
 from f5py.training.truth import read_truth
 from f5py.training.update import WELL_SEEN, Settings, updated
@@ -133,9 +133,7 @@ def _sources(options: TrainOptions) -> list[_Source]:
 def _motif(options: TrainOptions) -> Motif:
     # a motif of the user's own needs a model elsewhere, which is made here
     model = None if options.motif is None else options.output
-    chosen = CallOptions(
-        bam="", genome="", methylation=options.methylation, motif=options.motif, meth_model=model
-    )
+    chosen = CallOptions(bam="", genome="", methylation=options.methylation, motif=options.motif, meth_model=model)
     return motif_of(chosen)
 
 

@@ -141,7 +141,7 @@ def score_sites(codes, modified, x, reverse, fit, model, score_methylated, score
 
 @kernel
 def _ln_evidence(share, odds):
-    """Logarithm of the tempered likelihood of a share, from the logarithms of each group's odds that its sites agree."""
+    """Logarithm of the tempered likelihood of a share; `odds` as for `learn_agreement`."""
     total = 0.0
     for g in range(odds.shape[0]):
         greater = max(odds[g], 0.0)

@@ -11,26 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
-from f5py.errors import MissingDependencyError
+from f5py.io.arrow import import_arrow
 
 #: Names and Arrow types of columns; the type ``"names"`` is a dictionary of strings with int32 indices, and
 #: ``"list:T"`` are lists of the type T.
 Fields = Sequence[tuple[str, str]]
-
-def import_arrow() -> tuple[Any, Any]:
-    """Return the modules ``pyarrow`` and ``pyarrow.parquet``.
-
-    Raises
-    ------
-    MissingDependencyError
-        They are not installed.
-    """
-    try:
-        import pyarrow
-        import pyarrow.parquet
-    except ImportError as problem:
-        raise MissingDependencyError('Parquet and Arrow tables need pyarrow: pip install "f5py[parquet]"') from problem
-    return pyarrow, pyarrow.parquet
 
 
 def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: NDArray[np.uint8]) -> Any:

@@ -103,7 +103,7 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
         ):
             yield section(
                 f"{title} over the run",
-                line_chart([one["reads"] for one in drift], [one[name] for one in drift], "reads"),
+                line_chart([one["reads"] for one in drift], {"": [one[name] for one in drift]}, "reads"),
             )
 
 

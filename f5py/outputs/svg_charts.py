@@ -47,24 +47,36 @@ def bar_chart(labels: Sequence[str], series: Mapping[str, Sequence[float]], axis
     return _framed("".join(parts), centres, 0.0, most, axis)
 
 
-def line_chart(x: Sequence[float], y: Sequence[float], axis: str) -> str:
-    """Draw a line through points."""
-    low, high = min(y, default=0.0), max(y, default=1.0)
+def line_chart(x: Sequence[float], series: Mapping[str, Sequence[float]], axis: str) -> str:
+    """Draw lines through points; those of several series have their names in a corner."""
+    values = [value for y in series.values() for value in y]
+    low, high = min(values, default=0.0), max(values, default=1.0)
     margin = (high - low) * 0.1 or abs(high) * 0.1 or 1.0
-    low, high = low - margin, high + margin
-    most = max(x, default=1.0) or 1.0
-    points = [
-        (_LEFT + one / most * (_WIDTH - _LEFT - _RIGHT), _y(value - low, high - low))
-        for one, value in zip(x, y, strict=True)
+    low, high = max(low - margin, 0.0) if low >= 0 else low - margin, high + margin
+    least, most = min(min(x, default=0.0), 0.0), max(x, default=1.0) or 1.0
+    span = most - least
+    parts = []
+    for which, (name, y) in enumerate(series.items()):
+        points = [
+            (_LEFT + (one - least) / span * (_WIDTH - _LEFT - _RIGHT), _y(value - low, high - low))
+            for one, value in zip(x, y, strict=True)
+        ]
+        drawn = " ".join(f"{across:.1f},{down:.1f}" for across, down in points)
+        parts.append(f'<polyline class="l{which}" points="{drawn}"/>')
+        parts += [
+            f'<circle class="s{which}" cx="{across:.1f}" cy="{down:.1f}" r="2.5">'
+            f"<title>{escape(name)}{': ' if name else ''}{_tick(one, most)}: {value:.4g}</title></circle>"
+            for (across, down), one, value in zip(points, x, y, strict=True)
+        ]
+        if len(series) > 1:
+            parts.append(
+                f'<circle class="s{which}" cx="{_WIDTH - _RIGHT - 120}" cy="{_TOP + 6 + 15 * which}" r="4"/>'
+                f'<text x="{_WIDTH - _RIGHT - 111}" y="{_TOP + 10 + 15 * which}">{escape(name)}</text>'
+            )
+    ticks = [
+        (_LEFT + share * (_WIDTH - _LEFT - _RIGHT), _tick(least + share * span, most)) for share in (0.0, 0.5, 1.0)
     ]
-    drawn = " ".join(f"{across:.1f},{down:.1f}" for across, down in points)
-    marks = "".join(
-        f'<circle class="s0" cx="{across:.1f}" cy="{down:.1f}" r="2.5">'
-        f"<title>{_tick(one, most)}: {value:.4g}</title></circle>"
-        for (across, down), one, value in zip(points, x, y, strict=True)
-    )
-    ticks = [(_LEFT + share * (_WIDTH - _LEFT - _RIGHT), _tick(share * most, most)) for share in (0.0, 0.5, 1.0)]
-    return _framed(f'<polyline class="l0" points="{drawn}"/>{marks}', ticks, low, high, axis)
+    return _framed("".join(parts), ticks, low, high, axis)
 
 
 def _tick(value: float, most: float) -> str:

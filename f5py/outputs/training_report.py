@@ -32,7 +32,7 @@ def _charts(report: Mapping[str, Any]) -> Iterable[str]:
     yield section("Rounds", table(rows))
     deviations = [one["held_out_deviation"] for one in rounds]
     if None not in deviations:
-        chart = line_chart(numbers, deviations, "round")
+        chart = line_chart(numbers, {"": deviations}, "round")
         yield section("Deviation of the reads held out, in standard deviations, before each round", chart)
     for name, kmers in report["kmers"].items():
         # most methylated k-mers cannot occur
@@ -47,6 +47,6 @@ def _charts(report: Mapping[str, Any]) -> Iterable[str]:
     if "held_out" in report:
         held_out = report["held_out"]
         roc = held_out["roc"]
-        chart = line_chart(roc["false_positive_rate"], roc["true_positive_rate"], "rate of false positives")
+        chart = line_chart(roc["false_positive_rate"], {"": roc["true_positive_rate"]}, "rate of false positives")
         words = f"Calls of reads held out: {held_out['calls']:,}, area {held_out['auc']:.4f}"
         yield section(words, chart)

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import F5pyError
+from f5py.io.modification_calls import Modification, aligned_calls, has_modifications, modifications_of
 
 if TYPE_CHECKING:
     import pysam
@@ -140,11 +141,11 @@ def region_data(
         No read has calls in the region.
     """
     contig, start, end = region
-    kept = [record for record in records if record.has_tag("MM") or record.has_tag("Mm")]
+    kept = [record for record in records if has_modifications(record)]
     overlap = np.array([min(r.reference_end or 0, end) - max(r.reference_start, start) for r in kept], np.int64)
     chosen = np.sort(np.argsort(-overlap, kind="stable")[:max_reads])
     kept = [kept[i] for i in chosen.tolist()]
-    calls = [_calls(record) for record in kept]
+    calls = [modifications_of(record) for record in kept]
     key = _modification(calls, code)
     read, position, ratio = [], [], []
     for i, (record, found) in enumerate(zip(kept, calls, strict=True)):
@@ -181,15 +182,9 @@ def region_data(
 
 
 _NAMES = {"m": "5mC", "h": "5hmC", "a": "6mA", "21839": "4mC", "17802": "pseudouridine"}
-_Key = tuple[str, int, "str | int"]
 
 
-def _calls(record: pysam.AlignedSegment) -> dict[_Key, list[tuple[int, int]]]:
-    """Place in the record's bases and quality of every call, by canonical base, strand and code."""
-    return record.modified_bases or {}
-
-
-def _modification(calls: list[dict[_Key, list[tuple[int, int]]]], code: str | None) -> list[_Key]:
+def _modification(calls: list[dict[Modification, list[tuple[int, int]]]], code: str | None) -> list[Modification]:
     """The keys of the modification that is drawn: one for each strand."""
     numbers: dict[str, int] = {}
     for found in calls:
@@ -207,19 +202,12 @@ def _on_reference(
     record: pysam.AlignedSegment, calls: list[tuple[int, int]]
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Positions and log-odds of the calls that are aligned; of a reverse CpG the position of its other strand's C."""
-    if not calls:
-        return np.empty(0, np.int64), np.empty(0)
-    place, quality = np.array(sorted(calls), np.int64).T
-    pairs = np.array(record.get_aligned_pairs(matches_only=True), np.int64).reshape(-1, 2)
-    at = np.minimum(np.searchsorted(pairs[:, 0], place), max(len(pairs) - 1, 0))
-    aligned = (pairs[at, 0] == place) & (quality >= 0)
-    place, position, quality = place[aligned], pairs[at[aligned], 1], quality[aligned]
+    place, position, ratio = aligned_calls(record, calls)
     bases = np.frombuffer((record.query_sequence or "").encode(), np.uint8)
     if record.is_reverse and len(bases):
         before = bases[np.maximum(place - 1, 0)]
         position = position - ((bases[place] == ord("G")) & (before == ord("C")) & (place > 0))
-    probability = (quality + 0.5) / 256  # the middle of the interval that an ML value stands for
-    return position, np.log(probability / (1 - probability))
+    return position, ratio
 
 
 def _packed(

@@ -9,7 +9,10 @@ import pytest
 
 from f5py.cli import demo, main
 
-CALLED = "chromosome\tstart\tend\tn\tcalled_sites\tm\tmethylated_frequency\tgroup_sequence\n"
+CALLED = (
+    "chromosome\tstart\tend\tnum_motifs_in_group\tcalled_sites\tcalled_sites_methylated\tmethylated_frequency\t"
+    "group_sequence\n"
+)
 TRUE = "chromosome\tstart\tend\tn_reads\tn_methylated\tfrequency\trate\n"
 
 
@@ -23,12 +26,12 @@ def test_calls_agree_with_the_truth(tmp_path, capsys):
     place = tmp_path / "demo"
     assert run(str(place), "--seed", "3", "-t", "2") == 0
     captured = capsys.readouterr()
-    match = re.search(r"Pearson correlation over (\d+) sites: ([\d.]+)", captured.out)
+    match = re.search(r"Pearson correlation over ([\d,]+) sites of 5 or more calls: ([\d.]+)", captured.out)
     assert match
-    assert int(match[1]) > 500
+    assert int(match[1].replace(",", "")) > 500
     assert float(match[2]) > 0.95
     shown = re.findall(r"^\[demo\] f5py (\S+)", captured.err, flags=re.MULTILINE)
-    assert shown == ["simulate", "index", "call-methylation", "meth-freq"]
+    assert shown == ["simulate", "index", "call-methylation", "meth-freq", "validate"]
     assert (place / "calls.tsv").stat().st_size > 100_000
     assert (place / "freq.tsv").exists()
 
@@ -38,10 +41,10 @@ def fake_steps(true: list[float], called: list[float]):
 
     def step(name: str, args: list[str]) -> None:
         if name == "simulate":
-            rows = [f"a\t{i}\t{i}\t9\t9\t{value}\t0.5\n" for i, value in enumerate(true)]
+            rows = [f"a\t{i}\t{i}\t10\t{10 * value:g}\t{value}\t0.5\n" for i, value in enumerate(true)]
             (Path(args[args.index("-o") + 1]) / "truth.tsv").write_text(TRUE + "".join(rows))
         if name == "meth-freq":
-            rows = [f"a\t{i}\t{i}\t1\t9\t9\t{value}\tx\n" for i, value in enumerate(called)]
+            rows = [f"a\t{i}\t{i}\t1\t10\t{10 * value:g}\t{value}\tx\n" for i, value in enumerate(called)]
             Path(args[args.index("-o") + 1]).write_text(CALLED + "".join(rows))
 
     return step

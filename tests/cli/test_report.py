@@ -112,7 +112,7 @@ def test_the_page(made: ReadSet, tmp_path: Path, command: str) -> None:
 
 
 def test_charts_of_nothing_and_of_one_thing() -> None:
-    for chart in (bar_chart([], {"x": []}, ""), bar_chart(["a"], {"x": [0]}, ""), line_chart([5], [0.0], "")):
+    for chart in (bar_chart([], {"x": []}, ""), bar_chart(["a"], {"x": [0]}, ""), line_chart([5], {"": [0.0]}, "")):
         ElementTree.fromstring(chart)
         assert "nan" not in chart
         assert "inf" not in chart

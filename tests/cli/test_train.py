@@ -188,7 +188,7 @@ def test_wrong_use(controls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPat
         (PoreModelError, "has methylated k-mers", ("--unmethylated", bam, "--start", "r9.4_450bps.cpg.6mer")),
         (PoreModelError, "cannot be read", ("--methylated", bam, "--start", "missing.model")),
         (InputFileError, "no such file", ("--methylated", "missing.bam")),
-        (InputFileError, "is not bedMethyl", ("-b", bam, "--truth", "no.bed")),
+        (InputFileError, "is no table of sites", ("-b", bam, "--truth", "no.bed")),
         (InputFileError, "is on a contig of the alignments", ("-b", bam, "--truth", "other.bed")),
         (click.UsageError, "'some' is not one of", ("--methylated", bam, "--train-kmers", "some")),
     ]

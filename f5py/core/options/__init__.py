@@ -13,10 +13,13 @@ from f5py.core.options.signal_commands import (
 )
 from f5py.core.options.table_commands import (
     DemoOptions,
+    EvaluationOptions,
     FrequencyOptions,
     IndexOptions,
     MergeOptions,
     SimulateOptions,
+    SummaryOptions,
+    ValidateOptions,
 )
 
 __all__ = [
@@ -26,6 +29,7 @@ __all__ = [
     "CallOptions",
     "CheckOptions",
     "DemoOptions",
+    "EvaluationOptions",
     "EventalignOptions",
     "FrequencyOptions",
     "Group",
@@ -39,6 +43,8 @@ __all__ = [
     "PlotRegionOptions",
     "ResquiggleOptions",
     "SimulateOptions",
+    "SummaryOptions",
     "TrainOptions",
+    "ValidateOptions",
     "declarations",
 ]

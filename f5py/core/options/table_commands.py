@@ -134,6 +134,69 @@ class MergeOptions(StrictOptions, Options):
 
 
 @dataclass(frozen=True, kw_only=True)
+class EvaluationOptions(StrictOptions, Options):
+    """What `SummaryOptions` and `ValidateOptions` share."""
+
+    output: str = option(
+        "-o", "--output", kind=Kind.FILE, group=_OUTPUT, default="-", default_words="standard output",
+        help="The figures as text.",
+    )  # fmt: skip
+    report: tuple[str, ...] = option(
+        "--report", kind=Kind.FILE, group=_OUTPUT, repeated=True, default=(),
+        help="The same as a page (.html), for programs (.json), or the charts alone (.png, .svg, .pdf). Repeatable.",
+    )  # fmt: skip
+    methylated: tuple[str, ...] = option(
+        "--methylated", kind=Kind.FILE, group=_INPUT, repeated=True, default=(),
+        help="Calls of a control with all sites methylated. Repeatable.",
+    )  # fmt: skip
+    unmethylated: tuple[str, ...] = option(
+        "--unmethylated", kind=Kind.FILE, group=_INPUT, repeated=True, default=(),
+        help="Calls of a control without methylation. Repeatable.",
+    )  # fmt: skip
+    threshold: float = option(
+        "-c", "--call-threshold", kind=Kind.NUMBER, group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
+        help="Size of the log_lik_ratio from which a call counts as methylated or not.",
+    )  # fmt: skip
+    methylation: str | None = option(
+        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION,
+        help="What was called.",
+    )  # fmt: skip
+    motif: str | None = option(
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", help="A motif of your own instead of -q, such as CHG:0."
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class SummaryOptions(EvaluationOptions):
+    """Options of ``f5py summary``."""
+
+    tables: tuple[str, ...] = argument(
+        "[CALLS ...]", default=(), repeated=True, help="Tables of calls; standard input without any."
+    )
+    error_rate: float = option(
+        "--error-rate", kind=Kind.NUMBER, group=Group.LIMITS, default=0.02, above=0, at_most=0.5,
+        help="Share of wrong calls that the advised threshold should not exceed.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class ValidateOptions(EvaluationOptions):
+    """Options of ``f5py validate``."""
+
+    calls: str | None = argument("[CALLS]", default=None, help="Calls or frequencies.")
+    truth: str | None = argument("[TRUTH]", default=None, help="What is known of the sites.")
+    genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, help="Reference of CRAM.")
+    min_coverage: int = option(
+        "--min-coverage", kind=Kind.INTEGER, group=Group.SELECTION, default=1, at_least=1,
+        help="Minimum number of calls of a site whose frequency is compared.",
+    )  # fmt: skip
+    prior: float = option(
+        "--prior", kind=Kind.NUMBER, group=Group.MODEL, default=0.5, above=0, at_most=0.999999,
+        help="Probability of methylation before the signal is seen, for the probabilities of calls.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
 class SimulateOptions(Options):
     """Options of ``f5py simulate``; None is what `f5py.simulation.settings.SimulationSettings` has."""
 

@@ -1,0 +1,186 @@
+"""Calls or frequencies against what is known of the sites: what ``f5py validate`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py import console
+from f5py.commands.meth_freq import chosen_motif
+from f5py.core.motifs import Motif
+from f5py.core.options import ValidateOptions
+from f5py.core.strictness import obeys_strict
+from f5py.errors import InputFileError, UsageError
+from f5py.evaluation.agreement import LabelledRatios, compare_frequencies, joined
+from f5py.evaluation.call_table import is_call_header, read_calls
+from f5py.evaluation.known_sites import KnownSites, columns_of, read_sites
+from f5py.evaluation.modbam_calls import is_bam, read_modbam
+from f5py.evaluation.truth import (
+    MIXED,
+    READ_TRUTH_HEADER,
+    UNKNOWN,
+    Truth,
+    read_truth_of_reads,
+    truth_of_sites,
+)
+from f5py.io.byte_input import open_bytes
+from f5py.io.complete_file import complete_output
+from f5py.outputs.evaluation_report import check_reports, write_reports
+from f5py.outputs.validation_report import charts_of, text_of
+from f5py.pipeline.inputs import check_outputs
+from f5py.progress import progress
+
+_THRESHOLDS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)
+_COLUMNS = ("chromosome", "read_name", "start", "end", "log_lik_ratio")
+
+
+@obeys_strict
+def run(options: ValidateOptions) -> dict[str, Any]:
+    """Compare as `options` say.
+
+    Returns
+    -------
+    dict
+        What the JSON report has.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, input or output; if nothing can be compared.
+    """
+    _check(options)
+    motif = chosen_motif(options)
+    with progress("bytes", None) as bar:
+        if options.calls is None or options.truth is None:
+            data = _of_controls(options, motif, bar.advance)
+        elif _kind(options.calls) == "sites":
+            data = _of_frequencies(options, motif)
+        else:
+            data = _of_calls(options, motif, bar.advance)
+    text = "\n".join(text_of(data)) + "\n"
+    title = f"{options.calls} against {options.truth}" if options.calls else "Calls of controls"
+    write_reports(options.report, title, text, data, charts_of(data))
+    with complete_output(options.output) as out:
+        out.write(text.encode())
+    if options.output != "-":
+        console.result("validate", f"written: {options.output}")
+    return data
+
+
+def _check(options: ValidateOptions) -> None:
+    controls = [*options.methylated, *options.unmethylated]
+    if (options.calls is None) != (options.truth is None):
+        raise UsageError("give CALLS and TRUTH, or controls with --methylated and --unmethylated")
+    if options.calls is None and not (options.methylated and options.unmethylated):
+        raise UsageError("give CALLS and TRUTH, or both --methylated and --unmethylated")
+    if options.calls is not None and controls:
+        raise UsageError("CALLS and TRUTH do not go together with --methylated and --unmethylated; choose one")
+    inputs = [options.calls, options.truth, *controls]
+    if "-" in inputs:
+        raise UsageError("the input's kind is told by its beginning, so it cannot come from standard input")
+    reports = {f"--report {path}": path for path in options.report}
+    check_outputs([*inputs, options.genome], {"-o": options.output, **reports})
+    check_reports(options.report)
+
+
+def _kind(path: str) -> str:
+    """What a file has: ``calls``, ``sites``, or ``reads`` for the truth of every read."""
+    if is_bam(path):
+        return "calls"
+    with open_bytes(path) as file:
+        first = file.readline(1 << 16)
+    if first.startswith(READ_TRUTH_HEADER):
+        return "reads"
+    if is_call_header(first):
+        return "calls"
+    if columns_of(first) is not None:
+        return "sites"
+    raise InputFileError(
+        f"{path}: is no table of calls or sites; give a table of call-methylation, BAM with MM and ML tags, bedMethyl, "
+        "a table of meth-freq, or a simulation's truth.tsv or truth_reads.tsv"
+    )
+
+
+def _batches(path: str, motif: Motif, genome: str | None, advance: Callable[[int], object]) -> Iterator[Any]:
+    if is_bam(path):
+        return read_modbam(path, motif, genome)
+    return read_calls([path], _COLUMNS, advance)
+
+
+def _of_controls(options: ValidateOptions, motif: Motif, advance: Callable[[int], object]) -> dict[str, Any]:
+    labelled = LabelledRatios()
+    for state, paths in ((1, options.methylated), (0, options.unmethylated)):
+        for path in paths:
+            for batch in _batches(path, motif, options.genome, advance):
+                ratios = batch["log_lik_ratio"].to_numpy(zero_copy_only=False)
+                labelled.add(ratios, np.full(len(ratios), state, np.int8))
+    return _measures(labelled, options)
+
+
+def _of_frequencies(options: ValidateOptions, motif: Motif) -> dict[str, Any]:
+    called = read_sites(str(options.calls), motif)
+    true = _truth(str(options.truth), motif)[1]
+    of_called, of_true = joined(called, true)
+    return _frequencies(options, called.frequency[of_called], true.frequency[of_true], called.n_reads[of_called])
+
+
+def _truth(path: str, motif: Motif) -> tuple[Truth | None, KnownSites]:
+    kind = _kind(path)
+    if kind == "reads":
+        return read_truth_of_reads(path)
+    if kind == "sites":
+        return None, read_sites(path, motif)
+    raise UsageError(f"{path}: has calls, not what is true; the truth comes second, controls have options of their own")
+
+
+def _of_calls(options: ValidateOptions, motif: Motif, advance: Callable[[int], object]) -> dict[str, Any]:
+    truth, sites = _truth(str(options.truth), motif)
+    truth = truth_of_sites(sites) if truth is None else truth
+    labelled = LabelledRatios()
+    n_mixed = n_unknown = 0
+    # calls beyond the threshold begin and end at entries of the truth; their sums are what each entry is called
+    called, methylated = (np.zeros(len(truth.key) + 1, np.int64) for _ in range(2))
+    for batch in _batches(str(options.calls), motif, options.genome, advance):
+        start, end, ratios = (batch[name].to_numpy(zero_copy_only=False) for name in _COLUMNS[2:])
+        found = truth.look_up(batch, start, end)
+        labelled.add(ratios, found.state)
+        n_mixed += int((found.state == MIXED).sum())
+        n_unknown += int((found.state == UNKNOWN).sum())
+        beyond = np.abs(ratios) >= options.threshold
+        for sums, chosen in ((called, beyond), (methylated, beyond & (ratios > 0))):
+            np.add.at(sums, found.first[chosen], 1)
+            np.subtract.at(sums, found.end[chosen], 1)
+    if not len(truth.key) or (not labelled.n and not n_mixed):
+        raise InputFileError(f"{options.calls}: no call is at a site of {options.truth}")
+    data = _measures(labelled, options) if labelled.n else {}
+    data |= {"mixed_groups": n_mixed, "unknown": n_unknown}
+    of_site = [np.bincount(truth.site, np.cumsum(sums)[:-1], len(sites.place)) for sums in (called, methylated)]
+    return data | _frequencies(
+        options, of_site[1] / np.maximum(of_site[0], 1), sites.frequency, of_site[0].astype(np.float64)
+    )
+
+
+def _measures(labelled: LabelledRatios, options: ValidateOptions) -> dict[str, Any]:
+    return {
+        "calls": labelled.n,
+        "methylated_calls": labelled.methylated.n,
+        "undefined_ratios": labelled.methylated.n_undefined + labelled.unmethylated.n_undefined,
+        "auc": labelled.area(),
+        "roc": labelled.roc(),
+        "thresholds": [labelled.at(threshold) for threshold in _THRESHOLDS],
+        "reliability": labelled.reliability(options.prior),
+    }
+
+
+def _frequencies(
+    options: ValidateOptions, called: NDArray[np.float64], true: NDArray[np.float64], coverage: NDArray[np.float64]
+) -> dict[str, Any]:
+    """The part of the data about sites; coverage is that of the calls."""
+    enough = coverage >= max(options.min_coverage, 1)
+    found = compare_frequencies(called[enough], true[enough], coverage[enough])
+    if not found["sites"] and options.calls is not None and _kind(options.calls) == "sites":
+        raise InputFileError(f"{options.calls}: no site of {options.truth} has {options.min_coverage} or more calls")
+    return {"frequencies": {"min_coverage": options.min_coverage, **found}}

@@ -1,0 +1,150 @@
+"""How well calls and frequencies agree with the truth."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.evaluation.known_sites import KnownSites
+from f5py.evaluation.ranking import area_of_counts, roc_of_counts
+from f5py.evaluation.ratios import VALUES, RatioCounts, probability
+
+_BINS = 10
+_COVERAGE = (1, 5, 10, 20, 50)
+_FREQUENCY = np.linspace(0, 1, 6)
+
+
+class LabelledRatios:
+    """Ratios of calls at methylated and at unmethylated sites."""
+
+    def __init__(self) -> None:
+        self.methylated = RatioCounts()
+        self.unmethylated = RatioCounts()
+
+    @property
+    def n(self) -> int:
+        """Number of calls."""
+        return self.methylated.n + self.unmethylated.n
+
+    def add(self, ratios: NDArray[np.floating], states: NDArray[np.integer]) -> None:
+        """Count calls; those whose state is neither 1 nor 0 are left out."""
+        self.methylated.add(ratios[states == 1])
+        self.unmethylated.add(ratios[states == 0])
+
+    def area(self) -> float | None:
+        """Area under the ROC curve; None if a state does not occur."""
+        return area_of_counts(self.methylated.counts, self.unmethylated.counts)
+
+    def roc(self) -> dict[str, list[float]]:
+        """Points of that curve."""
+        return roc_of_counts(self.methylated.counts, self.unmethylated.counts)
+
+    def at(self, threshold: float) -> dict[str, float | None]:
+        """Measures of the calls that a threshold keeps.
+
+        ``precision`` is the share of methylated sites among those called so, ``recall`` that of methylated sites which
+        are called so, among the kept ones; ``specificity`` is the recall of unmethylated sites.
+        """
+        true, false = self.methylated.methylated(threshold), self.unmethylated.methylated(threshold)
+        missed, rejected = self.methylated.unmethylated(threshold), self.unmethylated.unmethylated(threshold)
+        kept = true + false + missed + rejected
+        precision, recall = _share(true, true + false), _share(true, true + missed)
+        f1 = None if not true or precision is None or recall is None else 2 / (1 / precision + 1 / recall)
+        return {
+            "threshold": threshold,
+            "calls": kept,
+            "share_of_calls": _share(kept, self.n),
+            "accuracy": _share(true + rejected, kept),
+            "precision": precision,
+            "recall": recall,
+            "specificity": _share(rejected, rejected + false),
+            "f1": f1,
+        }
+
+    def reliability(self, prior: float) -> dict[str, Any]:
+        """How often sites are methylated that calls give a probability, by tenths of it.
+
+        Parameters
+        ----------
+        prior : float
+            Probability of methylation before the signal is seen.
+        """
+        predicted = probability(VALUES, prior)
+        total = self.methylated.counts + self.unmethylated.counts
+        at = np.minimum((predicted * _BINS).astype(np.int64), _BINS - 1)
+        n, expected, observed = (
+            np.bincount(at, values, _BINS) for values in (total, predicted * total, self.methylated.counts)
+        )
+        used = n > 0
+        error = np.abs(expected - observed)[used].sum() / max(n.sum(), 1)
+        return {
+            "prior": prior,
+            "expected_calibration_error": float(error),
+            "brier_score": float(
+                ((1 - predicted) ** 2 * self.methylated.counts + predicted**2 * self.unmethylated.counts).sum()
+                / max(n.sum(), 1)
+            ),
+            "from": (np.flatnonzero(used) / _BINS).tolist(),
+            "calls": n[used].astype(np.int64).tolist(),
+            "predicted": (expected[used] / n[used]).tolist(),
+            "observed": (observed[used] / n[used]).tolist(),
+        }
+
+
+def compare_frequencies(
+    called: NDArray[np.float64], true: NDArray[np.float64], coverage: NDArray[np.float64]
+) -> dict[str, Any]:
+    """Called against true frequencies of the same sites, shape (n,) each.
+
+    Returns
+    -------
+    dict
+        Of all sites, of each class of ``coverage``, and of each fifth of the true frequencies: number of ``sites``,
+        means, Pearson's ``correlation`` (None if a side does not vary), root mean square (``rms``) and mean absolute
+        difference.
+    """
+    ends = (*_COVERAGE[1:], np.inf)
+    fifth = np.clip(np.digitize(true, _FREQUENCY) - 1, 0, len(_FREQUENCY) - 2)
+    return {
+        **_compared(called, true),
+        "by_coverage": [
+            {"from": low, "to": None if end == np.inf else int(end) - 1, **_compared(called[chosen], true[chosen])}
+            for low, end in zip(_COVERAGE, ends, strict=True)
+            if (chosen := (coverage >= low) & (coverage < end)).any()
+        ],
+        "by_frequency": [
+            {"from": float(_FREQUENCY[i].round(2)), **_compared(called[fifth == i], true[fifth == i])}
+            for i in range(len(_FREQUENCY) - 1)
+            if (fifth == i).any()
+        ],
+    }
+
+
+def _compared(called: NDArray[np.float64], true: NDArray[np.float64]) -> dict[str, Any]:
+    if not len(true):
+        return {"sites": 0, "true": None, "called": None, "correlation": None, "rms": None, "difference": None}
+    varies = len(true) > 1 and called.std() > 0 and true.std() > 0
+    return {
+        "sites": len(true),
+        "true": float(true.mean()),
+        "called": float(called.mean()),
+        "correlation": float(np.corrcoef(called, true)[0, 1]) if varies else None,
+        "rms": float(np.sqrt(((called - true) ** 2).mean())),
+        "difference": float(np.abs(called - true).mean()),
+    }
+
+
+def joined(called: KnownSites, true: KnownSites) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Indices of the sites that are in both."""
+    index = {name: i for i, name in enumerate(true.contigs)}
+    code = np.array([index.get(name, len(index)) for name in called.contigs], np.int64)
+    contig, position = called.place >> 40, called.place & (1 << 40) - 1
+    place = (code[contig] if len(code) else contig) << 40 | position
+    _, of_called, of_true = np.intersect1d(place, true.place, return_indices=True)
+    return of_called, of_true
+
+
+def _share(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

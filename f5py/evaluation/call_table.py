@@ -1,0 +1,100 @@
+"""Tables of calls as columns, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, BinaryIO
+
+from f5py.errors import InputFileError
+from f5py.io.arrow import import_arrow
+from f5py.io.byte_input import check_read_once, open_bytes, shown_name
+
+_PIECE = 1 << 24
+_COLUMNS = (
+    "chromosome", "strand", "start", "end", "read_name", "log_lik_ratio", "log_lik_methylated", "log_lik_unmethylated",
+    "num_calling_strands", "num_motifs", "sequence",
+)  # fmt: skip
+#: What tables before f5c's version 2, and nanopolish's, call a column.
+_OTHER_NAMES = {"num_cpgs": "num_motifs"}
+
+
+def is_call_header(line: bytes) -> bool:
+    """Whether a line is the header of a table of calls."""
+    names = line.rstrip(b"\r\n").decode("latin-1").split("\t")
+    return {"read_name", "log_lik_ratio"} <= set(names)
+
+
+def read_calls(
+    paths: Sequence[str], wanted: Sequence[str], advance: Callable[[int], object] = lambda size: None
+) -> Iterator[Any]:
+    """Read tables of calls, plain, compressed or Parquet.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        ``-`` is standard input, which can be there once.
+    wanted : sequence of str
+        Columns, named as f5c does; ``strand`` is left out where a table has none.
+    advance : function
+        See `f5py.io.byte_input.open_bytes`.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+
+    Raises
+    ------
+    InputFileError
+        A table is none of calls, or damaged.
+    """
+    check_read_once(paths)
+    import_arrow("tables of calls")
+    for path in paths:
+        with open_bytes(path, advance) as source:
+            yield from _batches(source, shown_name(path), wanted)
+
+
+def _batches(source: BinaryIO, name: str, wanted: Sequence[str]) -> Iterator[Any]:
+    import pyarrow
+    import pyarrow.csv
+
+    header = source.readline(4096)
+    if not is_call_header(header):
+        raise InputFileError(f"{name}: is no table of calls: the first line is not its header")
+    names = [_OTHER_NAMES.get(one, one) for one in header.decode("latin-1").rstrip("\r\n").split("\t")]
+    if missing := [one for one in _COLUMNS if one not in names and one not in ("strand", "sequence")]:
+        raise InputFileError(f"{name}: is no table of calls: has no column {missing[0]}")
+    types = {
+        "chromosome": pyarrow.string(), "strand": pyarrow.string(), "start": pyarrow.int64(), "end": pyarrow.int64(),
+        "read_name": pyarrow.string(), "log_lik_ratio": pyarrow.float64(), "num_motifs": pyarrow.int32(),
+        "sequence": pyarrow.string(),
+    }  # fmt: skip
+    # Not pyarrow's own reader of streams: its thread may outlive an error and bring the interpreter down at its end.
+    reading = pyarrow.csv.ReadOptions(column_names=names)
+    parsing = pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False)
+    converting = pyarrow.csv.ConvertOptions(
+        column_types=types,
+        include_columns=[one for one in wanted if one in names],
+        null_values=[],
+        strings_can_be_null=False,
+    )
+    for rows in _rows(source, b"\n" + header.rstrip(b"\n") + b"\n"):
+        try:
+            table = pyarrow.csv.read_csv(pyarrow.BufferReader(rows), reading, parsing, converting)
+        except (pyarrow.ArrowException, OverflowError) as problem:
+            raise InputFileError(f"{name}: {' '.join(str(problem).split())}") from problem
+        yield from table.to_batches()
+
+
+def _rows(source: BinaryIO, header: bytes) -> Iterator[bytes]:
+    """Whole rows, without lines that repeat the header, as joined tables have them."""
+    left = b""
+    while piece := source.read(_PIECE):
+        whole, newline, left = (left + piece).rpartition(b"\n")
+        text = b"\n" + whole + newline
+        while header in text:
+            text = text.replace(header, b"\n")
+        if len(text) > 1:
+            yield text[1:]
+    if left and left != header[1:-1]:
+        yield left

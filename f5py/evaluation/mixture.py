@@ -1,0 +1,157 @@
+"""Ratios as a mixture of those of unmethylated and of methylated sites, and the errors that this means.
+
+Two estimates of the errors among the calls that a threshold keeps, neither of which needs to know the truth:
+
+* By the ratios themselves. A log-likelihood ratio r that is right makes methylation probable by
+  ``logistic(r + logit(p))``, where p is the share of methylated sites: the one whose posterior probabilities have p for
+  their mean. A call of either sign is wrong with the probability of the other state.
+* By the shape of their distribution. ``arcsinh(r / 4)``, which draws in the long tails, is taken for a mixture of two
+  normal components, fitted by expectation maximisation. It only counts if the components lie on both sides of 0, lie
+  apart, and both hold calls: a sample without methylation has one.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.evaluation.ratios import VALUES, RatioCounts, probability
+
+_SOFTNESS = 4.0
+_MAX_ROUNDS = 1000
+_SETTLED = 1e-7
+#: Components lie apart if their means do by at least that many standard deviations (Ashman's D).
+_LEAST_SEPARATION = 2.0
+#: The smaller component must hold at least that share of the calls.
+_LEAST_WEIGHT = 0.02
+_LEAST_CALLS = 200
+#: Greatest difference of the cumulative distributions of the data and of the mixture.
+_GREATEST_MISFIT = 0.05
+
+
+@dataclass(frozen=True)
+class Mixture:
+    """Two normal components of ``arcsinh(ratio / 4)``, of unmethylated and of methylated calls.
+
+    Attributes
+    ----------
+    weight, mean, stdv : tuple of two floats
+        Share of the calls, and parameters on the transformed scale.
+    misfit : float
+        Kolmogorov's distance between the ratios and the mixture.
+    problem : str or None
+        Why the components say nothing about methylation.
+    """
+
+    weight: tuple[float, float]
+    mean: tuple[float, float]
+    stdv: tuple[float, float]
+    misfit: float
+    problem: str | None
+
+    @property
+    def centres(self) -> tuple[float, float]:
+        """The components' means as ratios."""
+        low, high = (_SOFTNESS * math.sinh(mean) for mean in self.mean)
+        return low, high
+
+    @property
+    def separation(self) -> float:
+        """Distance of the means in standard deviations (Ashman's D)."""
+        return _separation(self.mean, self.stdv)
+
+    def error_rate(self, threshold: float) -> float:
+        """Expected share of wrong calls among those whose ratio has at least the size of the threshold."""
+        reach = math.asinh(threshold / _SOFTNESS)
+        below = [_normal((-reach - mean) / stdv) for mean, stdv in zip(self.mean, self.stdv, strict=True)]
+        above = [_normal((mean - reach) / stdv) for mean, stdv in zip(self.mean, self.stdv, strict=True)]
+        wrong = self.weight[0] * above[0] + self.weight[1] * below[1]
+        kept = sum(weight * (low + high) for weight, low, high in zip(self.weight, below, above, strict=True))
+        return wrong / kept if kept > 0 else 0.0
+
+
+def fit_mixture(ratios: RatioCounts) -> Mixture | None:
+    """Fit two components; None if there are hardly any calls."""
+    used = np.flatnonzero(ratios.counts)
+    counts = ratios.counts[used].astype(np.float64)
+    n = counts.sum()
+    if n < _LEAST_CALLS or len(used) < 10:
+        return None
+    x = np.arcsinh(VALUES[used] / _SOFTNESS)
+    cumulative = np.cumsum(counts) / n
+    low, high = x[np.searchsorted(cumulative, (0.02, 0.98))]
+    weight = np.array([0.5, 0.5])
+    mean = np.array([min(0.7 * low, -0.1), max(0.7 * high, 0.1)])
+    stdv = np.full(2, max(0.5 * _spread(x, counts), 0.05))
+    for _ in range(_MAX_ROUNDS):
+        density = weight * np.exp(-0.5 * ((x[:, None] - mean) / stdv) ** 2) / stdv + 1e-300
+        share = density / density.sum(axis=1, keepdims=True) * counts[:, None]
+        total = share.sum(axis=0) + 1e-9
+        before, weight = weight, total / total.sum()
+        mean = (share * x[:, None]).sum(axis=0) / total
+        stdv = np.sqrt((share * (x[:, None] - mean) ** 2).sum(axis=0) / total + 1e-4)
+        if np.abs(weight - before).max() < _SETTLED:
+            break
+    first, second = np.argsort(mean).tolist()
+    order = [first, second]
+    fitted = sum(
+        weight[i] * np.array([_normal(z) for z in (x + _half_step(VALUES[used]) - mean[i]) / stdv[i]]) for i in order
+    )
+    misfit = float(np.abs(fitted - cumulative).max())
+    weights, means, stdvs = ((float(values[first]), float(values[second])) for values in (weight, mean, stdv))
+    return Mixture(weights, means, stdvs, misfit, _problem(weights, means, stdvs, misfit))
+
+
+def _half_step(ratios: NDArray[np.floating]) -> NDArray[np.float64]:
+    """From a hundredth to the end of what counts as it, on the transformed scale."""
+    return 0.005 / np.hypot(ratios, _SOFTNESS)
+
+
+def _problem(
+    weight: tuple[float, float], mean: tuple[float, float], stdv: tuple[float, float], misfit: float
+) -> str | None:
+    if not mean[0] < 0 < mean[1]:
+        return "both components are on the same side of 0: nearly all sites seem to be of one state"
+    if min(weight) < _LEAST_WEIGHT:
+        return f"one component holds {100 * min(weight):.1f} % of the calls: nearly all sites seem to be of one state"
+    if _separation(mean, stdv) < _LEAST_SEPARATION:
+        return f"the components lie {_separation(mean, stdv):.1f} standard deviations apart, too near to be told apart"
+    if misfit > _GREATEST_MISFIT:
+        return f"the components do not fit the ratios (difference of the distributions: {misfit:.2f})"
+    return None
+
+
+def share_by_ratios(ratios: RatioCounts) -> float:
+    """The share of methylated calls whose posterior probabilities have it for their mean."""
+    counts = ratios.counts / max(ratios.n, 1)
+    share = 0.5
+    for _ in range(_MAX_ROUNDS):
+        before, share = share, float((probability(VALUES, share) * counts).sum())
+        share = min(max(share, 1e-6), 1 - 1e-6)
+        if abs(share - before) < _SETTLED:
+            break
+    return share
+
+
+def error_by_ratios(ratios: RatioCounts, share: float, threshold: float) -> float:
+    """Expected share of wrong calls beyond the threshold, if the ratios are what they say."""
+    kept = np.where(np.abs(VALUES) >= threshold - 1e-9, ratios.counts, 0)
+    methylated = probability(VALUES, share)
+    wrong = np.where(VALUES > 0, 1 - methylated, methylated)
+    return float((kept * wrong).sum() / max(kept.sum(), 1))
+
+
+def _normal(z: float) -> float:
+    return 0.5 * math.erfc(-z / math.sqrt(2))
+
+
+def _spread(x: NDArray[np.float64], counts: NDArray[np.float64]) -> float:
+    mean = np.average(x, weights=counts)
+    return float(np.sqrt(np.average((x - mean) ** 2, weights=counts)))
+
+
+def _separation(mean: tuple[float, float], stdv: tuple[float, float]) -> float:
+    return abs(mean[1] - mean[0]) / math.sqrt((stdv[0] ** 2 + stdv[1] ** 2) / 2)

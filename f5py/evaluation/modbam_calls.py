@@ -1,0 +1,102 @@
+"""Calls of modified bases in BAM as columns like those of a table of calls."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.motifs import IUPAC, Motif, reverse_complement
+from f5py.errors import InputFileError
+from f5py.io.alignments import AlignmentFile
+from f5py.io.arrow import import_arrow
+from f5py.io.modification_calls import aligned_calls, modifications_of
+
+_BATCH = 4096
+
+
+def is_bam(path: str) -> bool:
+    """Whether the name is that of alignments."""
+    return path.endswith((".bam", ".sam", ".cram"))
+
+
+def read_modbam(path: str, motif: Motif, genome: str | None = None) -> Iterator[Any]:
+    """Read the calls at the motif's sites in the bases of the reads.
+
+    Parameters
+    ----------
+    path : str
+    motif : Motif
+        Its modification is the one that is read.
+    genome : str, optional
+        Reference of CRAM.
+
+    Yields
+    ------
+    pyarrow.RecordBatch
+        ``chromosome``, ``read_name``, ``start``, ``end`` (equal), ``log_lik_ratio``.
+
+    Raises
+    ------
+    InputFileError
+        The file is damaged, or has no such calls.
+    """
+    arrow, _ = import_arrow("calls")
+    alignments = AlignmentFile(path, genome, min_mapq=0, secondary=False)
+    contigs = arrow.array(alignments.contigs, arrow.string())
+    found: list[tuple[str, int, NDArray[np.int64], NDArray[np.float64]]] = []
+    n_calls = 0
+
+    def batch() -> Any:
+        sizes = [len(start) for _, _, start, _ in found]
+        names = arrow.DictionaryArray.from_arrays(
+            np.repeat(np.arange(len(found), dtype=np.int32), sizes), [name for name, *_ in found]
+        )
+        places = arrow.DictionaryArray.from_arrays(
+            np.repeat(np.array([contig for _, contig, *_ in found], np.int32), sizes), contigs
+        )
+        start = np.concatenate([one for _, _, one, _ in found])
+        columns = {
+            "chromosome": places.dictionary_decode(), "read_name": names.dictionary_decode(), "start": start,
+            "end": start, "log_lik_ratio": np.concatenate([ratio for *_, ratio in found]),
+        }  # fmt: skip
+        return arrow.RecordBatch.from_arrays([arrow.array(one) for one in columns.values()], list(columns))
+
+    try:
+        for _, record in alignments.records(None):
+            calls = [
+                one
+                for (base, _, code), places in modifications_of(record).items()
+                if base == motif.canonical and str(code) == motif.code
+                for one in places
+            ]
+            place, position, ratio = aligned_calls(record, calls)
+            offset = motif.offset_reverse if record.is_reverse else motif.offset_forward
+            at_site = _at_sites(record.query_sequence or "", place - offset, motif, record.is_reverse)
+            found.append((record.query_name or "", record.reference_id, (position - offset)[at_site], ratio[at_site]))
+            n_calls += int(at_site.sum())
+            if len(found) == _BATCH:
+                yield batch()
+                found.clear()
+    finally:
+        alignments.close()
+    if found:
+        yield batch()
+    if not n_calls:
+        raise InputFileError(
+            f"{path}: no read has calls {motif.canonical}+{motif.code} at {motif.pattern} in MM and ML tags"
+        )
+
+
+def _at_sites(sequence: str, first: NDArray[np.int64], motif: Motif, reverse: bool) -> NDArray[np.bool_]:
+    """Whether the motif occurs in the sequence at each place, in the record's direction."""
+    bases = np.frombuffer(sequence.encode(), np.uint8)
+    pattern = reverse_complement(motif.pattern) if reverse else motif.pattern
+    fits = (first >= 0) & (first + len(pattern) <= len(bases))
+    for i, letter in enumerate(pattern):
+        allowed = np.zeros(256, np.bool_)
+        allowed[list(IUPAC[letter].encode())] = True
+        fits &= allowed[bases[np.where(fits, first + i, 0)]] if len(bases) else False
+    return fits

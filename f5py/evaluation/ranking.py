@@ -1,0 +1,52 @@
+"""How well a score tells two states apart."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+_MOST_POINTS = 200
+
+
+def area_under_curve(states: NDArray[np.bool_], scores: NDArray[np.floating]) -> float | None:
+    """Area under the ROC curve: how often a methylated call has the higher score; ties count half.
+
+    Returns
+    -------
+    float or None
+        None if a state does not occur.
+    """
+    return area_of_counts(*_counts(states, scores))
+
+
+def area_of_counts(methylated: NDArray[np.integer], unmethylated: NDArray[np.integer]) -> float | None:
+    """The same, from how many calls of either state have each score; scores ascend."""
+    n, m = int(methylated.sum()), int(unmethylated.sum())
+    if not n or not m:
+        return None
+    lower = np.cumsum(unmethylated) - unmethylated
+    return float((methylated * (lower + 0.5 * unmethylated)).sum() / n / m)
+
+
+def roc_points(states: NDArray[np.bool_], scores: NDArray[np.floating]) -> dict[str, list[float]]:
+    """Some points of the ROC curve: rates of false and of true positives, ascending."""
+    return roc_of_counts(*_counts(states, scores))
+
+
+def roc_of_counts(methylated: NDArray[np.integer], unmethylated: NDArray[np.integer]) -> dict[str, list[float]]:
+    """The same, from how many calls of either state have each score; scores ascend."""
+    used = np.flatnonzero(methylated + unmethylated)[::-1]
+    true = np.concatenate([[0], np.cumsum(methylated[used])])
+    false = np.concatenate([[0], np.cumsum(unmethylated[used])])
+    points = np.unique(np.append(np.arange(len(true))[:: max(len(used) // _MOST_POINTS, 1)], len(used)))
+    return {
+        "false_positive_rate": (false[points] / max(false[-1], 1)).round(5).tolist(),
+        "true_positive_rate": (true[points] / max(true[-1], 1)).round(5).tolist(),
+    }
+
+
+def _counts(states: NDArray[np.bool_], scores: NDArray[np.floating]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Methylated and unmethylated calls by distinct score, ascending."""
+    distinct, which = np.unique(scores, return_inverse=True)
+    n = len(distinct)
+    return np.bincount(which[states], minlength=n), np.bincount(which[~states], minlength=n)

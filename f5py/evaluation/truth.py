@@ -1,0 +1,128 @@
+"""The states of called sites, from frequencies of sites or from the states in every read."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import InputFileError
+from f5py.evaluation.known_sites import POSITION_BITS, KnownSites
+from f5py.io.arrow import import_arrow
+from f5py.io.byte_input import open_bytes
+
+#: Frequencies up to and from which every read of a site is taken for unmethylated or methylated.
+UNMETHYLATED, METHYLATED = 0.05, 0.95
+READ_TRUTH_HEADER = b"read_name\tchromosome\tstrand\tposition\tmethylated"
+_PIECE = 1 << 24
+#: No state: none of the sites is known, or they differ.
+UNKNOWN, MIXED = -1, -2
+
+
+class Found(NamedTuple):
+    """What is known of calls.
+
+    Attributes
+    ----------
+    state : int8, shape (n,)
+        1 methylated, 0 not, `UNKNOWN`, or `MIXED`.
+    first, end : int64, shape (n,)
+        Half-open range of the truth's entries between a call's first and last site.
+    """
+
+    state: NDArray[np.int8]
+    first: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+
+class Truth:
+    """Sites, or sites in reads, whose state is known.
+
+    Parameters
+    ----------
+    groups : pyarrow.Array of str
+        Contigs, or reads.
+    key : int64, shape (n,)
+        Index of the group, shifted by `POSITION_BITS`, and position; ascending.
+    state : int8, shape (n,)
+        1 methylated, 0 not, `UNKNOWN` for a site whose reads differ.
+    site : int64, shape (n,)
+        Index of each entry's site among those of which frequencies are known.
+    by_read : bool
+        Whether the groups are reads.
+    """
+
+    def __init__(
+        self, groups: Any, key: NDArray[np.int64], state: NDArray[np.int8], site: NDArray[np.int64], by_read: bool
+    ) -> None:
+        self.groups = groups
+        self.key = key
+        self.site = site
+        self.by_read = by_read
+        self._methylated, self._unmethylated = (np.concatenate([[0], np.cumsum(state == value)]) for value in (1, 0))
+
+    def look_up(self, batch: Any, start: NDArray[np.int64], end: NDArray[np.int64]) -> Found:
+        """What is known of a batch of calls with the columns ``chromosome`` and ``read_name``."""
+        import pyarrow.compute
+
+        names = batch["read_name" if self.by_read else "chromosome"]
+        group = pyarrow.compute.fill_null(pyarrow.compute.index_in(names, self.groups), -1)
+        group = group.to_numpy(zero_copy_only=False).astype(np.int64)
+        first = np.searchsorted(self.key, group << POSITION_BITS | start)
+        stop = np.searchsorted(self.key, group << POSITION_BITS | end, side="right")
+        stop = np.where(group < 0, first, stop)
+        n = stop - first
+        methylated = self._methylated[stop] - self._methylated[first]
+        unmethylated = self._unmethylated[stop] - self._unmethylated[first]
+        state = np.full(len(n), MIXED, np.int8)
+        state[(methylated == n) & (n > 0)] = 1
+        state[(unmethylated == n) & (n > 0)] = 0
+        state[n == 0] = UNKNOWN
+        return Found(state, first, stop)
+
+
+def truth_of_sites(sites: KnownSites) -> Truth:
+    """Sites of at most 5 % or at least 95 % have the same state in every read."""
+    arrow, _ = import_arrow("calls")
+    state = np.full(len(sites.place), UNKNOWN, np.int8)
+    state[sites.is_uniform & (sites.frequency <= UNMETHYLATED)] = 0
+    state[sites.is_uniform & (sites.frequency >= METHYLATED)] = 1
+    return Truth(arrow.array(sites.contigs, arrow.string()), sites.place, state, np.arange(len(state)), by_read=False)
+
+
+def read_truth_of_reads(path: str) -> tuple[Truth, KnownSites]:
+    """Read a simulation's ``truth_reads.tsv``: the states in every read, and the frequencies that they make.
+
+    Raises
+    ------
+    InputFileError
+        The file is damaged.
+    """
+    arrow, _ = import_arrow("calls")
+    import pyarrow.csv
+
+    types = {"read_name": arrow.string(), "chromosome": arrow.string(), "position": arrow.int64()}
+    types["methylated"] = arrow.int8()
+    columns = pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
+    try:
+        with open_bytes(path) as file:
+            table = pyarrow.csv.read_csv(
+                file, pyarrow.csv.ReadOptions(block_size=_PIECE), pyarrow.csv.ParseOptions(delimiter="\t"), columns
+            )
+    except arrow.ArrowException as problem:
+        raise InputFileError(f"{path}: is damaged ({' '.join(str(problem).split())})") from problem
+    table = table.combine_chunks()
+    position = table["position"].to_numpy()
+    state = table["methylated"].to_numpy().astype(np.int8)
+    read, contig = (table[name].combine_chunks().dictionary_encode() for name in ("read_name", "chromosome"))
+    key = read.indices.to_numpy().astype(np.int64) << POSITION_BITS | position
+    order = np.argsort(key, kind="stable")
+
+    place, which = np.unique(
+        contig.indices.to_numpy().astype(np.int64) << POSITION_BITS | position, return_inverse=True
+    )
+    truth = Truth(read.dictionary, key[order], state[order], which[order], by_read=True)
+    n = np.bincount(which, minlength=len(place)).astype(np.float64)
+    frequency = np.bincount(which, state, len(place)) / np.maximum(n, 1)
+    return truth, KnownSites(contig.dictionary.to_pylist(), place, n, frequency, np.ones(len(place), np.bool_))

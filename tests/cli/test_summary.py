@@ -1,0 +1,154 @@
+"""``f5py summary``: figures against pandas, reports, and wrong input."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import f5py
+from f5py.core.motifs import reverse_complement
+from f5py.errors import F5pyError, InputFileError, UsageError
+
+from ..evaluation.made_calls import made_calls, written
+from ..made_data import run_command
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> tuple[pd.DataFrame, str]:
+    calls, _ = made_calls(400)
+    return calls, written(calls, tmp_path_factory.mktemp("summary") / "calls.tsv")
+
+
+def summary(tables, tmp_path: Path, **options):
+    return f5py.summary(tables, output=tmp_path / "summary.txt", **options)
+
+
+def test_figures_are_those_of_pandas(table, tmp_path):
+    calls, path = table
+    data = summary(path, tmp_path, threshold=3)
+    ratio = calls["log_lik_ratio"]
+    beyond = ratio.abs() >= 3
+    assert data["calls"] == len(calls)
+    assert data["sites"] == calls["num_motifs"].sum()
+    assert data["reads"] == calls["read_name"].nunique()
+    assert data["calls_beyond"] == beyond.sum()
+    assert data["methylated"] == pytest.approx((ratio[beyond] > 0).mean())
+    for one in data["thresholds"]:
+        kept = ratio[ratio.abs() >= one["threshold"]]
+        assert (one["calls"], one["share_of_calls"]) == (len(kept), pytest.approx(len(kept) / len(ratio)))
+        assert one["methylated"] == pytest.approx((kept > 0).mean())
+    assert data["ratios"]["calls"] == np.histogram(ratio.clip(-20, 19.99), np.arange(-20, 21))[0].tolist()
+    groups = calls.assign(beyond=beyond, methylated=beyond & (ratio > 0)).groupby("num_motifs")
+    for size, one in groups:
+        found = data["groups"][size - 1]
+        assert (found["calls"], found["beyond"]) == (len(one), one["beyond"].sum())
+        assert found["methylated"] == one["methylated"].sum()
+    reads = calls[beyond].assign(m=ratio > 0).groupby("read_name")["m"].agg(["size", "mean"]).query("size >= 5")
+    assert data["read_methylation"]["reads"] == len(reads)
+    expected = np.bincount(np.minimum((reads["mean"] * 20 + 1e-9).astype(int), 19), minlength=20)
+    assert data["read_methylation"]["count"] == expected.tolist()
+
+
+def test_contexts_are_those_along_the_read(table, tmp_path):
+    calls, path = table
+    single = calls[calls["num_motifs"] == 1]
+    context = [
+        reverse_complement(sequence[4:8]) if strand == "-" else sequence[4:8]
+        for sequence, strand in zip(single["sequence"], single["strand"], strict=True)
+    ]
+    expected = single.assign(context=context).groupby("context")["log_lik_ratio"].agg(["size", "mean"])
+    found = summary(path, tmp_path)["contexts"]
+    assert list(found) == list(expected.index)
+    assert all(name[1:3] == "CG" for name in found)
+    for name, row in expected.iterrows():
+        assert found[name]["calls"] == row["size"]
+        assert found[name]["mean_ratio"] == pytest.approx(row["mean"], abs=0.0006)
+
+
+def test_all_kinds_of_tables_say_the_same(table, tmp_path):
+    calls, path = table
+    data = summary(path, tmp_path)
+    half = len(calls) // 2
+    parts = [written(calls[:half], tmp_path / "a.tsv"), written(calls[half:], tmp_path / "b.tsv")]
+    assert summary(parts, tmp_path) == data
+    joined = tmp_path / "joined.tsv.gz"
+    joined.write_bytes(gzip.compress(Path(parts[0]).read_bytes() + Path(parts[1]).read_bytes()))
+    assert summary([joined], tmp_path) == data
+    calls.to_parquet(tmp_path / "calls.parquet", index=False)
+    assert summary([tmp_path / "calls.parquet"], tmp_path) == data
+    old = calls.drop(columns="strand").rename(columns={"num_motifs": "num_cpgs"})
+    without = summary([written(old, tmp_path / "old.tsv")], tmp_path)
+    assert without.pop("contexts") == {}
+    assert without == {name: value for name, value in data.items() if name != "contexts"}
+
+
+def test_advice_of_controls_is_their_errors(tmp_path):
+    calls, states = made_calls(300, spread=4)
+    paths = [written(calls[states == state], tmp_path / f"{state}.tsv") for state in (True, False)]
+    data = summary(
+        [written(calls, tmp_path / "all.tsv")], tmp_path, methylated=paths[0], unmethylated=paths[1], error_rate=0.05
+    )
+    ratio = calls["log_lik_ratio"].to_numpy()
+    one = next(one for one in data["thresholds"] if one["threshold"] == 2)
+    for state, name in ((True, "methylated_control"), (False, "unmethylated_control")):
+        kept = ratio[(states == state) & (np.abs(ratio) >= 2)]
+        assert one["errors"][name] == pytest.approx(((kept > 0) != state).mean())
+    threshold = data["advice"]["threshold"]
+
+    def worst(limit: float) -> float:
+        return max(
+            ((ratio > 0) != state)[(states == state) & (np.abs(ratio) >= limit - 1e-9)].mean()
+            for state in (True, False)
+        )
+
+    assert worst(threshold) <= 0.05 < worst(threshold - 0.1)
+    assert "control" in data["advice"]["reasons"][0]
+
+
+def test_reports(table, tmp_path, capsys):
+    _, path = table
+    names = [tmp_path / f"summary.{kind}" for kind in ("html", "json", "png", "svg")]
+    arguments = [argument for name in names for argument in ("--report", name)]
+    assert run_command("summary", path, *arguments) == 0
+    shown = capsys.readouterr().out
+    assert shown.startswith("calls  ")
+    assert "Advice: a threshold of" in shown
+    data = json.loads(names[1].read_text())
+    assert data == summary(path, tmp_path)
+    assert "Advice: a threshold" in names[0].read_text()
+    assert names[0].read_text().count("<svg") == 6
+    assert names[2].read_bytes().startswith(b"\x89PNG")
+    ET.parse(names[3])
+    again = tmp_path / "again.svg"
+    assert run_command("summary", path, "--report", again, "-o", tmp_path / "text") == 0
+    assert again.read_bytes() == names[3].read_bytes()
+
+
+def test_wrong_input(table, tmp_path):
+    calls, path = table
+    lines = Path(path).read_text().splitlines(keepends=True)
+    for name, text, message in (
+        ("empty", "", "is no table of calls"),
+        ("only_header", lines[0], "has no calls"),
+        ("other", "a\tb\n1\t2\n", "is no table of calls"),
+        ("short", "".join([*lines[:5], "chrA\t+\t5\n"]), "Expected 11 columns, got 3"),
+        ("word", lines[0] + lines[1].replace(f"\t{calls['log_lik_ratio'][0]:.2f}\t", "\tmany\t", 1), "'many'"),
+    ):
+        broken = tmp_path / f"{name}.tsv"
+        broken.write_text(text)
+        with pytest.raises(InputFileError, match=message) as caught:
+            summary([broken], tmp_path)
+        assert str(broken) in str(caught.value)
+    with pytest.raises(UsageError, match="does not end in"):
+        summary(path, tmp_path, report="summary.doc")
+    with pytest.raises(UsageError, match="both given"):
+        summary(path, tmp_path, methylation="cpg", motif="CG:0")
+    with pytest.raises(F5pyError, match="only once"):
+        summary(["-", "-"], tmp_path)
+    assert not list(tmp_path.glob("summary.*"))
