@@ -14,13 +14,13 @@ from importlib import import_module
 from pathlib import Path
 
 import f5py
-from f5py.api import functions
+from f5py.api import commands
 from f5py.api.command import shown_options
 from f5py.core.options import DemoOptions, Group, Kind, Option, declarations
 from f5py.core.options.declaration import REQUIRED
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMANDS = {command.name: command.options for command in functions.COMMANDS} | {"demo": DemoOptions}
+COMMANDS = {command.name: command.options for command in commands.COMMANDS} | {"demo": DemoOptions}
 #: Where the documents explain an option, by field; relative to docs/.
 LINKS = {
     "profile": "usage.md#profiles",
@@ -103,8 +103,8 @@ _TYPES = {
 _TABLE_TYPES = '"arrow", "pandas"'
 _RESULTS = {"iter_calls": "Iterator[Any]", "iter_events": "Iterator[Any]"}
 _RESULTS |= dict.fromkeys(("plot", "plot_region", "merge_frequencies"), "None")
-_COMMAND_OF = {command.python_name: command for command in functions.COMMANDS} | {
-    "iter_calls": functions.CALL, "iter_events": functions.EVENTALIGN,
+_COMMAND_OF = {command.python_name: command for command in commands.COMMANDS} | {
+    "iter_calls": commands.CALL, "iter_events": commands.EVENTALIGN,
 }  # fmt: skip
 
 

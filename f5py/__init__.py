@@ -12,6 +12,7 @@ __all__ = [
     "F5pyError",
     "UsageError",
     "call_methylation",
+    "compare",
     "eventalign",
     "fast5_check",
     "frequencies",

@@ -75,6 +75,28 @@ def call_methylation(
     progress: _Listener | None = ...,
 ) -> Any: ...
 
+def compare(
+    a: _File,
+    b: _File,
+    *,
+    strict: bool = ...,
+    genome: _File | None = ...,
+    reads: _File | Iterable[_File] = ...,
+    slow5: _File | Iterable[_File] = ...,
+    pod5: _Path | Iterable[_Path] = ...,
+    fast5: _Path | Iterable[_Path] = ...,
+    output: _File = ...,
+    by: Literal["position", "kmer"] = ...,
+    min_coverage: int = ...,
+    window: str | None = ...,
+    min_mapq: int = ...,
+    pore: Literal["r9", "r10", "rna004"] | None = ...,
+    kmer_model: str | None = ...,
+    rna: bool = ...,
+    threads: int = ...,
+    progress: _Listener | None = ...,
+) -> Any: ...
+
 def eventalign(
     *,
     bam: _File,

@@ -18,7 +18,7 @@ FLOORS = (
     ("pipeline",),
     ("site_frequencies",),
     ("training",),
-    ("evaluation",),
+    ("evaluation", "comparison"),
     ("signal", "abea", "methylation", "event_alignment"),
     ("gpu",),
     ("io",),

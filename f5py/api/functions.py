@@ -5,53 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from f5py.api.command import Command, documented
-from f5py.api.tables import collected, iterated
-from f5py.core.options import (
-    CallOptions,
-    CheckOptions,
-    EventalignOptions,
-    FrequencyOptions,
-    IndexOptions,
-    MergeOptions,
-    PlotOptions,
-    PlotRegionOptions,
-    ResquiggleOptions,
-    SimulateOptions,
-    SummaryOptions,
-    TrainOptions,
-    ValidateOptions,
-)
-from f5py.progress import Listener
-
-INDEX = Command("index", "index", IndexOptions, "f5py.commands.index")
-CALL = Command("call-methylation", "call_methylation", CallOptions, "f5py.commands.call_methylation")
-FREQUENCY = Command("meth-freq", "frequencies", FrequencyOptions, "f5py.commands.meth_freq", "write_frequency_file")
-EVENTALIGN = Command("eventalign", "eventalign", EventalignOptions, "f5py.commands.eventalign")
-RESQUIGGLE = Command("resquiggle", "resquiggle", ResquiggleOptions, "f5py.commands.resquiggle")
-MERGE = Command("freq-merge", "merge_frequencies", MergeOptions, "f5py.commands.meth_freq", "merge_frequency_files")
-CHECK = Command("fast5-check", "fast5_check", CheckOptions, "f5py.commands.fast5_check")
-SUMMARY = Command("summary", "summary", SummaryOptions, "f5py.commands.summary")
-VALIDATE = Command("validate", "validate", ValidateOptions, "f5py.commands.validate")
-TRAIN = Command("train", "train", TrainOptions, "f5py.commands.train")
-PLOT = Command("plot", "plot", PlotOptions, "f5py.commands.plot")
-PLOT_REGION = Command("plot-region", "plot_region", PlotRegionOptions, "f5py.commands.plot_region")
-SIMULATE = Command("simulate", "simulate", SimulateOptions, "f5py.commands.simulate")
-COMMANDS = (
-    INDEX,
+from f5py.api.command import documented
+from f5py.api.commands import (
     CALL,
-    FREQUENCY,
-    EVENTALIGN,
-    RESQUIGGLE,
-    MERGE,
-    SUMMARY,
-    VALIDATE,
-    TRAIN,
     CHECK,
+    COMPARE,
+    EVENTALIGN,
+    FREQUENCY,
+    INDEX,
+    MERGE,
     PLOT,
     PLOT_REGION,
+    RESQUIGGLE,
     SIMULATE,
+    SUMMARY,
+    TRAIN,
+    VALIDATE,
 )
+from f5py.api.tables import collected, iterated
+from f5py.progress import Listener
 
 
 @documented(INDEX)
@@ -305,6 +277,28 @@ def validate(calls: Any = None, truth: Any = None, *, progress: Listener | None 
         For anything wrong with the options, the input or the output; if nothing can be compared.
     """
     return VALIDATE.run({"calls": calls, "truth": truth, **options}, progress=progress)
+
+
+@documented(COMPARE)
+def compare(a: Any, b: Any, *, progress: Listener | None = None, **options: Any) -> Any:
+    """Compare the events of two samples, as ``f5py compare`` does.
+
+    Parameters
+    ----------
+    progress : function of (unit, done, total), optional
+        Called while the command works, also from other threads; `total` may be an estimate, or None.
+
+    Returns
+    -------
+    pyarrow.Table
+        What is written, too.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, the input or the output.
+    """
+    return COMPARE.run({"a": a, "b": b, **options}, progress=progress)
 
 
 @documented(TRAIN)

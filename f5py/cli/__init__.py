@@ -24,6 +24,7 @@ _COMMANDS = {
     "freq-merge": ("freq_merge", "Merge tables of methylation frequencies."),
     "summary": ("summary", "Summarise calls and advise a threshold."),
     "validate": ("validate", "Compare calls or frequencies with the truth."),
+    "compare": ("compare", "Compare the events of two samples."),
     "train": ("train", "Estimate a pore model from control reads."),
     "fast5-check": ("fast5_check", "Check that the signals of indexed reads can be read."),
     "plot": ("plot", "Draw the signal, events and bases of a read."),

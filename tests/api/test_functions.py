@@ -20,7 +20,7 @@ import pysam
 import pytest
 
 import f5py
-from f5py.api.functions import COMMANDS
+from f5py.api.commands import COMMANDS
 from f5py.core.options import declarations
 from f5py.errors import InputFileError, OutputFileError
 

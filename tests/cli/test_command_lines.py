@@ -13,7 +13,7 @@ from typing import Any
 import click
 import pytest
 
-from f5py.api.functions import COMMANDS
+from f5py.api.commands import COMMANDS
 from f5py.api.values import GivenFiles
 from f5py.cli import f5py
 from f5py.cli.options import OptionsCommand

@@ -5,6 +5,7 @@ from f5py.core.options.shared import CALL_THRESHOLD, METHYLATION, AlignmentOptio
 from f5py.core.options.signal_commands import (
     CallOptions,
     CheckOptions,
+    CompareOptions,
     EventalignOptions,
     PlotOptions,
     PlotRegionOptions,
@@ -28,6 +29,7 @@ __all__ = [
     "AlignmentOptions",
     "CallOptions",
     "CheckOptions",
+    "CompareOptions",
     "DemoOptions",
     "EvaluationOptions",
     "EventalignOptions",

@@ -9,11 +9,13 @@ from f5py.core.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
     METHYLATIONS,
+    MOST_THREADS,
     AlignmentOptions,
     MappedReadsOptions,
     ModelOptions,
     RnaOptions,
     SignalOptions,
+    StrictOptions,
     min_mapq,
 )
 
@@ -240,6 +242,54 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
     held_out: float = option(
         "--held-out", kind=Kind.NUMBER, group=Group.LIMITS, default=0.1, at_least=0, at_most=0.9, ours=True,
         help="Share of the reads that test the model instead.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class CompareOptions(RnaOptions, ModelOptions, StrictOptions, Options):
+    """Options of ``f5py compare``."""
+
+    a: str = argument("A", help="Events or alignments of the first sample.")
+    b: str = argument("B", help="Events or alignments of the second sample.")
+    output: str = option(
+        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
+        help="The table: Parquet if the name ends in .parquet, else text, compressed (bgzip) if it ends in .gz.",
+    )  # fmt: skip
+    by: str = option(
+        "--by", group=Group.OUTPUT, choices=("position", "kmer"), default="position",
+        help="What is compared: every position and strand of the reference, or every k-mer.",
+    )  # fmt: skip
+    min_coverage: int = option(
+        "--min-coverage", kind=Kind.INTEGER, group=Group.SELECTION, default=10, at_least=1,
+        help="Minimum number of reads in each sample.",
+    )  # fmt: skip
+    genome: str | None = option(
+        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference of the alignments in FASTA format."
+    )
+    reads: tuple[str, ...] = option(
+        "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
+        default_words="the bases in the alignments", help="Basecalled reads; given twice for A and for B.",
+    )  # fmt: skip
+    slow5: tuple[str, ...] = option(
+        "--slow5", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
+        help="Signals in a SLOW5 or BLOW5 file; given twice for A and for B.",
+    )  # fmt: skip
+    pod5: tuple[str, ...] = option(
+        "--pod5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
+        help="Signals in a POD5 file or in those below a folder; given twice for A and for B.",
+    )  # fmt: skip
+    fast5: tuple[str, ...] = option(
+        "--fast5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
+        help="Signals in a fast5 file or in those below a folder; given twice for A and for B.",
+    )  # fmt: skip
+    window: str | None = option(
+        "-w", "--window", group=Group.SELECTION, metavar="REGION", default_words="everything",
+        help="Only contig, contig:start-end or the windows in a .bed file, of alignments with an index.",
+    )  # fmt: skip
+    min_mapq: int = min_mapq()
+    threads: int = option(
+        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1, at_most=MOST_THREADS,
+        help="Worker threads.",
     )  # fmt: skip
 
 

@@ -1,0 +1,52 @@
+"""The commands that are functions of ``import f5py``."""
+
+from __future__ import annotations
+
+from f5py.api.command import Command
+from f5py.core.options import (
+    CallOptions,
+    CheckOptions,
+    CompareOptions,
+    EventalignOptions,
+    FrequencyOptions,
+    IndexOptions,
+    MergeOptions,
+    PlotOptions,
+    PlotRegionOptions,
+    ResquiggleOptions,
+    SimulateOptions,
+    SummaryOptions,
+    TrainOptions,
+    ValidateOptions,
+)
+
+INDEX = Command("index", "index", IndexOptions, "f5py.commands.index")
+CALL = Command("call-methylation", "call_methylation", CallOptions, "f5py.commands.call_methylation")
+FREQUENCY = Command("meth-freq", "frequencies", FrequencyOptions, "f5py.commands.meth_freq", "write_frequency_file")
+EVENTALIGN = Command("eventalign", "eventalign", EventalignOptions, "f5py.commands.eventalign")
+RESQUIGGLE = Command("resquiggle", "resquiggle", ResquiggleOptions, "f5py.commands.resquiggle")
+MERGE = Command("freq-merge", "merge_frequencies", MergeOptions, "f5py.commands.meth_freq", "merge_frequency_files")
+CHECK = Command("fast5-check", "fast5_check", CheckOptions, "f5py.commands.fast5_check")
+SUMMARY = Command("summary", "summary", SummaryOptions, "f5py.commands.summary")
+VALIDATE = Command("validate", "validate", ValidateOptions, "f5py.commands.validate")
+COMPARE = Command("compare", "compare", CompareOptions, "f5py.commands.compare")
+TRAIN = Command("train", "train", TrainOptions, "f5py.commands.train")
+PLOT = Command("plot", "plot", PlotOptions, "f5py.commands.plot")
+PLOT_REGION = Command("plot-region", "plot_region", PlotRegionOptions, "f5py.commands.plot_region")
+SIMULATE = Command("simulate", "simulate", SimulateOptions, "f5py.commands.simulate")
+COMMANDS = (
+    INDEX,
+    CALL,
+    FREQUENCY,
+    EVENTALIGN,
+    RESQUIGGLE,
+    MERGE,
+    SUMMARY,
+    VALIDATE,
+    COMPARE,
+    TRAIN,
+    CHECK,
+    PLOT,
+    PLOT_REGION,
+    SIMULATE,
+)

@@ -1,0 +1,137 @@
+"""Events of two samples, compared by position or k-mer: what ``f5py compare`` does."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from f5py import console
+from f5py.commands import eventalign
+from f5py.comparison.event_rows import LevelCollector, Levels, read_events
+from f5py.comparison.samples import compare_samples
+from f5py.core.options import CompareOptions, EventalignOptions
+from f5py.core.output_kind import kind_of_output
+from f5py.core.strictness import obeys_strict
+from f5py.core.workers import WorkerPool
+from f5py.errors import F5pyError, UsageError
+from f5py.io.arrow import import_arrow
+from f5py.io.bgzip_output import is_bgzip_name
+from f5py.io.byte_input import size_of
+from f5py.io.complete_file import complete_output, complete_text_output
+from f5py.io.output import shown_output
+from f5py.pipeline.inputs import check_outputs
+from f5py.progress import progress
+
+_OF_READS = ("reads", "slow5", "pod5", "fast5")
+_OF_EVENTALIGN = ("genome", "pore", "kmer_model", "rna", "window")
+
+
+@obeys_strict
+def run(options: CompareOptions) -> Any:
+    """Compare as `options` say; return the table.
+
+    Returns
+    -------
+    pyarrow.Table
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, input or output. No output file is made then.
+    """
+    arrow, parquet = import_arrow("tables of events")
+    is_parquet = _check(options)
+    contigs: dict[str, int] = {}
+    kmers: dict[str, int] = {}
+    samples = tuple(
+        _levels(options, at, LevelCollector(contigs, kmers)) for at in range(2)
+    )
+    pool = WorkerPool(options.threads)
+    try:
+        columns = compare_samples(
+            (samples[0], samples[1]), list(contigs), list(kmers), by_kmer=options.by == "kmer",
+            min_coverage=options.min_coverage, pool=pool,
+        )  # fmt: skip
+    finally:
+        pool.close()
+    table = arrow.table({name: arrow.array(values) for name, values in columns.items()})
+    if not table.num_rows:
+        raise F5pyError(
+            f"no {options.by} has {options.min_coverage} or more reads in both samples; give more reads, or a smaller "
+            "--min-coverage"
+        )
+    if is_parquet:
+        with complete_output(options.output) as file:
+            parquet.write_table(table, file, compression="zstd")
+    else:
+        _write_text(table, options.output, options.threads)
+    least = min(table["KS_intensity_qvalue"].to_numpy())
+    console.result(
+        "compare",
+        f"{table.num_rows:,} {options.by}s, smallest q-value of the levels {least:.2g}; written: "
+        f"{shown_output(options.output)}",
+    )
+    return table
+
+
+def _check(options: CompareOptions) -> bool:
+    """Refuse what does not go together; return whether the output is Parquet."""
+    of_reads = [_is_alignments(path) for path in (options.a, options.b)]
+    given = [name for name in (*_OF_READS, *_OF_EVENTALIGN) if getattr(options, name)]
+    if any(of_reads) and options.genome is None:
+        raise UsageError("alignments need the reference that they were mapped to: give -g")
+    if not any(of_reads) and given:
+        raise UsageError(f"--{given[0].replace('_', '-')}: is for alignments; A and B are tables of events")
+    for name in _OF_READS:
+        if len(getattr(options, name)) > 2:
+            raise UsageError(f"--{name}: give it once for both samples, or twice, for A and for B")
+    if [options.a, options.b].count("-") > 1:
+        raise UsageError("standard input (-) can be read only once")
+    inputs = [path for path in (options.a, options.b, options.genome) if path != "-"]
+    check_outputs([*inputs, *(path for name in _OF_READS for path in getattr(options, name))], {"-o": options.output})
+    is_parquet = kind_of_output(options.output) == "parquet"
+    if is_parquet and is_bgzip_name(options.output):
+        raise UsageError(f"-o {options.output}: Parquet is compressed already; give a name without .gz")
+    return is_parquet
+
+
+def _is_alignments(path: str) -> bool:
+    return path.endswith((".bam", ".sam", ".cram"))
+
+
+def _levels(options: CompareOptions, at: int, collector: LevelCollector) -> Levels:
+    """Collect the events of the first or the second sample."""
+    path = (options.a, options.b)[at]
+    if not _is_alignments(path):
+        with progress("bytes", size_of([path])) as bar:
+            for rows in read_events(path, bar.advance):
+                collector.add(rows)
+        return collector.finish()
+    chosen: dict[str, Any] = {name: getattr(options, name) for name in _OF_EVENTALIGN}
+    for name in _OF_READS:
+        values = getattr(options, name)
+        if values:
+            chosen[name] = values[min(at, len(values) - 1)]
+    take: Callable[[Any], None] = collector.add
+    eventalign.run(
+        EventalignOptions(
+            bam=path, threads=options.threads, min_mapq=options.min_mapq, strict=options.strict, scale_events=True,
+            **chosen,
+        ),
+        take,
+    )  # fmt: skip
+    return collector.finish()
+
+
+def _write_text(table: Any, output: str, threads: int) -> None:
+    import io
+
+    import pyarrow.csv
+
+    layout = pyarrow.csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
+    with complete_text_output(output, threads) as out:
+        out.write(("\t".join(table.column_names) + "\n").encode())
+        for batch in table.to_batches(max_chunksize=1 << 16):
+            text = io.BytesIO()
+            pyarrow.csv.write_csv(batch, text, layout)
+            out.write(text.getvalue())

@@ -1,0 +1,1 @@
+"""Events of two samples compared by position or k-mer."""

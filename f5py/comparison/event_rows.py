@@ -1,0 +1,220 @@
+"""Rows of event tables as one level and one dwell time for every read and position."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import InputFileError
+from f5py.io.arrow import import_arrow
+from f5py.io.byte_input import open_bytes, shown_name
+from f5py.io.parquet_text import MAGIC
+
+_PIECE = 1 << 24
+#: What all layouts of the table have.
+_NUMBERS = ("event_length", "model_mean", "model_stdv", "standardized_level")
+_WANTED = ("contig", "position", "reference_kmer", "model_kmer", *_NUMBERS)
+_READ = ("read_index", "read_name")
+_STRAND_BIT = 40
+
+
+class Levels(NamedTuple):
+    """One entry for every read (or alignment) and position; shape (n,) each.
+
+    Attributes
+    ----------
+    place : int64
+        Index of the contig times two, plus one for reads of the reverse strand, shifted by 40 bits; and position.
+    kmer : int32
+        Index of the k-mer on the read's strand.
+    level : float64
+        Mean of the events' levels, weighted by their lengths, in standard deviations from the model's mean.
+    dwell : float64
+        Sum of the events' lengths, in seconds.
+    model_mean, model_stdv : float64
+        What the level is relative to.
+    """
+
+    place: NDArray[np.int64]
+    kmer: NDArray[np.int32]
+    level: NDArray[np.float64]
+    dwell: NDArray[np.float64]
+    model_mean: NDArray[np.float64]
+    model_stdv: NDArray[np.float64]
+
+
+class LevelCollector:
+    """Collects the rows of one sample.
+
+    Parameters
+    ----------
+    contigs, kmers : dict
+        Index by name; shared by the samples and filled.
+    """
+
+    def __init__(self, contigs: dict[str, int], kmers: dict[str, int]) -> None:
+        self._contigs = contigs
+        self._kmers = kmers
+        self._parts: list[Levels] = []
+        self._held: Any = None
+
+    def add(self, rows: Any) -> None:
+        """Take a `pyarrow.Table` of rows, of which a read's follow each other, also from one table to the next."""
+        arrow, _ = import_arrow()
+        if not rows.num_rows:
+            return
+        read = next(name for name in _READ if name in rows.column_names)
+        rows = rows.select([*_WANTED, read]).combine_chunks()
+        # dictionaries of text and of Parquet become plain, so that tables can be joined
+        rows = arrow.table(
+            {
+                name: column.cast(column.type.value_type) if arrow.types.is_dictionary(column.type) else column
+                for name, column in zip(rows.column_names, rows.columns, strict=True)
+            }
+        )
+        if self._held is not None:
+            rows = arrow.concat_tables([self._held, rows]).combine_chunks()
+        begin = _last_read(rows, read)
+        self._held = rows.slice(begin)
+        if begin:
+            self._collapse(rows.slice(0, begin), read)
+
+    def finish(self) -> Levels:
+        """All entries, in the order of the rows."""
+        if self._held is not None:
+            self._collapse(self._held, next(name for name in _READ if name in self._held.column_names))
+            self._held = None
+        if not self._parts:
+            nothing = np.empty(0)
+            return Levels(np.empty(0, np.int64), np.empty(0, np.int32), nothing, nothing, nothing, nothing)
+        return Levels(*(np.concatenate(columns) for columns in zip(*self._parts, strict=True)))
+
+    def _collapse(self, rows: Any, read: str) -> None:
+        rows = rows.combine_chunks()
+        contig = _codes(rows["contig"], self._contigs)
+        position = rows["position"].to_numpy().astype(np.int64)
+        kmer_names: dict[str, int] = {}
+        reference, model = (_codes(rows[name], kmer_names) for name in ("reference_kmer", "model_kmer"))
+        dwell, model_mean, model_stdv, level = (rows[name].to_numpy().astype(np.float64) for name in _NUMBERS)
+        fits = np.isfinite(level) & (model != kmer_names.get("N" * len(next(iter(kmer_names))), -1))
+        new_read = np.concatenate([[True], _changes(rows[read]) | (contig[1:] != contig[:-1])])
+        of_read = np.cumsum(new_read) - 1
+        reverse = np.zeros(of_read[-1] + 1, np.bool_)
+        reverse[of_read[fits & (model != reference)]] = True
+        if not fits.any():
+            return
+        place = (contig.astype(np.int64) << 1 | reverse[of_read]) << _STRAND_BIT | position
+        place, of_read, dwell, level = place[fits], of_read[fits], dwell[fits], level[fits]
+        starts = np.concatenate([[True], (place[1:] != place[:-1]) | (of_read[1:] != of_read[:-1])])
+        first = np.flatnonzero(starts)
+        # Rounded, as sums of the same numbers in another order would differ, and no longer tie.
+        total = np.add.reduceat(dwell, first).round(7)
+        weight = np.maximum(dwell, 1e-9)
+        mean = (np.add.reduceat(level * weight, first) / np.add.reduceat(weight, first)).round(6)
+        shared = np.array([self._kmers.setdefault(name, len(self._kmers)) for name in kmer_names], np.int32)
+        self._parts.append(
+            Levels(
+                place[first], shared[model[fits][first]], mean, total, model_mean[fits][first], model_stdv[fits][first]
+            )
+        )
+
+
+def read_events(path: str, advance: Callable[[int], object] = lambda size: None) -> Iterator[Any]:
+    """Read a table of events as `pyarrow.Table` pieces: text, plain or compressed, or Parquet.
+
+    Raises
+    ------
+    InputFileError
+        The file cannot be read, or is no table of events.
+    """
+    arrow, parquet = import_arrow("tables of events")
+    if path == "-" or not _is_parquet(path):
+        with open_bytes(path, advance) as source:
+            yield from _text(source, shown_name(path))
+        return
+    try:
+        with parquet.ParquetFile(path, page_checksum_verification=True) as table:
+            names = table.schema_arrow.names
+            _check_columns(names, path)
+            columns = [name for name in (*_WANTED, *_READ) if name in names]
+            for batch in table.iter_batches(1 << 20, columns=columns):
+                advance(batch.nbytes)
+                yield arrow.Table.from_batches([batch])
+    except (arrow.ArrowException, OSError, ValueError) as problem:
+        raise InputFileError(f"{path}: is damaged ({' '.join(str(problem).split())})") from problem
+
+
+def _is_parquet(path: str) -> bool:
+    try:
+        with open(path, "rb") as file:
+            return file.read(len(MAGIC)) == MAGIC
+    except OSError as problem:
+        raise InputFileError(f"{path}: cannot be opened ({problem.strerror}); check the name") from problem
+
+
+def _text(source: BinaryIO, name: str) -> Iterator[Any]:
+    import pyarrow
+    import pyarrow.csv
+
+    header = source.readline(4096)
+    names = header.decode("latin-1").rstrip("\r\n").split("\t")
+    _check_columns(names, name)
+    types = dict.fromkeys(_NUMBERS, pyarrow.float64())
+    types |= dict.fromkeys(("contig", "reference_kmer", "model_kmer", "read_name"), pyarrow.string())
+    types |= {"position": pyarrow.int64(), "read_index": pyarrow.int64()}
+    reading = pyarrow.csv.ReadOptions(column_names=names)
+    parsing = pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False)
+    converting = pyarrow.csv.ConvertOptions(
+        column_types=types,
+        include_columns=[one for one in (*_WANTED, *_READ) if one in names],
+        null_values=[],
+        strings_can_be_null=False,
+    )
+    left = b""
+    while piece := source.read(_PIECE):
+        whole, newline, left = (left + piece).rpartition(b"\n")
+        if newline:
+            yield _parsed(whole + newline, name, reading, parsing, converting)
+    if left:
+        yield _parsed(left, name, reading, parsing, converting)
+
+
+def _parsed(text: bytes, name: str, *options: Any) -> Any:
+    import pyarrow.csv
+
+    try:
+        return pyarrow.csv.read_csv(pyarrow.BufferReader(text), *options)
+    except (pyarrow.ArrowException, OverflowError) as problem:
+        raise InputFileError(f"{name}: {' '.join(str(problem).split())}") from problem
+
+
+def _check_columns(names: list[str], shown: str) -> None:
+    missing = [name for name in _WANTED if name not in names]
+    if missing or not set(_READ) & set(names):
+        raise InputFileError(
+            f"{shown}: is no table of f5py eventalign: has no column {missing[0] if missing else 'read_index'}"
+        )
+
+
+def _changes(column: Any) -> NDArray[np.bool_]:
+    """Where a column's value is another than in the row before."""
+    import pyarrow.compute
+
+    column = column.combine_chunks()
+    return pyarrow.compute.not_equal(column[1:], column[:-1]).to_numpy(zero_copy_only=False)
+
+
+def _last_read(rows: Any, read: str) -> int:
+    """The first row of the last read."""
+    changes = np.flatnonzero(_changes(rows[read]))
+    return int(changes[-1]) + 1 if len(changes) else 0
+
+
+def _codes(column: Any, index: dict[str, int]) -> NDArray[np.int32]:
+    """Index of every value; new ones are added to the dictionary."""
+    coded = column.combine_chunks().dictionary_encode()
+    codes = np.array([index.setdefault(name, len(index)) for name in coded.dictionary.to_pylist()], np.int32)
+    return codes[coded.indices.to_numpy()]

@@ -1,0 +1,123 @@
+"""Two samples of events, compared group by group: at every position of a strand, or for every k-mer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.comparison.event_rows import Levels
+from f5py.comparison.two_samples import q_values
+from f5py.core.workers import WorkerPool
+
+_FACTS = ("mean", "median", "sd")
+_DIGITS = 5
+
+
+def compare_samples(
+    samples: tuple[Levels, Levels], contigs: list[str], kmers: list[str], *, by_kmer: bool, min_coverage: int,
+    pool: WorkerPool,
+) -> dict[str, Any]:  # fmt: skip
+    """Compare two samples.
+
+    Parameters
+    ----------
+    samples : pair of Levels
+    contigs, kmers : list of str
+        Names by index.
+    by_kmer : bool
+        Compare all positions with the same k-mer on the read's strand together.
+    min_coverage : int
+        Groups with fewer values in either sample are left out.
+    pool : WorkerPool
+
+    Returns
+    -------
+    dict of str to list or array
+        Columns, ordered by contig, position and strand, or by k-mer. Levels are in pA: those of the groups' mean model
+        level and standard deviation; dwell times in seconds; standard deviations have n - 1 for their divisor.
+    """
+    columns_of: Any = zip(*samples, strict=True)
+    joined = Levels(*(np.concatenate(pair) for pair in columns_of))
+    sample = np.repeat([0, 1], [len(one.place) for one in samples])
+    key = joined.kmer.astype(np.int64) if by_kmer else joined.place
+    order = np.lexsort((sample, key))
+    groups, first = np.unique(key[order], return_index=True)
+    end = np.append(first[1:], len(order))
+    middle = first + np.add.reduceat(sample[order] == 0, first) if len(order) else first
+    kept = (middle - first >= min_coverage) & (end - middle >= min_coverage)
+    groups, first, middle, end = groups[kept], first[kept], middle[kept], end[kept]
+    example = order[first]
+    columns = _places(groups, joined, example, contigs, kmers, by_kmer)
+    columns |= {"c1_reads": middle - first, "c2_reads": end - middle}
+
+    # Tables that are not scaled have a model scaled to each read: the mean of these is what the group is shown at.
+    sizes = np.maximum(end - first, 1)
+    mean, stdv = (
+        np.array([0.0]) if not len(first) else _sums(values[order], first, end) / sizes
+        for values in (joined.model_mean, joined.model_stdv)
+    )
+    for name, values in (("intensity", joined.level), ("dwell", joined.dwell)):
+        described, tested = _compared(values[order], first, middle, end, pool)
+        if name == "intensity" and len(first):
+            described = described * stdv[:, None, None]
+            described[:, :, :2] += mean[:, None, None]
+        for s in (0, 1):
+            for i, fact in enumerate(_FACTS):
+                columns[f"c{s + 1}_{fact}_{name}"] = _rounded(described[:, s, i])
+        for i, test in ((0, "KS"), (2, "MW")):
+            columns[f"{test}_{name}_statistic"] = _rounded(tested[:, i])
+            columns[f"{test}_{name}_pvalue"] = _rounded(tested[:, i + 1])
+            columns[f"{test}_{name}_qvalue"] = _rounded(q_values(tested[:, i + 1]))
+    if not by_kmer:
+        return columns
+    by_name = np.argsort(columns["kmer"], kind="stable")
+    return {name: np.asarray(values)[by_name] for name, values in columns.items()}
+
+
+def _places(
+    groups: NDArray[np.int64], joined: Levels, example: NDArray[np.int64], contigs: list[str], kmers: list[str],
+    by_kmer: bool,
+) -> dict[str, Any]:  # fmt: skip
+    """The columns that say what a group is."""
+    kmer = np.array(kmers, object)[joined.kmer[example]] if len(example) else np.empty(0, object)
+    if by_kmer:
+        return {"kmer": kmer}
+    contig = groups >> 41
+    names = np.array(contigs, object)[contig] if len(groups) else np.empty(0, object)
+    return {
+        "contig": names,
+        "position": groups & (1 << 40) - 1,
+        "strand": np.where(groups >> 40 & 1, "-", "+").astype(object),
+        "kmer": kmer,
+    }
+
+
+def _sums(values: NDArray[np.float64], first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Sums of ``values[first:end]``, which do not overlap."""
+    bounds = np.stack([first, end], axis=1).ravel()
+    return np.add.reduceat(np.append(values, 0.0), bounds)[::2]
+
+
+def _compared(
+    values: NDArray[np.float64], first: NDArray[np.int64], middle: NDArray[np.int64], end: NDArray[np.int64],
+    pool: WorkerPool,
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # fmt: skip
+    from f5py.comparison._two_samples_numba import compare_groups
+
+    n = len(first)
+    described, tested = np.empty((n, 2, 3)), np.empty((n, 4))
+    values = np.ascontiguousarray(values)
+    if n:
+        pool.run(compare_groups, np.arange(n), first, middle, end, values, described, tested)
+    return described, tested
+
+
+def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """To significant digits, so that the text is short."""
+    with np.errstate(divide="ignore"):
+        magnitude = np.floor(np.log10(np.abs(values)))
+    scale = 10.0 ** np.where(np.isfinite(magnitude), _DIGITS - 1 - magnitude, 0.0)
+    usable = np.isfinite(scale) & (scale > 0)
+    return np.where(usable, np.rint(values * np.where(usable, scale, 1)) / np.where(usable, scale, 1), values)

@@ -1,0 +1,170 @@
+"""``f5py compare``: tables against pandas and scipy, methylation found without a model, and wrong use."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import f5py
+from f5py.core.motifs import reverse_complement
+from f5py.errors import F5pyError, InputFileError, UsageError
+
+from ..made_data import run_command
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Reads of both strands of one reference, methylated and not, and their events."""
+    place = tmp_path_factory.mktemp("compare")
+    shape = {"n_reads": 40, "fixed_length": 700, "methylation": "per-read"}
+    f5py.simulate(output=place / "b", genome_length=900, gc=0.5, seed=2, methylated_reads=0, **shape)
+    f5py.simulate(output=place / "a", reference=place / "b" / "ref.fa", seed=3, methylated_reads=1, **shape)
+    for name in "ab":
+        data = {"bam": place / name / "reads.bam", "genome": place / "b" / "ref.fa", "fast5": place / name / "fast5"}
+        for kind in ("tsv", "parquet"):
+            f5py.eventalign(**data, output=place / f"{name}.{kind}")
+        f5py.eventalign(**data, output=place / f"{name}.scaled.tsv", scale_events=True, print_read_names=True)
+    return place
+
+
+def compared(folder: Path, *inputs: str, **options) -> pd.DataFrame:
+    return f5py.compare(*inputs, output=folder / "out.tsv", threads=2, **options).to_pandas()
+
+
+def collapsed(path: Path) -> pd.DataFrame:
+    """A level and a dwell time of each read and position."""
+    rows = pd.read_csv(path, sep="\t")
+    rows = rows[rows["model_kmer"] != "NNNNNN"]
+    rows["reverse"] = (rows["model_kmer"] != rows["reference_kmer"]).groupby(rows["read_index"]).transform("any")
+    rows["weighted"] = rows["standardized_level"] * rows["event_length"]
+    keys = ["read_index", "contig", "position", "reverse", "model_kmer"]
+    sums = rows.groupby(keys, sort=False).agg(
+        weighted=("weighted", "sum"), dwell=("event_length", "sum"), mean=("model_mean", "first"),
+        stdv=("model_stdv", "first"),
+    )  # fmt: skip
+    return sums.assign(level=(sums["weighted"] / sums["dwell"]).round(6), dwell=sums["dwell"].round(7)).reset_index()
+
+
+def test_table_is_what_pandas_and_scipy_make_of_the_events(folder: Path):
+    found = compared(folder, folder / "a.tsv", folder / "b.tsv", min_coverage=8)
+    a, b = (collapsed(folder / f"{name}.tsv") for name in "ab")
+    keys = ["contig", "position", "reverse"]
+    groups_a, groups_b = dict(list(a.groupby(keys))), dict(list(b.groupby(keys)))
+    expected = [
+        key for key in sorted(groups_a)
+        if key in groups_b and min(len(groups_a[key]), len(groups_b[key])) >= 8
+    ]  # fmt: skip
+    assert len(found) == len(expected) > 500
+    assert [
+        (contig, position, strand == "-")
+        for contig, position, strand in sorted(zip(found["contig"], found["position"], found["strand"], strict=True))
+    ] == sorted(expected)
+    for row in found.iloc[::17].itertuples():
+        key = (row.contig, row.position, row.strand == "-")
+        one, two = groups_a[key], groups_b[key]
+        assert {row.kmer} == set(one["model_kmer"]) | set(two["model_kmer"])
+        assert (row.c1_reads, row.c2_reads) == (len(one), len(two))
+        both = pd.concat([one, two])
+        for values, sample in ((one, "c1"), (two, "c2")):
+            level = values["level"] * both["stdv"].mean() + both["mean"].mean()
+            for name, figures in (("intensity", level), ("dwell", values["dwell"])):
+                for fact, figure in (("mean", figures.mean()), ("median", figures.median()), ("sd", figures.std())):
+                    assert getattr(row, f"{sample}_{fact}_{name}") == pytest.approx(figure, rel=1e-4)
+        for name, column in (("intensity", "level"), ("dwell", "dwell")):
+            ks = stats.ks_2samp(one[column], two[column], method="exact")
+            assert getattr(row, f"KS_{name}_statistic") == pytest.approx(ks.statistic, rel=1e-4)
+            assert getattr(row, f"KS_{name}_pvalue") == pytest.approx(ks.pvalue, rel=1e-4)
+            mw = stats.mannwhitneyu(one[column], two[column], method="asymptotic")
+            assert getattr(row, f"MW_{name}_statistic") == pytest.approx(mw.statistic, rel=1e-4)
+            assert getattr(row, f"MW_{name}_pvalue") == pytest.approx(min(mw.pvalue, 1), rel=1e-3)
+    for test in ("KS", "MW"):
+        for name in ("intensity", "dwell"):
+            q = stats.false_discovery_control(np.minimum(found[f"{test}_{name}_pvalue"], 1))
+            np.testing.assert_allclose(found[f"{test}_{name}_qvalue"], q, rtol=1e-3)
+
+
+def test_methylated_positions_stand_out(folder: Path):
+    found = compared(folder, folder / "a.tsv", folder / "b.tsv")
+    near = found["kmer"].str.contains("CG")
+    significant = found["KS_intensity_qvalue"] < 0.01
+    assert significant[near].mean() > 0.4
+    assert significant[~near & ~found["kmer"].str.endswith("C")].mean() < 0.02
+    assert set(found["strand"]) == {"+", "-"}
+    same = compared(folder, folder / "a.tsv", folder / "a.tsv")
+    assert (same["KS_intensity_pvalue"] == 1).all()
+
+
+def test_kinds_of_input_and_output(folder: Path, tmp_path: Path):
+    options = ["-t", "2", "--min-coverage", "8"]
+    tables = {}
+    for kind in ("tsv", "parquet"):
+        tables[kind] = tmp_path / f"of_{kind}.tsv"
+        inputs = [folder / f"{name}.{kind}" for name in "ab"]
+        assert run_command("compare", *inputs, *options, "-o", tables[kind]) == 0
+    text = pd.read_csv(tables["tsv"], sep="\t")
+    of_parquet = pd.read_csv(tables["parquet"], sep="\t")
+    assert list(text.columns) == list(of_parquet.columns)
+    # Parquet and text round the same figures; ties may break otherwise
+    np.testing.assert_allclose(of_parquet["c1_mean_intensity"], text["c1_mean_intensity"], rtol=1e-4)
+    (tmp_path / "a.tsv.gz").write_bytes(gzip.compress((folder / "a.tsv").read_bytes()))
+    out = tmp_path / "out.parquet"
+    assert run_command("compare", tmp_path / "a.tsv.gz", folder / "b.tsv", *options, "-t", "1", "-o", out) == 0
+    pd.testing.assert_frame_equal(pd.read_parquet(out), text, check_dtype=False)
+    packed = tmp_path / "out.tsv.gz"
+    assert run_command("compare", folder / "a.tsv", folder / "b.tsv", *options, "-o", packed) == 0
+    assert gzip.decompress(packed.read_bytes()) == tables["tsv"].read_bytes()
+
+    of_reads = compared(
+        folder, folder / "a" / "reads.bam", folder / "b" / "reads.bam", genome=folder / "b" / "ref.fa", min_coverage=8,
+        fast5=[folder / "a" / "fast5", folder / "b" / "fast5"],
+    )  # fmt: skip
+    scaled = compared(folder, folder / "a.scaled.tsv", folder / "b.scaled.tsv", min_coverage=8)
+    assert of_reads["kmer"].tolist() == scaled["kmer"].tolist()
+    np.testing.assert_allclose(of_reads["c1_mean_intensity"], scaled["c1_mean_intensity"], rtol=1e-3)
+    np.testing.assert_allclose(of_reads["c1_mean_intensity"].mean(), 90, atol=10)
+
+
+def test_by_kmer(folder: Path):
+    found = compared(folder, folder / "a.tsv", folder / "b.tsv", by="kmer", min_coverage=30)
+    assert found["kmer"].is_monotonic_increasing
+    assert found["kmer"].is_unique
+    a, b = (collapsed(folder / f"{name}.tsv").groupby("model_kmer")["level"] for name in "ab")
+    counts = pd.DataFrame({"a": a.size(), "b": b.size()}).dropna().astype(int)
+    counts = counts[counts.min(axis=1) >= 30]
+    assert found["kmer"].tolist() == counts.index.tolist()
+    assert found["c1_reads"].tolist() == counts["a"].tolist()
+    for row in found.iloc[::25].itertuples():
+        mw = stats.mannwhitneyu(a.get_group(row.kmer), b.get_group(row.kmer), method="asymptotic")
+        assert row.MW_intensity_pvalue == pytest.approx(mw.pvalue, rel=1e-3)
+    kmers = set(compared(folder, folder / "a.tsv", folder / "b.tsv", min_coverage=8)["kmer"])
+    assert {reverse_complement(kmer) for kmer in kmers} & kmers
+
+
+def test_wrong_use(folder: Path, tmp_path: Path):
+    a, b = folder / "a.tsv", folder / "b.tsv"
+    bam = folder / "a" / "reads.bam"
+    (tmp_path / "other.tsv").write_text("contig\tposition\nx\t1\n")
+    lines = a.read_text().splitlines(keepends=True)
+    (tmp_path / "cut.tsv").write_text("".join(lines[:50]) + "chr\t5\n")
+    (tmp_path / "cut.parquet").write_bytes((folder / "a.parquet").read_bytes()[:-9])
+    cases = [
+        (UsageError, "are tables of events", (a, b), {"genome": folder / "b" / "ref.fa"}),
+        (UsageError, "give -g", (bam, bam), {}),
+        (UsageError, "only once", ("-", "-"), {}),
+        (UsageError, "twice, for A and for B", (bam, b), {"genome": "x.fa", "slow5": ["a", "b", "c"]}),
+        (UsageError, "Parquet is compressed already", (a, b), {"output": tmp_path / "out.parquet.gz"}),
+        (InputFileError, "has no column reference_kmer", (tmp_path / "other.tsv", b), {}),
+        (InputFileError, r"cut\.tsv: CSV parse error: Expected 13 columns, got 2", (tmp_path / "cut.tsv", b), {}),
+        (InputFileError, r"cut\.parquet: is damaged", (tmp_path / "cut.parquet", b), {}),
+        (InputFileError, "cannot be opened", (tmp_path / "absent.tsv", b), {}),
+        (F5pyError, "has 500 or more reads in both samples", (a, b), {"min_coverage": 500}),
+    ]
+    for kind, message, inputs, options in cases:
+        with pytest.raises(kind, match=f"(?i){message}"):
+            f5py.compare(*inputs, **{"output": tmp_path / "out.tsv", **options})
+    assert not list(tmp_path.glob("out.*"))
