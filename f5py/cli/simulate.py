@@ -13,13 +13,14 @@ from f5py.core.options import SimulateOptions
     SimulateOptions,
     examples=(
         "f5py simulate -o simulated --genome-length 100K --coverage 20 --seed 1",
+        "f5py simulate -o rna --pore rna004 --genome-length 20K -n 1000 --format pod5",
     ),
 )
 def command(**given: Any) -> None:
-    """Simulate R9.4 reads of known CpG methylation.
+    """Simulate reads of known methylation.
 
-    Writes into FOLDER: ref.fa, reads.fastq, reads.bam, fast5/, the sites' true frequencies (truth.tsv) and
-    the state of every site in every read (truth_reads.tsv).
+    Writes into FOLDER: ref.fa, reads.fastq, reads.bam, the signals, the sites' true frequencies (truth.tsv) and the
+    state of every site in every read (truth_reads.tsv). Dwell times and noise are like those of real reads.
     """
     from f5py.api.functions import simulate
 

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py import console
+from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.core.options import SimulateOptions, declarations
 from f5py.errors import UsageError
+from f5py.pore_model.model import PoreModel
 from f5py.progress import Progress, progress
 from f5py.simulation.basecalls import basecall
 from f5py.simulation.current import simulate_signal
-from f5py.simulation.genome import Genome, random_genome, read_genome, write_genome
+from f5py.simulation.genome import Genome, random_genome, random_transcripts, read_genome, write_genome
 from f5py.simulation.interrupt import interruptible
 from f5py.simulation.outputs import (
     REFERENCE,
-    TRUTH,
     ReadWriter,
     check_space,
     complete_folder,
@@ -27,7 +29,7 @@ from f5py.simulation.outputs import (
     write_truth,
 )
 from f5py.simulation.plan import ReadPlan, plan_reads
-from f5py.simulation.settings import PORES, SimulationSettings
+from f5py.simulation.settings import CHEMISTRIES, SimulationSettings
 from f5py.simulation.sites import Sites
 
 _N_CHANNELS = 512
@@ -60,12 +62,11 @@ def run(options: SimulateOptions) -> SimulationSummary:
     """
     _refuse_contradictions(options)
     given = {name: getattr(options, name) for name in _SETTINGS}
-    settings = SimulationSettings(
-        per_read=options.methylation == "per-read",
-        bases_per_second=options.speed or PORES[options.pore][2],
-        sampling_rate=PORES[options.pore][3],
-        **{name: value for name, value in given.items() if value is not None},
-    )
+    values: dict[str, Any] = {**CHEMISTRIES[options.pore].statistics}
+    values |= {name: value for name, value in given.items() if value is not None}
+    if options.speed is not None:
+        values["bases_per_second"] = options.speed
+    settings = SimulationSettings(per_read=options.methylation == "per-read", **values)
     summary = simulate(
         options.output, settings, reference=options.reference, fasta=options.fasta,
         read_truth=not options.no_read_truth, force=options.force,
@@ -73,7 +74,7 @@ def run(options: SimulateOptions) -> SimulationSummary:
     console.note(
         "simulate",
         f"{options.output}: {summary.n_reads} reads, {summary.n_bases} bases (longest read {summary.longest}), "
-        f"{summary.n_samples} samples; {summary.n_covered_sites} of {summary.n_sites} CpG sites covered",
+        f"{summary.n_samples} samples; {summary.n_covered_sites} of {summary.n_sites} sites covered",
     )
     return summary
 
@@ -95,7 +96,11 @@ def _refuse_contradictions(options: SimulateOptions) -> None:
     if options.methylation == "per-read":
         refuse(["site_rates", "linked_within"], "--methylation per-read")
     else:
-        refuse(["methylated_reads"], "--methylation per-site")
+        refuse(["methylated_reads", "complete"], "--methylation per-site")
+    if not options.haplotypes:
+        refuse(["haplotype_sites"], "one haplotype; add --haplotypes")
+    if CHEMISTRIES[options.pore].rna and options.strand != "both":
+        raise UsageError(f"--strand has no meaning with --pore {options.pore}: RNA has the strand of its transcript")
 
 
 def simulate(
@@ -107,17 +112,17 @@ def simulate(
     read_truth: bool = True,
     force: bool = False,
 ) -> SimulationSummary:
-    """Simulate reads of known CpG methylation and write them as a data set.
+    """Simulate reads of known methylation and write them as a data set.
 
-    A molecule is a piece of one strand in which methylated C's stand before their G as M; its signal follows
-    the pore model, its basecalled read has errors, and its alignment is the true one. Both strands of a site
-    have the same rate.
+    A molecule is a piece of one strand with M for every methylated base, or the 3' part of a transcript; its signal
+    follows the pore model, its basecalled read has errors, and its alignment is the true one. Both strands of a
+    palindromic site have the same rate.
 
     Parameters
     ----------
     folder : path
-        Gets ``ref.fa``, ``reads.fastq`` (or ``.fasta``), ``reads.bam`` (each with its index), ``fast5/``,
-        ``truth.tsv`` and ``truth_reads.tsv``, all at once when the last is complete.
+        Gets ``ref.fa``, ``reads.fastq`` (or ``.fasta``), ``reads.bam`` (each with its index), ``fast5/``, ``pod5/`` or
+        ``reads.blow5``, ``truth.tsv`` and ``truth_reads.tsv``, all at once when the last is complete.
     settings : SimulationSettings
         What to simulate.
     reference : path, optional
@@ -145,42 +150,67 @@ def simulate(
     if reference is not None:
         genome = read_genome(reference)
     else:
-        genome = random_genome(settings.genome_length, settings.gc, _stream(settings, _GENOME_STREAM))
-    sites = Sites.find(genome, settings, _stream(settings, _SITE_STREAM))
+        make = random_transcripts if settings.chemistry.rna else random_genome
+        genome = make(settings.genome_length, settings.gc, _stream(settings, _GENOME_STREAM))
+    motif = motif_named(settings.motif) if ":" not in settings.motif else parse_motif(settings.motif)
+    model = _model(settings, motif)
+    sites = Sites.none(motif)
+    if "M" in model.alphabet:
+        sites = Sites.find(genome, settings, _stream(settings, _SITE_STREAM), motif)
     plan = plan_reads(genome, settings, _stream(settings, _PLAN_STREAM))
     check_space(Path(folder), _expected_size(genome, plan, settings, read_truth))
     with complete_folder(Path(folder), force) as unfinished, interruptible() as check_interrupt:
         write_genome(genome, unfinished / REFERENCE)
         n_bases = int(plan.lengths.sum())
-        files = ReadWriter(unfinished, genome, settings.reads_per_file, fasta, read_truth, PORES[settings.pore][1])
+        files = ReadWriter(unfinished, genome, settings, fasta, read_truth)
         with progress("bases", n_bases) as bar, files as writer:
-            n_samples = _simulate_reads(genome, sites, plan, settings, writer, check_interrupt, bar)
+            n_samples = _simulate_reads(genome, sites, plan, _Signals(settings, model), writer, check_interrupt, bar)
         check_interrupt()
         sort_alignments(unfinished)
-        write_truth(sites, genome, unfinished / TRUTH)
+        write_truth(sites, genome, unfinished)
     return SimulationSummary(
         n_reads=len(plan.names),
         n_bases=n_bases,
         n_samples=n_samples,
         n_sites=len(sites.positions),
-        n_covered_sites=int((sites.n_reads > 0).sum()),
+        n_covered_sites=int((sites.n_reads.sum(axis=0) > 0).sum()),
         longest=int(plan.lengths.max(initial=0)),
     )
+
+
+class _Signals(NamedTuple):
+    """What signals follow."""
+
+    settings: SimulationSettings
+    model: PoreModel
+
+
+def _model(settings: SimulationSettings, motif: Motif) -> PoreModel:
+    """The user's model, or the built-in one of the chemistry and motif."""
+    from f5py.pore_model import BUILTIN_MODELS, builtin, read_model
+
+    if settings.meth_model is not None:
+        return read_model(settings.meth_model, "ACGMT")
+    name = settings.chemistry.model.format(motif=motif.name)
+    if name not in BUILTIN_MODELS:
+        raise UsageError(
+            f"--motif {settings.motif}: there is no built-in model of it for --pore {settings.pore}; give --meth-model"
+        )
+    if settings.chemistry.rna and settings.motif != SimulationSettings.motif:
+        raise UsageError(f"--motif {settings.motif}: RNA has methylated bases only with a model of them (--meth-model)")
+    return builtin(name)
 
 
 def _simulate_reads(
     genome: Genome,
     sites: Sites,
     plan: ReadPlan,
-    settings: SimulationSettings,
+    signals: _Signals,
     writer: ReadWriter,
     check_interrupt: Callable[[], None],
     bar: Progress,
 ) -> int:
-    from f5py.pore_model import builtin, read_model
-
-    name, *_ = PORES[settings.pore]
-    model = builtin(name) if settings.meth_model is None else read_model(settings.meth_model, "ACGMT")
+    settings, model = signals
     channel_offsets = np.rint(_stream(settings, _CHANNEL_STREAM).normal(10, 4, size=_N_CHANNELS))
     n_samples = 0
     for i, name in enumerate(plan.names):
@@ -188,12 +218,13 @@ def _simulate_reads(
         rng = _stream(settings, _READ_STREAM, i)
         start, reverse = int(plan.starts[i]), bool(plan.reverse[i])
         end = start + int(plan.lengths[i])
-        positions, methylated = sites.methylate(start, end, rng)
+        haplotype = int(plan.haplotype[i])
+        positions, methylated = sites.methylate(start, end, rng, reverse, haplotype)
         molecule = genome.codes[start:end]
         if reverse:
             molecule = 3 - molecule[::-1]
         call = basecall(molecule, settings.error_rate, rng)
-        letters = modified_letters(molecule, start, reverse, positions[methylated], model.alphabet)
+        letters = modified_letters(molecule, start, reverse, positions[methylated], sites.motif, model.alphabet)
         channel = int(rng.integers(_N_CHANNELS))
         offset = float(channel_offsets[channel])
         samples = simulate_signal(letters, model, settings, offset, bool(plan.slow[i]), rng)
@@ -204,7 +235,7 @@ def _simulate_reads(
             "range": settings.signal_range,
             "sampling_rate": settings.sampling_rate,
         }
-        writer.write(name, start, reverse, call, positions, methylated, samples, calibration, channel + 1)
+        writer.write(name, start, reverse, call, positions, methylated, samples, calibration, channel + 1, haplotype)
         bar.advance(end - start)
     return n_samples
 
@@ -219,27 +250,29 @@ def _expected_size(genome: Genome, plan: ReadPlan, settings: SimulationSettings,
 
 
 def modified_letters(
-    molecule: NDArray[np.uint8], start: int, reverse: bool, methylated: NDArray[np.int64], alphabet: str
+    molecule: NDArray[np.uint8], start: int, reverse: bool, methylated: NDArray[np.int64], motif: Motif, alphabet: str
 ) -> NDArray[np.uint8]:
     """Turn a molecule into indices into the model's `alphabet`, with M at the methylated sites.
 
     Parameters
     ----------
     molecule : uint8, shape (n,)
-        Codes 0 to 3 in the order of sequencing.
+        Codes 0 to 3 from the 5' end.
     start : int
         Flat position of the molecule's first base on the forward strand.
     reverse : bool
         True if the molecule is of the reverse strand.
     methylated : int64, shape (m,)
-        Flat positions of the forward strand's C of the methylated sites.
+        Flat positions of the first bases of the methylated sites on the forward strand.
+    motif : Motif
     alphabet : str
         The model's letters, with M.
     """
     letters = np.array([alphabet.index(base) for base in "ACGT"], dtype=np.uint8)[molecule]
-    # the reverse strand's C pairs with the G that follows the forward strand's C
-    where = start + len(molecule) - 1 - (methylated + 1) if reverse else methylated - start
-    letters[where] = alphabet.index("M")
+    if len(methylated):
+        offset = motif.offset_reverse if reverse else motif.offset_forward
+        where = methylated + offset - start
+        letters[len(molecule) - 1 - where if reverse else where] = alphabet.index("M")
     return letters
 
 

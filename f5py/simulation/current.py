@@ -19,12 +19,15 @@ def kmer_ranks(codes: NDArray[np.uint8], k: int, n_letters: int) -> NDArray[np.i
     return ranks
 
 
-def dwell_times(n: int, mean: float, shape: float, rng: np.random.Generator) -> NDArray[np.int64]:
-    """Samples that each of `n` k-mers stays in the pore: 1 plus a gamma variate, rounded at random.
+def dwell_times(n: int, mean: float, shape: float, rng: np.random.Generator, sigma: float = 0.0) -> NDArray[np.int64]:
+    """Samples that each of `n` k-mers stays in the pore: 1 plus a gamma or lognormal variate, rounded at random.
 
     The random rounding keeps the mean, which a plain one would change for times as short as these.
     """
-    times = 1 + rng.standard_gamma(shape, size=n) * ((mean - 1) / shape)
+    if sigma > 0:
+        times = 1 + rng.lognormal(-0.5 * sigma**2, sigma, size=n) * (mean - 1)
+    else:
+        times = 1 + rng.standard_gamma(shape, size=n) * ((mean - 1) / shape)
     return (times + rng.random(n)).astype(np.int64)
 
 
@@ -44,7 +47,7 @@ def simulate_signal(
     Parameters
     ----------
     codes : uint8, shape (n,)
-        The molecule in the order of sequencing, as indices into the model's alphabet; n >= k.
+        The molecule from its 5' end, as indices into the model's alphabet; n >= k. RNA passes from its 3' end.
     offset : float
         The digitiser's offset, in raw units.
     slow : bool
@@ -56,8 +59,10 @@ def simulate_signal(
         DAC values; ``pA = (raw + offset) * signal_range / digitisation``.
     """
     ranks = kmer_ranks(codes, model.k, len(model.alphabet))
+    if settings.chemistry.rna:
+        ranks = ranks[::-1]
     mean_dwell = settings.sampling_rate / settings.bases_per_second * (settings.slow_factor if slow else 1.0)
-    dwell = dwell_times(len(ranks), mean_dwell, settings.dwell_shape, rng)
+    dwell = dwell_times(len(ranks), mean_dwell, settings.dwell_shape, rng, settings.dwell_sigma)
     level = model.level_mean[ranks].astype(np.float32)
     level += (
         np.float32(settings.level_noise) * model.level_stdv[ranks] * rng.standard_normal(len(ranks), dtype=np.float32)

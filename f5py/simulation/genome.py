@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.motifs import IUPAC
 from f5py.errors import InputFileError, OutputFileError
 
 LETTERS = np.frombuffer(b"ACGTN", dtype=np.uint8)
@@ -15,6 +16,7 @@ OTHER = 4  # code of everything that is not A, C, G or T
 _LINE = 80
 _GC_BLOCK = 2000  # bases between the points where the local GC content is drawn
 _GC_SD = 0.05
+_MEAN_TRANSCRIPT = 1500
 
 
 @dataclass(frozen=True)
@@ -52,10 +54,26 @@ class Genome:
         starts = np.flatnonzero(first).astype(np.int64)
         return starts, np.flatnonzero(last).astype(np.int64) + 1 - starts
 
-    def cpg_sites(self) -> NDArray[np.int64]:
-        """Flat positions of every C that a G of the same contig follows, ascending."""
-        found = np.flatnonzero((self.codes[:-1] == 1) & (self.codes[1:] == 2))
-        return found[~np.isin(found + 1, self.offsets)]
+    def occurrences(self, pattern: str) -> NDArray[np.int64]:
+        """Flat positions where an IUPAC pattern begins within a contig, ascending."""
+        n = len(self.codes) - len(pattern) + 1
+        found = np.ones(max(n, 0), dtype=bool)
+        for i, letter in enumerate(pattern):
+            allowed = np.zeros(OTHER + 1, dtype=bool)
+            allowed[["ACGT".index(base) for base in IUPAC[letter]]] = True
+            found &= allowed[self.codes[i : i + max(n, 0)]]
+        begins = np.flatnonzero(found)
+        return begins[self.contig_of(begins) == self.contig_of(begins + len(pattern) - 1)]
+
+
+def random_transcripts(length: int, gc: float, rng: np.random.Generator) -> Genome:
+    """Make transcripts of about 500 to 4,000 bases, which have `length` bases together."""
+    n = max(round(length / _MEAN_TRANSCRIPT), 1)
+    shares = rng.lognormal(0.0, 0.5, size=n)
+    ends = np.rint(np.cumsum(shares) / shares.sum() * length).astype(np.int64)
+    offsets = np.unique(np.concatenate(([0], ends)))
+    names = [f"transcript_{i + 1}" for i in range(len(offsets) - 1)]
+    return Genome(names, offsets, random_genome(length, gc, rng).codes)
 
 
 def random_genome(length: int, gc: float, rng: np.random.Generator) -> Genome:

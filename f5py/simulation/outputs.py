@@ -19,15 +19,18 @@ from f5py.errors import OutputFileError
 from f5py.simulation._text import decimal_cells, integer_cells, rows, text_cells
 from f5py.simulation.basecalls import Basecall
 from f5py.simulation.genome import LETTERS, Genome
+from f5py.simulation.settings import SimulationSettings
 from f5py.simulation.sites import Sites
 
-REFERENCE, ALIGNMENTS, SIGNALS = "ref.fa", "reads.bam", "fast5"
+REFERENCE, ALIGNMENTS = "ref.fa", "reads.bam"
 TRUTH, READ_TRUTH = "truth.tsv", "truth_reads.tsv"
 #: What a run may leave in its folder, together with the indexes that other commands put beside it.
 _OWN_FILE = re.compile(
-    r"ref\.fa(\.fai)?|reads\.bam(\.bai)?|truth(_reads)?\.tsv|reads\.fast[aq](\.index(\.fai|\.gzi|\.readdb)?)?"
+    r"ref\.fa(\.fai)?|reads\.bam(\.bai)?|truth(_reads|_hp[12])?\.tsv|reads\.blow5(\.idx)?|reads\.fast[aq](\.index(\.fai|\.gzi|\.readdb)?)?"
 )
-_OWN_SIGNAL_FILE = re.compile(r"reads_\d+\.fast5")
+_OWN_SIGNAL_FILE = re.compile(r"reads_\d+\.(fast5|pod5)")
+#: Folders of signals, by their format; BLOW5 is one file.
+_SIGNAL_FOLDERS = ("fast5", "pod5")
 _MAPPING_QUALITY = 60
 _REVERSE_FLAG = 16
 _ROW_BLOCK = 1 << 18
@@ -58,10 +61,11 @@ def complete_folder(folder: Path, force: bool) -> Iterator[Path]:
         unfinished = Path(name)
         yield unfinished
         _remove_own_files(folder)
-        (folder / SIGNALS).mkdir(exist_ok=True)
-        for path in sorted((unfinished / SIGNALS).iterdir()):
-            os.replace(path, folder / SIGNALS / path.name)
-        shutil.rmtree(unfinished / SIGNALS)
+        for signals in filter(os.path.isdir, (unfinished / name for name in _SIGNAL_FOLDERS)):
+            (folder / signals.name).mkdir(exist_ok=True)
+            for path in sorted(signals.iterdir()):
+                os.replace(path, folder / signals.name / path.name)
+            shutil.rmtree(signals)
         for path in sorted(unfinished.iterdir()):
             os.replace(path, folder / path.name)
 
@@ -96,8 +100,8 @@ def _remove_own_files(folder: Path) -> None:
     for path in folder.iterdir():
         if _OWN_FILE.fullmatch(path.name):
             path.unlink()
-    if (folder / SIGNALS).is_dir():
-        for path in (folder / SIGNALS).iterdir():
+    for signals in filter(os.path.isdir, (folder / name for name in _SIGNAL_FOLDERS)):
+        for path in signals.iterdir():
             if _OWN_SIGNAL_FILE.fullmatch(path.name):
                 path.unlink()
 
@@ -111,29 +115,27 @@ class ReadWriter:
         An existing, empty folder.
     genome : Genome
         What the reads are aligned to.
-    reads_per_file : int
-        Reads in one fast5 file.
+    settings : SimulationSettings
+        Of which the signal format, the reads in one file, the chemistry and the haplotypes count.
     fasta : bool
         Write ``reads.fasta``, and no base qualities anywhere, instead of ``reads.fastq``.
     read_truth : bool
         Write ``truth_reads.tsv``.
-    kit : str
-        Of the sequencing, for the signals' metadata; none if empty.
     """
 
     def __init__(
-        self, folder: Path, genome: Genome, reads_per_file: int, fasta: bool, read_truth: bool, kit: str = ""
+        self, folder: Path, genome: Genome, settings: SimulationSettings, fasta: bool, read_truth: bool
     ) -> None:
         import pysam
 
         self._folder = folder
         self._genome = genome
-        self._reads_per_file = reads_per_file
+        self._settings = settings
         self._fasta = fasta
-        self._kit = kit
         self._n_reads = 0
         self._signals: Any = None
-        (folder / SIGNALS).mkdir()
+        if settings.signal_format in _SIGNAL_FOLDERS:
+            (folder / settings.signal_format).mkdir()
         with ExitStack() as stack:
             self._reads = stack.enter_context(open(folder / f"reads.{'fasta' if fasta else 'fastq'}", "wb"))
             self._truth = None
@@ -176,6 +178,7 @@ class ReadWriter:
         samples: NDArray[np.int16],
         calibration: dict[str, float],
         channel: int,
+        haplotype: int = 0,
     ) -> None:
         """Write one read; `start` and `sites` are flat positions, `calibration` is `Fast5Writer.write`'s."""
         self._write_signal(name, samples, calibration, channel)
@@ -187,7 +190,7 @@ class ReadWriter:
             self._reads.write(b"@%b\n%b\n+\n%b\n" % (name.encode(), sequence, scores))
         contig = int(self._genome.contig_of(np.array([start]))[0])
         first = int(self._genome.offsets[contig])
-        self._write_alignment(name, contig, start - first, reverse, call)
+        self._write_alignment(name, contig, start - first, reverse, call, haplotype)
         if self._truth is not None and len(sites):
             n = len(sites)
             zeros = np.zeros(n, dtype=np.int64)
@@ -199,12 +202,15 @@ class ReadWriter:
         self._n_reads += 1
 
     def _write_signal(self, name: str, samples: NDArray[np.int16], calibration: dict[str, float], channel: int) -> None:
-        from f5py.io.signals.fast5_writer import Fast5Writer
-
-        if self._n_reads % self._reads_per_file == 0:
+        kind = self._settings.signal_format
+        in_one_file = kind not in _SIGNAL_FOLDERS
+        if self._signals is None or (not in_one_file and self._n_reads % self._settings.reads_per_file == 0):
             self._close_signals()
-            number = self._n_reads // self._reads_per_file
-            self._signals = Fast5Writer(self._folder / SIGNALS / f"reads_{number}.fast5", kit=self._kit)
+            number = self._n_reads // self._settings.reads_per_file
+            path = self._folder / (f"reads.{kind}" if in_one_file else f"{kind}/reads_{number}.{kind}")
+            chemistry = self._settings.chemistry
+            experiment = "rna" if chemistry.rna else "genomic_dna"
+            self._signals = _writer(kind)(path, experiment_type=experiment, kit=chemistry.kit)
             self._signals.__enter__()
         self._signals.write(name, samples, **calibration, channel=channel, read_number=self._n_reads)
 
@@ -218,7 +224,9 @@ class ReadWriter:
             signals, self._signals = self._signals, None
             signals.__exit__(kind, problem, trace)
 
-    def _write_alignment(self, name: str, contig: int, position: int, reverse: bool, call: Basecall) -> None:
+    def _write_alignment(
+        self, name: str, contig: int, position: int, reverse: bool, call: Basecall, haplotype: int
+    ) -> None:
         import pysam
 
         record = pysam.AlignedSegment(self._header)
@@ -236,7 +244,25 @@ class ReadWriter:
             zip(call.operations[::direction].tolist(), call.lengths[::direction].tolist(), strict=True)
         )
         record.set_tag("NM", call.edit_distance)
+        if self._settings.haplotypes:
+            record.set_tag("HP", haplotype + 1)
+            record.set_tag("PS", 1)
         self._alignments.write(record)
+
+
+def _writer(signal_format: str) -> Any:
+    """What writes that format."""
+    if signal_format == "blow5":
+        from f5py.io.signals.blow5_writer import Blow5Writer
+
+        return Blow5Writer
+    if signal_format == "pod5":
+        from f5py.io.signals.pod5_writer import Pod5Writer
+
+        return Pod5Writer
+    from f5py.io.signals.fast5_writer import Fast5Writer
+
+    return Fast5Writer
 
 
 def sort_alignments(folder: Path) -> None:
@@ -259,20 +285,32 @@ def sort_alignments(folder: Path) -> None:
         raise OutputFileError(f"{folder.parent}: cannot sort the alignments ({reason})") from None
 
 
-def write_truth(sites: Sites, genome: Genome, path: Path) -> None:
-    """Write the sites that at least one read covers, in the order of the reference.
+def write_truth(sites: Sites, genome: Genome, folder: Path) -> None:
+    """Write ``truth.tsv``, and of two haplotypes also ``truth_hp1.tsv`` and ``truth_hp2.tsv``.
 
-    ``start`` and ``end`` are both the 0-based position of the C, as in the frequencies of single sites;
-    ``frequency`` is over the reads that cover the site, ``rate`` the probability that was simulated.
+    A row is a site that at least one read covers, in the order of the reference. ``start`` and ``end`` are both the
+    0-based position of its first base, as in the frequencies of single sites; ``frequency`` is over the reads that
+    cover the site, ``rate`` the probability that was simulated (of both haplotypes, its mean).
     """
-    covered = np.flatnonzero(sites.n_reads > 0)
+    n_reads, n_methylated = sites.n_reads.sum(axis=0), sites.n_methylated.sum(axis=0)
+    _write_truth(sites, genome, folder / TRUTH, n_reads, n_methylated, sites.rates.mean(axis=0))
+    if len(sites.rates) > 1:
+        for i, of_haplotype in enumerate(zip(sites.n_reads, sites.n_methylated, sites.rates, strict=True)):
+            _write_truth(sites, genome, folder / f"truth_hp{i + 1}.tsv", *of_haplotype)
+
+
+def _write_truth(
+    sites: Sites, genome: Genome, path: Path, all_reads: NDArray[np.int64], all_methylated: NDArray[np.int64],
+    rates: NDArray[np.float64],
+) -> None:  # fmt: skip
+    covered = np.flatnonzero(all_reads > 0)
     with open(path, "wb") as out:
         out.write(b"chromosome\tstart\tend\tn_reads\tn_methylated\tfrequency\trate\n")
         for i in range(0, len(covered), _ROW_BLOCK):
             part = covered[i : i + _ROW_BLOCK]
             contigs = genome.contig_of(sites.positions[part])
             position = integer_cells(sites.positions[part] - genome.offsets[contigs])
-            n_reads, n_methylated = sites.n_reads[part], sites.n_methylated[part]
+            n_reads, n_methylated = all_reads[part], all_methylated[part]
             out.write(
                 rows(
                     [
@@ -282,7 +320,7 @@ def write_truth(sites: Sites, genome: Genome, path: Path) -> None:
                         integer_cells(n_reads),
                         integer_cells(n_methylated),
                         decimal_cells(n_methylated / n_reads, 4),
-                        decimal_cells(sites.rates[part], 4),
+                        decimal_cells(rates[part], 4),
                     ]
                 )
             )

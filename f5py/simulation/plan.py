@@ -27,6 +27,8 @@ class ReadPlan:
         True for molecules of the reverse strand.
     slow : bool, shape (n,)
         True for reads whose bases take longer.
+    haplotype : int64, shape (n,)
+        0 or 1; all 0 if there are none.
     """
 
     names: list[str]
@@ -34,6 +36,7 @@ class ReadPlan:
     lengths: NDArray[np.int64]
     reverse: NDArray[np.bool_]
     slow: NDArray[np.bool_]
+    haplotype: NDArray[np.int64]
 
 
 def plan_reads(genome: Genome, settings: SimulationSettings, rng: np.random.Generator) -> ReadPlan:
@@ -55,14 +58,19 @@ def plan_reads(genome: Genome, settings: SimulationSettings, rng: np.random.Gene
         )
     lengths = np.minimum(_draw_lengths(settings, len(genome.codes), longest, rng), longest)
     lengths = rng.permutation(np.concatenate((lengths, np.array(settings.ultra_long, dtype=np.int64))))
-    starts = _place(lengths, begins, sizes, rng)
     n = len(lengths)
-    reverse = rng.random(n) < {"+": 0.0, "-": 1.0, "both": 0.5}[settings.strand]
+    if settings.chemistry.rna:
+        starts, lengths = _place_at_ends(lengths, begins, sizes, shortest, rng)
+        reverse = np.zeros(n, dtype=bool)
+    else:
+        starts = _place(lengths, begins, sizes, rng)
+        reverse = rng.random(n) < {"+": 0.0, "-": 1.0, "both": 0.5}[settings.strand]
     slow = np.zeros(n, dtype=bool)
     slow[rng.permutation(n)[: round(settings.slow_fraction * n)]] = True
     random_bytes = rng.bytes(16 * n)
     names = [str(uuid.UUID(bytes=random_bytes[16 * i : 16 * i + 16], version=4)) for i in range(n)]
-    return ReadPlan(names, starts, lengths, reverse, slow)
+    haplotype = rng.integers(0, 2, size=n) if settings.haplotypes else np.zeros(n, dtype=np.int64)
+    return ReadPlan(names, starts, lengths, reverse, slow, haplotype)
 
 
 def _draw_lengths(
@@ -86,6 +94,17 @@ def _draw_lengths(
         total += int(parts[-1].sum())
     lengths = np.concatenate(parts) if parts else draw(0)
     return lengths[: int(np.searchsorted(np.cumsum(lengths), wanted)) + 1]
+
+
+def _place_at_ends(
+    lengths: NDArray[np.int64], begins: NDArray[np.int64], sizes: NDArray[np.int64], shortest: int,
+    rng: np.random.Generator,
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:  # fmt: skip
+    """Choose transcripts, all equally often; reads begin at their 3' ends, so longer ones are whole transcripts."""
+    begins, sizes = begins[sizes >= shortest], sizes[sizes >= shortest]
+    which = rng.integers(len(sizes), size=len(lengths))
+    lengths = np.minimum(lengths, sizes[which])
+    return begins[which] + sizes[which] - lengths, lengths
 
 
 def _place(

@@ -56,10 +56,22 @@ class SimulationSettings:
         Calibration of the digitiser, ``pA = (raw + offset) * signal_range / digitisation``.
     reads_per_file : int
         Reads in one fast5 file.
-    pore : {"r9", "r10"}
-        What the files say, and whose built-in model the signals follow.
+    pore : str
+        One of `CHEMISTRIES`: what the files say, and whose built-in model the signals follow.
     meth_model : str or None
         A file with the pore model of plain and methylated k-mers to follow instead.
+    motif : str
+        Which sites can be methylated: a name, or ``SITE:OFFSET``.
+    dwell_sigma : float
+        Above 0, the time per base is lognormal, with that standard deviation of the logarithm.
+    complete : float
+        Share of the sites of a methylated molecule that are methylated, for `per_read`.
+    haplotypes : bool
+        Molecules are of one of two haplotypes.
+    haplotype_sites : float
+        Share of blocks of sites whose rate each haplotype has of its own.
+    signal_format : {"fast5", "blow5", "pod5"}
+        Of the signal files.
     """
 
     seed: int = 1
@@ -92,13 +104,70 @@ class SimulationSettings:
     reads_per_file: int = 4000
     pore: str = "r9"
     meth_model: str | None = None
+    motif: str = "cpg"
+    dwell_sigma: float = 0.0
+    complete: float = 1.0
+    haplotypes: bool = False
+    haplotype_sites: float = 0.3
+    signal_format: str = "fast5"
+
+    @property
+    def chemistry(self) -> SimulatedChemistry:
+        """What is sequenced, and how."""
+        return CHEMISTRIES[self.pore]
 
 
-#: The built-in model that signals of a pore follow, its kit, bases per second and samples per second.
-PORES = {
-    "r9": ("r9.4_450bps.cpg.6mer", "", 450.0, 4000.0),
-    "r10": ("r10.4.1_400bps.cpg.9mer", "sqk-lsk114", 400.0, 5000.0),
-}
+@dataclass(frozen=True)
+class SimulatedChemistry:
+    """A pore, and the statistics of real reads of it.
+
+    Attributes
+    ----------
+    model : str
+        Built-in model that signals follow; ``{motif}`` stands for the name of the motif.
+    kit : str
+        What the signal files say; none if empty.
+    rna : bool
+        Molecules are transcripts, which pass from their 3' end to their 5' end.
+    statistics : dict
+        Settings: speed and sampling rate; spread of the dwell times, levels and samples as they were measured in the
+        events of real reads (E. coli R9.4, human R10.4.1, sequins RNA002, lacZ RNA004).
+    """
+
+    model: str
+    kit: str
+    rna: bool
+    statistics: dict[str, float]
+
+
+#: By what ``--pore`` says.
+CHEMISTRIES = {
+    "r9": SimulatedChemistry(
+        "r9.4_450bps.{motif}.6mer", "", False,
+        {"bases_per_second": 450.0, "sampling_rate": 4000.0, "level_noise": 0.75, "sample_noise": 1.8},
+    ),
+    "r10": SimulatedChemistry(
+        "r10.4.1_400bps.{motif}.9mer", "sqk-lsk114", False,
+        {
+            "bases_per_second": 400.0, "sampling_rate": 5000.0, "level_noise": 0.63, "sample_noise": 2.2,
+            "dwell_sigma": 0.65,
+        },
+    ),
+    "rna002": SimulatedChemistry(
+        "r9.4_70bps_rna.nucleotide.5mer", "sqk-rna002", True,
+        {
+            "bases_per_second": 70.0, "sampling_rate": 3012.0, "level_noise": 0.73, "sample_noise": 3.4,
+            "dwell_sigma": 0.86, "median_length": 1000.0, "length_sigma": 0.6,
+        },
+    ),
+    "rna004": SimulatedChemistry(
+        "rna004_130bps.nucleotide.9mer", "sqk-rna004", True,
+        {
+            "bases_per_second": 130.0, "sampling_rate": 4000.0, "level_noise": 0.7, "sample_noise": 2.8,
+            "dwell_sigma": 0.75, "median_length": 1000.0, "length_sigma": 0.6,
+        },
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)

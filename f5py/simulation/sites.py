@@ -1,4 +1,4 @@
-"""Where the CpG sites are, how often each is methylated, and the state of each in a given molecule."""
+"""Where the sites are, how often each is methylated, and the state of each in a given molecule."""
 
 from __future__ import annotations
 
@@ -7,69 +7,106 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.motifs import Motif, reverse_complement
 from f5py.simulation.genome import Genome
 from f5py.simulation.settings import RateMixture, SimulationSettings
+
+_BOTH, _FORWARD, _REVERSE = 0, 1, 2
 
 
 @dataclass
 class Sites:
-    """The CpG sites of a genome and what was made of them so far.
+    """The sites of a motif in a genome and what was made of them so far.
 
     Attributes
     ----------
+    motif : Motif
     positions : int64, shape (n,)
-        Flat positions of the C on the forward strand, ascending.
+        Flat positions of the first base on the forward strand, ascending.
+    strand : uint8, shape (n,)
+        0 both, 1 forward, 2 reverse: only palindromic motifs have both.
     blocks : int64, shape (n,)
         Sites of the same block share rate and state.
-    rates : float64, shape (n,)
-        Probability of methylation.
-    n_reads, n_methylated : int64, shape (n,)
-        Molecules that contain the site (both bases), and those in which it is methylated.
+    rates : float64, shape (h, n)
+        Probability of methylation, in each of h haplotypes.
+    n_reads, n_methylated : int64, shape (h, n)
+        Molecules that contain the site (all of its bases), and those in which it is methylated.
     per_read : bool
         True if a molecule is methylated as a whole or not at all; the rates are then all equal.
+    complete : float
+        Share of the sites of a methylated molecule that are methylated, if `per_read`.
     """
 
+    motif: Motif
     positions: NDArray[np.int64]
+    strand: NDArray[np.uint8]
     blocks: NDArray[np.int64]
     rates: NDArray[np.float64]
     n_reads: NDArray[np.int64]
     n_methylated: NDArray[np.int64]
     per_read: bool
+    complete: float = 1.0
 
     @classmethod
-    def find(cls, genome: Genome, settings: SimulationSettings, rng: np.random.Generator) -> Sites:
+    def none(cls, motif: Motif) -> Sites:
+        """No sites, for models without methylated bases."""
+        nothing = np.zeros(0, dtype=np.int64)
+        counts = np.zeros((1, 0), dtype=np.int64)
+        return cls(motif, nothing, nothing.astype(np.uint8), nothing, np.zeros((1, 0)), counts, counts, False)
+
+    @classmethod
+    def find(cls, genome: Genome, settings: SimulationSettings, rng: np.random.Generator, motif: Motif) -> Sites:
         """Find all sites and draw their rates."""
-        positions = genome.cpg_sites()
+        positions = genome.occurrences(motif.pattern)
+        strand = np.full(len(positions), _BOTH if motif.is_palindromic else _FORWARD, np.uint8)
+        if not motif.is_palindromic and not settings.chemistry.rna:
+            others = genome.occurrences(reverse_complement(motif.pattern))
+            positions = np.concatenate((positions, others))
+            strand = np.concatenate((strand, np.full(len(others), _REVERSE, np.uint8)))
+            order = np.argsort(positions, kind="stable")
+            positions, strand = positions[order], strand[order]
         n = len(positions)
         contigs = genome.contig_of(positions)
         new_block = (np.diff(positions) > settings.linked_within) | (np.diff(contigs) != 0)
         blocks = np.concatenate(([0], np.cumsum(new_block)))[:n].astype(np.int64)
+        n_haplotypes = 2 if settings.haplotypes else 1
         if settings.per_read:
-            rates = np.full(n, settings.methylated_reads)
+            rates = np.full((n_haplotypes, n), settings.methylated_reads)
         else:
             n_blocks = int(blocks[-1]) + 1 if n else 0
-            rates = RateMixture.parse(settings.site_rates).draw(n_blocks, rng)[blocks]
-        zeros = np.zeros(n, dtype=np.int64)
-        return cls(positions, blocks, rates, zeros, zeros.copy(), settings.per_read)
+            mixture = RateMixture.parse(settings.site_rates)
+            of_blocks = [mixture.draw(n_blocks, rng)]
+            if settings.haplotypes:
+                own = rng.random(n_blocks) < settings.haplotype_sites
+                of_blocks.append(np.where(own, mixture.draw(n_blocks, rng), of_blocks[0]))
+            rates = np.stack(of_blocks)[:, blocks]
+        zeros = np.zeros((n_haplotypes, n), dtype=np.int64)
+        return cls(motif, positions, strand, blocks, rates, zeros, zeros.copy(), settings.per_read, settings.complete)
 
-    def methylate(self, start: int, end: int, rng: np.random.Generator) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    def methylate(
+        self, start: int, end: int, rng: np.random.Generator, reverse: bool = False, haplotype: int = 0
+    ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
         """Draw the states of the sites in a molecule that spans ``[start, end)`` and count them.
 
         Returns
         -------
         positions : int64, shape (m,)
-            Flat positions of the sites whose two bases are in the molecule.
+            Flat positions of the sites of the molecule's strand, all of whose bases are in it.
         methylated : bool, shape (m,)
             Their states.
         """
-        first, stop = np.searchsorted(self.positions, (start, end - 1))
-        if first >= stop:
+        first, stop = np.searchsorted(self.positions, (start, end - len(self.motif.pattern) + 1))
+        chosen = np.arange(first, max(stop, first))
+        chosen = chosen[self.strand[chosen] != (_FORWARD if reverse else _REVERSE)]
+        if not len(chosen):
             return self.positions[:0], np.zeros(0, dtype=bool)
-        blocks = self.blocks[first:stop] - self.blocks[first]
+        blocks = self.blocks[chosen] - self.blocks[chosen[0]]
         # one draw per block, or one for the whole molecule; the rate is the same wherever the draw is shared
         shared = rng.random(1 if self.per_read else int(blocks[-1]) + 1)
         draws = shared[0] if self.per_read else shared[blocks]
-        methylated = draws < self.rates[first:stop]
-        self.n_reads[first:stop] += 1
-        self.n_methylated[first:stop] += methylated
-        return self.positions[first:stop], methylated
+        methylated = draws < self.rates[haplotype, chosen]
+        if self.per_read and self.complete < 1:
+            methylated &= rng.random(len(chosen)) < self.complete
+        self.n_reads[haplotype, chosen] += 1
+        self.n_methylated[haplotype, chosen] += methylated
+        return self.positions[chosen], methylated

@@ -84,4 +84,4 @@ def test_stretches_end_at_other_letters_and_contigs():
 
 
 def test_sites_do_not_span_contigs():
-    assert make("CGAC", "GCG", "CNG").cpg_sites().tolist() == [0, 5]
+    assert make("CGAC", "GCG", "CNG").occurrences("CG").tolist() == [0, 5]

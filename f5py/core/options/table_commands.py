@@ -228,11 +228,11 @@ class SimulateOptions(Options):
         "--coverage", kind=Kind.NUMBER, above=0, default_words="20", help="Mean depth, instead of a number of reads."
     )
     median_length: int | None = option(
-        "--median-length", kind=Kind.BASES, at_least=1, default_words="8000",
+        "--median-length", kind=Kind.BASES, at_least=1, default_words="8000, of RNA 1000",
         help="Median of the lognormal read lengths.",
     )  # fmt: skip
     length_sigma: float | None = option(
-        "--length-sigma", kind=Kind.NUMBER, at_least=0, default_words="0.8",
+        "--length-sigma", kind=Kind.NUMBER, at_least=0, default_words="0.8, of RNA 0.6",
         help="Their spread (of the natural logarithm); 1.086 puts 1 % above 12.5 medians.",
     )  # fmt: skip
     min_length: int | None = option(
@@ -249,9 +249,13 @@ class SimulateOptions(Options):
     error_rate: float = option(
         "--error-rate", kind=Kind.NUMBER, default=0.03, at_least=0, at_most=0.4, help="Basecalling errors per base."
     )
+    motif: str | None = option(
+        "--motif", group=Group.MODEL, metavar="NAME|SITE:OFFSET", default_words="cpg",
+        help="Sites that can be methylated: cpg, gpc, dam or dcm, or, with --meth-model, a motif of your own.",
+    )  # fmt: skip
     methylation: str = option(
         "--methylation", choices=("per-site", "per-read"), default="per-site",
-        help="Every CpG has a rate of its own, or whole reads are methylated or not.",
+        help="Every site has a rate of its own, or whole reads are methylated or not.",
     )  # fmt: skip
     site_rates: str | None = option(
         "--site-rates", metavar="MIXTURE", default_words="beta:0.5:0.5",
@@ -260,22 +264,37 @@ class SimulateOptions(Options):
     )  # fmt: skip
     linked_within: int | None = option(
         "--linked-within", kind=Kind.INTEGER, at_least=0, default_words="10",
-        help="CpGs at most this far apart share rate and state; 0: none do.",
+        help="Sites at most this far apart share rate and state; 0: none do.",
     )  # fmt: skip
     methylated_reads: float | None = option(
         "--methylated-reads", kind=Kind.NUMBER, at_least=0, at_most=1, default_words="0.5",
         help="Share of methylated reads, with --methylation per-read.",
     )  # fmt: skip
+    complete: float | None = option(
+        "--complete", kind=Kind.NUMBER, at_least=0, at_most=1, default_words="1",
+        help="Share of the sites of a methylated read that are methylated, with --methylation per-read.",
+    )  # fmt: skip
+    haplotypes: bool = flag(
+        "--haplotypes", help="Make reads of two haplotypes, with HP tags, and truth_hp1.tsv and truth_hp2.tsv."
+    )
+    haplotype_sites: float | None = option(
+        "--haplotype-sites", kind=Kind.NUMBER, at_least=0, at_most=1, default_words="0.3",
+        help="Share of sites, or groups of linked ones, whose rate each haplotype has of its own.",
+    )  # fmt: skip
+    signal_format: str | None = option(
+        "--format", group=_OUTPUT, choices=("fast5", "blow5", "pod5"), default_words="fast5", help="Of the signals."
+    )
     pore: str = option(
-        "--pore", group=Group.MODEL, choices=("r9", "r10"), default="r9",
-        help="Pore chemistry: the built-in model that signals follow, and what the files say.",
+        "--pore", group=Group.MODEL, choices=("r9", "r10", "rna002", "rna004"), default="r9",
+        help="Pore chemistry: the built-in model that signals follow, and what the files say. RNA is read from the 3' "
+        "ends of transcripts.",
     )  # fmt: skip
     meth_model: str | None = option(
         "--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
         help="Pore model over ACGMT that signals follow instead.",
     )  # fmt: skip
     speed: float | None = option(
-        "--speed", kind=Kind.NUMBER, default_words="450, of r10 400", at_least=20, at_most=2000,
+        "--speed", kind=Kind.NUMBER, default_words="the chemistry's", at_least=20, at_most=2000,
         help="Bases per second.",
     )  # fmt: skip
     slow_fraction: float = option(
@@ -285,12 +304,12 @@ class SimulateOptions(Options):
     slow_factor: float = option(
         "--slow-factor", kind=Kind.NUMBER, default=5.0, at_least=1, at_most=20, help="How much slower these are."
     )
-    sample_noise: float = option(
-        "--sample-noise", kind=Kind.NUMBER, default=1.5, at_least=0, at_most=50,
+    sample_noise: float | None = option(
+        "--sample-noise", kind=Kind.NUMBER, default_words="the chemistry's", at_least=0, at_most=50,
         help="Standard deviation of the samples, in pA.",
     )  # fmt: skip
-    level_noise: float = option(
-        "--level-noise", kind=Kind.NUMBER, default=0.4, at_least=0, at_most=20,
+    level_noise: float | None = option(
+        "--level-noise", kind=Kind.NUMBER, default_words="the chemistry's", at_least=0, at_most=20,
         help="Deviation of a base's level, in units of the model's standard deviation.",
     )  # fmt: skip
 
