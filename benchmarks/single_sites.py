@@ -127,7 +127,8 @@ def main() -> None:
         "# Calls of single sites",
         "",
         f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, f5py {f5py.__version__}; R9.4, CpG, sites in groups of "
-        f"several; simulated without \"noise\": levels and samples scatter half as much as in real reads. Wrong: by the sign of the ratio; beyond: of an absolute value above {THRESHOLD:g}.",
+        'several. Levels and samples of simulated reads scatter less than in real ones, but for those "with noise". '
+        f"Wrong: by the sign of the ratio; beyond: of an absolute value above {THRESHOLD:g}.",
         "",
         "| reads | call of | sites | wrong | beyond | wrong and beyond | area under the ROC curve |",
         "|---|---|---:|---:|---:|---:|---:|",

@@ -50,7 +50,7 @@ def auc(folder: Path, model: Path, genome: Path) -> float:
     """Of the calls of both controls with a model."""
     ratios = [
         f5py.call_methylation(
-            bam=folder / name / "reads.bam", genome=genome, fast5=folder / name / "fast5", meth_model=model,
+            bam=folder / name / "reads.bam", genome=genome, pod5=folder / name / "pod5", meth_model=model,
             threads=2, returns="arrow",
         )["log_lik_ratio"].to_numpy()
         for name in ("m", "u")
@@ -85,6 +85,8 @@ def main() -> None:
     parser.add_argument("--pore", choices=sorted(_STARTS), default="r10")
     parser.add_argument("--bases", default="50M", help="of each control")
     parser.add_argument("--reuse", action="store_true", help="take the reads that an earlier run has left in FOLDER")
+    parser.add_argument("--level-noise", type=float, help="of the simulated reads, if not as in real ones")
+    parser.add_argument("--sample-noise", type=float)
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
     n_bases = float(options.bases.rstrip("M")) * 1e6
@@ -95,18 +97,19 @@ def main() -> None:
     genome_length = int(min(n_bases / 5, 5e6))
     common: dict[str, Any] = {
         "pore": options.pore, "meth_model": folder / "hidden.model", "coverage": n_bases / genome_length,
-        "methylation": "per-read", "no_read_truth": True, "force": True,
+        "methylation": "per-read", "no_read_truth": True, "force": True, "signal_format": "pod5",
+        "level_noise": options.level_noise, "sample_noise": options.sample_noise,
     }  # fmt: skip
     if not options.reuse:
         f5py.simulate(output=folder / "m", genome_length=genome_length, methylated_reads=1.0, seed=1, **common)
         f5py.simulate(output=folder / "u", reference=folder / "m/ref.fa", methylated_reads=0.0, seed=2, **common)
     genome = folder / "m" / "ref.fa"
     program = [sys.executable, "-m", "f5py"]
-    controls = ["--methylated", folder / "m/reads.bam", "--unmethylated", folder / "u/reads.bam", "--fast5", folder]
+    controls = ["--methylated", folder / "m/reads.bam", "--unmethylated", folder / "u/reads.bam", "--pod5", folder]
     wanted = ["-g", genome, "--start", _STARTS[options.pore], "-t", 2, "-o", folder / "trained.model"]
     whole = timed([*program, "train", *controls, *wanted, "--report", folder / "report.html"])
     one = ["-g", genome, "-t", 2]
-    few = [*one, "--fast5", folder / "u/fast5"]
+    few = [*one, "--pod5", folder / "u/pod5"]
     round_seconds = timed(
         [*program, "train", "--unmethylated", folder / "u/reads.bam", *few, "--rounds", 1, "--held-out", 0,
          "-o", folder / "round.model"]
@@ -116,12 +119,15 @@ def main() -> None:
     lines = (line for line in (folder / "trained.model").open() if not line.startswith(("#", "kmer")))
     n = np.array([int(line.rsplit("\t", 1)[1]) for line in lines])
     true_auc, our_auc = (auc(folder, folder / name, genome) for name in ("hidden.model", "trained.model"))
+    noise = "noise as in real reads"
+    if options.level_noise is not None or options.sample_noise is not None:
+        noise = f"level noise {options.level_noise}, sample noise {options.sample_noise} pA"
     text = "\n".join(
         [
             f"# Training, {options.pore}, {options.bases} of each control",
             "",
             f"{datetime.now(tz=UTC):%Y-%m-%d}, {platform.machine()}, 2 threads, f5py {f5py.__version__}, Python "
-            f"{platform.python_version()}; simulated reads of a hidden model, start {_STARTS[options.pore]}.",
+            f"{platform.python_version()}; simulated reads of a hidden model, start {_STARTS[options.pore]}; {noise}.",
             "",
             "| k-mers | events | number | root mean square error (pA) |",
             "|---|---|---:|---:|",

@@ -32,7 +32,7 @@ from f5py.pipeline.inputs import (
     paths_of_inputs,
 )
 from f5py.pipeline.loader import Loader
-from f5py.pipeline.methylation_stage import Caller, motif_of
+from f5py.pipeline.methylation_stage import Caller, motifs_of
 from f5py.pipeline.runner import Outputs
 from f5py.pipeline.statistics import RunStatistics
 
@@ -62,7 +62,8 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
         caller.use_gpu(loader)
         if options.report is not None:
             n_contigs = len(loader.alignments.contigs)
-            caller.statistics = RunStatistics(n_contigs, options.threshold, caller.motif, loader.windows)
+            motif = caller.motifs[0] if len(caller.motifs) == 1 else None
+            caller.statistics = RunStatistics(n_contigs, options.threshold, motif, loader.windows)
         warnings = workers.enter_context(console.recorded_warnings())
         table = ["calls table"] if options.output_format == "tsv" else []
         ahead = CompileAhead(["site calls" if options.per_site else "calls", *table, "alignment"])
@@ -109,7 +110,7 @@ def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
 
 def check_options(options: CallOptions, is_taken: bool = False) -> None:
     """Raise for options that do not go together; `is_taken` says that the calls go to a function."""
-    motif_of(options)
+    motifs = motifs_of(options)
     is_piped = options.modbam == "-"
     if is_piped and options.output == "-" and options.output_format != "none":
         raise UsageError("--modbam -: standard output is for the table; name a file for that with -o")
@@ -146,8 +147,23 @@ def check_options(options: CallOptions, is_taken: bool = False) -> None:
             raise UsageError(f"{option}: says how --bedmethyl counts, which is not given")
     if options.call_threshold is not None and not 0 <= options.call_threshold < math.inf:
         raise UsageError(f"--call-threshold {options.call_threshold:g}: must be a finite number, and not negative")
-    if options.modbam is None and (options.replace_tags or options.modbam_style != "read"):
-        raise UsageError("--replace-tags and --modbam-style say how --modbam is written, which is not given")
+    tagging = {
+        "--replace-tags": options.replace_tags,
+        "--merge-tags": options.merge_tags,
+        "--modbam-style": options.modbam_style != "read",
+        "--prior": options.prior is not None,
+    }
+    for option, given in tagging.items():
+        if given and options.modbam is None:
+            raise UsageError(f"{option}: says how --modbam is written, which is not given")
+    if options.merge_tags and options.replace_tags:
+        raise UsageError("--replace-tags and --merge-tags are both given; choose one")
+    if options.merge_tags and options.modbam_style != "read":
+        raise UsageError("--merge-tags: tags of the read's bases do not go together with --modbam-style reference")
+    if len(motifs) > 1 and options.bedmethyl is not None:
+        raise UsageError(
+            "--bedmethyl: counts one motif; call several into a table, and count each with f5py meth-freq -q NAME"
+        )
 
 
 class _Writers:
@@ -173,32 +189,37 @@ class _Writers:
         self._out: TextOutput | None = None
         if options.output_format == "parquet":
             file = of_table.enter_context(complete_output(options.output))
-            table = CallsArrow(file, alignments.contigs, caller.model.k, loader.windows)
+            table = CallsArrow(file, alignments.contigs, caller.model.k, loader.windows, caller.motif_names)
             self._writers.append((options.output, of_table.enter_context(table)))
         elif options.output_format == "tsv":
             self._out = out = of_table.enter_context(open_output(options.output, options.threads))
-            calls = CallsWriter(out, options.meth_out_version, alignments.contigs, caller.model.k, loader.windows)
+            calls = CallsWriter(
+                out, options.meth_out_version, alignments.contigs, caller.model.k, loader.windows, caller.motif_names
+            )
             tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
             self._writers += [(options.output, tables), (options.output, calls)]
         if take is not None:
-            handed_on = CallsArrow(take, alignments.contigs, caller.model.k, loader.windows)
+            handed_on = CallsArrow(take, alignments.contigs, caller.model.k, loader.windows, caller.motif_names)
             self._writers.append(("", of_table.enter_context(handed_on)))
         self._modbam = None
         if options.modbam is not None:
-            from f5py.outputs.modbam import ModbamWriter
+            from f5py.outputs.modbam import ModbamWriter, TagOptions
 
             self._modbam = of_modbam.enter_context(
                 ModbamWriter(
                     of_modbam.enter_context(complete_output(options.modbam)),
                     options.modbam,
                     alignments.header,
-                    caller.motif,
-                    options.modbam_style,
-                    options.replace_tags,
+                    caller.motifs,
+                    TagOptions(
+                        style=options.modbam_style,
+                        others="replace" if options.replace_tags else "merge" if options.merge_tags else "keep",
+                        prior=0.5 if options.prior is None else options.prior,
+                        windows=loader.windows,
+                    ),
                     options.threads,
                     options.command_line,
                     options.genome,
-                    loader.windows,
                 )
             )
             self._writers.append((options.modbam, self._modbam))
@@ -207,7 +228,7 @@ class _Writers:
 
             bedmethyl = BedMethylOutput(
                 options.bedmethyl,
-                caller.motif,
+                caller.motifs[0],
                 dict(zip(alignments.contigs, alignments.contig_lengths, strict=True)),
                 options.threshold,
                 options.combine_strands,

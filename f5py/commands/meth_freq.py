@@ -23,6 +23,7 @@ from f5py.io.output import shown_output
 from f5py.progress import progress
 from f5py.site_frequencies.frequency import methylation_frequency, site_counts
 from f5py.site_frequencies.frequency_merge import FrequencyMerger
+from f5py.site_frequencies.motif_rows import rows_of_motif
 from f5py.site_frequencies.site_table import Place
 
 #: Reading the calls is the other half of the work.
@@ -95,7 +96,10 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
     paths = list(options.tables) or [options.calls]
     if paths == ["-"]:
         console.note("meth-freq", "Scanning the input from stdin ...")
-    with progress("bytes", size_of(paths)) as bar, open_tables(paths, bar.advance) as (source, place):
+    with progress("bytes", size_of(paths)) as bar, open_tables(paths, bar.advance) as (table, line_of):
+        source = rows_of_motif(table, motif.name)
+        # lines of chosen rows are not those of the file
+        place: Place = line_of if source is table else ", ".join(map(shown_name, paths))
         if options.bedmethyl:
             _write_bedmethyl(source, place, motif, options)
             return

@@ -171,7 +171,7 @@ def _methylation(options: PlotOptions, chemistry: Chemistry) -> tuple[Motif, Por
     settings = CallOptions(bam="", genome="", methylation=options.methylation, meth_model=options.meth_model)
     if not is_asked and builtin_methylation(chemistry, motif_of(settings)) is None:
         return None
-    return methylation_models(settings, chemistry)
+    return methylation_models(settings, chemistry)[0]
 
 
 def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:

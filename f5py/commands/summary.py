@@ -53,14 +53,14 @@ def run(options: SummaryOptions) -> dict[str, Any]:
     motif = chosen_motif(options)
     with progress("bytes", size_of(inputs)) as bar:
         summary = CallSummary(motif, options.threshold)
-        for batch in read_calls(paths, WANTED, bar.advance):
+        for batch in read_calls(paths, WANTED, bar.advance, motif.name):
             summary.add(batch)
         summary.finish()
         controls = {}
         for state, tables in (("methylated", options.methylated), ("unmethylated", options.unmethylated)):
             if tables:
                 controls[state] = RatioCounts()
-                for batch in read_calls(tables, ["log_lik_ratio"], bar.advance):
+                for batch in read_calls(tables, ["log_lik_ratio"], bar.advance, motif.name):
                     controls[state].add(batch["log_lik_ratio"].to_numpy(zero_copy_only=False))
     if not summary.ratios.n:
         raise InputFileError(f"{shown_name(paths[0])}: has no calls; nothing can be said of them")

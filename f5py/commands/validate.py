@@ -107,7 +107,7 @@ def _kind(path: str) -> str:
 def _batches(path: str, motif: Motif, genome: str | None, advance: Callable[[int], object]) -> Iterator[Any]:
     if is_bam(path):
         return read_modbam(path, motif, genome)
-    return read_calls([path], _COLUMNS, advance)
+    return read_calls([path], _COLUMNS, advance, motif.name)
 
 
 def _of_controls(options: ValidateOptions, motif: Motif, advance: Callable[[int], object]) -> dict[str, Any]:

@@ -181,6 +181,10 @@ class ReadBatch:
 
     Attributes filled by methylation calling
     ----------------------------------------
+    call_motif : int8
+        Index of each call's motif; empty unless there are several, and then a read's calls are ordered by it.
+    by_motif : list of dict
+        The arrays of calls for each motif alone, by their names here; empty unless there are several.
     call_first, call_last : int64; call_sites : int32; call_methylated, call_unmethylated : float32
         Offsets `call_offsets`, of which read i uses the first ``n_calls[i]``. Reference positions of the first and
         last site of a group, number of sites, log-likelihoods.
@@ -239,6 +243,8 @@ class ReadBatch:
     call_sites: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
     call_methylated: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
     call_unmethylated: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
+    call_motif: NDArray[np.int8] = field(default_factory=lambda: empty(np.int8))
+    by_motif: list[dict[str, NDArray]] = field(default_factory=list)
 
     n_rows: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
     row_event: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))

@@ -25,7 +25,10 @@ def is_call_header(line: bytes) -> bool:
 
 
 def read_calls(
-    paths: Sequence[str], wanted: Sequence[str], advance: Callable[[int], object] = lambda size: None
+    paths: Sequence[str],
+    wanted: Sequence[str],
+    advance: Callable[[int], object] = lambda size: None,
+    motif: str | None = None,
 ) -> Iterator[Any]:
     """Read tables of calls, plain, compressed or Parquet.
 
@@ -35,6 +38,8 @@ def read_calls(
         ``-`` is standard input, which can be there once.
     wanted : sequence of str
         Columns, named as f5c does; ``strand`` is left out where a table has none.
+    motif : str, optional
+        Of tables of several motifs, the name of the one whose rows are read.
     advance : function
         See `f5py.io.byte_input.open_bytes`.
 
@@ -51,11 +56,12 @@ def read_calls(
     import_arrow("tables of calls")
     for path in paths:
         with open_bytes(path, advance) as source:
-            yield from _batches(source, shown_name(path), wanted)
+            yield from _batches(source, shown_name(path), wanted, motif)
 
 
-def _batches(source: BinaryIO, name: str, wanted: Sequence[str]) -> Iterator[Any]:
+def _batches(source: BinaryIO, name: str, wanted: Sequence[str], motif: str | None) -> Iterator[Any]:
     import pyarrow
+    import pyarrow.compute
     import pyarrow.csv
 
     header = source.readline(4096)
@@ -67,14 +73,14 @@ def _batches(source: BinaryIO, name: str, wanted: Sequence[str]) -> Iterator[Any
     types = {
         "chromosome": pyarrow.string(), "strand": pyarrow.string(), "start": pyarrow.int64(), "end": pyarrow.int64(),
         "read_name": pyarrow.string(), "log_lik_ratio": pyarrow.float64(), "num_motifs": pyarrow.int32(),
-        "sequence": pyarrow.string(),
+        "sequence": pyarrow.string(), "motif": pyarrow.string(),
     }  # fmt: skip
     # Not pyarrow's own reader of streams: its thread may outlive an error and bring the interpreter down at its end.
     reading = pyarrow.csv.ReadOptions(column_names=names)
     parsing = pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False)
     converting = pyarrow.csv.ConvertOptions(
         column_types=types,
-        include_columns=[one for one in wanted if one in names],
+        include_columns=[one for one in (*wanted, "motif") if one in names],
         null_values=[],
         strings_can_be_null=False,
     )
@@ -83,7 +89,11 @@ def _batches(source: BinaryIO, name: str, wanted: Sequence[str]) -> Iterator[Any
             table = pyarrow.csv.read_csv(pyarrow.BufferReader(rows), reading, parsing, converting)
         except (pyarrow.ArrowException, OverflowError) as problem:
             raise InputFileError(f"{name}: {' '.join(str(problem).split())}") from problem
-        yield from table.to_batches()
+        if "motif" in names:
+            if motif is not None:
+                table = table.filter(pyarrow.compute.equal(table["motif"], motif))
+            table = table.drop_columns(["motif"])
+        yield from table.combine_chunks().to_batches()
 
 
 def _rows(source: BinaryIO, header: bytes) -> Iterator[bytes]:

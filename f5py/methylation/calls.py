@@ -16,6 +16,31 @@ from f5py.core.offsets import offsets_of
 from f5py.core.workers import WorkerPool, longest_first
 from f5py.pore_model.model import PoreModel
 
+#: The arrays of a `ReadBatch` that calls are.
+ARRAYS = (
+    "call_offsets", "n_calls", "call_first", "call_last", "call_sites", "call_methylated", "call_unmethylated",
+)  # fmt: skip
+
+
+def join_motifs(batch: ReadBatch) -> None:
+    """Make the arrays of calls of those in `ReadBatch.by_motif`: read by read, and of a read motif by motif."""
+    parts = batch.by_motif
+    counts = np.stack([part["n_calls"] for part in parts], axis=1)
+    total = counts.sum(axis=1)
+    batch.call_offsets, batch.n_calls = offsets_of(total), total
+    before = batch.call_offsets[:-1, None] + np.cumsum(counts, axis=1) - counts
+    n = int(batch.call_offsets[-1])
+    batch.call_motif = np.empty(n, np.int8)
+    for name in ARRAYS[2:]:
+        setattr(batch, name, np.empty(n, parts[0][name].dtype))
+    for i, part in enumerate(parts):
+        within = np.arange(counts[:, i].sum()) - np.repeat(np.cumsum(counts[:, i]) - counts[:, i], counts[:, i])
+        source = np.repeat(part["call_offsets"][:-1], counts[:, i]) + within
+        place = np.repeat(before[:, i], counts[:, i]) + within
+        batch.call_motif[place] = i
+        for name in ARRAYS[2:]:
+            getattr(batch, name)[place] = part[name][source]
+
 
 def call_methylation(
     batch: ReadBatch,

@@ -13,7 +13,7 @@ _ONE = np.uint8(ord("1"))
 
 
 @kernel
-def format_calls(out, contigs, names, with_strand, k, alignments, calls, inside):
+def format_calls(out, contigs, names, motifs, call_motif, with_strand, k, alignments, calls, inside):
     """Write one row per call that is `inside` into `out`; return the number of bytes.
 
     Parameters
@@ -22,6 +22,10 @@ def format_calls(out, contigs, names, with_strand, k, alignments, calls, inside)
         With room for all rows.
     contigs, names : pairs of uint8 and int64
         Texts and their offsets: names of contigs and of the batch's reads.
+    motifs : pair of uint8 and int64
+        Names of the motifs, as texts and offsets.
+    call_motif : int8
+        Index of each call's motif; empty if there is one, which is not named then.
     with_strand : bool
     k : int
     alignments : f5py.core.batch.Alignments
@@ -64,6 +68,10 @@ def format_calls(out, contigs, names, with_strand, k, alignments, calls, inside)
             begin = max(calls.first[call] - alignments.start[read] - k + 1, 0)
             end = calls.last[call] - alignments.start[read] + k
             at = append_bytes(out, at + 1, segment[begin:end])
+            if call_motif.shape[0] > 0:
+                out[at] = TAB
+                which = call_motif[call]
+                at = append_bytes(out, at + 1, motifs[0][motifs[1][which] : motifs[1][which + 1]])
             out[at] = NEWLINE
             at += 1
     return at

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -45,6 +45,8 @@ class CallsArrow:
         k-mer size; a row shows k - 1 bases on both sides of its group.
     windows : Windows or None
         Only groups inside of a window are written.
+    motifs : sequence of str
+        Names of the motifs if there are several: then the last column has each row's own.
 
     Raises
     ------
@@ -53,9 +55,15 @@ class CallsArrow:
     """
 
     def __init__(
-        self, out: BinaryIO | Callable[[Any], None], contigs: list[str], k: int, windows: Windows | None = None
+        self,
+        out: BinaryIO | Callable[[Any], None],
+        contigs: list[str],
+        k: int,
+        windows: Windows | None = None,
+        motifs: Sequence[str] = (),
     ) -> None:
-        self._writer = arrow_sink(out, _FIELDS)
+        self._writer = arrow_sink(out, [*_FIELDS, ("motif", "names")] if motifs else _FIELDS)
+        self._motifs = list(motifs)
         self._contigs = contigs
         self._k = k
         self._windows = windows
@@ -79,6 +87,7 @@ class CallsArrow:
         methylated, unmethylated = batch.call_methylated[calls], batch.call_unmethylated[calls]
         begin = np.maximum(first - batch.reference_start[read] - self._k + 1, 0)
         end = np.minimum(last - batch.reference_start[read] + self._k, np.diff(batch.reference_offsets)[read])
+        motif = [dictionary_column(batch.call_motif[calls].astype(np.int32), self._motifs)] if self._motifs else []
         self._writer.write(
             [
                 dictionary_column(batch.contig[read].astype(np.int32), self._contigs),
@@ -92,5 +101,6 @@ class CallsArrow:
                 np.ones(len(calls), np.int32),
                 batch.call_sites[calls],
                 string_column(batch.reference_offsets[read] + begin, end - begin, batch.reference),
+                *motif,
             ]
         )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,17 +36,27 @@ class CallsWriter:
         k-mer size; a row shows k - 1 bases on both sides of its group.
     windows : Windows or None
         Only groups inside of a window are written.
+    motifs : sequence of str
+        Names of the motifs if there are several: then each row ends with its own.
     """
 
     def __init__(
-        self, out: TextOutput, version: int, contigs: list[str], k: int, windows: Windows | None = None
+        self,
+        out: TextOutput,
+        version: int,
+        contigs: list[str],
+        k: int,
+        windows: Windows | None = None,
+        motifs: Sequence[str] = (),
     ) -> None:
         self._out = out
         self._with_strand = version == 2
         self._contigs = Names.of(contigs)
         self._k = k
         self._windows = windows
-        out.write(_HEADERS[version].encode())
+        self._motifs = Names.of(list(motifs))
+        header = _HEADERS[version] if not motifs else _HEADERS[version].replace("\n", "\tmotif\n")
+        out.write(header.encode())
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""
@@ -62,7 +74,8 @@ class CallsWriter:
         texts = np.diff(names.offsets)[read] + np.diff(contigs.offsets)[batch.contig[read]]
         rows = np.empty(int((bases + texts + _FIXED_COLUMNS).sum()), np.uint8)
         size = format_calls(
-            rows, (contigs.text, contigs.offsets), (names.text, names.offsets), self._with_strand, self._k,
-            batch.alignments, batch.calls, calls,
+            rows, (contigs.text, contigs.offsets), (names.text, names.offsets),
+            (self._motifs.text, self._motifs.offsets), batch.call_motif, self._with_strand, self._k, batch.alignments,
+            batch.calls, calls,
         )  # fmt: skip
         return rows[:size]

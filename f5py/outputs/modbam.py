@@ -6,8 +6,11 @@ Tags MM, ML and MN are those of the SAM optional fields specification. Bases tha
 
 from __future__ import annotations
 
+import math
 import re
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +22,7 @@ from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
 from f5py.io.bam_output import RecordOutput
 from f5py.io.bam_records import RawRecords
+from f5py.outputs.tag_merging import ModificationTags, no_tags, tags_of_motifs, tags_with_those_of_records
 from f5py.site_frequencies.site_counts import calls_inside
 from f5py.text.encoding import undecoded
 
@@ -32,32 +36,13 @@ _MAX_STEP = 11
 _VERSIONS_WITHOUT_ARRAYS = ("VN:1.0", "VN:1.1", "VN:1.2", "VN:1.3")
 
 
-class ModificationTags(NamedTuple):
-    """Base modification tags of the reads of a batch.
-
-    Attributes
-    ----------
-    text : uint8, offsets `text_offsets`
-        Value of MM; empty for a read without a called base.
-    probability : uint8, offsets `probability_offsets`
-        Value of ML: N stands for a probability from N/256 up to (N+1)/256.
-    length : int64, shape (n,)
-        Value of MN: length of the sequence that the tags refer to.
-    """
-
-    text: NDArray[np.uint8]
-    text_offsets: NDArray[np.int64]
-    probability: NDArray[np.uint8]
-    probability_offsets: NDArray[np.int64]
-    length: NDArray[np.int64]
-
-
 def modification_tags(
-    batch: ReadBatch, motif: Motif, style: str, windows: Windows | None = None
+    batch: ReadBatch, motif: Motif, style: str, windows: Windows | None = None, prior: float = 0.5
 ) -> ModificationTags:
     """Make the base modification tags of a batch with calls.
 
-    Every site of every scored group is a call with the group's probability, the logistic of its log-likelihood ratio.
+    Every site of every scored group is a call with the group's probability, the logistic of its log-likelihood ratio
+    plus the log-odds of `prior`.
     In read style a call goes to the base that is aligned to the site's modified base on the record's strand, and is
     dropped if there is none or it is another base. Hard-clipped bases are no part of a record's sequence, so calls in
     them cannot be listed.
@@ -71,6 +56,8 @@ def modification_tags(
         What the tags refer to: each record's own sequence, or the reference from its start to its end.
     windows : Windows, optional
         Only groups inside of a window are listed, as in the table of calls.
+    prior : float
+        Probability of methylation before the signal is seen.
     """
     from f5py.outputs._modbam_numba import fill_tags
 
@@ -103,6 +90,7 @@ def modification_tags(
         batch.calls,
         inside,
         (motif.codes(reverse=False), motif.codes(reverse=True)),
+        math.log(prior) - math.log1p(-prior),
         np.frombuffer((motif.canonical + reverse_complement(motif.canonical)).encode(), np.uint8),
         np.frombuffer(head, np.uint8),
         text,
@@ -113,6 +101,30 @@ def modification_tags(
     return ModificationTags(
         text[: text_offsets[-1]], text_offsets, probability, probability_offsets, length
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagOptions:
+    """How records are tagged.
+
+    Attributes
+    ----------
+    style : {"read", "reference"}
+        Keep each called record's sequence, or show the reference's bases from its start to its end instead, without
+        gaps and with a constant base quality; ambiguity codes of the reference are resolved as for calling.
+    others : {"keep", "replace", "merge"}
+        What becomes of called records that have tags already: they stay as they are, lose these tags, or keep what
+        they say of other modifications.
+    prior : float
+        Probability of methylation before the signal is seen.
+    windows : Windows, optional
+        Only calls of groups inside of a window are listed, as in the table of calls.
+    """
+
+    style: str = "read"
+    others: str = "keep"
+    prior: float = 0.5
+    windows: Windows | None = None
 
 
 class ModbamWriter:
@@ -130,20 +142,15 @@ class ModbamWriter:
         Its name, for messages; a name that ends in .sam or .cram makes that format, any other one BAM.
     header : pysam.AlignmentHeader
         The input's; an @PG line is added.
-    motif : Motif
-    style : {"read", "reference"}
-        Keep each called record's sequence, or show the reference's bases from its start to its end instead, without
-        gaps and with a constant base quality; ambiguity codes of the reference are resolved as for calling.
-    replace_tags : bool
-        Replace base modification tags of called records.
+    motifs : sequence of Motif
+        Of a batch with calls of several, see `f5py.core.batch.ReadBatch.by_motif`.
+    options : TagOptions
     n_threads : int
         Threads for compression.
     command_line : str
         For the @PG line.
     reference_path : str, optional
         FASTA file, needed for CRAM.
-    windows : Windows, optional
-        Only calls of groups inside of a window are listed, as in the table of calls.
 
     Raises
     ------
@@ -156,20 +163,16 @@ class ModbamWriter:
         file: BinaryIO,
         path: str,
         header: pysam.AlignmentHeader,
-        motif: Motif,
-        style: str,
-        replace_tags: bool,
+        motifs: Sequence[Motif],
+        options: TagOptions,
         n_threads: int,
         command_line: str,
         reference_path: str | None = None,
-        windows: Windows | None = None,
     ) -> None:
-        if style not in STYLES:
-            raise ValueError(f"style {style!r} is not one of {', '.join(STYLES)}")
-        self._motif = motif
-        self._style = style
-        self._replace_tags = replace_tags
-        self._windows = windows
+        if options.style not in STYLES:
+            raise ValueError(f"style {options.style!r} is not one of {', '.join(STYLES)}")
+        self._motifs = tuple(motifs)
+        self._options = options
         self._n_with_other_tags = 0
         header = header_with_program(header, command_line)
         self._records = RecordOutput(file, path, header, n_threads, reference_path)
@@ -185,29 +188,48 @@ class ModbamWriter:
         from f5py.outputs._modbam_numba import tag_records, tagged_sizes
 
         records = batch.records
-        tags = no_tags() if len(batch) == 0 else modification_tags(batch, self._motif, self._style, self._windows)
+        tags = self._tags(batch)
+        replaces = self._options.others != "keep"
         has_other = np.zeros(len(records), np.bool_)
         size = np.zeros(len(records), np.int64)
-        shows_reference = self._style == "reference"
+        shows_reference = self._options.style == "reference"
         given = (records.data, records.starts, records.read)
-        tagged_sizes(*given, tags, self._replace_tags, shows_reference, has_other, size)
+        tagged_sizes(*given, tags, replaces, shows_reference, has_other, size)
         offsets = offsets_of(size)
         out = np.empty(offsets[-1], np.uint8)
         tag_records(
-            *given, tags, self._replace_tags, shows_reference, has_other, batch.reference, batch.reference_offsets,
+            *given, tags, replaces, shows_reference, has_other, batch.reference, batch.reference_offsets,
             out, offsets,
         )  # fmt: skip
         self._n_with_other_tags += int(has_other.sum())
         self._records.write(out)
 
+    def _tags(self, batch: ReadBatch) -> ModificationTags:
+        if len(batch) == 0:
+            return no_tags()
+        style, windows, prior = self._options.style, self._options.windows, self._options.prior
+        if len(self._motifs) == 1:
+            tags = modification_tags(batch, self._motifs[0], style, windows, prior)
+        else:
+            of_motifs = []
+            for motif, calls in zip(self._motifs, batch.by_motif, strict=True):
+                alone: dict[str, Any] = dict(calls)
+                of_motifs.append(modification_tags(replace(batch, **alone), motif, style, windows, prior))
+            tags = of_motifs[0]
+            for more in of_motifs[1:]:
+                tags = tags_of_motifs(tags, more)
+        if self._options.others == "merge" and batch.records is not None:
+            tags = tags_with_those_of_records(tags, batch.records)
+        return tags
+
     def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
         self._records.__exit__(kind, *details)
         if kind is None and self._n_with_other_tags:
-            why = (
-                "because they have no calls of this run"
-                if self._replace_tags
-                else "and got no new ones; give --replace-tags to replace those of called records"
-            )
+            why = {
+                "keep": "and got no new ones; with --replace-tags they would be replaced, with --merge-tags added to",
+                "replace": "because they have no calls of this run",
+                "merge": "because they have no calls of this run, or their tags are damaged or of another sequence",
+            }[self._options.others]
             console.warning(
                 "modbam", f"{self._n_with_other_tags} records keep the base modification tags that they had, {why}"
             )
@@ -225,12 +247,6 @@ def sequences_of(
     sequence = np.empty(offsets[-1], np.uint8)
     decode_sequences(records.data, records.starts, records.read, wanted, sequence, offsets)
     return sequence, offsets
-
-
-def no_tags() -> ModificationTags:
-    """The tags of a batch without reads."""
-    nothing = np.zeros(1, np.int64)
-    return ModificationTags(np.empty(0, np.uint8), nothing, np.empty(0, np.uint8), nothing, np.empty(0, np.int64))
 
 
 def header_with_program(header: pysam.AlignmentHeader, command_line: str) -> pysam.AlignmentHeader:

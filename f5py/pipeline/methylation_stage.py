@@ -7,10 +7,10 @@ from dataclasses import replace
 from f5py import console
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, motif_named, parse_motif
-from f5py.core.options import METHYLATION, CallOptions
+from f5py.core.options import METHYLATION, METHYLATIONS, CallOptions
 from f5py.core.windows import Windows
 from f5py.errors import UnsupportedDataError, UsageError
-from f5py.methylation.calls import call_methylation
+from f5py.methylation.calls import ARRAYS, call_methylation, join_motifs
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import R10_DNA, Chemistry
 from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, check_same_k, read_model
@@ -44,11 +44,12 @@ class Caller(AlignmentStage):
                 f"methylation is called in DNA only, not in {chemistry.name}; for RNA use eventalign and the tools "
                 "that read its table"
             )
-        self.motif, self.methylation = methylation_models(options, chemistry)
+        self.models = methylation_models(options, chemistry)
         super().__init__(options, chemistry)
         self.times.seconds["HMM"] = 0.0
         try:
-            check_same_k(self.model, self.methylation)
+            for _, model in self.models:
+                check_same_k(self.model, model)
         except BaseException:
             self.close()
             raise
@@ -57,6 +58,16 @@ class Caller(AlignmentStage):
         self._per_site = options.per_site
         self._means_only = not options.print_events
         self._keep_cigar = options.modbam is not None
+
+    @property
+    def motifs(self) -> list[Motif]:
+        """What is called."""
+        return [motif for motif, _ in self.models]
+
+    @property
+    def motif_names(self) -> list[str]:
+        """Names for the table, which has none if there is one motif."""
+        return [motif.name for motif in self.motifs] if len(self.models) > 1 else []
 
     def admit(self, batch: ReadBatch) -> None:
         """See `AlignmentStage.admit`. A batch may have no reads, only records that were passed over."""
@@ -69,7 +80,14 @@ class Caller(AlignmentStage):
             return
         super().compute(batch)
         self.before_stage("site calls" if self._per_site else "calls")
-        self.times.add("HMM", call_methylation(batch, self.motif, self.methylation, self.pool, self._per_site))
+        seconds = 0.0
+        for motif, model in self.models:
+            seconds += call_methylation(batch, motif, model, self.pool, self._per_site)
+            if len(self.models) > 1:
+                batch.by_motif.append({name: getattr(batch, name) for name in ARRAYS})
+        if batch.by_motif:
+            join_motifs(batch)
+        self.times.add("HMM", seconds)
         self.after_part(batch)
         batch.release("bases", "kmer_rank", "first_event", "last_event")
         if not self._keep_cigar:
@@ -92,18 +110,34 @@ class Caller(AlignmentStage):
 
 
 def motif_of(options: CallOptions) -> Motif:
-    """Return the motif that `options` name."""
+    """Return the one motif that `options` name."""
+    if len(motifs := motifs_of(options)) > 1:
+        raise UsageError(f"--methylation {options.methylation}: one motif is possible here")
+    return motifs[0]
+
+
+def motifs_of(options: CallOptions) -> list[Motif]:
+    """Return the motifs that `options` name."""
     if options.motif is None:
-        return replace(motif_named(options.methylation or METHYLATION), separation=options.min_separation)
+        names = (options.methylation or METHYLATION).split(",")
+        if wrong := [name for name in names if name not in METHYLATIONS]:
+            raise UsageError(
+                f"--methylation {options.methylation}: {wrong[0]!r} is not one of {', '.join(METHYLATIONS)}"
+            )
+        if len(set(names)) < len(names):
+            raise UsageError(f"--methylation {options.methylation}: names a motif twice")
+        if len(names) > 1 and options.meth_model is not None:
+            raise UsageError("--meth-model: is for one motif; of several the built-in models are used")
+        return [replace(motif_named(name), separation=options.min_separation) for name in names]
     if options.methylation is not None:
         raise UsageError("--methylation and --motif are both given; choose one")
     if options.meth_model is None:
         raise UsageError(f"--motif {options.motif}: needs a pore model with methylated bases of its own (--meth-model)")
-    return replace(parse_motif(options.motif), separation=options.min_separation)
+    return [replace(parse_motif(options.motif), separation=options.min_separation)]
 
 
-def methylation_models(options: CallOptions, chemistry: Chemistry) -> tuple[Motif, PoreModel]:
-    """Return the motif that `options` name, and the model of its methylated bases.
+def methylation_models(options: CallOptions, chemistry: Chemistry) -> list[tuple[Motif, PoreModel]]:
+    """Return the motifs that `options` name, each with the model of its methylated bases.
 
     Raises
     ------
@@ -112,21 +146,24 @@ def methylation_models(options: CallOptions, chemistry: Chemistry) -> tuple[Moti
     UnsupportedDataError
         There is no built-in model for the chemistry.
     """
-    motif = motif_of(options)
+    motifs = motifs_of(options)
     if options.meth_model:
-        return motif, read_model(options.meth_model, "ACGMT")
-    found = builtin_methylation(chemistry, motif)
-    if found is None:
-        raise UnsupportedDataError(
-            f"there is no built-in model of methylated bases for {chemistry.name}; give one with --meth-model"
-        )
+        return [(motifs[0], read_model(options.meth_model, "ACGMT"))]
+    found = []
+    for motif in motifs:
+        model = builtin_methylation(chemistry, motif)
+        if model is None:
+            raise UnsupportedDataError(
+                f"there is no built-in model of methylated bases for {chemistry.name}; give one with --meth-model"
+            )
+        found.append((motif, model))
     if chemistry is R10_DNA:
         console.info(
             "methylation",
             "CpG calls of R10.4.1 are experimental: the pore model is made of the nucleotide model and mean shifts of "
             "a few methylated k-mers; it is not f5c's (f5py train makes better ones of control reads)",
         )
-    return motif, found
+    return found
 
 
 def builtin_methylation(chemistry: Chemistry, motif: Motif) -> PoreModel | None:

@@ -12,6 +12,7 @@ import struct
 import subprocess
 import sys
 import termios
+import threading
 import time
 from collections.abc import Callable
 from dataclasses import replace
@@ -669,7 +670,10 @@ def test_interrupt(made: ReadSet, made_rows: bytes, tmp_path: Path, kind: str):
                 assert process.poll() is None
         time.sleep(0.1)
         process.send_signal(signal.SIGINT)
+        watchdog = threading.Timer(60, process.kill)  # so that a lost interrupt is a failure
+        watchdog.start()
         messages = process.stderr.read().decode()
+        watchdog.cancel()
         assert process.wait(timeout=30) == 130
     assert "interrupted" in error_line(messages)
     if kind == "file":

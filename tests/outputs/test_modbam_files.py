@@ -13,7 +13,7 @@ from f5py import __version__
 from f5py.core.motifs import motif_named
 from f5py.errors import OutputFileError
 from f5py.io.complete_file import complete_output
-from f5py.outputs.modbam import ModbamWriter, header_with_program
+from f5py.outputs.modbam import ModbamWriter, TagOptions, header_with_program
 
 from .made_modbam import GENOME, HEADER, REVERSE, SECONDARY, SUPPLEMENTARY, made_batch, made_record
 from .modbam_parser import modified_bases
@@ -21,12 +21,13 @@ from .modbam_parser import modified_bases
 CPG = motif_named("cpg")
 
 
-def written(tmp_path, batches, motif=CPG, style="read", replace_tags=False, name="out.bam", **options):
+def written(tmp_path, batches, motif=CPG, style="read", replace_tags=False, name="out.bam", windows=None, **options):
     """The records of the file that a writer makes of the batches, and its header."""
     path = tmp_path / name
+    tagging = TagOptions(style=style, others="replace" if replace_tags else "keep", windows=windows)
     with (
         complete_output(str(path)) as file,
-        ModbamWriter(file, str(path), HEADER, motif, style, replace_tags, 2, "f5py x", **options) as writer,
+        ModbamWriter(file, str(path), HEADER, [motif], tagging, 2, "f5py x", **options) as writer,
     ):
         for batch in batches:
             writer.write(batch)
@@ -167,7 +168,10 @@ def test_the_file_appears_only_when_it_is_complete(tmp_path):
 
 
 def fail_after_a_batch(path: Path):
-    with complete_output(str(path)) as file, ModbamWriter(file, str(path), HEADER, CPG, "read", False, 1, "") as writer:
+    with (
+        complete_output(str(path)) as file,
+        ModbamWriter(file, str(path), HEADER, [CPG], TagOptions(), 1, "") as writer,
+    ):
         writer.write(made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 2, 1, 0.0)]]))
         raise RuntimeError("the run failed")
 
@@ -179,7 +183,7 @@ def test_a_full_disk_is_reported():
 
 def fill_the_disk():
     with open("/dev/full", "wb") as file, ModbamWriter(
-        file, "/dev/full", HEADER, CPG, "read", False, 1, ""
+        file, "/dev/full", HEADER, [CPG], TagOptions(), 1, ""
     ) as writer:
         writer.write(made_batch(GENOME, [], [], [(0, made_record(GENOME, "28M"))] * 3000))
 
@@ -232,7 +236,7 @@ def test_a_header_that_is_not_utf8_is_no_obstacle(tmp_path):
     with pysam.AlignmentFile(str(raw)) as file:
         header = file.header
     path = tmp_path / "out.sam"
-    with complete_output(str(path)) as file, ModbamWriter(file, str(path), header, CPG, "read", False, 1, "f5py x"):
+    with complete_output(str(path)) as file, ModbamWriter(file, str(path), header, [CPG], TagOptions(), 1, "f5py x"):
         pass
     assert "@CO\tM\ufffdller\n".encode() in path.read_bytes()
     assert b"@PG\tID:f5py" in path.read_bytes()

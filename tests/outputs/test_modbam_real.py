@@ -14,7 +14,7 @@ import pytest
 from f5py.core.motifs import motif_named
 from f5py.core.options import CallOptions
 from f5py.io.complete_file import complete_output
-from f5py.outputs.modbam import ModbamWriter
+from f5py.outputs.modbam import ModbamWriter, TagOptions
 from f5py.pipeline.inputs import open_inputs
 from f5py.pipeline.methylation_stage import Caller
 
@@ -56,7 +56,7 @@ class CalledReads:
     def write(self, path: Path, style: str = "read") -> list[pysam.AlignedSegment]:
         with (
             complete_output(str(path)) as file,
-            ModbamWriter(file, str(path), self.header, self.motif, style, False, 2, "f5py") as writer,
+            ModbamWriter(file, str(path), self.header, [self.motif], TagOptions(style=style), 2, "f5py") as writer,
         ):
             for batch in self.batches:
                 writer.write(batch)

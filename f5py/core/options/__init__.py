@@ -1,7 +1,13 @@
 """The options of all commands: names, meanings and defaults of the command line, as dataclasses."""
 
 from f5py.core.options.declaration import Group, Kind, Option, Options, declarations
-from f5py.core.options.shared import CALL_THRESHOLD, METHYLATION, AlignmentOptions, MappedReadsOptions
+from f5py.core.options.shared import (
+    CALL_THRESHOLD,
+    METHYLATION,
+    METHYLATIONS,
+    AlignmentOptions,
+    MappedReadsOptions,
+)
 from f5py.core.options.signal_commands import (
     CallOptions,
     CheckOptions,
@@ -26,6 +32,7 @@ from f5py.core.options.table_commands import (
 __all__ = [
     "CALL_THRESHOLD",
     "METHYLATION",
+    "METHYLATIONS",
     "AlignmentOptions",
     "CallOptions",
     "CheckOptions",

@@ -34,8 +34,9 @@ class CallOptions(MappedReadsOptions):
         help="Pore model over ACGMT to call methylation with; its k must be that of the other model.",
     )  # fmt: skip
     methylation: str | None = option(
-        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION,
-        help="Kind of methylation.",
+        "-q", "--methylation", group=Group.MODEL, metavar="NAME[,NAME]", default_words=METHYLATION,
+        help="Kind of methylation: cpg, gpc, dam or dcm, or several, such as cpg,gpc; then the table has a column of "
+        "motifs.",
     )  # fmt: skip
     motif: str | None = option(
         "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True,
@@ -74,6 +75,15 @@ class CallOptions(MappedReadsOptions):
     replace_tags: bool = flag(
         "--replace-tags", help="Replace the MM and ML tags that called records have already.", ours=True
     )
+    merge_tags: bool = flag(
+        "--merge-tags", ours=True,
+        help="Keep what the MM and ML tags of called records say of other modifications, and replace what they say of "
+        "those that are called.",
+    )  # fmt: skip
+    prior: float | None = option(
+        "--prior", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, at_most=0.999999, default_words="0.5", ours=True,
+        help="Probability of methylation before the signal is seen, for the probabilities in ML.",
+    )  # fmt: skip
     bedmethyl: str | None = option(
         "--bedmethyl", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
         help="Also write counts per site as bedMethyl, with a tabix index if the name ends in .gz; as bedGraph or "

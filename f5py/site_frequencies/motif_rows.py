@@ -1,0 +1,55 @@
+"""Tables of calls of several motifs, whose last column names them, as those of one."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+from typing import BinaryIO, cast
+
+import numpy as np
+
+from f5py.io.byte_pieces import BytePieces
+
+_COLUMN = b"\tmotif\n"
+_PIECE = 1 << 20
+#: More than the header of a table of calls.
+_HEADER_SIZE = 1 << 12
+
+
+def rows_of_motif(source: BinaryIO, name: str) -> BinaryIO:
+    """The table itself, or, if it has a column of motifs, the rows of that name without the column.
+
+    Parameters
+    ----------
+    source : buffered binary file
+        At the beginning of the table.
+    name : str
+    """
+    header, newline, _ = cast(io.BufferedReader, source).peek(_HEADER_SIZE).partition(b"\n")
+    if not (header + newline).endswith(_COLUMN):
+        return source
+    return io.BufferedReader(_MotifRows(source, name.encode()), _PIECE)
+
+
+class _MotifRows(BytePieces):
+    def __init__(self, source: BinaryIO, name: bytes) -> None:
+        super().__init__(_pieces(source, np.frombuffer(name, np.uint8)))
+
+
+def _pieces(source: BinaryIO, name: np.ndarray) -> Iterator[bytes]:
+    from f5py.site_frequencies._motif_rows_numba import keep_rows
+
+    yield source.readline().removesuffix(_COLUMN) + b"\n"
+    left = b""
+    while piece := source.read(_PIECE):
+        whole, newline, left = (left + piece).rpartition(b"\n")
+        text = np.frombuffer(whole + newline, np.uint8)
+        out = np.empty(len(text), np.uint8)
+        size = keep_rows(text, len(text), name, out)
+        if size:
+            yield out[:size].tobytes()
+    if left:
+        text = np.frombuffer(left + b"\n", np.uint8)
+        out = np.empty(len(text), np.uint8)
+        if size := keep_rows(text, len(text), name, out):
+            yield out[:size].tobytes()

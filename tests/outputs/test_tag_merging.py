@@ -1,0 +1,157 @@
+"""Base modification tags joined with each other and with those of records, against a plain reading of the tags."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import numpy as np
+import pysam
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from f5py.core.offsets import offsets_of
+from f5py.io.bam_records import RawRecords
+from f5py.outputs.tag_merging import ModificationTags, tags_of_motifs, tags_with_those_of_records
+
+HEADER = pysam.AlignmentHeader.from_dict({"SQ": [{"SN": "chr", "LN": 1000}]})
+Entries = dict[str, dict[int, tuple[int, ...]]]
+
+
+def read_tags(text: str, probabilities: list[int]) -> Entries:
+    """Of each entry's head: number of the base among those of its kind -> probabilities of the codes."""
+    found: Entries = {}
+    at = 0
+    for entry in filter(None, text.split(";")):
+        head, *steps = entry.split(",")
+        codes = re.fullmatch(r".[+-]([a-z]+|\d+)[?.]?", head)
+        assert codes
+        width = 1 if codes[1].isdigit() else len(codes[1])
+        base = -1
+        calls = {}
+        for step in steps:
+            base += int(step) + 1
+            calls[base] = tuple(probabilities[at : at + width])
+            at += width
+        assert head not in found
+        found[head] = calls
+    assert at == len(probabilities)
+    return found
+
+
+def write_tags(entries: Entries) -> tuple[str, list[int]]:
+    text, probabilities = "", []
+    for head, calls in entries.items():
+        last = -1
+        text += head
+        for base in sorted(calls):
+            text += f",{base - last - 1}"
+            last = base
+            probabilities += calls[base]
+        text += ";"
+    return text, probabilities
+
+
+def tags_of(reads: list[Entries]) -> ModificationTags:
+    pairs = [write_tags(entries) for entries in reads]
+    text = [np.frombuffer(one.encode(), np.uint8) for one, _ in pairs]
+    probability = [np.array(one, np.uint8) for _, one in pairs]
+    return ModificationTags(
+        np.concatenate(text), offsets_of(np.array([len(one) for one in text])), np.concatenate(probability),
+        offsets_of(np.array([len(one) for one in probability])), np.full(len(reads), 50),
+    )  # fmt: skip
+
+
+def entries_of(tags: ModificationTags) -> list[Entries]:
+    text, probability = tags.text.tobytes().decode(), tags.probability.tolist()
+    return [
+        read_tags(
+            text[tags.text_offsets[i] : tags.text_offsets[i + 1]],
+            probability[tags.probability_offsets[i] : tags.probability_offsets[i + 1]],
+        )
+        for i in range(len(tags.length))
+    ]
+
+
+def one_code(*heads: str) -> st.SearchStrategy[Entries]:
+    calls = st.dictionaries(st.integers(0, 300), st.tuples(st.integers(0, 255)), min_size=1, max_size=6)
+    return st.one_of(st.just({}), st.fixed_dictionaries(dict.fromkeys(heads, calls)))
+
+
+@settings(deadline=None)
+@given(st.lists(st.tuples(one_code("C+m?"), one_code("C+m?"), one_code("A+a?")), min_size=1, max_size=4))
+def test_motifs_of_one_modification_become_one_entry(reads):
+    first, second, third = (tags_of(list(column)) for column in zip(*reads, strict=True))
+    joined = entries_of(tags_of_motifs(tags_of_motifs(first, second), third))
+    for (a, b, c), found in zip(reads, joined, strict=True):
+        both = {**b.get("C+m?", {}), **a.get("C+m?", {})}
+        assert found == ({"C+m?": both} if both else {}) | c
+
+
+def records_of(entries: list[Any], **tags: Any) -> RawRecords:
+    """A record of each, with the tags (a text as it is, or entries)."""
+    raw, starts = b"", [0]
+    for i, one in enumerate(entries):
+        record = pysam.AlignedSegment(HEADER)
+        record.query_name, record.reference_id, record.reference_start = f"r{i}", 0, 5
+        record.query_sequence, record.cigarstring = "AC" * 25, "50M"
+        if one is not None:
+            text, probabilities = one if isinstance(one, tuple) else write_tags(one)
+            record.set_tag("MM", text)
+            record.set_tag("ML", __import__("array").array("B", probabilities))
+        for name, value in tags.items():
+            record.set_tag(name, value)
+        raw += bam_bytes(record)
+        starts.append(len(raw))
+    return RawRecords(np.frombuffer(raw, np.uint8), np.array(starts), np.arange(len(entries)))
+
+
+def bam_bytes(record: pysam.AlignedSegment) -> bytes:
+    """The record as BAM has it, with its size."""
+    import io
+    import tempfile
+
+    with tempfile.NamedTemporaryFile(suffix=".bam") as file:
+        with pysam.AlignmentFile(file.name, "wb0", header=HEADER) as out:
+            out.write(record)
+        with pysam.BGZFile(file.name, "rb") as packed:
+            text = io.BytesIO(packed.read())
+    text.read(4)
+    text.read(int.from_bytes(text.read(4), "little"))
+    for _ in range(int.from_bytes(text.read(4), "little")):
+        text.read(int.from_bytes(text.read(4), "little") + 4)
+    return text.read()
+
+
+OURS: Entries = {"C+m?": {3: (200,), 7: (10,)}}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "expected"),
+    [
+        (None, OURS),
+        ({"A+a.": {1: (5,), 9: (6,)}}, OURS | {"A+a.": {1: (5,), 9: (6,)}}),
+        ({"C+m?": {1: (99,)}}, OURS),
+        (
+            {"C+hm?": {1: (99, 5), 2: (7, 8)}, "T+17802.": {0: (1,)}},
+            OURS | {"C+h?": {1: (99,), 2: (7,)}, "T+17802.": {0: (1,)}},
+        ),
+        ({"C-m?": {1: (99,)}, "G-m": {4: (3,)}}, OURS | {"C-m?": {1: (99,)}, "G-m": {4: (3,)}}),
+        ({"C+h?": {}}, OURS | {"C+h?": {}}),
+        (("A+a,1,1;", [4]), {}),  # a probability is missing
+        (("A+a,1;", [4, 5]), {}),
+        (("nonsense", []), {}),
+    ],
+)  # fmt: skip
+def test_other_modifications_of_records_stay(theirs: Any, expected: Entries):
+    tags = tags_of([OURS, OURS, {}])
+    found = entries_of(tags_with_those_of_records(tags, records_of([None, theirs, theirs])))
+    assert found == [OURS, expected, {}]
+
+
+def test_tags_of_a_sequence_of_another_length_are_not_merged():
+    theirs: Entries = {"A+a.": {1: (5,)}}
+    tags = tags_of([OURS])
+    assert entries_of(tags_with_those_of_records(tags, records_of([theirs], MN=50))) == [OURS | theirs]
+    assert entries_of(tags_with_those_of_records(tags, records_of([theirs], MN=49))) == [{}]
