@@ -147,6 +147,8 @@ def check_options(options: CallOptions, is_taken: bool = False) -> None:
             raise UsageError(f"{option}: says how --bedmethyl counts, which is not given")
     if options.call_threshold is not None and not 0 <= options.call_threshold < math.inf:
         raise UsageError(f"--call-threshold {options.call_threshold:g}: must be a finite number, and not negative")
+    if options.window_mode is not None and options.window is None:
+        raise UsageError("--window-mode: says which groups a window has; there is no -w")
     tagging = {
         "--replace-tags": options.replace_tags,
         "--merge-tags": options.merge_tags,

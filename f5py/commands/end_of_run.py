@@ -72,9 +72,9 @@ def report(
     if has_failed:
         raise AllReadsFailedError(all_failed(counts, stage.chemistry))
     if counts.total == 0:
-        raise AllReadsFailedError(
-            f"{options.bam}: no record was used; check the file, -w, --min-mapq and --secondary"
-        )
+        if options.window is None:
+            raise AllReadsFailedError(f"{options.bam}: no record was used; check the file, --min-mapq and --secondary")
+        input_warning(_WHO, f"no record of {options.bam} in {options.window} was used; the results are empty")
     note_results(_WHO, options, counts, _RESULTS[stage.command], is_taken)
 
 

@@ -157,8 +157,8 @@ def merge_frequency_files(options: MergeOptions) -> None:
         For anything wrong with the input or output. No output file is made then.
     """
     paths, output = list(options.tables), options.output
-    if len(paths) < 2:
-        raise UsageError("give at least two tables of frequencies")
+    if not paths:
+        raise UsageError("give tables of frequencies")
     check_read_once(paths)
     merger = FrequencyMerger()
     with progress("bytes", size_of(paths)) as bar, complete_text_output(output, _COMPRESSION_THREADS) as out:

@@ -25,10 +25,17 @@ class Windows:
         after position 2**31 - 1, the largest in a BAM file, is cut off.
     is_region : bool
         They are a samtools region; some commands bound that differently from windows of a BED file.
+
+    Attributes
+    ----------
+    clip_groups : bool
+        A group of sites belongs to a window only if it lies in it as a whole; else to the one in which it starts, so
+        that windows side by side have each group once.
     """
 
     def __init__(self, intervals: list[tuple[int, int, int]], is_region: bool = False) -> None:
         self.is_region = is_region
+        self.clip_groups = False
         limits = [(contig, min(start, _END), min(end, _END)) for contig, start, end in intervals]
         contig, start, end = np.array(sorted(limits), np.int64).reshape(-1, 3).T
         # the furthest end so far; a contig's first start is beyond those of the contigs before
@@ -94,6 +101,12 @@ class Windows:
         first = np.searchsorted(end_places, _place(contig, start), side="right")
         behind = np.searchsorted(self._start_places, _place(contig, end), side="left")
         return self._starts, self._ends + extension, first, np.maximum(behind, first)
+
+    def hold_groups(
+        self, contig: NDArray[np.integer], first: NDArray[np.int64], last: NDArray[np.int64]
+    ) -> NDArray[np.bool_]:
+        """Which groups of sites, from a first to a last one, belong to a window; arguments as those of `contain`."""
+        return self.contain(contig, first, last if self.clip_groups else first)
 
     def contain(
         self, contig: NDArray[np.integer], first: NDArray[np.int64], last: NDArray[np.int64]

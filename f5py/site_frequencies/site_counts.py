@@ -72,14 +72,14 @@ class SiteTotals(NamedTuple):
 def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np.bool_]:
     """Which elements of a batch's call arrays are calls, inside of a window if there are any.
 
-    A group lies inside of a window if all its sites do, as in the table of calls.
+    See `Windows.hold_groups`.
     """
     capacity = np.diff(batch.call_offsets)
     within_read = np.arange(len(batch.call_first)) - np.repeat(batch.call_offsets[:-1], capacity)
     inside = within_read < np.repeat(batch.n_calls, capacity)
     if windows is not None:
         contig = np.repeat(batch.contig, batch.n_calls)
-        inside[inside] = windows.contain(contig, batch.call_first[inside], batch.call_last[inside])
+        inside[inside] = windows.hold_groups(contig, batch.call_first[inside], batch.call_last[inside])
     return inside
 
 

@@ -137,11 +137,11 @@ def test_wrong_profile(made, tmp_path, capfd, text, message):
 # Regions
 
 
-def rows_inside(table, windows):
-    """The header and the rows whose first and last site lie in one of the windows, all on one contig."""
+def rows_inside(table, windows, clip=False):
+    """The header and the rows whose first site (and, to `clip`, the last) lies in one of the windows of one contig."""
     header, *rows = table.splitlines(keepends=True)
     places = [[int(field) for field in row.split(b"\t")[2:4]] for row in rows]
-    inside = [any(first >= s and last < e for s, e in windows) for first, last in places]
+    inside = [any(s <= first < e and (last < e or not clip) for s, e in windows) for first, last in places]
     return header + b"".join(row for row, wanted in zip(rows, inside, strict=True) if wanted)
 
 
@@ -162,11 +162,24 @@ def test_region(call, made_calls, region, window):
     assert f"Iterating over region: {region}\n" in told
 
 
-def test_region_ends_at_its_last_site(call, made_calls):
+def test_windows_side_by_side_have_each_group_once(call, made_calls, tmp_path):
+    rows = made_calls.splitlines()[1:]
+    ends = sorted({int(row.split(b"\t")[3]) for row in rows if row.split(b"\t")[2] != row.split(b"\t")[3]})
+    borders = [0, *ends[:: len(ends) // 6], 12_000]  # each within a group
+    parts, clipped = [], []
+    for start, end in pairwise(borders):
+        (bed := tmp_path / "window.bed").write_text(f"simulated\t{start}\t{end}\n")
+        parts += call("-w", bed)[0].splitlines()[1:]
+        clipped += call("-w", bed, "--window-mode", "clip")[0].splitlines()[1:]
+    assert sorted(parts) == sorted(rows)
+    assert set(clipped) < set(rows)
+
+
+def test_clipped_region_ends_at_its_last_site(call, made_calls):
     places = [[int(field) for field in row.split(b"\t")[2:4]] for row in made_calls.splitlines()[200:]]
     start, end = next(place for place in places if place[0] < place[1])
     for region, count in (((start, end), 1), ((start + 1, end), 0), ((start, end - 1), 0)):
-        output, _ = call("-w", f"simulated:{region[0] + 1}-{region[1] + 1}")
+        output, _ = call("-w", f"simulated:{region[0] + 1}-{region[1] + 1}", "--window-mode", "clip")
         rows = [row.split(b"\t")[2:4] for row in output.splitlines()[1:]]
         assert ([str(start).encode(), str(end).encode()] in rows) == bool(count)
 
@@ -214,10 +227,21 @@ def test_wrong_region(made, tmp_path, capfd, window, message):
 def test_region_without_records(made, tmp_path, capfd):
     _, records = made.records()
     early = made.with_records(tmp_path, [record for record in records if (record.reference_end or 0) < 9000])
-    assert run_main(*early.options(), "-w", "simulated:11000-12000") == 1
+    outputs = ["--modbam", tmp_path / "out.bam", "--bedmethyl", tmp_path / "out.bed"]
+    assert run_main(*early.options(), "-w", "simulated:11000-12000", *outputs) == 0
     told = capfd.readouterr()
-    assert "no record was used; check the file, -w," in error_line(told.err)
+    assert "in simulated:11000-12000 was used; the results are empty" in told.err
     assert told.out.count("\n") == 1
+    with pysam.AlignmentFile(str(tmp_path / "out.bam")) as file:
+        assert not list(file)
+    assert (tmp_path / "out.bed").read_bytes() == b""
+    strict = tmp_path / "strict.tsv"
+    assert run_main(*early.options(), "-w", "simulated:11000-12000", "--strict", "-o", strict) == 1
+    assert "the results are empty" in error_line(capfd.readouterr().err)
+    none = made.with_records(tmp_path, [])
+    assert run_main(*none.options()) == 1
+    assert "no record was used; check the file" in error_line(capfd.readouterr().err)
+    assert run_main(*early.options(), "--window-mode", "clip") == 2
 
 
 # Filters
@@ -251,7 +275,7 @@ def test_all_records_skipped(made, tmp_path, capfd):
     assert run_main(*made.options(), "--min-mapq=61") == 1
     told = capfd.readouterr().err
     assert f"skipped low_mapq: {N_READS}\n" in told
-    assert "no record was used; check the file, -w, --min-mapq and --secondary" in error_line(told)
+    assert "no record was used; check the file, --min-mapq and --secondary" in error_line(told)
 
 
 def test_ultra_long_reads_go_to_a_file_that_can_be_run_from(made, made_calls, tmp_path, capfd):

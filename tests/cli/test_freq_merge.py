@@ -79,7 +79,15 @@ def test_bad_input_leaves_no_output(tables: tuple[Path, Path], tmp_path: Path) -
     assert sorted(file.name for file in tmp_path.iterdir()) == ["bad.tsv", "one.tsv", "two.tsv.gz"]
 
 
-@pytest.mark.parametrize("arguments", [[], ["one.tsv"], ["-", "-"], ["--unknown", "a", "b"]])
+def test_one_table_is_its_own_sum(tables: list[Path], tmp_path: Path) -> None:
+    once, again = tmp_path / "once.tsv", tmp_path / "again.tsv"
+    _run(tables[0], "-o", once)
+    _run(once, "-o", again)
+    assert sorted(once.read_text().splitlines()) == sorted(tables[0].read_text().splitlines())
+    assert again.read_bytes() == once.read_bytes()
+
+
+@pytest.mark.parametrize("arguments", [[], ["-", "-"], ["--unknown", "a", "b"]])
 def test_wrong_usage(arguments: list[str]) -> None:
     with pytest.raises((UsageError, click.UsageError)):
         _run(*arguments)

@@ -29,6 +29,11 @@ class CallOptions(MappedReadsOptions):
     Without `methylation` and `motif`, `METHYLATION` is called; `call_threshold` is `CALL_THRESHOLD`.
     """
 
+    window_mode: str | None = option(
+        "--window-mode", group=Group.SELECTION, choices=("start", "clip"), default_words="start", ours=True,
+        help="Which groups of sites a window of -w has: those that start in it, so that windows side by side have each "
+        "once; or, as f5c, those that lie in it as a whole.",
+    )  # fmt: skip
     meth_model: str | None = option(
         "--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
         help="Pore model over ACGMT to call methylation with; its k must be that of the other model.",
