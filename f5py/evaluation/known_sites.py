@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import warnings
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -59,7 +60,7 @@ class KnownSites(NamedTuple):
     is_uniform: NDArray[np.bool_]
 
 
-def columns_of(first_line: bytes) -> dict | None:
+def columns_of(first_line: bytes) -> dict[str, tuple[int, Any]] | None:
     """Which columns a table with that first line has, if it is one of sites; bedMethyl has no header."""
     for header, columns in _HEADERS.items():
         if first_line.startswith(header):
@@ -113,7 +114,7 @@ def read_sites(path: str, motif: Motif) -> KnownSites:
     return _merged([name.decode("latin-1") for name in names], contig, start[kept], rows["n"][kept], share[kept])
 
 
-def _with(first, file):
+def _with(first: bytes, file: Iterable[bytes]) -> Iterator[bytes]:
     yield first
     yield from file
 

@@ -210,8 +210,7 @@ class ReadWriter:
             path = self._folder / (f"reads.{kind}" if in_one_file else f"{kind}/reads_{number}.{kind}")
             chemistry = self._settings.chemistry
             experiment = "rna" if chemistry.rna else "genomic_dna"
-            self._signals = _writer(kind)(path, experiment_type=experiment, kit=chemistry.kit)
-            self._signals.__enter__()
+            self._signals = _writer(kind)(path, experiment_type=experiment, kit=chemistry.kit).__enter__()
         self._signals.write(name, samples, **calibration, channel=channel, read_number=self._n_reads)
 
     def _close_signals(

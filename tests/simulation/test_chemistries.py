@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,7 @@ import pysam
 import pytest
 
 import f5py
-from f5py.errors import UsageError
+from f5py.errors import MissingDependencyError, UsageError
 from f5py.io.signals import open_signals
 
 SMALL = {"genome_length": 4_000, "n_reads": 12, "median_length": 1_500, "length_sigma": 0.1, "seed": 4}
@@ -92,6 +93,14 @@ def test_haplotypes_are_in_tags_and_truth(tmp_path: Path):
         assert found["n_methylated"].tolist() == expected["sum"].tolist()
     both = pd.read_csv(tmp_path / "truth.tsv", sep="\t").set_index("start")
     assert both["n_reads"].tolist() == reads.groupby("position").size().tolist()
+
+
+@pytest.mark.parametrize(("signal_format", "library"), [("pod5", "pod5"), ("blow5", "pyslow5")])
+def test_a_missing_library_is_named(signal_format: str, library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, library, None)
+    with pytest.raises(MissingDependencyError, match=rf"needs {library}: pip install"):
+        f5py.simulate(output=tmp_path / "out", signal_format=signal_format, **SMALL)
+    assert not list((tmp_path / "out").iterdir())
 
 
 def test_wrong_use(tmp_path: Path):
