@@ -62,8 +62,7 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
         caller.use_gpu(loader)
         if options.report is not None:
             n_contigs = len(loader.alignments.contigs)
-            motif = caller.motifs[0] if len(caller.motifs) == 1 else None
-            caller.statistics = RunStatistics(n_contigs, options.threshold, motif, loader.windows)
+            caller.statistics = RunStatistics(n_contigs, options.threshold, caller.motifs, loader.windows)
         warnings = workers.enter_context(console.recorded_warnings())
         table = ["calls table"] if options.output_format == "tsv" else []
         ahead = CompileAhead(["site calls" if options.per_site else "calls", *table, "alignment"])

@@ -130,9 +130,8 @@ class TagOptions:
 class ModbamWriter:
     """Writes the input's records with the calls as base modification tags; a context manager.
 
-    Records that were not called are written as they are. A record with base modification tags of another program is
-    written as it is, too, unless `replace_tags`: two programs' calls cannot stand in one record. What became of such
-    records is told at the end.
+    Records that were not called are written as they are. What becomes of called records with base modification tags of
+    another program is said by `TagOptions.others`; those that keep theirs are counted, and told of at the end.
 
     Parameters
     ----------

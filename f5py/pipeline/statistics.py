@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -29,8 +31,8 @@ class RunStatistics:
     n_contigs : int
     threshold : float
         Calls with a smaller absolute ratio count for neither state.
-    motif : Motif, optional
-        What is called.
+    motifs : sequence of Motif
+        What is called, if anything; only calls of one alone are counted by context.
     windows : Windows, optional
         Only calls in these count.
 
@@ -47,7 +49,7 @@ class RunStatistics:
     """
 
     def __init__(
-        self, n_contigs: int, threshold: float, motif: Motif | None = None, windows: Windows | None = None
+        self, n_contigs: int, threshold: float, motifs: Sequence[Motif] = (), windows: Windows | None = None
     ) -> None:
         self.ratios = np.zeros(len(_RATIO_EDGES) - 1, np.int64)
         self.lengths = np.zeros(len(LENGTH_EDGES) - 1, np.int64)
@@ -56,7 +58,7 @@ class RunStatistics:
         self.drift: list[tuple[int, float, float, float]] = []
         self._n_reads = 0
         self._threshold = threshold
-        self._motif = motif
+        self._motifs = tuple(motifs)
         self._windows = windows
 
     def add(self, batch: ReadBatch) -> None:
@@ -72,15 +74,17 @@ class RunStatistics:
         if usable.any():
             means = (float(column[usable].mean()) for column in (batch.shift, batch.scale, batch.var))
             self.drift.append((self._n_reads, *means))  # type: ignore[arg-type]
-        if self._motif is not None:
-            self._add_calls(batch, len(self._motif.pattern))
+        if self._motifs:
+            self._add_calls(batch)
 
     def context_names(self) -> list[str]:
-        """What the 16 contexts are called, such as ``A[CG]T``."""
-        site = "" if self._motif is None else self._motif.pattern
+        """What the 16 contexts are called, such as ``A[CG]T``; none if several motifs are."""
+        if len(self._motifs) != 1:
+            return []
+        site = self._motifs[0].pattern
         return [f"{before}[{site}]{after}" for before in _LETTERS for after in _LETTERS]
 
-    def _add_calls(self, batch: ReadBatch, width: int) -> None:
+    def _add_calls(self, batch: ReadBatch) -> None:
         calls = np.flatnonzero(calls_inside(batch, self._windows))
         read = np.searchsorted(batch.call_offsets, calls, side="right") - 1
         ratio = batch.call_methylated[calls] - batch.call_unmethylated[calls]
@@ -91,6 +95,9 @@ class RunStatistics:
             (self.unmethylated, -ratio >= self._threshold),
         ):
             sums += np.bincount(contig[counts], minlength=len(sums))
+        if len(self._motifs) > 1:
+            return
+        width = len(self._motifs[0].pattern)
         single = (batch.call_sites[calls] == 1) & (np.abs(ratio) >= self._threshold)
         self.contexts += _by_context(batch, read[single], batch.call_first[calls][single], width, ratio[single] > 0)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from pathlib import Path
 
@@ -61,6 +62,16 @@ def test_batches_and_formats_do_not_matter(made: ReadSet, tables: Path, tmp_path
     assert run_command("call-methylation", *made.options(), "-q", name, "--meth-out-version", "1", "-o", old) == 0
     assert "strand" not in read(old)
     assert read(old)["motif"].tolist() == text["motif"].tolist()
+
+
+def test_the_report_counts_all_calls(made: ReadSet, tables: Path, tmp_path: Path):
+    report = tmp_path / "report.json"
+    outputs = ["-o", tmp_path / "calls.tsv", "--report", report]
+    assert run_command("call-methylation", *made.options(), "-q", ",".join(MOTIFS), *outputs) == 0
+    run = json.loads(report.read_text())["run"]
+    assert run["counts"]["results"] == len(read(tables / f"{','.join(MOTIFS)}.tsv"))
+    assert run["distributions"]["contexts"] == {}
+    assert sum(run["distributions"]["ratios"]["calls"]) == len(read(tmp_path / "calls.tsv"))
 
 
 def test_other_commands_take_the_rows_of_their_motif(tables: Path, tmp_path: Path):
