@@ -55,6 +55,9 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
     options = with_formats(options, take is not None)
     check_options(options, take is not None)
     with ExitStack() as workers, ExitStack() as inputs:
+        table = ["calls table"] if options.output_format == "tsv" else []
+        ahead = CompileAhead(["site calls" if options.per_site else "calls", *table, "alignment"])
+        workers.callback(ahead.close)
         loader, chemistry = open_inputs(options, inputs)
         caller = Caller(options, chemistry, loader.windows)
         workers.callback(caller.close)
@@ -64,9 +67,6 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
             n_contigs = len(loader.alignments.contigs)
             caller.statistics = RunStatistics(n_contigs, options.threshold, caller.motifs, loader.windows)
         warnings = workers.enter_context(console.recorded_warnings())
-        table = ["calls table"] if options.output_format == "tsv" else []
-        ahead = CompileAhead(["site calls" if options.per_site else "calls", *table, "alignment"])
-        workers.callback(ahead.close)
         caller.before_stage = ahead.wait
         loader.keep_records = loader.keep_passed_over = options.modbam is not None
         loader.partition_tag = options.partition_tag

@@ -75,6 +75,8 @@ def run(options: EventalignOptions, take: Callable[[Any], None] | None = None) -
     options = with_format(options)
     check_options(options, take is not None)
     with ExitStack() as workers, ExitStack() as inputs:
+        ahead = CompileAhead(["event rows", "alignment"])
+        workers.callback(ahead.close)
         loader, chemistry = open_inputs(options, inputs)
         loader.spliced = True
         loader.keep_records = options.sam
@@ -85,8 +87,6 @@ def run(options: EventalignOptions, take: Callable[[Any], None] | None = None) -
         if options.report is not None:
             aligner.statistics = RunStatistics(len(loader.alignments.contigs), CALL_THRESHOLD)
         warnings = workers.enter_context(console.recorded_warnings())
-        ahead = CompileAhead(["event rows", "alignment"])
-        workers.callback(ahead.close)
         aligner.before_stage = ahead.wait
         with Outputs() as outputs:
             write = listing_failed_reads(options, _writer(options, aligner, loader, outputs, take), outputs)
