@@ -451,7 +451,7 @@ def simulate(
 ) -> Any: ...
 
 def summary(
-    tables: _File | Iterable[_File],
+    tables: _File | Iterable[_File] = ...,
     *,
     strict: bool = ...,
     methylated: _File | Iterable[_File] = ...,

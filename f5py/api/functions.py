@@ -236,7 +236,7 @@ def fast5_check(*, progress: Listener | None = None, **options: Any) -> Any:
 
 
 @documented(SUMMARY)
-def summary(tables: Any, *, progress: Listener | None = None, **options: Any) -> Any:
+def summary(tables: Any = (), *, progress: Listener | None = None, **options: Any) -> Any:
     """Summarise tables of calls and advise a threshold, as ``f5py summary`` does.
 
     Parameters

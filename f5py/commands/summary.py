@@ -146,6 +146,9 @@ def _advice(
     ratios: RatioCounts, mixture: Mixture | None, rates: Any, controls: dict[str, RatioCounts], goal: float
 ) -> dict[str, Any]:
     """The smallest threshold at which all estimates that count are at most the goal, and why."""
+    none: dict[str, Any] = {"threshold": None, "share_of_calls": None, "error_rate": None}
+    if mixture is None and not controls:
+        return {**none, "reasons": [f"there are too few calls: {ratios.n:,}, without controls"]}
     reasons = []
     if controls:
         counted = [f"{state}_control" for state in controls]
@@ -163,8 +166,8 @@ def _advice(
                 "the ratios; the greater of both estimates counts"
             )
         else:
-            why = "there are too few calls for components" if mixture is None else mixture.problem
-            reasons.append(f"{why}; the errors are those that the ratios themselves mean")
+            assert mixture is not None
+            reasons.append(f"{mixture.problem}; the errors are those that the ratios themselves mean")
         reasons.append("without controls errors are estimates; give --methylated and --unmethylated")
     for threshold in _CANDIDATES.tolist():
         found = [rates(threshold)[name] for name in counted]
@@ -172,7 +175,7 @@ def _advice(
             kept = ratios.passing(threshold) / ratios.n
             return {"threshold": threshold, "share_of_calls": kept, "error_rate": max(found), "reasons": reasons}
     reasons.append(f"no threshold up to {_CANDIDATES[-1]:g} has that few errors")
-    return {"threshold": None, "share_of_calls": None, "error_rate": None, "reasons": reasons}
+    return {**none, "reasons": reasons}
 
 
 def _text(data: dict[str, Any]) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from f5py.core.motifs import reverse_complement
 from f5py.errors import F5pyError, InputFileError, UsageError
 
 from ..evaluation.made_calls import made_calls, written
-from ..made_data import run_command
+from ..made_data import process_of, run_command
 
 
 @pytest.fixture(scope="module")
@@ -109,6 +110,22 @@ def test_advice_of_controls_is_their_errors(tmp_path):
 
     assert worst(threshold) <= 0.05 < worst(threshold - 0.1)
     assert "control" in data["advice"]["reasons"][0]
+
+
+def test_few_calls_from_standard_input(table, tmp_path):
+    _, path = table
+    lines = Path(path).read_bytes().splitlines(keepends=True)
+    command = process_of("summary")
+    for text in (b"".join(lines[:6]), gzip.compress(b"".join(lines[:6]))):
+        done = subprocess.run(command, input=text, capture_output=True, timeout=60, check=True)
+        shown = done.stdout.decode()
+        assert shown.startswith("calls                 5 of ")
+        assert "No threshold is advised:\n  there are too few calls: 5, without controls" in shown
+    undefined = lines[1].split(b"\t")
+    undefined[5] = b"nan"
+    done = subprocess.run(command, input=lines[0] + b"\t".join(undefined), capture_output=True, timeout=60, check=False)
+    assert done.returncode == 1
+    assert "standard input: has no calls" in done.stderr.decode()
 
 
 def test_reports(table, tmp_path, capsys):
