@@ -246,8 +246,24 @@ def _trained(
     if auc is not None:
         report["held_out"] = {"calls": len(labels), "auc": auc, "roc": roc_points(labels, ratios)}
         console.note(_WHO, f"reads held out: {len(labels):,} calls, area under the ROC curve {auc:.4f}")
+        report["held_out"]["known_model"] = _known_model(options, passes, chemistry, model.k, auc)
     _warn_of_few(report)
     return TrainingSummary(model, n_events, rounds, auc, len(labels), report)
+
+
+def _known_model(
+    options: TrainOptions, passes: _Passes, chemistry: Chemistry, k: int, auc: float
+) -> dict[str, Any] | None:
+    """How well the built-in model tells the same reads apart, if there is one."""
+    known = None if passes.motif is None else builtin_methylation(chemistry, passes.motif)
+    if known is None or known.k != k:
+        return None
+    found = area_under_curve(*_tested(options, passes, known))
+    if found is None:
+        return None
+    words = "the trained one is better" if auc > found else "the trained one is not better"
+    console.note(_WHO, f"the built-in model {known.name} has an area of {found:.4f}; {words}")
+    return {"name": known.name, "auc": found, "trained_is_better": auc > found}
 
 
 def _tested(options: TrainOptions, passes: _Passes, model: PoreModel) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:

@@ -49,4 +49,6 @@ def _charts(report: Mapping[str, Any]) -> Iterable[str]:
         roc = held_out["roc"]
         chart = line_chart(roc["false_positive_rate"], {"": roc["true_positive_rate"]}, "rate of false positives")
         words = f"Calls of reads held out: {held_out['calls']:,}, area {held_out['auc']:.4f}"
+        if (known := held_out["known_model"]) is not None:
+            words += f"; of the built-in model {known['name']} {known['auc']:.4f}"
         yield section(words, chart)

@@ -96,9 +96,14 @@ def test_report(controls: Path, trained: Any, tmp_path: Path):
     assert report["kmers"]["plain"]["seen"] == 4096
     assert sum(report["kmers"]["plain"]["coverage"]["kmers"]) == 4096
     assert report["held_out"]["auc"] == trained.auc
+    # the reads do not follow the built-in model
+    known = report["held_out"]["known_model"]
+    assert (known["name"], known["trained_is_better"]) == ("r9.4_450bps.cpg.6mer", True)
+    assert known["auc"] < trained.auc - 0.05
     f5py.train(**inputs(controls) | {"rounds": 1}, output=tmp_path / "x.model", report=tmp_path / "x.html")
     page = (tmp_path / "x.html").read_text()
     assert page.count("<svg") >= 3
+    assert "of the built-in model r9.4_450bps.cpg.6mer" in page
     assert not re.search(r'(src|href)="[^#]|@import|<script', page)
 
 
