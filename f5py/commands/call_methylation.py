@@ -59,6 +59,8 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
         ahead = CompileAhead(["site calls" if options.per_site else "calls", *table, "alignment"])
         workers.callback(ahead.close)
         loader, chemistry = open_inputs(options, inputs)
+        if loader.windows is not None:
+            loader.windows.clip_groups = options.window_mode == "clip"
         caller = Caller(options, chemistry, loader.windows)
         workers.callback(caller.close)
         loader.use_pool(caller.pool)
@@ -188,19 +190,18 @@ class _Writers:
         self._files = [outputs.enter_context(ExitStack()) for _ in range(3)]
         of_table, of_modbam, of_bedmethyl = self._files
         self._out: TextOutput | None = None
+        layout = alignments.contigs, caller.model.k, loader.windows, caller.motif_names
         if options.output_format == "parquet":
             file = of_table.enter_context(complete_output(options.output))
-            table = CallsArrow(file, alignments.contigs, caller.model.k, loader.windows, caller.motif_names)
+            table = CallsArrow(file, *layout)
             self._writers.append((options.output, of_table.enter_context(table)))
         elif options.output_format == "tsv":
             self._out = out = of_table.enter_context(open_output(options.output, options.threads))
-            calls = CallsWriter(
-                out, options.meth_out_version, alignments.contigs, caller.model.k, loader.windows, caller.motif_names
-            )
+            calls = CallsWriter(out, options.meth_out_version, *layout)
             tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
             self._writers += [(options.output, tables), (options.output, calls)]
         if take is not None:
-            handed_on = CallsArrow(take, alignments.contigs, caller.model.k, loader.windows, caller.motif_names)
+            handed_on = CallsArrow(take, *layout)
             self._writers.append(("", of_table.enter_context(handed_on)))
         self._modbam = None
         if options.modbam is not None:

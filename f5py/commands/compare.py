@@ -10,13 +10,13 @@ from f5py.commands import eventalign
 from f5py.comparison.event_rows import LevelCollector, Levels, read_events
 from f5py.comparison.samples import compare_samples
 from f5py.core.options import CompareOptions, EventalignOptions
-from f5py.core.output_kind import kind_of_output
+from f5py.core.output_kind import is_alignments, kind_of_output
 from f5py.core.strictness import obeys_strict
 from f5py.core.workers import WorkerPool
 from f5py.errors import F5pyError, UsageError
 from f5py.io.arrow import import_arrow
 from f5py.io.bgzip_output import is_bgzip_name
-from f5py.io.byte_input import size_of
+from f5py.io.byte_input import check_read_once, size_of
 from f5py.io.complete_file import complete_output, complete_text_output
 from f5py.io.output import shown_output
 from f5py.pipeline.inputs import check_outputs
@@ -65,7 +65,7 @@ def run(options: CompareOptions) -> Any:
             parquet.write_table(table, file, compression="zstd")
     else:
         _write_text(table, options.output, options.threads)
-    least = min(table["KS_intensity_qvalue"].to_numpy())
+    least = columns["KS_intensity_qvalue"].min()
     console.result(
         "compare",
         f"{table.num_rows:,} {options.by}s, smallest q-value of the levels {least:.2g}; written: "
@@ -76,7 +76,7 @@ def run(options: CompareOptions) -> Any:
 
 def _check(options: CompareOptions) -> bool:
     """Refuse what does not go together; return whether the output is Parquet."""
-    of_reads = [_is_alignments(path) for path in (options.a, options.b)]
+    of_reads = [is_alignments(path) for path in (options.a, options.b)]
     given = [name for name in (*_OF_READS, *_OF_EVENTALIGN) if getattr(options, name)]
     if any(of_reads) and options.genome is None:
         raise UsageError("alignments need the reference that they were mapped to: give -g")
@@ -85,8 +85,7 @@ def _check(options: CompareOptions) -> bool:
     for name in _OF_READS:
         if len(getattr(options, name)) > 2:
             raise UsageError(f"--{name}: give it once for both samples, or twice, for A and for B")
-    if [options.a, options.b].count("-") > 1:
-        raise UsageError("standard input (-) can be read only once")
+    check_read_once([options.a, options.b])
     inputs = [path for path in (options.a, options.b, options.genome) if path != "-"]
     check_outputs([*inputs, *(path for name in _OF_READS for path in getattr(options, name))], {"-o": options.output})
     is_parquet = kind_of_output(options.output) == "parquet"
@@ -95,14 +94,10 @@ def _check(options: CompareOptions) -> bool:
     return is_parquet
 
 
-def _is_alignments(path: str) -> bool:
-    return path.endswith((".bam", ".sam", ".cram"))
-
-
 def _levels(options: CompareOptions, at: int, collector: LevelCollector) -> Levels:
     """Collect the events of the first or the second sample."""
     path = (options.a, options.b)[at]
-    if not _is_alignments(path):
+    if not is_alignments(path):
         with progress("bytes", size_of([path])) as bar:
             for rows in read_events(path, bar.advance):
                 collector.add(rows)

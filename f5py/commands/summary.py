@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,19 +10,16 @@ from f5py import console
 from f5py.commands.meth_freq import chosen_motif
 from f5py.core.options import SummaryOptions
 from f5py.core.strictness import obeys_strict
-from f5py.errors import InputFileError, UsageError
+from f5py.errors import InputFileError
 from f5py.evaluation.call_table import read_calls
 from f5py.evaluation.mixture import Mixture, error_by_ratios, fit_mixture, share_by_ratios
-from f5py.evaluation.ratios import RatioCounts
-from f5py.evaluation.summary import LEAST_CALLS_OF_READ, N_READ_BINS, WANTED, CallSummary
-from f5py.io.byte_input import shown_name, size_of
-from f5py.io.complete_file import complete_output
-from f5py.outputs.charts import Chart
-from f5py.outputs.evaluation_report import aligned, check_reports, write_reports
-from f5py.pipeline.inputs import check_outputs
+from f5py.evaluation.ratios import THRESHOLDS, RatioCounts
+from f5py.evaluation.summary import N_READ_BINS, WANTED, CallSummary
+from f5py.io.byte_input import check_read_once, shown_name, size_of
+from f5py.outputs.evaluation_report import check_reports, write_reports
+from f5py.outputs.summary_report import charts_of, text_of
 from f5py.progress import progress
 
-_THRESHOLDS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)
 #: Advice is one of these.
 _CANDIDATES = np.arange(0, 101) / 10
 _EDGES = np.arange(-20, 21, dtype=np.float64)
@@ -45,11 +41,8 @@ def run(options: SummaryOptions) -> dict[str, Any]:
     """
     paths = list(options.tables) or ["-"]
     inputs = [*paths, *options.methylated, *options.unmethylated]
-    if inputs.count("-") > 1:
-        raise UsageError("standard input (-) can be read only once")
-    reports = {f"--report {path}": path for path in options.report}
-    check_outputs([path for path in inputs if path != "-"], {"-o": options.output, **reports})
-    check_reports(options.report)
+    check_read_once(inputs)
+    check_reports(options, [path for path in inputs if path != "-"])
     motif = chosen_motif(options)
     with progress("bytes", size_of(inputs)) as bar:
         summary = CallSummary(motif, options.threshold)
@@ -65,11 +58,8 @@ def run(options: SummaryOptions) -> dict[str, Any]:
     if not summary.ratios.n:
         raise InputFileError(f"{shown_name(paths[0])}: has no calls; nothing can be said of them")
     data = _data(summary, controls, options)
-    text = "\n".join(_text(data)) + "\n"
     title = f"Calls of {', '.join(map(shown_name, paths))}"
-    write_reports(options.report, title, text, data, _charts(data))
-    with complete_output(options.output) as out:
-        out.write(text.encode())
+    write_reports(options, title, text_of(data), data, charts_of(data))
     if options.output != "-":
         console.result("summary", f"{summary.ratios.n:,} calls; written: {options.output}")
     return data
@@ -90,7 +80,7 @@ def _data(summary: CallSummary, controls: dict[str, RatioCounts], options: Summa
         return found
 
     table = []
-    for threshold in _THRESHOLDS:
+    for threshold in THRESHOLDS:
         methylated, passing = ratios.methylated(threshold), ratios.passing(threshold)
         table.append(
             {
@@ -157,8 +147,9 @@ def _advice(
             counted.append("by_ratios")
             reasons.append("the errors at sites of the other state are estimated from the ratios")
     else:
+        assert mixture is not None
         counted = ["by_ratios"]
-        if mixture is not None and mixture.problem is None:
+        if mixture.problem is None:
             counted.append("by_components")
             low, high = mixture.centres
             reasons.append(
@@ -166,111 +157,13 @@ def _advice(
                 "the ratios; the greater of both estimates counts"
             )
         else:
-            assert mixture is not None
             reasons.append(f"{mixture.problem}; the errors are those that the ratios themselves mean")
         reasons.append("without controls errors are estimates; give --methylated and --unmethylated")
     for threshold in _CANDIDATES.tolist():
-        found = [rates(threshold)[name] for name in counted]
+        at_threshold = rates(threshold)
+        found = [at_threshold[name] for name in counted]
         if all(rate is not None and rate <= goal for rate in found):
             kept = ratios.passing(threshold) / ratios.n
             return {"threshold": threshold, "share_of_calls": kept, "error_rate": max(found), "reasons": reasons}
     reasons.append(f"no threshold up to {_CANDIDATES[-1]:g} has that few errors")
     return {**none, "reasons": reasons}
-
-
-def _text(data: dict[str, Any]) -> list[str]:
-    def percent(value: float | None) -> str:
-        return "-" if value is None else f"{100 * value:.2f}"
-
-    lines = [
-        f"calls                 {data['calls']:,} of {data['sites']:,} sites in {data['reads']:,} alignments of reads",
-        f"beyond {data['threshold']:<14g} {data['calls_beyond']:,} ({percent(data['calls_beyond'] / data['calls'])} %)",
-        f"methylated of these   {percent(data['methylated'])} %",
-        f"methylated of all     {percent(data['methylated_share_by_ratios'])} % (estimated from the ratios)",
-    ]
-    if data["undefined_ratios"]:
-        lines.append(f"no ratio              {data['undefined_ratios']:,} more calls")
-    names = list(data["thresholds"][0]["errors"])
-    header = ["threshold", "calls", "% kept", "% methylated", *(f"% wrong {name.replace('_', ' ')}" for name in names)]
-    rows = [
-        [
-            f"{one['threshold']:g}", f"{one['calls']:,}", percent(one["share_of_calls"]), percent(one["methylated"]),
-            *(percent(rate) for rate in one["errors"].values()),
-        ]
-        for one in data["thresholds"]
-    ]  # fmt: skip
-    lines += ["", *aligned(header, rows), ""]
-    advice = data["advice"]
-    if advice["threshold"] is None:
-        lines.append("No threshold is advised:")
-    else:
-        lines.append(
-            f"Advice: a threshold of {advice['threshold']:g} keeps {percent(advice['share_of_calls'])} % of the calls, "
-            f"with {percent(advice['error_rate'])} % wrong:"
-        )
-    lines += [f"  {reason}" for reason in advice["reasons"]]
-    groups = [
-        [f"{one['sites']}{' and more' if one is data['groups'][-1] else ''}", *_counted(one, percent)]
-        for one in data["groups"]
-        if one["calls"]
-    ]
-    lines += ["", *aligned(["sites of a group", "calls", "% beyond", "% methylated"], groups)]
-    if data["contexts"]:
-        contexts = [
-            [name, *_counted(one, percent), f"{one['mean_ratio']:.2f}"] for name, one in data["contexts"].items()
-        ]
-        header = ["context of single sites", "calls", "% beyond", "% methylated", "mean ratio"]
-        lines += ["", *aligned(header, contexts)]
-    reads = data["read_methylation"]
-    if reads["reads"]:
-        shares = np.array(reads["count"]) / reads["reads"]
-        lines += [
-            "",
-            f"Of {reads['reads']:,} reads with {LEAST_CALLS_OF_READ} or more calls beyond the threshold, "
-            f"{100 * shares[0]:.1f} % are methylated in less than 5 % of them, {100 * shares[-1]:.1f} % in 95 % or "
-            "more.",
-        ]
-    return lines
-
-
-def _counted(one: dict[str, int], percent: Any) -> list[str]:
-    beyond, n = one["beyond"], one["calls"]
-    return [f"{n:,}", percent(beyond / n), percent(one["methylated"] / beyond if beyond else None)]
-
-
-def _charts(data: dict[str, Any]) -> Sequence[Chart]:
-    ratios, reads, table = data["ratios"], data["read_methylation"], data["thresholds"]
-    charts = [
-        Chart(
-            "Log-likelihood ratios", "ratio, from; at the ends all beyond", [f"{low:g}" for low in ratios["from"]],
-            {"calls": ratios["calls"]},
-        ),
-        Chart(
-            "Calls kept by a threshold, %", "threshold", [one["threshold"] for one in table],
-            {"": [100 * one["share_of_calls"] for one in table]},
-        ),
-    ]  # fmt: skip
-    errors = {
-        name.replace("_", " "): [100 * one["errors"][name] for one in table]
-        for name in table[0]["errors"]
-        if all(one["errors"][name] is not None for one in table)
-    }
-    charts.append(Chart("Wrong calls among those kept, %", "threshold", [one["threshold"] for one in table], errors))
-    charts.append(
-        Chart(
-            "Reads by their methylated share of calls", "% methylated, from",
-            [f"{100 * low:.0f}" for low in reads["from"]], {"reads": reads["count"]},
-        )
-    )  # fmt: skip
-    contexts = {name: one for name, one in data["contexts"].items() if one["beyond"]}
-    if contexts:
-        shares = [100 * one["methylated"] / one["beyond"] for one in contexts.values()]
-        charts.append(Chart("Methylated calls of single sites by context, %", "context", list(contexts), {"": shares}))
-    groups = [one for one in data["groups"] if one["calls"]]
-    charts.append(
-        Chart(
-            "Calls beyond the threshold, %", "sites of a group", [str(one["sites"]) for one in groups],
-            {"": [100 * one["beyond"] / one["calls"] for one in groups]},
-        )
-    )  # fmt: skip
-    return charts

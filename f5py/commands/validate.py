@@ -12,12 +12,14 @@ from f5py import console
 from f5py.commands.meth_freq import chosen_motif
 from f5py.core.motifs import Motif
 from f5py.core.options import ValidateOptions
+from f5py.core.output_kind import is_alignments
 from f5py.core.strictness import obeys_strict
 from f5py.errors import InputFileError, UsageError
 from f5py.evaluation.agreement import LabelledRatios, compare_frequencies, joined
 from f5py.evaluation.call_table import is_call_header, read_calls
 from f5py.evaluation.known_sites import KnownSites, columns_of, read_sites
-from f5py.evaluation.modbam_calls import is_bam, read_modbam
+from f5py.evaluation.modbam_calls import read_modbam
+from f5py.evaluation.ratios import THRESHOLDS
 from f5py.evaluation.truth import (
     MIXED,
     READ_TRUTH_HEADER,
@@ -27,13 +29,10 @@ from f5py.evaluation.truth import (
     truth_of_sites,
 )
 from f5py.io.byte_input import open_bytes
-from f5py.io.complete_file import complete_output
 from f5py.outputs.evaluation_report import check_reports, write_reports
 from f5py.outputs.validation_report import charts_of, text_of
-from f5py.pipeline.inputs import check_outputs
 from f5py.progress import progress
 
-_THRESHOLDS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)
 _COLUMNS = ("chromosome", "read_name", "start", "end", "log_lik_ratio")
 
 
@@ -60,11 +59,8 @@ def run(options: ValidateOptions) -> dict[str, Any]:
             data = _of_frequencies(options, motif)
         else:
             data = _of_calls(options, motif, bar.advance)
-    text = "\n".join(text_of(data)) + "\n"
     title = f"{options.calls} against {options.truth}" if options.calls else "Calls of controls"
-    write_reports(options.report, title, text, data, charts_of(data))
-    with complete_output(options.output) as out:
-        out.write(text.encode())
+    write_reports(options, title, text_of(data), data, charts_of(data))
     if options.output != "-":
         console.result("validate", f"written: {options.output}")
     return data
@@ -81,14 +77,12 @@ def _check(options: ValidateOptions) -> None:
     inputs = [options.calls, options.truth, *controls]
     if "-" in inputs:
         raise UsageError("the input's kind is told by its beginning, so it cannot come from standard input")
-    reports = {f"--report {path}": path for path in options.report}
-    check_outputs([*inputs, options.genome], {"-o": options.output, **reports})
-    check_reports(options.report)
+    check_reports(options, [*inputs, options.genome])
 
 
 def _kind(path: str) -> str:
     """What a file has: ``calls``, ``sites``, or ``reads`` for the truth of every read."""
-    if is_bam(path):
+    if is_alignments(path):
         return "calls"
     with open_bytes(path) as file:
         first = file.readline(1 << 16)
@@ -105,7 +99,7 @@ def _kind(path: str) -> str:
 
 
 def _batches(path: str, motif: Motif, genome: str | None, advance: Callable[[int], object]) -> Iterator[Any]:
-    if is_bam(path):
+    if is_alignments(path):
         return read_modbam(path, motif, genome)
     return read_calls([path], _COLUMNS, advance, motif.name)
 
@@ -124,7 +118,10 @@ def _of_frequencies(options: ValidateOptions, motif: Motif) -> dict[str, Any]:
     called = read_sites(str(options.calls), motif)
     true = _truth(str(options.truth), motif)[1]
     of_called, of_true = joined(called, true)
-    return _frequencies(options, called.frequency[of_called], true.frequency[of_true], called.n_reads[of_called])
+    data = _frequencies(options, called.frequency[of_called], true.frequency[of_true], called.n_reads[of_called])
+    if not data["frequencies"]["sites"]:
+        raise InputFileError(f"{options.calls}: no site of {options.truth} has {options.min_coverage} or more calls")
+    return data
 
 
 def _truth(path: str, motif: Motif) -> tuple[Truth | None, KnownSites]:
@@ -170,7 +167,7 @@ def _measures(labelled: LabelledRatios, options: ValidateOptions) -> dict[str, A
         "undefined_ratios": labelled.methylated.n_undefined + labelled.unmethylated.n_undefined,
         "auc": labelled.area(),
         "roc": labelled.roc(),
-        "thresholds": [labelled.at(threshold) for threshold in _THRESHOLDS],
+        "thresholds": [labelled.at(threshold) for threshold in THRESHOLDS],
         "reliability": labelled.reliability(options.prior),
     }
 
@@ -179,8 +176,6 @@ def _frequencies(
     options: ValidateOptions, called: NDArray[np.float64], true: NDArray[np.float64], coverage: NDArray[np.float64]
 ) -> dict[str, Any]:
     """The part of the data about sites; coverage is that of the calls."""
-    enough = coverage >= max(options.min_coverage, 1)
+    enough = coverage >= options.min_coverage
     found = compare_frequencies(called[enough], true[enough], coverage[enough])
-    if not found["sites"] and options.calls is not None and _kind(options.calls) == "sites":
-        raise InputFileError(f"{options.calls}: no site of {options.truth} has {options.min_coverage} or more calls")
     return {"frequencies": {"min_coverage": options.min_coverage, **found}}

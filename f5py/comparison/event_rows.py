@@ -9,16 +9,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
-from f5py.io.arrow import import_arrow
+from f5py.io.arrow import import_arrow, read_rows
 from f5py.io.byte_input import open_bytes, shown_name
-from f5py.io.parquet_text import MAGIC
+from f5py.io.byte_pieces import whole_lines
+from f5py.io.parquet_text import MAGIC, PROBLEMS
 
 _PIECE = 1 << 24
 #: What all layouts of the table have.
 _NUMBERS = ("event_length", "model_mean", "model_stdv", "standardized_level")
 _WANTED = ("contig", "position", "reference_kmer", "model_kmer", *_NUMBERS)
 _READ = ("read_index", "read_name")
-_STRAND_BIT = 40
+#: Bits of a place that are the position; the next one is the strand, the others the contig.
+POSITION_BITS = 40
 
 
 class Levels(NamedTuple):
@@ -27,7 +29,8 @@ class Levels(NamedTuple):
     Attributes
     ----------
     place : int64
-        Index of the contig times two, plus one for reads of the reverse strand, shifted by 40 bits; and position.
+        Index of the contig times two, plus one for reads of the reverse strand, shifted by `POSITION_BITS`; and the
+        position.
     kmer : int32
         Index of the k-mer on the read's strand.
     level : float64
@@ -93,7 +96,6 @@ class LevelCollector:
         return Levels(*(np.concatenate(columns) for columns in zip(*self._parts, strict=True)))
 
     def _collapse(self, rows: Any, read: str) -> None:
-        rows = rows.combine_chunks()
         contig = _codes(rows["contig"], self._contigs)
         position = rows["position"].to_numpy().astype(np.int64)
         kmer_names: dict[str, int] = {}
@@ -106,7 +108,7 @@ class LevelCollector:
         reverse[of_read[fits & (model != reference)]] = True
         if not fits.any():
             return
-        place = (contig.astype(np.int64) << 1 | reverse[of_read]) << _STRAND_BIT | position
+        place = (contig.astype(np.int64) << 1 | reverse[of_read]) << POSITION_BITS | position
         place, of_read, dwell, level = place[fits], of_read[fits], dwell[fits], level[fits]
         starts = np.concatenate([[True], (place[1:] != place[:-1]) | (of_read[1:] != of_read[:-1])])
         first = np.flatnonzero(starts)
@@ -143,7 +145,7 @@ def read_events(path: str, advance: Callable[[int], object] = lambda size: None)
             for batch in table.iter_batches(1 << 20, columns=columns):
                 advance(batch.nbytes)
                 yield arrow.Table.from_batches([batch])
-    except (arrow.ArrowException, OSError, ValueError) as problem:
+    except (*PROBLEMS, arrow.ArrowException) as problem:
         raise InputFileError(f"{path}: is damaged ({' '.join(str(problem).split())})") from problem
 
 
@@ -157,7 +159,6 @@ def _is_parquet(path: str) -> bool:
 
 def _text(source: BinaryIO, name: str) -> Iterator[Any]:
     import pyarrow
-    import pyarrow.csv
 
     header = source.readline(4096)
     names = header.decode("latin-1").rstrip("\r\n").split("\t")
@@ -165,30 +166,7 @@ def _text(source: BinaryIO, name: str) -> Iterator[Any]:
     types = dict.fromkeys(_NUMBERS, pyarrow.float64())
     types |= dict.fromkeys(("contig", "reference_kmer", "model_kmer", "read_name"), pyarrow.string())
     types |= {"position": pyarrow.int64(), "read_index": pyarrow.int64()}
-    reading = pyarrow.csv.ReadOptions(column_names=names)
-    parsing = pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False)
-    converting = pyarrow.csv.ConvertOptions(
-        column_types=types,
-        include_columns=[one for one in (*_WANTED, *_READ) if one in names],
-        null_values=[],
-        strings_can_be_null=False,
-    )
-    left = b""
-    while piece := source.read(_PIECE):
-        whole, newline, left = (left + piece).rpartition(b"\n")
-        if newline:
-            yield _parsed(whole + newline, name, reading, parsing, converting)
-    if left:
-        yield _parsed(left, name, reading, parsing, converting)
-
-
-def _parsed(text: bytes, name: str, *options: Any) -> Any:
-    import pyarrow.csv
-
-    try:
-        return pyarrow.csv.read_csv(pyarrow.BufferReader(text), *options)
-    except (pyarrow.ArrowException, OverflowError) as problem:
-        raise InputFileError(f"{name}: {' '.join(str(problem).split())}") from problem
+    yield from read_rows(whole_lines(source, _PIECE), name, names, types, (*_WANTED, *_READ))
 
 
 def _check_columns(names: list[str], shown: str) -> None:

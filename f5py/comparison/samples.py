@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.comparison.event_rows import Levels
+from f5py.comparison.event_rows import POSITION_BITS, Levels
 from f5py.comparison.two_samples import q_values
 from f5py.core.workers import WorkerPool
 
@@ -53,14 +53,12 @@ def compare_samples(
     columns |= {"c1_reads": middle - first, "c2_reads": end - middle}
 
     # Tables that are not scaled have a model scaled to each read: the mean of these is what the group is shown at.
-    sizes = np.maximum(end - first, 1)
     mean, stdv = (
-        np.array([0.0]) if not len(first) else _sums(values[order], first, end) / sizes
-        for values in (joined.model_mean, joined.model_stdv)
+        _sums(values[order], first, end) / (end - first) for values in (joined.model_mean, joined.model_stdv)
     )
     for name, values in (("intensity", joined.level), ("dwell", joined.dwell)):
         described, tested = _compared(values[order], first, middle, end, pool)
-        if name == "intensity" and len(first):
+        if name == "intensity":
             described = described * stdv[:, None, None]
             described[:, :, :2] += mean[:, None, None]
         for s in (0, 1):
@@ -81,15 +79,13 @@ def _places(
     by_kmer: bool,
 ) -> dict[str, Any]:  # fmt: skip
     """The columns that say what a group is."""
-    kmer = np.array(kmers, object)[joined.kmer[example]] if len(example) else np.empty(0, object)
+    kmer = np.array(kmers, object)[joined.kmer[example]]
     if by_kmer:
         return {"kmer": kmer}
-    contig = groups >> 41
-    names = np.array(contigs, object)[contig] if len(groups) else np.empty(0, object)
     return {
-        "contig": names,
-        "position": groups & (1 << 40) - 1,
-        "strand": np.where(groups >> 40 & 1, "-", "+").astype(object),
+        "contig": np.array(contigs, object)[groups >> (POSITION_BITS + 1)],
+        "position": groups & (1 << POSITION_BITS) - 1,
+        "strand": np.where(groups >> POSITION_BITS & 1, "-", "+").astype(object),
         "kmer": kmer,
     }
 
@@ -108,7 +104,6 @@ def _compared(
 
     n = len(first)
     described, tested = np.empty((n, 2, 3)), np.empty((n, 4))
-    values = np.ascontiguousarray(values)
     if n:
         pool.run(compare_groups, np.arange(n), first, middle, end, values, described, tested)
     return described, tested

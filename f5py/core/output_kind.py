@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
+
+from f5py.errors import UsageError
 
 _KINDS = {
     ".parquet": "parquet",
@@ -25,6 +28,19 @@ PACKED = (".gz", ".bgz")
 def packed_ending(path: str) -> str:
     """How the name of compressed text ends, "" for any other."""
     return next((suffix for suffix in PACKED if path.endswith(suffix)), "")
+
+
+def kind_of_several(option: str, path: str, kinds: Sequence[str]) -> str:
+    """The one of `kinds` that a name ends in; `UsageError` for any other name."""
+    kind = os.path.splitext(path)[1][1:].lower()
+    if kind not in kinds:
+        raise UsageError(f"{option} {path}: does not end in .{', .'.join(kinds)}")
+    return kind
+
+
+def is_alignments(path: str) -> bool:
+    """Whether a name is that of alignments."""
+    return path.endswith((".bam", ".sam", ".cram"))
 
 
 def kind_of_output(path: str) -> str:

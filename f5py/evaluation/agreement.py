@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.evaluation.known_sites import KnownSites
+from f5py.evaluation.known_sites import POSITION_BITS, KnownSites
 from f5py.evaluation.ranking import area_of_counts, roc_of_counts
 from f5py.evaluation.ratios import VALUES, RatioCounts, probability
 
@@ -140,8 +140,8 @@ def joined(called: KnownSites, true: KnownSites) -> tuple[NDArray[np.int64], NDA
     """Indices of the sites that are in both."""
     index = {name: i for i, name in enumerate(true.contigs)}
     code = np.array([index.get(name, len(index)) for name in called.contigs], np.int64)
-    contig, position = called.place >> 40, called.place & (1 << 40) - 1
-    place = (code[contig] if len(code) else contig) << 40 | position
+    position = called.place & (1 << POSITION_BITS) - 1
+    place = code[called.place >> POSITION_BITS] << POSITION_BITS | position
     _, of_called, of_true = np.intersect1d(place, true.place, return_indices=True)
     return of_called, of_true
 

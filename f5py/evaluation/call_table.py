@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from f5py.errors import InputFileError
-from f5py.io.arrow import import_arrow
+from f5py.io.arrow import import_arrow, read_rows
 from f5py.io.byte_input import check_read_once, open_bytes, shown_name
+from f5py.io.byte_pieces import whole_lines
 
 _PIECE = 1 << 24
 _COLUMNS = (
@@ -62,7 +63,6 @@ def read_calls(
 def _batches(source: BinaryIO, name: str, wanted: Sequence[str], motif: str | None) -> Iterator[Any]:
     import pyarrow
     import pyarrow.compute
-    import pyarrow.csv
 
     header = source.readline(4096)
     if not is_call_header(header):
@@ -75,20 +75,8 @@ def _batches(source: BinaryIO, name: str, wanted: Sequence[str], motif: str | No
         "read_name": pyarrow.string(), "log_lik_ratio": pyarrow.float64(), "num_motifs": pyarrow.int32(),
         "sequence": pyarrow.string(), "motif": pyarrow.string(),
     }  # fmt: skip
-    # Not pyarrow's own reader of streams: its thread may outlive an error and bring the interpreter down at its end.
-    reading = pyarrow.csv.ReadOptions(column_names=names)
-    parsing = pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False)
-    converting = pyarrow.csv.ConvertOptions(
-        column_types=types,
-        include_columns=[one for one in (*wanted, "motif") if one in names],
-        null_values=[],
-        strings_can_be_null=False,
-    )
-    for rows in _rows(source, b"\n" + header.rstrip(b"\n") + b"\n"):
-        try:
-            table = pyarrow.csv.read_csv(pyarrow.BufferReader(rows), reading, parsing, converting)
-        except (pyarrow.ArrowException, OverflowError) as problem:
-            raise InputFileError(f"{name}: {' '.join(str(problem).split())}") from problem
+    rows = _without_headers(whole_lines(source, _PIECE), b"\n" + header.rstrip(b"\n") + b"\n")
+    for table in read_rows(rows, name, names, types, (*wanted, "motif")):
         if "motif" in names:
             if motif is not None:
                 table = table.filter(pyarrow.compute.equal(table["motif"], motif))
@@ -96,15 +84,11 @@ def _batches(source: BinaryIO, name: str, wanted: Sequence[str], motif: str | No
         yield from table.combine_chunks().to_batches()
 
 
-def _rows(source: BinaryIO, header: bytes) -> Iterator[bytes]:
-    """Whole rows, without lines that repeat the header, as joined tables have them."""
-    left = b""
-    while piece := source.read(_PIECE):
-        whole, newline, left = (left + piece).rpartition(b"\n")
-        text = b"\n" + whole + newline
+def _without_headers(pieces: Iterator[bytes], header: bytes) -> Iterator[bytes]:
+    """Pieces of whole lines without those that repeat the header, as joined tables have them."""
+    for piece in pieces:
+        text = b"\n" + piece
         while header in text:
             text = text.replace(header, b"\n")
-        if len(text) > 1:
+        if len(text) > 1 and text != header[:-1]:
             yield text[1:]
-    if left and left != header[1:-1]:
-        yield left

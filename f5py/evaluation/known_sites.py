@@ -15,6 +15,8 @@ from f5py.io.byte_input import open_bytes
 
 #: Bits of a place that are the position; the others are the contig.
 POSITION_BITS = 40
+#: Frequencies up to and from which every read of a site is taken for unmethylated or methylated.
+UNMETHYLATED, METHYLATED = 0.05, 0.95
 _NAME = "S128"
 _BEDMETHYL = {
     "contig": (0, _NAME),
@@ -131,5 +133,5 @@ def _merged(
     n = len(place)
     total = np.bincount(which, n_reads, n).astype(np.float64)
     frequency = np.bincount(which, n_reads * share, n) / np.maximum(total, 1)
-    low, high = (np.bincount(which, extreme, n) for extreme in (share <= 0.05, share >= 0.95))
+    low, high = (np.bincount(which, extreme, n) for extreme in (share <= UNMETHYLATED, share >= METHYLATED))
     return KnownSites(contigs, place, total, frequency, (low == 0) | (high == 0))

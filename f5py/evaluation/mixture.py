@@ -95,13 +95,12 @@ def fit_mixture(ratios: RatioCounts) -> Mixture | None:
         stdv = np.sqrt((share * (x[:, None] - mean) ** 2).sum(axis=0) / total + 1e-4)
         if np.abs(weight - before).max() < _SETTLED:
             break
-    first, second = np.argsort(mean).tolist()
-    order = [first, second]
-    fitted = sum(
-        weight[i] * np.array([_normal(z) for z in (x + _half_step(VALUES[used]) - mean[i]) / stdv[i]]) for i in order
-    )
+    order = np.argsort(mean)
+    weight, mean, stdv = weight[order], mean[order], stdv[order]
+    ends = x + _half_step(VALUES[used])
+    fitted = sum(weight[i] * np.array([_normal(z) for z in (ends - mean[i]) / stdv[i]]) for i in range(2))
     misfit = float(np.abs(fitted - cumulative).max())
-    weights, means, stdvs = ((float(values[first]), float(values[second])) for values in (weight, mean, stdv))
+    weights, means, stdvs = ((float(values[0]), float(values[1])) for values in (weight, mean, stdv))
     return Mixture(weights, means, stdvs, misfit, _problem(weights, means, stdvs, misfit))
 
 

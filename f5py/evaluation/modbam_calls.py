@@ -8,18 +8,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.motifs import IUPAC, Motif, reverse_complement
+from f5py.core.motifs import Motif
 from f5py.errors import InputFileError
 from f5py.io.alignments import AlignmentFile
 from f5py.io.arrow import import_arrow
 from f5py.io.modification_calls import aligned_calls, modifications_of
 
 _BATCH = 4096
-
-
-def is_bam(path: str) -> bool:
-    """Whether the name is that of alignments."""
-    return path.endswith((".bam", ".sam", ".cram"))
 
 
 def read_modbam(path: str, motif: Motif, genome: str | None = None) -> Iterator[Any]:
@@ -92,11 +87,9 @@ def read_modbam(path: str, motif: Motif, genome: str | None = None) -> Iterator[
 
 def _at_sites(sequence: str, first: NDArray[np.int64], motif: Motif, reverse: bool) -> NDArray[np.bool_]:
     """Whether the motif occurs in the sequence at each place, in the record's direction."""
-    bases = np.frombuffer(sequence.encode(), np.uint8)
-    pattern = reverse_complement(motif.pattern) if reverse else motif.pattern
-    fits = (first >= 0) & (first + len(pattern) <= len(bases))
-    for i, letter in enumerate(pattern):
-        allowed = np.zeros(256, np.bool_)
-        allowed[list(IUPAC[letter].encode())] = True
-        fits &= allowed[bases[np.where(fits, first + i, 0)]] if len(bases) else False
+    codes = motif.codes(reverse)
+    bits = codes.letter_bits[np.frombuffer(sequence.encode(), np.uint8)]
+    fits = (first >= 0) & (first + len(codes.masks) <= len(bits))
+    for i, mask in enumerate(codes.masks):
+        fits[fits] = (bits[first[fits] + i] & mask) != 0
     return fits

@@ -11,6 +11,8 @@ _STEP = 0.01
 _HALF = round(MOST / _STEP)
 #: The ratios that are counted, ascending.
 VALUES = np.arange(-_HALF, _HALF + 1) * _STEP
+#: Thresholds that tables show.
+THRESHOLDS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)
 
 
 class RatioCounts:

@@ -8,12 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
-from f5py.evaluation.known_sites import POSITION_BITS, KnownSites
+from f5py.evaluation.known_sites import METHYLATED, POSITION_BITS, UNMETHYLATED, KnownSites
 from f5py.io.arrow import import_arrow
 from f5py.io.byte_input import open_bytes
 
-#: Frequencies up to and from which every read of a site is taken for unmethylated or methylated.
-UNMETHYLATED, METHYLATED = 0.05, 0.95
 READ_TRUTH_HEADER = b"read_name\tchromosome\tstrand\tposition\tmethylated"
 _PIECE = 1 << 24
 #: No state: none of the sites is known, or they differ.

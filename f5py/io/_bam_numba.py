@@ -258,7 +258,7 @@ def copy_records(data, starts, chosen, offsets, out):
 
 
 @exact_kernel
-def _integer(data, value, missing):
+def integer_of(data, value, missing):
     """A whole number that is a tag's value, whose type is at `value`; or `missing`."""
     if value < 0:
         return np.int64(missing)
@@ -327,9 +327,9 @@ def decode(data, starts, chosen, columns):
         for j in range(columns.parent_offsets[i + 1] - to):
             columns.parents[to + j] = data[value + 1 + j]
         value, _ = find_tag(data, tags, end, _SP)
-        columns.split_start[i] = _integer(data, value, _UNKNOWN)
+        columns.split_start[i] = integer_of(data, value, _UNKNOWN)
         value, _ = find_tag(data, tags, end, _NS)
-        columns.split_length[i] = _integer(data, value, _UNKNOWN)
+        columns.split_length[i] = integer_of(data, value, _UNKNOWN)
 
 
 @exact_kernel

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from f5py.errors import MissingDependencyError
+from f5py.errors import InputFileError, MissingDependencyError
 
 
 def import_arrow(what: str = "Parquet and Arrow tables") -> tuple[Any, Any]:
@@ -26,3 +27,52 @@ def import_arrow(what: str = "Parquet and Arrow tables") -> tuple[Any, Any]:
     except ImportError as problem:
         raise MissingDependencyError(f'{what} need pyarrow: pip install "f5py[parquet]"') from problem
     return pyarrow, pyarrow.parquet
+
+
+def read_rows(
+    pieces: Iterable[bytes], shown: str, names: Sequence[str], types: Mapping[str, Any], wanted: Sequence[str]
+) -> Iterator[Any]:
+    """Read tab-separated rows, in pieces of whole lines, as columns.
+
+    pyarrow's own reader of streams would do, but its thread may outlive an error and bring the interpreter down at its
+    end.
+
+    Parameters
+    ----------
+    pieces : iterable of bytes
+        Without the header.
+    shown : str
+        Name of the table, for messages.
+    names : sequence of str
+        All columns.
+    types : mapping of str to pyarrow.DataType
+        Of the wanted columns.
+    wanted : sequence of str
+        Columns to read, of which the table may lack some.
+
+    Yields
+    ------
+    pyarrow.Table
+
+    Raises
+    ------
+    InputFileError
+        A row has another number of columns, or a value is not of its column's type.
+    """
+    import pyarrow
+    import pyarrow.csv
+
+    reading = pyarrow.csv.ReadOptions(column_names=names)
+    parsing = pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False)
+    converting = pyarrow.csv.ConvertOptions(
+        column_types=types,
+        include_columns=[one for one in wanted if one in names],
+        null_values=[],
+        strings_can_be_null=False,
+    )
+    for rows in pieces:
+        try:
+            table = pyarrow.csv.read_csv(pyarrow.BufferReader(rows), reading, parsing, converting)
+        except (pyarrow.ArrowException, OverflowError) as problem:
+            raise InputFileError(f"{shown}: {' '.join(str(problem).split())}") from problem
+        yield table

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Iterator
+from typing import BinaryIO
 
 
 class BytePieces(io.RawIOBase):
@@ -23,3 +24,14 @@ class BytePieces(io.RawIOBase):
         target[:size] = self._rest[:size]
         self._rest = self._rest[size:]
         return size
+
+
+def whole_lines(source: BinaryIO, size: int) -> Iterator[bytes]:
+    """Yield about `size` bytes at a time, always whole lines; the file's last one may lack its end."""
+    left = b""
+    while piece := source.read(size):
+        whole, newline, left = (left + piece).rpartition(b"\n")
+        if newline:
+            yield whole + newline
+    if left:
+        yield left

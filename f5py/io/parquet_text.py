@@ -12,7 +12,7 @@ from f5py.io.byte_pieces import BytePieces
 MAGIC = b"PAR1"
 _ROWS_AT_ONCE = 1 << 16
 #: What the library raises over damage, besides errors of its own.
-_PROBLEMS = (OSError, ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError)
+PROBLEMS = (OSError, ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError)
 #: Decimals of the text table for columns whose values matter; Parquet has all digits.
 _DECIMALS = {"log_lik_ratio": 2}
 
@@ -44,7 +44,7 @@ class ParquetText(BytePieces):
         self._path = path
         try:
             self._file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
-        except (*_PROBLEMS, pyarrow.ArrowException) as problem:
+        except (*PROBLEMS, pyarrow.ArrowException) as problem:
             raise self._damaged(problem) from problem
         super().__init__(self._text())
 
@@ -63,7 +63,7 @@ class ParquetText(BytePieces):
                 table = arrow.Table.from_batches([batch])
                 arrow.csv.write_csv(_as_printed(table), text, layout)
                 yield text.getvalue()
-        except (*_PROBLEMS, arrow.ArrowException) as problem:
+        except (*PROBLEMS, arrow.ArrowException) as problem:
             raise self._damaged(problem) from problem
 
     def _damaged(self, problem: Exception) -> InputFileError:

@@ -9,15 +9,14 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.accelerate import exact_kernel
-from f5py.io._bam_numba import find_tag, signed32, tags_begin
-from f5py.text._format_numba import append_int
+from f5py.io._bam_numba import find_tag, integer_of, signed32, tags_begin
+from f5py.text._format_numba import append_bytes, append_int
 
 _COMMA, _SEMICOLON, _QUESTION, _DOT, _PLUS, _MINUS = (np.uint8(ord(one)) for one in ",;?.+-")
 _ZERO, _NINE = np.uint8(ord("0")), np.uint8(ord("9"))
 _MM, _OLD_MM, _ML, _OLD_ML, _MN = (
     np.uint16(name[0] + 256 * name[1]) for name in (b"MM", b"Mm", b"ML", b"Ml", b"MN")
 )
-_INTEGERS = np.frombuffer(b"cCsSiI", np.uint8)
 
 
 @exact_kernel
@@ -89,13 +88,6 @@ def _find_entry(text, begin, end, other, at, stop):
 
 
 @exact_kernel
-def _copy(source, begin, end, out, at):
-    for i in range(begin, end):
-        out[at + i - begin] = source[i]
-    return at + end - begin
-
-
-@exact_kernel
 def _merge_calls(a, at_a, end_a, ml_a, b, at_b, end_b, ml_b, out, at, ml_out):
     """Write the calls of two entries of one modification in the order of the bases; those of the first come first.
 
@@ -148,14 +140,14 @@ def _merge_entries(a, ml_a, b, ml_b, out, ml_out):
             ml_other += _n_calls(b, other, other_end)
             other = other_end + 1
         if other < b.shape[0]:
-            at = _copy(a, begin, _find(a, begin, end, _COMMA, _COMMA), out, at)
+            at = append_bytes(out, at, a[begin : _find(a, begin, end, _COMMA, _COMMA)])
             at, count = _merge_calls(
                 a, begin, end, ml_a[ml_begin:], b, other, other_end, ml_b[ml_other:], out, at, ml_out[ml_at:]
             )
             ml_at += count
         else:
-            at = _copy(a, begin, end, out, at)
-            ml_at = _copy(ml_a, ml_begin, ml_begin + n, ml_out, ml_at)
+            at = append_bytes(out, at, a[begin:end])
+            ml_at = append_bytes(ml_out, ml_at, ml_a[ml_begin : ml_begin + n])
         out[at] = _SEMICOLON
         at += 1
         ml_begin += n
@@ -165,10 +157,10 @@ def _merge_entries(a, ml_a, b, ml_b, out, ml_out):
         end = _find(b, begin, b.shape[0], _SEMICOLON, _SEMICOLON)
         n = _n_calls(b, begin, end)
         if _find_entry(a, np.int64(0), a.shape[0], b, begin, end) < 0:
-            at = _copy(b, begin, end, out, at)
+            at = append_bytes(out, at, b[begin:end])
             out[at] = _SEMICOLON
             at += 1
-            ml_at = _copy(ml_b, ml_begin, ml_begin + n, ml_out, ml_at)
+            ml_at = append_bytes(ml_out, ml_at, ml_b[ml_begin : ml_begin + n])
         ml_begin += n
         begin = end + 1
     return at, ml_at
@@ -227,14 +219,14 @@ def _append_others(ours, theirs, ml_theirs, out, at, ml_out, ml_at):
         width = (stop - begin - 2) // n_codes  # 1, or the digits of a number
         kept = np.zeros(n_codes, np.bool_)
         head = at
-        at = _copy(theirs, begin, begin + 2, out, at)
+        at = append_bytes(out, at, theirs[begin : begin + 2])
         for code in range(n_codes):
             first = begin + 2 + code * width
             kept[code] = not _is_ours(ours, theirs[begin], theirs[begin + 1], first, first + width, theirs)
             if kept[code]:
-                at = _copy(theirs, first, first + width, out, at)
+                at = append_bytes(out, at, theirs[first : first + width])
         if kept.any():
-            at = _copy(theirs, stop, end, out, at)
+            at = append_bytes(out, at, theirs[stop:end])
             out[at] = _SEMICOLON
             at += 1
             for i in range(n * n_codes):
@@ -248,15 +240,6 @@ def _append_others(ours, theirs, ml_theirs, out, at, ml_out, ml_at):
     if ml_begin != ml_theirs.shape[0]:
         return np.int64(-1), np.int64(-1)
     return at, ml_at
-
-
-@exact_kernel
-def _integer(data, at, kind):
-    size = 1 if kind in (_INTEGERS[0], _INTEGERS[1]) else 2 if kind in (_INTEGERS[2], _INTEGERS[3]) else 4
-    value = np.int64(0)
-    for i in range(size):
-        value |= np.int64(data[at + i]) << (8 * i)
-    return value
 
 
 @exact_kernel
@@ -275,8 +258,8 @@ def merge_into_records(data, starts, record, tags, text, text_offsets, probabili
         ours = tags.text[tags.text_offsets[read] : tags.text_offsets[read + 1]]
         ml_ours = tags.probability[tags.probability_offsets[read] : tags.probability_offsets[read + 1]]
         if ml_ours.shape[0] > 0:
-            size = _copy(ours, 0, ours.shape[0], text[at:], 0)
-            ml_size = _copy(ml_ours, 0, ml_ours.shape[0], probability[ml_at:], 0)
+            size = append_bytes(text[at:], 0, ours)
+            ml_size = append_bytes(probability[ml_at:], 0, ml_ours)
             end = starts[record[read] + 1]
             begin = tags_begin(data, starts[record[read]])
             kind, stop = find_tag(data, begin, end, _MM)
@@ -291,7 +274,7 @@ def merge_into_records(data, starts, record, tags, text, text_offsets, probabili
                 ml_theirs = data[ml_kind + 6 : ml_stop] if ml_kind >= 0 else data[:0]
                 fits = ml_kind < 0 or ml_stop - ml_kind - 6 == signed32(data, ml_kind + 2)
                 if n_kind >= 0:
-                    fits = fits and _integer(data, n_kind + 1, data[n_kind]) == tags.length[read]
+                    fits = fits and integer_of(data, n_kind, np.int64(-1)) == tags.length[read]
                 if fits:
                     size, ml_size = _append_others(
                         ours, theirs, ml_theirs, text[at:], size, probability[ml_at:], ml_size

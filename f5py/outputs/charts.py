@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from f5py.errors import MissingDependencyError, UsageError
+from f5py.core.output_kind import kind_of_several
+from f5py.errors import MissingDependencyError
+from f5py.io.figure_file import KINDS, RC, has_matplotlib, save_figure
 from f5py.outputs.html_report import section
 from f5py.outputs.svg_charts import bar_chart, line_chart
 
 #: Endings of the names of reports.
-REPORT_KINDS = ("html", "json", "png", "svg", "pdf")
+REPORT_KINDS = ("html", "json", *KINDS)
 _COLOURS = ("#2f6db3", "#c2453a", "#3a8f4d")
 _COLUMNS, _SIZE = 2, (5.6, 3.4)
 _MOST_TICKS = 12
-#: So that the same data give the same bytes.
-_SETTINGS = {"svg.hashsalt": "f5py", "svg.fonttype": "path", "pdf.fonttype": 42}
-_NO_DATE: dict[str, dict[str, None]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
+_DOTS_PER_INCH = 130
 
 
 @dataclass(frozen=True)
@@ -52,17 +51,12 @@ class Chart:
 
 def report_kind(path: str) -> str:
     """The kind that the name of a report says; `UsageError` if it is none of `REPORT_KINDS`."""
-    kind = os.path.splitext(path)[1][1:].lower()
-    if kind not in REPORT_KINDS:
-        raise UsageError(f"--report {path}: does not end in .{', .'.join(REPORT_KINDS)}")
-    return kind
+    return kind_of_several("--report", path, REPORT_KINDS)
 
 
 def check_can_draw(kinds: Sequence[str]) -> None:
     """Raise `MissingDependencyError` if one of the kinds needs matplotlib and that is not installed."""
-    import importlib.util
-
-    if set(kinds) & set(_NO_DATE) and importlib.util.find_spec("matplotlib") is None:
+    if set(kinds) & set(KINDS) and not has_matplotlib():
         raise MissingDependencyError('figures need matplotlib: pip install "f5py[plot]"; .html and .json do not')
 
 
@@ -72,7 +66,7 @@ def write_charts(charts: Sequence[Chart], file: BinaryIO, kind: str, title: str)
     from matplotlib.figure import Figure
     from matplotlib.style import context
 
-    with context(["default", _SETTINGS]):
+    with context(["default", RC]):
         n_rows = -(-len(charts) // _COLUMNS)
         figure = Figure(figsize=(_COLUMNS * _SIZE[0], n_rows * _SIZE[1] + 0.5), layout="constrained")
         FigureCanvasAgg(figure)
@@ -81,7 +75,7 @@ def write_charts(charts: Sequence[Chart], file: BinaryIO, kind: str, title: str)
             axes.set_visible(False)
         for axes, chart in zip(grid, charts, strict=False):
             _draw(axes, chart)
-        figure.savefig(file, format=kind, dpi=130, metadata=_NO_DATE[kind])
+        save_figure(figure, file, kind, _DOTS_PER_INCH)
 
 
 def _draw(axes: Any, chart: Chart) -> None:

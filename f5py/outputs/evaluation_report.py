@@ -1,40 +1,44 @@
-"""Reports of `f5py summary`, `validate` and `compare`: text, JSON, a page or a figure."""
+"""Reports of `f5py summary` and `validate`: text, JSON, a page or a figure."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from contextlib import ExitStack
+from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+from f5py.core.options import EvaluationOptions
 from f5py.io.complete_file import complete_output
 from f5py.outputs.charts import Chart, check_can_draw, report_kind, write_charts
 from f5py.outputs.html_report import page, section
+from f5py.pipeline.inputs import check_outputs
 
 
-def check_reports(paths: Sequence[str]) -> None:
-    """Raise for a name of another kind, or one that needs a library that is not there."""
-    check_can_draw([report_kind(path) for path in paths])
+def check_reports(options: EvaluationOptions, inputs: Iterable[str | None]) -> None:
+    """Raise for an output that is an input or another output, and a report of no known kind or without its library."""
+    check_outputs(inputs, {"-o": options.output, **{f"--report {path}": path for path in options.report}})
+    check_can_draw([report_kind(path) for path in options.report])
 
 
-def write_reports(paths: Sequence[str], title: str, text: str, data: dict[str, Any], charts: Sequence[Chart]) -> None:
-    """Write every report in the format that its name says.
+def write_reports(
+    options: EvaluationOptions, title: str, lines: Sequence[str], data: dict[str, Any], charts: Sequence[Chart]
+) -> None:
+    """Write every report in the format that its name says, and the text.
 
     Parameters
     ----------
-    paths : sequence of str
+    options : EvaluationOptions
     title : str
-    text : str
+    lines : sequence of str
         For readers.
     data : dict
         For programs.
     charts : sequence of Chart
     """
-    for path in paths:
+    text = "\n".join(lines) + "\n"
+    for path in options.report:
         kind = report_kind(path)
-        with ExitStack() as stack:
-            file = stack.enter_context(complete_output(path))
+        with complete_output(path) as file:
             if kind == "json":
                 file.write((json.dumps(data, indent=2) + "\n").encode())
             elif kind == "html":
@@ -47,6 +51,13 @@ def write_reports(paths: Sequence[str], title: str, text: str, data: dict[str, A
                 file.write(page(title, blocks).encode())
             else:
                 write_charts(charts, file, kind, title)
+    with complete_output(options.output) as out:
+        out.write(text.encode())
+
+
+def percent(value: float | None) -> str:
+    """A share as a percentage; a dash for None."""
+    return "-" if value is None else f"{100 * value:.2f}"
 
 
 def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:

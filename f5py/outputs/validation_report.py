@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from f5py.outputs.charts import Chart
-from f5py.outputs.evaluation_report import aligned
+from f5py.outputs.evaluation_report import aligned, percent
 
 _MEASURES = ("share_of_calls", "accuracy", "precision", "recall", "specificity", "f1")
-
-
-def _percent(value: float | None) -> str:
-    return "-" if value is None else f"{100 * value:.2f}"
 
 
 def _number(value: float | None, digits: int = 4) -> str:
@@ -35,7 +31,7 @@ def text_of(data: dict[str, Any]) -> list[str]:
     if "auc" in data:
         header = ["threshold", "calls", "% kept", "% accuracy", "% precision", "% recall", "% specificity", "% F1"]
         rows = [
-            [f"{one['threshold']:g}", f"{one['calls']:,}", *(_percent(one[name]) for name in _MEASURES)]
+            [f"{one['threshold']:g}", f"{one['calls']:,}", *(percent(one[name]) for name in _MEASURES)]
             for one in data["thresholds"]
         ]
         lines += ["", *aligned(header, rows)]

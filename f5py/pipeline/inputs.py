@@ -38,7 +38,6 @@ def open_inputs(options: MappedReadsOptions, inputs: ExitStack) -> tuple[Loader,
     inputs.callback(alignments.close)
     windows = None if options.window is None else Windows.parse(options.window, alignments.contigs)
     if windows is not None:
-        windows.clip_groups = getattr(options, "window_mode", None) == "clip"
         alignments.check_index()
         _check_reach(windows, alignments, options.window)
         console.note("init_core", f"Iterating over region: {options.window}")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib.util
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
 from f5py.errors import F5pyError, MissingDependencyError
+from f5py.io.figure_file import RC, has_matplotlib, save_figure
 from f5py.plotting.data import PlotData
 
 if TYPE_CHECKING:
@@ -22,7 +22,6 @@ _SIGNAL, _MATCH, _BAD, _UNALIGNED, _MODEL, _GREY = "#9a9a9a", "#14375e", "#d1383
 _WIDTH_PER_KMER, _MIN_WIDTH, _MAX_WIDTH = 0.17, 10.0, 120.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 0.8, 0.25, 1.0, 0.95
 _STRIP, _SKIPPED_ROW, _SIGNAL_HEIGHT = 0.24, 0.18, 3.6
-_DOTS_PER_INCH = 150
 # Letters are at most that large, and are left out where they would be smaller; in points.
 _LARGEST_LETTER, _SMALLEST_LETTER = 10.0, 4.0
 _LETTER_WIDTH = 0.75  # of the font size
@@ -31,13 +30,11 @@ _TICK_DISTANCE = 0.55
 _TICK_STEPS = (1, 2, 5, 10, 20, 50, 100, 200, 500, 1000)
 #: More k-mers than these do not fit into a figure that can be looked at.
 MAX_KMERS = 5000
-#: Settings of matplotlib, so that the same data give the same bytes.
-RC = {"svg.hashsalt": "f5py", "svg.fonttype": "path", "pdf.fonttype": 42, "path.simplify": True}
 
 
 def check_matplotlib(command: str = "plot") -> None:
     """Raise `MissingDependencyError` unless matplotlib is installed."""
-    if importlib.util.find_spec("matplotlib") is None:
+    if not has_matplotlib():
         raise MissingDependencyError(f'f5py {command} needs matplotlib; install it: pip install "f5py[plot]"')
 
 
@@ -83,12 +80,6 @@ def write_figure(data: PlotData, file: BinaryIO, kind: str, seconds: bool = Fals
         FigureCanvasAgg(figure)
         _draw(figure, data, width, seconds)
         save_figure(figure, file, kind)
-
-
-def save_figure(figure: Figure, file: BinaryIO, kind: str) -> None:
-    """Write a figure, without the date, so that the same drawing gives the same bytes."""
-    no_date: dict[str, Any] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
-    figure.savefig(file, format=kind, dpi=_DOTS_PER_INCH, metadata=no_date[kind])
 
 
 def _draw(figure: Figure, data: PlotData, width: float, seconds: bool) -> None:

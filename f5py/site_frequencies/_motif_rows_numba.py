@@ -7,17 +7,17 @@ from f5py.text._format_numba import NEWLINE, TAB
 
 
 @exact_kernel
-def keep_rows(text, size, name, out):
+def keep_rows(text, name, out):
     """Copy the rows whose last column is `name`, without that column; return the number of bytes.
 
     Parameters
     ----------
     text : uint8
-        Of which `size` bytes count: whole lines.
+        Whole lines.
     """
     at = begin = 0
     n = name.shape[0]
-    for i in range(size):
+    for i in range(text.shape[0]):
         if text[i] != NEWLINE:
             continue
         fits = i - n > begin and text[i - n - 1] == TAB

@@ -8,7 +8,7 @@ from typing import BinaryIO, cast
 
 import numpy as np
 
-from f5py.io.byte_pieces import BytePieces
+from f5py.io.byte_pieces import BytePieces, whole_lines
 
 _COLUMN = b"\tmotif\n"
 _PIECE = 1 << 20
@@ -28,28 +28,15 @@ def rows_of_motif(source: BinaryIO, name: str) -> BinaryIO:
     header, newline, _ = cast(io.BufferedReader, source).peek(_HEADER_SIZE).partition(b"\n")
     if not (header + newline).endswith(_COLUMN):
         return source
-    return io.BufferedReader(_MotifRows(source, name.encode()), _PIECE)
-
-
-class _MotifRows(BytePieces):
-    def __init__(self, source: BinaryIO, name: bytes) -> None:
-        super().__init__(_pieces(source, np.frombuffer(name, np.uint8)))
+    return io.BufferedReader(BytePieces(_pieces(source, np.frombuffer(name.encode(), np.uint8))), _PIECE)
 
 
 def _pieces(source: BinaryIO, name: np.ndarray) -> Iterator[bytes]:
     from f5py.site_frequencies._motif_rows_numba import keep_rows
 
     yield source.readline().removesuffix(_COLUMN) + b"\n"
-    left = b""
-    while piece := source.read(_PIECE):
-        whole, newline, left = (left + piece).rpartition(b"\n")
-        text = np.frombuffer(whole + newline, np.uint8)
+    for lines in whole_lines(source, _PIECE):
+        text = np.frombuffer(lines if lines.endswith(b"\n") else lines + b"\n", np.uint8)
         out = np.empty(len(text), np.uint8)
-        size = keep_rows(text, len(text), name, out)
-        if size:
-            yield out[:size].tobytes()
-    if left:
-        text = np.frombuffer(left + b"\n", np.uint8)
-        out = np.empty(len(text), np.uint8)
-        if size := keep_rows(text, len(text), name, out):
+        if size := keep_rows(text, name, out):
             yield out[:size].tobytes()
