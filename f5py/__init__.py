@@ -15,19 +15,25 @@ __all__ = [
     "compare",
     "eventalign",
     "fast5_check",
+    "finish",
     "frequencies",
     "index",
     "iter_calls",
     "iter_events",
+    "merge",
     "merge_frequencies",
+    "plan",
     "plot",
     "plot_region",
     "resquiggle",
+    "run_part",
     "simulate",
     "summary",
     "train",
     "validate",
 ]
+
+_OF_PARTS = ("finish", "merge", "plan", "run_part")
 
 
 def __getattr__(name: str) -> Any:
@@ -35,7 +41,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'f5py' has no attribute {name!r}")
     from importlib import import_module
 
-    return getattr(import_module("f5py.errors" if name.endswith("Error") else "f5py.api.functions"), name)
+    module = "api.part_functions" if name in _OF_PARTS else "errors" if name.endswith("Error") else "api.functions"
+    return getattr(import_module(f"f5py.{module}"), name)
 
 
 def __dir__() -> list[str]:

@@ -66,6 +66,12 @@ def call_methylation(
     max_bases: int = ...,
     iop: int | None = ...,
     profile: str | None = ...,
+    plan: _Path | None = ...,
+    partitions: int | None = ...,
+    resume: bool = ...,
+    engine: Literal["local", "dask", "slurm"] | None = ...,
+    scheduler: str | None = ...,
+    workers: int | None = ...,
     disable_cuda: bool | None = ...,
     cuda_dev_id: int = ...,
     cuda_max_lf: float = ...,
@@ -150,6 +156,12 @@ def eventalign(
     max_bases: int = ...,
     iop: int | None = ...,
     profile: str | None = ...,
+    plan: _Path | None = ...,
+    partitions: int | None = ...,
+    resume: bool = ...,
+    engine: Literal["local", "dask", "slurm"] | None = ...,
+    scheduler: str | None = ...,
+    workers: int | None = ...,
     disable_cuda: bool | None = ...,
     cuda_dev_id: int = ...,
     cuda_max_lf: float = ...,
@@ -171,6 +183,14 @@ def fast5_check(
     output: _File = ...,
     threads: int = ...,
     iop: int | None = ...,
+    progress: _Listener | None = ...,
+) -> Any: ...
+
+def finish(
+    plan: _File,
+    *,
+    remove: bool = ...,
+    threads: int | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
 
@@ -263,6 +283,12 @@ def iter_calls(
     max_bases: int = ...,
     iop: int | None = ...,
     profile: str | None = ...,
+    plan: _Path | None = ...,
+    partitions: int | None = ...,
+    resume: bool = ...,
+    engine: Literal["local", "dask", "slurm"] | None = ...,
+    scheduler: str | None = ...,
+    workers: int | None = ...,
     disable_cuda: bool | None = ...,
     cuda_dev_id: int = ...,
     cuda_max_lf: float = ...,
@@ -324,6 +350,12 @@ def iter_events(
     max_bases: int = ...,
     iop: int | None = ...,
     profile: str | None = ...,
+    plan: _Path | None = ...,
+    partitions: int | None = ...,
+    resume: bool = ...,
+    engine: Literal["local", "dask", "slurm"] | None = ...,
+    scheduler: str | None = ...,
+    workers: int | None = ...,
     disable_cuda: bool | None = ...,
     cuda_dev_id: int = ...,
     cuda_max_lf: float = ...,
@@ -335,6 +367,13 @@ def iter_events(
     progress: _Listener | None = ...,
 ) -> Iterator[Any]: ...
 
+def merge(
+    inputs: _File | Iterable[_File] = ...,
+    *,
+    output: _File = ...,
+    threads: int = ...,
+) -> Any: ...
+
 def merge_frequencies(
     tables: _File | Iterable[_File] = ...,
     *,
@@ -342,6 +381,17 @@ def merge_frequencies(
     output: _File = ...,
     progress: _Listener | None = ...,
 ) -> None: ...
+
+def plan(
+    plan: _File,
+    *,
+    estimate: bool = ...,
+    speed: float | None = ...,
+    jobs: int = ...,
+    price: float | None = ...,
+    print_slurm: bool = ...,
+    output: _File = ...,
+) -> Any: ...
 
 def plot(
     read: _File,
@@ -408,6 +458,16 @@ def resquiggle(
     cuda_mem_frac: float | None = ...,
     auto_tune: bool = ...,
     verbose: int = ...,
+    progress: _Listener | None = ...,
+) -> Any: ...
+
+def run_part(
+    plan: _File,
+    parts: _File | Iterable[_File] = ...,
+    *,
+    threads: int | None = ...,
+    disable_cuda: bool | None = ...,
+    cuda_dev_id: int | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
 

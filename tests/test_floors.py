@@ -14,6 +14,7 @@ FLOORS = (
     ("cli",),
     ("api",),
     ("commands",),
+    ("partitions",),
     ("outputs", "plotting", "simulation"),
     ("pipeline",),
     ("site_frequencies",),

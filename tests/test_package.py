@@ -130,7 +130,7 @@ def test_manual_pages_are_installed():
     [
         ("cal", "did you mean call-methylation?"),
         ("event-align", "did you mean eventalign?"),
-        ("f", "did you mean freq-merge or fast5-check?"),
+        ("fr", "did you mean freq-merge?"),
         ("xyz", "f5py --help lists them"),
     ],
 )

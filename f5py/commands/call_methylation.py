@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from f5py import console
@@ -15,13 +16,18 @@ from f5py.core.batch import ReadBatch
 from f5py.core.options import CallOptions
 from f5py.core.output_kind import OF_SITES, kind_of_output
 from f5py.core.strictness import obeys_strict
+from f5py.core.windows import Windows
 from f5py.errors import UsageError, blamed_on
 from f5py.io.complete_file import complete_output
 from f5py.io.output import TextOutput, open_output
+from f5py.outputs.arrow_table import ArrowStream
 from f5py.outputs.calls_arrow import CallsArrow
 from f5py.outputs.calls_writer import CallsWriter
 from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.stage_tables import StageTables
+from f5py.partitions.job import PartJob, WriteBatch
+from f5py.partitions.join_outputs import append_text, first_line
+from f5py.partitions.part_outputs import ARROW, FAILED_READS, MODBAM, SITES, TABLE
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import (
@@ -33,6 +39,7 @@ from f5py.pipeline.inputs import (
 )
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.methylation_stage import Caller, motifs_of
+from f5py.pipeline.outcome import Outcome, RunContext
 from f5py.pipeline.runner import Outputs
 from f5py.pipeline.statistics import RunStatistics
 
@@ -52,8 +59,24 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
     F5pyError
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
+    if options.plan is not None or options.resume:
+        if take is not None:
+            raise UsageError("--plan and --resume: the calls are handed on as they come; leave these options out")
+        from f5py.commands.in_parts import run_in_parts
+
+        return run_in_parts(options)
     options = with_formats(options, take is not None)
     check_options(options, take is not None)
+    return _run(options, take)
+
+
+@obeys_strict
+def run_parts(options: CallOptions, job: PartJob) -> RunCounts:
+    """Work on parts of a plan; `options` are the plan's."""
+    return _run(options, None, job)
+
+
+def _run(options: CallOptions, take: Callable[[Any], None] | None, job: PartJob | None = None) -> RunCounts:
     with ExitStack() as workers, ExitStack() as inputs:
         table = ["calls table"] if options.output_format == "tsv" else []
         ahead = CompileAhead(["site calls" if options.per_site else "calls", *table, "alignment"])
@@ -65,21 +88,55 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
         workers.callback(caller.close)
         loader.use_pool(caller.pool)
         caller.use_gpu(loader)
-        if options.report is not None:
-            n_contigs = len(loader.alignments.contigs)
-            caller.statistics = RunStatistics(n_contigs, options.threshold, caller.motifs, loader.windows)
+        caller.statistics = statistics_of(options, loader.alignments.contigs, loader.windows)
         warnings = workers.enter_context(console.recorded_warnings())
         caller.before_stage = ahead.wait
         loader.keep_records = loader.keep_passed_over = options.modbam is not None
         loader.partition_tag = options.partition_tag
         left = "the output is incomplete" if options.output_format == "tsv" else "no file was made"
         with Outputs() as outputs:
-            writers = _Writers(options, caller, loader, outputs, take)
-            write = listing_failed_reads(options, writers.write, outputs)
-            seconds = process(options, caller, loader.batches(), inputs, write, left=left)
-            writers.finish()
-        report(options, caller, loader, seconds, warnings, take is not None)
+
+            def opened(options: CallOptions, files: ExitStack) -> tuple[WriteBatch, Callable[[], None]]:
+                writers = Writers(options, caller, loader, files, take, job is not None)
+                return listing_failed_reads(options, writers.write, files), writers.finish
+
+            if job is None:
+                write, finish = opened(options, outputs)
+            else:
+                write, finish = job.outputs(
+                    loader, caller, outputs,
+                    lambda folder, files: opened(options_of_part(options, folder), files),
+                    lambda: statistics_of(options, loader.alignments.contigs, loader.windows),
+                )  # fmt: skip
+            seconds = process(options, caller, loader.batches(), inputs, write, left=left if job is None else job.left)
+            finish()
+        if job is None:
+            context = RunContext.of(caller, loader.alignments, loader.signals.kind)
+            report(options, context, Outcome.of(caller, loader, seconds), warnings, take is not None)
     return caller.counts
+
+
+def statistics_of(options: CallOptions, contigs: list[str], windows: Windows | None) -> RunStatistics | None:
+    """What the report of a run is made of, if one is wanted."""
+    if options.report is None:
+        return None
+    return RunStatistics(len(contigs), options.threshold, motifs_of(options), windows)
+
+
+def options_of_part(options: CallOptions, folder: Path) -> CallOptions:
+    """The options with outputs in the folder of a part."""
+
+    def within(name: str, given: str | None) -> str | None:
+        return None if given is None else str(folder / name)
+
+    table = {"tsv": TABLE, "parquet": ARROW}.get(options.output_format or "")
+    return replace(
+        options,
+        output="-" if table is None else str(folder / table),
+        modbam=within(MODBAM, options.modbam),
+        bedmethyl=within(SITES, options.bedmethyl),
+        failed_reads=within(FAILED_READS, options.failed_reads),
+    )
 
 
 def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
@@ -169,7 +226,7 @@ def check_options(options: CallOptions, is_taken: bool = False) -> None:
         )
 
 
-class _Writers:
+class Writers:
     """Everything that a run writes.
 
     Every file has a stack of contexts of its own, and is completed by itself: one that fails at the end takes no other
@@ -183,23 +240,27 @@ class _Writers:
         loader: Loader,
         outputs: ExitStack,
         take: Callable[[Any], None] | None,
+        is_part: bool = False,
     ) -> None:
         alignments = loader.alignments
         self._output = options.output
         self._writers: list[tuple[str, Any]] = []  # with the names of their files
+        self._appenders: list[tuple[str, Callable[[Path], None]]] = []  # likewise; they take the folder of a part
         self._files = [outputs.enter_context(ExitStack()) for _ in range(3)]
         of_table, of_modbam, of_bedmethyl = self._files
         self._out: TextOutput | None = None
         layout = alignments.contigs, caller.model.k, loader.windows, caller.motif_names
         if options.output_format == "parquet":
             file = of_table.enter_context(complete_output(options.output))
-            table = CallsArrow(file, *layout)
+            table = CallsArrow(ArrowStream(file) if is_part else file, *layout)
             self._writers.append((options.output, of_table.enter_context(table)))
+            self._appenders.append((options.output, lambda folder: table.append(str(folder / ARROW))))
         elif options.output_format == "tsv":
             self._out = out = of_table.enter_context(open_output(options.output, options.threads))
             calls = CallsWriter(out, options.meth_out_version, *layout)
             tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
             self._writers += [(options.output, tables), (options.output, calls)]
+            self._appenders.append((options.output, lambda folder: append_text(folder / TABLE, out, first_line)))
         if take is not None:
             handed_on = CallsArrow(take, *layout)
             self._writers.append(("", of_table.enter_context(handed_on)))
@@ -207,7 +268,7 @@ class _Writers:
         if options.modbam is not None:
             from f5py.outputs.modbam import ModbamWriter, TagOptions
 
-            self._modbam = of_modbam.enter_context(
+            self._modbam = modbam = of_modbam.enter_context(
                 ModbamWriter(
                     of_modbam.enter_context(complete_output(options.modbam)),
                     options.modbam,
@@ -224,7 +285,8 @@ class _Writers:
                     options.genome,
                 )
             )
-            self._writers.append((options.modbam, self._modbam))
+            self._writers.append((options.modbam, modbam))
+            self._appenders.append((options.modbam, lambda folder: modbam.append(str(folder / MODBAM))))
         if options.bedmethyl is not None:
             from f5py.outputs.bedmethyl import BedMethylOutput
 
@@ -240,7 +302,16 @@ class _Writers:
                 options.threads,
             )
             self._writers.append((options.bedmethyl, bedmethyl))
-            of_bedmethyl.push(lambda kind, *_: bedmethyl.finish() if kind is None else None)
+            self._appenders.append((options.bedmethyl, lambda folder: bedmethyl.join(str(folder / SITES))))
+            path = options.bedmethyl
+
+            def complete_bedmethyl(kind: type[BaseException] | None, *_: object) -> None:
+                if kind is None and is_part:
+                    bedmethyl.save(path)
+                elif kind is None:
+                    bedmethyl.finish()
+
+            of_bedmethyl.push(complete_bedmethyl)
 
     def write(self, batch: ReadBatch) -> None:
         """Write one batch."""
@@ -250,6 +321,12 @@ class _Writers:
                     writer.write(batch)
                     if self._out is not None and path == self._output:
                         self._out.flush()  # whatever happens later, these rows are out, and whole
+
+    def append(self, folder: Path) -> None:
+        """Write what the outputs of a part are, which is in its folder."""
+        for path, append in self._appenders:
+            with blamed_on(path):
+                append(folder)
 
     def finish(self) -> None:
         """Complete all files.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from f5py import console
@@ -11,10 +10,9 @@ from f5py.core.options import AlignmentOptions, CallOptions, Group, Kind, Mapped
 from f5py.core.strictness import input_warning
 from f5py.errors import AllReadsFailedError
 from f5py.io.output import shown_output
-from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.diagnosis import advice, all_failed, cause_counts
-from f5py.pipeline.loader import Loader
+from f5py.pipeline.outcome import Outcome, RunContext
 
 _WHO = "meth_main"
 #: What a command's results are called.
@@ -25,9 +23,8 @@ _NOTABLE_LOSS = 0.1
 
 def report(
     options: MappedReadsOptions,
-    stage: AlignmentStage,
-    loader: Loader,
-    processing_seconds: float,
+    context: RunContext,
+    outcome: Outcome,
     warnings: list[str],
     is_taken: bool = False,
 ) -> None:
@@ -36,9 +33,8 @@ def report(
     Parameters
     ----------
     options : MappedReadsOptions
-    stage : AlignmentStage
-    loader : Loader
-    processing_seconds : float
+    context : RunContext
+    outcome : Outcome
     warnings : list of str
         Those of the run; this function's are added meanwhile.
     is_taken : bool
@@ -49,38 +45,36 @@ def report(
     AllReadsFailedError
         If not a single read has a result.
     """
-    stage.counts.ultra = loader.n_ultra
-    stage.counts.total += loader.n_ultra
-    counts, skipped, times = stage.counts, loader.alignments.counts, loader.times
+    counts, skipped = outcome.counts, outcome.skipped
     console.note(
         _WHO,
         f"skipped unmapped: {skipped.unmapped}, skipped secondary: {skipped.secondary}, "
         f"skipped low_mapq: {skipped.low_mapq}"
         + (f", skipped supplementary: {skipped.supplementary}" if skipped.supplementary else ""),
     )
-    loading = {"bam": times.alignments, "fasta": times.reads, loader.signals.kind: times.signals}
-    note_counts_and_times(_WHO, stage, loading, processing_seconds)
+    note_counts_and_times(_WHO, outcome, context.signal_kind)
     try:
-        _warn(options, stage, loader, processing_seconds)
+        _warn(options, context, outcome)
         has_failed = counts.failed + counts.ultra >= counts.total and counts.failed > 0
         if not has_failed:
-            for line in advice(counts, stage.chemistry, options):
+            for line in advice(counts, context.chemistry, options):
                 console.warning(_WHO, line)
     finally:  # also if --strict makes an error of a warning
         if options.report is not None:
-            write_report(options.report, options, stage, loader, processing_seconds, warnings)
+            write_report(options.report, options, context, outcome, warnings)
     if has_failed:
-        raise AllReadsFailedError(all_failed(counts, stage.chemistry))
+        raise AllReadsFailedError(all_failed(counts, context.chemistry))
     if counts.total == 0:
         if options.window is None:
             raise AllReadsFailedError(f"{options.bam}: no record was used; check the file, --min-mapq and --secondary")
         input_warning(_WHO, f"no record of {options.bam} in {options.window} was used; the results are empty")
-    note_results(_WHO, options, counts, _RESULTS[stage.command], is_taken)
+    note_results(_WHO, options, counts, _RESULTS[context.command], is_taken)
 
 
-def _warn(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, processing_seconds: float) -> None:
+def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) -> None:
     """Tell what has been left out, and why."""
-    counts, skipped, times = stage.counts, loader.alignments.counts, loader.times
+    counts, skipped = outcome.counts, outcome.skipped
+    loading = sum(outcome.loading.values())
     if counts.ultra:
         console.warning(
             _WHO,
@@ -89,8 +83,8 @@ def _warn(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, pr
         )
         ultra = options.skip_ultra
         console.note(_WHO, f"To use them: samtools index {ultra}, then run again with -b {ultra}")
-    if times.total - processing_seconds > 0.2 * processing_seconds and times.total > 5.0:
-        more = "threads (-t)" if loader.signals.kind == "slow5" else "reader processes (--iop)"
+    if loading - outcome.processing > 0.2 * outcome.processing and loading > 5.0:
+        more = "threads (-t)" if context.signal_kind == "slow5" else "reader processes (--iop)"
         console.info(_WHO, f"the run was bounded by file input; more {more} may help")
     if skipped.no_bases:
         input_warning(
@@ -99,7 +93,7 @@ def _warn(options: MappedReadsOptions, stage: AlignmentStage, loader: Loader, pr
             "primary record to take the bases from; give the basecalled reads with -r",
         )
     if skipped.low_mapq > _NOTABLE_LOSS * (counts.total + skipped.low_mapq):
-        usual = "; 0, as in nanopolish, keeps reads of similar transcripts" if stage.chemistry.rna else ""
+        usual = "; 0, as in nanopolish, keeps reads of similar transcripts" if context.chemistry.rna else ""
         console.warning(
             _WHO,
             f"{skipped.low_mapq} of {counts.total + skipped.low_mapq} records were left out for a mapping quality "
@@ -149,11 +143,10 @@ def warn_of_bad_reads(who: str, counts: RunCounts, options: AlignmentOptions) ->
     )
 
 
-def note_counts_and_times(
-    who: str, stage: AlignmentStage, loading: Mapping[str, float], processing_seconds: float
-) -> None:
-    """Print what became of the reads, and how long it took; `loading` has the seconds for each kind of input."""
-    counts = stage.counts
+def note_counts_and_times(who: str, outcome: Outcome, signal_kind: str) -> None:
+    """Print what became of the reads, and how long it took; `signal_kind` is the format of the signals."""
+    counts = outcome.counts
+    shown = {"alignments": "bam", "reads": "fasta", "signals": signal_kind}
     console.note(
         who,
         f"total entries: {counts.total}, qc fail: {counts.qc_fail}, could not calibrate: {counts.not_calibrated}, "
@@ -162,10 +155,10 @@ def note_counts_and_times(
     if counts.failed:
         console.note(who, "failed reads by cause: " + cause_counts(counts))
     console.note(who, f"total bases: {counts.bases / 1e6:.1f} Mbases")
-    console.note(who, f"Data loading time: {sum(loading.values()):.3f} sec")
-    for what, seconds in loading.items():
-        console.note(who, f"    - {what} load time: {seconds:.3f} sec")
-    console.note(who, f"Data processing time: {processing_seconds:.3f} sec")
-    for name, seconds in stage.times.seconds.items():
+    console.note(who, f"Data loading time: {sum(outcome.loading.values()):.3f} sec")
+    for what, seconds in outcome.loading.items():
+        console.note(who, f"    - {shown[what]} load time: {seconds:.3f} sec")
+    console.note(who, f"Data processing time: {outcome.processing:.3f} sec")
+    for name, seconds in outcome.stages.items():
         console.note(who, f"    - {name} time: {seconds:.3f} sec")
-    console.note(who, f"Data output time: {stage.times.output:.3f} sec")
+    console.note(who, f"Data output time: {outcome.output:.3f} sec")

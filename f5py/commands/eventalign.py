@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
@@ -20,6 +22,7 @@ from f5py.core.strictness import obeys_strict
 from f5py.errors import UsageError, blamed_on
 from f5py.io.complete_file import complete_output
 from f5py.io.output import TextOutput, open_output
+from f5py.outputs.arrow_table import ArrowStream
 from f5py.outputs.eventalign_paf import EventalignPaf
 from f5py.outputs.eventalign_sam import EventalignSam
 from f5py.outputs.eventalign_summary import EventalignSummary
@@ -30,6 +33,8 @@ from f5py.outputs.m6anet_json import M6anetJson
 from f5py.outputs.sam_to_bam import SamToBam
 from f5py.outputs.stage_tables import StageTables
 from f5py.outputs.table_layout import TableLayout
+from f5py.partitions.job import PartJob, WriteBatch
+from f5py.partitions.part_outputs import ARROW, FAILED_READS, SUMMARY, TABLE
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.eventalign_stage import ReferenceAligner
 from f5py.pipeline.flow import process
@@ -41,6 +46,7 @@ from f5py.pipeline.inputs import (
     paths_of_inputs,
 )
 from f5py.pipeline.loader import Loader
+from f5py.pipeline.outcome import Outcome, RunContext
 from f5py.pipeline.runner import Outputs
 from f5py.pipeline.statistics import RunStatistics
 
@@ -72,8 +78,24 @@ def run(options: EventalignOptions, take: Callable[[Any], None] | None = None) -
     F5pyError
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
+    if options.plan is not None or options.resume:
+        if take is not None:
+            raise UsageError("--plan and --resume: the rows are handed on as they come; leave these options out")
+        from f5py.commands.in_parts import run_in_parts
+
+        return run_in_parts(options)
     options = with_format(options)
     check_options(options, take is not None)
+    return _run(options, take)
+
+
+@obeys_strict
+def run_parts(options: EventalignOptions, job: PartJob) -> RunCounts:
+    """Work on parts of a plan; `options` are the plan's."""
+    return _run(options, None, job)
+
+
+def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: PartJob | None = None) -> RunCounts:
     with ExitStack() as workers, ExitStack() as inputs:
         ahead = CompileAhead(["event rows", "alignment"])
         workers.callback(ahead.close)
@@ -84,16 +106,46 @@ def run(options: EventalignOptions, take: Callable[[Any], None] | None = None) -
         workers.callback(aligner.close)
         loader.use_pool(aligner.pool)
         aligner.use_gpu(loader)
-        if options.report is not None:
-            aligner.statistics = RunStatistics(len(loader.alignments.contigs), CALL_THRESHOLD)
+        aligner.statistics = statistics_of(options, loader.alignments.contigs)
         warnings = workers.enter_context(console.recorded_warnings())
         aligner.before_stage = ahead.wait
         with Outputs() as outputs:
-            write = listing_failed_reads(options, _writer(options, aligner, loader, outputs, take), outputs)
-            left = _left_by_an_error(options)
-            seconds = process(options, aligner, loader.batches(), inputs, write, left=left)
-        report(options, aligner, loader, seconds, warnings, take is not None)
+
+            def opened(options: EventalignOptions, files: ExitStack) -> WriteBatch:
+                to = take if job is None else ArrowStream
+                write = _writer(options, aligner, loader, (files, outputs.stopping), to)
+                return listing_failed_reads(options, write, files)
+
+            if job is None:
+                write, left = opened(options, outputs), _left_by_an_error(options)
+                seconds = process(options, aligner, loader.batches(), inputs, write, left=left)
+            else:
+                write, finish = job.outputs(
+                    loader, aligner, outputs,
+                    lambda folder, files: (opened(options_of_part(options, folder), files), lambda: None),
+                    lambda: statistics_of(options, loader.alignments.contigs),
+                )  # fmt: skip
+                process(options, aligner, loader.batches(), inputs, write, left=job.left)
+                finish()
+        if job is None:
+            context = RunContext.of(aligner, loader.alignments, loader.signals.kind)
+            report(options, context, Outcome.of(aligner, loader, seconds), warnings, take is not None)
     return aligner.counts
+
+
+def statistics_of(options: EventalignOptions, contigs: list[str]) -> RunStatistics | None:
+    """What the report of a run is made of, if one is wanted."""
+    return None if options.report is None else RunStatistics(len(contigs), CALL_THRESHOLD)
+
+
+def options_of_part(options: EventalignOptions, folder: Path) -> EventalignOptions:
+    """The options with outputs in the folder of a part; a table is not compressed, and records are SAM."""
+    return replace(
+        options,
+        output=str(folder / (ARROW if options.output_format == "parquet" else TABLE)),
+        summary=None if options.summary is None else str(folder / SUMMARY),
+        failed_reads=None if options.failed_reads is None else str(folder / FAILED_READS),
+    )
 
 
 def with_format(options: EventalignOptions) -> EventalignOptions:
@@ -145,7 +197,8 @@ def check_options(options: EventalignOptions, is_taken: bool = False) -> None:
         raise UsageError(f"-o {options.output}: only --sam makes a BAM file; the other outputs are text")
 
 
-def _writes_bam(options: EventalignOptions) -> bool:
+def writes_bam(options: EventalignOptions) -> bool:
+    """Whether the output is a BAM file."""
     return options.sam and options.output.endswith(".bam")
 
 
@@ -153,10 +206,10 @@ def _left_by_an_error(options: EventalignOptions) -> str:
     """What there is of the output after an error."""
     if options.output_format == "parquet":
         return "no Parquet file was made"
-    return "no BAM file was made" if _writes_bam(options) else "the output is incomplete"
+    return "no BAM file was made" if writes_bam(options) else "the output is incomplete"
 
 
-def _layout(options: EventalignOptions) -> TableLayout:
+def layout_of(options: EventalignOptions) -> TableLayout:
     """What the options say of the table's columns."""
     return TableLayout(**{name: getattr(options, name) for name in TableLayout._fields})
 
@@ -165,18 +218,32 @@ def _writer(
     options: EventalignOptions,
     aligner: ReferenceAligner,
     loader: Loader,
-    outputs: Outputs,
-    take: Callable[[Any], None] | None,
-) -> Callable[[ReadBatch], None]:
-    """Open the outputs, and return what writes a batch to them."""
+    outputs: tuple[ExitStack, threading.Event],
+    take: Callable[[Any], None] | type[ArrowStream] | None,
+) -> WriteBatch:
+    """Open the outputs, and return what writes a batch to them.
+
+    Parameters
+    ----------
+    options, aligner, loader
+    outputs : (ExitStack, threading.Event)
+        What completes them, and what stops their writer.
+    take : function of a pyarrow.Table, ArrowStream or None
+        What takes the rows, or keeps those of a Parquet file.
+    """
+    files, stopping = outputs
     contigs, contig_lengths = loader.alignments.contigs, loader.alignments.contig_lengths
     rna, k = aligner.chemistry.rna, aligner.model.k
-    summary = _summary(options, rna, loader, outputs)
-    if options.output_format == "parquet" or take is not None:
+    summary = _summary(options, rna, loader, files)
+    if options.output_format == "parquet" or not (take is None or take is ArrowStream):
         from f5py.outputs.eventalign_arrow import EventalignArrow
 
-        to = take or outputs.enter_context(complete_output(options.output))
-        table = outputs.enter_context(EventalignArrow(to, contigs, aligner.model, _layout(options)))
+        to: Any = take
+        if take is None or take is ArrowStream:
+            to = files.enter_context(complete_output(options.output))
+        if take is ArrowStream:
+            to = ArrowStream(to)
+        table = files.enter_context(EventalignArrow(to, contigs, aligner.model, layout_of(options)))
 
         def write_columns(batch: ReadBatch) -> None:
             table.write(batch)
@@ -184,7 +251,7 @@ def _writer(
 
         return write_columns
     if options.m6anet_json is not None:
-        sites = outputs.enter_context(_m6anet_json(options, aligner, loader))
+        sites = files.enter_context(_m6anet_json(options, aligner, loader))
 
         def write_sites(batch: ReadBatch) -> None:
             sites.write(batch)
@@ -192,21 +259,21 @@ def _writer(
 
         return write_sites
 
-    formatter = OrderedFormatter(options.threads, outputs.stopping)
-    outputs.callback(formatter.close)
+    formatter = OrderedFormatter(options.threads, stopping)
+    files.callback(formatter.close)
     text: _Formatter
     if options.paf:
         text = EventalignPaf(contigs, contig_lengths, k, rna)
     elif options.sam:
         text = EventalignSam(loader.alignments.header, options.sam_out_version or _SAM_VERSION, rna)
     else:
-        text = EventalignTable(contigs, aligner.model, _layout(options))
+        text = EventalignTable(contigs, aligner.model, layout_of(options))
     out: TextOutput
-    if _writes_bam(options):
-        file = outputs.enter_context(complete_output(options.output))
-        out = outputs.enter_context(SamToBam(file, options.output, loader.alignments.header, options.threads))
+    if writes_bam(options):
+        file = files.enter_context(complete_output(options.output))
+        out = files.enter_context(SamToBam(file, options.output, loader.alignments.header, options.threads))
     else:
-        out = outputs.enter_context(open_output(options.output, options.threads))
+        out = files.enter_context(open_output(options.output, options.threads))
         out.write(text.header())
     tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
 

@@ -22,6 +22,7 @@ from f5py.io.alignments import AlignmentFile, overlaps
 from f5py.io.bam_records import converted_chunks
 from f5py.io.complete_file import complete_output
 from f5py.io.read_index import SEQUENCE_SUFFIX, ReadIndex
+from f5py.io.record_ranges import RecordRange
 from f5py.io.reference import Reference
 from f5py.io.sequence_files import sequence_records
 from f5py.io.signals import SignalSource, open_signals
@@ -368,7 +369,7 @@ class OneAlignment(AlignmentFile):
         return self.limits is None or overlaps(record, self._contig, *self.limits)
 
     def chunks(
-        self, windows: Windows | None = None, at_most: int = 1
+        self, windows: Windows | None = None, at_most: int = 1, within: RecordRange | None = None
     ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
         """Yield the record that was found."""
         if self._record is not None:

@@ -6,10 +6,9 @@ from typing import Any
 
 from f5py.core.options import MappedReadsOptions
 from f5py.outputs.run_report import sample_name, write_run_report
-from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.diagnosis import CAUSES
 from f5py.pipeline.inputs import paths_of_inputs
-from f5py.pipeline.loader import Loader
+from f5py.pipeline.outcome import Outcome, RunContext
 from f5py.pipeline.statistics import LENGTH_EDGES, MOST_RATIO, RATIO_WIDTH, RunStatistics
 
 _MOST_POINTS = 500
@@ -18,9 +17,8 @@ _MOST_POINTS = 500
 def write_report(
     path: str,
     options: MappedReadsOptions,
-    stage: AlignmentStage,
-    loader: Loader,
-    processing_seconds: float,
+    context: RunContext,
+    outcome: Outcome,
     warnings: list[str],
 ) -> None:
     """Write the report of a run that has come to its end.
@@ -30,14 +28,14 @@ def write_report(
     OutputFileError
         The file cannot be written.
     """
-    counts, skipped, times = stage.counts, loader.alignments.counts, loader.times
-    called = stage.command == "call-methylation"
+    counts, skipped = outcome.counts, outcome.skipped
+    called = context.command == "call-methylation"
     fraction = counts.methylated_fraction
-    assert stage.statistics is not None
+    assert outcome.statistics is not None
     write_run_report(
         path,
-        stage.command,
-        options.sample or loader.alignments.sample or sample_name(options.bam),
+        context.command,
+        options.sample or context.sample or sample_name(options.bam),
         options,
         {
             "total_entries": counts.total,
@@ -59,20 +57,18 @@ def write_report(
         },
         {
             "passed_fraction": counts.used / max(counts.total, 1),
-            "bases_per_second": counts.bases / max(processing_seconds, 1e-9),
+            "bases_per_second": counts.bases / max(outcome.processing, 1e-9),
             **({} if fraction is None else {"methylated_fraction": fraction}),
         },
         {
-            "loading": times.total,
-            "loading_alignments": times.alignments,
-            "loading_reads": times.reads,
-            "loading_signals": times.signals,
-            "processing": processing_seconds,
-            **{name.lower().replace(" ", "_"): seconds for name, seconds in stage.times.seconds.items()},
-            "output": stage.times.output,
+            "loading": sum(outcome.loading.values()),
+            **{f"loading_{name}": seconds for name, seconds in outcome.loading.items()},
+            "processing": outcome.processing,
+            **{name.lower().replace(" ", "_"): seconds for name, seconds in outcome.stages.items()},
+            "output": outcome.output,
         },
         paths_of_inputs(options),
-        distributions(stage.statistics, loader.alignments.contigs, loader.alignments.contig_lengths, called),
+        distributions(outcome.statistics, context.contigs, context.contig_lengths, called),
         warnings,
     )
 

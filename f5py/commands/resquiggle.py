@@ -14,6 +14,7 @@ from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.options import ResquiggleOptions
 from f5py.core.strictness import obeys_strict
 from f5py.errors import AllReadsFailedError, SignalError
+from f5py.io.alignments import RecordCounts
 from f5py.io.output import open_output
 from f5py.io.sequence_files import iterate_sequences
 from f5py.io.signals import SignalSource, open_any
@@ -27,6 +28,7 @@ from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.diagnosis import advice, all_failed
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import check_outputs
+from f5py.pipeline.outcome import Outcome
 from f5py.pipeline.runner import Outputs
 from f5py.pipeline.unmapped import unmapped_batch
 
@@ -120,8 +122,11 @@ def _report(
     options: ResquiggleOptions, stage: AlignmentStage, loader: SequenceLoader, processing_seconds: float
 ) -> None:
     counts = stage.counts
-    loading = {"fasta": loader.sequence_seconds, "signal": loader.signal_seconds}
-    note_counts_and_times(_WHO, stage, loading, processing_seconds)
+    loading = {"reads": loader.sequence_seconds, "signals": loader.signal_seconds}
+    outcome = Outcome(
+        counts, RecordCounts(), None, loading, stage.times.seconds, processing_seconds, stage.times.output
+    )
+    note_counts_and_times(_WHO, outcome, "signal")
     warn_of_bad_reads(_WHO, counts, options)
     if counts.failed >= counts.total:
         if counts.total and counts.bad_reads == counts.total:

@@ -133,6 +133,8 @@ class ReadBatch:
         0-based number of the batch in the run.
     names : Names
         Any sequence of text becomes one.
+    part : int
+        Number of the part of the run; -1 if it has no parts.
     read_index : int64
         0-based number of the record among all records visited.
     status, cause : uint8
@@ -256,6 +258,7 @@ class ReadBatch:
     records: Any = None
     partition: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
     share_of_input: float | None = None
+    part: int = -1
 
     def __post_init__(self) -> None:
         self.names = Names.of(self.names)

@@ -52,6 +52,36 @@ def signed32(data, at):
 
 
 @exact_kernel
+def cut_blocks(data, walked, block_size, ends):
+    """Cut text into blocks as `f5py.io.bam_output` says; return how many are full.
+
+    Parameters
+    ----------
+    data : uint8
+        A block begins with it.
+    walked : int
+        Before this there is no end of a block; from here on there are whole records.
+    block_size : int
+    ends : int64
+        Where the full blocks end; with room for two for each size of a block, and two more.
+    """
+    begin = np.int64(0)
+    at = np.int64(walked)
+    n_full = 0
+    while at < data.shape[0]:
+        end = at + 4 + signed32(data, at)
+        if at > begin and end - begin > block_size:
+            ends[n_full] = begin = at
+            n_full += 1
+        at = end
+        while at - begin > block_size:
+            begin += block_size
+            ends[n_full] = begin
+            n_full += 1
+    return n_full
+
+
+@exact_kernel
 def list_records(data, n_contigs, starts):
     """List where the whole records in `data` begin, and where the last one ends; return their number and the damage.
 
@@ -330,6 +360,16 @@ def decode(data, starts, chosen, columns):
         columns.split_start[i] = integer_of(data, value, _UNKNOWN)
         value, _ = find_tag(data, tags, end, _NS)
         columns.split_length[i] = integer_of(data, value, _UNKNOWN)
+
+
+@exact_kernel
+def keys_of(data, starts, n, keys):
+    """Fill a number for each of `n` records that is the same for records which differ in their tags only (FNV-1a)."""
+    for i in range(n):
+        key = np.uint64(0xCBF29CE484222325)
+        for at in range(starts[i] + CONTIG, tags_begin(data, starts[i])):
+            key = (key ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
+        keys[i] = key
 
 
 @exact_kernel

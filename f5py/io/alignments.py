@@ -7,7 +7,7 @@ import re
 import select
 import zlib
 from collections.abc import Generator, Iterator
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ from f5py.errors import InputFileError
 from f5py.io.bam_index import BamIndex, find_index, read_index
 from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
 from f5py.io.byte_input import shown_name
+from f5py.io.record_ranges import RecordRange, range_file, split_records
 from f5py.io.watched_pipe import WatchedPipe
 from f5py.text.encoding import undecoded
 
@@ -93,6 +94,8 @@ class AlignmentFile:
             self._file = _opened(path, reference_path, self._pipe)
         except (OSError, ValueError) as problem:
             raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {_reason(problem)}") from None
+        #: The file's header; the library forgets it when the file is closed.
+        self.header: pysam.AlignmentHeader = self._file.header
         try:
             self.contigs: list[str] = list(self._file.references)
         except UnicodeDecodeError:
@@ -104,11 +107,6 @@ class AlignmentFile:
         if not self.contigs:
             self.close()
             raise InputFileError(f"{self.name}: the header names no contigs; map the reads to the reference first")
-
-    @property
-    def header(self) -> pysam.AlignmentHeader:
-        """The file's header."""
-        return self._file.header
 
     @property
     def has_index(self) -> bool:
@@ -156,12 +154,13 @@ class AlignmentFile:
         return index.n_mapped if index.n_contigs == len(self.contigs) else None
 
     def chunks(
-        self, windows: Windows | None = None, at_most: int = 4096
+        self, windows: Windows | None = None, at_most: int = 4096, within: RecordRange | None = None
     ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
         """Yield all records as bytes, many at a time, as `f5py.io.bam_records.record_chunks` does.
 
         With `windows` only records that overlap one are visited, each once, which needs an index. BAM files are decoded
-        here, in bulk; other formats come through htslib, no more than `at_most` records at a time.
+        here, in bulk; other formats come through htslib, no more than `at_most` records at a time. Of a BAM file only
+        the records of the range `within` may be asked for.
 
         Raises
         ------
@@ -174,8 +173,14 @@ class AlignmentFile:
         try:
             if windows is not None:
                 self.check_index()
+            if within is not None and within.is_empty:
+                return
             if windows is not None and self._index is not None:
-                yield from window_chunks(self.path, self._index, windows)
+                yield from window_chunks(self.path, self._index, windows, within or RecordRange(0, None))
+            elif within is not None:
+                with range_file(self.path, within.end) as part:
+                    part.seek(within.begin >> 16)
+                    yield from record_chunks(part, len(self.contigs), within.begin & 0xFFFF if within.begin else None)
             elif windows is not None or self.is_pipe or not self._file.is_bam:
                 yield from converted_chunks(self._visit(windows), self.header, at_most)
             else:
@@ -183,6 +188,42 @@ class AlignmentFile:
                     yield from record_chunks(file, len(self.contigs))
         except OSError as problem:
             raise self._damaged(problem) from None
+
+    def ranges(self, n_parts: int, windows: Windows | None, are_numbered: bool) -> list[RecordRange]:
+        """Split the records into ranges that `chunks` can be asked for; see `f5py.io.record_ranges.split_records`.
+
+        With `are_numbered` all records are visited to count them.
+
+        Raises
+        ------
+        InputFileError
+            The file is damaged, or not a BAM file: others cannot be entered where a range begins.
+        """
+        if self.is_pipe or not self._file.is_bam:
+            raise InputFileError(
+                f"{self.name}: only a BAM file can be worked on in parts; make one: samtools view -b -o all.bam FILE"
+            )
+        if windows is not None:
+            self.check_index()
+        path = self._index_path()
+        index = self._index
+        if index is None and path is not None:
+            try:
+                index = self._checked_index(path)
+            except InputFileError:
+                index = None  # only -w needs it, and complains then
+        try:
+            ranges = split_records(self.path, len(self.contigs), n_parts, index, windows)
+        except OSError as problem:
+            raise self._damaged(problem) from None
+        if not are_numbered:
+            return ranges
+        numbered, n_visited = [], 0
+        for one in ranges:
+            numbered.append(one._replace(first_record=n_visited))
+            with closing(self.chunks(windows, within=one)) as chunks:
+                n_visited += sum(n for _, _, n in chunks)
+        return numbered
 
     def _damaged(self, problem: OSError) -> InputFileError:
         if self._file.is_cram:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import struct
 import zlib
+from array import array
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
 
 from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
 
@@ -43,7 +47,7 @@ def inflated_portions(file: BinaryIO, first_bytes: int = READ_BYTES) -> Generato
     waiting: deque[Future[tuple[bytearray, OSError | None]]] = deque()
     with ThreadPoolExecutor(_N_THREADS, thread_name_prefix="f5py-bam") as pool:
         try:
-            portions = _portions(file, first_bytes)
+            portions = block_portions(file, first_bytes)
             is_at_end = False
             while waiting or not is_at_end:
                 while len(waiting) <= _N_THREADS and not is_at_end:
@@ -61,8 +65,67 @@ def inflated_portions(file: BinaryIO, first_bytes: int = READ_BYTES) -> Generato
             pool.shutdown(cancel_futures=True)
 
 
-def _portions(file: BinaryIO, n_bytes: int) -> Iterator[tuple[bytes, list[tuple[int, int, int]], OSError | None]]:
-    """Bytes of the stream with the whole blocks in them, and what is wrong after these.
+def block_places(file: BinaryIO) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Where the blocks of a BGZF stream begin, and how much text is before each; int64.
+
+    Raises
+    ------
+    DamagedBlocksError
+        The stream is damaged or truncated.
+    OSError
+        The file cannot be read.
+    """
+    places, texts = array("q"), array("q")
+    n_text, begin = 0, file.tell()
+    for data, blocks, problem in block_portions(file, READ_BYTES):
+        if problem is not None:
+            raise problem
+        at = 0
+        for _, footer, end in blocks:
+            places.append(begin + at)
+            texts.append(n_text)
+            n_text += text_size(data, footer)
+            at = end
+        begin += at
+    return np.array(places, np.int64), np.array(texts, np.int64)
+
+
+def block_size(data: bytes) -> int:
+    """Bytes of the block that `data` begin with.
+
+    Raises
+    ------
+    DamagedBlocksError
+        It is damaged, or not whole.
+    """
+    block = _block_at(data, 0)
+    if block is None:
+        raise DamagedBlocksError("the file is truncated")
+    return block[2]
+
+
+def text_size(data: bytes, footer: int) -> int:
+    """Bytes of text in the block whose footer is there."""
+    return int(_FOOTER.unpack_from(data, footer)[1])
+
+
+def first_text(data: bytes) -> bytes:
+    """The text of the block that `data` begin with.
+
+    Raises
+    ------
+    DamagedBlocksError
+        It is damaged, or not whole.
+    """
+    block = _block_at(data, 0)
+    text, problem = _inflate(data, [] if block is None else [block], None)
+    if block is None or problem is not None:
+        raise DamagedBlocksError("a block is damaged")
+    return bytes(text)
+
+
+def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[tuple[bytes, list[tuple[int, int, int]], OSError | None]]:
+    """Yield bytes of the stream with the whole blocks that they begin with, and what is wrong after these.
 
     Of a block begin of the packed text, and begin and end of the footer.
     """

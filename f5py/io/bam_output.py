@@ -1,10 +1,16 @@
-"""Alignment records written as bytes: BAM by threads of this project, SAM and CRAM through htslib."""
+"""Alignment records written as bytes: BAM by threads of this project, SAM and CRAM through htslib.
+
+A block of a BAM file has as many whole records as fit. A record that does not fit into what is left of a block begins
+the next one, and goes on over several if it is longer. So where blocks begin follows from the records alone a few
+blocks after any place, and files that are joined (`f5py.io.joined_bam`) hardly have to be compressed again.
+"""
 
 from __future__ import annotations
 
 import os
 import zlib
-from typing import TYPE_CHECKING, BinaryIO
+from itertools import pairwise
+from typing import TYPE_CHECKING, BinaryIO, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +23,8 @@ if TYPE_CHECKING:
     import pysam
 
 #: Bytes in a block, as htslib has it.
-_BLOCK_BYTES = 0xFF00
-_BYTES_PER_JOB = 16 * _BLOCK_BYTES
+BLOCK_BYTES = 0xFF00
+_BLOCKS_PER_JOB = 16
 #: Compression as strong as htslib's default.
 _LEVEL = zlib.Z_DEFAULT_COMPRESSION
 _MODES = {".sam": "w", ".cram": "wc"}
@@ -67,9 +73,11 @@ class RecordOutput:
             )
         self._file = file
         self._compressor = OrderedCompressor(n_threads, _compress, self._put)
-        self._pending = bytearray(bam_header(header))
+        self._pending = bytearray()  # of the block that is not full
+        if self._converted is None:
+            self._compressor.add(_parts_of(bam_header(header)))
 
-    def __enter__(self) -> RecordOutput:
+    def __enter__(self) -> Self:
         return self
 
     def write(self, records: NDArray[np.uint8]) -> None:
@@ -79,9 +87,37 @@ class RecordOutput:
                 for record in segments_of(records, self._header):
                     self._converted.write(record)
                 return
+            walked = len(self._pending)
             self._pending += records.data
-            while len(self._pending) >= _BYTES_PER_JOB:
-                self._compressor.add(self._first_pending())
+            cuts = block_ends(np.frombuffer(self._pending, np.uint8), walked)
+            self._compress_until(cuts)
+        except OSError as problem:
+            raise self._failure(problem) from None
+
+    @property
+    def is_bam(self) -> bool:
+        """Whether BAM is written."""
+        return self._converted is None
+
+    @property
+    def n_contigs(self) -> int:
+        """Contigs in the header."""
+        return self._header.nreferences
+
+    @property
+    def n_pending(self) -> int:
+        """Bytes of text of the last block, which is not full."""
+        return len(self._pending)
+
+    def set_pending(self, text: bytes) -> None:
+        """Let the last block have this text so far."""
+        self._pending[:] = text
+
+    def put_blocks(self, blocks: list[bytes]) -> None:
+        """Write blocks as they are; the last block before them must be empty."""
+        try:
+            self._compressor.finish()
+            self._put(blocks)
         except OSError as problem:
             raise self._failure(problem) from None
 
@@ -90,7 +126,8 @@ class RecordOutput:
             if self._converted is not None:
                 self._converted.close()
             elif kind is None:
-                self._compressor.add(self._first_pending())
+                if self._pending:
+                    self._compressor.add([bytes(self._pending)])
                 self._compressor.finish()
                 self._put([END_BLOCK])
         except OSError as problem:
@@ -99,10 +136,13 @@ class RecordOutput:
         finally:
             self._compressor.close()
 
-    def _first_pending(self) -> bytes:
-        portion = bytes(self._pending[:_BYTES_PER_JOB])
-        del self._pending[:_BYTES_PER_JOB]
-        return portion
+    def _compress_until(self, ends: list[int]) -> None:
+        """Compress the blocks of what is pending that have these ends."""
+        texts = [bytes(self._pending[begin:end]) for begin, end in pairwise([0, *ends])]
+        for first in range(0, len(texts), _BLOCKS_PER_JOB):
+            self._compressor.add(texts[first : first + _BLOCKS_PER_JOB])
+        if ends:
+            del self._pending[: ends[-1]]
 
     def _put(self, blocks: list[bytes]) -> None:
         # Past the file object's buffer, which would try again at closing what has failed.
@@ -116,5 +156,17 @@ class RecordOutput:
         return OutputFileError(f"{self._path}: cannot write: {why}")
 
 
-def _compress(text: bytes) -> list[bytes]:
-    return bgzf_blocks(text, _BLOCK_BYTES, _LEVEL)
+def block_ends(text: NDArray[np.uint8], walked: int) -> list[int]:
+    """Where the full blocks end of text that a block begins with, and whole records from `walked` on."""
+    from f5py.io._bam_numba import cut_blocks
+
+    ends = np.empty(2 * (len(text) // BLOCK_BYTES) + 2, np.int64)
+    return ends[: cut_blocks(text, walked, BLOCK_BYTES, ends)].tolist()
+
+
+def _parts_of(text: bytes) -> list[bytes]:
+    return [text[begin : begin + BLOCK_BYTES] for begin in range(0, len(text), BLOCK_BYTES)]
+
+
+def _compress(texts: list[bytes]) -> list[bytes]:
+    return [block for text in texts for block in bgzf_blocks(text, BLOCK_BYTES, _LEVEL)]

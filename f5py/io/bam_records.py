@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -215,7 +215,7 @@ def _value_text(value: bytes) -> str:
 
 def record_chunks(
     file: BinaryIO, n_contigs: int, skipped: int | None = None, first_bytes: int = READ_BYTES
-) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
+) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
     """Yield the records of a BAM file or stream, many at a time.
 
     Parameters
@@ -258,7 +258,7 @@ def record_chunks(
                 break
             rest += portion
             if is_before:
-                end = _header_end(rest) if skipped is None else skipped
+                end = header_end(rest) if skipped is None else skipped
                 if end is None or end > len(rest):
                     continue
                 del rest[:end]
@@ -277,7 +277,24 @@ def record_chunks(
         raise DamagedBlocksError("the file is truncated")
 
 
-def _header_end(data: bytearray) -> int | None:
+def header_size(file: BinaryIO) -> int:
+    """Bytes of a BAM file's text before its first record.
+
+    Raises
+    ------
+    DamagedBlocksError, OSError
+        See `f5py.io.bam_blocks.inflated_portions`.
+    """
+    text = bytearray()
+    with closing(inflated_portions(file)) as portions:
+        for portion in portions:
+            text += portion
+            if (end := header_end(text)) is not None:
+                return end
+    raise DamagedBlocksError("the file is truncated")
+
+
+def header_end(data: bytearray) -> int | None:
     """Where the first record begins, or None if that is not there yet."""
     if len(data) < 8:
         return None

@@ -7,6 +7,7 @@ import zlib
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
 
 #: Every block begins so: gzip magic, deflate, extra field.
 BLOCK_MAGIC = b"\x1f\x8b\x08\x04"
@@ -50,13 +51,13 @@ class OrderedCompressor:
     ----------
     n_threads : int
     compress : callable
-        Makes the blocks of a portion of text; is called in the threads.
+        Makes the blocks of a portion of text, in whatever form `add` is given that; is called in the threads.
     take : callable
         Is given the blocks of each portion, by `add` and `finish` in their callers' thread.
     """
 
     def __init__(
-        self, n_threads: int, compress: Callable[[bytes], list[bytes]], take: Callable[[list[bytes]], None]
+        self, n_threads: int, compress: Callable[[Any], list[bytes]], take: Callable[[list[bytes]], None]
     ) -> None:
         self._compress = compress
         self._take = take
@@ -64,7 +65,7 @@ class OrderedCompressor:
         self._jobs: deque[Future[list[bytes]]] = deque()
         self._max_jobs = 2 * n_threads + 2
 
-    def add(self, text: bytes) -> None:
+    def add(self, text: Any) -> None:
         """Let a portion be compressed; if many are waiting, the blocks of the first are taken before."""
         if len(self._jobs) >= self._max_jobs:
             self._take_first()

@@ -11,18 +11,20 @@ from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
 from f5py.io.bam_index import BamIndex, is_block_start, not_its_index
 from f5py.io.bam_records import record_chunks
+from f5py.io.record_ranges import RecordRange, range_file
 
 #: Bytes of the file that are read first at each place that the index names: a block.
 _FIRST_BYTES = 1 << 16
 
 
 def window_chunks(
-    path: str, index: BamIndex, windows: Windows
+    path: str, index: BamIndex, windows: Windows, within: RecordRange = RecordRange(0, None)  # noqa: B008 - immutable
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
     """Yield the records that overlap a window, each once and in the file's order, as `record_chunks` does.
 
     The file is read on from where the index says that the first of them is until one begins after the window; and on to
-    the next window, unless there is more in between than has been read ahead.
+    the next window, unless there is more in between than has been read ahead. Only records of the range `within` are
+    looked at.
 
     Raises
     ------
@@ -36,8 +38,11 @@ def window_chunks(
         None if contig >= index.n_contigs else index.beginning(contig, start)
         for contig, start in zip(contigs.tolist(), starts.tolist(), strict=True)
     ]
+    if within.end is not None:
+        begins = [begin if begin is not None and begin < within.end else None for begin in begins]
+    begins = [None if begin is None else max(begin, within.begin) for begin in begins]
     following = 0
-    with open(path, "rb", buffering=0) as file:
+    with range_file(path, within.end) as file:
         while following < len(begins):
             begin = begins[following]
             if begin is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.accelerate import exact_kernel
-from f5py.io._bam_numba import find_tag, integer_of, signed32, tags_begin
+from f5py.io._bam_numba import N_BASES, find_tag, integer_of, signed32, tags_begin
 from f5py.text._format_numba import append_bytes, append_int
 
 _COMMA, _SEMICOLON, _QUESTION, _DOT, _PLUS, _MINUS = (np.uint8(ord(one)) for one in ",;?.+-")
@@ -240,6 +240,42 @@ def _append_others(ours, theirs, ml_theirs, out, at, ml_out, ml_at):
     if ml_begin != ml_theirs.shape[0]:
         return np.int64(-1), np.int64(-1)
     return at, ml_at
+
+
+@exact_kernel
+def _places_of_tags(data, start, stop):
+    """Where MM and ML of a record are, without their types: begin and end of each; two empty places if they do not fit.
+
+    They fit if they are there, ML has as many values as it says, and MN, if there is one, is the sequence's length.
+    """
+    begin = tags_begin(data, start)
+    kind, end = find_tag(data, begin, stop, _MM)
+    ml_kind, ml_end = find_tag(data, begin, stop, _ML)
+    n_kind, _ = find_tag(data, begin, stop, _MN)
+    nowhere = np.int64(start)
+    if kind < 0 or ml_kind < 0 or ml_end - ml_kind - 6 != signed32(data, ml_kind + 2):
+        return nowhere, nowhere, nowhere, nowhere
+    if n_kind >= 0 and integer_of(data, n_kind, np.int64(-1)) != signed32(data, start + N_BASES):
+        return nowhere, nowhere, nowhere, nowhere
+    return kind + 1, end - 1, ml_kind + 6, ml_end
+
+
+@exact_kernel
+def measure_tags(data, starts, chosen, size, ml_size, length):
+    """Fill the sizes of what `copy_tags` copies of each chosen record, and its number of bases."""
+    for i in range(chosen.shape[0]):
+        begin, end, ml_begin, ml_end = _places_of_tags(data, starts[chosen[i]], starts[chosen[i] + 1])
+        size[i], ml_size[i] = end - begin, ml_end - ml_begin
+        length[i] = signed32(data, starts[chosen[i]] + N_BASES)
+
+
+@exact_kernel
+def copy_tags(data, starts, chosen, text, text_offsets, probability, probability_offsets):
+    """Copy the base modification tags of the chosen records."""
+    for i in range(chosen.shape[0]):
+        begin, end, ml_begin, ml_end = _places_of_tags(data, starts[chosen[i]], starts[chosen[i] + 1])
+        append_bytes(text, text_offsets[i], data[begin:end])
+        append_bytes(probability, probability_offsets[i], data[ml_begin:ml_end])
 
 
 @exact_kernel

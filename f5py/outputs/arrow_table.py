@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, BinaryIO, Protocol
 
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
+from f5py.errors import InputFileError
 from f5py.io.arrow import import_arrow
 
 #: Names and Arrow types of columns; the type ``"names"`` is a dictionary of strings with int32 indices, and
@@ -197,8 +198,61 @@ class ParquetOutput:
         self._writer.write_table(group, row_group_size=n_rows)
 
 
-def arrow_sink(out: BinaryIO | Callable[[Any], None], fields: Fields, **parquet: Any) -> ArrowSink:
+class ArrowStream:
+    """A file of rows that are kept for another output: an Arrow IPC stream; a context manager.
+
+    Parameters
+    ----------
+    out : binary file
+        Stays open.
+    """
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+
+    def of(self, fields: Fields) -> ArrowStream:
+        """The same with columns."""
+        arrow, _ = import_arrow()
+        self._schema = _schema(fields)
+        self._writer = arrow.ipc.new_stream(arrow.PythonFile(self._out, "w"), self._schema)
+        return self
+
+    def __enter__(self) -> ArrowStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+
+    def write(self, columns: Sequence[Any]) -> None:
+        """Take rows: one array per field, of NumPy or Arrow, all of one length."""
+        self._writer.write_table(_table(columns, self._schema))
+
+
+def stream_columns(path: str) -> Iterator[Sequence[Any]]:
+    """Yield the columns of some rows after the other of an `ArrowStream`.
+
+    Raises
+    ------
+    InputFileError
+        The file is damaged.
+    """
+    arrow, _ = import_arrow()
+    try:
+        with arrow.memory_map(path) as file, arrow.ipc.open_stream(file) as stream:
+            for batch in stream:
+                yield batch.columns
+    except (OSError, arrow.ArrowInvalid) as problem:
+        raise InputFileError(f"{path}: cannot be read: {problem}") from None
+
+
+#: What rows are given to: a Parquet file, a function of a pyarrow.Table, or a file to keep them in.
+RowTarget = BinaryIO | Callable[[Any], None] | ArrowStream
+
+
+def arrow_sink(out: RowTarget, fields: Fields, **parquet: Any) -> ArrowSink:
     """What writes rows to a Parquet file or, if `out` is a function, calls it with tables of them."""
+    if isinstance(out, ArrowStream):
+        return out.of(fields)
     return ArrowTables(out, fields) if callable(out) else ParquetOutput(out, fields, **parquet)
 
 

@@ -13,6 +13,7 @@ Rows are ordered by chromosome name (bytes) and position, whatever the order of 
 
 from __future__ import annotations
 
+import json
 import os
 import urllib.parse
 from collections.abc import Iterator, Mapping
@@ -26,12 +27,12 @@ from f5py.core.motifs import Motif
 from f5py.core.options import CALL_THRESHOLD
 from f5py.core.output_kind import kind_of_output, packed_ending
 from f5py.core.windows import Windows
-from f5py.errors import F5pyError, OutputFileError
+from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.bgzip_output import is_bgzip_name
 from f5py.io.complete_file import complete_output, complete_text_output
 from f5py.io.output import TextOutput
 from f5py.outputs.site_tracks import import_bigwig, write_bedgraph, write_bigwig, write_rows
-from f5py.site_frequencies.site_counts import SiteCounts, SiteTotals, expand_calls
+from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts, SiteTotals, expand_calls
 from f5py.text.encoding import encoded
 
 #: More than the numbers and separators of a row need.
@@ -73,10 +74,10 @@ def write_bedmethyl(
         The file or its index cannot be written. Neither then exists.
     """
     totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).of(-1)
-    _write_table(path, totals, names, lengths or {}, motif.code, counts.combine_strands, n_threads)
+    write_totals(path, totals, names, lengths or {}, motif.code, counts.combine_strands, n_threads)
 
 
-def _write_table(
+def write_totals(
     path: str,
     totals: SiteTotals,
     names: list[bytes],
@@ -85,6 +86,7 @@ def _write_table(
     combined: bool,
     n_threads: int,
 ) -> None:
+    """Write counts of sites as `write_bedmethyl` does; `combined` says that they are of both strands."""
     kind = kind_of_output(path)
     if kind == "bigwig":
         with complete_output(path) as file:
@@ -232,6 +234,43 @@ class BedMethylOutput:
         partition = None if self._partitions is None else batch.partition[calls.read]
         self._counts.add(calls.contig, calls.position, calls.reverse, calls.llr, partition, calls.size)
 
+    def save(self, path: str) -> None:
+        """Keep the counts in a file, for `join`.
+
+        Raises
+        ------
+        OutputFileError
+            The file cannot be written.
+        """
+        with complete_output(path) as file:
+            names = np.array(json.dumps(self._partitions or []))
+            np.savez(file, partition_names=names, **self._counts.columns()._asdict())
+
+    def join(self, path: str) -> None:
+        """Add the counts that `save` has kept.
+
+        Raises
+        ------
+        InputFileError
+            The file cannot be read.
+        """
+        try:
+            with np.load(path) as saved:
+                columns = SiteColumns(**{name: saved[name] for name in SiteColumns._fields})
+                names = json.loads(str(saved["partition_names"]))
+        except (OSError, ValueError, KeyError) as problem:
+            raise InputFileError(f"{path}: cannot be read: {problem}") from None
+        if self._partitions is not None:
+            number = np.array([-1, *(self._number_of(name) for name in names)], np.int32)
+            columns = columns._replace(partition=number[columns.partition + 1])
+        self._counts.join(columns)
+
+    def _number_of(self, partition: str) -> int:
+        assert self._partitions is not None
+        if partition not in self._partitions:
+            self._partitions.append(partition)
+        return self._partitions.index(partition)
+
     def finish(self) -> None:
         """Write the table, or one for every value of the tag.
 
@@ -251,7 +290,7 @@ class BedMethylOutput:
             if not paths or -1 in totals.partitions():
                 paths[-1] = partition_path(self._path, None)
         for partition, path in paths.items():
-            _write_table(
+            write_totals(
                 path,
                 totals.of(partition),
                 self._names,

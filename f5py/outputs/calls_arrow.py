@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, BinaryIO
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from f5py.core.batch import ReadBatch
 from f5py.core.windows import Windows
-from f5py.outputs.arrow_table import arrow_sink, dictionary_column, string_column
+from f5py.outputs.arrow_table import RowTarget, arrow_sink, dictionary_column, stream_columns, string_column
 
 _FIELDS = [
     ("chromosome", "names"),
@@ -36,9 +36,9 @@ class CallsArrow:
 
     Parameters
     ----------
-    out : binary file, or function of a pyarrow.Table
+    out : binary file, function of a pyarrow.Table, or ArrowStream
         The Parquet file, which stays open and is complete after the context is left without an error; or what takes
-        the rows as tables.
+        the rows as tables; or what keeps them.
     contigs : list of str
         Names by contig index.
     k : int
@@ -56,7 +56,7 @@ class CallsArrow:
 
     def __init__(
         self,
-        out: BinaryIO | Callable[[Any], None],
+        out: RowTarget,
         contigs: list[str],
         k: int,
         windows: Windows | None = None,
@@ -73,6 +73,11 @@ class CallsArrow:
 
     def __exit__(self, *problem: Any) -> None:
         self._writer.__exit__(*problem)
+
+    def append(self, path: str) -> None:
+        """Write the rows that an `ArrowStream` of this table has kept."""
+        for columns in stream_columns(path):
+            self._writer.write(columns)
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""

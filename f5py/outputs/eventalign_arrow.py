@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, BinaryIO
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.kmers import kmer_texts, shown_ranks
 from f5py.core.offsets import offsets_of
-from f5py.outputs.arrow_table import arrow_sink, dictionary_column, list_column
+from f5py.outputs.arrow_table import RowTarget, arrow_sink, dictionary_column, list_column, stream_columns
 from f5py.outputs.table_columns import TableColumns, as_printed, table_columns
 from f5py.outputs.table_layout import TableLayout
 from f5py.pore_model.model import PoreModel
@@ -25,6 +25,14 @@ _COUNTERS = ("position", "event_index", "start_idx", "end_idx")
 _COUNTER_ENCODING = "DELTA_BINARY_PACKED"
 
 
+def parquet_layout(names: Sequence[str]) -> dict[str, Any]:
+    """How a Parquet table with columns of these names is laid out: arguments of `ParquetOutput`."""
+    if "event_index" not in names:
+        return {}
+    encodings = {name: _COUNTER_ENCODING for name in names if name in _COUNTERS}
+    return {"encodings": encodings, "level": _LEVEL, "rows_per_group": _ROWS_PER_GROUP}
+
+
 class EventalignArrow:
     """Writes the rows of batches as Parquet or Arrow tables; a context manager.
 
@@ -35,9 +43,9 @@ class EventalignArrow:
 
     Parameters
     ----------
-    out : binary file, or function of a pyarrow.Table
+    out : binary file, function of a pyarrow.Table, or ArrowStream
         The Parquet file, which stays open and is complete after the context is left without an error; or what takes
-        the rows as tables.
+        the rows as tables; or what keeps them.
     contigs : list of str
         Names by contig index.
     model : PoreModel
@@ -52,7 +60,7 @@ class EventalignArrow:
 
     def __init__(
         self,
-        out: BinaryIO | Callable[[Any], None],
+        out: RowTarget,
         contigs: list[str],
         model: PoreModel,
         layout: TableLayout = TableLayout(),  # noqa: B008 - immutable
@@ -81,16 +89,18 @@ class EventalignArrow:
             self._fields += [("start_idx", "int64"), ("end_idx", "int64")]
         if layout.samples:
             self._fields.append(("samples", "list:float32"))
-        encodings = {name: _COUNTER_ENCODING for name, _ in self._fields if name in _COUNTERS}
-        self._output = arrow_sink(
-            out, self._fields, encodings=encodings, level=_LEVEL, rows_per_group=_ROWS_PER_GROUP
-        )
+        self._output = arrow_sink(out, self._fields, **parquet_layout([name for name, _ in self._fields]))
 
     def __enter__(self) -> EventalignArrow:
         return self
 
     def __exit__(self, *problem: Any) -> None:
         self._output.__exit__(*problem)
+
+    def append(self, path: str) -> None:
+        """Write the rows that an `ArrowStream` of this table has kept."""
+        for columns in stream_columns(path):
+            self._output.write(columns)
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""

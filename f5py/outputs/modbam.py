@@ -20,8 +20,8 @@ from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, reverse_complement
 from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
-from f5py.io.bam_output import RecordOutput
 from f5py.io.bam_records import RawRecords
+from f5py.io.joined_bam import JoinedBam
 from f5py.outputs.tag_merging import ModificationTags, no_tags, tags_of_motifs, tags_with_those_of_records
 from f5py.site_frequencies.site_counts import calls_inside
 from f5py.text.encoding import undecoded
@@ -174,7 +174,7 @@ class ModbamWriter:
         self._options = options
         self._n_with_other_tags = 0
         header = header_with_program(header, command_line)
-        self._records = RecordOutput(file, path, header, n_threads, reference_path)
+        self._records = JoinedBam(file, path, header, n_threads, reference_path)
 
     def __enter__(self) -> ModbamWriter:
         return self
@@ -202,6 +202,10 @@ class ModbamWriter:
         )  # fmt: skip
         self._n_with_other_tags += int(has_other.sum())
         self._records.write(out)
+
+    def append(self, path: str) -> None:
+        """Write the records of a BAM file that another writer has made of a part of the input."""
+        self._records.append(path)
 
     def _tags(self, batch: ReadBatch) -> ModificationTags:
         if len(batch) == 0:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.offsets import offsets_of
 from f5py.io.bam_records import RawRecords
 
 
@@ -69,6 +70,41 @@ def tags_with_those_of_records(tags: ModificationTags, records: RawRecords) -> M
         records.data, records.starts, record, tags, text, text_offsets, probability, probability_offsets
     )
     return _trimmed(text, text_offsets, probability, probability_offsets, tags.length)
+
+
+def tags_of_records(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
+) -> ModificationTags:
+    """The tags that the chosen records have; empty where there are none, or damaged ones."""
+    from f5py.outputs._tag_merging_numba import copy_tags, measure_tags
+
+    n = len(chosen)
+    size, ml_size, length = np.empty((3, n), np.int64)
+    measure_tags(data, starts, chosen, size, ml_size, length)
+    offsets, ml_offsets = offsets_of(size), offsets_of(ml_size)
+    text, probability = np.empty(offsets[-1], np.uint8), np.empty(ml_offsets[-1], np.uint8)
+    copy_tags(data, starts, chosen, text, offsets, probability, ml_offsets)
+    return ModificationTags(text, offsets, probability, ml_offsets, length)
+
+
+def chosen_tags(tags: ModificationTags, chosen: NDArray[np.int64]) -> ModificationTags:
+    """The tags of some reads; -1 stands for a read without."""
+    from f5py.outputs._arrow_numba import gather
+
+    is_there = chosen >= 0
+    if not is_there.any():
+        nothing = np.zeros(len(chosen) + 1, np.int64)
+        return ModificationTags(tags.text[:0], nothing, tags.probability[:0], nothing, nothing[1:])
+    at = np.where(is_there, chosen, 0)
+    columns: list[NDArray] = []
+    for values, offsets in ((tags.text, tags.text_offsets), (tags.probability, tags.probability_offsets)):
+        sizes = np.where(is_there, np.diff(offsets)[at], 0)
+        new_offsets = offsets_of(sizes)
+        out = np.empty(new_offsets[-1], np.uint8)
+        gather(values, offsets[:-1][at], sizes, out)
+        columns += [out, new_offsets]
+    length = np.where(is_there, tags.length[at], 0)
+    return ModificationTags(columns[0], columns[1], columns[2], columns[3], length)
 
 
 def _trimmed(

@@ -88,6 +88,8 @@ class AlignmentStage:
         self.after_part: Callable[[ReadBatch], None] = lambda batch: None
         #: For a report, if one is wanted.
         self.statistics: RunStatistics | None = None
+        #: Whether the first reads tell if the run is of this chemistry: those of the file do, those of a part do not.
+        self.judges_fit = True
         self._check = FitCheck(chemistry, self.model.name)
         self._limits = AlignmentLimits(options.max_events_per_base, options.min_mean_emission, options.max_gap)
         self._quality = QualityLimits(options.min_recalib_events, options.qc_max_var, options.qc_max_events_per_base)
@@ -126,7 +128,8 @@ class AlignmentStage:
 
     def admit(self, batch: ReadBatch) -> None:
         """Look at a loaded batch; to be called in order."""
-        self._check.letters(batch)
+        if self.judges_fit:
+            self._check.letters(batch)
 
     def compute(self, batch: ReadBatch) -> None:
         """Fill the batch's arrays. May be called in several threads, with a batch in each."""
@@ -146,10 +149,15 @@ class AlignmentStage:
 
     def settle(self, batch: ReadBatch) -> None:
         """Judge and count the reads of a computed batch; to be called in order."""
-        self._check.fit(batch)
-        self.counts.add(batch)
-        if self.statistics is not None:
-            self.statistics.add(batch)
+        if self.judges_fit:
+            self._check.fit(batch)
+        self.count(batch, self.counts, self.statistics)
+
+    def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
+        """Add a computed batch to `counts` and to `statistics`; to be called in order."""
+        counts.add(batch)
+        if statistics is not None:
+            statistics.add(batch)
 
     def stop(self) -> None:
         """Let what is being computed end soon, because it is not wanted any more."""

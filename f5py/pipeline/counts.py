@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,6 +57,13 @@ class RunCounts:
         if few.any():
             self.rescuable += int((few & (batch.n_calibration >= USABLE_EVENTS)).sum())
         self.examples += [batch.problems[read] for read in sorted(batch.problems)[: _EXAMPLES - len(self.examples)]]
+
+    def join(self, other: RunCounts) -> None:
+        """Add what another part of the run has counted, after this one."""
+        for one in fields(self):
+            mine, more = getattr(self, one.name), getattr(other, one.name)
+            setattr(self, one.name, mine + more)
+        del self.examples[_EXAMPLES:]
 
     def of(self, cause: Cause) -> int:
         """Reads that dropped out for that cause."""

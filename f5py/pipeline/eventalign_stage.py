@@ -8,6 +8,8 @@ from f5py.core.windows import Windows
 from f5py.event_alignment.align import align_events
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import Chemistry
+from f5py.pipeline.counts import RunCounts
+from f5py.pipeline.statistics import RunStatistics
 
 
 class ReferenceAligner(AlignmentStage):
@@ -44,7 +46,7 @@ class ReferenceAligner(AlignmentStage):
         if not self._keep_map:
             batch.release("bases", "kmer_rank", "first_event", "last_event")
 
-    def settle(self, batch: ReadBatch) -> None:
-        """See `AlignmentStage.settle`."""
-        super().settle(batch)
-        self.counts.results += int(batch.n_rows.sum())
+    def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
+        """See `AlignmentStage.count`."""
+        super().count(batch, counts, statistics)
+        counts.results += int(batch.n_rows.sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -23,10 +23,12 @@ from f5py.io.bam_output import RecordOutput
 from f5py.io.bam_records import RawRecords, RecordColumns, record_name, tag_values
 from f5py.io.complete_file import complete_output
 from f5py.io.read_index import ReadIndex
+from f5py.io.record_ranges import RecordRange
 from f5py.io.record_reads import RecordReads
 from f5py.io.reference import Reference
 from f5py.io.signals import SignalSource
 from f5py.io.signals.split_reads import fetch_split
+from f5py.pipeline.parts import CountedPart, Part
 
 _CIGAR_SKIP = 3
 _CIGAR_HARD_CLIP = 5
@@ -77,6 +79,8 @@ class Loader:
         Threads that help.
     partition_tag : str or None
         Tag of the alignment records by which reads are told apart, such as HP; its values are in `partitions`.
+    parts : list of Part or None
+        Load these instead of the whole file.
     """
 
     alignments: AlignmentFile
@@ -97,9 +101,11 @@ class Loader:
     pool: WorkerPool | None = None
     partition_tag: str | None = None
     partitions: list[str] = field(default_factory=list)
+    parts: list[Part] | None = None
     n_ultra: int = 0
     warned_of_lengths: bool = False
     _any_known: bool = False
+    _name: str = ""  # of a read
     times: LoadTimes = field(default_factory=LoadTimes)
 
     def use_pool(self, pool: WorkerPool) -> None:
@@ -110,29 +116,46 @@ class Loader:
             use_pool(pool)
 
     def batches(self) -> Generator[ReadBatch, None, None]:
-        """Yield the batches in the file's order."""
-        if self.ultra_path is None:
-            yield from self._batches(None)
+        """Yield the batches in the file's order, or those of the parts, each with its part's number."""
+        if self.parts is None:
+            with self._ultra_output(self.ultra_path) as ultra:
+                yield from self._batches(ultra)
+                self.check_any_known(self._any_known)
             return
-        header = self.alignments.header
-        with complete_output(self.ultra_path) as file, RecordOutput(file, self.ultra_path, header) as ultra:
-            yield from self._batches(ultra)
+        number = 0
+        for done, part in enumerate(self.parts):
+            self._any_known = False
+            counted = CountedPart(part, self.alignments.counts, self.n_ultra)
+            with self._ultra_output(part.ultra_path) as ultra:
+                for batch in self._batches(ultra, part.records):
+                    batch.number, batch.part = number, part.number
+                    batch.share_of_input = (done + 0.5) / len(self.parts)
+                    number += 1
+                    yield batch
+            counted.end(self.alignments.counts, self.n_ultra, self._any_known)
 
-    def _batches(self, ultra: RecordOutput | None) -> Iterator[ReadBatch]:
+    @contextmanager
+    def _ultra_output(self, path: str | None) -> Iterator[RecordOutput | None]:
+        if path is None:
+            yield None
+            return
+        with complete_output(path) as file, RecordOutput(file, path, self.alignments.header) as ultra:
+            yield ultra
+
+    def _batches(self, ultra: RecordOutput | None, within: RecordRange | None = None) -> Iterator[ReadBatch]:
         from f5py.io._bam_numba import KEPT, cut
 
         number = 0
-        read_index = 0
-        name = ""
+        read_index = 0 if within is None else within.first_record
         parts: list[_Part] = []
         state = np.zeros(4, np.int64)
         started = time.perf_counter()
-        with closing(self.alignments.chunks(self.windows, self.batch_size)) as chunks:
+        with closing(self.alignments.chunks(self.windows, self.batch_size, within)) as chunks:
             for data, starts, n in chunks:
                 kinds, rows, lengths = self._classify(data, starts, n)
                 self._any_known = self._any_known or bool(lengths.any())
                 if (kept := np.flatnonzero(kinds == KEPT)).size:
-                    name = record_name(data, int(starts[kept[-1]]))
+                    self._name = record_name(data, int(starts[kept[-1]]))
                 first = 0
                 while first < n:
                     threshold = self.ultra_threshold if ultra is not None else -1
@@ -153,12 +176,11 @@ class Loader:
         self.times.alignments += time.perf_counter() - started
         if state[:2].any():
             yield self._load(number, parts, read_index)
-        self._check_any_known(name)
 
-    def _check_any_known(self, name: str) -> None:
-        """Raise if not a single read has bases; `name` is that of one."""
+    def check_any_known(self, any_known: bool) -> None:
+        """Raise `InputFileError` if not a single read has bases."""
         counts = self.alignments.counts
-        if self._any_known or not counts.kept + counts.no_bases:
+        if any_known or not counts.kept + counts.no_bases:
             return
         if isinstance(self.reads, RecordReads):
             raise InputFileError(
@@ -166,8 +188,8 @@ class Loader:
                 "read; give the basecalled reads with -r"
             )
         raise InputFileError(
-            f"{self.reads_path}: none of the {counts.kept} aligned reads, such as {name}, is among the reads; give the "
-            "reads that were mapped"
+            f"{self.reads_path}: none of the {counts.kept} aligned reads, such as {self._name}, is among the reads; "
+            "give the reads that were mapped"
         )
 
     def _classify(

@@ -13,6 +13,8 @@ from f5py.errors import UnsupportedDataError, UsageError
 from f5py.methylation.calls import ARRAYS, call_methylation, join_motifs
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import R10_DNA, Chemistry
+from f5py.pipeline.counts import RunCounts
+from f5py.pipeline.statistics import RunStatistics
 from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, check_same_k, read_model
 from f5py.site_frequencies.site_counts import calls_inside
 
@@ -99,14 +101,17 @@ class Caller(AlignmentStage):
         """See `AlignmentStage.settle`."""
         if len(batch):
             super().settle(batch)
-            self._count(batch)
 
-    def _count(self, batch: ReadBatch) -> None:
+    def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
+        """See `AlignmentStage.count`."""
+        if not len(batch):
+            return
+        super().count(batch, counts, statistics)
         calls = calls_inside(batch, self._windows)
         ratio = batch.call_methylated[calls] - batch.call_unmethylated[calls]
-        self.counts.results += int(calls.sum())
-        self.counts.methylated += int((ratio >= self._threshold).sum())
-        self.counts.unmethylated += int((ratio <= -self._threshold).sum())
+        counts.results += int(calls.sum())
+        counts.methylated += int((ratio >= self._threshold).sum())
+        counts.unmethylated += int((ratio <= -self._threshold).sum())
 
 
 def motif_of(options: CallOptions) -> Motif:

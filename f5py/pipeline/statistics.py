@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ RATIO_WIDTH, MOST_RATIO = 0.5, 20.0
 _RATIO_EDGES = np.arange(-MOST_RATIO, MOST_RATIO + RATIO_WIDTH, RATIO_WIDTH)
 #: Read lengths are counted in ten bins for each power of ten.
 LENGTH_EDGES = 10.0 ** np.arange(2.0, 7.05, 0.1)
+#: Attributes that are sums.
+_SUMS = ("ratios", "lengths", "reads", "covered", "methylated", "unmethylated", "contexts")
 _LETTERS = "ACGT"
 _N_CONTEXTS = len(_LETTERS) ** 2
 _RANK = np.full(256, -1, np.int64)
@@ -76,6 +79,25 @@ class RunStatistics:
             self.drift.append((self._n_reads, *means))  # type: ignore[arg-type]
         if self._motifs:
             self._add_calls(batch)
+
+    def join(self, other: RunStatistics) -> None:
+        """Add what has been seen in another part of the run, after this one."""
+        for name in _SUMS:
+            getattr(self, name)[...] += getattr(other, name)
+        self.drift += [(self._n_reads + reads, *means) for reads, *means in other.drift]  # type: ignore[misc]
+        self._n_reads += other._n_reads
+
+    def as_json(self) -> dict[str, Any]:
+        """The sums as numbers and lists, for `take_json`."""
+        sums = {name: getattr(self, name).tolist() for name in _SUMS}
+        return {**sums, "drift": self.drift, "n_reads": self._n_reads}
+
+    def take_json(self, content: Mapping[str, Any]) -> None:
+        """Take the sums of `as_json`."""
+        for name in _SUMS:
+            getattr(self, name)[...] = content[name]
+        self.drift = [tuple(point) for point in content["drift"]]
+        self._n_reads = content["n_reads"]
 
     def context_names(self) -> list[str]:
         """What the 16 contexts are called, such as ``A[CG]T``; none if several motifs are."""

@@ -61,6 +61,29 @@ def count_sites(
 
 
 @exact_kernel
+def add_counts(first, partition, contig, step, more, n_sites, counts):
+    """Add counts of sites from `first` on, `more` of each kind; return as `count_sites`.
+
+    `step` is the position << 1 | reverse.
+    """
+    slots, names, places, methylated, canonical, failed = counts
+    site = np.int64(-1)
+    at = first
+    while at < contig.shape[0] and (n_sites + 1) * SLOTS_PER_ENTRY <= slots.shape[0]:
+        which = np.int64(partition[at])
+        place = (step[at] >> 1) << 32 | (which + 1) << 1 | (step[at] & 1)
+        site = find_site(slots, names, places, n_sites, site + 1, mixed_name(contig[at], which), place)
+        if site == n_sites:
+            n_sites += 1
+            methylated[site] = canonical[site] = failed[site] = 0
+        methylated[site] += more[0][at]
+        canonical[site] += more[1][at]
+        failed[site] += more[2][at]
+        at += 1
+    return at, n_sites
+
+
+@exact_kernel
 def split_keys(name, place, offset_forward, offset_reverse, partition, contig, step):
     """Take keys apart; `step` is the position of the modified base << 1 | reverse."""
     for site in range(name.shape[0]):

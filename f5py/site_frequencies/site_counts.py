@@ -46,6 +46,27 @@ class SiteCalls(NamedTuple):
     read: NDArray[np.int64]
 
 
+class SiteColumns(NamedTuple):
+    """Counts of sites as they are kept, one element a site.
+
+    Attributes
+    ----------
+    partition, contig : int32
+        -1 is no partition.
+    step : int64
+        0-based position of the motif's first base << 1 | reverse.
+    methylated, canonical, failed : uint32
+        See `SiteTotals`.
+    """
+
+    partition: NDArray[np.int32]
+    contig: NDArray[np.int32]
+    step: NDArray[np.int64]
+    methylated: NDArray[np.uint32]
+    canonical: NDArray[np.uint32]
+    failed: NDArray[np.uint32]
+
+
 class SiteTotals(NamedTuple):
     """Counts of sites in the order of the output: by contig, position and strand.
 
@@ -185,6 +206,29 @@ class SiteCounts:
                 self.combine_strands, self._n_sites, self._counts,
             )  # fmt: skip
             if n_done == len(llr):
+                return
+            self._grow()
+
+    def columns(self) -> SiteColumns:
+        """All counts, in the order in which the sites came."""
+        from f5py.site_frequencies._site_counts_numba import split_keys
+
+        n = self._n_sites
+        partition, contig, step = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64)
+        split_keys(self._counts.name[:n], self._counts.place[:n], 0, 0, partition, contig, step)
+        kinds = self._counts.methylated, self._counts.canonical, self._counts.failed
+        return SiteColumns(partition, contig, step, *(kind[:n].copy() for kind in kinds))
+
+    def join(self, columns: SiteColumns) -> None:
+        """Add what others have counted."""
+        from f5py.site_frequencies import _site_counts_numba as jit
+
+        n_done = 0
+        while True:
+            n_done, self._n_sites = jit.add_counts(
+                n_done, columns.partition, columns.contig, columns.step, columns[3:], self._n_sites, self._counts
+            )
+            if n_done == len(columns.contig):
                 return
             self._grow()
 

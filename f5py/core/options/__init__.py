@@ -1,6 +1,7 @@
 """The options of all commands: names, meanings and defaults of the command line, as dataclasses."""
 
 from f5py.core.options.declaration import Group, Kind, Option, Options, declarations
+from f5py.core.options.part_commands import FinishOptions, JoinOptions, PartOptions, PlanOptions, RunPartOptions
 from f5py.core.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
@@ -40,17 +41,22 @@ __all__ = [
     "DemoOptions",
     "EvaluationOptions",
     "EventalignOptions",
+    "FinishOptions",
     "FrequencyOptions",
     "Group",
     "IndexOptions",
+    "JoinOptions",
     "Kind",
     "MappedReadsOptions",
     "MergeOptions",
     "Option",
     "Options",
+    "PartOptions",
+    "PlanOptions",
     "PlotOptions",
     "PlotRegionOptions",
     "ResquiggleOptions",
+    "RunPartOptions",
     "SimulateOptions",
     "SummaryOptions",
     "TrainOptions",

@@ -24,6 +24,7 @@ class Group(Enum):
     MODEL = "Pore model"
     LIMITS = "Limits"
     SPEED = "Speed"
+    PARTS = "In parts"
     GPU = "GPU"
     OTHER = "Other"
     DEVELOPER = "For developers"

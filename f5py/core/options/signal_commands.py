@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from f5py.core.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, refused
+from f5py.core.options.part_commands import PartOptions
 from f5py.core.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
@@ -23,7 +24,7 @@ _NO_WATCH = "run folders are not watched; map and call each finished file of rea
 
 
 @dataclass(frozen=True, kw_only=True)
-class CallOptions(MappedReadsOptions):
+class CallOptions(PartOptions, MappedReadsOptions):
     """Options of ``f5py call-methylation``; `command_line` is what an @PG line says.
 
     Without `methylation` and `motif`, `METHYLATION` is called; `call_threshold` is `CALL_THRESHOLD`.
@@ -123,7 +124,7 @@ class CallOptions(MappedReadsOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
-class EventalignOptions(RnaOptions, MappedReadsOptions):
+class EventalignOptions(RnaOptions, PartOptions, MappedReadsOptions):
     """Options of ``f5py eventalign``."""
 
     min_mapq: int = min_mapq("-q")

@@ -1,0 +1,24 @@
+"""``f5py run-part``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from f5py.cli import options
+from f5py.core.options import RunPartOptions
+
+
+@options.command(
+    "run-part",
+    RunPartOptions,
+    examples=("f5py run-part plan/ 7", "f5py run-part plan/ 0-15 -t 16", "f5py run-part plan/"),
+)
+def command(**given: Any) -> None:
+    """Work on parts of a plan that call-methylation or eventalign made with --plan and --partitions.
+
+    Parts may be worked on in any order, by any number of processes and machines that see the folder.
+    """
+    from f5py.api.part_functions import run_part
+
+    with options.resource_report():
+        run_part(**given)

@@ -1,0 +1,127 @@
+"""What works on the parts of a plan: this process, or engines that others have made."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import sys
+from contextlib import ExitStack, chdir
+from dataclasses import replace
+from typing import Any
+
+from f5py import console
+from f5py.commands.finish import options_of_plan
+from f5py.commands.plan import slurm_script
+from f5py.core.options import CallOptions, EventalignOptions
+from f5py.errors import F5pyError, MissingDependencyError
+from f5py.partitions.plan import Plan
+from f5py.progress import progress
+
+_WHO = "engine"
+#: How often a part is tried again, on the same or another worker.
+_RETRIES = 3
+_SHOWN = 3
+
+
+def work_on(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:
+    """Work on parts until they are done.
+
+    Parameters
+    ----------
+    options : CallOptions or EventalignOptions
+        Those of the plan, with the engine.
+    plan : Plan
+    numbers : list of int
+        The parts.
+
+    Raises
+    ------
+    F5pyError
+        A part cannot be done. Those that are done stay so.
+    """
+    if options.engine == "dask":
+        _by_dask(options, plan, numbers)
+    elif options.engine == "slurm":
+        _by_slurm(options, plan, numbers)
+    else:
+        from f5py.commands.in_parts import run_parts
+
+        run_parts(options, plan, numbers)
+    if missing := plan.unfinished():
+        raise F5pyError(
+            f"{plan.folder}: {len(missing)} parts are not done, such as {missing[0]}; the same command again goes on "
+            "with them"
+        )
+
+
+def _by_dask(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:
+    """Let the workers of a dask cluster do it, a part at a time each."""
+    try:
+        import distributed
+    except ImportError as problem:
+        raise MissingDependencyError('--engine dask needs dask: pip install "f5py[dask]"') from problem
+    free = {name: getattr(options, name) for name in ("threads", "batchsize", "max_bases", "iop", "disable_cuda")}
+    with ExitStack() as stack:
+        client = stack.enter_context(_client(options, distributed))
+        workers = client.scheduler_info(n_workers=-1)["workers"].values()
+        has_gpus = options.disable_cuda is not True and any("GPU" in worker["resources"] for worker in workers)
+        console.info(_WHO, f"{len(workers)} workers of dask{', with GPUs' if has_gpus else ''}")
+        futures = client.map(
+            _work_on_part, [str(plan.folder)] * len(numbers), numbers, [free] * len(numbers),
+            key=[f"{plan.folder}-{number}" for number in numbers], retries=_RETRIES, pure=False,
+            resources={"GPU": 1} if has_gpus else None,
+        )  # fmt: skip
+        failures = []
+        bar = stack.enter_context(progress("parts"))
+        bar.expect(len(numbers))
+        for future in distributed.as_completed(futures):
+            bar.advance(1)
+            if future.status != "finished":
+                failures.append(f"{future.key}: {future.exception()}")
+        if failures:
+            more = f"; {len(failures) - _SHOWN} more" if len(failures) > _SHOWN else ""
+            raise F5pyError(f"{len(failures)} parts could not be done ({'; '.join(failures[:_SHOWN])}{more})")
+
+
+def _client(options: CallOptions | EventalignOptions, distributed: Any) -> Any:
+    """A client of the cluster that is running, or of a new one on this machine, which ends with it."""
+    if options.scheduler is None:
+        n_workers = options.workers or max((os.cpu_count() or 1) // options.threads, 1)
+        return distributed.Client(
+            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+        )
+    try:
+        if os.path.exists(options.scheduler):
+            return distributed.Client(scheduler_file=options.scheduler)
+        return distributed.Client(options.scheduler)
+    except (OSError, ValueError, TimeoutError) as problem:
+        raise F5pyError(f"--scheduler {options.scheduler}: no scheduler of dask answers there ({problem})") from None
+
+
+def _work_on_part(folder: str, number: int, free: dict[str, Any]) -> None:
+    """Work on one part, in a worker."""
+    from f5py.commands.in_parts import run_parts
+
+    plan = Plan.load(folder)
+    if plan.is_done(number):
+        return
+    with chdir(plan.working_folder):
+        run_parts(replace(options_of_plan(plan), **free), plan, [number])
+
+
+def _by_slurm(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:
+    """Submit an array of jobs, and wait for it."""
+    if shutil.which("sbatch") is None:
+        raise MissingDependencyError(
+            "--engine slurm: there is no sbatch on this machine; f5py plan --print-slurm FOLDER prints the script"
+        )
+    script = slurm_script(plan, options.threads, options.workers, shlex.join([sys.executable, "-m", "f5py"]))
+    console.info(_WHO, f"waiting for jobs of Slurm that work on {len(numbers)} parts")
+    done = subprocess.run(["sbatch", "--wait"], input=script, text=True, capture_output=True, check=False)
+    if done.returncode and not plan.unfinished():
+        return  # a job has failed after its part was done by another
+    if done.returncode:
+        said = (done.stderr or done.stdout).strip().splitlines() or ["a job has failed"]
+        raise F5pyError(f"sbatch: {said[-1]}; its jobs write what they say to {plan.folder}/slurm-*.log")

@@ -1,0 +1,186 @@
+"""The end of a run in parts: the outputs of all parts become those of one run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack, chdir
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from f5py import console
+from f5py.commands import call_methylation, eventalign
+from f5py.commands.end_of_run import report
+from f5py.core.options import CallOptions, EventalignOptions, FinishOptions
+from f5py.core.strictness import obeys_strict
+from f5py.errors import F5pyError
+from f5py.io.complete_file import complete_output
+from f5py.io.joined_bam import JoinedBam
+from f5py.io.output import open_output
+from f5py.outputs.eventalign_arrow import EventalignArrow
+from f5py.outputs.sam_to_bam import SamToBam
+from f5py.partitions.join_outputs import WholeLines, append_text, first_line, join_texts, no_header, sam_header
+from f5py.partitions.part_outputs import (
+    ARROW,
+    FAILED_READS,
+    SUMMARY,
+    TABLE,
+    ULTRA,
+    empty_outcome,
+    outcome_of,
+    read_part,
+)
+from f5py.partitions.plan import Plan
+from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.pipeline.chemistry import Chemistry
+from f5py.pipeline.counts import RunCounts
+from f5py.pipeline.eventalign_stage import ReferenceAligner
+from f5py.pipeline.inputs import open_inputs
+from f5py.pipeline.loader import Loader
+from f5py.pipeline.methylation_stage import Caller
+from f5py.pipeline.outcome import Outcome, RunContext
+from f5py.pipeline.runner import Outputs
+from f5py.progress import progress
+
+_WHO = "finish"
+_SHOWN = 5
+
+
+def run(options: FinishOptions) -> RunCounts:
+    """Write the outputs of a plan whose parts are all done.
+
+    Raises
+    ------
+    F5pyError
+        A part is not done or damaged, an input has changed, or an output cannot be written.
+    """
+    plan = Plan.load(options.plan)
+    with chdir(plan.working_folder):
+        planned = options_of_plan(plan)
+        if options.threads is not None:
+            planned = replace(planned, threads=options.threads)
+        counts = finish(planned, plan)
+    if options.remove:
+        plan.remove_parts()
+    return counts
+
+
+def options_of_plan(plan: Plan) -> CallOptions | EventalignOptions:
+    """The options that a plan was made with."""
+    kind: type = CallOptions if plan.command == "call-methylation" else EventalignOptions
+    made: CallOptions | EventalignOptions = kind(**plan.options)
+    return made
+
+
+@obeys_strict
+def finish(options: CallOptions | EventalignOptions, plan: Plan) -> RunCounts:
+    """Write the outputs of a plan, in the folder that its paths are relative to.
+
+    Parameters
+    ----------
+    options : CallOptions or EventalignOptions
+        Those of the plan.
+    plan : Plan
+    """
+    if missing := plan.unfinished():
+        shown = ", ".join(map(str, missing[:_SHOWN])) + (", ..." if len(missing) > _SHOWN else "")
+        raise F5pyError(
+            f"{plan.folder}: {len(missing)} of {len(plan)} parts are not done ({shown}); run them: f5py run-part "
+            f"{plan.folder}"
+        )
+    plan.check_inputs()
+    with ExitStack() as inputs, console.recorded_warnings() as warnings:
+        loader, chemistry = open_inputs(options, inputs)
+        join = _join_calls if isinstance(options, CallOptions) else _join_events
+        with progress("parts") as bar:
+            bar.expect(2 * len(plan))
+            outcome, any_known = _summed(options, plan, loader, bar.advance)
+            loader.alignments.counts = outcome.skipped
+            loader.check_any_known(any_known)
+            stage = join(options, plan, loader, chemistry, bar.advance)  # type: ignore[arg-type]
+        if options.failed_reads is not None:
+            join_texts(_files(plan, FAILED_READS), options.failed_reads, options.threads)
+        if options.skip_ultra is not None:
+            header = loader.alignments.header
+            with complete_output(options.skip_ultra) as file, JoinedBam(file, options.skip_ultra, header) as ultra:
+                for path in _files(plan, ULTRA):
+                    ultra.append(str(path))
+        context = RunContext.of(stage, loader.alignments, loader.signals.kind)
+        report(options, context, outcome, warnings)
+    return outcome.counts
+
+
+def _files(plan: Plan, name: str) -> list[Path]:
+    return [plan.part_folder(number) / name for number in range(len(plan))]
+
+
+def _summed(
+    options: CallOptions | EventalignOptions, plan: Plan, loader: Loader, advance: Callable[[int], object]
+) -> tuple[Outcome, bool]:
+    """The sums of all parts, whose files are looked at, and whether there is a read with bases."""
+    contigs = loader.alignments.contigs
+
+    def statistics() -> Any:
+        if isinstance(options, CallOptions):
+            return call_methylation.statistics_of(options, contigs, loader.windows)
+        return eventalign.statistics_of(options, contigs)
+
+    outcome, any_known = empty_outcome(statistics()), False
+    for number in range(len(plan)):
+        about = read_part(plan, number)
+        any_known = any_known or about["has_known"]
+        outcome.add(outcome_of(about, statistics()))
+        advance(1)
+    return outcome, any_known
+
+
+def _join_calls(
+    options: CallOptions, plan: Plan, loader: Loader, chemistry: Chemistry, advance: Callable[[int], object]
+) -> AlignmentStage:
+    if loader.windows is not None:
+        loader.windows.clip_groups = options.window_mode == "clip"
+    caller = Caller(options, chemistry, loader.windows)
+    try:
+        with Outputs() as outputs:
+            writers = call_methylation.Writers(options, caller, loader, outputs, None)
+            for number in range(len(plan)):
+                writers.append(plan.part_folder(number))
+                advance(1)
+            writers.finish()
+    finally:
+        caller.close()
+    return caller
+
+
+def _join_events(
+    options: EventalignOptions, plan: Plan, loader: Loader, chemistry: Chemistry, advance: Callable[[int], object]
+) -> AlignmentStage:
+    aligner = ReferenceAligner(options, chemistry, loader.windows)
+    aligner.close()  # only what it knows is wanted
+    header, alignments = loader.alignments.header, loader.alignments
+    with ExitStack() as outputs:
+        append: Callable[[Path], None]
+        if options.output_format == "parquet":
+            file = outputs.enter_context(complete_output(options.output))
+            layout = eventalign.layout_of(options)
+            table = outputs.enter_context(EventalignArrow(file, alignments.contigs, aligner.model, layout))
+            append = lambda folder: table.append(str(folder / ARROW))  # noqa: E731
+        elif eventalign.writes_bam(options):
+            file = outputs.enter_context(complete_output(options.output))
+            bam = outputs.enter_context(SamToBam(file, options.output, header, options.threads))
+            append = lambda folder: append_text(folder / TABLE, WholeLines(bam), sam_header)  # noqa: E731
+        else:
+            out = outputs.enter_context(open_output(options.output, options.threads))
+            has_header = [True]
+            header_size = no_header if options.paf else sam_header if options.sam else first_line
+
+            def append(folder: Path) -> None:
+                append_text(folder / TABLE, out, no_header if has_header.pop() else header_size)
+                has_header.append(False)
+
+        for number in range(len(plan)):
+            append(plan.part_folder(number))
+            advance(1)
+    if options.summary is not None:
+        join_texts(_files(plan, SUMMARY), options.summary, options.threads)
+    return aligner

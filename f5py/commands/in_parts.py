@@ -1,0 +1,201 @@
+"""A command in parts: plan, work on what is not done, and finish."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from contextlib import ExitStack, chdir
+from dataclasses import replace
+from typing import Any
+
+from f5py import console
+from f5py.commands import call_methylation, eventalign
+from f5py.commands.finish import finish, options_of_plan
+from f5py.core.options import CallOptions, EventalignOptions, PartOptions, RunPartOptions, declarations
+from f5py.core.options.declaration import Kind
+from f5py.core.windows import Windows
+from f5py.errors import UsageError
+from f5py.io.alignments import AlignmentFile
+from f5py.outputs.bedmethyl import check_can_write
+from f5py.partitions.job import PartJob
+from f5py.partitions.plan import Plan
+from f5py.pipeline.counts import RunCounts
+from f5py.pipeline.inputs import paths_of_inputs
+
+_WHO = "plan"
+#: About how many bytes or records of alignments a part has, unless the user says how many parts there are.
+_BYTES_PER_PART, _RECORDS_PER_PART = 1 << 24, 1 << 12
+_MOST_CHOSEN = 10_000
+#: What the name of a folder for --resume ends in.
+_RESUME = ".f5py-parts"
+
+
+def run_in_parts(options: CallOptions | EventalignOptions) -> RunCounts:
+    """Do what a command does in parts, as far as they are not done; return how many reads met which fate.
+
+    If only a plan is wanted, the counts are empty.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, the input or the output. Parts that are done stay so.
+    """
+    options = _checked(options)
+    folder = _folder(options)
+    only_plan = options.partitions is not None and options.engine is None and not options.resume
+    if Plan.is_there(folder):
+        if only_plan:
+            raise UsageError(f"--plan {folder}: has a plan already; leave --partitions out to go on with it")
+        plan = Plan.load(folder)
+        plan.check_same(_command(options), options)
+        plan.check_place()
+        plan.check_inputs()
+        n_done = len(plan) - len(plan.unfinished())
+        console.info(_WHO, f"{n_done} of {len(plan)} parts are done; going on with the others")
+    else:
+        plan = make_plan(options, folder)
+    if only_plan:
+        console.result(
+            _WHO,
+            f"{len(plan)} parts planned; work on each: f5py run-part {shlex.quote(folder)} 0 (to {len(plan) - 1}), in "
+            f"any order and on any machine, then: f5py finish {shlex.quote(folder)}",
+        )
+        return RunCounts()
+    if missing := plan.unfinished():
+        from f5py.commands.engines import work_on
+
+        work_on(options, plan, missing)
+    if isinstance(options, CallOptions):
+        options = replace(options, command_line=plan.options["command_line"])
+    counts = finish(options, plan)
+    if options.resume:
+        plan.remove_parts()
+    return counts
+
+
+def run_part(options: RunPartOptions) -> None:
+    """Work on some parts of a plan: those that are named, or all that are not done.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, the input or the output. Parts that are done stay so.
+    """
+    plan = Plan.load(options.plan)
+    named = _numbers(options.parts, len(plan))
+    numbers = plan.unfinished() if not named else [number for number in named if not plan.is_done(number)]
+    if done := len(named) - len(numbers) if named else 0:
+        console.info(_WHO, f"{done} of these parts {'is' if done == 1 else 'are'} done already")
+    if not numbers:
+        return
+    given = {name: getattr(options, name) for name in ("threads", "disable_cuda", "cuda_dev_id")}
+    with chdir(plan.working_folder):
+        planned = replace(
+            options_of_plan(plan), **{name: value for name, value in given.items() if value is not None}
+        )
+        plan.check_inputs()
+        run_parts(planned, plan, numbers)
+
+
+def run_parts(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:
+    """Work on parts in this process, in the folder that the plan's paths are relative to."""
+    job = PartJob(plan, numbers)
+    if isinstance(options, CallOptions):
+        call_methylation.run_parts(options, job)
+    else:
+        eventalign.run_parts(options, job)
+    which = f"part {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers)} parts are"
+    console.result(_WHO, f"{which} done, {len(plan.unfinished())} of {len(plan)} are not")
+
+
+def make_plan(options: CallOptions | EventalignOptions, folder: str) -> Plan:
+    """Split the alignments, and write the plan."""
+    with ExitStack() as files:
+        alignments = AlignmentFile(
+            options.bam, options.genome, options.min_mapq, options.secondary, options.supplementary
+        )
+        files.callback(alignments.close)
+        windows = None if options.window is None else Windows.parse(options.window, alignments.contigs)
+        n_parts = options.partitions
+        if n_parts is None:
+            size = 0 if alignments.is_pipe else os.path.getsize(options.bam)
+            n_records = alignments.expected_records() or 0
+            n_parts = min(max(-(-size // _BYTES_PER_PART), -(-n_records // _RECORDS_PER_PART), 1), _MOST_CHOSEN)
+        ranges = alignments.ranges(n_parts, windows, _shows_record_numbers(options))
+    meth_model = options.meth_model if isinstance(options, CallOptions) else None
+    inputs = paths_of_inputs(options, meth_model)
+    kept: dict[str, Any] = {name: option.default for name, option in declarations(PartOptions).items()}
+    if isinstance(options, CallOptions):
+        kept["command_line"] = _without_plan(options.command_line)
+    return Plan.make(folder, _command(options), replace(options, **kept), inputs, ranges)
+
+
+def _checked(options: CallOptions | EventalignOptions) -> CallOptions | EventalignOptions:
+    """The options with the formats that names of outputs stand for; raise for those that do not go together."""
+    if isinstance(options, CallOptions):
+        options = call_methylation.with_formats(options)
+        call_methylation.check_options(options)
+        if options.bedmethyl is not None:
+            check_can_write(options.bedmethyl)
+    else:
+        options = eventalign.with_format(options)
+        eventalign.check_options(options)
+        if options.m6anet_json is not None:
+            raise UsageError("--m6anet-json: has sites that lie in several parts; make it without --plan and --resume")
+    if options.bam == "-":
+        raise UsageError("-b -: standard input cannot be read in parts; name a BAM file")
+    for option in ("print_events", "print_banded_aln", "print_scaling"):
+        if getattr(options, option):
+            raise UsageError(f"--{option.replace('_', '-')}: is for a run without --plan and --resume")
+    if options.debug_break >= 0:
+        raise UsageError("--debug-break: is for a run without --plan and --resume")
+    return options
+
+
+def _folder(options: CallOptions | EventalignOptions) -> str:
+    if options.plan is not None:
+        return options.plan
+    outputs = [options.output, *(getattr(options, name, None) for name in ("modbam", "bedmethyl"))]
+    files = [path for path in outputs if path not in (None, "-")]
+    if not files:
+        raise UsageError("--resume: the results go to standard output; name a file with -o, or give --plan FOLDER")
+    return f"{files[0]}{_RESUME}"
+
+
+def _shows_record_numbers(options: CallOptions | EventalignOptions) -> bool:
+    """Whether an output has the numbers of records in the whole file."""
+    if isinstance(options, CallOptions):
+        return False
+    return options.summary is not None or not (options.print_read_names or options.sam or options.paf)
+
+
+def _command(options: CallOptions | EventalignOptions) -> str:
+    return "call-methylation" if isinstance(options, CallOptions) else "eventalign"
+
+
+def _without_plan(command_line: str) -> str:
+    """A command line without the options of working in parts: that of the run which has the same results."""
+    kinds = {name: option.kind for option in declarations(PartOptions).values() for name in option.names}
+    kept = []
+    words = iter(shlex.split(command_line))
+    for word in words:
+        name, equals, _ = word.partition("=")
+        if name not in kinds:
+            kept.append(word)
+        elif kinds[name] is not Kind.FLAG and not equals:
+            next(words, None)
+    return shlex.join(kept)
+
+
+def _numbers(texts: tuple[str, ...], n_parts: int) -> list[int]:
+    """The parts that are named, each once and ascending."""
+    numbers: set[int] = set()
+    for text in texts:
+        first, dash, last = text.partition("-")
+        if not first.isdigit() or (dash and not last.isdigit()):
+            raise UsageError(f"{text}: is neither the number of a part nor a range such as 8-15")
+        named = range(int(first), int(last or first) + 1)
+        if not named or named[-1] >= n_parts:
+            raise UsageError(f"{text}: there are parts 0 to {n_parts - 1}")
+        numbers.update(named)
+    return sorted(numbers)

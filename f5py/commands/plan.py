@@ -1,0 +1,162 @@
+"""What there is to tell of a plan: how far it is, how long it will take, and a script for a batch system."""
+
+from __future__ import annotations
+
+import heapq
+import os
+import shlex
+from contextlib import chdir, closing
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.options import PlanOptions
+from f5py.errors import UsageError
+from f5py.io.alignments import AlignmentFile
+from f5py.io.complete_file import complete_text_output
+from f5py.partitions.part_outputs import read_part
+from f5py.partitions.plan import Plan
+
+#: Jobs of an array that any Slurm takes.
+_MOST_JOBS = 1000
+_SHOWN = 8
+
+
+def run(options: PlanOptions) -> None:
+    """Write what is asked for.
+
+    Raises
+    ------
+    F5pyError
+        The plan or a part of it cannot be read, or the output cannot be written.
+    """
+    for name in ("speed", "price"):
+        if getattr(options, name) is not None and not options.estimate:
+            raise UsageError(f"--{name}: is for --estimate, which is not given")
+    plan = Plan.load(options.plan)
+    if options.print_slurm:
+        text = slurm_script(plan, plan.options["threads"], None, "f5py")
+    else:
+        text = "\n".join(_state(plan) + (_estimate(plan, options) if options.estimate else [])) + "\n"
+    with complete_text_output(options.output, 1) as out:
+        out.write(text.encode())
+
+
+def _state(plan: Plan) -> list[str]:
+    missing = plan.unfinished()
+    lines = [f"command\t{plan.command}", f"parts\t{len(plan)}", f"done\t{len(plan) - len(missing)}"]
+    if missing:
+        shown = " ".join(map(str, missing[:_SHOWN])) + (" ..." if len(missing) > _SHOWN else "")
+        lines.append(f"not done\t{len(missing)}: {shown}")
+    return lines
+
+
+def slurm_script(plan: Plan, threads: int, at_a_time: int | None, program: str) -> str:
+    """An array of jobs for all parts; those that are done end at once.
+
+    Parameters
+    ----------
+    plan : Plan
+    threads : int
+        Of each job.
+    at_a_time : int or None
+        Jobs that may run at the same time.
+    program : str
+        How f5py is started, quoted for the shell.
+    """
+    per_job = -(-len(plan) // _MOST_JOBS)
+    n_jobs = -(-len(plan) // per_job)
+    folder = shlex.quote(str(plan.folder))
+    last = f"$(( last < {len(plan) - 1} ? last : {len(plan) - 1} ))"
+    return f"""#!/bin/bash
+#SBATCH --job-name=f5py
+#SBATCH --array=0-{n_jobs - 1}{f"%{at_a_time}" if at_a_time else ""}
+#SBATCH --cpus-per-task={threads}
+#SBATCH --requeue
+#SBATCH --output={str(plan.folder).replace("%", "%%")}/slurm-%A_%a.log
+# Add what your cluster needs, such as --account, --partition, --time, --mem and --gres=gpu:1. When all jobs are done:
+#   {program} finish {folder}
+# To submit both: sbatch --dependency=afterok:"$(sbatch --parsable THIS_SCRIPT)" --wrap "{program} finish {folder}"
+set -eu
+first=$(( SLURM_ARRAY_TASK_ID * {per_job} ))
+last=$(( first + {per_job - 1} ))
+{program} run-part {folder} "$first-{last}" -t "$SLURM_CPUS_PER_TASK"
+"""
+
+
+def _estimate(plan: Plan, options: PlanOptions) -> list[str]:
+    """How long, how much memory and room, and what it costs; by the parts that are done, or a speed that is given."""
+    size = _bytes_of_parts(plan)
+    done = [number for number in range(len(plan)) if plan.is_done(number)]
+    known = [read_part(plan, number) for number in done]
+    bases = sum(about["outcome"]["counts"]["bases"] for about in known)
+    seconds = sum(about["seconds"] for about in known)
+    if bases:
+        per_byte, how = bases / max(size[done].sum(), 1), f"measured, {len(done)} parts"
+    else:
+        per_byte, how = _bases_per_byte(plan), "bases in the first records of the alignments"
+    speed = options.speed * 1e6 if options.speed is not None else bases / seconds if bases and seconds else None
+    rest = np.array(plan.unfinished(), np.int64)
+    n_bases = size[rest] * per_byte
+    lines = [f"Mbases to do\t{n_bases.sum() / 1e6:.4g} ({how})"]
+    if speed is None:
+        return [*lines, "time\tnot known: no part with reads is done; run one, or give --speed"]
+    of_part = n_bases / speed
+    how = f"as given, {options.speed:g}" if options.speed is not None else f"measured, {speed / 1e6:.2f}"
+    wall = _makespan(of_part, options.jobs) / 3600.0
+    lines += [
+        f"Mbases in a second, of a job\t{how}",
+        f"seconds of a part\t{_spread(of_part)}",
+        f"hours of {options.jobs} job{'s' if options.jobs > 1 else ''}\t{wall:.4g}",
+        f"hours of a processor\t{of_part.sum() / 3600.0 * plan.options['threads']:.4g} ({plan.options['threads']} "
+        "threads in a job)",
+    ]
+    if options.price is not None:
+        lines.append(f"price\t{of_part.sum() / 3600.0 * options.price:.2f}")
+    if known:
+        room = sum(sum(about["files"].values()) for about in known)
+        total = room * size.sum() / max(size[done].sum(), 1)
+        lines.append(f"GB of memory of a job\t{max(about['peak_bytes'] for about in known) / 1e9:.2f} (measured)")
+        lines.append(f"GB of room for all parts\t{total / 1e9:.2f} (by those that are done), and as much at the end")
+    return lines
+
+
+def _makespan(seconds: NDArray[np.float64], n_jobs: int) -> float:
+    """When the last part is done if a free job takes the next one."""
+    ends = [0.0] * min(n_jobs, max(len(seconds), 1))
+    for one in seconds.tolist():
+        heapq.heapreplace(ends, ends[0] + one)
+    return max(ends)
+
+
+def _spread(values: NDArray[np.float64]) -> str:
+    if not len(values):
+        return "none to do"
+    return f"{values.min():.3g} to {values.max():.3g}, {np.median(values):.3g} in the middle"
+
+
+def _bytes_of_parts(plan: Plan) -> NDArray[np.int64]:
+    """Bytes of the alignment file that each part has, about."""
+    total = next((about["bytes"] for path, about in plan.inputs.items() if path == plan.options["bam"]), 0)
+    bounds = [(one.begin >> 16, total if one.end is None else one.end >> 16) for one in plan.ranges]
+    begin, end = np.array(bounds, np.int64).reshape(-1, 2).T
+    return np.maximum(end - begin, 0)
+
+
+def _bases_per_byte(plan: Plan) -> float:
+    """Bases for each byte of the alignment file, by its first records."""
+    from f5py.io._bam_numba import N_BASES, signed32
+
+    given: dict[str, Any] = plan.options
+    with chdir(plan.working_folder):
+        file = AlignmentFile(given["bam"], given["genome"], given["min_mapq"], given["secondary"])
+        try:
+            with closing(file.chunks()) as chunks:
+                for data, starts, n in chunks:
+                    bases = sum(signed32(data, start + N_BASES) for start in starts[:n].tolist())
+                    packed = min(os.path.getsize(given["bam"]), 1 << 20)
+                    return float(bases) / packed
+        finally:
+            file.close()
+    return 0.0

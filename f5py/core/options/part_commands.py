@@ -1,0 +1,144 @@
+"""The options of runs in parts, and of the commands that work on a plan."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from f5py.core.options.declaration import Group, Kind, Options, argument, flag, option
+from f5py.core.options.shared import MOST_PROCESSES, MOST_THREADS
+from f5py.errors import UsageError
+
+#: More parts than that would mostly be empty.
+MOST_PARTS = 1_000_000
+ENGINES = ("local", "dask", "slurm")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartOptions:
+    """How a command is worked on in parts."""
+
+    plan: str | None = option(
+        "--plan", kind=Kind.PATH, group=Group.PARTS, metavar="FOLDER", ours=True,
+        help="Work in parts, and keep those that are done in this folder: the same command again goes on from there.",
+    )  # fmt: skip
+    partitions: int | None = option(
+        "--partitions", kind=Kind.INTEGER, group=Group.PARTS, at_least=1, at_most=MOST_PARTS, ours=True,
+        default_words="by the size of the alignments",
+        help="Number of parts. With --plan, and without --engine, only the plan is made, for f5py run-part and f5py "
+        "finish.",
+    )  # fmt: skip
+    resume: bool = flag(
+        "--resume", group=Group.PARTS, ours=True,
+        help="As --plan with a folder beside the output, which is removed when all is done.",
+    )  # fmt: skip
+    engine: str | None = option(
+        "--engine", group=Group.PARTS, choices=ENGINES, default_words="local", ours=True,
+        help="What works on the parts: this process, the workers of a dask cluster, or jobs of Slurm.",
+    )  # fmt: skip
+    scheduler: str | None = option(
+        "--scheduler", group=Group.PARTS, metavar="ADDRESS|FILE", ours=True, default_words="a cluster on this machine",
+        help="The scheduler of a dask cluster that is running, or its scheduler file.",
+    )  # fmt: skip
+    workers: int | None = option(
+        "--workers", kind=Kind.INTEGER, group=Group.PARTS, at_least=1, at_most=MOST_PROCESSES, ours=True,
+        default_words="as many as there are processors for -t threads each",
+        help="Processes of a dask cluster on this machine, or jobs of Slurm that may run at the same time.",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]
+        if self.plan is not None and self.resume:
+            raise UsageError("--plan and --resume are both given; --resume chooses the folder itself")
+        if self.plan is None and not self.resume:
+            for name in ("partitions", "engine"):
+                if getattr(self, name) is not None:
+                    raise UsageError(f"--{name}: is for a run in parts; give --plan FOLDER or --resume")
+        if self.scheduler is not None and self.engine != "dask":
+            raise UsageError("--scheduler: is that of a dask cluster; give --engine dask")
+        if self.workers is not None and self.engine in (None, "local"):
+            raise UsageError("--workers: is for --engine dask or slurm; here -t says how many threads work")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunPartOptions(Options):
+    """Options of ``f5py run-part``."""
+
+    plan: str = argument("FOLDER", help="The folder of the plan.")
+    parts: tuple[str, ...] = argument(
+        "PART", default=(), repeated=True,
+        help="Numbers of parts, from 0, and ranges of them, such as 8-15; without any, all that are not done.",
+    )  # fmt: skip
+    threads: int | None = option(
+        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, at_most=MOST_THREADS,
+        default_words="as planned", help="Worker threads.",
+    )  # fmt: skip
+    disable_cuda: bool | None = option(
+        "--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="as planned", help="Do not use a GPU."
+    )
+    cuda_dev_id: int | None = option(
+        "--cuda-dev-id", kind=Kind.INTEGER, group=Group.GPU, at_least=0, default_words="as planned",
+        help="Number of the GPU.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class FinishOptions(Options):
+    """Options of ``f5py finish``."""
+
+    plan: str = argument("FOLDER", help="The folder of the plan.")
+    threads: int | None = option(
+        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, at_most=MOST_THREADS,
+        default_words="as planned", help="Compression threads.",
+    )  # fmt: skip
+    remove: bool = flag("--remove", group=Group.OUTPUT, help="Remove the folder of the plan when all is written.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class PlanOptions(Options):
+    """Options of ``f5py plan``."""
+
+    plan: str = argument("FOLDER", help="The folder of the plan.")
+    estimate: bool = flag(
+        "--estimate", group=Group.OUTPUT,
+        help="Tell how long the parts will take and how much memory and room they need, by those that are done, or by "
+        "--speed.",
+    )  # fmt: skip
+    speed: float | None = option(
+        "--speed", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, metavar="MBASES",
+        default_words="that of the parts that are done", help="Mbases in a second that a job gets through.",
+    )  # fmt: skip
+    jobs: int = option(
+        "-j", "--jobs", kind=Kind.INTEGER, group=Group.OUTPUT, default=1, at_least=1,
+        help="Parts that will be worked on at the same time.",
+    )  # fmt: skip
+    price: float | None = option(
+        "--price", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, help="Price of a job's machine for an hour."
+    )
+    print_slurm: bool = flag(
+        "--print-slurm", group=Group.OUTPUT,
+        help="Print a script for Slurm: an array of jobs for the parts that are not done, and one that finishes.",
+    )  # fmt: skip
+    output: str = option(
+        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
+        help="Where it is written.",
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinOptions(Options):
+    """Options of ``f5py merge``; `command_line` is what an @PG line says."""
+
+    command_line: str = "f5py merge"
+
+    inputs: tuple[str, ...] = argument(
+        "FILE", default=(), repeated=True,
+        help="Outputs of call-methylation or eventalign of one kind: tables, Parquet, modBAM or bedMethyl.",
+    )  # fmt: skip
+    output: str = option(
+        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
+        help="Where they are written together; compressed (bgzip) if the name ends in .gz.",
+    )  # fmt: skip
+    threads: int = option(
+        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1, at_most=MOST_THREADS,
+        help="Compression threads.",
+    )  # fmt: skip

@@ -1,0 +1,237 @@
+"""Ranges of the records of a BAM file, which together have every record once and can be read apart.
+
+A range is bounded by virtual offsets: the place of a block in the file, shifted by 16 bits, plus a place in the block's
+text (SAM specification, section 4.1.1). Places where records begin are taken from the index, or, where that names too
+few, from the file, which is read once for them.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+from contextlib import closing
+from typing import BinaryIO, NamedTuple, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.offsets import offsets_of
+from f5py.core.windows import Windows
+from f5py.io.bam_blocks import DamagedBlocksError, block_places, first_text
+from f5py.io.bam_index import BamIndex
+from f5py.io.bam_records import header_size, record_chunks
+from f5py.io.bgzf_blocks import MAX_BLOCK, bgzf_blocks
+
+#: Ranges made with an index may be that many times as large as the mean; else the file is read for more places.
+_MOST_UNEVEN = 1.5
+#: In files up to this size every record may begin a range, in larger ones the first of a block.
+_SMALL_FILE = 1 << 26
+#: About how many bytes of a block a byte of its text takes up.
+_PACKED = 0.25
+#: Bases of the reference after a window within which the records of the window are taken to end in the file.
+_REACH = 1 << 16
+
+
+class RecordRange(NamedTuple):
+    """Consecutive records of a BAM file.
+
+    Attributes
+    ----------
+    begin : int
+        Virtual offset of the first record; 0 is the beginning of the file, with its header.
+    end : int or None
+        That of the record after the last one; None at the end of the file.
+    first_record : int
+        Number of records that a run over the whole file visits before these; 0 if they have not been counted.
+    """
+
+    begin: int
+    end: int | None
+    first_record: int = 0
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it has no records."""
+        return self.end is not None and self.end <= self.begin
+
+
+class _RangeFile(io.RawIOBase):
+    """A BAM file that ends where a range does.
+
+    Places are those of the file. Where the range ends within a block, this has a block with the text until there.
+
+    Parameters
+    ----------
+    path : str
+    end : int or None
+        See `RecordRange`.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read, or there is no block where the range ends.
+    """
+
+    def __init__(self, path: str, end: int | None) -> None:
+        super().__init__()
+        self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed with this object
+        self._at = 0
+        size = os.fstat(self._file.fileno()).st_size
+        self._n_whole = size if end is None else min(end >> 16, size)
+        self._tail = b""
+        if end is not None and end & 0xFFFF:
+            self._file.seek(self._n_whole)
+            text = first_text(self._file.read(MAX_BLOCK))
+            if len(text) < end & 0xFFFF:
+                self._file.close()
+                raise DamagedBlocksError("a block is damaged")
+            self._tail = b"".join(bgzf_blocks(text[: end & 0xFFFF], MAX_BLOCK >> 1, level=1))
+
+    def readable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return True
+
+    def fileno(self) -> int:
+        """That of the file."""
+        return self._file.fileno()
+
+    def read(self, size: int = -1) -> bytes:
+        """Up to so many bytes, without a bound if it is negative."""
+        if size < 0:
+            size = self._n_whole + len(self._tail)
+        if self._at < self._n_whole:
+            self._file.seek(self._at)
+            piece = self._file.read(min(size, self._n_whole - self._at))
+        else:
+            first = self._at - self._n_whole
+            piece = self._tail[first : first + size]
+        self._at += len(piece)
+        return piece
+
+    def tell(self) -> int:
+        return self._at
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        if whence != os.SEEK_SET:
+            raise ValueError("only places counted from the beginning are known here")
+        self._at = offset
+        return offset
+
+    def close(self) -> None:
+        if not self.closed:
+            self._file.close()
+        super().close()
+
+
+def range_file(path: str, end: int | None) -> BinaryIO:
+    """A BAM file that ends where a range does; see `_RangeFile`."""
+    return cast(BinaryIO, _RangeFile(path, end))
+
+
+def split_records(
+    path: str, n_contigs: int, n_parts: int, index: BamIndex | None = None, windows: Windows | None = None
+) -> list[RecordRange]:
+    """Split a BAM file into ranges of about equal sizes in the file.
+
+    Parameters
+    ----------
+    path : str
+    n_contigs : int
+    n_parts : int
+        Ranges; if there are not that many places for borders, the last ones are empty.
+    index : BamIndex, optional
+        Of this file. Without it the file is read.
+    windows : Windows, optional
+        The sizes are those of the records that overlap one; needs an index.
+
+    Raises
+    ------
+    OSError
+        The file cannot be read, or is damaged.
+    """
+    size = os.path.getsize(path)
+    extents = np.array([[0, size]]) if index is None or windows is None else _extents(index, windows, size)
+    borders, is_even = np.empty(0, np.int64), n_parts == 1
+    if index is not None and n_parts > 1:
+        borders, is_even = _borders(_indexed_places(index), extents, n_parts)
+    if not is_even and (windows is None or size <= _SMALL_FILE):
+        borders, _ = _borders(_all_places(path, n_contigs), extents, n_parts)
+    bounds = [0, *borders.tolist()]
+    last = bounds[-1]
+    ranges = [RecordRange(begin, end) for begin, end in zip(bounds, [*bounds[1:], None], strict=True)]
+    # more parts than places: the last border stands for the missing ones
+    missing = n_parts - len(ranges)
+    if missing:
+        ranges = [*ranges[:-1], *[RecordRange(last, last)] * missing, ranges[-1]]
+    return ranges
+
+
+def _indexed_places(index: BamIndex) -> NDArray[np.int64]:
+    """Virtual offsets at which records begin, ascending."""
+    first = index.scan.first[index.scan.first != np.uint64(2**64 - 1)]
+    return np.unique(np.concatenate([first, index.scan.offsets])).astype(np.int64)
+
+
+def _all_places(path: str, n_contigs: int) -> NDArray[np.int64]:
+    """Virtual offsets at which records begin, ascending; of a large file that of the first one in each block."""
+    with open(path, "rb", buffering=0) as file:
+        blocks, texts = block_places(file)
+    with open(path, "rb", buffering=0) as file:
+        n_before = header_size(file)
+    found = [np.empty(0, np.int64)]
+    with open(path, "rb", buffering=0) as file, closing(record_chunks(file, n_contigs, n_before)) as chunks:
+        for _, starts, n in chunks:
+            begins = n_before + starts[:n]
+            block = np.searchsorted(texts, begins, side="right") - 1
+            if file.seek(0, os.SEEK_CUR) > _SMALL_FILE:
+                chosen = np.diff(block, prepend=-1) > 0
+                block, begins = block[chosen], begins[chosen]
+            found.append(blocks[block] << 16 | (begins - texts[block]))
+            n_before += int(starts[n])
+    return np.concatenate(found)
+
+
+def _extents(index: BamIndex, windows: Windows, size: int) -> NDArray[np.int64]:
+    """About where in the file the records of the windows are: disjoint stretches, ascending; int64, shape (n, 2)."""
+    contigs, starts, ends = windows.bounds()
+    found = []
+    for contig, start, end in zip(contigs.tolist(), starts.tolist(), ends.tolist(), strict=True):
+        begin = None if contig >= index.n_contigs else index.beginning(contig, start)
+        if begin is None:
+            continue
+        after = index.beginning(contig, end + _REACH)
+        if after is None:
+            after = index.beginning(contig + 1, 0) if contig + 1 < index.n_contigs else None
+        stop = size if after is None else max(after >> 16, begin >> 16)
+        found.append((begin >> 16, min(stop + MAX_BLOCK, size)))
+    if not found:
+        return np.array([[0, size]])
+    begins, stops = np.array(sorted(found), np.int64).T
+    stops = np.maximum.accumulate(stops)
+    is_apart = np.ones(len(begins), np.bool_)
+    is_apart[1:] = begins[1:] > stops[:-1]
+    return np.stack([begins[is_apart], stops[np.roll(is_apart, -1)]], 1)
+
+
+def _borders(
+    places: NDArray[np.int64], extents: NDArray[np.int64], n_parts: int
+) -> tuple[NDArray[np.int64], bool]:
+    """The places nearest to those that would split the extents evenly, ascending, and whether they do about that."""
+    if not len(places):
+        return places, False
+    sizes = np.diff(extents, axis=1)[:, 0]
+    before = offsets_of(sizes)
+    at = (places >> 16) + (_PACKED * (places & 0xFFFF)).astype(np.int64)
+    extent = np.searchsorted(extents[:, 0], at, side="right") - 1
+    inside = np.clip(at - extents[extent, 0], 0, sizes[extent])
+    # bytes of extents before each place, about
+    passed = np.maximum.accumulate(np.where(extent < 0, 0, before[extent] + inside))
+    wanted = before[-1] * np.arange(1, n_parts, dtype=np.float64) / n_parts
+    following = np.minimum(np.searchsorted(passed, wanted), len(places) - 1)
+    previous = np.maximum(following - 1, 0)
+    is_nearer = wanted - passed[previous] < passed[following] - wanted
+    chosen = np.unique(np.where(is_nearer, previous, following))
+    largest = np.diff(np.concatenate([[0], passed[chosen], before[-1:]])).max()
+    return places[chosen], bool(largest <= _MOST_UNEVEN * before[-1] / n_parts)

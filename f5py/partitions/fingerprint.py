@@ -1,0 +1,84 @@
+"""What tells whether an input is still what it was when a plan was made."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterable
+from typing import Any
+
+from f5py import console
+from f5py.errors import InputFileError
+
+#: Stretches of a file that are looked at, and their bytes.
+_N_SAMPLES, _SAMPLE_BYTES = 16, 1 << 16
+
+
+def fingerprints(paths: Iterable[str | None]) -> dict[str, dict[str, Any]]:
+    """The sizes, times and checksums of samples of those paths that exist.
+
+    Parameters
+    ----------
+    paths : iterable of str or None
+        Files and folders; of a folder the names, sizes and times of all files below count.
+
+    Raises
+    ------
+    InputFileError
+        One cannot be read.
+    """
+    return {path: _fingerprint(path) for path in dict.fromkeys(paths) if path and os.path.exists(path)}
+
+
+def check_unchanged(known: dict[str, dict[str, Any]], what: str) -> None:
+    """Raise if an input is not what it was; `what` refers to it in messages, such as the plan.
+
+    A file that has been written again, but has its size and the same samples, as after copying, is told about.
+
+    Raises
+    ------
+    InputFileError
+    """
+    for path, then in known.items():
+        if not os.path.exists(path):
+            raise InputFileError(f"{path}: no such file; it was there when {what} was made")
+        now = _fingerprint(path)
+        if now["bytes"] != then["bytes"]:
+            raise InputFileError(
+                f"{path}: has changed since {what} was made: {now['bytes']:,} bytes, then {then['bytes']:,}; "
+                "make a new plan"
+            )
+        if now["sha256"] != then["sha256"]:
+            raise InputFileError(f"{path}: has changed since {what} was made: other content; make a new plan")
+        if now["modified"] != then["modified"]:
+            console.warning(
+                "plan", f"{path} has been written again since {what} was made; its size and samples of it are the same"
+            )
+
+
+def _fingerprint(path: str) -> dict[str, Any]:
+    try:
+        if os.path.isdir(path):
+            return _of_folder(path)
+        about = os.stat(path)
+        digest = hashlib.sha256()
+        with open(path, "rb") as file:
+            for i in range(_N_SAMPLES):
+                file.seek(max(about.st_size - _SAMPLE_BYTES, 0) * i // (_N_SAMPLES - 1))
+                digest.update(file.read(_SAMPLE_BYTES))
+        return {"bytes": about.st_size, "modified": about.st_mtime_ns, "sha256": digest.hexdigest()}
+    except OSError as problem:
+        raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
+
+
+def _of_folder(path: str) -> dict[str, Any]:
+    digest = hashlib.sha256()
+    size, modified = 0, 0
+    for folder, below, names in os.walk(path, followlinks=True):
+        below.sort()
+        for name in sorted(names):
+            about = os.stat(os.path.join(folder, name))
+            digest.update(f"{os.path.relpath(folder, path)}/{name}\0{about.st_size}\n".encode(errors="surrogateescape"))
+            size += about.st_size
+            modified = max(modified, about.st_mtime_ns)
+    return {"bytes": size, "modified": modified, "sha256": digest.hexdigest()}

@@ -1,0 +1,66 @@
+"""Some parts of a plan that one process works on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import ExitStack
+from typing import Any
+
+from f5py.core.batch import ReadBatch
+from f5py.partitions.part_outputs import OpenOutputs, PartOutputs
+from f5py.partitions.plan import Plan
+from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.pipeline.loader import Loader
+from f5py.pipeline.parts import Part
+from f5py.pipeline.statistics import RunStatistics
+
+WriteBatch = Callable[[ReadBatch], None]
+
+
+class PartJob:
+    """What `f5py.commands` needs to work on parts instead of a whole run.
+
+    Parameters
+    ----------
+    plan : Plan
+    numbers : list of int
+        Of the parts, ascending.
+
+    Attributes
+    ----------
+    left : str
+        What an error leaves of the outputs, for messages.
+    """
+
+    left = "the parts before are done"
+
+    def __init__(self, plan: Plan, numbers: list[int]) -> None:
+        self.plan = plan
+        self.numbers = numbers
+
+    def outputs(
+        self,
+        loader: Loader,
+        stage: AlignmentStage,
+        outputs: ExitStack,
+        open_outputs: OpenOutputs,
+        new_statistics: Callable[[], RunStatistics | None],
+    ) -> tuple[WriteBatch, Callable[[], None]]:
+        """Let the loader load the parts; return what writes a batch, and what completes the last parts.
+
+        `outputs` gives up what is not complete when it is left by an error. Only with the first part it is judged
+        whether the reads fit the chemistry, as in a run over all reads.
+        """
+        ultra = "" if self.plan.options["skip_ultra"] is not None else None
+        parts = [Part(number, self.plan.ranges[number], ultra) for number in self.numbers]
+        loader.ultra_path = ultra
+        loader.parts = parts
+        stage.judges_fit = 0 in self.numbers
+        of_parts = PartOutputs(self.plan, parts, stage, open_outputs, new_statistics)
+
+        def settle(*details: Any) -> None:
+            if details[0] is not None:
+                of_parts.abandon(*details)
+
+        outputs.push(settle)
+        return of_parts.write, of_parts.finish

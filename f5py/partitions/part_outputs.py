@@ -1,0 +1,178 @@
+"""The outputs of parts: each batch goes to those of its part, and a part that has ended is completed."""
+
+from __future__ import annotations
+
+import json
+import platform
+import resource
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from f5py.core.batch import ReadBatch
+from f5py.errors import InputFileError
+from f5py.io.alignments import RecordCounts
+from f5py.io.complete_file import complete_output
+from f5py.partitions.plan import Plan
+from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.pipeline.counts import RunCounts
+from f5py.pipeline.outcome import Outcome
+from f5py.pipeline.parts import Part
+from f5py.pipeline.statistics import RunStatistics
+
+#: Names of files in the folder of a part.
+TABLE, ARROW, MODBAM, SITES, FAILED_READS, ULTRA, SUMMARY = (
+    "table", "table.arrow", "modbam.bam", "sites.npz", "failed_reads.tsv", "ultra.bam", "summary.tsv"
+)  # fmt: skip
+_ABOUT = "part.json"
+
+#: Opens the outputs of a part in a folder; returns what writes a batch, and what completes the files.
+OpenOutputs = Callable[[Path, ExitStack], tuple[Callable[[ReadBatch], None], Callable[[], None]]]
+
+
+class PartOutputs:
+    """Writes the batches of several parts, which come one part after the other.
+
+    Parameters
+    ----------
+    plan : Plan
+    parts : list of Part
+        In the order in which they come.
+    stage : AlignmentStage
+        What counts the reads of a batch.
+    open_outputs : OpenOutputs
+    new_statistics : function
+        Gives what the report of a part is made of, or None.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        parts: list[Part],
+        stage: AlignmentStage,
+        open_outputs: OpenOutputs,
+        new_statistics: Callable[[], RunStatistics | None],
+    ) -> None:
+        self._plan = plan
+        self._stage = stage
+        self._open_outputs = open_outputs
+        self._new_statistics = new_statistics
+        self._folders = {part.number: plan.begin_part(part.number) for part in parts if part.ultra_path is not None}
+        for part in parts:
+            if part.number in self._folders:
+                part.ultra_path = str(self._folders[part.number] / ULTRA)
+        self._waiting = list(reversed(parts))
+        self._current: _OpenPart | None = None
+        self._started = time.perf_counter()  # of the first part; the next ones begin when the one before is complete
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write a batch to the outputs of its part."""
+        while self._current is None or self._current.part.number != batch.part:
+            self._next_part()
+        self._current.write(batch)
+        self._stage.count(batch, self._current.counts, self._current.statistics)
+
+    def finish(self) -> None:
+        """Complete all parts; to be called when everything has been loaded and written."""
+        while self._waiting:
+            self._next_part()
+        self._complete()
+
+    def abandon(self, *problem: Any) -> None:
+        """Give up the parts that are not complete, because of an exception: its type, itself and its traceback."""
+        if self._current is not None:
+            self._current.abandon(*problem)
+            self._plan.abandon_part(self._current.folder)
+        for folder in self._folders.values():
+            self._plan.abandon_part(folder)
+
+    def _next_part(self) -> None:
+        self._complete()
+        part = self._waiting.pop()
+        folder = self._folders.pop(part.number, None) or self._plan.begin_part(part.number)
+        self._current = _OpenPart(part, folder, self._open_outputs, self._new_statistics(), self._started)
+
+    def _complete(self) -> None:
+        if self._current is None:
+            return
+        self._current.complete()
+        self._plan.complete_part(self._current.part.number, self._current.folder)
+        self._current = None
+        self._started = time.perf_counter()
+
+
+class _OpenPart:
+    """A part that is being written."""
+
+    def __init__(
+        self,
+        part: Part,
+        folder: Path,
+        open_outputs: OpenOutputs,
+        statistics: RunStatistics | None,
+        started: float,
+    ) -> None:
+        self.part = part
+        self.folder = folder
+        self.counts = RunCounts()
+        self.statistics = statistics
+        self._started = started
+        self._files = ExitStack()
+        self.write, self._finish = open_outputs(folder, self._files)
+
+    def complete(self) -> None:
+        """Complete the files, and write what they have come to beside them."""
+        self._finish()
+        self._files.close()
+        self.counts.ultra = self.part.n_ultra
+        self.counts.total += self.part.n_ultra
+        seconds = time.perf_counter() - self._started
+        outcome = Outcome(self.counts, self.part.skipped, self.statistics, processing=seconds)
+        about = {
+            "outcome": outcome.as_json(),
+            "has_known": self.part.has_known,
+            "seconds": round(seconds, 3),
+            "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            "host": platform.node(),
+            "files": {entry.name: entry.stat().st_size for entry in sorted(self.folder.iterdir())},
+        }
+        with complete_output(str(self.folder / _ABOUT)) as file:
+            file.write(json.dumps(about).encode() + b"\n")
+
+    def abandon(self, *problem: Any) -> None:
+        """Close the files without completing them."""
+        self._files.__exit__(*problem)
+
+
+def read_part(plan: Plan, number: int) -> dict[str, Any]:
+    """What is known of a part that is done.
+
+    Raises
+    ------
+    InputFileError
+        The part is damaged: it must be worked on again.
+    """
+    folder = plan.part_folder(number)
+    damaged = InputFileError(
+        f"{folder}: is damaged; remove it and work on the part again: f5py run-part {plan.folder} {number}"
+    )
+    try:
+        about: dict[str, Any] = json.loads((folder / _ABOUT).read_bytes())
+        sizes = {name: (folder / name).stat().st_size for name in about["files"]}
+    except (OSError, ValueError, KeyError):
+        raise damaged from None
+    if sizes != about["files"]:
+        raise damaged
+    return about
+
+
+def outcome_of(about: dict[str, Any], statistics: RunStatistics | None) -> Outcome:
+    """The sums of a part; those of its statistics are put into `statistics`."""
+    return Outcome.from_json(about["outcome"], statistics)
+
+
+def empty_outcome(statistics: RunStatistics | None) -> Outcome:
+    """The sums of no parts."""
+    return Outcome(RunCounts(), RecordCounts(), statistics)

@@ -1,0 +1,247 @@
+"""The plan of a run in parts: a folder with a manifest, and a folder for each part that is done.
+
+``plan.json`` has the command and its options, the version of the program, the inputs' sizes and checksums, and for
+every part its range of the alignments. ``parts/N`` appears when part N is complete: a rename makes it, after everything
+in it has reached the disk. So whatever ends a process, a part is done or not, and any number of processes may work on
+different parts, or on the same.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterable
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from f5py import __version__
+from f5py.core.options import MappedReadsOptions, Option, declarations
+from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
+from f5py.io.complete_file import complete_output
+from f5py.io.record_ranges import RecordRange
+from f5py.partitions.fingerprint import check_unchanged, fingerprints
+
+_MANIFEST = "plan.json"
+_PARTS = "parts"
+_FORMAT = 1
+#: Options that say how a run works, but not what comes out.
+FREE = frozenset(
+    (
+        "threads", "batchsize", "max_bases", "iop", "profile", "verbose", "profile_cpu", "progress", "strict",
+        "disable_cuda", "cuda_dev_id", "cuda_max_lf", "cuda_avg_epk", "cuda_max_epk", "cuda_mem_frac",
+        "cuda_block_size", "auto_tune", "plan", "partitions", "resume", "engine", "scheduler", "workers",
+        "command_line",
+    )
+)  # fmt: skip
+_SHOWN = 5
+
+
+@dataclasses.dataclass(frozen=True)
+class Plan:
+    """What a run in parts consists of.
+
+    Attributes
+    ----------
+    folder : Path
+    command : str
+        ``call-methylation`` or ``eventalign``.
+    options : dict
+        The values of its options.
+    inputs : dict
+        Fingerprints by path.
+    ranges : list of RecordRange
+        One for each part.
+    working_folder : str
+        The folder that paths are relative to.
+    """
+
+    folder: Path
+    command: str
+    options: dict[str, Any]
+    inputs: dict[str, dict[str, Any]]
+    ranges: list[RecordRange]
+    working_folder: str
+
+    def __len__(self) -> int:
+        return len(self.ranges)
+
+    @classmethod
+    def make(
+        cls,
+        folder: str,
+        command: str,
+        options: MappedReadsOptions,
+        inputs: Iterable[str | None],
+        ranges: list[RecordRange],
+    ) -> Plan:
+        """Write a plan into a folder, which is made if it is not there.
+
+        Raises
+        ------
+        UsageError
+            The folder has a plan already.
+        OutputFileError
+            The plan cannot be written.
+        """
+        plan = cls(
+            Path(folder).absolute(), command, dataclasses.asdict(options), fingerprints(inputs), ranges, os.getcwd()
+        )
+        if (plan.folder / _MANIFEST).exists():
+            raise UsageError(f"--plan {folder}: has a plan already; leave --partitions out to go on with it")
+        try:
+            (plan.folder / _PARTS).mkdir(parents=True, exist_ok=True)
+        except OSError as problem:
+            raise OutputFileError(f"{folder}: cannot write: {problem.strerror}") from None
+        content = {
+            "format": _FORMAT, "version": __version__, "command": command, "options": plan.options,
+            "working_folder": plan.working_folder, "inputs": plan.inputs, "ranges": ranges,
+        }  # fmt: skip
+        with complete_output(str(plan.folder / _MANIFEST)) as file:
+            file.write(json.dumps(content).encode() + b"\n")
+            file.flush()
+            os.fsync(file.fileno())
+        _to_disk(plan.folder)
+        return plan
+
+    @classmethod
+    def load(cls, folder: str) -> Plan:
+        """Read the plan in a folder.
+
+        Raises
+        ------
+        InputFileError
+            There is none, or it is damaged or of another version of the program.
+        """
+        path = Path(folder).absolute() / _MANIFEST
+        try:
+            content = json.loads(path.read_bytes())
+        except FileNotFoundError:
+            raise InputFileError(
+                f"{folder}: has no plan; f5py call-methylation --plan {folder} --partitions N ... makes one"
+            ) from None
+        except (OSError, ValueError) as problem:
+            raise InputFileError(f"{path}: cannot be read: {problem}") from None
+        if content.get("format") != _FORMAT or content.get("version") != __version__:
+            raise InputFileError(
+                f"{path}: is a plan of f5py {content.get('version')}, and this is {__version__}; finish it with that "
+                "version, or make a new plan"
+            )
+        return cls(
+            path.parent, content["command"], content["options"], content["inputs"],
+            [RecordRange(*bounds) for bounds in content["ranges"]], content["working_folder"],
+        )  # fmt: skip
+
+    @staticmethod
+    def is_there(folder: str) -> bool:
+        """Whether a folder has a plan."""
+        return os.path.exists(os.path.join(folder, _MANIFEST))
+
+    def part_folder(self, number: int) -> Path:
+        """Where the outputs of a part are when it is done."""
+        return self.folder / _PARTS / str(number)
+
+    def is_done(self, number: int) -> bool:
+        """Whether a part is complete."""
+        return self.part_folder(number).is_dir()
+
+    def unfinished(self) -> list[int]:
+        """The parts that are not complete, in order."""
+        done = {entry.name for entry in os.scandir(self.folder / _PARTS)}
+        return [number for number in range(len(self)) if str(number) not in done]
+
+    def begin_part(self, number: int) -> Path:
+        """A new folder for the outputs of a part that is being worked on."""
+        folder = self.folder / _PARTS / f".{number}-{secrets.token_hex(8)}"
+        try:
+            folder.mkdir()
+        except OSError as problem:
+            raise OutputFileError(f"{folder}: cannot write: {problem.strerror}") from None
+        return folder
+
+    def complete_part(self, number: int, folder: Path) -> None:
+        """Make a folder of `begin_part` that of the part, unless another process has been faster.
+
+        Raises
+        ------
+        OutputFileError
+            Its files cannot be written to the disk.
+        """
+        try:
+            for entry in os.scandir(folder):
+                descriptor = os.open(entry.path, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
+            _to_disk(folder)
+            os.rename(folder, self.part_folder(number))
+            _to_disk(folder.parent)
+        except OSError as problem:
+            if not self.is_done(number):
+                raise OutputFileError(f"{folder}: cannot write: {problem.strerror}; the part is not done") from None
+            self.abandon_part(folder)
+
+    def abandon_part(self, folder: Path) -> None:
+        """Remove a folder of `begin_part`."""
+        with suppress(OSError):
+            shutil.rmtree(folder)
+
+    def remove_parts(self) -> None:
+        """Remove the folder of the plan, as far as it has what plans consist of."""
+        with suppress(OSError):
+            shutil.rmtree(self.folder / _PARTS)
+            (self.folder / _MANIFEST).unlink()
+            self.folder.rmdir()
+
+    def check_inputs(self) -> None:
+        """Raise `InputFileError` if an input has changed since the plan was made."""
+        check_unchanged(self.inputs, "the plan")
+
+    def check_same(self, command: str, options: MappedReadsOptions) -> None:
+        """Raise `UsageError` unless a command with these options is what the plan is for."""
+        if command != self.command:
+            raise UsageError(f"{self.folder}: is the plan of f5py {self.command}, not of {command}")
+        given = json.loads(json.dumps(dataclasses.asdict(options)))
+        declared = declarations(type(options))
+        changed = [
+            f"{_spelling(declared.get(name), name)}: {_shown(self.options.get(name))} then, {_shown(value)} now"
+            for name, value in given.items()
+            if name not in FREE and value != self.options.get(name)
+        ]
+        if changed:
+            more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""
+            raise UsageError(
+                f"{self.folder}: the plan was made with other options ({'; '.join(changed[:_SHOWN])}{more}); "
+                "give the same, or another folder for a new plan"
+            )
+
+    def check_place(self) -> None:
+        """Raise `F5pyError` if relative paths of the options do not mean what they meant."""
+        if os.path.realpath(self.working_folder) != os.path.realpath(os.getcwd()):
+            raise F5pyError(f"{self.folder}: was planned in {self.working_folder}; run it there, or with f5py run-part")
+
+
+def _spelling(option: Option | None, name: str) -> str:
+    return name if option is None or not option.names else option.names[-1]
+
+
+def _shown(value: Any) -> str:
+    if value is None:
+        return "not given"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    return " ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _to_disk(folder: Path) -> None:
+    """Let the names in a folder reach the disk."""
+    with suppress(OSError):  # file systems that cannot
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

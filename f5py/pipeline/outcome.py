@@ -1,0 +1,135 @@
+"""What a run has come to: counts, distributions and times; of several parts of a run, those of the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from f5py.io.alignments import AlignmentFile, RecordCounts
+from f5py.pipeline.chemistry import Chemistry
+from f5py.pipeline.counts import RunCounts
+from f5py.pipeline.statistics import RunStatistics
+
+if TYPE_CHECKING:
+    from f5py.pipeline.alignment_stage import AlignmentStage
+    from f5py.pipeline.loader import Loader
+
+
+@dataclass
+class Outcome:
+    """Sums over a run, or over a part of one.
+
+    Attributes
+    ----------
+    counts : RunCounts
+        Ultra-long reads are in its total.
+    skipped : RecordCounts
+        Records that were left out.
+    statistics : RunStatistics or None
+        What a report has figures of.
+    loading : dict of str to float
+        Seconds by kind of input: alignments, reads and signals.
+    stages : dict of str to float
+        Seconds by stage.
+    processing, output : float
+        Seconds.
+    """
+
+    counts: RunCounts
+    skipped: RecordCounts
+    statistics: RunStatistics | None = None
+    loading: dict[str, float] = field(default_factory=dict)
+    stages: dict[str, float] = field(default_factory=dict)
+    processing: float = 0.0
+    output: float = 0.0
+
+    @classmethod
+    def of(cls, stage: AlignmentStage, loader: Loader, processing_seconds: float) -> Outcome:
+        """That of a run that has come to its end."""
+        times = loader.times
+        stage.counts.ultra = loader.n_ultra
+        stage.counts.total += loader.n_ultra
+        return cls(
+            stage.counts,
+            loader.alignments.counts,
+            stage.statistics,
+            {"alignments": times.alignments, "reads": times.reads, "signals": times.signals},
+            dict(stage.times.seconds),
+            processing_seconds,
+            stage.times.output,
+        )
+
+    def add(self, other: Outcome) -> None:
+        """Add the next part."""
+        self.counts.join(other.counts)
+        for one in fields(RecordCounts):
+            setattr(self.skipped, one.name, getattr(self.skipped, one.name) + getattr(other.skipped, one.name))
+        if self.statistics is not None and other.statistics is not None:
+            self.statistics.join(other.statistics)
+        for mine, others in ((self.loading, other.loading), (self.stages, other.stages)):
+            for name, seconds in others.items():
+                mine[name] = mine.get(name, 0.0) + seconds
+        self.processing += other.processing
+        self.output += other.output
+
+    def as_json(self) -> dict[str, Any]:
+        """Numbers, texts and lists of these, for `from_json`."""
+        return {
+            "counts": _plain(asdict(self.counts)),
+            "skipped": asdict(self.skipped),
+            "statistics": None if self.statistics is None else self.statistics.as_json(),
+            "loading": self.loading,
+            "stages": self.stages,
+            "processing": self.processing,
+            "output": self.output,
+        }
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any], statistics: RunStatistics | None = None) -> Outcome:
+        """What `as_json` has been made of; the numbers of its statistics are put into `statistics`."""
+        counts = dict(content["counts"])
+        counts["causes"] = np.array(counts["causes"], np.int64)
+        if statistics is not None and content["statistics"] is not None:
+            statistics.take_json(content["statistics"])
+        return cls(
+            RunCounts(**counts), RecordCounts(**content["skipped"]), statistics, dict(content["loading"]),
+            dict(content["stages"]), content["processing"], content["output"],
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What the words at the end of a run need besides its sums.
+
+    Attributes
+    ----------
+    command : str
+    chemistry : Chemistry
+    signal_kind : str
+        Format of the signals.
+    contigs, contig_lengths : list of str, list of int
+    sample : str or None
+        That of the alignments' read groups.
+    """
+
+    command: str
+    chemistry: Chemistry
+    signal_kind: str
+    contigs: list[str]
+    contig_lengths: list[int]
+    sample: str | None
+
+    @classmethod
+    def of(cls, stage: AlignmentStage, alignments: AlignmentFile, signal_kind: str) -> RunContext:
+        """That of a run."""
+        return cls(
+            stage.command, stage.chemistry, signal_kind, alignments.contigs, alignments.contig_lengths,
+            alignments.sample,
+        )  # fmt: skip
+
+
+def _plain(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in values.items()}

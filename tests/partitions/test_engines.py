@@ -1,0 +1,178 @@
+"""Engines that work on the parts of a plan."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import stat
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from ..made_data import ReadSet, error_line, run_command
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def command(made: ReadSet, *options: str) -> list[str]:
+    return ["call-methylation", *made.options(), "-o", "calls.tsv", "--modbam", "m.bam", *options]
+
+
+def expected(made: ReadSet) -> tuple[bytes, bytes]:
+    assert run_command(*command(made)) == 0
+    return outputs()
+
+
+def outputs() -> tuple[bytes, bytes]:
+    found = Path("calls.tsv").read_bytes(), Path("m.bam").read_bytes()
+    Path("calls.tsv").unlink()
+    return found
+
+
+def test_dask_on_this_machine(made: ReadSet, here: Path):
+    pytest.importorskip("distributed")
+    one = expected(made)
+    assert run_command(*command(made, "--plan", "p", "--partitions", "5", "--engine", "dask", "--workers", "2")) == 0
+    assert outputs() == one
+
+
+def test_dask_survives_the_loss_of_a_worker(made: ReadSet, here: Path):
+    """A cluster of two workers in folders of their own, one of which is killed while it works."""
+    distributed = pytest.importorskip("distributed")
+    one = expected(made)
+    with distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
+    ) as cluster:
+        victim = next(iter(cluster.workers.values())).process.pid
+
+        def kill() -> None:
+            until = time.monotonic() + 30
+            while not any((here / "p" / "parts").glob("[0-9]*")) and time.monotonic() < until:
+                time.sleep(0.01)
+            os.kill(victim, signal.SIGKILL)
+
+        killer = threading.Thread(target=kill)
+        killer.start()
+        given = ("--plan", "p", "--partitions", "12", "--engine", "dask", "--scheduler", cluster.scheduler_address)
+        assert run_command(*command(made, *given)) == 0
+        killer.join()
+    assert outputs() == one
+
+
+def test_dask_tells_of_parts_that_fail(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    pytest.importorskip("distributed")
+    bam = here / "bad.bam"
+    content = bytearray(made.bam.read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 50] = bytes(50)
+    bad = ReadSet(made.folder, made.reads, made.bam, made.genome)
+    shutil.copy(made.bam, bam)
+    bad = ReadSet(made.folder, made.reads, bam, made.genome)
+    assert run_command(*command(bad, "--plan", "p", "--partitions", "3")) == 0
+    bam.write_bytes(content)
+    capfd.readouterr()
+    assert run_command(*command(bad, "--plan", "p", "--engine", "dask", "--workers", "1")) == 1
+    assert "bad.bam: has changed" in error_line(capfd.readouterr().err)
+
+
+def test_dask_that_is_not_installed(
+    made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    assert run_command(*command(made, "--plan", "p", "--partitions", "2", "--engine", "dask")) == 1
+    assert 'pip install "f5py[dask]"' in error_line(capfd.readouterr().err)
+
+
+def sbatch(folder: Path, fails: bool = False) -> None:
+    """A stand-in for Slurm's command that runs all jobs of an array one after the other, the last one first."""
+    script = folder / "bin" / "sbatch"
+    script.parent.mkdir()
+    script.write_text(
+        f"""#!{sys.executable}
+import os, re, subprocess, sys
+text = sys.stdin.read()
+open({str(folder / "script.sh")!r}, "w").write(text)
+assert sys.argv[1:] == ["--wait"], sys.argv
+last = int(re.search(r"--array=0-(\\d+)", text).group(1))
+threads = re.search(r"--cpus-per-task=(\\d+)", text).group(1)
+for i in range(last, {0 if fails else -1}, -1):
+    env = {{**os.environ, "SLURM_ARRAY_TASK_ID": str(i), "SLURM_CPUS_PER_TASK": threads}}
+    subprocess.run(["bash"], input=text, text=True, env=env, check=True)
+sys.exit("a node is gone" if {fails} else 0)
+"""
+    )
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+
+
+def test_slurm(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch):
+    sbatch(here)
+    monkeypatch.setenv("PATH", f"{here / 'bin'}:{os.environ['PATH']}")
+    one = expected(made)
+    given = ("--plan", "p q", "--partitions", "4", "--engine", "slurm", "--workers", "2")
+    assert run_command(*command(made, *given)) == 0
+    assert outputs() == one
+    script = (here / "script.sh").read_text()
+    assert "#SBATCH --array=0-3%2\n" in script
+    assert "#SBATCH --cpus-per-task=2\n" in script
+
+
+def test_slurm_that_fails(
+    made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    sbatch(here, fails=True)
+    monkeypatch.setenv("PATH", f"{here / 'bin'}:{os.environ['PATH']}")
+    assert run_command(*command(made, "--plan", "p", "--partitions", "3", "--engine", "slurm")) == 1
+    assert "sbatch: a node is gone" in error_line(capfd.readouterr().err)
+    assert run_command(*command(made, "--plan", "p")) == 0
+
+
+def test_no_slurm(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]):
+    monkeypatch.setenv("PATH", str(here))
+    assert run_command(*command(made, "--plan", "p", "--partitions", "3", "--engine", "slurm")) == 1
+    assert "--print-slurm" in error_line(capfd.readouterr().err)
+
+
+def test_the_printed_script_is_one(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    assert run_command(*command(made, "--plan", "p", "--partitions", "2345")) == 0
+    capfd.readouterr()
+    assert run_command("plan", "p", "--print-slurm") == 0
+    script = capfd.readouterr().out
+    subprocess.run(["bash", "-n"], input=script, text=True, check=True)
+    assert "#SBATCH --array=0-781\n" in script  # three parts each
+    for job, parts in ((0, "0-2"), (780, "2340-2342"), (781, "2343-2344")):
+        lines = script.replace("f5py run-part", "echo")
+        env = {**os.environ, "SLURM_ARRAY_TASK_ID": str(job), "SLURM_CPUS_PER_TASK": "2"}
+        said = subprocess.run(["bash"], input=lines, text=True, env=env, capture_output=True, check=True).stdout
+        assert said.split()[1:] == [parts, "-t", "2"]
+
+
+def test_plan_tells_how_far_it_is(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    assert run_command(*command(made, "--plan", "p", "--partitions", "4")) == 0
+    assert told(capfd, "p") == {"command": "call-methylation", "parts": "4", "done": "0", "not done": "4: 0 1 2 3"}
+    assert told(capfd, "p", "--estimate")["time"].startswith("not known")
+    given = told(capfd, "p", "--estimate", "--speed", "0.001", "--jobs", "2", "--price", "3600")
+    bases = float(given["Mbases to do"].split()[0])
+    assert bases == pytest.approx(16 * 1200 / 1e6, rel=0.5)
+    assert float(given["price"]) == pytest.approx(bases * 1000 * 1.0, rel=0.01)
+    assert float(given["hours of 2 jobs"]) <= bases * 1000 / 3600
+    assert run_command("run-part", "p", "1") == 0
+    known = told(capfd, "p", "--estimate")
+    assert known["not done"] == "3: 0 2 3"
+    assert "measured" in known["Mbases in a second, of a job"]
+    assert run_command("run-part", "p") == 0
+    assert "not done" not in told(capfd, "p", "--estimate")
+    assert run_command("plan", "p", "--price", "3") == 2
+
+
+def told(capfd: pytest.CaptureFixture[str], *arguments: str) -> dict[str, str]:
+    capfd.readouterr()
+    assert run_command("plan", *arguments) == 0
+    return dict(line.split("\t") for line in capfd.readouterr().out.splitlines())

@@ -1,0 +1,328 @@
+"""Runs in parts: whatever the parts, the outputs are the bytes of one run."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from f5py.errors import UsageError
+
+from ..made_data import N_READS, ReadSet, error_line, process_of, run_command
+
+CALLS = ("-o", "calls.tsv", "--modbam", "m.bam", "--bedmethyl", "s.bed", "--failed-reads", "failed.tsv")
+CALL_FILES = ("calls.tsv", "m.bam", "s.bed", "failed.tsv")
+N_PARTS = (1, 2, 7, 64)
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def contents(folder: Path, names: tuple[str, ...]) -> dict[str, bytes]:
+    return {name: (folder / name).read_bytes() for name in names}
+
+
+def one_run(command: str, made: ReadSet, options: tuple[str, ...], names: tuple[str, ...]) -> dict[str, bytes]:
+    """The outputs of a run without parts, which are taken away."""
+    assert run_command(command, *made.options(), *options) == 0
+    found = contents(Path.cwd(), names)
+    for name in names:
+        Path(name).unlink()
+    return found
+
+
+def in_parts(command: str, made: ReadSet, options: tuple[str, ...], n_parts: int, folder: str = "plan") -> None:
+    assert run_command(command, *made.options(), *options, "--plan", folder, "--partitions", str(n_parts)) == 0
+    numbers = list(range(n_parts))
+    random.Random(n_parts).shuffle(numbers)
+    for at in range(0, n_parts, 9):  # several at a time
+        assert run_command("run-part", folder, *numbers[at : at + 9]) == 0
+    assert run_command("finish", folder) == 0
+
+
+@pytest.mark.parametrize("n_parts", N_PARTS)
+def test_calls(made: ReadSet, here: Path, n_parts: int, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("sys.argv", ["f5py", "call-methylation", "-b", "x.bam"])
+    expected = one_run("call-methylation", made, CALLS, CALL_FILES)
+    monkeypatch.setattr(
+        "sys.argv", ["f5py", "call-methylation", "--plan=plan", "-b", "x.bam", "--partitions", str(n_parts)]
+    )
+    in_parts("call-methylation", made, CALLS, n_parts)
+    assert contents(here, CALL_FILES) == expected
+    assert b"--plan" not in (here / "m.bam").read_bytes()
+
+
+@pytest.mark.parametrize("table", ["calls.tsv.gz", "calls.parquet"])
+def test_other_tables(made: ReadSet, here: Path, table: str):
+    if table.endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    expected = one_run("call-methylation", made, ("-o", table), (table,))
+    in_parts("call-methylation", made, ("-o", table), 5)
+    assert contents(here, (table,)) == expected
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("-o", "e.tsv", "--summary", "sum.tsv"),
+        ("-o", "e.tsv", "--print-read-names", "--samples"),
+        ("-o", "e.tsv.gz", "--m6anet"),
+        ("-o", "e.paf"),
+        ("-o", "e.sam"),
+        ("-o", "e.bam"),
+        ("-o", "e.parquet"),
+    ],
+    ids=" ".join,
+)
+def test_events(made: ReadSet, here: Path, options: tuple[str, ...]):
+    if options[1].endswith("parquet"):
+        pytest.importorskip("pyarrow")
+    names = tuple(name for name in options if name.startswith(("e.", "sum.")))
+    expected = one_run("eventalign", made, options, names)
+    in_parts("eventalign", made, options, 6)
+    assert contents(here, names) == expected
+
+
+@pytest.mark.parametrize("command", ["call-methylation", "eventalign"])
+def test_windows(made: ReadSet, here: Path, command: str):
+    (here / "windows.bed").write_text("contig1\t500\t3000\ncontig1\t4000\t4100\ncontig1\t9000\t11000\n")
+    contig = made.records()[0].references[0]
+    (here / "windows.bed").write_text((here / "windows.bed").read_text().replace("contig1", contig))
+    options = ("-o", "out.tsv", "-w", "windows.bed")
+    expected = one_run(command, made, options, ("out.tsv",))
+    assert expected["out.tsv"].count(b"\n") > 10
+    in_parts(command, made, options, 4)
+    assert contents(here, ("out.tsv",)) == expected
+
+
+def test_a_bam_without_index(made: ReadSet, here: Path):
+    bam = here / "bare.bam"
+    shutil.copy(made.bam, bam)
+    bare = ReadSet(made.folder, made.reads, bam, made.genome)
+    expected = one_run("eventalign", bare, ("-o", "e.tsv"), ("e.tsv",))
+    in_parts("eventalign", bare, ("-o", "e.tsv"), 5)
+    assert contents(here, ("e.tsv",)) == expected
+
+
+def test_ultra_long_reads(made: ReadSet, here: Path):
+    options = ("-o", "calls.tsv", "--skip-ultra", "ultra.bam", "--ultra-thresh", "1190")
+    names = ("calls.tsv", "ultra.bam")
+    expected = one_run("call-methylation", made, options, names)
+    in_parts("call-methylation", made, options, 3)
+    assert contents(here, names) == expected
+
+
+def test_partition_tag(made: ReadSet, here: Path, tmp_path_factory: pytest.TempPathFactory):
+    _, records = made.records()
+    for i, record in enumerate(records):
+        if i % 4:
+            record.set_tag("HP", 2 - i % 4 % 2)
+    tagged = made.with_records(tmp_path_factory.mktemp("tagged"), records)
+    options = ("-o", "s.bed", "--partition-tag", "HP")
+    names = ("s.1.bed", "s.2.bed", "s.ungrouped.bed")
+    expected = one_run("call-methylation", tagged, options, names)
+    in_parts("call-methylation", tagged, options, 5)
+    assert contents(here, names) == expected
+
+
+def test_the_report_is_that_of_one_run(made: ReadSet, here: Path):
+    options = ("-o", "calls.tsv", "--report", "report.json")
+    assert run_command("call-methylation", *made.options(), *options) == 0
+    one = json.loads((here / "report.json").read_text())["run"]
+    in_parts("call-methylation", made, options, 4)
+    joined = json.loads((here / "report.json").read_text())["run"]
+    assert joined["counts"] == one["counts"]
+    assert joined["rates"]["passed_fraction"] == one["rates"]["passed_fraction"]
+    for name in ("read_lengths", "contigs", "ratios", "contexts"):
+        assert joined["distributions"][name] == one["distributions"][name]
+    assert [entry["path"] for entry in joined["inputs"]] == [entry["path"] for entry in one["inputs"]]
+
+
+def test_plan_alone_runs_everything_and_again(made: ReadSet, here: Path):
+    expected = one_run("call-methylation", made, CALLS, CALL_FILES)
+    for _ in range(2):
+        assert run_command("call-methylation", *made.options(), *CALLS, "--plan", "plan") == 0
+        assert contents(here, CALL_FILES[:1]) == {"calls.tsv": expected["calls.tsv"]}
+
+
+def test_resume_leaves_no_folder(made: ReadSet, here: Path):
+    expected = one_run("call-methylation", made, ("-o", "calls.tsv"), ("calls.tsv",))
+    assert run_command("call-methylation", *made.options(), "-o", "calls.tsv", "--resume", "--partitions", "4") == 0
+    assert contents(here, ("calls.tsv",)) == expected
+    assert sorted(entry.name for entry in here.iterdir()) == ["calls.tsv"]
+
+
+def test_resume_does_what_is_left(made: ReadSet, here: Path):
+    """A part that is done is not worked on again."""
+    command = ["call-methylation", *made.options(), "-o", "calls.tsv", "--plan", "plan", "--partitions", "4"]
+    assert run_command(*command) == 0
+    assert run_command("run-part", "plan", "1", "3") == 0
+    done = {number: os.stat(here / "plan" / "parts" / number).st_mtime_ns for number in ("1", "3")}
+    assert run_command(*command[:-2]) == 0
+    for number, when in done.items():
+        assert os.stat(here / "plan" / "parts" / number).st_mtime_ns == when
+
+
+@pytest.mark.parametrize("moment", range(6))
+def test_kill(made: ReadSet, here: Path, moment: int):
+    """Runs that are killed at any moment leave nothing that the next one stumbles over."""
+    expected = one_run("call-methylation", made, CALLS, CALL_FILES)
+    options = [*made.options(), *CALLS, "-K", "1"]
+    assert run_command("call-methylation", *options, "--plan", "plan", "--partitions", "8") == 0
+    command = process_of("run-part", "plan")
+    for _ in range(3):
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        until = time.monotonic() + 20
+        before = n_done(here)
+        while n_done(here) <= before and process.poll() is None and time.monotonic() < until:
+            time.sleep(0.001 * moment)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+    assert run_command("run-part", "plan") == 0
+    assert run_command("finish", "plan", "--remove") == 0
+    assert not (here / "plan").exists()
+    found = contents(here, CALL_FILES)
+    assert found["calls.tsv"] == expected["calls.tsv"]
+    assert found["s.bed"] == expected["s.bed"]
+
+
+def n_done(folder: Path) -> int:
+    return sum(entry.name.isdigit() for entry in (folder / "plan" / "parts").iterdir())
+
+
+def test_two_processes_at_the_same_parts(made: ReadSet, here: Path):
+    expected = one_run("call-methylation", made, ("-o", "calls.tsv"), ("calls.tsv",))
+    assert run_command(
+        "call-methylation", *made.options(), "-o", "calls.tsv", "--plan", "plan", "--partitions", "6"
+    ) == 0
+    processes = [subprocess.Popen(process_of("run-part", "plan"), stderr=subprocess.DEVNULL) for _ in range(3)]
+    assert [process.wait() for process in processes] == [0, 0, 0]
+    assert run_command("finish", "plan") == 0
+    assert contents(here, ("calls.tsv",)) == expected
+    assert n_done(here) == len(list((here / "plan" / "parts").iterdir())) == 6
+
+
+def planned(made: ReadSet, *options: str, n_parts: int = 3) -> None:
+    given = [*made.options(), "-o", "calls.tsv", *options, "--plan", "plan", "--partitions", str(n_parts)]
+    assert run_command("call-methylation", *given) == 0
+
+
+def refused(capfd: pytest.CaptureFixture[str], *arguments: object, status: int = 1) -> str:
+    capfd.readouterr()
+    assert run_command(*arguments) == status
+    return error_line(capfd.readouterr().err)
+
+
+def test_changed_options(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    planned(made)
+    again = [*made.options(), "-o", "calls.tsv", "--plan", "plan"]
+    line = refused(capfd, "call-methylation", *again, "--min-mapq", "0", status=2)
+    assert "--min-mapq: 20 then, 0 now" in line
+    assert "is the plan of f5py call-methylation" in refused(capfd, "eventalign", *again, status=2)
+    assert "has a plan already" in refused(capfd, "call-methylation", *again, "--partitions", "3", status=2)
+    assert run_command("call-methylation", *again, "-t", "1", "-K", "3") == 0  # these change nothing
+
+
+def test_changed_inputs(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    bam = here / "copy.bam"
+    shutil.copy(made.bam, bam)
+    changed = ReadSet(made.folder, made.reads, bam, made.genome)
+    planned(changed)
+    content = bytearray(bam.read_bytes())
+    os.utime(bam, ns=(0, 0))
+    assert run_command("run-part", "plan", "0") == 0
+    assert "has been written again" in capfd.readouterr().err
+    content[-100] ^= 1
+    bam.write_bytes(content)
+    assert "copy.bam: has changed since the plan was made" in refused(capfd, "run-part", "plan", "1")
+    bam.write_bytes(content[:-1])
+    assert "bytes, then" in refused(capfd, "run-part", "plan", "1")
+    bam.unlink()
+    assert "no such file" in refused(capfd, "run-part", "plan")
+
+
+def test_missing_and_damaged_parts(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    planned(made)
+    assert run_command("run-part", "plan", "0-1") == 0
+    assert "1 of 3 parts are not done (2)" in refused(capfd, "finish", "plan")
+    assert not (here / "calls.tsv").exists()
+    assert run_command("run-part", "plan") == 0
+    table = here / "plan" / "parts" / "1" / "table"
+    table.write_bytes(table.read_bytes()[:-1])
+    assert "is damaged; remove it" in refused(capfd, "finish", "plan")
+    assert not (here / "calls.tsv").exists()
+    shutil.rmtree(table.parent)
+    assert run_command("run-part", "plan") == 0
+    assert run_command("finish", "plan") == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--plan", "p", "--resume"], "both given"),
+        (["--resume", "-o", "-"], "standard output"),
+        (["--plan", "p", "--print-events", "yes"], "--print-events"),
+        (["--plan", "p", "--debug-break", "1"], "--debug-break"),
+        (["--plan", "p", "--scheduler", "x"], "--engine dask"),
+        (["--plan", "p", "--workers", "2"], "--workers"),
+        (["--partitions", "2"], "--partitions"),
+        (["--engine", "dask"], "--engine"),
+    ],
+)
+def test_contradictions(
+    made: ReadSet, here: Path, options: list[str], message: str, capfd: pytest.CaptureFixture[str]
+):
+    given = [] if "-o" in options else ["-o", "calls.tsv"]
+    assert message in refused(capfd, "call-methylation", *made.options(), *given, *options, status=2)
+    assert list(here.iterdir()) == []
+
+
+@pytest.mark.parametrize("part", ["x", "3", "1-9", "2-1", "-1"])
+def test_wrong_parts(made: ReadSet, here: Path, part: str, capfd: pytest.CaptureFixture[str]):
+    planned(made)
+    capfd.readouterr()
+    assert run_command("run-part", "plan", part) == 2
+
+
+def test_other_alignments_are_refused(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    sam = here / "reads.sam"
+    subprocess.run(["samtools", "view", "-h", "-o", str(sam), str(made.bam)], check=True)
+    given = ["-r", made.reads, "-b", sam, "-g", made.genome, "-o", "calls.tsv", "--plan", "plan"]
+    assert "only a BAM file" in refused(capfd, "call-methylation", *given)
+    given[3] = "-"
+    assert "-b -" in refused(capfd, "call-methylation", *given, status=2)
+
+
+def test_a_folder_without_a_plan(here: Path, capfd: pytest.CaptureFixture[str]):
+    for command in ("run-part", "finish"):
+        assert "has no plan" in refused(capfd, command, "nowhere")
+
+
+def test_no_reads_at_all_is_said_at_the_end(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    planned(made, "--min-mapq", "100")
+    assert run_command("run-part", "plan") == 0
+    assert "no record was used" in refused(capfd, "finish", "plan")
+
+
+def test_python(made: ReadSet, here: Path):
+    import f5py
+
+    calls = {"reads": made.reads, "bam": made.bam, "genome": made.genome, "threads": 2}
+    f5py.call_methylation(**calls, output=here / "one.tsv")
+    f5py.call_methylation(**calls, output=here / "calls.tsv", plan=here / "plan", partitions=3)
+    f5py.run_part(here / "plan", "0")
+    f5py.run_part(here / "plan", ["1-2"])
+    assert f5py.finish(here / "plan").total == N_READS
+    assert (here / "calls.tsv").read_bytes() == (here / "one.tsv").read_bytes()
+    with pytest.raises(UsageError, match="handed on"):
+        f5py.call_methylation(**calls, returns="arrow", plan=here / "plan")
