@@ -85,7 +85,7 @@ class Command:
         missing = [
             name
             for name, option in declarations(self.options).items()
-            if option.default is REQUIRED and name not in given
+            if option.default is REQUIRED and name not in given and given.get(option.unless or "") is None
         ]
         if missing:
             raise TypeError(f"{self.python_name}() needs {' and '.join(missing)}")

@@ -80,6 +80,18 @@ class _FileName(click.types.StringParamType):
         return [CompletionItem(incomplete, type="file")]
 
 
+class _RequiredUnless(click.Option):
+    """An option that must be given unless another one is."""
+
+    def __init__(self, *names: Any, unless: str, **more: Any) -> None:
+        super().__init__(*names, **more)
+        self._unless = unless
+
+    def process_value(self, ctx: click.Context, value: Any) -> Any:
+        self.required = ctx.params.get(self._unless) is None
+        return super().process_value(ctx, value)
+
+
 class OptionsCommand(click.Command):
     """A command whose parameters are declared by an options class.
 
@@ -139,8 +151,11 @@ def _help_row(option: Option) -> tuple[str, str]:
     if option.is_argument:
         return option.metavar or "", option.help
     shown = option.default_shown()
-    default = f"  [{shown if shown == 'required' else f'default: {shown}'}]" if shown not in ("", "none") else ""
-    return f"{', '.join(option.names)} {option.value_words()}".rstrip(), option.help + default
+    if shown not in ("", "none"):
+        shown = f"  [{shown}]" if shown.startswith("required") else f"  [default: {shown}]"
+    else:
+        shown = ""
+    return f"{', '.join(option.names)} {option.value_words()}".rstrip(), option.help + shown
 
 
 def _parameter(name: str, option: Option) -> click.Parameter:
@@ -155,10 +170,14 @@ def _parameter(name: str, option: Option) -> click.Parameter:
         more["is_flag"] = True
     else:
         more |= {"type": _type(option), "multiple": option.repeated, "metavar": option.value_words()}
+    if option.unless is not None:
+        return _RequiredUnless([*option.spellings, name], unless=option.unless, **more)
     if option.default is REQUIRED:
         more["required"] = True
     else:
         more["default"] = option.default
+    if option.kind is Kind.PATH:
+        more["is_eager"] = True  # before those that are required without it
     if option.refused is not None:
         more |= {"is_eager": True, "callback": lambda ctx, param, value: option.check(value)}
     return click.Option([*option.spellings, name], **more)

@@ -59,6 +59,12 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
     F5pyError
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
+    if options.watch is not None:
+        if take is not None:
+            raise UsageError("--watch: the calls are handed on as they come; leave this option out")
+        from f5py.commands import watch
+
+        return watch.run(options)
     if options.plan is not None or options.resume:
         if take is not None:
             raise UsageError("--plan and --resume: the calls are handed on as they come; leave these options out")
@@ -168,6 +174,8 @@ def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
 
 def check_options(options: CallOptions, is_taken: bool = False) -> None:
     """Raise for options that do not go together; `is_taken` says that the calls go to a function."""
+    if not options.bam:
+        raise UsageError("-b: name the alignments")
     motifs = motifs_of(options)
     is_piped = options.modbam == "-"
     if is_piped and options.output == "-" and options.output_format != "none":

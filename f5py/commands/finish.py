@@ -11,6 +11,7 @@ from typing import Any
 from f5py import console
 from f5py.commands import call_methylation, eventalign
 from f5py.commands.end_of_run import report
+from f5py.commands.report import write_report
 from f5py.core.options import CallOptions, EventalignOptions, FinishOptions
 from f5py.core.strictness import obeys_strict
 from f5py.errors import F5pyError
@@ -42,8 +43,9 @@ from f5py.pipeline.outcome import Outcome, RunContext
 from f5py.pipeline.runner import Outputs
 from f5py.progress import progress
 
-_WHO = "finish"
 _SHOWN = 5
+#: A plan, and the number of one of its parts.
+PlannedPart = tuple[Plan, int]
 
 
 def run(options: FinishOptions) -> RunCounts:
@@ -89,33 +91,55 @@ def finish(options: CallOptions | EventalignOptions, plan: Plan) -> RunCounts:
             f"{plan.folder}"
         )
     plan.check_inputs()
+    return join_parts(options, [(plan, number) for number in range(len(plan))])
+
+
+def join_parts(options: CallOptions | EventalignOptions, parts: list[PlannedPart], tells: bool = True) -> RunCounts:
+    """Write the outputs of parts, one after the other.
+
+    Parameters
+    ----------
+    options : CallOptions or EventalignOptions
+        Those of a run over everything.
+    parts : list of (Plan, int)
+        A plan and the number of its part.
+    tells : bool
+        Say what has come out, or why nothing has.
+    """
     with ExitStack() as inputs, console.recorded_warnings() as warnings:
         loader, chemistry = open_inputs(options, inputs)
         join = _join_calls if isinstance(options, CallOptions) else _join_events
         with progress("parts") as bar:
-            bar.expect(2 * len(plan))
-            outcome, any_known = _summed(options, plan, loader, bar.advance)
+            bar.expect(2 * len(parts))
+            outcome, any_known = _summed(options, parts, loader, bar.advance)
             loader.alignments.counts = outcome.skipped
-            loader.check_any_known(any_known)
-            stage = join(options, plan, loader, chemistry, bar.advance)  # type: ignore[arg-type]
+            if tells:
+                loader.check_any_known(any_known)
+            stage = join(options, parts, loader, chemistry, bar.advance)  # type: ignore[arg-type]
         if options.failed_reads is not None:
-            join_texts(_files(plan, FAILED_READS), options.failed_reads, options.threads)
+            join_texts(_files(parts, FAILED_READS), options.failed_reads, options.threads)
         if options.skip_ultra is not None:
             header = loader.alignments.header
             with complete_output(options.skip_ultra) as file, JoinedBam(file, options.skip_ultra, header) as ultra:
-                for path in _files(plan, ULTRA):
+                for path in _files(parts, ULTRA):
                     ultra.append(str(path))
         context = RunContext.of(stage, loader.alignments, loader.signals.kind)
-        report(options, context, outcome, warnings)
+        if tells:
+            report(options, context, outcome, warnings)
+        elif options.report is not None:
+            write_report(options.report, options, context, outcome, warnings)
     return outcome.counts
 
 
-def _files(plan: Plan, name: str) -> list[Path]:
-    return [plan.part_folder(number) / name for number in range(len(plan))]
+def _files(parts: list[PlannedPart], name: str) -> list[Path]:
+    return [plan.part_folder(number) / name for plan, number in parts]
 
 
 def _summed(
-    options: CallOptions | EventalignOptions, plan: Plan, loader: Loader, advance: Callable[[int], object]
+    options: CallOptions | EventalignOptions,
+    parts: list[PlannedPart],
+    loader: Loader,
+    advance: Callable[[int], object],
 ) -> tuple[Outcome, bool]:
     """The sums of all parts, whose files are looked at, and whether there is a read with bases."""
     contigs = loader.alignments.contigs
@@ -126,7 +150,7 @@ def _summed(
         return eventalign.statistics_of(options, contigs)
 
     outcome, any_known = empty_outcome(statistics()), False
-    for number in range(len(plan)):
+    for plan, number in parts:
         about = read_part(plan, number)
         any_known = any_known or about["has_known"]
         outcome.add(outcome_of(about, statistics()))
@@ -135,7 +159,11 @@ def _summed(
 
 
 def _join_calls(
-    options: CallOptions, plan: Plan, loader: Loader, chemistry: Chemistry, advance: Callable[[int], object]
+    options: CallOptions,
+    parts: list[PlannedPart],
+    loader: Loader,
+    chemistry: Chemistry,
+    advance: Callable[[int], object],
 ) -> AlignmentStage:
     if loader.windows is not None:
         loader.windows.clip_groups = options.window_mode == "clip"
@@ -143,7 +171,7 @@ def _join_calls(
     try:
         with Outputs() as outputs:
             writers = call_methylation.Writers(options, caller, loader, outputs, None)
-            for number in range(len(plan)):
+            for plan, number in parts:
                 writers.append(plan.part_folder(number))
                 advance(1)
             writers.finish()
@@ -153,7 +181,11 @@ def _join_calls(
 
 
 def _join_events(
-    options: EventalignOptions, plan: Plan, loader: Loader, chemistry: Chemistry, advance: Callable[[int], object]
+    options: EventalignOptions,
+    parts: list[PlannedPart],
+    loader: Loader,
+    chemistry: Chemistry,
+    advance: Callable[[int], object],
 ) -> AlignmentStage:
     aligner = ReferenceAligner(options, chemistry, loader.windows)
     aligner.close()  # only what it knows is wanted
@@ -178,9 +210,9 @@ def _join_events(
                 append_text(folder / TABLE, out, no_header if has_header.pop() else header_size)
                 has_header.append(False)
 
-        for number in range(len(plan)):
+        for plan, number in parts:
             append(plan.part_folder(number))
             advance(1)
     if options.summary is not None:
-        join_texts(_files(plan, SUMMARY), options.summary, options.threads)
+        join_texts(_files(parts, SUMMARY), options.summary, options.threads)
     return aligner

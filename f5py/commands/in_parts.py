@@ -99,13 +99,17 @@ def run_part(options: RunPartOptions) -> None:
 
 def run_parts(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:
     """Work on parts in this process, in the folder that the plan's paths are relative to."""
-    job = PartJob(plan, numbers)
+    run_job(options, PartJob(plan, numbers, judges_fit=0 in numbers))
+    which = f"part {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers)} parts are"
+    console.result(_WHO, f"{which} done, {len(plan.unfinished())} of {len(plan)} are not")
+
+
+def run_job(options: CallOptions | EventalignOptions, job: PartJob) -> None:
+    """`run_parts`, without a word at the end."""
     if isinstance(options, CallOptions):
         call_methylation.run_parts(options, job)
     else:
         eventalign.run_parts(options, job)
-    which = f"part {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers)} parts are"
-    console.result(_WHO, f"{which} done, {len(plan.unfinished())} of {len(plan)} are not")
 
 
 def make_plan(options: CallOptions | EventalignOptions, folder: str) -> Plan:
@@ -126,7 +130,7 @@ def make_plan(options: CallOptions | EventalignOptions, folder: str) -> Plan:
     inputs = paths_of_inputs(options, meth_model)
     kept: dict[str, Any] = {name: option.default for name, option in declarations(PartOptions).items()}
     if isinstance(options, CallOptions):
-        kept["command_line"] = _without_plan(options.command_line)
+        kept["command_line"] = without_plan(options.command_line)
     return Plan.make(folder, _command(options), replace(options, **kept), inputs, ranges)
 
 
@@ -173,7 +177,7 @@ def _command(options: CallOptions | EventalignOptions) -> str:
     return "call-methylation" if isinstance(options, CallOptions) else "eventalign"
 
 
-def _without_plan(command_line: str) -> str:
+def without_plan(command_line: str) -> str:
     """A command line without the options of working in parts: that of the run which has the same results."""
     kinds = {name: option.kind for option in declarations(PartOptions).values() for name in option.names}
     kept = []

@@ -25,6 +25,8 @@ class PartJob:
     plan : Plan
     numbers : list of int
         Of the parts, ascending.
+    judges_fit : bool
+        Whether the first reads say if the reads fit the chemistry, as those of a run over all reads do.
 
     Attributes
     ----------
@@ -34,8 +36,9 @@ class PartJob:
 
     left = "the parts before are done"
 
-    def __init__(self, plan: Plan, numbers: list[int]) -> None:
+    def __init__(self, plan: Plan, numbers: list[int], judges_fit: bool) -> None:
         self.plan = plan
+        self.judges_fit = judges_fit
         self.numbers = numbers
 
     def outputs(
@@ -48,14 +51,13 @@ class PartJob:
     ) -> tuple[WriteBatch, Callable[[], None]]:
         """Let the loader load the parts; return what writes a batch, and what completes the last parts.
 
-        `outputs` gives up what is not complete when it is left by an error. Only with the first part it is judged
-        whether the reads fit the chemistry, as in a run over all reads.
+        `outputs` gives up what is not complete when it is left by an error.
         """
         ultra = "" if self.plan.options["skip_ultra"] is not None else None
         parts = [Part(number, self.plan.ranges[number], ultra) for number in self.numbers]
         loader.ultra_path = ultra
         loader.parts = parts
-        stage.judges_fit = 0 in self.numbers
+        stage.judges_fit = self.judges_fit
         of_parts = PartOutputs(self.plan, parts, stage, open_outputs, new_statistics)
 
         def settle(*details: Any) -> None:

@@ -267,7 +267,7 @@ def test_what_an_output_raises_is_raised(inputs: dict[str, Any]) -> None:
         ({"bam": object()}, "is neither a path nor a file that is open for reading"),
         ({"combine_strands": True}, "--combine-strands: says how --bedmethyl counts"),
         ({"returns": "polars"}, "returns: 'polars' is not one of None, 'arrow', 'pandas'"),
-        ({"watch": "x"}, "--watch is not possible"),
+        ({"watch": "x"}, "--watch and -b are both given"),
     ],
 )
 def test_wrong_values(inputs: dict[str, Any], options: dict[str, Any], message: str) -> None:

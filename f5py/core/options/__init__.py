@@ -1,7 +1,14 @@
 """The options of all commands: names, meanings and defaults of the command line, as dataclasses."""
 
 from f5py.core.options.declaration import Group, Kind, Option, Options, declarations
-from f5py.core.options.part_commands import FinishOptions, JoinOptions, PartOptions, PlanOptions, RunPartOptions
+from f5py.core.options.part_commands import (
+    FinishOptions,
+    JoinOptions,
+    PartOptions,
+    PlanOptions,
+    RunPartOptions,
+    WatchOptions,
+)
 from f5py.core.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
@@ -61,5 +68,6 @@ __all__ = [
     "SummaryOptions",
     "TrainOptions",
     "ValidateOptions",
+    "WatchOptions",
     "declarations",
 ]

@@ -78,6 +78,8 @@ class Option:
         The value if the option is given without one.
     refused : str or None
         Known, but not possible here: the reason, and what to do instead.
+    unless : str or None
+        Field of another option; with that one, a required option may be missing, and is empty then.
     ours : bool
         Neither f5c nor nanopolish has it, so it never makes an abbreviation of theirs ambiguous.
     """
@@ -97,6 +99,7 @@ class Option:
     repeated: bool = False
     number_may_lack: int | None = None
     refused: str | None = None
+    unless: str | None = None
     ours: bool = False
 
     @property
@@ -125,7 +128,7 @@ class Option:
     def default_shown(self) -> str:
         """The default in words; empty for a flag."""
         if self.default is REQUIRED:
-            return "required"
+            return "required" if self.unless is None else f"required without --{self.unless}"
         if self.default_words is not None:
             return self.default_words
         if self.kind is Kind.FLAG:
@@ -178,6 +181,8 @@ def option(
         kind = Kind.CHOICE
     declared = Option(names, kind, help, group, default, **more)
     arguments: dict[str, Any] = {} if default is REQUIRED else {"default": default}
+    if declared.unless is not None:
+        arguments = {"default": ""}
     return dataclasses.field(metadata={"option": declared}, **arguments)
 
 

@@ -60,6 +60,43 @@ class PartOptions:
 
 
 @dataclass(frozen=True, kw_only=True)
+class WatchOptions:
+    """How a folder is watched that a sequencer or basecaller is writing into."""
+
+    watch: str | None = option(
+        "--watch", kind=Kind.PATH, group=Group.INPUT, metavar="FOLDER",
+        help="Call the alignments (BAM) that come into this folder, with the signals in it, as they come; FASTQ "
+        "without BAM is mapped with minimap2. Ctrl-C ends that and writes the results; the same command goes on.",
+    )  # fmt: skip
+    watch_until_idle: float | None = option(
+        "--watch-until-idle", kind=Kind.NUMBER, group=Group.INPUT, at_least=0, metavar="MINUTES", ours=True,
+        default_words="never", help="Write the results and end when nothing new has come for so long.",
+    )  # fmt: skip
+    watch_interval: float = option(
+        "--watch-interval", kind=Kind.NUMBER, group=Group.INPUT, default=10.0, above=0, metavar="SECONDS", ours=True,
+        help="How often the folder is looked at; a file that has not changed in between is finished.",
+    )  # fmt: skip
+    watch_process_total: int | None = option(
+        "-c", "--watch-process-total", kind=Kind.INTEGER, group=Group.INPUT, at_least=1, default_words="1",
+        help="Number of processes that share the files of the folder, by the last number in their names.",
+    )  # fmt: skip
+    watch_process_index: int | None = option(
+        "-i", "--watch-process-index", kind=Kind.INTEGER, group=Group.INPUT, at_least=0, default_words="0",
+        help="Which of these processes this is.",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]
+        if self.watch is None:
+            for name in ("watch_until_idle", "watch_process_total", "watch_process_index"):
+                if getattr(self, name) is not None:
+                    raise UsageError(f"--{name.replace('_', '-')}: says how --watch works, which is not given")
+        total, index = self.watch_process_total or 1, self.watch_process_index or 0
+        if index >= total:
+            raise UsageError(f"--watch-process-index {index}: must be below --watch-process-total, which is {total}")
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunPartOptions(Options):
     """Options of ``f5py run-part``."""
 

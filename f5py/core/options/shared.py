@@ -27,6 +27,14 @@ def min_mapq(*aliases: str) -> Any:
     )  # fmt: skip
 
 
+def alignments(**more: Any) -> Any:
+    """The declaration of ``--bam``."""
+    return option(
+        "-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
+        help="Alignments (SAM, BAM or CRAM; - for standard input).", **more,
+    )  # fmt: skip
+
+
 @dataclass(frozen=True, kw_only=True)
 class InputOptions:
     """Reads, their alignments and the reference."""
@@ -36,10 +44,7 @@ class InputOptions:
         help="Basecalled reads: FASTA or FASTQ indexed by f5py index, or, if they fit in memory and the signals are "
         "named here, also without index, and as BAM.",
     )  # fmt: skip
-    bam: str = option(
-        "-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Alignments (SAM, BAM or CRAM; - for standard input).",
-    )  # fmt: skip
+    bam: str = alignments()
     genome: str = option(
         "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
         help="Reference in FASTA format; its .fai is made if it is missing.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from f5py.core.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, refused
-from f5py.core.options.part_commands import PartOptions
+from f5py.core.options.part_commands import PartOptions, WatchOptions
 from f5py.core.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
@@ -17,18 +17,19 @@ from f5py.core.options.shared import (
     RnaOptions,
     SignalOptions,
     StrictOptions,
+    alignments,
     min_mapq,
 )
 
-_NO_WATCH = "run folders are not watched; map and call each finished file of reads; meth-freq takes all tables at once"
-
 
 @dataclass(frozen=True, kw_only=True)
-class CallOptions(PartOptions, MappedReadsOptions):
+class CallOptions(WatchOptions, PartOptions, MappedReadsOptions):
     """Options of ``f5py call-methylation``; `command_line` is what an @PG line says.
 
     Without `methylation` and `motif`, `METHYLATION` is called; `call_threshold` is `CALL_THRESHOLD`.
     """
+
+    bam: str = alignments(unless="watch")
 
     window_mode: str | None = option(
         "--window-mode", group=Group.SELECTION, choices=("start", "clip"), default_words="start", ours=True,
@@ -111,10 +112,9 @@ class CallOptions(PartOptions, MappedReadsOptions):
         help="One --bedmethyl file for each value of this tag of the alignments, such as HP; 1,000 at most.",
     )  # fmt: skip
     rna: bool = refused("--rna", kind=Kind.FLAG, reason="methylation is called in DNA; for RNA use f5py eventalign")
-    watch: str | None = refused("--watch", reason=_NO_WATCH)
-    watch_process_total: str | None = refused("-c", "--watch-process-total", reason=_NO_WATCH)
-    watch_process_index: str | None = refused("-i", "--watch-process-index", reason=_NO_WATCH)
-    watch_write_bam: bool = refused("--watch-write-bam", kind=Kind.FLAG, reason=_NO_WATCH)
+    watch_write_bam: bool = refused(
+        "--watch-write-bam", kind=Kind.FLAG, reason="mapped reads are kept in the folder of --plan, below mapped"
+    )
     command_line: str = "f5py call-methylation"
 
     @property

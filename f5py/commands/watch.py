@@ -1,0 +1,318 @@
+"""Calling the files of a run folder as they come: what ``f5py call-methylation --watch`` does.
+
+Every alignment file is a plan of one part, below ``files/`` in the folder of the plan; the outputs are those parts
+joined in the order of the files' names, whatever the order in which they came. So the results are those of one run over
+all files, put together in that order.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import time
+import urllib.parse
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from f5py import console
+from f5py.commands import call_methylation
+from f5py.commands.finish import PlannedPart, join_parts
+from f5py.commands.in_parts import run_job, without_plan
+from f5py.core.options import CallOptions, PartOptions, WatchOptions, declarations
+from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, UsageError
+from f5py.io.alignments import AlignmentFile
+from f5py.io.record_ranges import RecordRange
+from f5py.io.run_folder import FinishedFiles, RunFolder
+from f5py.io.signals.content import Kind
+from f5py.partitions.job import PartJob
+from f5py.partitions.part_outputs import read_part
+from f5py.partitions.plan import Plan
+from f5py.pipeline.counts import RunCounts
+
+_WHO = "watch"
+_FOLDER = ".f5py-watch"
+_FILES, _SIGNALS, _MAPPED = "files", "signals", "mapped"
+#: Running totals are written no more often than takes up this share of the time.
+_REFRESH_SHARE = 0.1
+_NUMBER = re.compile(r"_(\d+)(?=\D*$)")
+
+
+def run(options: CallOptions) -> RunCounts:
+    """Call what comes into a folder until it is idle or Ctrl-C ends that; return how many reads met which fate.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, the input or the output. What has been called is kept.
+    """
+    options = _checked(options)
+    watch = _Watch(options)
+    try:
+        watch.until_idle()
+    except KeyboardInterrupt as stop:
+        if type(stop) is not KeyboardInterrupt:  # a batch system's signal, after which there is no time
+            raise
+        console.info(_WHO, "stopped; what has been called is written, and the same command goes on with the rest")
+    return watch.finish()
+
+
+def _checked(options: CallOptions) -> CallOptions:
+    if options.bam:
+        raise UsageError("--watch and -b are both given; the alignments are those in the folder")
+    for name in ("reads", "window", "partitions", "engine"):
+        if getattr(options, name) is not None:
+            raise UsageError(f"--{name}: is not possible with --watch")
+    if options.resume:
+        raise UsageError("--resume: is not needed with --watch, which goes on anyway")
+    if not os.path.isdir(str(options.watch)):
+        raise InputFileError(f"--watch {options.watch}: is no folder")
+    options = call_methylation.with_formats(replace(options, bam="-"))
+    call_methylation.check_options(options)
+    return replace(options, bam="")
+
+
+class _Watch:
+    """What is known of the files of a folder.
+
+    Parameters
+    ----------
+    options : CallOptions
+    """
+
+    def __init__(self, options: CallOptions) -> None:
+        self._options = options
+        self._folder = Path(_plan_folder(options)).absolute()
+        self._run_folder = RunFolder(str(options.watch))
+        without: dict[str, Any] = {name: option.default for name, option in declarations(PartOptions).items()}
+        without["command_line"] = without_plan(options.command_line)
+        kept = replace(options, **without)
+        inputs = (options.genome, options.kmer_model, options.meth_model)
+        if Plan.is_there(str(self._folder)):
+            root = Plan.load(str(self._folder))
+            root.check_same("call-methylation", kept)
+            root.check_place()
+            root.check_inputs()
+            self._command_line = str(root.options["command_line"])
+        else:
+            Plan.make(str(self._folder), "call-methylation", kept, inputs, [])
+            self._command_line = without["command_line"]
+        unwatched: dict[str, Any] = {name: option.default for name, option in declarations(WatchOptions).items()}
+        self._of_file = replace(kept, **unwatched, bam="-", command_line=self._command_line)
+        self._done = self._done_before()
+        self._tried: dict[str, int] = {}  # with how many signal files a file without all of its signals was called
+        self._n_signals = 0
+        self._refreshed = 0.0
+        self._refresh_seconds = 0.0
+        self._failed: dict[str, str] = {}
+        self._incomplete: list[Plan] = []
+
+    def until_idle(self) -> None:
+        """Look and call, again and again."""
+        idle_seconds = None if self._options.watch_until_idle is None else 60.0 * self._options.watch_until_idle
+        last_news = time.monotonic()
+        console.info(_WHO, f"watching {self._options.watch}; Ctrl-C writes the results")
+        n_known = -1
+        while True:
+            found = self._look()
+            n_found = len(found.alignments) + len(found.reads) + len(found.signals) + found.n_unfinished
+            if self._call_new(found, is_last=False) or n_found != n_known:
+                last_news = time.monotonic()
+            n_known = n_found
+            if idle_seconds is not None and time.monotonic() - last_news >= idle_seconds and not found.n_unfinished:
+                return
+            time.sleep(self._options.watch_interval)
+
+    def finish(self) -> RunCounts:
+        """Call what waited for signals, and write the results."""
+        self._look()
+        time.sleep(self._options.watch_interval)  # what has come while the last files were called
+        self._call_new(self._look(), is_last=True)
+        if not self._done:
+            why = next(iter(self._failed.values()), "no finished BAM or FASTQ file was found")
+            raise F5pyError(f"--watch {self._options.watch}: nothing was called: {why}")
+        for path, why in self._failed.items():
+            console.warning(_WHO, f"{path} was left out: {why}")
+        counts = join_parts(self._outputs(self._of_file), self._parts())
+        for plan in self._incomplete:  # the next run tries them again: their signals may have come
+            plan.abandon_part(plan.part_folder(0))
+        if self._failed:
+            raise F5pyError(
+                f"--watch {self._options.watch}: {len(self._failed)} files were left out, such as "
+                f"{next(iter(self._failed))}; the results have all others"
+            )
+        return counts
+
+    def _look(self) -> FinishedFiles:
+        try:
+            return self._run_folder.look()
+        except OSError as problem:
+            raise InputFileError(f"--watch {self._options.watch}: cannot be read: {problem.strerror}") from None
+
+    def _call_new(self, found: FinishedFiles, is_last: bool) -> bool:
+        """Call the files that have not been called; return whether any was worked on."""
+        self._gather_signals(found.signals)
+        is_mapped = not found.alignments
+        names = [name for name in (found.reads if is_mapped else found.alignments) if self._is_ours(name)]
+        has_worked = False
+        for name in names:
+            if name in self._done:
+                continue
+            has_signals = self._has_own_signals or self._n_signals
+            waits = self._tried.get(name) == self._n_signals and not is_last  # for signals that have not come
+            if not has_signals or waits:
+                continue
+            has_worked = True
+            try:
+                if self._call(name, is_mapped, is_last):
+                    self._refresh()
+            except InputFileError as problem:
+                if name not in self._failed:
+                    console.warning(_WHO, f"{name}: {problem}; it is tried again at the end")
+                self._failed[name] = str(problem)
+                self._tried[name] = self._n_signals
+        return has_worked
+
+    def _call(self, name: str, is_mapped: bool, is_last: bool) -> bool:
+        """Call one file; return False if signals of it are missing that may still come."""
+        path = self._mapped(name) if is_mapped else os.path.join(str(self._options.watch), name)
+        options = replace(self._of_file, bam=path, **self._signals())
+        folder = str(self._folder / _FILES / urllib.parse.quote(name, safe=""))
+        if Plan.is_there(folder):
+            plan = Plan.load(folder)
+            plan.check_inputs()
+        else:
+            plan = Plan.make(folder, "call-methylation", options, [path], [RecordRange(0, None)])
+        run_job(options, PartJob(plan, [0], judges_fit=not self._done and not is_last))
+        counts = read_part(plan, 0)["outcome"]["counts"]
+        self._tried[name] = self._n_signals
+        if counts["bad_reads"] and not is_last:
+            plan.abandon_part(plan.part_folder(0))
+            console.info(_WHO, f"{name}: {counts['bad_reads']} reads have no signal yet; it waits for them")
+            return False
+        self._done[name] = plan
+        if counts["bad_reads"]:
+            self._incomplete.append(plan)
+        self._failed.pop(name, None)
+        console.info(_WHO, f"{name}: {counts['total']} reads, {counts['results']} calls")
+        return True
+
+    def _refresh(self) -> None:
+        """Write the running totals: counts of sites and the report."""
+        options = self._outputs(self._of_file)
+        if options.bedmethyl is None and options.report is None:
+            return
+        now = time.monotonic()
+        if now - self._refreshed < self._refresh_seconds / _REFRESH_SHARE:
+            return
+        totals = replace(
+            options, output="-", output_format="none", modbam=None, failed_reads=None, skip_ultra=None
+        )
+        join_parts(totals, self._parts(), tells=False)
+        self._refreshed = time.monotonic()
+        self._refresh_seconds = self._refreshed - now
+
+    def _parts(self) -> list[PlannedPart]:
+        return [(self._done[name], 0) for name in sorted(self._done)]
+
+    def _outputs(self, options: CallOptions) -> CallOptions:
+        """The options of a run over the files that are done."""
+        paths = [self._done[name].options["bam"] for name in sorted(self._done)]
+        bam = next((path for path in paths if os.path.exists(path)), paths[0])
+        return replace(options, bam=bam, **self._signals())
+
+    @property
+    def _has_own_signals(self) -> bool:
+        return any(getattr(self._options, name) is not None for name in ("pod5", "slow5", "fast5"))
+
+    def _signals(self) -> dict[str, Any]:
+        """The option that names the signals."""
+        if self._has_own_signals:
+            return {}
+        folder = self._folder / _SIGNALS
+        for kind in ("pod5", "fast5", "slow5"):
+            files = sorted((folder / kind).iterdir()) if (folder / kind).is_dir() else []
+            if files:
+                return {kind: str(files[0]) if kind == "slow5" else str(folder / kind)}
+        return {}
+
+    def _gather_signals(self, files: Sequence[tuple[str, Kind]]) -> None:
+        """Link the finished signal files into a folder of their own: others may be half-written."""
+        kinds = {kind for _, kind in files}
+        if self._has_own_signals or not files:
+            return
+        if len(kinds) > 1 or (kinds == {"slow5"} and len(files) > 1):
+            raise InputFileError(
+                f"--watch {self._options.watch}: has signals of several formats, or several SLOW5 files; name those of "
+                "the reads with --pod5, --fast5 or --slow5"
+            )
+        folder = self._folder / _SIGNALS / kinds.pop()
+        folder.mkdir(parents=True, exist_ok=True)
+        for name, _ in files:
+            link = folder / urllib.parse.quote(name, safe="")
+            with suppress(FileExistsError):
+                link.symlink_to(os.path.abspath(os.path.join(str(self._options.watch), name)))
+        self._n_signals = len(files)
+
+    def _is_ours(self, name: str) -> bool:
+        """Whether the file is one of this process, if several share the folder."""
+        total = self._options.watch_process_total or 1
+        number = _NUMBER.search(os.path.basename(name))
+        if total == 1 or number is None:
+            return total == 1
+        return int(number.group(1)) % total == (self._options.watch_process_index or 0)
+
+    def _done_before(self) -> dict[str, Plan]:
+        """The files that have been called, also those that have been taken away since."""
+        folder = self._folder / _FILES
+        found = {}
+        for entry in sorted(folder.iterdir()) if folder.is_dir() else []:
+            if Plan.is_there(str(entry)) and (plan := Plan.load(str(entry))).is_done(0):
+                if os.path.exists(plan.options["bam"]):
+                    plan.check_inputs()
+                found[urllib.parse.unquote(entry.name)] = plan
+        return found
+
+    def _mapped(self, name: str) -> str:
+        """The BAM file of mapped reads, which is made if it is not there."""
+        import pysam
+
+        path = self._folder / _MAPPED / f"{urllib.parse.quote(name, safe='')}.bam"
+        if path.exists():
+            return str(path)
+        if shutil.which("minimap2") is None:
+            raise MissingDependencyError(
+                "--watch: FASTQ files are mapped with minimap2, which is not on the path; install it, or let the "
+                "basecaller align (BAM)"
+            )
+        path.parent.mkdir(parents=True, exist_ok=True)
+        sam, unfinished = path.with_suffix(".sam"), path.with_suffix(".unfinished")
+        command = ["minimap2", "-ax", "map-ont", "-t", str(self._options.threads), "-o", str(sam)]
+        reads = os.path.join(str(self._options.watch), name)
+        try:
+            done = subprocess.run(
+                [*command, self._options.genome, reads], capture_output=True, text=True, check=False
+            )
+            if done.returncode:
+                said = done.stderr.strip().splitlines() or ["no message"]
+                raise InputFileError(f"{reads}: minimap2 cannot map it: {said[-1]}")
+            pysam.view("-b", "-o", str(unfinished), str(sam), catch_stdout=False)
+            os.replace(unfinished, path)
+        except OSError as problem:
+            raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from None
+        finally:
+            sam.unlink(missing_ok=True)
+        AlignmentFile(str(path), None, 0, secondary=False).close()
+        return str(path)
+
+
+def _plan_folder(options: CallOptions) -> str:
+    if options.plan is not None:
+        return options.plan
+    outputs = (options.output, options.modbam, options.bedmethyl)
+    beside = next((path for path in outputs if path is not None and path != "-"), str(options.watch).rstrip("/"))
+    return beside + _FOLDER

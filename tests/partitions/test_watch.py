@@ -1,0 +1,262 @@
+"""A folder that is being filled is called as it is filled, with the results of one run over everything."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+
+import pysam
+import pytest
+
+from ..made_data import ReadSet, error_line, process_of, run_command, write_signals
+
+pytest.importorskip("pod5")
+N_BAMS, N_SIGNALS = 4, 3
+OUTPUTS = ("-o", "calls.tsv", "--bedmethyl", "s.bed", "--modbam", "m.bam", "--failed-reads", "failed.tsv")
+TEXTS = ("calls.tsv", "s.bed", "failed.tsv")
+
+
+@pytest.fixture(scope="module")
+def pieces(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The read set as several BAM, FASTQ and POD5 files, and the outputs of one run over all of them."""
+    folder = tmp_path_factory.mktemp("pieces")
+    header, records = made.records()
+    for i in range(N_BAMS):
+        with pysam.AlignmentFile(str(folder / f"run_{i}.bam"), "wb", header=header) as bam:
+            for record in records[i::N_BAMS]:
+                bam.write(record)
+        with (folder / f"run_{i}.fastq").open("w") as fastq:
+            for record in records[i::N_BAMS]:
+                bases = record.get_forward_sequence()
+                fastq.write(f"@{record.query_name}\n{bases}\n+\n{'5' * len(bases or '')}\n")
+    signals = made.signals()
+    random.Random(5).shuffle(signals)
+    for i in range(N_SIGNALS):
+        write_signals(folder / f"signals_{i}.pod5", signals[i::N_SIGNALS])
+    (folder / "pod5").mkdir()
+    for i in range(N_SIGNALS):
+        shutil.copy(folder / f"signals_{i}.pod5", folder / "pod5")
+    pysam.cat("-o", str(folder / "all.bam"), *(str(folder / f"run_{i}.bam") for i in range(N_BAMS)))
+    given = ("-b", folder / "all.bam", "-g", made.genome, "--pod5", folder / "pod5", "-t", "2")
+    outputs = [folder / word if "." in word else word for word in OUTPUTS]
+    assert run_command("call-methylation", *given, *outputs) == 0
+    return folder
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "run" / "bam_pass").mkdir(parents=True)
+    (tmp_path / "run" / "pod5_pass").mkdir()
+    return tmp_path
+
+
+def watching(made: ReadSet, *options: str, outputs: tuple[str, ...] = OUTPUTS) -> list[str]:
+    return [
+        "call-methylation", "-g", str(made.genome), "-t", "2", "--watch", "run", "--watch-interval", "0.2",
+        *outputs, *options,
+    ]  # fmt: skip
+
+
+def fill(pieces: Path, run: Path) -> None:
+    for i in range(N_BAMS):
+        shutil.copy(pieces / f"run_{i}.bam", run / "bam_pass")
+    for i in range(N_SIGNALS):
+        shutil.copy(pieces / f"signals_{i}.pod5", run / "pod5_pass")
+
+
+def check_same(pieces: Path, here: Path) -> None:
+    for name in TEXTS:
+        assert (here / name).read_bytes() == (pieces / name).read_bytes(), name
+    assert records(here / "m.bam") == records(pieces / "m.bam")
+
+
+def records(path: Path) -> list[str]:
+    with pysam.AlignmentFile(str(path), check_sq=False) as file:
+        return [record.to_string() for record in file.fetch(until_eof=True)]
+
+
+def test_a_folder_that_is_full(made: ReadSet, pieces: Path, here: Path):
+    fill(pieces, here / "run")
+    assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 0
+    check_same(pieces, here)
+    assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 0  # everything is done already
+    check_same(pieces, here)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_folder_that_is_being_filled(made: ReadSet, pieces: Path, here: Path, seed: int):
+    """Files come in any order, some in pieces, some renamed; the first process is killed or interrupted."""
+    process = subprocess.Popen(process_of(*watching(made, "--watch-until-idle", "0.1")), stderr=subprocess.DEVNULL)
+    chance = random.Random(seed)
+    files = [(path, here / "run" / "bam_pass") for path in pieces.glob("run_?.bam")]
+    files += [(path, here / "run" / "pod5_pass") for path in pieces.glob("signals_?.pod5")]
+    chance.shuffle(files)
+    writers = [threading.Thread(target=deliver, args=(*file, chance.random())) for file in files]
+    for writer in writers:
+        writer.start()
+    if seed:
+        time.sleep(2.5)
+        process.send_signal(signal.SIGKILL if seed == 1 else signal.SIGINT)
+        process.wait()
+    for writer in writers:
+        writer.join()
+    if seed:
+        assert run_command(*watching(made, "--watch-until-idle", "0.02")) == 0
+    else:
+        assert process.wait(timeout=60) == 0
+    check_same(pieces, here)
+
+
+def deliver(path: Path, folder: Path, chance: float) -> None:
+    """Put a file into a folder: in pieces, under another name first, or at once."""
+    time.sleep(3 * chance)
+    content = path.read_bytes()
+    if chance < 0.4:
+        with (folder / path.name).open("wb", buffering=0) as file:
+            for begin in range(0, len(content), len(content) // 4):
+                file.write(content[begin : begin + len(content) // 4])
+                time.sleep(0.3)
+    elif chance < 0.7:
+        (folder / f".{path.name}.part").write_bytes(content)
+        (folder / f".{path.name}.part").rename(folder / path.name)
+    else:
+        shutil.copy(path, folder)
+
+
+def test_half_written_files_are_left_alone(made: ReadSet, pieces: Path, here: Path):
+    from f5py.io.run_folder import RunFolder
+
+    fill(pieces, here / "run")
+    for path in [*(here / "run").rglob("*.bam"), *(here / "run").rglob("*.pod5")]:
+        path.write_bytes(path.read_bytes()[:-1])
+    (here / "run" / "fastq_fail").mkdir()
+    shutil.copy(pieces / "run_0.fastq", here / "run" / "fastq_fail")
+    (here / "run" / ".hidden.bam").write_bytes((pieces / "run_0.bam").read_bytes())
+    folder = RunFolder("run")
+    for _ in range(3):
+        found = folder.look()
+        assert (found.alignments, found.reads, found.signals) == ([], [], [])
+    assert found.n_unfinished == N_BAMS + N_SIGNALS
+    fill(pieces, here / "run")
+    assert folder.look().alignments == []  # they have just changed
+    assert len(folder.look().alignments) == N_BAMS
+
+
+def test_running_totals(made: ReadSet, pieces: Path, here: Path):
+    """The counts of sites and the report are there before the end."""
+    fill(pieces, here / "run")
+    (here / "run" / "bam_pass" / "run_3.bam").unlink()
+    command = watching(made, "--report", "report.json")
+    process = subprocess.Popen(process_of(*command), stderr=subprocess.DEVNULL)
+    wait_for(lambda: (here / "report.json").exists())
+    wait_for(lambda: json.loads((here / "report.json").read_text())["run"]["counts"]["total_entries"] > 0)
+    assert (here / "s.bed").stat().st_size > 0
+    assert not (here / "calls.tsv").exists()
+    shutil.copy(pieces / "run_3.bam", here / "run" / "bam_pass")
+    wait_for(lambda: (here / "calls.tsv.f5py-watch" / "files" / "bam_pass%2Frun_3.bam" / "parts" / "0").exists())
+    process.send_signal(signal.SIGINT)
+    assert process.wait(timeout=60) == 0
+    check_same(pieces, here)
+
+
+def wait_for(holds: object) -> None:
+    until = time.monotonic() + 60
+    while not holds():  # type: ignore[operator]
+        assert time.monotonic() < until
+        time.sleep(0.1)
+
+
+def test_two_processes_share_a_folder(made: ReadSet, pieces: Path, here: Path):
+    fill(pieces, here / "run")
+    tables = []
+    for i in range(2):
+        options = ("-c", "2", "-i", str(i), "--watch-until-idle", "0.005")
+        assert run_command(*watching(made, *options, outputs=("-o", f"{i}.tsv"))) == 0
+        tables += (here / f"{i}.tsv").read_text().splitlines()[1:]
+    assert sorted(tables) == sorted((pieces / "calls.tsv").read_text().splitlines()[1:])
+
+
+@pytest.mark.skipif(shutil.which("minimap2") is None, reason="needs minimap2")
+def test_fastq_is_mapped(made: ReadSet, pieces: Path, here: Path):
+    fill(pieces, here / "run")
+    shutil.rmtree(here / "run" / "bam_pass")
+    (here / "run" / "fastq_pass").mkdir()
+    for i in range(N_BAMS):
+        shutil.copy(pieces / f"run_{i}.fastq", here / "run" / "fastq_pass")
+    assert run_command(*watching(made, "--watch-until-idle", "0.005", "--plan", "plan")) == 0
+    called = {line.split("\t")[4] for line in (here / "calls.tsv").read_text().splitlines()[1:]}
+    assert called == {line.split("\t")[4] for line in (pieces / "calls.tsv").read_text().splitlines()[1:]}
+    assert len(list((here / "plan" / "mapped").glob("*.bam"))) == N_BAMS
+
+
+def test_fastq_without_minimap2(
+    made: ReadSet, pieces: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+):
+    shutil.copy(pieces / "run_0.fastq", here / "run")
+    shutil.copy(pieces / "signals_0.pod5", here / "run")
+    monkeypatch.setenv("PATH", str(here))
+    assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 1
+    assert "minimap2" in error_line(capfd.readouterr().err)
+
+
+def test_a_damaged_file_stops_nothing(
+    made: ReadSet, pieces: Path, here: Path, capfd: pytest.CaptureFixture[str]
+):
+    fill(pieces, here / "run")
+    content = bytearray((pieces / "run_0.bam").read_bytes())
+    content[len(content) // 2] ^= 0xFF
+    (here / "run" / "bam_pass" / "bad_9.bam").write_bytes(content)
+    assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 1
+    assert "1 files were left out, such as bam_pass/bad_9.bam" in error_line(capfd.readouterr().err)
+    check_same(pieces, here)
+
+
+def test_files_that_were_taken_away(made: ReadSet, pieces: Path, here: Path):
+    fill(pieces, here / "run")
+    assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 0
+    (here / "run" / "bam_pass" / "run_0.bam").unlink()
+    (here / "calls.tsv").unlink()
+    assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 0
+    check_same(pieces, here)
+
+
+@pytest.mark.parametrize(
+    ("options", "status", "message"),
+    [
+        (["-b", "x.bam"], 2, "both given"),
+        (["-w", "x:1-2"], 2, "--window"),
+        (["--resume"], 2, "--resume"),
+        (["--output-format", "none", "-o", "-"], 2, "nothing to write"),
+        (["-c", "2", "-i", "2"], 2, "--watch-process-index 2"),
+        (["--watch-write-bam"], 2, "below mapped"),
+        ([], 1, "nothing was called"),
+    ],
+)
+def test_refused(
+    made: ReadSet, here: Path, options: list[str], status: int, message: str, capfd: pytest.CaptureFixture[str]
+):
+    outputs = () if "-o" in options else ("-o", "x.tsv")
+    assert run_command(*watching(made, "--watch-until-idle", "0.001", *options, outputs=outputs)) == status
+    assert message in error_line(capfd.readouterr().err)
+
+
+def test_options_of_watching_need_a_folder(made: ReadSet, capfd: pytest.CaptureFixture[str]):
+    assert run_command("call-methylation", *made.options(), "--watch-until-idle", "3") == 2
+    assert "--watch-until-idle: says how --watch works" in error_line(capfd.readouterr().err)
+
+
+def test_other_options_than_before(made: ReadSet, pieces: Path, here: Path, capfd: pytest.CaptureFixture[str]):
+    fill(pieces, here / "run")
+    assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 0
+    capfd.readouterr()
+    assert run_command(*watching(made, "--watch-until-idle", "0.005", "--min-mapq", "0")) == 2
+    assert "--min-mapq: 20 then, 0 now" in error_line(capfd.readouterr().err)
+    assert os.path.isdir("calls.tsv.f5py-watch")
