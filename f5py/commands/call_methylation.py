@@ -26,8 +26,9 @@ from f5py.outputs.calls_writer import CallsWriter
 from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.stage_tables import StageTables
 from f5py.partitions.job import PartJob, WriteBatch
-from f5py.partitions.join_outputs import append_text, first_line
-from f5py.partitions.part_outputs import ARROW, FAILED_READS, MODBAM, SITES, TABLE
+from f5py.partitions.part_outputs import ARROW, FAILED_READS, MODBAM, SITES, extent_of
+from f5py.partitions.plan import Plan
+from f5py.partitions.text_chain import append_rows
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import (
@@ -102,8 +103,10 @@ def _run(options: CallOptions, take: Callable[[Any], None] | None, job: PartJob 
         left = "the output is incomplete" if options.output_format == "tsv" else "no file was made"
         with Outputs() as outputs:
 
-            def opened(options: CallOptions, files: ExitStack) -> tuple[WriteBatch, Callable[[], None]]:
-                writers = Writers(options, caller, loader, files, take, job is not None)
+            def opened(
+                options: CallOptions, files: ExitStack, table: TextOutput | None = None
+            ) -> tuple[WriteBatch, Callable[[], None]]:
+                writers = Writers(options, caller, loader, files, take, table)
                 return listing_failed_reads(options, writers.write, files), writers.finish
 
             if job is None:
@@ -111,7 +114,7 @@ def _run(options: CallOptions, take: Callable[[Any], None] | None, job: PartJob 
             else:
                 write, finish = job.outputs(
                     loader, caller, outputs,
-                    lambda folder, files: opened(options_of_part(options, folder), files),
+                    lambda folder, files, table: opened(options_of_part(options, folder), files, table),
                     lambda: statistics_of(options, loader.alignments.contigs, loader.windows),
                 )  # fmt: skip
             seconds = process(options, caller, loader.batches(), inputs, write, left=left if job is None else job.left)
@@ -135,10 +138,9 @@ def options_of_part(options: CallOptions, folder: Path) -> CallOptions:
     def within(name: str, given: str | None) -> str | None:
         return None if given is None else str(folder / name)
 
-    table = {"tsv": TABLE, "parquet": ARROW}.get(options.output_format or "")
     return replace(
         options,
-        output="-" if table is None else str(folder / table),
+        output=str(folder / ARROW),
         modbam=within(MODBAM, options.modbam),
         bedmethyl=within(SITES, options.bedmethyl),
         failed_reads=within(FAILED_READS, options.failed_reads),
@@ -239,6 +241,9 @@ class Writers:
 
     Every file has a stack of contexts of its own, and is completed by itself: one that fails at the end takes no other
     with it. An error before the end is one of the run, and leaves no file that was to appear when complete.
+
+    Of a part of a run the `table` takes the rows of a table of text, those of a Parquet table are kept as Arrow
+    columns, and the sites of bedMethyl as counts.
     """
 
     def __init__(
@@ -248,27 +253,30 @@ class Writers:
         loader: Loader,
         outputs: ExitStack,
         take: Callable[[Any], None] | None,
-        is_part: bool = False,
+        table: TextOutput | None = None,
     ) -> None:
+        is_part = table is not None
         alignments = loader.alignments
         self._output = options.output
         self._writers: list[tuple[str, Any]] = []  # with the names of their files
-        self._appenders: list[tuple[str, Callable[[Path], None]]] = []  # likewise; they take the folder of a part
+        self._appenders: list[tuple[str, Callable[[Plan, int], None]]] = []  # likewise, of what appends a part
         self._files = [outputs.enter_context(ExitStack()) for _ in range(3)]
         of_table, of_modbam, of_bedmethyl = self._files
         self._out: TextOutput | None = None
         layout = alignments.contigs, caller.model.k, loader.windows, caller.motif_names
         if options.output_format == "parquet":
             file = of_table.enter_context(complete_output(options.output))
-            table = CallsArrow(ArrowStream(file) if is_part else file, *layout)
-            self._writers.append((options.output, of_table.enter_context(table)))
-            self._appenders.append((options.output, lambda folder: table.append(str(folder / ARROW))))
+            columns = CallsArrow(ArrowStream(file) if is_part else file, *layout)
+            self._writers.append((options.output, of_table.enter_context(columns)))
+            self._appenders.append((options.output, lambda plan, part: columns.append(plan.path(part, ARROW))))
         elif options.output_format == "tsv":
-            self._out = out = of_table.enter_context(open_output(options.output, options.threads))
+            self._out = out = table or of_table.enter_context(open_output(options.output, options.threads))
             calls = CallsWriter(out, options.meth_out_version, *layout)
             tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
             self._writers += [(options.output, tables), (options.output, calls)]
-            self._appenders.append((options.output, lambda folder: append_text(folder / TABLE, out, first_line)))
+            self._appenders.append(
+                (options.output, lambda plan, part: append_rows(plan.folder, extent_of(plan, part), out))
+            )
         if take is not None:
             handed_on = CallsArrow(take, *layout)
             self._writers.append(("", of_table.enter_context(handed_on)))
@@ -294,7 +302,7 @@ class Writers:
                 )
             )
             self._writers.append((options.modbam, modbam))
-            self._appenders.append((options.modbam, lambda folder: modbam.append(str(folder / MODBAM))))
+            self._appenders.append((options.modbam, lambda plan, part: modbam.append(plan.path(part, MODBAM))))
         if options.bedmethyl is not None:
             from f5py.outputs.bedmethyl import BedMethylOutput
 
@@ -310,7 +318,7 @@ class Writers:
                 options.threads,
             )
             self._writers.append((options.bedmethyl, bedmethyl))
-            self._appenders.append((options.bedmethyl, lambda folder: bedmethyl.join(str(folder / SITES))))
+            self._appenders.append((options.bedmethyl, lambda plan, part: bedmethyl.join(plan.path(part, SITES))))
             path = options.bedmethyl
 
             def complete_bedmethyl(kind: type[BaseException] | None, *_: object) -> None:
@@ -330,11 +338,11 @@ class Writers:
                     if self._out is not None and path == self._output:
                         self._out.flush()  # whatever happens later, these rows are out, and whole
 
-    def append(self, folder: Path) -> None:
-        """Write what the outputs of a part are, which is in its folder."""
+    def append(self, plan: Plan, part: int) -> None:
+        """Write the outputs of a part of a plan."""
         for path, append in self._appenders:
             with blamed_on(path):
-                append(folder)
+                append(plan, part)
 
     def finish(self) -> None:
         """Complete all files.

@@ -34,7 +34,7 @@ from f5py.outputs.sam_to_bam import SamToBam
 from f5py.outputs.stage_tables import StageTables
 from f5py.outputs.table_layout import TableLayout
 from f5py.partitions.job import PartJob, WriteBatch
-from f5py.partitions.part_outputs import ARROW, FAILED_READS, SUMMARY, TABLE
+from f5py.partitions.part_outputs import ARROW, FAILED_READS, SUMMARY
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.eventalign_stage import ReferenceAligner
 from f5py.pipeline.flow import process
@@ -111,9 +111,10 @@ def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: Pa
         aligner.before_stage = ahead.wait
         with Outputs() as outputs:
 
-            def opened(options: EventalignOptions, files: ExitStack) -> WriteBatch:
-                to = take if job is None else ArrowStream
-                write = _writer(options, aligner, loader, (files, outputs.stopping), to)
+            def opened(
+                options: EventalignOptions, files: ExitStack, table: TextOutput | None = None
+            ) -> WriteBatch:
+                write = _writer(options, aligner, loader, (files, outputs.stopping), take if job is None else table)
                 return listing_failed_reads(options, write, files)
 
             if job is None:
@@ -122,7 +123,9 @@ def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: Pa
             else:
                 write, finish = job.outputs(
                     loader, aligner, outputs,
-                    lambda folder, files: (opened(options_of_part(options, folder), files), lambda: None),
+                    lambda folder, files, table: (
+                        opened(options_of_part(options, folder), files, table), lambda: None,
+                    ),
                     lambda: statistics_of(options, loader.alignments.contigs),
                 )  # fmt: skip
                 process(options, aligner, loader.batches(), inputs, write, left=job.left)
@@ -142,7 +145,7 @@ def options_of_part(options: EventalignOptions, folder: Path) -> EventalignOptio
     """The options with outputs in the folder of a part; a table is not compressed, and records are SAM."""
     return replace(
         options,
-        output=str(folder / (ARROW if options.output_format == "parquet" else TABLE)),
+        output=str(folder / ARROW),
         summary=None if options.summary is None else str(folder / SUMMARY),
         failed_reads=None if options.failed_reads is None else str(folder / FAILED_READS),
     )
@@ -219,7 +222,7 @@ def _writer(
     aligner: ReferenceAligner,
     loader: Loader,
     outputs: tuple[ExitStack, threading.Event],
-    take: Callable[[Any], None] | type[ArrowStream] | None,
+    take: Callable[[Any], None] | TextOutput | None,
 ) -> WriteBatch:
     """Open the outputs, and return what writes a batch to them.
 
@@ -228,25 +231,23 @@ def _writer(
     options, aligner, loader
     outputs : (ExitStack, threading.Event)
         What completes them, and what stops their writer.
-    take : function of a pyarrow.Table, ArrowStream or None
-        What takes the rows, or keeps those of a Parquet file.
+    take : function of a pyarrow.Table, TextOutput or None
+        What takes the rows; of a part of a run the text, while the rows of a Parquet file are kept as Arrow columns.
     """
     files, stopping = outputs
+    table = None if take is None or callable(take) else take
     contigs, contig_lengths = loader.alignments.contigs, loader.alignments.contig_lengths
     rna, k = aligner.chemistry.rna, aligner.model.k
     summary = _summary(options, rna, loader, files)
-    if options.output_format == "parquet" or not (take is None or take is ArrowStream):
+    if options.output_format == "parquet" or callable(take):
         from f5py.outputs.eventalign_arrow import EventalignArrow
 
-        to: Any = take
-        if take is None or take is ArrowStream:
-            to = files.enter_context(complete_output(options.output))
-        if take is ArrowStream:
-            to = ArrowStream(to)
-        table = files.enter_context(EventalignArrow(to, contigs, aligner.model, layout_of(options)))
+        to: Any = take if callable(take) else files.enter_context(complete_output(options.output))
+        rows = EventalignArrow(ArrowStream(to) if table else to, contigs, aligner.model, layout_of(options))
+        files.enter_context(rows)
 
         def write_columns(batch: ReadBatch) -> None:
-            table.write(batch)
+            rows.write(batch)
             summary(batch)
 
         return write_columns
@@ -269,7 +270,10 @@ def _writer(
     else:
         text = EventalignTable(contigs, aligner.model, layout_of(options))
     out: TextOutput
-    if writes_bam(options):
+    if table is not None:
+        out = table
+        out.write(text.header())
+    elif writes_bam(options):
         file = files.enter_context(complete_output(options.output))
         out = files.enter_context(SamToBam(file, options.output, loader.alignments.header, options.threads))
     else:

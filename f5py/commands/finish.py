@@ -20,18 +20,19 @@ from f5py.io.joined_bam import JoinedBam
 from f5py.io.output import open_output
 from f5py.outputs.eventalign_arrow import EventalignArrow
 from f5py.outputs.sam_to_bam import SamToBam
-from f5py.partitions.join_outputs import WholeLines, append_text, first_line, join_texts, no_header, sam_header
+from f5py.partitions.join_outputs import WholeLines, join_texts
 from f5py.partitions.part_outputs import (
     ARROW,
     FAILED_READS,
     SUMMARY,
-    TABLE,
     ULTRA,
     empty_outcome,
+    extent_of,
     outcome_of,
     read_part,
 )
 from f5py.partitions.plan import Plan
+from f5py.partitions.text_chain import append_rows, give_name, header_of
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import Chemistry
 from f5py.pipeline.counts import RunCounts
@@ -131,6 +132,14 @@ def join_parts(options: CallOptions | EventalignOptions, parts: list[PlannedPart
     return outcome.counts
 
 
+def _has_name(parts: list[PlannedPart], output: str) -> bool:
+    """Let the table of all parts have its name, if it is in one piece."""
+    folder = parts[0][0].folder
+    if any(plan.folder != folder for plan, _ in parts):
+        return False
+    return give_name(folder, [extent_of(plan, number) for plan, number in parts], output)
+
+
 def _files(parts: list[PlannedPart], name: str) -> list[Path]:
     return [plan.part_folder(number) / name for plan, number in parts]
 
@@ -167,12 +176,14 @@ def _join_calls(
 ) -> AlignmentStage:
     if loader.windows is not None:
         loader.windows.clip_groups = options.window_mode == "clip"
+    if options.output_format == "tsv" and _has_name(parts, options.output):
+        options = replace(options, output="-", output_format="none")
     caller = Caller(options, chemistry, loader.windows)
     try:
         with Outputs() as outputs:
             writers = call_methylation.Writers(options, caller, loader, outputs, None)
             for plan, number in parts:
-                writers.append(plan.part_folder(number))
+                writers.append(plan, number)
                 advance(1)
             writers.finish()
     finally:
@@ -191,27 +202,25 @@ def _join_events(
     aligner.close()  # only what it knows is wanted
     header, alignments = loader.alignments.header, loader.alignments
     with ExitStack() as outputs:
-        append: Callable[[Path], None]
+        append: Callable[[Plan, int], None]
         if options.output_format == "parquet":
             file = outputs.enter_context(complete_output(options.output))
             layout = eventalign.layout_of(options)
             table = outputs.enter_context(EventalignArrow(file, alignments.contigs, aligner.model, layout))
-            append = lambda folder: table.append(str(folder / ARROW))  # noqa: E731
+            append = lambda plan, part: table.append(plan.path(part, ARROW))  # noqa: E731
         elif eventalign.writes_bam(options):
             file = outputs.enter_context(complete_output(options.output))
             bam = outputs.enter_context(SamToBam(file, options.output, header, options.threads))
-            append = lambda folder: append_text(folder / TABLE, WholeLines(bam), sam_header)  # noqa: E731
+            append = lambda plan, part: append_rows(plan.folder, extent_of(plan, part), WholeLines(bam))  # noqa: E731
+        elif _has_name(parts, options.output):
+            append = lambda plan, part: None  # noqa: E731
         else:
             out = outputs.enter_context(open_output(options.output, options.threads))
-            has_header = [True]
-            header_size = no_header if options.paf else sam_header if options.sam else first_line
-
-            def append(folder: Path) -> None:
-                append_text(folder / TABLE, out, no_header if has_header.pop() else header_size)
-                has_header.append(False)
-
+            first, part = parts[0]
+            out.write(header_of(first.folder, extent_of(first, part)))
+            append = lambda plan, part: append_rows(plan.folder, extent_of(plan, part), out)  # noqa: E731
         for plan, number in parts:
-            append(plan.part_folder(number))
+            append(plan, number)
             advance(1)
     if options.summary is not None:
         join_texts(_files(parts, SUMMARY), options.summary, options.threads)

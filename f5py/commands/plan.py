@@ -115,7 +115,7 @@ def _estimate(plan: Plan, options: PlanOptions) -> list[str]:
     if options.price is not None:
         lines.append(f"price\t{of_part.sum() / 3600.0 * options.price:.2f}")
     if known:
-        room = sum(sum(about["files"].values()) for about in known)
+        room = sum(sum(about["files"].values()) + about["table"][2] - about["table"][1] for about in known)
         total = room * size.sum() / max(size[done].sum(), 1)
         lines.append(f"GB of memory of a job\t{max(about['peak_bytes'] for about in known) / 1e9:.2f} (measured)")
         lines.append(f"GB of room for all parts\t{total / 1e9:.2f} (by those that are done), and as much at the end")

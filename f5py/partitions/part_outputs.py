@@ -6,16 +6,20 @@ import json
 import platform
 import resource
 import time
+from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
 from f5py.core.batch import ReadBatch
-from f5py.errors import InputFileError
+from f5py.errors import InputFileError, OutputFileError
 from f5py.io.alignments import RecordCounts
 from f5py.io.complete_file import complete_output
+from f5py.io.output import TextOutput
 from f5py.partitions.plan import Plan
+from f5py.partitions.text_chain import ChainedText, Extent, TextChain, is_whole
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.outcome import Outcome
@@ -23,13 +27,16 @@ from f5py.pipeline.parts import Part
 from f5py.pipeline.statistics import RunStatistics
 
 #: Names of files in the folder of a part.
-TABLE, ARROW, MODBAM, SITES, FAILED_READS, ULTRA, SUMMARY = (
-    "table", "table.arrow", "modbam.bam", "sites.npz", "failed_reads.tsv", "ultra.bam", "summary.tsv"
+ARROW, MODBAM, SITES, FAILED_READS, ULTRA, SUMMARY = (
+    "table.arrow", "modbam.bam", "sites.npz", "failed_reads.tsv", "ultra.bam", "summary.tsv"
 )  # fmt: skip
 _ABOUT = "part.json"
+#: Parts that may wait for the disk.
+_MOST_WAITING = 4
 
-#: Opens the outputs of a part in a folder; returns what writes a batch, and what completes the files.
-OpenOutputs = Callable[[Path, ExitStack], tuple[Callable[[ReadBatch], None], Callable[[], None]]]
+#: Opens the outputs of a part in a folder, and its table as text; returns what writes a batch, and what completes the
+#: files.
+OpenOutputs = Callable[[Path, ExitStack, TextOutput], tuple[Callable[[ReadBatch], None], Callable[[], None]]]
 
 
 class PartOutputs:
@@ -65,6 +72,9 @@ class PartOutputs:
                 part.ultra_path = str(self._folders[part.number] / ULTRA)
         self._waiting = list(reversed(parts))
         self._current: _OpenPart | None = None
+        self._chain = TextChain(plan.folder, _extent_before(plan, parts[0].number))
+        self._commits = ThreadPoolExecutor(1, thread_name_prefix="f5py-parts")
+        self._committed: deque[Future[None]] = deque()
         self._started = time.perf_counter()  # of the first part; the next ones begin when the one before is complete
 
     def write(self, batch: ReadBatch) -> None:
@@ -79,6 +89,10 @@ class PartOutputs:
         while self._waiting:
             self._next_part()
         self._complete()
+        while self._committed:
+            self._committed.popleft().result()
+        self._commits.shutdown()
+        self._chain.close()
 
     def abandon(self, *problem: Any) -> None:
         """Give up the parts that are not complete, because of an exception: its type, itself and its traceback."""
@@ -87,20 +101,35 @@ class PartOutputs:
             self._plan.abandon_part(self._current.folder)
         for folder in self._folders.values():
             self._plan.abandon_part(folder)
+        self._commits.shutdown()
+        self._chain.close()
 
     def _next_part(self) -> None:
         self._complete()
         part = self._waiting.pop()
         folder = self._folders.pop(part.number, None) or self._plan.begin_part(part.number)
-        self._current = _OpenPart(part, folder, self._open_outputs, self._new_statistics(), self._started)
+        text = self._chain.part(has_header=part.number == 0)
+        self._current = _OpenPart(part, folder, text, self._open_outputs, self._new_statistics(), self._started)
 
     def _complete(self) -> None:
         if self._current is None:
             return
         self._current.complete()
-        self._plan.complete_part(self._current.part.number, self._current.folder)
+        # beside the work: to wait for the disk takes long
+        self._committed.append(
+            self._commits.submit(self._commit, self._current.part.number, self._current.folder)
+        )
+        while self._committed and (self._committed[0].done() or len(self._committed) > _MOST_WAITING):
+            self._committed.popleft().result()
         self._current = None
         self._started = time.perf_counter()
+
+    def _commit(self, number: int, folder: Path) -> None:
+        try:
+            self._chain.to_disk()
+        except OSError as problem:
+            raise OutputFileError(f"{folder}: cannot write: {problem.strerror}; the part is not done") from None
+        self._plan.complete_part(number, folder)
 
 
 class _OpenPart:
@@ -110,6 +139,7 @@ class _OpenPart:
         self,
         part: Part,
         folder: Path,
+        text: ChainedText,
         open_outputs: OpenOutputs,
         statistics: RunStatistics | None,
         started: float,
@@ -120,7 +150,8 @@ class _OpenPart:
         self.statistics = statistics
         self._started = started
         self._files = ExitStack()
-        self.write, self._finish = open_outputs(folder, self._files)
+        self._text = text
+        self.write, self._finish = open_outputs(folder, self._files, text)
 
     def complete(self) -> None:
         """Complete the files, and write what they have come to beside them."""
@@ -136,6 +167,7 @@ class _OpenPart:
             "seconds": round(seconds, 3),
             "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "host": platform.node(),
+            "table": self._text.extent(),
             "files": {entry.name: entry.stat().st_size for entry in sorted(self.folder.iterdir())},
         }
         with complete_output(str(self.folder / _ABOUT)) as file:
@@ -163,9 +195,28 @@ def read_part(plan: Plan, number: int) -> dict[str, Any]:
         sizes = {name: (folder / name).stat().st_size for name in about["files"]}
     except (OSError, ValueError, KeyError):
         raise damaged from None
-    if sizes != about["files"]:
+    if sizes != about["files"] or not is_whole(plan.folder, Extent(*about["table"])):
         raise damaged
     return about
+
+
+def extent_of(plan: Plan, number: int) -> Extent:
+    """Where the rows of the table of a part are that is done."""
+    return Extent(*read_part(plan, number)["table"])
+
+
+def _extent_before(plan: Plan, number: int) -> Extent | None:
+    """The rows of the part before, if that was done on this machine and nothing comes after them in their file."""
+    if number == 0 or not plan.is_done(number - 1):
+        return None
+    missing = set(plan.unfinished())
+    after = (other for other in range(number, len(plan)) if other not in missing)
+    try:
+        before = read_part(plan, number - 1)
+        is_last = all(extent_of(plan, other).file != before["table"][0] for other in after)
+    except InputFileError:  # of a damaged part, which finish will tell about
+        return None
+    return Extent(*before["table"]) if is_last and before["host"] == platform.node() else None
 
 
 def outcome_of(about: dict[str, Any], statistics: RunStatistics | None) -> Outcome:

@@ -144,6 +144,10 @@ class Plan:
         """Where the outputs of a part are when it is done."""
         return self.folder / _PARTS / str(number)
 
+    def path(self, number: int, name: str) -> str:
+        """A file of a part."""
+        return str(self.part_folder(number) / name)
+
     def is_done(self, number: int) -> bool:
         """Whether a part is complete."""
         return self.part_folder(number).is_dir()
@@ -193,7 +197,8 @@ class Plan:
     def remove_parts(self) -> None:
         """Remove the folder of the plan, as far as it has what plans consist of."""
         with suppress(OSError):
-            shutil.rmtree(self.folder / _PARTS)
+            for name in (_PARTS, "tables"):
+                shutil.rmtree(self.folder / name)
             (self.folder / _MANIFEST).unlink()
             self.folder.rmdir()
 

@@ -196,6 +196,30 @@ def test_kill(made: ReadSet, here: Path, moment: int):
     assert found["s.bed"] == expected["s.bed"]
 
 
+@pytest.mark.parametrize("name", ["calls.tsv", "calls.tsv.gz"])
+def test_the_table_of_one_process_is_not_copied(made: ReadSet, here: Path, name: str):
+    """Also if another process has gone on after it; a compressed one must be made."""
+    expected = one_run("call-methylation", made, ("-o", name), (name,))
+    planned(made, "-o", name, n_parts=5)
+    for parts in ("0", "1-2", "3-4"):
+        assert run_command("run-part", "plan", parts) == 0
+    (table,) = (here / "plan" / "tables").iterdir()
+    with table.open("ab") as file:
+        file.write(b"rows of a part that was killed")
+    assert run_command("finish", "plan") == 0
+    assert contents(here, (name,)) == expected
+    assert table.samefile(name) == (name == "calls.tsv")
+
+
+def test_parts_in_another_order_are_put_in_order(made: ReadSet, here: Path):
+    expected = one_run("call-methylation", made, ("-o", "calls.tsv"), ("calls.tsv",))
+    planned(made, n_parts=5)
+    for parts in ("3", "4", "1", "0", "2"):
+        assert run_command("run-part", "plan", parts) == 0
+    assert run_command("finish", "plan") == 0
+    assert contents(here, ("calls.tsv",)) == expected
+
+
 def n_done(folder: Path) -> int:
     return sum(entry.name.isdigit() for entry in (folder / "plan" / "parts").iterdir())
 
@@ -213,7 +237,8 @@ def test_two_processes_at_the_same_parts(made: ReadSet, here: Path):
 
 
 def planned(made: ReadSet, *options: str, n_parts: int = 3) -> None:
-    given = [*made.options(), "-o", "calls.tsv", *options, "--plan", "plan", "--partitions", str(n_parts)]
+    output = () if "-o" in options else ("-o", "calls.tsv")
+    given = [*made.options(), *output, *options, "--plan", "plan", "--partitions", str(n_parts)]
     assert run_command("call-methylation", *given) == 0
 
 
@@ -257,11 +282,14 @@ def test_missing_and_damaged_parts(made: ReadSet, here: Path, capfd: pytest.Capt
     assert "1 of 3 parts are not done (2)" in refused(capfd, "finish", "plan")
     assert not (here / "calls.tsv").exists()
     assert run_command("run-part", "plan") == 0
-    table = here / "plan" / "parts" / "1" / "table"
-    table.write_bytes(table.read_bytes()[:-1])
+    name, _, end = json.loads((here / "plan" / "parts" / "1" / "part.json").read_text())["table"]
+    os.truncate(here / "plan" / "tables" / name, end - 1)
     assert "is damaged; remove it" in refused(capfd, "finish", "plan")
     assert not (here / "calls.tsv").exists()
-    shutil.rmtree(table.parent)
+    shutil.rmtree(here / "plan" / "parts" / "1")
+    assert run_command("run-part", "plan", "1") == 0
+    assert f"{here}/plan/parts/2: is damaged" in refused(capfd, "finish", "plan")  # its rows came after those
+    shutil.rmtree(here / "plan" / "parts" / "2")
     assert run_command("run-part", "plan") == 0
     assert run_command("finish", "plan") == 0
 

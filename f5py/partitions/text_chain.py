@@ -1,0 +1,220 @@
+"""The tables of parts that one process works on one after the other, in one file.
+
+So a run that is never ended has its table in one piece, which gets its name at the end without being copied. A run that
+goes on after another one takes up its file, if it ends with the part before.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from f5py.errors import InputFileError, OutputFileError
+from f5py.io.bgzip_output import is_bgzip_name
+from f5py.io.output import TextOutput
+from f5py.io.unfinished_file import is_special
+
+_CHAINS = "tables"
+_BUFFER_BYTES = 1 << 20
+_COPY_BYTES = 1 << 22
+
+
+class Extent(NamedTuple):
+    """Where the rows of a part are.
+
+    Attributes
+    ----------
+    file : str
+        Name of the file.
+    begin, end : int
+        Bytes; what is before the rows of part 0 is the header.
+    """
+
+    file: str
+    begin: int
+    end: int
+
+
+class TextChain:
+    """A file that takes the rows of parts, one part after the other.
+
+    Parameters
+    ----------
+    folder : Path
+        Of the plan.
+    last : Extent, optional
+        The rows of the part before the first one that will come, if it was worked on here: locks of other machines may
+        not be seen.
+
+    Raises
+    ------
+    OutputFileError
+        The file cannot be written.
+    """
+
+    def __init__(self, folder: Path, last: Extent | None = None) -> None:
+        self._folder = folder / _CHAINS
+        try:
+            self._folder.mkdir(exist_ok=True)
+            if last is None or not self._take_up(last):
+                self._name = f"{secrets.token_hex(8)}.txt"
+                self._file = open(self._folder / self._name, "xb", _BUFFER_BYTES)  # noqa: SIM115 - closed later
+                fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as problem:
+            raise OutputFileError(f"{self._folder}: cannot write: {problem.strerror}") from None
+
+    def _take_up(self, last: Extent) -> bool:
+        """Go on after the rows of a part, if no other process does."""
+        try:
+            file = open(self._folder / last.file, "r+b", _BUFFER_BYTES)  # noqa: SIM115 - closed later
+        except OSError:
+            return False
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+            is_ours = os.fstat(file.fileno()).st_size >= last.end and os.fstat(file.fileno()).st_nlink == 1
+        except OSError:  # also where there are no locks
+            is_ours = False
+        if not is_ours:
+            file.close()
+            return False
+        file.truncate(last.end)
+        file.seek(last.end)
+        self._name, self._file = last.file, file
+        return True
+
+    def part(self, has_header: bool) -> ChainedText:
+        """What takes the text of the next part: a header, which is only kept if asked for, and rows."""
+        return ChainedText(self._file, self._name, has_header)
+
+    def to_disk(self) -> None:
+        """Let what has been written reach the disk; may be called by another thread."""
+        os.fsync(self._file.fileno())
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(OSError):  # the error of a write that has been reported
+            self._file.close()
+
+
+class ChainedText:
+    """The text of a part: a `TextOutput` whose first piece is the header."""
+
+    def __init__(self, file: Any, name: str, has_header: bool) -> None:
+        self._file = file
+        self._name = name
+        self._has_header = has_header
+        self._begin: int | None = None
+
+    def write(self, text: Any) -> None:
+        """Take the header, then rows."""
+        try:
+            if self._begin is not None or self._has_header:
+                self._file.write(text)
+            if self._begin is None:
+                self._begin = self._file.tell()
+        except OSError as problem:
+            raise _failure(self._file.name, problem) from None
+
+    def flush(self) -> None:
+        """Nothing: rows count when the part is done."""
+
+    def extent(self) -> Extent:
+        """Where the rows are, all of which have been handed to the system.
+
+        Raises
+        ------
+        OutputFileError
+            They cannot be written.
+        """
+        try:
+            self._file.flush()
+            end = self._file.tell()
+        except OSError as problem:
+            raise _failure(self._file.name, problem) from None
+        return Extent(self._name, end if self._begin is None else self._begin, end)
+
+
+def _failure(path: Any, problem: OSError) -> OutputFileError:
+    return OutputFileError(f"{path}: cannot write: {problem.strerror}")
+
+
+def is_whole(folder: Path, extent: Extent) -> bool:
+    """Whether the rows of a part are there."""
+    try:
+        return (folder / _CHAINS / extent.file).stat().st_size >= extent.end
+    except OSError:
+        return False
+
+
+def append_rows(folder: Path, extent: Extent, out: TextOutput) -> None:
+    """Write the rows of a part.
+
+    Raises
+    ------
+    InputFileError
+        They cannot be read.
+    """
+    path = folder / _CHAINS / extent.file
+    left = extent.end - extent.begin
+    try:
+        file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed below
+    except OSError as problem:
+        raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
+    with file:
+        file.seek(extent.begin)
+        while left:
+            piece = file.read(min(left, _COPY_BYTES))
+            if not piece:
+                raise InputFileError(f"{path}: is shorter than it was")
+            out.write(piece)
+            left -= len(piece)
+
+
+def header_of(folder: Path, extent: Extent) -> bytes:
+    """The text before the rows of part 0.
+
+    Raises
+    ------
+    InputFileError
+        It cannot be read.
+    """
+    path = folder / _CHAINS / extent.file
+    try:
+        with open(path, "rb") as file:
+            return file.read(extent.begin)
+    except OSError as problem:
+        raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
+
+
+def give_name(folder: Path, extents: Sequence[Extent], output: str) -> bool:
+    """Let the file of all parts be the output, if it has their rows in order and nothing else.
+
+    The file then has two names. Returns False if it must be copied.
+    """
+    if output == "-" or is_bgzip_name(output) or is_special(output):
+        return False
+    path = folder / _CHAINS / extents[0].file
+    ends = [extent.end for extent in extents]
+    begins = [extent.begin for extent in extents[1:]]
+    if begins != ends[:-1] or any(extent.file != extents[0].file for extent in extents):
+        return False
+    target = os.path.realpath(output)
+    temporary = os.path.join(os.path.dirname(target), f".unfinished-{secrets.token_hex(16)}")
+    try:
+        if path.stat().st_size != ends[-1]:
+            os.truncate(path, ends[-1])  # rows of a part that was not done
+        os.link(path, temporary)
+        if os.path.exists(target):
+            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
+        os.replace(temporary, target)
+    except OSError:  # another file system, or one without links
+        with suppress(OSError):
+            os.unlink(temporary)
+        return False
+    return True
