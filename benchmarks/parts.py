@@ -133,12 +133,15 @@ def large_plan(cwd: Path, folder: Path, n_records: int, n_parts: int) -> tuple[U
     )
     path = cwd / "large.bam"
     record = pysam.AlignedSegment(header)
-    record.query_sequence, record.cigarstring, record.mapping_quality = "ACGT" * 25, "100M", 60
-    record.reference_id = 0
     chance = random.Random(1)
+    genome = "".join(chance.choices("ACGT", k=1_000_000))
+    record.cigarstring, record.mapping_quality, record.reference_id = "500M", 60, 0
     with pysam.AlignmentFile(str(path), "wb", header=header) as bam:
         for i in range(n_records):
             record.query_name = f"{chance.getrandbits(128):032x}"
+            begin = chance.randrange(999_500)
+            record.query_sequence = genome[begin : begin + 500]
+            record.query_qualities = pysam.qualitystring_to_array(chance.randbytes(250).hex())
             record.reference_start = i * (1_900_000_000 // n_records)
             bam.write(record)
     pysam.index(str(path), "-c")
@@ -202,13 +205,13 @@ def main() -> None:
         cwd.mkdir()
         n_bases = make_set(options.read_set, folder, options.replicates)
         run(["index", "--slow5", str(folder / "reads.blow5"), str(folder / "reads.fasta")], cwd)
-        used, size = large_plan(cwd, folder, 4_000_000, options.parts)
+        used, size = large_plan(cwd, folder, 1_000_000, options.parts)
         join_rows = joining(folder, cwd, options.threads)
         rows = cost(folder, cwd, options.threads, options.runs)
         kills, wrong = kill_rounds(folder, cwd, options.threads, options.kill_rounds, options.seed)
     lines += [
-        f"`{options.read_set.name}` x {options.replicates}: {n_bases / 1e6:.1f} Mbases, BLOW5, -t {options.threads}, no "
-        "GPU.",
+        f"`{options.read_set.name}` x {options.replicates}: {n_bases / 1e6:.1f} Mbases, BLOW5, -t {options.threads}, "
+        "no GPU.",
         "",
         f"What `--resume --partitions 16` costs; medians of {options.runs} runs each, alternately:",
         "",

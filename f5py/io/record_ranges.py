@@ -24,8 +24,10 @@ from f5py.io.bgzf_blocks import MAX_BLOCK, bgzf_blocks
 
 #: Ranges made with an index may be that many times as large as the mean; else the file is read for more places.
 _MOST_UNEVEN = 1.5
-#: In files up to this size every record may begin a range, in larger ones the first of a block.
+#: Files up to this size are read for places also if only those in windows count.
 _SMALL_FILE = 1 << 26
+#: Of the places where records begin, so many are kept for each range.
+_PLACES_PER_RANGE = 8
 #: About how many bytes of a block a byte of its text takes up.
 _PACKED = 0.25
 #: Bases of the reference after a window within which the records of the window are taken to end in the file.
@@ -157,7 +159,8 @@ def split_records(
     if index is not None and n_parts > 1:
         borders, is_even = _borders(_indexed_places(index), extents, n_parts)
     if not is_even and (windows is None or size <= _SMALL_FILE):
-        borders, _ = _borders(_all_places(path, n_contigs), extents, n_parts)
+        spacing = int(extents[:, 1].max() - extents[:, 0].min()) // (_PLACES_PER_RANGE * n_parts)
+        borders, _ = _borders(_all_places(path, n_contigs, max(spacing, 1)), extents, n_parts)
     bounds = [0, *borders.tolist()]
     last = bounds[-1]
     ranges = [RecordRange(begin, end) for begin, end in zip(bounds, [*bounds[1:], None], strict=True)]
@@ -174,8 +177,8 @@ def _indexed_places(index: BamIndex) -> NDArray[np.int64]:
     return np.unique(np.concatenate([first, index.scan.offsets])).astype(np.int64)
 
 
-def _all_places(path: str, n_contigs: int) -> NDArray[np.int64]:
-    """Virtual offsets at which records begin, ascending; of a large file that of the first one in each block."""
+def _all_places(path: str, n_contigs: int, spacing: int) -> NDArray[np.int64]:
+    """Virtual offsets at which records begin, ascending, one for about `spacing` bytes of the file."""
     with open(path, "rb", buffering=0) as file:
         blocks, texts = block_places(file)
     with open(path, "rb", buffering=0) as file:
@@ -185,12 +188,15 @@ def _all_places(path: str, n_contigs: int) -> NDArray[np.int64]:
         for _, starts, n in chunks:
             begins = n_before + starts[:n]
             block = np.searchsorted(texts, begins, side="right") - 1
-            if file.seek(0, os.SEEK_CUR) > _SMALL_FILE:
-                chosen = np.diff(block, prepend=-1) > 0
-                block, begins = block[chosen], begins[chosen]
-            found.append(blocks[block] << 16 | (begins - texts[block]))
+            places = blocks[block] << 16 | (begins - texts[block])
+            found.append(places[np.diff(_in_file(places) // spacing, prepend=-1) > 0])
             n_before += int(starts[n])
     return np.concatenate(found)
+
+
+def _in_file(places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """About where in the file places are, in bytes."""
+    return (places >> 16) + (_PACKED * (places & 0xFFFF)).astype(np.int64)
 
 
 def _extents(index: BamIndex, windows: Windows, size: int) -> NDArray[np.int64]:
@@ -223,7 +229,7 @@ def _borders(
         return places, False
     sizes = np.diff(extents, axis=1)[:, 0]
     before = offsets_of(sizes)
-    at = (places >> 16) + (_PACKED * (places & 0xFFFF)).astype(np.int64)
+    at = _in_file(places)
     extent = np.searchsorted(extents[:, 0], at, side="right") - 1
     inside = np.clip(at - extents[extent, 0], 0, sizes[extent])
     # bytes of extents before each place, about
