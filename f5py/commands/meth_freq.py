@@ -97,9 +97,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
     if paths == ["-"]:
         console.note("meth-freq", "Scanning the input from stdin ...")
     with progress("bytes", size_of(paths)) as bar, open_tables(paths, bar.advance) as (table, line_of):
-        source = rows_of_motif(table, motif.name)
-        # lines of chosen rows are not those of the file
-        place: Place = line_of if source is table else ", ".join(map(shown_name, paths))
+        source, place = rows_of_motif(table, motif.name, line_of)
         if options.bedmethyl:
             _write_bedmethyl(source, place, motif, options)
             return

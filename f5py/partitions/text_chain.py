@@ -65,7 +65,8 @@ class TextChain:
             if last is None or not self._take_up(last):
                 self._name = f"{secrets.token_hex(8)}.txt"
                 self._file = open(self._folder / self._name, "xb", _BUFFER_BYTES)  # noqa: SIM115 - closed later
-                fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+                with suppress(OSError):  # where there are no locks, no other process will take it up either
+                    fcntl.flock(self._file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as problem:
             raise OutputFileError(f"{self._folder}: cannot write: {problem.strerror}") from None
 
@@ -205,6 +206,8 @@ def give_name(folder: Path, extents: Sequence[Extent], output: str) -> bool:
     if begins != ends[:-1] or any(extent.file != extents[0].file for extent in extents):
         return False
     target = os.path.realpath(output)
+    if os.path.exists(target) and not os.access(target, os.W_OK):
+        return False  # which will be told when it is opened
     temporary = os.path.join(os.path.dirname(target), f".unfinished-{secrets.token_hex(16)}")
     try:
         if path.stat().st_size != ends[-1]:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import BinaryIO, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.io.byte_pieces import BytePieces, whole_lines
 
@@ -14,29 +16,67 @@ _COLUMN = b"\tmotif\n"
 _PIECE = 1 << 20
 #: More than the header of a table of calls.
 _HEADER_SIZE = 1 << 12
+#: Pieces whose rows' lines are remembered: more than are read ahead of an error.
+_REMEMBERED = 32
 
 
-def rows_of_motif(source: BinaryIO, name: str) -> BinaryIO:
+def rows_of_motif(
+    source: BinaryIO, name: str, place: Callable[[int], str]
+) -> tuple[BinaryIO, Callable[[int], str]]:
     """The table itself, or, if it has a column of motifs, the rows of that name without the column.
+
+    Rows with another number of columns stay, for the errors of whoever reads the table.
 
     Parameters
     ----------
     source : buffered binary file
         At the beginning of the table.
     name : str
+    place : function
+        Says where a line of the table is.
+
+    Returns
+    -------
+    source : binary file
+    place : function
+        Says where a line of that is.
     """
     header, newline, _ = cast(io.BufferedReader, source).peek(_HEADER_SIZE).partition(b"\n")
     if not (header + newline).endswith(_COLUMN):
-        return source
-    return io.BufferedReader(BytePieces(_pieces(source, np.frombuffer(name.encode(), np.uint8))), _PIECE)
+        return source, place
+    rows = _MotifRows(source, name, place)
+    return io.BufferedReader(rows, _PIECE), rows.place
 
 
-def _pieces(source: BinaryIO, name: np.ndarray) -> Iterator[bytes]:
-    from f5py.site_frequencies._motif_rows_numba import keep_rows
+class _MotifRows(BytePieces):
+    def __init__(self, source: BinaryIO, name: str, place: Callable[[int], str]) -> None:
+        self._source = source
+        self._name = np.frombuffer(name.encode(), np.uint8)
+        self._place = place
+        # of each piece the number of its first row, and the lines of the rows; both from 1
+        self._lines: deque[tuple[int, NDArray[np.int64]]] = deque(maxlen=_REMEMBERED)
+        super().__init__(self._rows())
 
-    yield source.readline().removesuffix(_COLUMN) + b"\n"
-    for lines in whole_lines(source, _PIECE):
-        text = np.frombuffer(lines if lines.endswith(b"\n") else lines + b"\n", np.uint8)
-        out = np.empty(len(text), np.uint8)
-        if size := keep_rows(text, name, out):
-            yield out[:size].tobytes()
+    def place(self, line: int) -> str:
+        """Where a line is in the table with all motifs."""
+        for first, lines in self._lines:
+            if first <= line < first + len(lines):
+                return self._place(int(lines[line - first]))
+        return self._place(line)
+
+    def _rows(self) -> Iterator[bytes]:
+        from f5py.site_frequencies._motif_rows_numba import keep_rows
+
+        header = self._source.readline()
+        n_columns = header.count(b"\t") + 1
+        yield header.removesuffix(_COLUMN) + b"\n"
+        first_row = first_line = 2
+        for piece in whole_lines(self._source, _PIECE):
+            text = np.frombuffer(piece if piece.endswith(b"\n") else piece + b"\n", np.uint8)
+            out, lines = np.empty(len(text), np.uint8), np.empty(piece.count(b"\n") + 1, np.int64)
+            size, n_rows, n_lines = keep_rows(text, self._name, n_columns, out, lines)
+            self._lines.append((first_row, first_line + lines[:n_rows]))
+            first_row += n_rows
+            first_line += n_lines
+            if size:
+                yield out[:size].tobytes()

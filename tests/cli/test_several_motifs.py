@@ -14,7 +14,7 @@ import pytest
 import f5py
 from f5py.errors import UsageError
 
-from ..made_data import ReadSet, run_command
+from ..made_data import ReadSet, error_line, run_command
 
 MOTIFS = ("gpc", "cpg", "dam")
 
@@ -101,6 +101,23 @@ def records(path: Path) -> list[pysam.AlignedSegment]:
 
 def calls_of(record: pysam.AlignedSegment) -> dict:
     return {key: dict(calls) for key, calls in (record.modified_bases or {}).items()}
+
+
+@pytest.mark.parametrize("what", ["cut short", "no number"])
+def test_a_damaged_row_is_named_with_its_line(
+    tables: Path, tmp_path: Path, what: str, capfd: pytest.CaptureFixture[str]
+):
+    """Also of another motif's row if that cannot be told."""
+    lines = (tables / f"{','.join(MOTIFS)}.tsv").read_text().splitlines()
+    at = next(i for i in range(len(lines) - 1, 0, -1) if lines[i].endswith("\tcpg"))
+    fields = lines[at].split("\t")
+    lines[at] = "\t".join(fields[:-3]) if what == "cut short" else "\t".join([*fields[:5], "x", *fields[6:]])
+    (tmp_path / "calls.tsv").write_text("\n".join(lines) + "\n")
+    other = tables / f"{','.join(MOTIFS)}.tsv"
+    for calls, line in ([tmp_path / "calls.tsv"], at + 1), ([other, tmp_path / "calls.tsv"], at + 1):
+        capfd.readouterr()
+        assert run_command("meth-freq", *calls, "-q", "cpg", "-o", tmp_path / "freq.tsv") == 1
+        assert f"calls.tsv, line {line}: " in error_line(capfd.readouterr().err)
 
 
 def test_one_modbam_has_all_motifs(tables: Path):

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -65,6 +66,37 @@ def test_dask_survives_the_loss_of_a_worker(made: ReadSet, here: Path):
         given = ("--plan", "p", "--partitions", "12", "--engine", "dask", "--scheduler", cluster.scheduler_address)
         assert run_command(*command(made, *given)) == 0
         killer.join()
+    assert outputs() == one
+
+
+def test_dask_on_two_machines(made: ReadSet, here: Path):
+    """Workers with folders of their own, which share only the folder of the plan; found by a scheduler file."""
+    pytest.importorskip("distributed")
+    one = expected(made)
+    say_nothing: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--scheduler-file", "s.json", "--port", "0"]
+    processes = [subprocess.Popen([*scheduler, "--no-dashboard"], **say_nothing)]
+    try:
+        until = time.monotonic() + 30
+        while not (here / "s.json").exists():
+            assert time.monotonic() < until
+            time.sleep(0.1)
+        for machine in ("a", "b"):
+            (here / machine).mkdir()
+            worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(here / "s.json")]
+            environment = {**os.environ, "TMPDIR": str(here / machine)}
+            processes.append(
+                subprocess.Popen(
+                    [*worker, "--nthreads", "1", "--no-dashboard", "--local-directory", str(here / machine)],
+                    cwd=here / machine, env=environment, **say_nothing,
+                )
+            )  # fmt: skip
+        given = ("--plan", "p", "--partitions", "4", "--engine", "dask", "--scheduler", "s.json")
+        assert run_command(*command(made, *given)) == 0
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
     assert outputs() == one
 
 

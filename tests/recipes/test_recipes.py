@@ -172,6 +172,20 @@ def test_snakemake(tmp_path: Path):
     assert {"calls.tsv.gz", "calls.bam", "sites.bed", "tagged.bam"} <= {path.name for path in tmp_path.iterdir()}
 
 
+def test_snakemake_in_parts(tmp_path: Path):
+    """Some parts are done by one run of the workflow, the others by the next; the bytes are those of one run."""
+    needs("snakemake")
+    workflow = ROOT / "packaging" / "snakemake" / "parts" / "Snakefile"
+    config = "--config bam=sim/reads.bam genome=sim/ref.fa 'options=--fast5 sim/fast5 --min-mapq 0' partitions=4"
+    run(tmp_path, "f5py simulate --force -o sim --genome-length 20K --reads 24 --median-length 2K --seed 1")
+    run(tmp_path, f"snakemake --lint -s {workflow} {config}")
+    run(tmp_path, f"snakemake --quiet --cores 2 -s {workflow} {config} --until plan")
+    run(tmp_path, "f5py run-part f5py-plan 2")
+    run(tmp_path, f"snakemake --quiet --cores 2 -s {workflow} {config}")
+    run(tmp_path, "f5py call-methylation -b sim/reads.bam -g sim/ref.fa --fast5 sim/fast5 --min-mapq 0 -o one.tsv.gz")
+    assert (tmp_path / "calls.tsv.gz").read_bytes() == (tmp_path / "one.tsv.gz").read_bytes()
+
+
 def sites_of(folder: Path) -> set[tuple[str, int]]:
     with (folder / "data.info").open() as file:
         return {(row["transcript_id"], int(row["transcript_position"])) for row in csv.DictReader(file)}
