@@ -18,7 +18,7 @@ import pytest
 from ..made_data import ReadSet, error_line, process_of, run_command, write_signals
 
 pytest.importorskip("pod5")
-N_BAMS, N_SIGNALS = 4, 3
+N_BAMS, N_SIGNALS = 3, 2
 OUTPUTS = ("-o", "calls.tsv", "--bedmethyl", "s.bed", "--modbam", "m.bam", "--failed-reads", "failed.tsv")
 TEXTS = ("calls.tsv", "s.bed", "failed.tsv")
 
@@ -60,8 +60,8 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def watching(made: ReadSet, *options: str, outputs: tuple[str, ...] = OUTPUTS) -> list[str]:
     return [
-        "call-methylation", "-g", str(made.genome), "-t", "2", "--watch", "run", "--watch-interval", "0.2",
-        *outputs, *options,
+        "call-methylation", "-g", str(made.genome), "-t", "2", "--iop", "1", "--watch", "run",
+        "--watch-interval", "0.2", *outputs, *options,
     ]  # fmt: skip
 
 
@@ -153,15 +153,15 @@ def test_half_written_files_are_left_alone(made: ReadSet, pieces: Path, here: Pa
 def test_running_totals(made: ReadSet, pieces: Path, here: Path):
     """The counts of sites and the report are there before the end."""
     fill(pieces, here / "run")
-    (here / "run" / "bam_pass" / "run_3.bam").unlink()
+    (here / "run" / "bam_pass" / "run_2.bam").unlink()
     command = watching(made, "--report", "report.json")
     process = subprocess.Popen(process_of(*command), stderr=subprocess.DEVNULL)
     wait_for(lambda: (here / "report.json").exists())
     wait_for(lambda: json.loads((here / "report.json").read_text())["run"]["counts"]["total_entries"] > 0)
     assert (here / "s.bed").stat().st_size > 0
     assert not (here / "calls.tsv").exists()
-    shutil.copy(pieces / "run_3.bam", here / "run" / "bam_pass")
-    wait_for(lambda: (here / "calls.tsv.f5py-watch" / "files" / "bam_pass%2Frun_3.bam" / "parts" / "0").exists())
+    shutil.copy(pieces / "run_2.bam", here / "run" / "bam_pass")
+    wait_for(lambda: (here / "calls.tsv.f5py-watch" / "files" / "bam_pass%2Frun_2.bam" / "parts" / "0").exists())
     process.send_signal(signal.SIGINT)
     assert process.wait(timeout=60) == 0
     check_same(pieces, here)
@@ -253,9 +253,8 @@ def test_options_of_watching_need_a_folder(made: ReadSet, capfd: pytest.CaptureF
     assert "--watch-until-idle: says how --watch works" in error_line(capfd.readouterr().err)
 
 
-def test_other_options_than_before(made: ReadSet, pieces: Path, here: Path, capfd: pytest.CaptureFixture[str]):
-    fill(pieces, here / "run")
-    assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 0
+def test_other_options_than_before(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 1  # there is nothing
     capfd.readouterr()
     assert run_command(*watching(made, "--watch-until-idle", "0.005", "--min-mapq", "0")) == 2
     assert "--min-mapq: 20 then, 0 now" in error_line(capfd.readouterr().err)
