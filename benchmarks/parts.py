@@ -50,10 +50,11 @@ def checksums(folder: Path, names: tuple[str, ...] = FILES) -> dict[str, str]:
     return {name: hashlib.sha256((folder / name).read_bytes()).hexdigest() for name in names}
 
 
-def cost(folder: Path, cwd: Path, threads: int, n_runs: int) -> list[list[str]]:
+def cost(folder: Path, cwd: Path, threads: int, n_runs: int, commands: list[str]) -> list[list[str]]:
     """Wall time of a run, and of the same in parts, alternately; medians."""
     rows = []
-    for what, outputs in OUTPUTS.items():
+    for what in commands:
+        outputs = OUTPUTS[what]
         words = [what.partition(",")[0], *inputs(folder, threads), *outputs]
         run(words, cwd)  # fills the caches
         seconds: dict[str, list[float]] = {"one": [], "parts": []}
@@ -191,6 +192,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("read_set", type=Path)
     parser.add_argument("-n", "--replicates", type=int, default=60)
+    parser.add_argument("--large", type=int, default=240, help="replicates of the set whose runs take longer")
     parser.add_argument("-t", "--threads", type=int, default=2)
     parser.add_argument("-r", "--runs", type=int, default=5)
     parser.add_argument("-k", "--kill-rounds", type=int, default=50)
@@ -207,7 +209,11 @@ def main() -> None:
         run(["index", "--slow5", str(folder / "reads.blow5"), str(folder / "reads.fasta")], cwd)
         used, size = large_plan(cwd, folder, 1_000_000, options.parts)
         join_rows = joining(folder, cwd, options.threads)
-        rows = cost(folder, cwd, options.threads, options.runs)
+        rows = cost(folder, cwd, options.threads, options.runs, list(OUTPUTS))
+        large = Path(made) / "large"
+        n_large = make_set(options.read_set, large, options.large)
+        run(["index", "--slow5", str(large / "reads.blow5"), str(large / "reads.fasta")], cwd)
+        large_rows = cost(large, cwd, options.threads, options.runs, list(OUTPUTS)[:2])
         kills, wrong = kill_rounds(folder, cwd, options.threads, options.kill_rounds, options.seed)
     lines += [
         f"`{options.read_set.name}` x {options.replicates}: {n_bases / 1e6:.1f} Mbases, BLOW5, -t {options.threads}, "
@@ -216,6 +222,10 @@ def main() -> None:
         f"What `--resume --partitions 16` costs; medians of {options.runs} runs each, alternately:",
         "",
         *table(["command", "one run, s", "in parts, s", "cost", "spread of one run"], rows),
+        "",
+        f"The same with x {options.large}, {n_large / 1e6:.0f} Mbases:",
+        "",
+        *table(["command", "one run, s", "in parts, s", "cost", "spread of one run"], large_rows),
         "",
         f"Runs in parts whose processes are killed (SIGKILL) at random, {options.kill_rounds} rounds; table, modBAM, "
         "bedMethyl with its index and list of failed reads are compared with those of one run, byte for byte:",
