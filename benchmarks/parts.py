@@ -164,9 +164,11 @@ def joining(folder: Path, cwd: Path, threads: int) -> list[list[str]]:
     for parts in ("20-39", "0-19"):  # so that finish must copy
         run(["run-part", "plan", parts], cwd)
     tables = sorted((cwd / "plan" / "tables").iterdir())
+    os.sync()  # else the first to write waits for the disk, which still writes what was there before
     used = run(["finish", "plan"], cwd)
     size = (cwd / "events.tsv").stat().st_size
     (cwd / "events.tsv").unlink()
+    os.sync()
     with (cwd / "events.tsv").open("wb") as out:
         started = time.perf_counter()
         subprocess.run(["cat", *map(str, tables)], stdout=out, check=True)
@@ -175,6 +177,7 @@ def joining(folder: Path, cwd: Path, threads: int) -> list[list[str]]:
     shutil.rmtree(cwd / "plan")
     run(words, cwd)
     run(["run-part", "plan"], cwd)
+    os.sync()
     named = run(["finish", "plan"], cwd)
     shutil.rmtree(cwd / "plan")
     (cwd / "events.tsv").unlink()

@@ -14,7 +14,7 @@ from f5py.io.parquet_text import PROBLEMS
 from f5py.outputs.arrow_table import ParquetOutput
 from f5py.outputs.eventalign_arrow import parquet_layout
 
-_COPY_BYTES = 1 << 22
+_COPY_BYTES = 1 << 17
 _LONGEST_LINE = 1 << 20
 #: Arrow's names of types, and ours.
 _TYPES = {"float": "float32", "double": "float64", "list<element: float>": "list:float32"}

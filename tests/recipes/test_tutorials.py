@@ -78,3 +78,5 @@ def test_cluster(indexed_ecoli: Path, ecoli: Path, tmp_path: Path):
         (tmp_path / path.name).symlink_to(path.resolve())
     run_tutorial("cluster", tmp_path)
     assert (tmp_path / "frequency.tsv").read_text().count("\n") > 1_000
+    run(tmp_path, "f5py call-methylation -r reads.fasta -b reads.bam -g ref.fa -t 2 -o one.tsv")
+    assert (tmp_path / "calls.tsv").read_bytes() == (tmp_path / "one.tsv").read_bytes()
