@@ -110,6 +110,9 @@ class _Watch:
         self._refresh_seconds = 0.0
         self._failed: dict[str, str] = {}
         self._incomplete: list[Plan] = []
+        #: Whether FASTQ is mapped; decided once, as the same reads may come as BAM, too.
+        self._maps: bool | None = not next(iter(self._done)).endswith(".bam") if self._done else None
+        self._has_told = False
 
     def until_idle(self) -> None:
         """Look and call, again and again."""
@@ -156,7 +159,12 @@ class _Watch:
     def _call_new(self, found: FinishedFiles, is_last: bool) -> bool:
         """Call the files that have not been called; return whether any was worked on."""
         self._gather_signals(found.signals)
-        is_mapped = not found.alignments
+        if self._maps is None and (found.reads or found.has_alignments):
+            self._maps = not found.has_alignments
+        is_mapped = bool(self._maps)
+        if is_mapped and found.has_alignments and not self._has_told:
+            self._has_told = True
+            console.warning(_WHO, "BAM files have come after FASTQ files had been mapped; they are left alone")
         names = [name for name in (found.reads if is_mapped else found.alignments) if self._is_ours(name)]
         has_worked = False
         for name in names:

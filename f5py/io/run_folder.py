@@ -29,12 +29,15 @@ class FinishedFiles(NamedTuple):
         Names and kinds.
     n_unfinished : int
         Files that were found, but may still grow.
+    has_alignments : bool
+        There is a BAM file, finished or not.
     """
 
     alignments: list[str]
     reads: list[str]
     signals: list[tuple[str, Kind]]
     n_unfinished: int
+    has_alignments: bool
 
 
 class RunFolder:
@@ -62,7 +65,7 @@ class RunFolder:
             The folder cannot be read.
         """
         os.scandir(self.path).close()  # which says what is wrong with it
-        alignments, reads, signals, n_unfinished = [], [], [], 0
+        alignments, reads, signals, n_unfinished, has_alignments = [], [], [], 0, False
         for folder, below, names in os.walk(self.path, followlinks=True):
             below[:] = sorted(name for name in below if not name.startswith(".") and not name.endswith(_LEFT_OUT))
             for name in sorted(names):
@@ -70,6 +73,7 @@ class RunFolder:
                 ending = _ending(name)
                 if name.startswith(".") or ending is None:
                     continue
+                has_alignments = has_alignments or ending == ".bam"
                 if not self._is_finished(path, ending):
                     n_unfinished += 1
                 elif ending == ".bam":
@@ -78,7 +82,7 @@ class RunFolder:
                     signals.append((path, _SIGNALS[ending]))
                 else:
                     reads.append(path)
-        return FinishedFiles(sorted(alignments), sorted(reads), sorted(signals), n_unfinished)
+        return FinishedFiles(sorted(alignments), sorted(reads), sorted(signals), n_unfinished, has_alignments)
 
     def _is_finished(self, path: str, ending: str) -> bool:
         if path in self._finished:

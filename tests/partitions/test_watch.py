@@ -197,6 +197,28 @@ def test_fastq_is_mapped(made: ReadSet, pieces: Path, here: Path):
     assert len(list((here / "plan" / "mapped").glob("*.bam"))) == N_BAMS
 
 
+@pytest.mark.skipif(shutil.which("minimap2") is None, reason="needs minimap2")
+@pytest.mark.parametrize("comes_later", [False, True])
+def test_reads_that_come_as_fastq_and_as_bam_count_once(
+    made: ReadSet, pieces: Path, here: Path, comes_later: bool, capfd: pytest.CaptureFixture[str]
+):
+    """BAM is taken if there is any, even half-written; if it comes after FASTQ has been mapped, it is left alone."""
+    fill(pieces, here / "run")
+    shutil.copy(pieces / "run_0.fastq", here / "run")
+    if comes_later:
+        for i in range(N_BAMS):
+            (here / "run" / "bam_pass" / f"run_{i}.bam").unlink()
+        assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 0
+        one = (here / "calls.tsv").read_bytes()
+        fill(pieces, here / "run")
+        assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 0
+        assert "they are left alone" in capfd.readouterr().err
+        assert (here / "calls.tsv").read_bytes() == one
+    else:
+        assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 0
+        check_same(pieces, here)
+
+
 def test_fastq_without_minimap2(
     made: ReadSet, pieces: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
