@@ -6,7 +6,7 @@ import resource
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -87,9 +87,9 @@ class _RequiredUnless(click.Option):
         super().__init__(*names, **more)
         self._unless = unless
 
-    def process_value(self, ctx: click.Context, value: Any) -> Any:
-        self.required = ctx.params.get(self._unless) is None
-        return super().process_value(ctx, value)
+    def handle_parse_result(self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]) -> Any:
+        self.required = opts.get(self._unless) is None
+        return super().handle_parse_result(ctx, opts, args)
 
 
 class OptionsCommand(click.Command):
@@ -176,8 +176,6 @@ def _parameter(name: str, option: Option) -> click.Parameter:
         more["required"] = True
     else:
         more["default"] = option.default
-    if option.kind is Kind.PATH:
-        more["is_eager"] = True  # before those that are required without it
     if option.refused is not None:
         more |= {"is_eager": True, "callback": lambda ctx, param, value: option.check(value)}
     return click.Option([*option.spellings, name], **more)

@@ -26,9 +26,7 @@ from f5py.outputs.calls_writer import CallsWriter
 from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.stage_tables import StageTables
 from f5py.partitions.job import PartJob, WriteBatch
-from f5py.partitions.part_outputs import ARROW, FAILED_READS, MODBAM, SITES, extent_of
-from f5py.partitions.plan import Plan
-from f5py.partitions.text_chain import append_rows
+from f5py.partitions.part_outputs import ARROW, FAILED_READS, MODBAM, SITES, DonePart
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import (
@@ -259,7 +257,7 @@ class Writers:
         alignments = loader.alignments
         self._output = options.output
         self._writers: list[tuple[str, Any]] = []  # with the names of their files
-        self._appenders: list[tuple[str, Callable[[Plan, int], None]]] = []  # likewise, of what appends a part
+        self._appenders: list[tuple[str, Callable[[DonePart], None]]] = []  # likewise, of what appends a part
         self._files = [outputs.enter_context(ExitStack()) for _ in range(3)]
         of_table, of_modbam, of_bedmethyl = self._files
         self._out: TextOutput | None = None
@@ -268,15 +266,13 @@ class Writers:
             file = of_table.enter_context(complete_output(options.output))
             columns = CallsArrow(ArrowStream(file) if is_part else file, *layout)
             self._writers.append((options.output, of_table.enter_context(columns)))
-            self._appenders.append((options.output, lambda plan, part: columns.append(plan.path(part, ARROW))))
+            self._appenders.append((options.output, lambda part: columns.append(part.path(ARROW))))
         elif options.output_format == "tsv":
             self._out = out = table or of_table.enter_context(open_output(options.output, options.threads))
             calls = CallsWriter(out, options.meth_out_version, *layout)
             tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
             self._writers += [(options.output, tables), (options.output, calls)]
-            self._appenders.append(
-                (options.output, lambda plan, part: append_rows(plan.folder, extent_of(plan, part), out))
-            )
+            self._appenders.append((options.output, lambda part: part.append_rows(out)))
         if take is not None:
             handed_on = CallsArrow(take, *layout)
             self._writers.append(("", of_table.enter_context(handed_on)))
@@ -302,7 +298,7 @@ class Writers:
                 )
             )
             self._writers.append((options.modbam, modbam))
-            self._appenders.append((options.modbam, lambda plan, part: modbam.append(plan.path(part, MODBAM))))
+            self._appenders.append((options.modbam, lambda part: modbam.append(part.path(MODBAM))))
         if options.bedmethyl is not None:
             from f5py.outputs.bedmethyl import BedMethylOutput
 
@@ -318,7 +314,7 @@ class Writers:
                 options.threads,
             )
             self._writers.append((options.bedmethyl, bedmethyl))
-            self._appenders.append((options.bedmethyl, lambda plan, part: bedmethyl.join(plan.path(part, SITES))))
+            self._appenders.append((options.bedmethyl, lambda part: bedmethyl.join(part.path(SITES))))
             path = options.bedmethyl
 
             def complete_bedmethyl(kind: type[BaseException] | None, *_: object) -> None:
@@ -338,11 +334,11 @@ class Writers:
                     if self._out is not None and path == self._output:
                         self._out.flush()  # whatever happens later, these rows are out, and whole
 
-    def append(self, plan: Plan, part: int) -> None:
-        """Write the outputs of a part of a plan."""
+    def append(self, part: DonePart) -> None:
+        """Write the outputs of a part."""
         for path, append in self._appenders:
             with blamed_on(path):
-                append(plan, part)
+                append(part)
 
     def finish(self) -> None:
         """Complete all files.

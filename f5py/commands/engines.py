@@ -12,10 +12,12 @@ from dataclasses import replace
 from typing import Any
 
 from f5py import console
+from f5py.commands import call_methylation, eventalign
 from f5py.commands.finish import options_of_plan
 from f5py.commands.plan import slurm_script
 from f5py.core.options import CallOptions, EventalignOptions
 from f5py.errors import F5pyError, MissingDependencyError
+from f5py.partitions.job import PartJob
 from f5py.partitions.plan import Plan
 from f5py.progress import progress
 
@@ -46,14 +48,27 @@ def work_on(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[
     elif options.engine == "slurm":
         _by_slurm(options, plan, numbers)
     else:
-        from f5py.commands.in_parts import run_parts
-
         run_parts(options, plan, numbers)
     if missing := plan.unfinished():
         raise F5pyError(
             f"{plan.folder}: {len(missing)} parts are not done, such as {missing[0]}; the same command again goes on "
             "with them"
         )
+
+
+def run_parts(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:
+    """Work on parts in this process, in the folder that the plan's paths are relative to."""
+    run_job(options, PartJob(plan, numbers, judges_fit=0 in numbers))
+    which = f"part {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers)} parts are"
+    console.result("plan", f"{which} done, {len(plan.unfinished())} of {len(plan)} are not")
+
+
+def run_job(options: CallOptions | EventalignOptions, job: PartJob) -> None:
+    """`run_parts`, without a word at the end."""
+    if isinstance(options, CallOptions):
+        call_methylation.run_parts(options, job)
+    else:
+        eventalign.run_parts(options, job)
 
 
 def _by_dask(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:
@@ -102,8 +117,6 @@ def _client(options: CallOptions | EventalignOptions, distributed: Any) -> Any:
 
 def _work_on_part(folder: str, number: int, free: dict[str, Any]) -> None:
     """Work on one part, in a worker."""
-    from f5py.commands.in_parts import run_parts
-
     plan = Plan.load(folder)
     if plan.is_done(number):
         return

@@ -113,23 +113,21 @@ def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: Pa
 
             def opened(
                 options: EventalignOptions, files: ExitStack, table: TextOutput | None = None
-            ) -> WriteBatch:
-                write = _writer(options, aligner, loader, (files, outputs.stopping), take if job is None else table)
-                return listing_failed_reads(options, write, files)
+            ) -> tuple[WriteBatch, Callable[[], None]]:
+                write = _writer(options, aligner, loader, (files, outputs.stopping), take, table)
+                return listing_failed_reads(options, write, files), lambda: None
 
             if job is None:
-                write, left = opened(options, outputs), _left_by_an_error(options)
-                seconds = process(options, aligner, loader.batches(), inputs, write, left=left)
+                write, finish = opened(options, outputs)
             else:
                 write, finish = job.outputs(
                     loader, aligner, outputs,
-                    lambda folder, files, table: (
-                        opened(options_of_part(options, folder), files, table), lambda: None,
-                    ),
+                    lambda folder, files, table: opened(options_of_part(options, folder), files, table),
                     lambda: statistics_of(options, loader.alignments.contigs),
                 )  # fmt: skip
-                process(options, aligner, loader.batches(), inputs, write, left=job.left)
-                finish()
+            left = _left_by_an_error(options) if job is None else job.left
+            seconds = process(options, aligner, loader.batches(), inputs, write, left=left)
+            finish()
         if job is None:
             context = RunContext.of(aligner, loader.alignments, loader.signals.kind)
             report(options, context, Outcome.of(aligner, loader, seconds), warnings, take is not None)
@@ -222,7 +220,8 @@ def _writer(
     aligner: ReferenceAligner,
     loader: Loader,
     outputs: tuple[ExitStack, threading.Event],
-    take: Callable[[Any], None] | TextOutput | None,
+    take: Callable[[Any], None] | None,
+    table: TextOutput | None,
 ) -> WriteBatch:
     """Open the outputs, and return what writes a batch to them.
 
@@ -231,18 +230,19 @@ def _writer(
     options, aligner, loader
     outputs : (ExitStack, threading.Event)
         What completes them, and what stops their writer.
-    take : function of a pyarrow.Table, TextOutput or None
-        What takes the rows; of a part of a run the text, while the rows of a Parquet file are kept as Arrow columns.
+    take : function of a pyarrow.Table or None
+        What takes the rows.
+    table : TextOutput or None
+        Of a part of a run what takes the text, while the rows of a Parquet file are kept as Arrow columns.
     """
     files, stopping = outputs
-    table = None if take is None or callable(take) else take
     contigs, contig_lengths = loader.alignments.contigs, loader.alignments.contig_lengths
     rna, k = aligner.chemistry.rna, aligner.model.k
     summary = _summary(options, rna, loader, files)
-    if options.output_format == "parquet" or callable(take):
+    if options.output_format == "parquet" or take is not None:
         from f5py.outputs.eventalign_arrow import EventalignArrow
 
-        to: Any = take if callable(take) else files.enter_context(complete_output(options.output))
+        to: Any = take or files.enter_context(complete_output(options.output))
         rows = EventalignArrow(ArrowStream(to) if table else to, contigs, aligner.model, layout_of(options))
         files.enter_context(rows)
 

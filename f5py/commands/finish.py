@@ -15,6 +15,7 @@ from f5py.commands.report import write_report
 from f5py.core.options import CallOptions, EventalignOptions, FinishOptions
 from f5py.core.strictness import obeys_strict
 from f5py.errors import F5pyError
+from f5py.io.alignments import RecordCounts
 from f5py.io.complete_file import complete_output
 from f5py.io.joined_bam import JoinedBam
 from f5py.io.output import open_output
@@ -26,13 +27,11 @@ from f5py.partitions.part_outputs import (
     FAILED_READS,
     SUMMARY,
     ULTRA,
-    empty_outcome,
-    extent_of,
-    outcome_of,
+    DonePart,
     read_part,
 )
 from f5py.partitions.plan import Plan
-from f5py.partitions.text_chain import append_rows, give_name, header_of
+from f5py.partitions.text_chain import Extent, give_name, header_of
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import Chemistry
 from f5py.pipeline.counts import RunCounts
@@ -112,17 +111,17 @@ def join_parts(options: CallOptions | EventalignOptions, parts: list[PlannedPart
         join = _join_calls if isinstance(options, CallOptions) else _join_events
         with progress("parts") as bar:
             bar.expect(2 * len(parts))
-            outcome, any_known = _summed(options, parts, loader, bar.advance)
+            done, outcome, any_known = _read(options, parts, loader, bar.advance)
             loader.alignments.counts = outcome.skipped
             if tells:
                 loader.check_any_known(any_known)
-            stage = join(options, parts, loader, chemistry, bar.advance)  # type: ignore[arg-type]
+            stage = join(options, done, loader, chemistry, bar.advance)  # type: ignore[arg-type]
         if options.failed_reads is not None:
-            join_texts(_files(parts, FAILED_READS), options.failed_reads, options.threads)
+            join_texts(_files(done, FAILED_READS), options.failed_reads, options.threads)
         if options.skip_ultra is not None:
             header = loader.alignments.header
             with complete_output(options.skip_ultra) as file, JoinedBam(file, options.skip_ultra, header) as ultra:
-                for path in _files(parts, ULTRA):
+                for path in _files(done, ULTRA):
                     ultra.append(str(path))
         context = RunContext.of(stage, loader.alignments, loader.signals.kind)
         if tells:
@@ -132,25 +131,25 @@ def join_parts(options: CallOptions | EventalignOptions, parts: list[PlannedPart
     return outcome.counts
 
 
-def _has_name(parts: list[PlannedPart], output: str) -> bool:
+def _has_name(parts: list[DonePart], output: str) -> bool:
     """Let the table of all parts have its name, if it is in one piece."""
-    folder = parts[0][0].folder
-    if any(plan.folder != folder for plan, _ in parts):
+    folder = parts[0].plan.folder
+    if any(part.plan.folder != folder for part in parts):
         return False
-    return give_name(folder, [extent_of(plan, number) for plan, number in parts], output)
+    return give_name(folder, [part.table for part in parts], output)
 
 
-def _files(parts: list[PlannedPart], name: str) -> list[Path]:
-    return [plan.part_folder(number) / name for plan, number in parts]
+def _files(parts: list[DonePart], name: str) -> list[Path]:
+    return [Path(part.path(name)) for part in parts]
 
 
-def _summed(
+def _read(
     options: CallOptions | EventalignOptions,
     parts: list[PlannedPart],
     loader: Loader,
     advance: Callable[[int], object],
-) -> tuple[Outcome, bool]:
-    """The sums of all parts, whose files are looked at, and whether there is a read with bases."""
+) -> tuple[list[DonePart], Outcome, bool]:
+    """The parts, whose files are looked at, their sums, and whether there is a read with bases."""
     contigs = loader.alignments.contigs
 
     def statistics() -> Any:
@@ -158,18 +157,20 @@ def _summed(
             return call_methylation.statistics_of(options, contigs, loader.windows)
         return eventalign.statistics_of(options, contigs)
 
-    outcome, any_known = empty_outcome(statistics()), False
+    outcome, any_known = Outcome(RunCounts(), RecordCounts(), statistics()), False
+    done = []
     for plan, number in parts:
         about = read_part(plan, number)
+        done.append(DonePart(plan, number, Extent(*about["table"])))
         any_known = any_known or about["has_known"]
-        outcome.add(outcome_of(about, statistics()))
+        outcome.add(Outcome.from_json(about["outcome"], statistics()))
         advance(1)
-    return outcome, any_known
+    return done, outcome, any_known
 
 
 def _join_calls(
     options: CallOptions,
-    parts: list[PlannedPart],
+    parts: list[DonePart],
     loader: Loader,
     chemistry: Chemistry,
     advance: Callable[[int], object],
@@ -182,8 +183,8 @@ def _join_calls(
     try:
         with Outputs() as outputs:
             writers = call_methylation.Writers(options, caller, loader, outputs, None)
-            for plan, number in parts:
-                writers.append(plan, number)
+            for part in parts:
+                writers.append(part)
                 advance(1)
             writers.finish()
     finally:
@@ -193,7 +194,7 @@ def _join_calls(
 
 def _join_events(
     options: EventalignOptions,
-    parts: list[PlannedPart],
+    parts: list[DonePart],
     loader: Loader,
     chemistry: Chemistry,
     advance: Callable[[int], object],
@@ -202,25 +203,24 @@ def _join_events(
     aligner.close()  # only what it knows is wanted
     header, alignments = loader.alignments.header, loader.alignments
     with ExitStack() as outputs:
-        append: Callable[[Plan, int], None]
+        append: Callable[[DonePart], None]
         if options.output_format == "parquet":
             file = outputs.enter_context(complete_output(options.output))
             layout = eventalign.layout_of(options)
             table = outputs.enter_context(EventalignArrow(file, alignments.contigs, aligner.model, layout))
-            append = lambda plan, part: table.append(plan.path(part, ARROW))  # noqa: E731
+            append = lambda part: table.append(part.path(ARROW))  # noqa: E731
         elif eventalign.writes_bam(options):
             file = outputs.enter_context(complete_output(options.output))
             bam = outputs.enter_context(SamToBam(file, options.output, header, options.threads))
-            append = lambda plan, part: append_rows(plan.folder, extent_of(plan, part), WholeLines(bam))  # noqa: E731
+            append = lambda part: part.append_rows(WholeLines(bam))  # noqa: E731
         elif _has_name(parts, options.output):
-            append = lambda plan, part: None  # noqa: E731
+            append = lambda part: None  # noqa: E731
         else:
             out = outputs.enter_context(open_output(options.output, options.threads))
-            first, part = parts[0]
-            out.write(header_of(first.folder, extent_of(first, part)))
-            append = lambda plan, part: append_rows(plan.folder, extent_of(plan, part), out)  # noqa: E731
-        for plan, number in parts:
-            append(plan, number)
+            out.write(header_of(parts[0].plan.folder, parts[0].table))
+            append = lambda part: part.append_rows(out)  # noqa: E731
+        for part in parts:
+            append(part)
             advance(1)
     if options.summary is not None:
         join_texts(_files(parts, SUMMARY), options.summary, options.threads)

@@ -6,10 +6,11 @@ import os
 import shlex
 from contextlib import ExitStack, chdir
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from f5py import console
 from f5py.commands import call_methylation, eventalign
+from f5py.commands.engines import run_parts, work_on
 from f5py.commands.finish import finish, options_of_plan
 from f5py.core.options import CallOptions, EventalignOptions, PartOptions, RunPartOptions, declarations
 from f5py.core.options.declaration import Kind
@@ -17,10 +18,11 @@ from f5py.core.windows import Windows
 from f5py.errors import UsageError
 from f5py.io.alignments import AlignmentFile
 from f5py.outputs.bedmethyl import check_can_write
-from f5py.partitions.job import PartJob
 from f5py.partitions.plan import Plan
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.inputs import paths_of_inputs
+
+AnyOptions = TypeVar("AnyOptions", bound=CallOptions | EventalignOptions)
 
 _WHO = "plan"
 #: About how many bytes or records of alignments a part has, unless the user says how many parts there are.
@@ -62,8 +64,6 @@ def run_in_parts(options: CallOptions | EventalignOptions) -> RunCounts:
         )
         return RunCounts()
     if missing := plan.unfinished():
-        from f5py.commands.engines import work_on
-
         work_on(options, plan, missing)
     if isinstance(options, CallOptions):
         options = replace(options, command_line=plan.options["command_line"])
@@ -97,21 +97,6 @@ def run_part(options: RunPartOptions) -> None:
         run_parts(planned, plan, numbers)
 
 
-def run_parts(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:
-    """Work on parts in this process, in the folder that the plan's paths are relative to."""
-    run_job(options, PartJob(plan, numbers, judges_fit=0 in numbers))
-    which = f"part {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers)} parts are"
-    console.result(_WHO, f"{which} done, {len(plan.unfinished())} of {len(plan)} are not")
-
-
-def run_job(options: CallOptions | EventalignOptions, job: PartJob) -> None:
-    """`run_parts`, without a word at the end."""
-    if isinstance(options, CallOptions):
-        call_methylation.run_parts(options, job)
-    else:
-        eventalign.run_parts(options, job)
-
-
 def make_plan(options: CallOptions | EventalignOptions, folder: str) -> Plan:
     """Split the alignments, and write the plan."""
     with ExitStack() as files:
@@ -128,10 +113,15 @@ def make_plan(options: CallOptions | EventalignOptions, folder: str) -> Plan:
         ranges = alignments.ranges(n_parts, windows, _shows_record_numbers(options))
     meth_model = options.meth_model if isinstance(options, CallOptions) else None
     inputs = paths_of_inputs(options, meth_model)
-    kept: dict[str, Any] = {name: option.default for name, option in declarations(PartOptions).items()}
+    return Plan.make(folder, _command(options), as_one_run(options), inputs, ranges)
+
+
+def as_one_run(options: AnyOptions) -> AnyOptions:
+    """The options of the run without parts that has the same results."""
+    defaults: dict[str, Any] = {name: option.default for name, option in declarations(PartOptions).items()}
     if isinstance(options, CallOptions):
-        kept["command_line"] = without_plan(options.command_line)
-    return Plan.make(folder, _command(options), replace(options, **kept), inputs, ranges)
+        defaults["command_line"] = _without_plan(options.command_line)
+    return replace(options, **defaults)
 
 
 def _checked(options: CallOptions | EventalignOptions) -> CallOptions | EventalignOptions:
@@ -177,7 +167,7 @@ def _command(options: CallOptions | EventalignOptions) -> str:
     return "call-methylation" if isinstance(options, CallOptions) else "eventalign"
 
 
-def without_plan(command_line: str) -> str:
+def _without_plan(command_line: str) -> str:
     """A command line without the options of working in parts: that of the run which has the same results."""
     kinds = {name: option.kind for option in declarations(PartOptions).values() for name in option.names}
     kept = []

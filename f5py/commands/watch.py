@@ -21,9 +21,10 @@ from typing import Any
 
 from f5py import console
 from f5py.commands import call_methylation
+from f5py.commands.engines import run_job
 from f5py.commands.finish import PlannedPart, join_parts
-from f5py.commands.in_parts import run_job, without_plan
-from f5py.core.options import CallOptions, PartOptions, WatchOptions, declarations
+from f5py.commands.in_parts import as_one_run
+from f5py.core.options import CallOptions, WatchOptions, declarations
 from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, UsageError
 from f5py.io.alignments import AlignmentFile
 from f5py.io.record_ranges import RecordRange
@@ -88,21 +89,18 @@ class _Watch:
         self._options = options
         self._folder = Path(_plan_folder(options)).absolute()
         self._run_folder = RunFolder(str(options.watch))
-        without: dict[str, Any] = {name: option.default for name, option in declarations(PartOptions).items()}
-        without["command_line"] = without_plan(options.command_line)
-        kept = replace(options, **without)
+        kept = as_one_run(options)
         inputs = (options.genome, options.kmer_model, options.meth_model)
         if Plan.is_there(str(self._folder)):
             root = Plan.load(str(self._folder))
             root.check_same("call-methylation", kept)
             root.check_place()
             root.check_inputs()
-            self._command_line = str(root.options["command_line"])
+            kept = replace(kept, command_line=str(root.options["command_line"]))
         else:
             Plan.make(str(self._folder), "call-methylation", kept, inputs, [])
-            self._command_line = without["command_line"]
         unwatched: dict[str, Any] = {name: option.default for name, option in declarations(WatchOptions).items()}
-        self._of_file = replace(kept, **unwatched, bam="-", command_line=self._command_line)
+        self._of_file = replace(kept, **unwatched, bam="-")
         self._done = self._done_before()
         self._tried: dict[str, int] = {}  # with how many signal files a file without all of its signals was called
         self._n_signals = 0
@@ -140,7 +138,7 @@ class _Watch:
             raise F5pyError(f"--watch {self._options.watch}: nothing was called: {why}")
         for path, why in self._failed.items():
             console.warning(_WHO, f"{path} was left out: {why}")
-        counts = join_parts(self._outputs(self._of_file), self._parts())
+        counts = join_parts(self._outputs(), self._parts())
         for plan in self._incomplete:  # the next run tries them again: their signals may have come
             plan.abandon_part(plan.part_folder(0))
         if self._failed:
@@ -211,7 +209,7 @@ class _Watch:
 
     def _refresh(self) -> None:
         """Write the running totals: counts of sites and the report."""
-        options = self._outputs(self._of_file)
+        options = self._outputs()
         if options.bedmethyl is None and options.report is None:
             return
         now = time.monotonic()
@@ -227,11 +225,11 @@ class _Watch:
     def _parts(self) -> list[PlannedPart]:
         return [(self._done[name], 0) for name in sorted(self._done)]
 
-    def _outputs(self, options: CallOptions) -> CallOptions:
+    def _outputs(self) -> CallOptions:
         """The options of a run over the files that are done."""
         paths = [self._done[name].options["bam"] for name in sorted(self._done)]
         bam = next((path for path in paths if os.path.exists(path)), paths[0])
-        return replace(options, bam=bam, **self._signals())
+        return replace(self._of_file, bam=bam, **self._signals())
 
     @property
     def _has_own_signals(self) -> bool:

@@ -8,7 +8,7 @@ import select
 import zlib
 from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -39,6 +39,11 @@ class RecordCounts:
     supplementary: int = 0
     no_bases: int = 0
     kept: int = 0
+
+    def plus(self, other: RecordCounts, times: int = 1) -> RecordCounts:
+        """The sums of both, of the other one so many times."""
+        names = [one.name for one in fields(self)]
+        return RecordCounts(**{name: getattr(self, name) + times * getattr(other, name) for name in names})
 
 
 class AlignmentFile:

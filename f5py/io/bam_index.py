@@ -111,6 +111,11 @@ class BamIndex:
         """Virtual offset of the end of the last record that lies on the reference; 0 without any."""
         return int(self.scan.last.max(initial=np.uint64(0)))
 
+    def places(self) -> NDArray[np.int64]:
+        """Virtual offsets at which records begin, as far as the index names them, ascending; int64."""
+        first = self.scan.first[self.scan.first != _NOWHERE]
+        return np.unique(np.concatenate([first, self.scan.offsets])).astype(np.int64)
+
     def beginning(self, contig: int, start: int) -> int | None:
         """Virtual offset of a record before which none reaches `start` or beyond; None if none does at all."""
         stretch = start >> self.shift

@@ -75,7 +75,7 @@ class RecordOutput:
         self._compressor = OrderedCompressor(n_threads, _compress, self._put)
         self._pending = bytearray()  # of the block that is not full
         if self._converted is None:
-            self._compressor.add(_parts_of(bam_header(header)))
+            self._compressor.add([bam_header(header)])
 
     def __enter__(self) -> Self:
         return self
@@ -162,10 +162,6 @@ def block_ends(text: NDArray[np.uint8], walked: int) -> list[int]:
 
     ends = np.empty(2 * (len(text) // BLOCK_BYTES) + 2, np.int64)
     return ends[: cut_blocks(text, walked, BLOCK_BYTES, ends)].tolist()
-
-
-def _parts_of(text: bytes) -> list[bytes]:
-    return [text[begin : begin + BLOCK_BYTES] for begin in range(0, len(text), BLOCK_BYTES)]
 
 
 def _compress(texts: list[bytes]) -> list[bytes]:

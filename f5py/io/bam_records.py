@@ -7,13 +7,13 @@ import struct
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.names import Names
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import joined_tuples, offsets_of
 from f5py.io.bam_blocks import READ_BYTES, DamagedBlocksError, inflated_portions
 from f5py.text.encoding import undecoded
 
@@ -88,15 +88,7 @@ class RecordColumns(NamedTuple):
     @classmethod
     def joined(cls, parts: list[RecordColumns]) -> RecordColumns:
         """The records of all parts."""
-        if len(parts) == 1:
-            return parts[0]
-        columns: list[Any] = []
-        for name, *pieces in zip(cls._fields, *parts, strict=True):
-            if name.endswith("_offsets"):
-                columns.append(offsets_of(np.concatenate([np.diff(piece) for piece in pieces])))
-            else:
-                columns.append(np.concatenate(pieces))
-        return cls(*columns)
+        return parts[0] if len(parts) == 1 else joined_tuples(parts)
 
 
 @dataclass
@@ -184,6 +176,18 @@ def tag_values(
     values = [data[a:b].tobytes() if a >= 0 else None for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
     texts = {value: None if value is None else _value_text(value) for value in set(values)}
     return [texts[value] for value in values]
+
+
+def chosen_records(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The chosen records one after the other, and where they begin and the last one ends."""
+    from f5py.io._bam_numba import copy_records
+
+    offsets = offsets_of(starts[chosen + 1] - starts[chosen])
+    out = np.empty(offsets[-1], np.uint8)
+    copy_records(data, starts, chosen, offsets, out)
+    return out, offsets
 
 
 def record_names(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> Names:

@@ -10,7 +10,7 @@ import numpy as np
 from f5py.errors import InputFileError
 from f5py.io.bam_blocks import READ_BYTES, DamagedBlocksError, block_portions, block_size, first_text, text_size
 from f5py.io.bam_output import RecordOutput
-from f5py.io.bam_records import header_end, record_chunks
+from f5py.io.bam_records import FIXED_SIZE, header_end, record_chunks
 from f5py.io.bgzf_blocks import MAX_BLOCK
 
 
@@ -101,7 +101,7 @@ class JoinedBam(RecordOutput):
                     continue
                 del text[:n_header]
             records = np.frombuffer(bytes(text), np.uint8)
-            starts = np.empty(len(records) // 36 + 2, np.int64)
+            starts = np.empty(len(records) // FIXED_SIZE + 2, np.int64)
             n, damaged = list_records(records, self.n_contigs, starts)
             if damaged:
                 raise DamagedBlocksError("a record is damaged")

@@ -157,7 +157,7 @@ def split_records(
     extents = np.array([[0, size]]) if index is None or windows is None else _extents(index, windows, size)
     borders, is_even = np.empty(0, np.int64), n_parts == 1
     if index is not None and n_parts > 1:
-        borders, is_even = _borders(_indexed_places(index), extents, n_parts)
+        borders, is_even = _borders(index.places(), extents, n_parts)
     if not is_even and (windows is None or size <= _SMALL_FILE):
         spacing = int(extents[:, 1].max() - extents[:, 0].min()) // (_PLACES_PER_RANGE * n_parts)
         borders, _ = _borders(_all_places(path, n_contigs, max(spacing, 1)), extents, n_parts)
@@ -169,12 +169,6 @@ def split_records(
     if missing:
         ranges = [*ranges[:-1], *[RecordRange(last, last)] * missing, ranges[-1]]
     return ranges
-
-
-def _indexed_places(index: BamIndex) -> NDArray[np.int64]:
-    """Virtual offsets at which records begin, ascending."""
-    first = index.scan.first[index.scan.first != np.uint64(2**64 - 1)]
-    return np.unique(np.concatenate([first, index.scan.offsets])).astype(np.int64)
 
 
 def _all_places(path: str, n_contigs: int, spacing: int) -> NDArray[np.int64]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,7 @@ class RecordReads:
         """Names of the reads of the first n records, if the file can be read twice."""
         if self._alignments.is_pipe:
             return []
-        for data, starts, n_records in self._again():
+        for data, starts, n_records in all_chunks(self._alignments):
             return list(record_names(data, starts, np.arange(min(n, n_records))))
         return []
 
@@ -107,14 +107,14 @@ class RecordReads:
         self._has_searched = True
         console.info("load_reads", "hard-clipped records get their bases from the primary ones, which are searched")
         wanted: list[Names] = []
-        for data, starts, n in self._again():
+        for data, starts, n in all_chunks(self._alignments):
             lengths = _whole_lengths(data, starts, np.arange(n))
             wanted.append(record_names(data, starts, np.flatnonzero(lengths == 0)))
         names = Names.joined(wanted)
         is_wanted = reads_in_memory(names, np.empty(0, np.uint8), np.zeros(len(names) + 1, np.int64), "").index
         found_names: list[Names] = []
         found: list[tuple[NDArray[np.uint8], NDArray[np.int64]]] = []
-        for data, starts, n in self._again():
+        for data, starts, n in all_chunks(self._alignments):
             flags, lengths = np.empty(n, np.uint16), _whole_lengths(data, starts, np.arange(n))
             flags_of(data, starts, n, flags)
             candidates = np.flatnonzero((flags & _NOT_PRIMARY == 0) & (lengths > 0))
@@ -126,13 +126,16 @@ class RecordReads:
         sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(offsets) for _, offsets in found)])
         self._held = reads_in_memory(Names.joined(found_names), bases, offsets_of(sizes), self._alignments.name)
 
-    def _again(self) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
-        """All records of the file, from its beginning."""
-        again = self._alignments.reopened()
-        try:
-            yield from again.chunks()
-        finally:
-            again.close()
+
+def all_chunks(
+    alignments: AlignmentFile,
+) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
+    """Yield all records of a file once more, from its beginning, as `AlignmentFile.chunks` does."""
+    again = alignments.reopened()
+    try:
+        yield from again.chunks()
+    finally:
+        again.close()
 
 
 def _whole_lengths(

@@ -6,12 +6,11 @@ import os
 from typing import NamedTuple
 
 from f5py.io.bgzf_blocks import END_BLOCK
-from f5py.io.signals.content import Kind
+from f5py.io.signals.content import KIND_OF_ENDING, POD5_MAGIC, Kind
 
-_SIGNALS: dict[str, Kind] = {".pod5": "pod5", ".fast5": "fast5", ".slow5": "slow5", ".blow5": "slow5"}
 _READS = (".fastq", ".fq", ".fastq.gz", ".fq.gz")
 #: How files end that are complete; of the others it only counts that they do not change.
-_ENDS = {".bam": END_BLOCK, ".pod5": b"\x8bPOD\r\n\x1a\n", ".blow5": b"5WOLB"}
+_ENDS = {".bam": END_BLOCK, ".pod5": POD5_MAGIC, ".blow5": b"5WOLB"}
 #: Folders of reads that have failed, as MinKNOW calls them.
 _LEFT_OUT = ("_fail", "_skip", "_skipped")
 
@@ -78,8 +77,8 @@ class RunFolder:
                     n_unfinished += 1
                 elif ending == ".bam":
                     alignments.append(path)
-                elif ending in _SIGNALS:
-                    signals.append((path, _SIGNALS[ending]))
+                elif ending in KIND_OF_ENDING:
+                    signals.append((path, KIND_OF_ENDING[ending]))
                 else:
                     reads.append(path)
         return FinishedFiles(sorted(alignments), sorted(reads), sorted(signals), n_unfinished, has_alignments)
@@ -103,7 +102,7 @@ class RunFolder:
 
 def _ending(name: str) -> str | None:
     """The ending of a name that tells its format, if there is one."""
-    endings = (".bam", *_SIGNALS, *_READS)
+    endings = (".bam", *KIND_OF_ENDING, *_READS)
     return next((ending for ending in endings if name.lower().endswith(ending)), None)
 
 

@@ -74,9 +74,7 @@ class UnfinishedFile:
         """
         try:
             self.file.close()
-            if os.path.exists(self._target):
-                os.chmod(self.path, stat.S_IMODE(os.stat(self._target).st_mode))
-            os.replace(self.path, self._target)
+            _replace(self.path, self._target)
             self._is_in_place = True
         finally:
             _open_files.discard(self)
@@ -146,8 +144,39 @@ class UnfinishedFile:
 
     def _opened_elsewhere(self, flags: int) -> int:
         """Open a file of a name that nobody can foresee: something of that other name is not ours."""
-        self.path = os.path.join(os.path.dirname(self.path), _PREFIX + secrets.token_hex(16))
+        self.path = _new_name(self.path)
         return os.open(self.path, flags | os.O_EXCL, 0o666)
+
+
+def linked_in_place(path: str, output: str) -> bool:
+    """Give a complete file a second name, that of an output, whose mode it takes over from a file of that name.
+
+    Returns False, and changes nothing, if that file is write-protected or the file system has no such links.
+    """
+    target = os.path.realpath(output)
+    if os.path.exists(target) and not os.access(target, os.W_OK):
+        return False
+    linked = _new_name(target)
+    try:
+        os.link(path, linked)
+        _replace(linked, target)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(linked)
+        return False
+    return True
+
+
+def _new_name(target: str) -> str:
+    """A name beside a file that nobody can foresee."""
+    return os.path.join(os.path.dirname(target), _PREFIX + secrets.token_hex(16))
+
+
+def _replace(path: str, target: str) -> None:
+    """Give a file the name, and the mode, of another one, if there is one."""
+    if os.path.exists(target):
+        os.chmod(path, stat.S_IMODE(os.stat(target).st_mode))
+    os.replace(path, target)
 
 
 def settle_unfinished() -> None:

@@ -7,10 +7,9 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
 from f5py.io.bam_index import BamIndex, is_block_start, not_its_index
-from f5py.io.bam_records import record_chunks
+from f5py.io.bam_records import chosen_records, record_chunks
 from f5py.io.record_ranges import RecordRange, range_file
 
 #: Bytes of the file that are read first at each place that the index names: a block.
@@ -55,7 +54,7 @@ def window_chunks(
             for data, bounds, n in record_chunks(file, index.n_contigs, begin & 0xFFFF, _FIRST_BYTES):
                 contig, start, chosen = _overlapping(data, bounds, n, windows)
                 if chosen.size:
-                    yield _copied(data, bounds, chosen)
+                    yield *chosen_records(data, bounds, chosen), len(chosen)
                 # unmapped records are at the end
                 done = (contigs < contig) | ((contigs == contig) & (ends <= start)) | (contig < 0)
                 following = max(following, int(done.sum()))
@@ -94,15 +93,3 @@ def _overlapping(
     places_of(data, bounds, contig, start, end)
     _, _, first, after = windows.overlapping(contig, start, end)
     return int(contig[-1]), int(start[-1]), np.flatnonzero((after > first) & (contig >= 0) & (start >= 0))
-
-
-def _copied(
-    data: NDArray[np.uint8], bounds: NDArray[np.int64], chosen: NDArray[np.int64]
-) -> tuple[NDArray[np.uint8], NDArray[np.int64], int]:
-    """The chosen records one after the other."""
-    from f5py.io._bam_numba import copy_records
-
-    offsets = offsets_of(bounds[chosen + 1] - bounds[chosen])
-    out = np.empty(offsets[-1], np.uint8)
-    copy_records(data, bounds, chosen, offsets, out)
-    return out, offsets, len(chosen)

@@ -9,9 +9,12 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.offsets import joined_tuples, offsets_of
 from f5py.errors import InputFileError
 from f5py.io.alignments import AlignmentFile
+from f5py.io.bam_records import chosen_records
 from f5py.io.joined_bam import JoinedBam
+from f5py.io.record_reads import all_chunks
 from f5py.outputs.modbam import header_with_program
 from f5py.outputs.tag_merging import ModificationTags, chosen_tags, tags_of_motifs, tags_of_records
 
@@ -132,21 +135,12 @@ def _tags_at(file: AlignmentFile, wanted: NDArray[np.int64]) -> ModificationTags
     """The tags of the records of a file with these numbers, ascending."""
     found = []
     n_before = 0
-    with closing(file.reopened().chunks()) as chunks:
+    with closing(all_chunks(file)) as chunks:
         for data, starts, n in chunks:
             first, end = np.searchsorted(wanted, (n_before, n_before + n))
             found.append(tags_of_records(data, starts, wanted[first:end] - n_before))
             n_before += n
-    return _joined(found)
-
-
-def _joined(parts: list[ModificationTags]) -> ModificationTags:
-    from f5py.core.offsets import offsets_of
-
-    sizes = [np.concatenate([np.diff(part[at]) for part in parts]) for at in (1, 3)]
-    text, probability = (np.concatenate([part[at] for part in parts]) for at in (0, 2))
-    length = np.concatenate([part.length for part in parts])
-    return ModificationTags(text, offsets_of(sizes[0]), probability, offsets_of(sizes[1]), length)
+    return joined_tuples(found)
 
 
 def _write(
@@ -158,11 +152,10 @@ def _write(
     out: JoinedBam,
 ) -> None:
     """Write the records of a file that no file before has."""
-    from f5py.core.offsets import offsets_of
     from f5py.outputs._modbam_numba import tag_records, tagged_sizes
 
     n_before = 0
-    with closing(file.reopened().chunks()) as chunks:
+    with closing(all_chunks(file)) as chunks:
         for data, starts, n in chunks:
             place = _place(keys[n_before : n_before + n], shared)
             n_before += n
@@ -171,8 +164,7 @@ def _write(
             is_written[place[here]] = True
             tags = tags_of_records(data, starts, here)
             if len(here):
-                added = chosen_tags(later, place[here])
-                tags = tags_of_motifs(tags, added)._replace(length=np.maximum(tags.length, added.length))
+                tags = tags_of_motifs(tags, chosen_tags(later, place[here]))
             read = np.full(n, -1)
             read[here] = np.arange(len(here))
             size = np.zeros(n, np.int64)
@@ -181,7 +173,7 @@ def _write(
             size[~is_new] = 0
             kept = np.flatnonzero(is_new)
             if len(kept) < n:
-                data, bounds = _copied(data, starts, kept)
+                data, bounds = chosen_records(data, starts, kept)
                 given, size = (data, bounds, read[kept]), size[kept]
             offsets = offsets_of(size)
             records = np.empty(offsets[-1], np.uint8)
@@ -190,15 +182,3 @@ def _write(
                 np.zeros(1, np.int64), records, offsets,
             )  # fmt: skip
             out.write(records)
-
-
-def _copied(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
-) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    from f5py.core.offsets import offsets_of
-    from f5py.io._bam_numba import copy_records
-
-    offsets = offsets_of(starts[chosen + 1] - starts[chosen])
-    out = np.empty(offsets[-1], np.uint8)
-    copy_records(data, starts, chosen, offsets, out)
-    return out, offsets

@@ -14,7 +14,6 @@ from f5py.io.parquet_text import PROBLEMS
 from f5py.outputs.arrow_table import ParquetOutput
 from f5py.outputs.eventalign_arrow import parquet_layout
 
-_COPY_BYTES = 1 << 17
 _LONGEST_LINE = 1 << 20
 #: Arrow's names of types, and ours.
 _TYPES = {"float": "float32", "double": "float64", "list<element: float>": "list:float32"}
@@ -43,7 +42,7 @@ def merge_texts(paths: Sequence[str], path: str, n_threads: int) -> None:
                     raise InputFileError(
                         f"{shown_name(one)}: has other columns than {shown_name(paths[0])}; merge tables of one kind"
                     )
-                shutil.copyfileobj(source, out, _COPY_BYTES)
+                shutil.copyfileobj(source, out)
 
 
 def _check_header(shown: str, first: bytes) -> None:

@@ -53,10 +53,7 @@ class PartJob:
 
         `outputs` gives up what is not complete when it is left by an error.
         """
-        ultra = "" if self.plan.options["skip_ultra"] is not None else None
-        parts = [Part(number, self.plan.ranges[number], ultra) for number in self.numbers]
-        loader.ultra_path = ultra
-        loader.parts = parts
+        loader.parts = parts = [Part(number, self.plan.ranges[number]) for number in self.numbers]
         stage.judges_fit = self.judges_fit
         of_parts = PartOutputs(self.plan, parts, stage, open_outputs, new_statistics)
 

@@ -9,7 +9,6 @@ from typing import Any
 
 from f5py.errors import InputFileError
 from f5py.io.output import open_output
-from f5py.partitions.text_chain import COPY_BYTES
 
 
 def join_texts(paths: Iterable[Path], output: str, n_threads: int) -> None:
@@ -29,7 +28,7 @@ def join_texts(paths: Iterable[Path], output: str, n_threads: int) -> None:
                 with open(path, "rb") as file:
                     if number:
                         file.readline()
-                    shutil.copyfileobj(file, out, COPY_BYTES)
+                    shutil.copyfileobj(file, out)
             except OSError as problem:
                 if problem.filename is None or str(problem.filename) != str(path):
                     raise

@@ -11,15 +11,14 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, OutputFileError
-from f5py.io.alignments import RecordCounts
 from f5py.io.complete_file import complete_output
 from f5py.io.output import TextOutput
 from f5py.partitions.plan import Plan
-from f5py.partitions.text_chain import ChainedText, Extent, TextChain, is_whole
+from f5py.partitions.text_chain import ChainedText, Extent, TextChain, append_rows, is_whole
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.outcome import Outcome
@@ -33,6 +32,31 @@ ARROW, MODBAM, SITES, FAILED_READS, ULTRA, SUMMARY = (
 _ABOUT = "part.json"
 #: Parts that may wait for the disk.
 _MOST_WAITING = 4
+
+
+class DonePart(NamedTuple):
+    """The outputs of a part that is done.
+
+    Attributes
+    ----------
+    plan : Plan
+    number : int
+    table : Extent
+        The rows of its table of text.
+    """
+
+    plan: Plan
+    number: int
+    table: Extent
+
+    def path(self, name: str) -> str:
+        """A file of the part."""
+        return str(self.plan.part_folder(self.number) / name)
+
+    def append_rows(self, out: TextOutput) -> None:
+        """Write the rows of its table of text; see `f5py.partitions.text_chain.append_rows`."""
+        append_rows(self.plan.folder, self.table, out)
+
 
 #: Opens the outputs of a part in a folder, and its table as text; returns what writes a batch, and what completes the
 #: files.
@@ -66,10 +90,10 @@ class PartOutputs:
         self._stage = stage
         self._open_outputs = open_outputs
         self._new_statistics = new_statistics
-        self._folders = {part.number: plan.begin_part(part.number) for part in parts if part.ultra_path is not None}
-        for part in parts:
-            if part.number in self._folders:
-                part.ultra_path = str(self._folders[part.number] / ULTRA)
+        self._folders: dict[int, Path] = {}  # of parts that have not begun, which the loader may be ahead at
+        for part in parts if plan.options["skip_ultra"] is not None else []:
+            self._folders[part.number] = plan.begin_part(part.number)
+            part.ultra_path = str(self._folders[part.number] / ULTRA)
         self._waiting = list(reversed(parts))
         self._current: _OpenPart | None = None
         self._chain = TextChain(plan.folder, _extent_before(plan, parts[0].number))
@@ -200,11 +224,6 @@ def read_part(plan: Plan, number: int) -> dict[str, Any]:
     return about
 
 
-def extent_of(plan: Plan, number: int) -> Extent:
-    """Where the rows of the table of a part are that is done."""
-    return Extent(*read_part(plan, number)["table"])
-
-
 def _extent_before(plan: Plan, number: int) -> Extent | None:
     """The rows of the part before, if that was done on this machine and nothing comes after them in their file."""
     if number == 0 or not plan.is_done(number - 1):
@@ -213,17 +232,8 @@ def _extent_before(plan: Plan, number: int) -> Extent | None:
     after = (other for other in range(number, len(plan)) if other not in missing)
     try:
         before = read_part(plan, number - 1)
-        is_last = all(extent_of(plan, other).file != before["table"][0] for other in after)
+        extent = Extent(*before["table"])
+        is_last = all(Extent(*read_part(plan, other)["table"]).file != extent.file for other in after)
     except InputFileError:  # of a damaged part, which finish will tell about
         return None
-    return Extent(*before["table"]) if is_last and before["host"] == platform.node() else None
-
-
-def outcome_of(about: dict[str, Any], statistics: RunStatistics | None) -> Outcome:
-    """The sums of a part; those of its statistics are put into `statistics`."""
-    return Outcome.from_json(about["outcome"], statistics)
-
-
-def empty_outcome(statistics: RunStatistics | None) -> Outcome:
-    """The sums of no parts."""
-    return Outcome(RunCounts(), RecordCounts(), statistics)
+    return extent if is_last and before["host"] == platform.node() else None

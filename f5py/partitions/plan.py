@@ -24,6 +24,7 @@ from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.complete_file import complete_output
 from f5py.io.record_ranges import RecordRange
 from f5py.partitions.fingerprint import check_unchanged, fingerprints
+from f5py.partitions.text_chain import CHAINS
 
 _MANIFEST = "plan.json"
 _PARTS = "parts"
@@ -144,10 +145,6 @@ class Plan:
         """Where the outputs of a part are when it is done."""
         return self.folder / _PARTS / str(number)
 
-    def path(self, number: int, name: str) -> str:
-        """A file of a part."""
-        return str(self.part_folder(number) / name)
-
     def is_done(self, number: int) -> bool:
         """Whether a part is complete."""
         return self.part_folder(number).is_dir()
@@ -197,7 +194,7 @@ class Plan:
     def remove_parts(self) -> None:
         """Remove the folder of the plan, as far as it has what plans consist of."""
         with suppress(OSError):
-            for name in (_PARTS, "tables"):
+            for name in (_PARTS, CHAINS):
                 shutil.rmtree(self.folder / name)
             (self.folder / _MANIFEST).unlink()
             self.folder.rmdir()

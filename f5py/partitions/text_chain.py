@@ -9,7 +9,6 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
-import stat
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,12 +17,12 @@ from typing import Any, NamedTuple
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bgzip_output import is_bgzip_name
 from f5py.io.output import TextOutput
-from f5py.io.unfinished_file import is_special
+from f5py.io.unfinished_file import is_special, linked_in_place
 
-_CHAINS = "tables"
+CHAINS = "tables"
 _BUFFER_BYTES = 1 << 20
 #: Copied at a time: what stays in a processor's cache on its way.
-COPY_BYTES = 1 << 17
+_COPY_BYTES = 1 << 17
 
 
 class Extent(NamedTuple):
@@ -60,7 +59,7 @@ class TextChain:
     """
 
     def __init__(self, folder: Path, last: Extent | None = None) -> None:
-        self._folder = folder / _CHAINS
+        self._folder = folder / CHAINS
         try:
             self._folder.mkdir(exist_ok=True)
             if last is None or not self._take_up(last):
@@ -149,7 +148,7 @@ def _failure(path: Any, problem: OSError) -> OutputFileError:
 def is_whole(folder: Path, extent: Extent) -> bool:
     """Whether the rows of a part are there."""
     try:
-        return (folder / _CHAINS / extent.file).stat().st_size >= extent.end
+        return (folder / CHAINS / extent.file).stat().st_size >= extent.end
     except OSError:
         return False
 
@@ -162,7 +161,7 @@ def append_rows(folder: Path, extent: Extent, out: TextOutput) -> None:
     InputFileError
         They cannot be read.
     """
-    path = folder / _CHAINS / extent.file
+    path = folder / CHAINS / extent.file
     try:
         file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed below
     except OSError as problem:
@@ -171,7 +170,7 @@ def append_rows(folder: Path, extent: Extent, out: TextOutput) -> None:
         left = extent.end - extent.begin
         file.seek(extent.begin)
         while left:
-            piece = file.read(min(left, COPY_BYTES))
+            piece = file.read(min(left, _COPY_BYTES))
             if not piece:
                 raise InputFileError(f"{path}: is shorter than it was")
             out.write(piece)
@@ -186,7 +185,7 @@ def header_of(folder: Path, extent: Extent) -> bytes:
     InputFileError
         It cannot be read.
     """
-    path = folder / _CHAINS / extent.file
+    path = folder / CHAINS / extent.file
     try:
         with open(path, "rb") as file:
             return file.read(extent.begin)
@@ -201,24 +200,14 @@ def give_name(folder: Path, extents: Sequence[Extent], output: str) -> bool:
     """
     if output == "-" or is_bgzip_name(output) or is_special(output):
         return False
-    path = folder / _CHAINS / extents[0].file
+    path = folder / CHAINS / extents[0].file
     ends = [extent.end for extent in extents]
     begins = [extent.begin for extent in extents[1:]]
     if begins != ends[:-1] or any(extent.file != extents[0].file for extent in extents):
         return False
-    target = os.path.realpath(output)
-    if os.path.exists(target) and not os.access(target, os.W_OK):
-        return False  # which will be told when it is opened
-    temporary = os.path.join(os.path.dirname(target), f".unfinished-{secrets.token_hex(16)}")
     try:
         if path.stat().st_size != ends[-1]:
             os.truncate(path, ends[-1])  # rows of a part that was not done
-        os.link(path, temporary)
-        if os.path.exists(target):
-            os.chmod(temporary, stat.S_IMODE(os.stat(target).st_mode))
-        os.replace(temporary, target)
-    except OSError:  # another file system, or one without links
-        with suppress(OSError):
-            os.unlink(temporary)
+    except OSError:
         return False
-    return True
+    return linked_in_place(str(path), output)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -28,7 +28,7 @@ from f5py.io.record_reads import RecordReads
 from f5py.io.reference import Reference
 from f5py.io.signals import SignalSource
 from f5py.io.signals.split_reads import fetch_split
-from f5py.pipeline.parts import CountedPart, Part
+from f5py.pipeline.parts import Part
 
 _CIGAR_SKIP = 3
 _CIGAR_HARD_CLIP = 5
@@ -125,14 +125,15 @@ class Loader:
         number = 0
         for done, part in enumerate(self.parts):
             self._any_known = False
-            counted = CountedPart(part, self.alignments.counts, self.n_ultra)
+            before, n_ultra = replace(self.alignments.counts), self.n_ultra
             with self._ultra_output(part.ultra_path) as ultra:
                 for batch in self._batches(ultra, part.records):
                     batch.number, batch.part = number, part.number
                     batch.share_of_input = (done + 0.5) / len(self.parts)
                     number += 1
                     yield batch
-            counted.end(self.alignments.counts, self.n_ultra, self._any_known)
+            part.skipped = self.alignments.counts.plus(before, -1)
+            part.n_ultra, part.has_known = self.n_ultra - n_ultra, self._any_known
 
     @contextmanager
     def _ultra_output(self, path: str | None) -> Iterator[RecordOutput | None]:

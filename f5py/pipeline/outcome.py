@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,8 +65,7 @@ class Outcome:
     def add(self, other: Outcome) -> None:
         """Add the next part."""
         self.counts.join(other.counts)
-        for one in fields(RecordCounts):
-            setattr(self.skipped, one.name, getattr(self.skipped, one.name) + getattr(other.skipped, one.name))
+        self.skipped = self.skipped.plus(other.skipped)
         if self.statistics is not None and other.statistics is not None:
             self.statistics.join(other.statistics)
         for mine, others in ((self.loading, other.loading), (self.stages, other.stages)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field
 
 from f5py.io.alignments import RecordCounts
 from f5py.io.record_ranges import RecordRange
@@ -32,20 +32,3 @@ class Part:
     skipped: RecordCounts = field(default_factory=RecordCounts)
     n_ultra: int = 0
     has_known: bool = False
-
-
-class CountedPart:
-    """Counts what is added to the counts of a file while a part is loaded."""
-
-    def __init__(self, part: Part, counts: RecordCounts, n_ultra: int) -> None:
-        self._part = part
-        self._before = replace(counts)
-        self._n_ultra = n_ultra
-
-    def end(self, counts: RecordCounts, n_ultra: int, has_known: bool) -> None:
-        """Fill the part's own."""
-        for one in fields(RecordCounts):
-            added = getattr(counts, one.name) - getattr(self._before, one.name)
-            setattr(self._part.skipped, one.name, added)
-        self._part.n_ultra = n_ultra - self._n_ultra
-        self._part.has_known = has_known

@@ -26,6 +26,7 @@ from ..made_data import (
     run_main,
     run_process,
 )
+from ..shared_memory import FOLDER, to_oneself
 
 
 @pytest.fixture
@@ -613,8 +614,9 @@ def test_killed_reader_process(made, made_calls):
 
 @needs_proc
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGKILL])
+@to_oneself()
 def test_nothing_is_left_after_being_ended(made, how):
-    shared = Path("/dev/shm")
+    shared = Path(FOLDER)
     before = set(shared.iterdir()) if shared.is_dir() else set()
     run = Held(made, "--iop", "2")
     run.wait_for_batches()

@@ -10,18 +10,31 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ..made_data import ReadSet, error_line, run_command
+from ..shared_memory import FOLDER, to_oneself
 
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     return tmp_path
+
+
+@pytest.fixture
+def semaphores() -> Iterator[None]:
+    """For clusters of dask, whose processes have named semaphores: those go before another test looks for such."""
+    with to_oneself():
+        before = set(os.listdir(FOLDER))
+        yield
+        until = time.monotonic() + 10
+        while set(os.listdir(FOLDER)) - before and time.monotonic() < until:
+            time.sleep(0.1)
 
 
 def command(made: ReadSet, *options: str) -> list[str]:
@@ -39,6 +52,7 @@ def outputs() -> tuple[bytes, bytes]:
     return found
 
 
+@pytest.mark.usefixtures("semaphores")
 def test_dask_on_this_machine(made: ReadSet, here: Path):
     pytest.importorskip("distributed")
     one = expected(made)
@@ -46,6 +60,7 @@ def test_dask_on_this_machine(made: ReadSet, here: Path):
     assert outputs() == one
 
 
+@pytest.mark.usefixtures("semaphores")
 def test_dask_survives_the_loss_of_a_worker(made: ReadSet, here: Path):
     """A cluster of two workers in folders of their own, one of which is killed while it works."""
     distributed = pytest.importorskip("distributed")
@@ -69,6 +84,7 @@ def test_dask_survives_the_loss_of_a_worker(made: ReadSet, here: Path):
     assert outputs() == one
 
 
+@pytest.mark.usefixtures("semaphores")
 def test_dask_on_two_machines(made: ReadSet, here: Path):
     """Workers with folders of their own, which share only the folder of the plan; found by a scheduler file."""
     pytest.importorskip("distributed")
@@ -100,6 +116,7 @@ def test_dask_on_two_machines(made: ReadSet, here: Path):
     assert outputs() == one
 
 
+@pytest.mark.usefixtures("semaphores")
 def test_dask_tells_of_parts_that_fail(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
     pytest.importorskip("distributed")
     bam = here / "bad.bam"

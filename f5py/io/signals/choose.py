@@ -8,12 +8,9 @@ from collections.abc import Mapping
 from f5py import console
 from f5py.core.strictness import input_warning
 from f5py.errors import SignalError, UsageError
-from f5py.io.signals.content import KIND_NAMES, Kind, file_kind
+from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 from f5py.io.signals.source import FileSource, SignalSource
 from f5py.progress import progress
-
-#: The usual endings of the names of signal files.
-_KIND_OF_ENDING: dict[str, Kind] = {".fast5": "fast5", ".pod5": "pod5", ".slow5": "slow5", ".blow5": "slow5"}
 
 #: More are started only if the user says so.
 _MOST_PROCESSES = 8
@@ -255,7 +252,7 @@ def kinds_below(path: str) -> dict[Kind, str]:
     found: dict[Kind, str] = {}
     for folder, _, files in os.walk(path, followlinks=False):
         for name in files:
-            if kind := _KIND_OF_ENDING.get(os.path.splitext(name)[1]):
+            if kind := KIND_OF_ENDING.get(os.path.splitext(name)[1]):
                 found.setdefault(kind, os.path.join(folder, name))
     return found
 

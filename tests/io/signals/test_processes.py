@@ -22,6 +22,7 @@ from f5py.io.signals._reader_process import SLOT_SAMPLES
 from f5py.io.signals.processes import ParallelSource
 from f5py.io.signals.shares import share_out
 
+from ...shared_memory import FOLDER, to_oneself
 from . import odd_readers
 from .made_signals import GZIP, MadeRead, assert_same_block, fast5_source, make_reads, write_multi, write_single
 
@@ -29,9 +30,10 @@ from .made_signals import GZIP, MadeRead, assert_same_block, fast5_source, make_
 @pytest.fixture(autouse=True)
 def _nothing_is_left():
     """No process, no file descriptor and no named shared memory outlives a test."""
-    before = len(os.listdir("/proc/self/fd")), sorted(os.listdir("/dev/shm"))
-    yield
-    assert (len(os.listdir("/proc/self/fd")), sorted(os.listdir("/dev/shm"))) == before
+    with to_oneself():
+        before = len(os.listdir("/proc/self/fd")), sorted(os.listdir(FOLDER))
+        yield
+        assert (len(os.listdir("/proc/self/fd")), sorted(os.listdir(FOLDER))) == before
     assert children() == set()
 
 
