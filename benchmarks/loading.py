@@ -25,7 +25,7 @@ from measure import CommandFailed, measure
 from plain_loops import BATCH, FORMATS, PARALLEL, Format
 from replicate import replicate_set
 from report import ROOT, first_line, machine, table, wall
-from signal_formats import load_vbz, write_blow5, write_pod5, write_single, write_vbz
+from signal_formats import load_vbz, signals_of, write_blow5, write_pod5, write_single, write_vbz
 
 RESULTS = Path(__file__).resolve().parent / "results"
 #: f5py's readers: one process or thread, and two, which is ``--iop 2`` for fast5 and POD5 and ``-t 2`` for BLOW5.
@@ -115,7 +115,7 @@ class Benchmark:
         write_vbz(fast5, self.scratch / FORMATS["vbz"].place)
         write_single(fast5, self.scratch / FORMATS["single"].place)
         write_blow5(fast5, self.scratch / FORMATS["blow5"].place)
-        write_pod5(fast5, self.scratch / FORMATS["pod5"].place)
+        write_pod5(signals_of(fast5), self.scratch / FORMATS["pod5"].place)
         names = sorted(path.stem for path in (self.scratch / FORMATS["single"].place).iterdir())
         (self.scratch / "names.json").write_text(json.dumps(names))
         read_set = self.options.read_set.resolve().name

@@ -8,7 +8,7 @@ from __future__ import annotations
 import datetime
 import os
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -95,13 +95,13 @@ def write_blow5(fast5: Path, target: Path) -> None:
     out.close()
 
 
-def write_pod5(fast5: Path, target: Path) -> None:
+def write_pod5(reads: Iterable[Signal], target: Path) -> None:
     """Write POD5 as the sequencer does: VBZ, in pieces of 102,400 samples."""
     import pod5
 
     day = datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC)
     with pod5.Writer(target) as out:
-        for read in signals_of(fast5):
+        for read in reads:
             digitisation, offset, span, sampling_rate = read.calibration
             run = {field: "" for field in pod5.RunInfo.__dataclass_fields__}
             run |= {

@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 
 #: Characters that terminals take for orders; a tab and a line end are none.
@@ -24,6 +24,8 @@ _MOST_RECORDED = 100
 #: Warnings of one kind that a command says; the report has more of them.
 _MOST_OF_A_KIND = 5
 _said: Counter[str] = Counter()
+#: Functions that texts go through.
+_changes: list[Callable[[str], str]] = []
 
 
 @contextmanager
@@ -56,9 +58,21 @@ def is_terminal() -> bool:
     return _is_command_line and sys.stderr is not None and sys.stderr.isatty()
 
 
+def show_through(change: Callable[[str], str]) -> None:
+    """Let all texts go through a function first."""
+    if change not in _changes:
+        _changes.append(change)
+
+
+def _changed(text: str) -> str:
+    for change in _changes:
+        text = change(text)
+    return text
+
+
 def _harmless(text: str) -> str:
     """Names of reads and files come from elsewhere: what in them would steer a terminal is shown as a number."""
-    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", text)
+    return _CONTROL.sub(lambda found: f"\\x{ord(found[0]):02x}", _changed(text))
 
 
 def _message(level: str, who: str, text: str) -> None:
@@ -104,7 +118,7 @@ def warning(who: str, text: str, kind: str | None = None) -> None:
     """Print something that probably is not what the user wants; of one kind, if it is named, no more than a few."""
     for texts in _recorders:
         if len(texts) < _MOST_RECORDED:
-            texts.append(text)
+            texts.append(_changed(text))
     if kind is not None:
         _said[kind] += 1
         if _said[kind] > _MOST_OF_A_KIND:

@@ -17,10 +17,11 @@ from f5py.core.options.declaration import Kind
 from f5py.core.windows import Windows
 from f5py.errors import UsageError
 from f5py.io.alignments import AlignmentFile
+from f5py.io.remote import is_url
 from f5py.outputs.bedmethyl import check_can_write
 from f5py.partitions.plan import Plan
 from f5py.pipeline.counts import RunCounts
-from f5py.pipeline.inputs import paths_of_inputs
+from f5py.pipeline.inputs import paths_of_inputs, with_local_inputs
 
 AnyOptions = TypeVar("AnyOptions", bound=CallOptions | EventalignOptions)
 
@@ -100,14 +101,14 @@ def run_part(options: RunPartOptions) -> None:
 def make_plan(options: CallOptions | EventalignOptions, folder: str) -> Plan:
     """Split the alignments, and write the plan."""
     with ExitStack() as files:
-        alignments = AlignmentFile(
-            options.bam, options.genome, options.min_mapq, options.secondary, options.supplementary
-        )
+        # the others are not needed for a plan
+        local = with_local_inputs(replace(options, reads=None, slow5=None, pod5=None, fast5=None), files)
+        alignments = AlignmentFile(local.bam, local.genome, local.min_mapq, local.secondary, local.supplementary)
         files.callback(alignments.close)
         windows = None if options.window is None else Windows.parse(options.window, alignments.contigs)
         n_parts = options.partitions
         if n_parts is None:
-            size = 0 if alignments.is_pipe else os.path.getsize(options.bam)
+            size = 0 if alignments.is_pipe else os.path.getsize(local.bam)
             n_records = alignments.expected_records() or 0
             n_parts = min(max(-(-size // _BYTES_PER_PART), -(-n_records // _RECORDS_PER_PART), 1), _MOST_CHOSEN)
         ranges = alignments.ranges(n_parts, windows, _shows_record_numbers(options))
@@ -136,6 +137,8 @@ def _checked(options: CallOptions | EventalignOptions) -> CallOptions | Eventali
         eventalign.check_options(options)
         if options.m6anet_json is not None:
             raise UsageError("--m6anet-json: has sites that lie in several parts; make it without --plan and --resume")
+    if is_url(options.plan):
+        raise UsageError(f"--plan {options.plan}: name a folder of a file system that all machines see")
     if options.bam == "-":
         raise UsageError("-b -: standard input cannot be read in parts; name a BAM file")
     for option in ("print_events", "print_banded_aln", "print_scaling"):

@@ -28,6 +28,7 @@ from f5py.core.options import CallOptions, WatchOptions, declarations
 from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, UsageError
 from f5py.io.alignments import AlignmentFile
 from f5py.io.record_ranges import RecordRange
+from f5py.io.remote import is_url
 from f5py.io.run_folder import FinishedFiles, RunFolder
 from f5py.io.signals.content import Kind
 from f5py.partitions.job import PartJob
@@ -68,6 +69,9 @@ def _checked(options: CallOptions) -> CallOptions:
     for name in ("reads", "window", "partitions", "engine"):
         if getattr(options, name) is not None:
             raise UsageError(f"--{name}: is not possible with --watch")
+    for url in (options.genome, options.slow5, options.pod5, options.fast5):
+        if is_url(url):
+            raise UsageError(f"{url}: with --watch all files are on this machine")
     if options.resume:
         raise UsageError("--resume: is not needed with --watch, which goes on anyway")
     if not os.path.isdir(str(options.watch)):

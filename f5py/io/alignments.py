@@ -182,15 +182,13 @@ class AlignmentFile:
                 return
             if windows is not None and self._index is not None:
                 yield from window_chunks(self.path, self._index, windows, within or RecordRange(0, None))
-            elif within is not None:
-                with range_file(self.path, within.end) as part:
-                    part.seek(within.begin >> 16)
-                    yield from record_chunks(part, len(self.contigs), within.begin & 0xFFFF if within.begin else None)
             elif windows is not None or self.is_pipe or not self._file.is_bam:
                 yield from converted_chunks(self._visit(windows), self.header, at_most)
             else:
-                with open(self.path, "rb", buffering=0) as file:
-                    yield from record_chunks(file, len(self.contigs))
+                begin, end, _ = within or RecordRange(0, None)
+                with range_file(self.path, end) as file:
+                    file.seek(begin >> 16)
+                    yield from record_chunks(file, len(self.contigs), begin & 0xFFFF if begin else None)
         except OSError as problem:
             raise self._damaged(problem) from None
 

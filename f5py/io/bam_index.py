@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -20,10 +21,11 @@ from numpy.typing import NDArray
 from f5py.errors import InputFileError
 from f5py.io.bgzf_blocks import BLOCK_MAGIC
 from f5py.io.byte_input import read_at
+from f5py.io.remote import need, ranged_file
 
 _BAI_MAGIC, _CSI_MAGIC = b"BAI\x01", b"CSI\x01"
 #: At so many places it is looked whether a block begins there.
-_PLACES = 2048
+_PLACES, _REMOTE_PLACES = 2048, 32
 #: A stretch of a .bai is two to the power of this long.
 _BAI_SHIFT = 14
 #: Positions have 31 bits in BAM, so that more levels of bins, eight to one, or longer stretches are damage.
@@ -158,11 +160,10 @@ def read_index(path: str, bam_path: str) -> BamIndex:
             raise damaged
         index = BamIndex(path, *found)
         places = np.unique(index.scan.starts)
-        chosen = places[np.unique(np.linspace(0, len(places) - 1, min(_PLACES, len(places))).astype(np.int64))]
-        with open(bam_path, "rb", buffering=0) as bam:
-            for place in chosen.tolist():
-                if place < size and not is_block_start(bam.fileno(), place):
-                    raise damaged
+        n_places = min(_PLACES if ranged_file(bam_path) is None else _REMOTE_PLACES, len(places))
+        chosen = places[np.unique(np.linspace(0, len(places) - 1, n_places).astype(np.int64))]
+        if not all(_are_block_starts(bam_path, chosen[chosen < size])):
+            raise damaged
     except OSError as problem:
         raise InputFileError(f"{path}: cannot be read ({problem.strerror}); run: samtools index {bam_path}") from None
     return index
@@ -213,9 +214,16 @@ def _inflated(content: bytes) -> bytes:
     return b"".join(pieces)
 
 
-def is_block_start(descriptor: int, place: int) -> bool:
-    """Whether a block of an open BAM file begins at `place`."""
-    return read_at(descriptor, len(BLOCK_MAGIC), place) == BLOCK_MAGIC
+def is_block_start(path: str, place: int) -> bool:
+    """Whether a block of a BAM file begins at `place`."""
+    return all(_are_block_starts(path, np.array([place])))
+
+
+def _are_block_starts(path: str, places: NDArray[np.int64]) -> Iterator[bool]:
+    need(path, places, places + len(BLOCK_MAGIC))
+    with open(path, "rb", buffering=0) as bam:
+        for place in places.tolist():
+            yield read_at(bam.fileno(), len(BLOCK_MAGIC), place) == BLOCK_MAGIC
 
 
 def not_its_index(path: str, bam_path: str) -> InputFileError:

@@ -21,6 +21,7 @@ from f5py.io.bam_blocks import DamagedBlocksError, block_places, first_text
 from f5py.io.bam_index import BamIndex
 from f5py.io.bam_records import header_size, record_chunks
 from f5py.io.bgzf_blocks import MAX_BLOCK, bgzf_blocks
+from f5py.io.remote import ranged_file
 
 #: Ranges made with an index may be that many times as large as the mean; else the file is read for more places.
 _MOST_UNEVEN = 1.5
@@ -77,13 +78,13 @@ class _RangeFile(io.RawIOBase):
     def __init__(self, path: str, end: int | None) -> None:
         super().__init__()
         self._file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed with this object
+        self._remote = ranged_file(path)
         self._at = 0
         size = os.fstat(self._file.fileno()).st_size
         self._n_whole = size if end is None else min(end >> 16, size)
         self._tail = b""
         if end is not None and end & 0xFFFF:
-            self._file.seek(self._n_whole)
-            text = first_text(self._file.read(MAX_BLOCK))
+            text = first_text(self._bytes(self._n_whole, MAX_BLOCK))
             if len(text) < end & 0xFFFF:
                 self._file.close()
                 raise DamagedBlocksError("a block is damaged")
@@ -95,22 +96,23 @@ class _RangeFile(io.RawIOBase):
     def seekable(self) -> bool:
         return True
 
-    def fileno(self) -> int:
-        """That of the file."""
-        return self._file.fileno()
-
     def read(self, size: int = -1) -> bytes:
         """Up to so many bytes, without a bound if it is negative."""
         if size < 0:
             size = self._n_whole + len(self._tail)
         if self._at < self._n_whole:
-            self._file.seek(self._at)
-            piece = self._file.read(min(size, self._n_whole - self._at))
+            piece = self._bytes(self._at, min(size, self._n_whole - self._at))
         else:
             first = self._at - self._n_whole
             piece = self._tail[first : first + size]
         self._at += len(piece)
         return piece
+
+    def _bytes(self, place: int, size: int) -> bytes:
+        if self._remote is not None:
+            return self._remote.read(place, size)
+        self._file.seek(place)
+        return self._file.read(size)
 
     def tell(self) -> int:
         return self._at
@@ -173,12 +175,12 @@ def split_records(
 
 def _all_places(path: str, n_contigs: int, spacing: int) -> NDArray[np.int64]:
     """Virtual offsets at which records begin, ascending, one for about `spacing` bytes of the file."""
-    with open(path, "rb", buffering=0) as file:
+    with range_file(path, None) as file:
         blocks, texts = block_places(file)
-    with open(path, "rb", buffering=0) as file:
+    with range_file(path, None) as file:
         n_before = header_size(file)
     found = [np.empty(0, np.int64)]
-    with open(path, "rb", buffering=0) as file, closing(record_chunks(file, n_contigs, n_before)) as chunks:
+    with range_file(path, None) as file, closing(record_chunks(file, n_contigs, n_before)) as chunks:
         for _, starts, n in chunks:
             begins = n_before + starts[:n]
             block = np.searchsorted(texts, begins, side="right") - 1

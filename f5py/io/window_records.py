@@ -48,7 +48,7 @@ def window_chunks(
                 following += 1
                 continue
             place = begin >> 16
-            if not is_block_start(file.fileno(), place):
+            if not is_block_start(path, place):
                 raise not_its_index(index.path, path)
             file.seek(place)
             for data, bounds, n in record_chunks(file, index.n_contigs, begin & 0xFFFF, _FIRST_BYTES):
@@ -76,7 +76,7 @@ def is_mapped_at(path: str, offset: int, n_contigs: int) -> bool:
     """
     from f5py.io._bam_numba import CONTIG, signed32
 
-    with open(path, "rb", buffering=0) as file:
+    with range_file(path, None) as file:
         file.seek(offset >> 16)
         for data, bounds, _ in record_chunks(file, n_contigs, offset & 0xFFFF, _FIRST_BYTES):
             return bool(signed32(data, bounds[0] + CONTIG) >= 0)

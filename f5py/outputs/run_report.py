@@ -14,6 +14,8 @@ from typing import Any
 
 from f5py import __version__
 from f5py.io.complete_file import complete_output
+from f5py.io.remote import is_url
+from f5py.io.remote.urls import about_url, without_secrets
 
 #: Counts of reads that add up to all.
 FATES = ("passed", "qc_fail", "could_not_calibrate", "no_alignment", "bad_reads", "ultra_long")
@@ -85,7 +87,7 @@ def write_run_report(
         "distributions": distributions,
         "warnings": warnings,
         "parameters": asdict(options),
-        "inputs": [_described(path) for path in dict.fromkeys(inputs) if path and os.path.isfile(path)],
+        "inputs": [about for path in dict.fromkeys(inputs) if path and (about := _described(path)) is not None],
         "versions": _versions(),
     }
     if path.endswith((".html", ".htm")):
@@ -129,8 +131,14 @@ def sample_name(path: str) -> str:
     return "standard_input" if path == "-" else os.path.splitext(os.path.basename(path))[0]
 
 
-def _described(path: str) -> dict[str, Any]:
+def _described(path: str) -> dict[str, Any] | None:
     """What tells later whether a file is still the same; the checksum of large files would take longer than the run."""
+    if is_url(path):
+        found = about_url(path)
+        what = None if found is None else {"bytes": found.size, "modified": found.identity, "md5": None}
+        return None if what is None else {"path": without_secrets(path), **what}
+    if not os.path.isfile(path):
+        return None
     about = os.stat(path)
     md5 = None
     if about.st_size <= _MOST_SUMMED:

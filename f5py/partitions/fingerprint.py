@@ -9,6 +9,8 @@ from typing import Any
 
 from f5py import console
 from f5py.errors import InputFileError
+from f5py.io.remote import is_url
+from f5py.io.remote.urls import about_url, samples
 
 #: Stretches of a file that are looked at, and their bytes.
 _N_SAMPLES, _SAMPLE_BYTES = 16, 1 << 16
@@ -20,14 +22,14 @@ def fingerprints(paths: Iterable[str | None]) -> dict[str, dict[str, Any]]:
     Parameters
     ----------
     paths : iterable of str or None
-        Files and folders; of a folder the names, sizes and times of all files below count.
+        Files and folders, or URLs of such; of a folder the names, sizes and times of all files below count.
 
     Raises
     ------
     InputFileError
         One cannot be read.
     """
-    return {path: _fingerprint(path) for path in dict.fromkeys(paths) if path and os.path.exists(path)}
+    return {path: _fingerprint(path) for path in dict.fromkeys(paths) if path and _exists(path)}
 
 
 def check_unchanged(known: dict[str, dict[str, Any]], what: str) -> None:
@@ -40,7 +42,7 @@ def check_unchanged(known: dict[str, dict[str, Any]], what: str) -> None:
     InputFileError
     """
     for path, then in known.items():
-        if not os.path.exists(path):
+        if not _exists(path):
             raise InputFileError(f"{path}: no such file; it was there when {what} was made")
         now = _fingerprint(path)
         if now["bytes"] != then["bytes"]:
@@ -56,19 +58,43 @@ def check_unchanged(known: dict[str, dict[str, Any]], what: str) -> None:
             )
 
 
+def _exists(path: str) -> bool:
+    return about_url(path) is not None if is_url(path) else os.path.exists(path)
+
+
 def _fingerprint(path: str) -> dict[str, Any]:
+    if is_url(path):
+        return _of_url(path)
     try:
         if os.path.isdir(path):
             return _of_folder(path)
         about = os.stat(path)
         digest = hashlib.sha256()
         with open(path, "rb") as file:
-            for i in range(_N_SAMPLES):
-                file.seek(max(about.st_size - _SAMPLE_BYTES, 0) * i // (_N_SAMPLES - 1))
+            for place in _places(about.st_size):
+                file.seek(place)
                 digest.update(file.read(_SAMPLE_BYTES))
         return {"bytes": about.st_size, "modified": about.st_mtime_ns, "sha256": digest.hexdigest()}
     except OSError as problem:
         raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
+
+
+def _places(size: int) -> list[int]:
+    """Where in a file samples begin."""
+    return [max(size - _SAMPLE_BYTES, 0) * i // (_N_SAMPLES - 1) for i in range(_N_SAMPLES)]
+
+
+def _of_url(url: str) -> dict[str, Any]:
+    about = about_url(url)
+    assert about is not None
+    digest = hashlib.sha256()
+    if about.files is not None:
+        for name, size in about.files:
+            digest.update(f"{name}\0{size}\n".encode(errors="surrogateescape"))
+    else:
+        for piece in samples(url, [(place, min(place + _SAMPLE_BYTES, about.size)) for place in _places(about.size)]):
+            digest.update(piece)
+    return {"bytes": about.size, "modified": about.identity, "sha256": digest.hexdigest()}
 
 
 def _of_folder(path: str) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import ExitStack
+from dataclasses import replace
+from typing import Any
 
 from f5py import console
 from f5py.core.options import AlignmentOptions, MappedReadsOptions
@@ -15,11 +17,14 @@ from f5py.io.memory_reads import load_reads
 from f5py.io.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX, ReadIndex
 from f5py.io.record_reads import RecordReads
 from f5py.io.reference import Reference
+from f5py.io.remote import is_url
 from f5py.io.signals import open_signals
 from f5py.io.signals.content import file_kind
 from f5py.pipeline.chemistry import Chemistry, chemistry_of
 from f5py.pipeline.loader import Loader
 
+#: Inputs that may be named by URLs.
+_MAY_BE_URLS = ("bam", "genome", "reads", "slow5", "pod5", "fast5")
 #: Reads that are tried for the metadata of the sequencing run.
 _READS_FOR_RUN_INFO = 16
 
@@ -32,6 +37,7 @@ def open_inputs(options: MappedReadsOptions, inputs: ExitStack) -> tuple[Loader,
     F5pyError
         For a file that is missing or damaged, files that do not fit together, or an unknown chemistry.
     """
+    options = with_local_inputs(options, inputs)
     alignments = AlignmentFile(
         options.bam, options.genome, options.min_mapq, options.secondary, options.supplementary
     )
@@ -77,6 +83,26 @@ def open_inputs(options: MappedReadsOptions, inputs: ExitStack) -> tuple[Loader,
         options.hard_clips,
     )
     return loader, chemistry
+
+
+def with_local_inputs(options: MappedReadsOptions, inputs: ExitStack) -> MappedReadsOptions:
+    """The options with files of this machine in place of inputs that are named by URLs; these go with `inputs`."""
+    named = {name: url for name in _MAY_BE_URLS if is_url(url := getattr(options, name))}
+    if not named:
+        return options
+    from f5py.io.remote.inputs import RemoteInputs
+
+    remote = inputs.enter_context(RemoteInputs())
+    make = {
+        "bam": remote.alignments,
+        "genome": lambda url: remote.file(url, (".fai", ".gzi")),
+        "reads": lambda url: remote.file(url, (SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX)),
+        "slow5": remote.slow5,
+        "pod5": remote.pod5,
+        "fast5": remote.fast5,
+    }
+    paths: dict[str, Any] = {name: make[name](url) for name, url in named.items()}
+    return replace(options, **paths)
 
 
 def _open_reads(options: MappedReadsOptions, alignments: AlignmentFile) -> ReadIndex | RecordReads:
@@ -126,6 +152,8 @@ def check_outputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None
     for option, path in outputs.items():
         if path is None:
             continue
+        if is_url(path):
+            raise UsageError(f"{option} {path}: results are written to files of this machine; copy them from there")
         if path == "-":
             if option != "-o":
                 raise UsageError(f"{option} -: give the name of a file; standard output is for the results")

@@ -9,6 +9,9 @@ Imported from inside functions only, because it imports pod5 and pyarrow.
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,14 +20,19 @@ import numpy as np
 import pod5
 from numpy.typing import NDArray
 
+from f5py.errors import F5pyError
+from f5py.io.remote import ranged_file
+from f5py.io.remote.ranged_file import Stretches
+from f5py.io.signals._pod5_extents import fetch_all_but_signals
+from f5py.io.signals.content import POD5_MAGIC
 from f5py.io.signals.pod5 import Unreadable
 from f5py.io.signals.recent import Recent
 
-#: What a POD5 file begins and ends with.
-_SIGNATURE = b"\x8bPOD\r\n\x1a\n"
 #: Tables of a file kept at hand. One of 1,000 reads takes 35 KB, and 0.2 ms to make; one of signals 1.4 KB and 0.02 ms.
 _MOST_READ_TABLES = 256
 _MOST_SIGNAL_TABLES = 2048
+#: Beside the signals a table has its reads' names and where their signals are: so many bytes, and so many for a row.
+_AROUND, _AROUND_PER_ROW = 1 << 12, 48
 #: Fields of a run in POD5 and what fast5 calls them.
 _RUN_FIELDS = {
     "acquisition_id": "run_id",
@@ -54,8 +62,14 @@ class Pod5File:
     """
 
     def __init__(self, path: str) -> None:
+        self._remote = ranged_file(path)
         try:
-            self._file = pod5.Reader(path)
+            #: Of a file that is fetched as it is read, where its tables of signals are.
+            self._extents = None if self._remote is None else fetch_all_but_signals(self._remote)
+            with nullcontext() if self._remote is None else _no_word_of_holes():
+                self._file = pod5.Reader(path)
+        except F5pyError:
+            raise
         except Exception as error:  # whatever the layers below raise: Arrow, the C++ library, Python
             raise Unreadable(_why_not_opened(path, error)) from None
         self._reads: Recent[int, _Reads] = Recent(self._read_table, _MOST_READ_TABLES)
@@ -124,6 +138,37 @@ class Pod5File:
                 raise ValueError("fewer samples than announced")
         except Exception as error:
             raise Unreadable(f"has damaged signal data ({_one_line(error)})") from None
+
+    def stretches_of_tables(self, reads: Sequence[StoredRead]) -> list[Stretches]:
+        """What must be fetched to know where the signals of reads are, if the file is fetched as it is read."""
+        if self._remote is None or self._extents is None or not reads:
+            return []
+        tables = np.unique(_chunks_of(reads) // self._file.signal_batch_row_count)
+        extents = self._extents[tables[tables < len(self._extents)]]
+        n_around = _AROUND + _AROUND_PER_ROW * self._file.signal_batch_row_count
+        begins, ends = extents[:, [0, 2]].ravel(), extents[:, [1, 2]].ravel()
+        begins[1::2] -= n_around  # after the signals
+        ends[::2] += n_around  # before them
+        return [(self._remote, np.maximum(begins, 0), ends)]
+
+    def stretches_of_signals(self, reads: Sequence[StoredRead]) -> list[Stretches]:
+        """What must be fetched to decode reads; what `stretches_of_tables` says must be there."""
+        if self._remote is None or self._extents is None or not reads:
+            return []
+        tables, rows = np.divmod(_chunks_of(reads), self._file.signal_batch_row_count)
+        bounds = [np.empty((0, 2), np.int64)]
+        for table in np.unique(tables[tables < len(self._extents)]).tolist():
+            try:
+                signals = self._signals.get(table)
+            except Exception:
+                continue  # the damage is reported for the reads
+            of_table = rows[tables == table]
+            of_table = of_table[of_table < len(signals.lengths)]
+            first = self._extents[table, 1] + signals.place
+            itemsize = signals.values.itemsize
+            bounds.append(first + itemsize * np.stack([signals.offsets[of_table], signals.offsets[of_table + 1]], 1))
+        begins, ends = np.concatenate(bounds).T
+        return [(self._remote, begins, ends)]
 
     def run_info(self, read: StoredRead) -> dict[str, str]:
         """Return what the file says of the read's run, with the attribute names of fast5 files, in lower case.
@@ -250,16 +295,31 @@ class _Signals:
     values: NDArray
     offsets: NDArray[np.int64]
     lengths: NDArray[np.integer]
+    #: Where `values` are, in bytes after the table's first column.
+    place: int
 
     @classmethod
     def of(cls, batch: Any, compressed: bool) -> _Signals:
         stored = batch.column("signal")
         lengths = batch.column("samples").to_numpy()
         if not compressed:
-            return cls(stored.values.to_numpy(), stored.offsets.to_numpy(), lengths)
+            values = stored.values.to_numpy()
+            return cls(values, stored.offsets.to_numpy(), lengths, _place(batch, stored.values.buffers()[1]))
         _, offsets, values = stored.buffers()
         rows = slice(stored.offset, stored.offset + len(stored) + 1)
-        return cls(np.frombuffer(values or b"", np.uint8), np.frombuffer(offsets, np.int64)[rows], lengths)
+        offsets = np.frombuffer(offsets, np.int64)[rows]
+        return cls(np.frombuffer(values or b"", np.uint8), offsets, lengths, _place(batch, values))
+
+
+def _place(batch: Any, buffer: Any) -> int:
+    """How many bytes after the first one of a table a buffer is."""
+    addresses = [one.address for column in batch.columns for one in column.buffers() if one is not None and one.size]
+    return 0 if buffer is None or not buffer.size else buffer.address - min(addresses)
+
+
+def _chunks_of(reads: Sequence[StoredRead]) -> NDArray[np.int64]:
+    """The rows of the tables of signals that reads have."""
+    return np.array([row for read in reads for row in read.chunks], np.int64)
 
 
 def _keys(batch: pod5.reader.ReadRecordBatch) -> NDArray[np.void]:
@@ -267,20 +327,41 @@ def _keys(batch: pod5.reader.ReadRecordBatch) -> NDArray[np.void]:
     return np.frombuffer(column.buffers()[1], "V16")[column.offset : column.offset + len(column)]
 
 
+@contextmanager
+def _no_word_of_holes() -> Iterator[None]:
+    """Keep the library's warning that a file has holes, which is as it should be, from standard error."""
+    try:
+        error = os.dup(2)
+    except OSError:  # it is closed
+        yield
+        return
+    with open(os.memfd_create("f5py messages"), "w+b", buffering=0) as caught:
+        os.dup2(caught.fileno(), 2)
+        try:
+            yield
+        finally:
+            os.dup2(error, 2)
+            os.close(error)
+            caught.seek(0)
+            for line in caught:
+                if b"st_blocks" not in line:  # what other threads have said
+                    os.write(2, line)
+
+
 def _why_not_opened(path: str, error: Exception) -> str:
     try:
         with open(path, "rb") as file:
-            start = file.read(len(_SIGNATURE))
+            start = file.read(len(POD5_MAGIC))
             file.seek(0, 2)
-            file.seek(-min(len(_SIGNATURE), file.tell()), 2)
+            file.seek(-min(len(POD5_MAGIC), file.tell()), 2)
             end = file.read()
     except (OSError, ValueError) as problem:
         return f"cannot be opened ({getattr(problem, 'strerror', None) or problem})"
     if not start:
         return "is empty"
-    if start != _SIGNATURE:
+    if start != POD5_MAGIC:
         return "is not POD5"
-    if end != _SIGNATURE:
+    if end != POD5_MAGIC:
         return "is truncated; copy it again"
     return f"is damaged ({_one_line(error)})"
 

@@ -19,6 +19,7 @@ from f5py.core.workers import WorkerPool
 from f5py.errors import OutputFileError, SignalError
 from f5py.io.byte_input import read_at
 from f5py.io.complete_file import complete_output
+from f5py.io.remote import need
 from f5py.io.signals._slow5_library import NEWER_VERSION, LibraryError, check_header, compression, functions, quiet
 from f5py.io.signals._slow5_numba import CANNOT_DECOMPRESS, CANNOT_READ, GOOD, NOT_FOUND, SHORTER
 
@@ -139,6 +140,7 @@ def records_of(path: str, form: Form, file: RecordFile, workers: Callable[[], Wo
         console.info("open_slow5", f"{index}: not found; indexing {path}")
     else:
         input_warning("open_slow5", f"{index}: {found}; indexing {path} again")
+    need(path, 0, end)
     records = _scan(path, form, file, workers())
     try:
         with complete_output(index) as out:

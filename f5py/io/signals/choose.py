@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from f5py import console
 from f5py.core.strictness import input_warning
 from f5py.errors import SignalError, UsageError
+from f5py.io.remote import is_remote
 from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 from f5py.io.signals.source import FileSource, SignalSource
 from f5py.progress import progress
@@ -202,7 +203,7 @@ def _open_pod5(path: str, n_processes: int) -> SignalSource:
     from f5py.io.signals.pod5 import Pod5Index, Pod5Reader, Pod5Source
 
     _check_count("n_processes", n_processes)
-    if n_processes == 1:
+    if n_processes == 1 or is_remote(path):  # what is fetched is in one process
         return Pod5Source.from_path(path)
     from f5py.io.signals.guarded import GuardedSource
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import MissingDependencyError, SignalError
+from f5py.io.remote import ranged_file
 from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
 from f5py.io.signals.source import BlockBuilder, FileSource, SignalBlock
 
@@ -90,6 +91,18 @@ class Pod5Reader:
         """Close all files. May be called twice."""
         self._files.clear()
 
+    def _fetch(self, by_file: Mapping[str, Mapping[bytes, object]]) -> None:
+        """Let the signals of reads be in files that are fetched as they are read, all at the same time."""
+        wanted: list[tuple[Pod5File, list[StoredRead]]] = []
+        for path, reads in by_file.items():
+            if ranged_file(path) is not None and not isinstance(file := self._files.get(path), str):
+                wanted.append((file, list(_find(file, list(reads), path)[0].values())))
+        tables = [one for file, stored in wanted for one in file.stretches_of_tables(stored)]
+        if tables:
+            files = tables[0][0].files
+            files.fetch(tables, stay=True)
+            files.fetch([one for file, stored in wanted for one in file.stretches_of_signals(stored)])
+
     def _read(
         self, names: Sequence[str], paths: Sequence[str], damaged: Mapping[int, str]
     ) -> tuple[SignalBlock, dict[int, str]]:
@@ -102,6 +115,7 @@ class Pod5Reader:
         later: list[tuple[list[int], Pod5File, StoredRead]] = []
         by_file = _by_file(builder, names, paths)
         in_place = len(by_file) <= self._max_open
+        self._fetch(by_file)
         for path, reads in by_file.items():
             file = self._files.get(path)
             stored, missing = ({}, file) if isinstance(file, str) else _find(file, list(reads), path)

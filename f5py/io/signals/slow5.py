@@ -14,10 +14,12 @@ from f5py.core.names import Names
 from f5py.core.strictness import input_warning
 from f5py.core.workers import WorkerPool
 from f5py.errors import SignalError
+from f5py.io.remote import ranged_file
 from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
 from f5py.io.signals.source import CALIBRATION, SignalBlock
 
 if TYPE_CHECKING:
+    from f5py.io.remote.ranged_file import RangedFile
     from f5py.io.signals._slow5_index import Form, RecordFile
 
 #: Longer headers are taken for damage.
@@ -97,6 +99,7 @@ class Slow5Source:
         self._own_pool: WorkerPool | None = None
         self._scratch = np.empty(1 << 20, np.int16)
         self._file: RecordFile | None = None
+        self._remote = ranged_file(path)
         self._groups, form = _read_header(path)
         from f5py.io.signals._slow5_index import open_records, records_of
 
@@ -145,6 +148,8 @@ class Slow5Source:
         from f5py.io.signals._slow5_numba import CANNOT_READ, SHORTER, read_records
 
         file, n = self._opened(), len(names)
+        if self._remote is not None:
+            self._fetch_records(names, self._remote)
         while True:
             got = Got.for_reads(n, self._scratch)
             with quiet():
@@ -155,6 +160,16 @@ class Slow5Source:
                 return got
             # The room is kept for the next call, so that this happens in the first ones only.
             self._scratch = np.empty(int(1.2 * got.used[0]), np.int16)
+
+    def _fetch_records(self, names: Names, remote: RangedFile) -> None:
+        """Let the records of the named reads be in the file."""
+        from f5py.core._name_table_numba import find_names
+
+        rows = np.empty(len(names), np.int64)
+        find_names(names.text, names.offsets, *self._records[:4], rows)
+        rows = rows[rows >= 0]
+        begins = self._records.places[rows]
+        remote.need(begins, begins + self._records.sizes[rows])
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
         """Return what the header says about the run of the first read that can be read; see `SignalSource`."""

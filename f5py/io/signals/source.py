@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
+from f5py.io.remote import shown
 from f5py.io.signals.content import Kind, file_kind
 
 #: The calibration fields of a block, in the order in which `BlockBuilder.add` takes them.
@@ -87,7 +88,7 @@ class SignalBlock:
         offsets = offsets_of(sizes)
         problems = {}
         for i in bad:
-            where = f"{places[i]}: " if places[i] else ""
+            where = f"{shown(places[i])}: " if places[i] else ""
             problems[i] = " ".join(f"{where}read {names[i]} {causes[i]}".split())
         return cls.from_calibration(np.empty(offsets[-1], np.int16), offsets, stored.T, problems)
 
@@ -233,7 +234,7 @@ class FileSource:
 
     def place(self, name: str) -> str:
         """See `SignalSource.place`."""
-        return self._paths.get(name, "")
+        return shown(self._paths.get(name, ""))
 
     def close(self) -> None:
         """Close all files. May be called twice."""

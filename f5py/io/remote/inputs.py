@@ -1,0 +1,223 @@
+"""A folder in which the inputs of a run that are named by URLs are files."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import secrets
+import shutil
+from collections.abc import Sequence
+from contextlib import suppress
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+
+from f5py import console
+from f5py.cache_folder import cache_folder
+from f5py.errors import F5pyError, InputFileError, UsageError
+from f5py.io.bam_blocks import DamagedBlocksError
+from f5py.io.bam_records import header_size
+from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
+from f5py.io.record_ranges import range_file
+from f5py.io.remote.copies import copy_into, limit
+from f5py.io.remote.ranged_file import RangedFile, RangedFiles, show_urls_of, shown
+from f5py.io.remote.urls import file_system, reading, without_secrets
+from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, POD5_MAGIC
+
+#: Bytes of a file's beginning and end that are looked at first.
+_BEGINNING, _POD5_END = 1 << 16, 1 << 18
+#: No more of the files that are read here and there is kept at a time.
+_MOST_KEPT = 1 << 30
+_LOCK = "lock"
+
+
+class RemoteInputs:
+    """Makes files of URLs; they go when the block is left.
+
+    Raises
+    ------
+    UsageError
+        See `f5py.io.remote.copies.limit`.
+    """
+
+    def __init__(self) -> None:
+        limit()
+        kept = os.path.join(cache_folder(), "f5py", "remote")
+        self._copies = os.path.join(kept, "copies")
+        runs = os.path.join(kept, "runs")
+        os.makedirs(runs, exist_ok=True)
+        self._folder = os.path.join(runs, secrets.token_hex(8))
+        with open(os.path.join(kept, _LOCK), "w") as lock:  # nobody takes a new folder for one that was left
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            _remove_left(runs)
+            os.mkdir(self._folder, 0o700)
+            self._lock = open(os.path.join(self._folder, _LOCK), "w")  # noqa: SIM115 - closed at the end
+            fcntl.flock(self._lock, fcntl.LOCK_EX)
+        show_urls_of(self._folder)
+        self._groups: list[RangedFiles] = []
+        #: Inputs so far: each is in a folder of its own.
+        self._n_inputs = 0
+
+    def __enter__(self) -> RemoteInputs:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if isinstance(problem, F5pyError):
+            problem.args = tuple(shown(part) if isinstance(part, str) else part for part in problem.args)
+        for group in self._groups:
+            group.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._lock.close()
+
+    def file(self, url: str, beside: Sequence[str] = ()) -> str:
+        """Copy a file, and those that have its name with another ending and are there; return the path.
+
+        Raises
+        ------
+        InputFileError, OutputFileError, MissingDependencyError
+        """
+        self._n_inputs += 1
+        path = self._path(url)
+        copy_into(self._copies, url, self._about(url), path)
+        self._files_beside(url, beside)
+        return path
+
+    def alignments(self, url: str) -> str:
+        """A BAM file that is read here and there, or a copy of another one; with its index, if there is one."""
+        self._n_inputs += 1
+        about = self._about(url)
+        file = self._ranged(url, [(url, about)])[0]
+        file.need(0, max(_BEGINNING, MAX_BLOCK), stay=True)
+        with open(file.path, "rb") as opened:
+            is_bgzf = opened.read(len(BLOCK_MAGIC)) == BLOCK_MAGIC
+        n_header = _header_end(file.path) if is_bgzf else None
+        if n_header is None:  # SAM or CRAM: htslib reads it
+            self._give_up(file)
+            return self.file(url, [".crai"])
+        file.need(0, n_header, stay=True)
+        self._files_beside(url, [".csi", ".bai"])
+        stem = os.path.splitext(without_secrets(url))[0]
+        for name in (f"{stem}.csi", f"{stem}.bai"):
+            self._copy_if_there(name)
+        return file.path
+
+    def slow5(self, url: str) -> str:
+        """A BLOW5 file that is read here and there, if it has an index, or a copy of another one."""
+        self._n_inputs += 1
+        about = self._about(url)
+        index = f"{without_secrets(url)}.idx"
+        if not self._copy_if_there(index):
+            console.info("open_slow5", f"{index}: not found; the whole file is copied, to be indexed")
+            return self.file(url)
+        file = self._ranged(url, [(url, about)])[0]
+        file.need(0, _BEGINNING, stay=True)
+        with open(file.path, "rb") as opened:
+            start = opened.read(BINARY_HEADER_AT + 4)
+        if not start.startswith(BLOW5_MAGIC):  # text, which the library reads by lines
+            self._give_up(file)
+            return self.file(url)
+        file.need(0, len(start) + int.from_bytes(start[BINARY_HEADER_AT:], "little"), stay=True)
+        return file.path
+
+    def pod5(self, url: str) -> str:
+        """A POD5 file, or a folder with such, which are read here and there."""
+        self._n_inputs += 1
+        found = self._below(url, ".pod5")
+        files = self._ranged(url, found)
+        ends = [(file, np.array([0, file.size - _POD5_END]), np.array([len(POD5_MAGIC), file.size])) for file in files]
+        self._groups[-1].fetch(ends, stay=True)
+        return self._path(url)
+
+    def fast5(self, url: str) -> str:
+        """Copies of a fast5 file or of those in a folder; HDF5 cannot be read here and there."""
+        self._n_inputs += 1
+        found = self._below(url, ".fast5")
+        size = sum(about["size"] for _, about in found)
+        if size > limit():
+            raise InputFileError(
+                f"{without_secrets(url)}: {len(found)} fast5 files of {size:,} bytes would have to be copied, and "
+                f"{limit():,} bytes may be kept; make one BLOW5 file of them, of which only what is needed is read"
+            )
+        for name, about in found:
+            copy_into(self._copies, name, about, self._path(name))
+        return self._path(url)
+
+    def _below(self, url: str, ending: str) -> list[tuple[str, dict[str, Any]]]:
+        """A file, or those below a folder whose names have the ending; with what is known of each."""
+        system, name = file_system(url)
+        with reading(url):
+            if system.isfile(name):
+                return [(url, self._about(url))]
+            found = system.find(name, detail=True)
+        base = without_secrets(url).rstrip("/")
+        below = [
+            (base + path[len(name.rstrip("/")) :], about)
+            for path, about in sorted(found.items())
+            if path.endswith(ending)
+        ]
+        if not below:
+            raise InputFileError(f"{without_secrets(url)}: there is no file, and none below it is named *{ending}")
+        return below
+
+    def _about(self, url: str) -> dict[str, Any]:
+        system, name = file_system(url)
+        with reading(url):
+            about: dict[str, Any] = system.info(name)
+        if about.get("type") == "directory":
+            raise InputFileError(f"{without_secrets(url)}: is a folder; name a file")
+        if about.get("size") is None:
+            raise InputFileError(f"{without_secrets(url)}: its server does not say how long it is; copy it")
+        return about
+
+    def _ranged(self, url: str, files: Sequence[tuple[str, dict[str, Any]]]) -> list[RangedFile]:
+        group = RangedFiles(file_system(url)[0], min(_MOST_KEPT, limit()))
+        self._groups.append(group)
+        return [
+            group.add(without_secrets(name), file_system(name)[1], about["size"], self._path(name))
+            for name, about in files
+        ]
+
+    def _give_up(self, file: RangedFile) -> None:
+        """Do not read a file here and there, which was the last one."""
+        self._groups.pop().close()
+        os.unlink(file.path)
+
+    def _files_beside(self, url: str, endings: Sequence[str]) -> None:
+        for ending in endings:
+            self._copy_if_there(f"{without_secrets(url)}{ending}")
+
+    def _copy_if_there(self, url: str) -> bool:
+        system, name = file_system(url)
+        with reading(url):
+            if not system.isfile(name):
+                return False
+        copy_into(self._copies, url, self._about(url), self._path(url))
+        return True
+
+    def _path(self, url: str) -> str:
+        """Where the file of a URL is: its name is that of the URL, so that `shown` knows it."""
+        parts = without_secrets(url).rstrip("/").split("/")
+        if ".." in parts:
+            raise UsageError(f"{without_secrets(url)}: leads out of its folder; name the file directly")
+        return os.path.join(self._folder, str(self._n_inputs), *(part for part in parts if part))
+
+
+def _header_end(path: str) -> int | None:
+    """About where in a BAM file the header ends; None of another file."""
+    with range_file(path, None) as file:
+        try:
+            header_size(file)
+        except DamagedBlocksError:
+            return None
+        return file.tell()
+
+
+def _remove_left(runs: str) -> None:
+    """Remove the folders of runs that have been killed."""
+    for entry in os.scandir(runs):
+        with suppress(OSError), open(os.path.join(entry.path, _LOCK)) as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(entry.path, ignore_errors=True)

@@ -1,0 +1,227 @@
+"""Files that are read here and there through a URL: what is read is fetched before."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import re
+import threading
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from f5py import console
+from f5py.errors import InputFileError, OutputFileError
+from f5py.io.byte_input import read_at
+from f5py.io.remote.urls import cannot_be_read, reading
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+#: Files are fetched in multiples of this, in bytes.
+_BLOCK = 1 << 14
+#: Stretches that are as near to each other are fetched as one, and long ones in pieces, which come at the same time.
+_GAP = 1 << 16
+_PIECE = 1 << 23
+#: Bytes that are fetched before they are written.
+_AT_ONCE = 1 << 27
+#: So many times what is read from front to back is fetched.
+_AHEAD = 8
+_KEEP_SIZE_PUNCH_HOLE = 0x1 | 0x2
+
+#: What is fetched of each file: the bytes from each of the first numbers to the second.
+Stretches = tuple["RangedFile", NDArray[np.int64], NDArray[np.int64]]
+
+_open: dict[str, RangedFile] = {}
+#: Patterns of the names of files of this machine that stand for URLs.
+_folders: dict[str, re.Pattern[str]] = {}
+
+
+class RangedFiles:
+    """Files of one file system, of which no more than `most` bytes are kept, but for those that are read at once.
+
+    Parameters
+    ----------
+    file_system : fsspec.AbstractFileSystem
+    most : int
+    """
+
+    def __init__(self, file_system: AbstractFileSystem, most: int) -> None:
+        self._file_system = file_system
+        self._most = most
+        self._files: list[RangedFile] = []
+        self.lock = threading.RLock()
+
+    def add(self, url: str, name: str, size: int, path: str) -> RangedFile:
+        """Let a file of this machine stand for a file, which the file system calls `name`."""
+        file = RangedFile(self, url, name, size, path)
+        self._files.append(file)
+        _open[os.path.normpath(path)] = file
+        return file
+
+    def fetch(self, stretches: Iterable[Stretches], stay: bool = False) -> None:
+        """Fetch what is not there of some stretches of files, all at the same time.
+
+        What was fetched by other calls may go, unless it is to `stay`.
+
+        Raises
+        ------
+        InputFileError
+            A file cannot be read, or has become shorter.
+        OutputFileError
+            The disk is full.
+        """
+        with self.lock:
+            wanted = [(file, *ends) for file, *bounds in stretches for ends in file.missing(*bounds)]
+            if not wanted:
+                return
+            if sum(file.n_passing for file in self._files) > self._most:
+                for file in self._files:
+                    file.forget()
+                # something of what is wanted may have gone
+                wanted = [(file, *ends) for file, *bounds in stretches for ends in file.missing(*bounds)]
+            n_before = np.cumsum([end - begin for _, begin, end in wanted]) // _AT_ONCE
+            for group in np.split(np.arange(len(wanted)), np.flatnonzero(np.diff(n_before)) + 1):
+                self._fetch([wanted[i] for i in group.tolist()], stay)
+
+    def _fetch(self, wanted: Sequence[tuple[RangedFile, int, int]], stay: bool) -> None:
+        names = [file.name for file, _, _ in wanted]
+        with reading(wanted[0][0].url):
+            pieces = self._file_system.cat_ranges(names, [one[1] for one in wanted], [one[2] for one in wanted])
+        for (file, begin, end), piece in zip(wanted, pieces, strict=True):
+            if isinstance(piece, BaseException):
+                raise cannot_be_read(file.url, piece) from piece
+            if len(piece) != end - begin:
+                raise InputFileError(f"{file.url}: has become shorter while it was read; start again")
+            file.store(begin, piece, stay)
+
+    def close(self) -> None:
+        """Forget the files."""
+        for file in self._files:
+            _open.pop(os.path.normpath(file.path), None)
+            file.close()
+        self._files.clear()
+
+
+class RangedFile:
+    """A file of this machine that has what was fetched of another one, and holes elsewhere.
+
+    Attributes
+    ----------
+    files : RangedFiles
+        Those that it belongs to.
+    url, name : str
+        The file that it stands for, and what that is called by its file system.
+    size : int
+    path : str
+    """
+
+    def __init__(self, files: RangedFiles, url: str, name: str, size: int, path: str) -> None:
+        self.files, self.url, self.name, self.size, self.path = files, url, name, size, path
+        self._has = np.zeros(-(-size // _BLOCK), np.bool_)
+        self._stays = np.zeros(-(-size // _BLOCK), np.bool_)
+        #: Bytes that may go.
+        self.n_passing = 0
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        os.ftruncate(self._descriptor, size)
+
+    def missing(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[tuple[int, int]]:
+        """Pieces to fetch, so that all of some stretches are there."""
+        first = np.clip(begins, 0, self.size) // _BLOCK
+        after = -(-np.clip(ends, 0, self.size) // _BLOCK)
+        order = np.argsort(first, kind="stable")
+        first, after = first[order], np.maximum.accumulate(after[order])
+        is_apart = np.ones(len(first), np.bool_)
+        is_apart[1:] = first[1:] > after[:-1] + _GAP // _BLOCK
+        pieces = []
+        for begin, end in zip(first[is_apart].tolist(), after[np.roll(is_apart, -1)].tolist(), strict=True):
+            lacking = begin + np.flatnonzero(~self._has[begin:end])
+            if len(lacking):
+                stop = min((int(lacking[-1]) + 1) * _BLOCK, self.size)
+                pieces += [(at, min(at + _PIECE, stop)) for at in range(int(lacking[0]) * _BLOCK, stop, _PIECE)]
+        return pieces
+
+    def store(self, begin: int, piece: bytes, stay: bool) -> None:
+        """Take what was fetched."""
+        try:
+            at = begin
+            for data in (memoryview(piece)[i : i + _PIECE] for i in range(0, len(piece), _PIECE)):
+                if os.pwrite(self._descriptor, data, at) != len(data):
+                    raise OSError(28, "No space left on device")
+                at += len(data)
+        except OSError as problem:
+            raise OutputFileError(
+                f"{self.url}: cannot be kept in {os.path.dirname(self.path)} ({problem.strerror}); make room there, or "
+                "name another folder with XDG_CACHE_HOME"
+            ) from None
+        blocks = slice(begin // _BLOCK, -(-(begin + len(piece)) // _BLOCK))
+        if not stay:
+            self.n_passing += _BLOCK * int((~self._has[blocks]).sum())
+        self._has[blocks] = True
+        self._stays[blocks] |= stay
+
+    def forget(self) -> None:
+        """Give the room back of all that is not to stay."""
+        if not self.n_passing:
+            return
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], self._has & ~self._stays, [False]]).astype(np.int8)))
+        for first, after in edges.reshape(-1, 2).tolist():
+            _punch_hole(self._descriptor, first * _BLOCK, (after - first) * _BLOCK)
+            self._has[first:after] = False
+        self.n_passing = 0
+
+    def need(self, begins: ArrayLike, ends: ArrayLike, stay: bool = False) -> None:
+        """Fetch what is not there of some stretches; see `RangedFiles.fetch`."""
+        self.files.fetch([(self, np.atleast_1d(np.asarray(begins)), np.atleast_1d(np.asarray(ends)))], stay)
+
+    def read(self, place: int, size: int) -> bytes:
+        """Read some bytes, fewer only at the end; those after them are fetched as well if these are not there."""
+        with self.files.lock:
+            if self.missing(np.array([place]), np.array([place + size])):
+                self.need(place, place + _AHEAD * size)
+            return read_at(self._descriptor, size, place)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+
+def ranged_file(path: str) -> RangedFile | None:
+    """The file that a file of this machine stands for, if it does."""
+    return _open.get(os.path.normpath(path)) if _open else None
+
+
+def is_remote(path: str) -> bool:
+    """Whether a file or folder of this machine stands for others."""
+    return shown(path) != path
+
+
+def need(path: str, begins: ArrayLike, ends: ArrayLike) -> None:
+    """Let some stretches of a file be there. Those that do not stand for others are whole."""
+    if (file := ranged_file(path)) is not None:
+        file.need(begins, ends)
+
+
+def shown(text: str) -> str:
+    """A text in which URLs take the place of the files of this machine that stand for them."""
+    for pattern in _folders.values():
+        text = pattern.sub(r"\1://", text)
+    return text
+
+
+def show_urls_of(folder: str) -> None:
+    """Let `shown`, and all messages, know a folder with numbered folders, in which URLs are the paths of files."""
+    console.show_through(shown)
+    _folders[folder] = re.compile(re.escape(folder) + r"/+\d+/+([A-Za-z][A-Za-z0-9+.-]*):/+")
+
+
+def _punch_hole(descriptor: int, begin: int, size: int) -> None:
+    """Give the room of a stretch of a file back, which is read as zeros from then on."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
+    if libc.fallocate(descriptor, _KEEP_SIZE_PUNCH_HOLE, begin, size):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))

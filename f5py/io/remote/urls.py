@@ -1,0 +1,148 @@
+"""URLs of inputs, and the file systems that they are of."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from f5py.errors import F5pyError, InputFileError, MissingDependencyError
+
+if TYPE_CHECKING:
+    from fsspec import AbstractFileSystem
+
+_URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+#: What file systems say of a file that is another one when its content is.
+_IDENTITY = ("ETag", "etag", "LastModified", "last_modified", "mtime", "created", "updated")
+
+
+def is_url(path: str | None) -> bool:
+    """Whether an input is named by a URL."""
+    return path is not None and _URL.match(path) is not None
+
+
+def without_secrets(url: str) -> str:
+    """A URL without what follows its path, which may be a signature, and without a password."""
+    return re.sub(r"(?<=://)[^/@]*@", "", re.split(r"[?#]", url, maxsplit=1)[0])
+
+
+def file_system(url: str) -> tuple[AbstractFileSystem, str]:
+    """The file system of a URL, and what the file is called there.
+
+    Raises
+    ------
+    MissingDependencyError
+        The package for this kind of URLs is not installed.
+    InputFileError
+        There is none.
+    """
+    shown = without_secrets(url)
+    try:
+        from fsspec.core import url_to_fs
+    except ImportError as problem:
+        raise _needs_package(shown, "s3fs") from problem
+    try:
+        with reading(url):
+            found: tuple[AbstractFileSystem, str] = url_to_fs(url)
+            return found
+    except ImportError as problem:
+        raise _needs_package(shown, _package(str(problem))) from problem
+
+
+@contextmanager
+def reading(url: str) -> Iterator[None]:
+    """Say of which URL a problem is that a file system has in the block."""
+    try:
+        yield
+    except (F5pyError, ImportError):
+        raise
+    except FileNotFoundError as problem:
+        raise InputFileError(f"{without_secrets(url)}: no such file") from problem
+    except Exception as problem:  # whatever the libraries of the services raise
+        raise cannot_be_read(url, problem) from problem
+
+
+def cannot_be_read(url: str, problem: BaseException) -> InputFileError:
+    """The error for a URL that cannot be read."""
+    reason = " ".join(str(problem).split()) or type(problem).__name__
+    return InputFileError(
+        f"{without_secrets(url)}: cannot be read ({reason}); check the name, the network and your rights"
+    )
+
+
+class About(NamedTuple):
+    """What is known of a file or folder.
+
+    Attributes
+    ----------
+    size : int
+        Bytes of all files.
+    identity : str
+        What changes with the content, as far as the file system knows.
+    files : list of (str, int) or None
+        Of a folder the files below it and their sizes, in the order of their names.
+    """
+
+    size: int
+    identity: str
+    files: list[tuple[str, int]] | None
+
+
+def about_url(url: str) -> About | None:
+    """What is known of what a URL names; None if there is nothing.
+
+    Raises
+    ------
+    InputFileError
+        It cannot be asked for.
+    """
+    system, name = file_system(url)
+    with reading(url):
+        try:
+            about = system.info(name)
+        except FileNotFoundError:
+            return None
+        if about.get("type") != "directory":
+            return About(about["size"], identity(about), None)
+        found = sorted(system.find(name, detail=True).items())
+    files = [(path[len(name) :], one["size"]) for path, one in found]
+    return About(sum(size for _, size in files), _checksum(identity(one) for _, one in found), files) if files else None
+
+
+def samples(url: str, stretches: Sequence[tuple[int, int]]) -> list[bytes]:
+    """Bytes from each of the first places in a file to the second.
+
+    Raises
+    ------
+    InputFileError
+        They cannot be read.
+    """
+    system, name = file_system(url)
+    with reading(url):
+        pieces = system.cat_ranges([name] * len(stretches), *map(list, zip(*stretches, strict=True)))
+        for piece in pieces:
+            if isinstance(piece, BaseException):
+                raise piece
+    return pieces
+
+
+def identity(about: dict[str, Any]) -> str:
+    """What tells whether a file is still the same, as far as its file system knows."""
+    return ";".join(f"{key}={about[key]}" for key in _IDENTITY if about.get(key) is not None)
+
+
+def _checksum(texts: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(texts).encode()).hexdigest()
+
+
+def _package(problem: str) -> str:
+    """The package that fsspec asks for."""
+    found = re.search(r"(?:[Ii]nstall|requires) [\"'`]?([A-Za-z][\w-]*)", problem)
+    return found[1] if found else "s3fs"
+
+
+def _needs_package(shown: str, package: str) -> MissingDependencyError:
+    name = '"f5py[s3]"' if package == "s3fs" else f"fsspec {package}"
+    return MissingDependencyError(f"{shown}: reading it needs the package {package}; install it: pip install {name}")
