@@ -154,7 +154,7 @@ class Benchmark:
 
     def writing(self) -> list[str]:
         """Speed of formatting and writing alone, in one thread."""
-        from f5py.core.options import AlignmentOptions
+        from f5py.core.options.shared import AlignmentOptions
         from f5py.event_alignment.align import align_events
         from f5py.outputs.eventalign_table import EventalignTable
         from f5py.outputs.formatting import pieces

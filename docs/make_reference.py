@@ -16,8 +16,9 @@ from pathlib import Path
 import f5py
 from f5py.api import commands
 from f5py.api.command import shown_options
-from f5py.core.options import DemoOptions, Group, Kind, Option, declarations
+from f5py.core.options import Group, Kind, Option, declarations
 from f5py.core.options.declaration import REQUIRED
+from f5py.core.options.table_commands import DemoOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = {command.name: command.options for command in commands.COMMANDS} | {"demo": DemoOptions}

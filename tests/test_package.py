@@ -18,7 +18,8 @@ import pytest
 
 import f5py.cli
 from f5py.cli.options import OptionsCommand
-from f5py.core.options import CallOptions, EventalignOptions, declarations
+from f5py.core.options import declarations
+from f5py.core.options.signal_commands import CallOptions, EventalignOptions
 from f5py.pipeline.profiles import PROFILES, Profile
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -3,24 +3,23 @@
 from __future__ import annotations
 
 from f5py.api.command import Command
-from f5py.core.options import (
+from f5py.core.options.part_commands import FinishOptions, JoinOptions, PlanOptions, RunPartOptions
+from f5py.core.options.signal_commands import (
     CallOptions,
     CheckOptions,
     CompareOptions,
     EventalignOptions,
-    FinishOptions,
-    FrequencyOptions,
-    IndexOptions,
-    JoinOptions,
-    MergeOptions,
-    PlanOptions,
     PlotOptions,
     PlotRegionOptions,
     ResquiggleOptions,
-    RunPartOptions,
+    TrainOptions,
+)
+from f5py.core.options.table_commands import (
+    FrequencyOptions,
+    IndexOptions,
+    MergeOptions,
     SimulateOptions,
     SummaryOptions,
-    TrainOptions,
     ValidateOptions,
 )
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from f5py.cli import options
-from f5py.core.options import DemoOptions
+from f5py.core.options.table_commands import DemoOptions
 
 _MARKER = ".f5py-demo"
 _CALLS, _FREQUENCIES = "calls.tsv", "freq.tsv"

@@ -13,7 +13,7 @@ from f5py import console
 from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
-from f5py.core.options import CallOptions
+from f5py.core.options.signal_commands import CallOptions
 from f5py.core.output_kind import OF_SITES, kind_of_output
 from f5py.core.strictness import obeys_strict
 from f5py.core.windows import Windows

@@ -9,7 +9,7 @@ from f5py import console
 from f5py.commands import eventalign
 from f5py.comparison.event_rows import LevelCollector, Levels, read_events
 from f5py.comparison.samples import compare_samples
-from f5py.core.options import CompareOptions, EventalignOptions
+from f5py.core.options.signal_commands import CompareOptions, EventalignOptions
 from f5py.core.output_kind import is_alignments, kind_of_output
 from f5py.core.strictness import obeys_strict
 from f5py.core.workers import WorkerPool

@@ -6,7 +6,9 @@ from typing import Any
 
 from f5py import console
 from f5py.commands.report import write_report
-from f5py.core.options import AlignmentOptions, CallOptions, Group, Kind, MappedReadsOptions, declarations
+from f5py.core.options import Group, Kind, declarations
+from f5py.core.options.shared import AlignmentOptions, MappedReadsOptions
+from f5py.core.options.signal_commands import CallOptions
 from f5py.core.strictness import input_warning
 from f5py.errors import AllReadsFailedError
 from f5py.io.output import shown_output

@@ -15,7 +15,7 @@ from f5py import console
 from f5py.commands import call_methylation, eventalign
 from f5py.commands.finish import options_of_plan
 from f5py.commands.plan import slurm_script
-from f5py.core.options import CallOptions, EventalignOptions
+from f5py.core.options.signal_commands import CallOptions, EventalignOptions
 from f5py.errors import F5pyError, MissingDependencyError
 from f5py.partitions.job import PartJob
 from f5py.partitions.plan import Plan

@@ -16,7 +16,8 @@ from f5py import console
 from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
 from f5py.core.batch import ReadBatch
-from f5py.core.options import CALL_THRESHOLD, EventalignOptions
+from f5py.core.options.shared import CALL_THRESHOLD
+from f5py.core.options.signal_commands import EventalignOptions
 from f5py.core.output_kind import kind_of_output
 from f5py.core.strictness import obeys_strict
 from f5py.errors import UsageError, blamed_on

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from f5py import console
-from f5py.core.options import CheckOptions
+from f5py.core.options.signal_commands import CheckOptions
 from f5py.errors import SignalError
 from f5py.io.output import open_output
 from f5py.io.read_index import ReadIndex

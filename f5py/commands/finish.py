@@ -12,7 +12,8 @@ from f5py import console
 from f5py.commands import call_methylation, eventalign
 from f5py.commands.end_of_run import report
 from f5py.commands.report import write_report
-from f5py.core.options import CallOptions, EventalignOptions, FinishOptions
+from f5py.core.options.part_commands import FinishOptions
+from f5py.core.options.signal_commands import CallOptions, EventalignOptions
 from f5py.core.strictness import obeys_strict
 from f5py.errors import F5pyError
 from f5py.io.alignments import RecordCounts

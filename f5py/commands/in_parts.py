@@ -12,8 +12,10 @@ from f5py import console
 from f5py.commands import call_methylation, eventalign
 from f5py.commands.engines import run_parts, work_on
 from f5py.commands.finish import finish, options_of_plan
-from f5py.core.options import CallOptions, EventalignOptions, PartOptions, RunPartOptions, declarations
+from f5py.core.options import declarations
 from f5py.core.options.declaration import Kind
+from f5py.core.options.part_commands import PartOptions, RunPartOptions
+from f5py.core.options.signal_commands import CallOptions, EventalignOptions
 from f5py.core.windows import Windows
 from f5py.errors import UsageError
 from f5py.io.alignments import AlignmentFile

@@ -13,7 +13,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from f5py import console
-from f5py.core.options import IndexOptions
+from f5py.core.options.table_commands import IndexOptions
 from f5py.core.strictness import input_warning, obeys_strict
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.fast5_scan import Found, list_fast5, report_skipped, scan_fast5

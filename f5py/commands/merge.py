@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from f5py import console
-from f5py.core.options import JoinOptions
+from f5py.core.options.part_commands import JoinOptions
 from f5py.core.output_kind import OF_SITES, kind_of_output
 from f5py.errors import UsageError
 from f5py.io.byte_input import check_read_once

@@ -10,7 +10,8 @@ from typing import Any, BinaryIO
 
 from f5py import console
 from f5py.core.motifs import Motif, motif_named, parse_motif
-from f5py.core.options import METHYLATION, EvaluationOptions, FrequencyOptions, MergeOptions
+from f5py.core.options.shared import METHYLATION
+from f5py.core.options.table_commands import EvaluationOptions, FrequencyOptions, MergeOptions
 from f5py.core.output_kind import OF_SITES, kind_of_output
 from f5py.core.strictness import input_warning, obeys_strict
 from f5py.errors import UsageError

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.options import PlanOptions
+from f5py.core.options.part_commands import PlanOptions
 from f5py.errors import UsageError
 from f5py.io.alignments import AlignmentFile
 from f5py.io.complete_file import complete_text_output

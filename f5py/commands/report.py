@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from f5py.core.options import MappedReadsOptions
+from f5py.core.options.shared import MappedReadsOptions
 from f5py.outputs.run_report import sample_name, write_run_report
 from f5py.pipeline.diagnosis import CAUSES
 from f5py.pipeline.inputs import paths_of_inputs

@@ -11,7 +11,7 @@ import numpy as np
 from f5py import console
 from f5py.commands.end_of_run import note_counts_and_times, note_results, warn_of_bad_reads
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.core.options import ResquiggleOptions
+from f5py.core.options.signal_commands import ResquiggleOptions
 from f5py.core.strictness import obeys_strict
 from f5py.errors import AllReadsFailedError, SignalError
 from f5py.io.alignments import RecordCounts

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from f5py import console
 from f5py.core.motifs import Motif, motif_named, parse_motif
-from f5py.core.options import SimulateOptions, declarations
+from f5py.core.options import declarations
+from f5py.core.options.table_commands import SimulateOptions
 from f5py.errors import UsageError
 from f5py.pore_model.model import PoreModel
 from f5py.progress import Progress, progress

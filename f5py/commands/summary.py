@@ -8,7 +8,7 @@ import numpy as np
 
 from f5py import console
 from f5py.commands.meth_freq import chosen_motif
-from f5py.core.options import SummaryOptions
+from f5py.core.options.table_commands import SummaryOptions
 from f5py.core.strictness import obeys_strict
 from f5py.errors import InputFileError
 from f5py.evaluation.call_table import read_calls

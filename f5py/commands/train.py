@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from f5py import __version__, console
 from f5py.core.kmers import kmer_digits
 from f5py.core.motifs import Motif
-from f5py.core.options import CallOptions, TrainOptions
+from f5py.core.options.signal_commands import CallOptions, TrainOptions
 from f5py.core.strictness import obeys_strict
 from f5py.errors import F5pyError, PoreModelError, UsageError
 from f5py.evaluation.ranking import area_under_curve, roc_points

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from f5py import console
 from f5py.commands.meth_freq import chosen_motif
 from f5py.core.motifs import Motif
-from f5py.core.options import ValidateOptions
+from f5py.core.options.table_commands import ValidateOptions
 from f5py.core.output_kind import is_alignments
 from f5py.core.strictness import obeys_strict
 from f5py.errors import InputFileError, UsageError

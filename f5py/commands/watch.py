@@ -24,7 +24,9 @@ from f5py.commands import call_methylation
 from f5py.commands.engines import run_job
 from f5py.commands.finish import PlannedPart, join_parts
 from f5py.commands.in_parts import as_one_run
-from f5py.core.options import CallOptions, WatchOptions, declarations
+from f5py.core.options import declarations
+from f5py.core.options.part_commands import WatchOptions
+from f5py.core.options.signal_commands import CallOptions
 from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, UsageError
 from f5py.io.alignments import AlignmentFile
 from f5py.io.record_ranges import RecordRange

@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
-from f5py.core.options import CALL_THRESHOLD
+from f5py.core.options.shared import CALL_THRESHOLD
 from f5py.core.output_kind import kind_of_output, packed_ending
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError, OutputFileError

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
-from f5py.core.options import EvaluationOptions
+from f5py.core.options.table_commands import EvaluationOptions
 from f5py.io.complete_file import complete_output
 from f5py.outputs.charts import Chart, check_can_draw, report_kind, write_charts
 from f5py.outputs.html_report import page, section

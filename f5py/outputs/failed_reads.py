@@ -8,7 +8,7 @@ from contextlib import ExitStack
 import numpy as np
 
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.core.options import AlignmentOptions
+from f5py.core.options.shared import AlignmentOptions
 from f5py.errors import blamed_on
 from f5py.io.output import open_output
 from f5py.pipeline.diagnosis import CAUSES, FATES, cause_text

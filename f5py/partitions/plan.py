@@ -19,7 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from f5py import __version__
-from f5py.core.options import MappedReadsOptions, Option, declarations
+from f5py.core.options import Option, declarations
+from f5py.core.options.shared import MappedReadsOptions
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.complete_file import complete_output
 from f5py.io.record_ranges import RecordRange

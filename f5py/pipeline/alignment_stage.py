@@ -9,7 +9,7 @@ from collections.abc import Callable
 from f5py import console
 from f5py.abea.align import AlignmentLimits, CpuAligner, finish_alignment, start_alignment
 from f5py.core.batch import ReadBatch
-from f5py.core.options import AlignmentOptions
+from f5py.core.options.shared import AlignmentOptions
 from f5py.core.workers import WorkerPool
 from f5py.gpu.device import NO_CUPY, is_present, open_device
 from f5py.gpu.placement import Aligner

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
-from f5py.core.options import AlignmentOptions
+from f5py.core.options.shared import AlignmentOptions
 from f5py.errors import UnsupportedDataError
 from f5py.pipeline.chemistry import Chemistry
 from f5py.pipeline.counts import USABLE_EVENTS, RunCounts

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from f5py.core.batch import ReadBatch
-from f5py.core.options import EventalignOptions
+from f5py.core.options.signal_commands import EventalignOptions
 from f5py.core.windows import Windows
 from f5py.event_alignment.align import align_events
 from f5py.pipeline.alignment_stage import AlignmentStage

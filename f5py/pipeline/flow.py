@@ -10,7 +10,7 @@ import numpy as np
 
 from f5py import console
 from f5py.core.batch import Cause, ReadBatch
-from f5py.core.options import AlignmentOptions
+from f5py.core.options.shared import AlignmentOptions
 from f5py.errors import F5pyError
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.diagnosis import cause_text

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from f5py import console
-from f5py.core.options import AlignmentOptions, MappedReadsOptions
+from f5py.core.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.alignments import AlignmentFile

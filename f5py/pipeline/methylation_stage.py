@@ -7,7 +7,8 @@ from dataclasses import replace
 from f5py import console
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, motif_named, parse_motif
-from f5py.core.options import METHYLATION, METHYLATIONS, CallOptions
+from f5py.core.options.shared import METHYLATION, METHYLATIONS
+from f5py.core.options.signal_commands import CallOptions
 from f5py.core.windows import Windows
 from f5py.errors import UnsupportedDataError, UsageError
 from f5py.methylation.calls import ARRAYS, call_methylation, join_motifs

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.motifs import Motif
-from f5py.core.options import AlignmentOptions
+from f5py.core.options.shared import AlignmentOptions
 from f5py.event_alignment.align import align_events
 from f5py.methylation.calls import call_methylation
 from f5py.pipeline.alignment_stage import AlignmentStage

@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from f5py.cli.words import expand
-from f5py.core.options import CallOptions, EventalignOptions, IndexOptions, declarations
+from f5py.core.options import declarations
+from f5py.core.options.signal_commands import CallOptions, EventalignOptions
+from f5py.core.options.table_commands import IndexOptions
 from f5py.errors import UsageError
 
 CALL = list(declarations(CallOptions).values())

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from f5py import console
 from f5py.commands.index import index_fast5, run
-from f5py.core.options import IndexOptions
+from f5py.core.options.table_commands import IndexOptions
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io import read_index_output
 from f5py.io.read_index import ReadIndex

@@ -12,7 +12,7 @@ import pysam
 import pytest
 
 from f5py.core.motifs import motif_named
-from f5py.core.options import CallOptions
+from f5py.core.options.signal_commands import CallOptions
 from f5py.io.complete_file import complete_output
 from f5py.outputs.modbam import ModbamWriter, TagOptions
 from f5py.pipeline.inputs import open_inputs

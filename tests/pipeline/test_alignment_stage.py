@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from f5py.core.batch import ReadStatus
-from f5py.core.options import EventalignOptions
+from f5py.core.options.signal_commands import EventalignOptions
 from f5py.errors import UnsupportedDataError
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.inputs import open_inputs

@@ -10,9 +10,11 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar, dataclass_transform
 
 from f5py.errors import UsageError
+
+Class = TypeVar("Class")
 
 
 class Group(Enum):
@@ -200,6 +202,21 @@ def refused(*names: str, kind: Kind = Kind.TEXT, reason: str) -> Any:
     """A field for an option of the reference tools that cannot be had here; ``no`` is accepted for yes/no options."""
     default = False if kind in (Kind.FLAG, Kind.YES_NO) else None
     return option(*names, kind=kind, help="", default=default, refused=reason)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def options_class(kind: type[Class]) -> type[Class]:
+    """Make a dataclass of a command's options.
+
+    What options have no use for is left out, as making it takes longer than all else that ``--help`` does.
+    """
+    return dataclasses.dataclass(frozen=True, kw_only=True, eq=False, repr=False)(kind)
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True)
+def part_of_options(kind: type[Class]) -> type[Class]:
+    """Make a dataclass that those of commands have among their bases, and of which there are no objects."""
+    return dataclasses.dataclass(frozen=True, kw_only=True, init=False, eq=False, repr=False)(kind)
 
 
 class Options:

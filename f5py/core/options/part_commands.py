@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from f5py.core.options.declaration import Group, Kind, Options, argument, flag, option
+from f5py.core.options.declaration import Group, Kind, Options, argument, flag, option, options_class, part_of_options
 from f5py.core.options.shared import MOST_PROCESSES, MOST_THREADS
 from f5py.errors import UsageError
 
@@ -13,7 +11,7 @@ MOST_PARTS = 1_000_000
 ENGINES = ("local", "dask", "slurm")
 
 
-@dataclass(frozen=True, kw_only=True)
+@part_of_options
 class PartOptions:
     """How a command is worked on in parts."""
 
@@ -59,7 +57,7 @@ class PartOptions:
             raise UsageError("--workers: is for --engine dask or slurm; here -t says how many threads work")
 
 
-@dataclass(frozen=True, kw_only=True)
+@part_of_options
 class WatchOptions:
     """How a folder is watched that a sequencer or basecaller is writing into."""
 
@@ -96,7 +94,7 @@ class WatchOptions:
             raise UsageError(f"--watch-process-index {index}: must be below --watch-process-total, which is {total}")
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class RunPartOptions(Options):
     """Options of ``f5py run-part``."""
 
@@ -118,7 +116,7 @@ class RunPartOptions(Options):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class FinishOptions(Options):
     """Options of ``f5py finish``."""
 
@@ -130,7 +128,7 @@ class FinishOptions(Options):
     remove: bool = flag("--remove", group=Group.OUTPUT, help="Remove the folder of the plan when all is written.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class PlanOptions(Options):
     """Options of ``f5py plan``."""
 
@@ -161,7 +159,7 @@ class PlanOptions(Options):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class JoinOptions(Options):
     """Options of ``f5py merge``; `command_line` is what an @PG line says."""
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
-from f5py.core.options.declaration import REQUIRED, Group, Kind, Options, flag, option, refused
+from f5py.core.options.declaration import REQUIRED, Group, Kind, Options, flag, option, part_of_options, refused
 from f5py.errors import UsageError
 
 #: Calls with a smaller absolute log-likelihood ratio count for neither state, unless the user says otherwise.
@@ -35,7 +34,7 @@ def alignments(**more: Any) -> Any:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@part_of_options
 class InputOptions:
     """Reads, their alignments and the reference."""
 
@@ -51,7 +50,7 @@ class InputOptions:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@part_of_options
 class StrictOptions:
     """What to do about doubtful input."""
 
@@ -61,7 +60,7 @@ class StrictOptions:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@part_of_options
 class SignalOptions:
     """Where the raw signals are."""
 
@@ -78,7 +77,7 @@ class SignalOptions:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@part_of_options
 class RunOptions:
     """Output and speed of a command that works on signals."""
 
@@ -117,7 +116,7 @@ class RunOptions:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@part_of_options
 class ModelOptions:
     """Which pore the signals come from."""
 
@@ -130,14 +129,14 @@ class ModelOptions:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@part_of_options
 class RnaOptions:
     """For commands that take direct RNA."""
 
     rna: bool = flag("--rna", group=Group.MODEL, help="The reads are direct RNA.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@part_of_options
 class LimitOptions:
     """Which alignments of events are believed; the defaults are f5c's constants."""
 
@@ -167,7 +166,7 @@ class LimitOptions:
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@part_of_options
 class CudaOptions:
     """Use of a GPU. `disable_cuda` is None if nothing is said: then a GPU is started when that pays."""
 
@@ -207,7 +206,7 @@ class CudaOptions:
 _NO_DUMP = "f5c's dump of signals is for its own debugging; to keep signals, convert them to BLOW5 with slow5tools"
 
 
-@dataclass(frozen=True, kw_only=True)
+@part_of_options
 class DeveloperOptions:
     """Tables of the stages' results, mixed into the output."""
 
@@ -242,7 +241,7 @@ class DeveloperOptions:
     read_dump: bool = refused("--read-dump", kind=Kind.YES_NO, reason=_NO_DUMP)
 
 
-@dataclass(frozen=True, kw_only=True)
+@part_of_options
 class AlignmentOptions(
     DeveloperOptions, CudaOptions, LimitOptions, ModelOptions, RunOptions, StrictOptions, Options
 ):
@@ -264,7 +263,7 @@ class AlignmentOptions(
         return bool(getattr(self, "rna", False))
 
 
-@dataclass(frozen=True, kw_only=True)
+@part_of_options
 class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
     """Options of a command that takes its reads from an alignment file."""
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from f5py.core.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, refused
+from f5py.core.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, options_class, refused
 from f5py.core.options.part_commands import PartOptions, WatchOptions
 from f5py.core.options.shared import (
     CALL_THRESHOLD,
@@ -22,7 +20,7 @@ from f5py.core.options.shared import (
 )
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class CallOptions(WatchOptions, PartOptions, MappedReadsOptions):
     """Options of ``f5py call-methylation``; `command_line` is what an @PG line says.
 
@@ -123,7 +121,7 @@ class CallOptions(WatchOptions, PartOptions, MappedReadsOptions):
         return CALL_THRESHOLD if self.call_threshold is None else self.call_threshold
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class EventalignOptions(RnaOptions, PartOptions, MappedReadsOptions):
     """Options of ``f5py eventalign``."""
 
@@ -174,7 +172,7 @@ class EventalignOptions(RnaOptions, PartOptions, MappedReadsOptions):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class ResquiggleOptions(RnaOptions, AlignmentOptions):
     """Options of ``f5py resquiggle``."""
 
@@ -185,7 +183,7 @@ class ResquiggleOptions(RnaOptions, AlignmentOptions):
     paf: bool = flag("-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.")
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class CheckOptions(SignalOptions, Options):
     """Options of ``f5py fast5-check``."""
 
@@ -207,7 +205,7 @@ class CheckOptions(SignalOptions, Options):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class TrainOptions(RnaOptions, MappedReadsOptions):
     """Options of ``f5py train``."""
 
@@ -261,7 +259,7 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class CompareOptions(RnaOptions, ModelOptions, StrictOptions, Options):
     """Options of ``f5py compare``."""
 
@@ -309,7 +307,7 @@ class CompareOptions(RnaOptions, ModelOptions, StrictOptions, Options):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class PlotOptions(RnaOptions, ModelOptions, SignalOptions, Options):
     """Options of ``f5py plot``."""
 
@@ -361,7 +359,7 @@ class PlotOptions(RnaOptions, ModelOptions, SignalOptions, Options):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class PlotRegionOptions(Options):
     """Options of ``f5py plot-region``."""
 

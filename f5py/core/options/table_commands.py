@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from f5py.core.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option
+from f5py.core.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, options_class
 from f5py.core.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
@@ -17,7 +15,7 @@ from f5py.core.options.shared import (
 _INPUT, _OUTPUT = Group.INPUT, Group.OUTPUT
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class IndexOptions(StrictOptions, Options):
     """Options of ``f5py index``."""
 
@@ -70,7 +68,7 @@ class IndexOptions(StrictOptions, Options):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class FrequencyOptions(StrictOptions, Options):
     """Options of ``f5py meth-freq``."""
 
@@ -122,7 +120,7 @@ class FrequencyOptions(StrictOptions, Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class MergeOptions(StrictOptions, Options):
     """Options of ``f5py freq-merge``."""
 
@@ -133,7 +131,7 @@ class MergeOptions(StrictOptions, Options):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class EvaluationOptions(StrictOptions, Options):
     """What `SummaryOptions` and `ValidateOptions` share."""
 
@@ -166,7 +164,7 @@ class EvaluationOptions(StrictOptions, Options):
     )
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class SummaryOptions(EvaluationOptions):
     """Options of ``f5py summary``."""
 
@@ -179,7 +177,7 @@ class SummaryOptions(EvaluationOptions):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class ValidateOptions(EvaluationOptions):
     """Options of ``f5py validate``."""
 
@@ -196,7 +194,7 @@ class ValidateOptions(EvaluationOptions):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class SimulateOptions(Options):
     """Options of ``f5py simulate``; None is what `f5py.simulation.settings.SimulationSettings` has."""
 
@@ -314,7 +312,7 @@ class SimulateOptions(Options):
     )  # fmt: skip
 
 
-@dataclass(frozen=True, kw_only=True)
+@options_class
 class DemoOptions(Options):
     """Options of ``f5py demo``."""
 
