@@ -57,6 +57,11 @@ class Progress:
         self._total = total
 
 
+def is_watched() -> bool:
+    """Whether progress is shown to anyone."""
+    return _listener.get() is not None or console.is_terminal()
+
+
 @contextmanager
 def progress(unit: str, total: int | None = None) -> Iterator[Progress]:
     """Show a progress bar while inside, on a terminal only, or tell the caller's listener.
@@ -68,11 +73,11 @@ def progress(unit: str, total: int | None = None) -> Iterator[Progress]:
     total : int or None
         How many there will be, if known.
     """
+    if not is_watched():
+        yield Progress(total, lambda *_: None)
+        return
     if (listener := _listener.get()) is not None:
         yield Progress(total, lambda done, total: listener(unit, done, total))
-        return
-    if not console.is_terminal():
-        yield Progress(total, lambda *_: None)
         return
     from rich.console import Console
     from rich.progress import BarColumn, TextColumn

@@ -84,7 +84,7 @@ def run_parts(options: CallOptions, job: PartJob) -> RunCounts:
 def _run(options: CallOptions, take: Callable[[Any], None] | None, job: PartJob | None = None) -> RunCounts:
     with ExitStack() as workers, ExitStack() as inputs:
         table = ["calls table"] if options.output_format == "tsv" else []
-        ahead = CompileAhead(["site calls" if options.per_site else "calls", *table, "alignment"])
+        ahead = CompileAhead(["site calls" if options.per_site else "calls", "alignment", *table])
         workers.callback(ahead.close)
         loader, chemistry = open_inputs(options, inputs)
         if loader.windows is not None:
@@ -115,6 +115,7 @@ def _run(options: CallOptions, take: Callable[[Any], None] | None, job: PartJob 
                     lambda folder, files, table: opened(options_of_part(options, folder), files, table),
                     lambda: statistics_of(options, loader.alignments.contigs, loader.windows),
                 )  # fmt: skip
+            write = ahead.before(write, *table)
             seconds = process(options, caller, loader.batches(), inputs, write, left=left if job is None else job.left)
             finish()
         if job is None:

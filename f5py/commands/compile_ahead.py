@@ -1,9 +1,9 @@
 """Compiles what a run will need in processes beside it, when the kept code of an earlier run is not there.
 
 Numba compiles one function at a time in a process, and a first run would wait for one after the other. So the longest
-ones are compiled by other processes, which leave the code in Numba's cache, while this one loads and compiles the rest;
-a stage waits for its own before it takes the code from there. Nothing depends on that: a process that fails leaves the
-work to the stage.
+ones are compiled by other processes, which leave the code in Numba's cache, while this one loads and compiles what that
+takes; a stage waits for its own before it takes the code from there. Nothing depends on that: a process that fails
+leaves the work to the stage.
 """
 
 from __future__ import annotations
@@ -35,53 +35,69 @@ class CompileAhead:
     Parameters
     ----------
     parts : list of str
-        Names in `PARTS`, the longest first.
+        Names in `PARTS`, in the order in which they are to be ready; the longest first.
     """
 
     def __init__(self, parts: list[str]) -> None:
-        self._of_part: dict[str, subprocess.Popen] = {}
+        self._processes: list[subprocess.Popen] = []
+        self._is_done: dict[str, threading.Event] = {}
         missing = [part for part in parts if not _is_kept(part)]
         n_processes = min(_MOST_PROCESSES, (os.cpu_count() or 1) - 1, len(missing))
-        for part in missing[:n_processes]:
+        for first in range(n_processes):
             with suppress(OSError):
-                self._of_part[part] = subprocess.Popen(
-                    [sys.executable, "-P", "-c", f"from {__name__} import compile_parts; compile_parts([{part!r}])"],
-                    stdin=subprocess.DEVNULL,
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.DEVNULL,
-                    env=environment(),
-                )
+                self._start(missing[first::n_processes])
         if missing:
             console.info("accelerate", "compiling for this processor; the code is kept for the next runs")
-            rest = missing[n_processes:]
-            threading.Thread(target=_try_to_compile, args=(rest,), name="f5py-compile", daemon=True).start()
+
+    def _start(self, parts: list[str]) -> None:
+        process = subprocess.Popen(
+            [sys.executable, "-P", "-c", f"from {__name__} import compile_parts; compile_parts({parts!r})"],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment(),
+        )
+        self._processes.append(process)
+        self._is_done.update({part: threading.Event() for part in parts})
+        threading.Thread(target=self._follow, args=(process, parts), name="f5py-compile", daemon=True).start()
+
+    def _follow(self, process: subprocess.Popen, parts: list[str]) -> None:
+        """Hear of each part from its process; the end of that is the end of all."""
+        assert process.stdout is not None
+        with process.stdout as lines, suppress(OSError, ValueError):
+            for part, _ in zip(parts, lines, strict=False):
+                self._is_done[part].set()
+        for part in parts:
+            self._is_done[part].set()
 
     def wait(self, part: str) -> None:
-        """Wait until a part has been compiled."""
-        process = self._of_part.pop(part, None)
-        if process is not None:
-            try:
-                process.wait(_WAIT_SECONDS)
-            except subprocess.TimeoutExpired:
-                process.kill()
+        """Wait until a part has been compiled, if a process does that."""
+        if part in self._is_done:
+            self._is_done[part].wait(_WAIT_SECONDS)
+
+    def before(self, function: Callable[[ReadBatch], None], *parts: str) -> Callable[[ReadBatch], None]:
+        """A function of a batch that waits for parts first."""
+
+        def waiting(batch: ReadBatch) -> None:
+            for part in parts:
+                self.wait(part)
+            function(batch)
+
+        return waiting
 
     def close(self) -> None:
-        """End the processes that nobody has waited for."""
-        for process in self._of_part.values():
+        """End the processes that are still at work."""
+        for process in self._processes:
             process.kill()
             process.wait()
-        self._of_part.clear()
+        self._processes.clear()
 
 
 def compile_parts(parts: list[str]) -> None:
-    """Compile the parts of these names one after the other."""
+    """Compile the parts of these names one after the other, and say of each that it is done."""
     for part in parts:
         PARTS[part][1]()
-
-
-def _try_to_compile(parts: list[str]) -> None:
-    with suppress(Exception):  # the stage will meet it again, and say it
-        compile_parts(parts)
+        print(part, flush=True)
 
 
 class _AtOnce:
@@ -165,6 +181,13 @@ def _event_rows() -> None:
     align_events(_no_reads(), model, _AtOnce(), None)  # type: ignore[arg-type]
 
 
+def _event_table() -> None:
+    from f5py.outputs.eventalign_table import EventalignTable
+    from f5py.pore_model import builtin
+
+    EventalignTable([], builtin("r9.4_450bps.nucleotide.6mer")).compile(_no_reads())
+
+
 #: Each part's kernel by module and name, and what compiles it.
 PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "calls": (("f5py.methylation._calls_numba", "call_all"), _calls),
@@ -172,6 +195,7 @@ PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "calls table": (("f5py.outputs._calls_writer_numba", "format_calls"), _calls_table),
     "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
     "event rows": (("f5py.event_alignment._align_numba", "align_all"), _event_rows),
+    "event table": (("f5py.outputs._eventalign_table_numba", "format_table"), _event_table),
 }
 
 

@@ -98,7 +98,8 @@ def run_parts(options: EventalignOptions, job: PartJob) -> RunCounts:
 
 def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: PartJob | None = None) -> RunCounts:
     with ExitStack() as workers, ExitStack() as inputs:
-        ahead = CompileAhead(["event rows", "alignment"])
+        of_table = _compiled_table(options)
+        ahead = CompileAhead(["event rows", "alignment", *of_table])
         workers.callback(ahead.close)
         loader, chemistry = open_inputs(options, inputs)
         loader.spliced = True
@@ -127,12 +128,19 @@ def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: Pa
                     lambda: statistics_of(options, loader.alignments.contigs),
                 )  # fmt: skip
             left = _left_by_an_error(options) if job is None else job.left
+            write = ahead.before(write, *of_table)
             seconds = process(options, aligner, loader.batches(), inputs, write, left=left)
             finish()
         if job is None:
             context = RunContext.of(aligner, loader.alignments, loader.signals.kind)
             report(options, context, Outcome.of(aligner, loader, seconds), warnings, take is not None)
     return aligner.counts
+
+
+def _compiled_table(options: EventalignOptions) -> list[str]:
+    """The part of `f5py.commands.compile_ahead` that formats the table, if it is that of most runs."""
+    is_other = options.output_format == "parquet" or options.samples or any(getattr(options, name) for name in _MODES)
+    return [] if is_other else ["event table"]
 
 
 def statistics_of(options: EventalignOptions, contigs: list[str]) -> RunStatistics | None:

@@ -110,6 +110,10 @@ class EventalignTable:
                 return out[:used]
             size *= 2
 
+    def compile(self, batch: ReadBatch) -> None:
+        """Compile what formats the rows of batches like this one, which needs no reads."""
+        self._fill(np.empty(1, np.uint8), batch, 0, 0, *_joined([], ""))
+
     def _fill(self, out: NDArray, batch: ReadBatch, first: int, end: int, names: NDArray, name_ends: NDArray) -> int:
         from f5py.outputs._eventalign_table_numba import format_table
 

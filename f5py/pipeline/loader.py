@@ -29,6 +29,7 @@ from f5py.io.reference import Reference
 from f5py.io.signals import SignalSource
 from f5py.io.signals.split_reads import fetch_split
 from f5py.pipeline.parts import Part
+from f5py.progress import is_watched
 
 _CIGAR_SKIP = 3
 _CIGAR_HARD_CLIP = 5
@@ -105,6 +106,7 @@ class Loader:
     n_ultra: int = 0
     warned_of_lengths: bool = False
     _any_known: bool = False
+    _is_watched: bool = field(default_factory=is_watched)
     _name: str = ""  # of a read
     times: LoadTimes = field(default_factory=LoadTimes)
 
@@ -284,7 +286,7 @@ class Loader:
                 return None
             place = int(columns.contig[-1]), int(columns.start[-1])
             return self.windows.share_passed(*place, self.alignments.contig_lengths)
-        n_expected = self._n_expected
+        n_expected = self._n_expected if self._is_watched else None
         return min(n_visited / n_expected, 1.0) if n_expected else None
 
     @cached_property
