@@ -295,7 +295,7 @@ class Writers:
                     ),
                     options.threads,
                     options.command_line,
-                    options.genome,
+                    loader.reference.path,
                 )
             )
             self._writers.append((options.modbam, modbam))

@@ -67,7 +67,7 @@ class Reference:
                 "it is no FASTA file (plain or bgzip), or its index .fai is damaged or cannot be written"
             )
             raise InputFileError(f"{path}: cannot read the reference: {reason}") from None
-        self._path = path
+        self.path = path
         self._contigs = contigs
         self._lengths = np.array(lengths, np.int64)
         missing = [name for name in contigs if name not in known]
@@ -126,7 +126,7 @@ class Reference:
         if self.lacks[contig].any():
             name = self._contigs[contig[np.argmax(self.lacks[contig])]]
             raise InputFileError(
-                f"{self._path}: the reference lacks contig {name}, on which reads lie; give the FASTA file that the "
+                f"{self.path}: the reference lacks contig {name}, on which reads lie; give the FASTA file that the "
                 "reads were mapped to"
             )
         end = np.minimum(end, self._lengths[contig])
@@ -134,7 +134,7 @@ class Reference:
         if wrong.any():
             i = int(np.argmax(wrong))
             raise InputFileError(
-                f"{self._path}: bases {start[i] + 1} to {end[i]} of contig {self._contigs[contig[i]]} cannot be read; "
+                f"{self.path}: bases {start[i] + 1} to {end[i]} of contig {self._contigs[contig[i]]} cannot be read; "
                 f"is the file damaged or newer than its index? Delete {self._fai} to have it made again"
             )
         return bases, offsets

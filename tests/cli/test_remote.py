@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
+import pysam
 import pytest
 
 from ..made_data import ReadSet, error_line, run_command, run_main, write_signals
@@ -135,6 +136,12 @@ def test_a_summary_names_urls(calls: bytes, capfd: pytest.CaptureFixture[str]):
     assert set(places) == {f"s3://run/pod5/{i}.pod5" for i in range(N_FILES)}
 
 
+def test_cram_with_a_reference_on_s3(calls: bytes, made: ReadSet):
+    assert run_main(*far("--pod5", "s3://run/pod5"), "--modbam", "calls.cram") == 0
+    with pysam.AlignmentFile("calls.cram", reference_filename=str(made.genome)) as records:
+        assert [record.query_name for record in records] == made.names
+
+
 def test_a_report_names_urls(calls: bytes):
     assert run_main(*far("--pod5", "s3://run/pod5"), "--report", "report.json") == 0
     report = json.loads(Path("report.json").read_text())
@@ -187,7 +194,7 @@ def test_a_limit_that_is_too_small(calls: bytes, monkeypatch: pytest.MonkeyPatch
     assert "4,096 may be kept; set F5PY_REMOTE_CACHE to more" in error_line(capfd.readouterr().err)
     monkeypatch.setenv("F5PY_REMOTE_CACHE", "much")
     assert run_main(*far("--fast5", "s3://run/fast5")) == 2
-    assert "F5PY_REMOTE_CACHE=MUCH: give a number of bytes such as 20G" in error_line(capfd.readouterr().err)
+    assert "F5PY_REMOTE_CACHE=much: give a number of bytes such as 20G" in error_line(capfd.readouterr().err)
 
 
 def test_folders_of_runs_that_were_killed_go(calls: bytes):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import secrets
@@ -25,12 +26,13 @@ def limit() -> int:
     UsageError
         The environment says something else than a number.
     """
-    text = os.environ.get(LIMIT_VARIABLE, "").strip().upper().removesuffix("B")
+    given = os.environ.get(LIMIT_VARIABLE, "")
+    text = given.strip().upper().removesuffix("B")
     if not text:
         return _LIMIT
     number, unit = (text[:-1], text[-1]) if text[-1] in _UNITS else (text, "")
     if not number.isdecimal() or int(number) == 0:
-        raise UsageError(f"{LIMIT_VARIABLE}={text}: give a number of bytes such as 20G")
+        raise UsageError(f"{LIMIT_VARIABLE}={given}: give a number of bytes such as 20G")
     return int(number) * _UNITS[unit]
 
 
@@ -88,7 +90,7 @@ def _download(system: Any, name: str, path: str) -> None:
     try:
         system.get_file(name, path)
     except OSError as problem:
-        if problem.filename == path or problem.errno == 28:  # of this machine
+        if problem.filename == path or problem.errno == errno.ENOSPC:  # of this machine
             raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from None
         raise
 

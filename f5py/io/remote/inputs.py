@@ -15,7 +15,7 @@ import numpy as np
 
 from f5py import console
 from f5py.cache_folder import cache_folder
-from f5py.errors import F5pyError, InputFileError, UsageError
+from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.bam_blocks import DamagedBlocksError
 from f5py.io.bam_records import header_size
 from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
@@ -46,7 +46,12 @@ class RemoteInputs:
         kept = os.path.join(cache_folder(), "f5py", "remote")
         self._copies = os.path.join(kept, "copies")
         runs = os.path.join(kept, "runs")
-        os.makedirs(runs, exist_ok=True)
+        try:
+            os.makedirs(runs, exist_ok=True)
+        except OSError as problem:
+            raise OutputFileError(
+                f"{runs}: cannot write: {problem.strerror}; name another folder with XDG_CACHE_HOME"
+            ) from None
         self._folder = os.path.join(runs, secrets.token_hex(8))
         with open(os.path.join(kept, _LOCK), "w") as lock:  # nobody takes a new folder for one that was left
             fcntl.flock(lock, fcntl.LOCK_EX)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -61,7 +62,7 @@ class RangedFiles:
         _open[os.path.normpath(path)] = file
         return file
 
-    def fetch(self, stretches: Iterable[Stretches], stay: bool = False) -> None:
+    def fetch(self, stretches: Sequence[Stretches], stay: bool = False) -> None:
         """Fetch what is not there of some stretches of files, all at the same time.
 
         What was fetched by other calls may go, unless it is to `stay`.
@@ -101,7 +102,6 @@ class RangedFiles:
         """Forget the files."""
         for file in self._files:
             _open.pop(os.path.normpath(file.path), None)
-            file.close()
         self._files.clear()
 
 
@@ -125,8 +125,8 @@ class RangedFile:
         #: Bytes that may go.
         self.n_passing = 0
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-        os.ftruncate(self._descriptor, size)
+        with open(path, "xb") as file:
+            file.truncate(size)
 
     def missing(self, begins: NDArray[np.int64], ends: NDArray[np.int64]) -> list[tuple[int, int]]:
         """Pieces to fetch, so that all of some stretches are there."""
@@ -147,11 +147,10 @@ class RangedFile:
     def store(self, begin: int, piece: bytes, stay: bool) -> None:
         """Take what was fetched."""
         try:
-            at = begin
-            for data in (memoryview(piece)[i : i + _PIECE] for i in range(0, len(piece), _PIECE)):
-                if os.pwrite(self._descriptor, data, at) != len(data):
-                    raise OSError(28, "No space left on device")
-                at += len(data)
+            with open(self.path, "r+b", buffering=0) as file:  # not kept open: there may be thousands
+                file.seek(begin)
+                if file.write(piece) != len(piece):
+                    raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as problem:
             raise OutputFileError(
                 f"{self.url}: cannot be kept in {os.path.dirname(self.path)} ({problem.strerror}); make room there, or "
@@ -164,14 +163,16 @@ class RangedFile:
         self._stays[blocks] |= stay
 
     def forget(self) -> None:
-        """Give the room back of all that is not to stay."""
+        """Give the room back of all that is not to stay, if the file system can do that; else it stays."""
         if not self.n_passing:
             return
-        edges = np.flatnonzero(np.diff(np.concatenate([[False], self._has & ~self._stays, [False]]).astype(np.int8)))
-        for first, after in edges.reshape(-1, 2).tolist():
-            _punch_hole(self._descriptor, first * _BLOCK, (after - first) * _BLOCK)
-            self._has[first:after] = False
         self.n_passing = 0
+        edges = np.flatnonzero(np.diff(np.concatenate([[False], self._has & ~self._stays, [False]]).astype(np.int8)))
+        with open(self.path, "r+b", buffering=0) as file:
+            for first, after in edges.reshape(-1, 2).tolist():
+                if not _has_punched(file.fileno(), first * _BLOCK, (after - first) * _BLOCK):
+                    return
+                self._has[first:after] = False
 
     def need(self, begins: ArrayLike, ends: ArrayLike, stay: bool = False) -> None:
         """Fetch what is not there of some stretches; see `RangedFiles.fetch`."""
@@ -182,11 +183,8 @@ class RangedFile:
         with self.files.lock:
             if self.missing(np.array([place]), np.array([place + size])):
                 self.need(place, place + _AHEAD * size)
-            return read_at(self._descriptor, size, place)
-
-    def close(self) -> None:
-        """Close the file."""
-        os.close(self._descriptor)
+            with open(self.path, "rb", buffering=0) as file:
+                return read_at(file.fileno(), size, place)
 
 
 def ranged_file(path: str) -> RangedFile | None:
@@ -218,10 +216,13 @@ def show_urls_of(folder: str) -> None:
     _folders[folder] = re.compile(re.escape(folder) + r"/+\d+/+([A-Za-z][A-Za-z0-9+.-]*):/+")
 
 
-def _punch_hole(descriptor: int, begin: int, size: int) -> None:
-    """Give the room of a stretch of a file back, which is read as zeros from then on."""
+def _has_punched(descriptor: int, begin: int, size: int) -> bool:
+    """Give the room of a stretch of a file back, which is read as zeros from then on, where the file system can."""
     libc = ctypes.CDLL(None, use_errno=True)
     libc.fallocate.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_int64, ctypes.c_int64]
-    if libc.fallocate(descriptor, _KEEP_SIZE_PUNCH_HOLE, begin, size):
-        number = ctypes.get_errno()
+    if libc.fallocate(descriptor, _KEEP_SIZE_PUNCH_HOLE, begin, size) == 0:
+        return True
+    number = ctypes.get_errno()
+    if number not in (errno.EOPNOTSUPP, errno.ENOSYS):
         raise OSError(number, os.strerror(number))
+    return False

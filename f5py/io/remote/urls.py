@@ -24,8 +24,9 @@ def is_url(path: str | None) -> bool:
 
 
 def without_secrets(url: str) -> str:
-    """A URL without what follows its path, which may be a signature, and without a password."""
-    return re.sub(r"(?<=://)[^/@]*@", "", re.split(r"[?#]", url, maxsplit=1)[0])
+    """A URL without a password, and of a web page without what follows its path, which may be a signature."""
+    url = re.sub(r"(?<=://)[^/@]*@", "", url)
+    return re.split(r"[?#]", url, maxsplit=1)[0] if url.lower().startswith("http") else url
 
 
 def file_system(url: str) -> tuple[AbstractFileSystem, str]:

@@ -116,3 +116,14 @@ def test_what_cannot_be_fetched(tmp_path: Path, found: Any):
     with pytest.raises(InputFileError, match=r"^far://a: (has become shorter|cannot be read \(the line is dead\))"):
         file.need(0, 10)
     files.close()
+
+
+def test_thousands_of_files_may_be_there(content: bytes, tmp_path: Path):
+    """A folder of POD5 may have more files than a process may have open."""
+    before = len(os.listdir("/proc/self/fd"))
+    files = RangedFiles(Counting({str(i): content for i in range(100)}), 1 << 20)
+    all_files = [opened(files, tmp_path, str(i)) for i in range(100)]
+    files.fetch([(file, np.array([0]), np.array([100])) for file in all_files])
+    assert len(os.listdir("/proc/self/fd")) == before
+    assert all_files[77].read(0, 100) == content[:100]
+    files.close()
