@@ -62,10 +62,11 @@ class RangedFiles:
         _open[os.path.normpath(path)] = file
         return file
 
-    def fetch(self, stretches: Sequence[Stretches], stay: bool = False) -> None:
+    def fetch(self, stretches: Sequence[Stretches], stay: bool = False, goes_on: bool = False) -> None:
         """Fetch what is not there of some stretches of files, all at the same time.
 
-        What was fetched by other calls may go, unless it is to `stay`.
+        What was fetched by calls before may go, unless it was to `stay`, or this is one of those or `goes_on` with what
+        the call before has begun.
 
         Raises
         ------
@@ -78,7 +79,7 @@ class RangedFiles:
             wanted = [(file, *ends) for file, *bounds in stretches for ends in file.missing(*bounds)]
             if not wanted:
                 return
-            if sum(file.n_passing for file in self._files) > self._most:
+            if not stay and not goes_on and sum(file.n_passing for file in self._files) > self._most:
                 for file in self._files:
                     file.forget()
                 # something of what is wanted may have gone

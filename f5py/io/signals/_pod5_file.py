@@ -189,7 +189,10 @@ class Pod5File:
         return _Reads.of(self._file.get_batch(number))
 
     def _signal_table(self, number: int) -> _Signals:
-        return _Signals.of(self._file.signal_table.get_batch(number), self._file.is_vbz_compressed)
+        signals = _Signals.of(self._file.signal_table.get_batch(number), self._file.is_vbz_compressed)
+        if self._remote is not None:  # all but the signals may go and not come again
+            signals.offsets, signals.lengths = signals.offsets.copy(), signals.lengths.copy()
+        return signals
 
     def _chunk(self, at: int) -> tuple[NDArray, int]:
         """Return a piece of signal as stored and its number of samples. All tables but the last are equally long."""

@@ -100,8 +100,8 @@ class Pod5Reader:
         tables = [one for file, stored in wanted for one in file.stretches_of_tables(stored)]
         if tables:
             files = tables[0][0].files
-            files.fetch(tables, stay=True)
-            files.fetch([one for file, stored in wanted for one in file.stretches_of_signals(stored)])
+            files.fetch(tables)
+            files.fetch([one for file, stored in wanted for one in file.stretches_of_signals(stored)], goes_on=True)
 
     def _read(
         self, names: Sequence[str], paths: Sequence[str], damaged: Mapping[int, str]

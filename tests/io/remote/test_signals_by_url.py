@@ -84,6 +84,10 @@ def test_random_reads(
         file.forget()
     again = known[::-1]  # what has gone comes again
     assert_same_block(near.fetch(again), far.fetch(again))
+    file.files._most = 100_000  # from now on it goes before each fetch
+    for size in (3, 30, 100):
+        some = chance.choice(known, size).tolist()
+        assert_same_block(near.fetch(some), far.fetch(some))
     near.close()
     far.close()
     assert "sparse" not in capfd.readouterr().err
