@@ -4,7 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from f5py.core.options.declaration import REQUIRED, Group, Kind, Options, flag, option, part_of_options, refused
+from f5py.core.options.declaration import (
+    REQUIRED,
+    Group,
+    Kind,
+    Options,
+    flag,
+    option,
+    options_class,
+    part_of_options,
+    refused,
+)
 from f5py.errors import UsageError
 
 #: Calls with a smaller absolute log-likelihood ratio count for neither state, unless the user says otherwise.
@@ -241,7 +251,7 @@ class DeveloperOptions:
     read_dump: bool = refused("--read-dump", kind=Kind.YES_NO, reason=_NO_DUMP)
 
 
-@part_of_options
+@options_class  # plots are made with these alone
 class AlignmentOptions(
     DeveloperOptions, CudaOptions, LimitOptions, ModelOptions, RunOptions, StrictOptions, Options
 ):
