@@ -135,11 +135,13 @@ class BamIndex:
 
 def find_index(bam_path: str) -> str | None:
     """The index of a BAM file, where htslib looks for it: it prefers a ``.csi``."""
+    return next(filter(os.path.exists, index_names(bam_path)), None)
+
+
+def index_names(bam_path: str) -> list[str]:
+    """What the index of a BAM file may be called; the first one that is there counts."""
     stem = os.path.splitext(bam_path)[0]
-    for path in (f"{bam_path}.csi", f"{stem}.csi", f"{bam_path}.bai", f"{stem}.bai"):
-        if os.path.exists(path):
-            return path
-    return None
+    return [f"{bam_path}.csi", f"{stem}.csi", f"{bam_path}.bai", f"{stem}.bai"]
 
 
 def read_index(path: str, bam_path: str) -> BamIndex:

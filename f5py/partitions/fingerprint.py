@@ -29,7 +29,8 @@ def fingerprints(paths: Iterable[str | None]) -> dict[str, dict[str, Any]]:
     InputFileError
         One cannot be read.
     """
-    return {path: _fingerprint(path) for path in dict.fromkeys(paths) if path and _exists(path)}
+    found = {path: _fingerprint(path) for path in dict.fromkeys(paths) if path}
+    return {path: one for path, one in found.items() if one is not None}
 
 
 def check_unchanged(known: dict[str, dict[str, Any]], what: str) -> None:
@@ -42,9 +43,9 @@ def check_unchanged(known: dict[str, dict[str, Any]], what: str) -> None:
     InputFileError
     """
     for path, then in known.items():
-        if not _exists(path):
-            raise InputFileError(f"{path}: no such file; it was there when {what} was made")
         now = _fingerprint(path)
+        if now is None:
+            raise InputFileError(f"{path}: no such file; it was there when {what} was made")
         if now["bytes"] != then["bytes"]:
             raise InputFileError(
                 f"{path}: has changed since {what} was made: {now['bytes']:,} bytes, then {then['bytes']:,}; "
@@ -58,13 +59,11 @@ def check_unchanged(known: dict[str, dict[str, Any]], what: str) -> None:
             )
 
 
-def _exists(path: str) -> bool:
-    return about_url(path) is not None if is_url(path) else os.path.exists(path)
-
-
-def _fingerprint(path: str) -> dict[str, Any]:
+def _fingerprint(path: str) -> dict[str, Any] | None:
     if is_url(path):
         return _of_url(path)
+    if not os.path.exists(path):
+        return None
     try:
         if os.path.isdir(path):
             return _of_folder(path)
@@ -84,9 +83,10 @@ def _places(size: int) -> list[int]:
     return [max(size - _SAMPLE_BYTES, 0) * i // (_N_SAMPLES - 1) for i in range(_N_SAMPLES)]
 
 
-def _of_url(url: str) -> dict[str, Any]:
+def _of_url(url: str) -> dict[str, Any] | None:
     about = about_url(url)
-    assert about is not None
+    if about is None:
+        return None
     digest = hashlib.sha256()
     if about.files is not None:
         for name, size in about.files:

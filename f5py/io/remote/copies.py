@@ -10,7 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 from f5py.errors import InputFileError, OutputFileError, UsageError
-from f5py.io.remote.urls import file_system, identity, reading, without_secrets
+from f5py.io.remote.urls import cannot_be_kept, file_system, identity, reading, without_secrets
 
 #: Names the number of bytes that may be kept.
 LIMIT_VARIABLE = "F5PY_REMOTE_CACHE"
@@ -80,10 +80,7 @@ def copy_into(folder: str, url: str, about: dict[str, Any], path: str) -> None:
                 with suppress(FileNotFoundError):
                     os.unlink(new)
     except OSError as problem:
-        raise OutputFileError(
-            f"{shown}: cannot be kept in {folder} ({problem.strerror}); make room there, or name another folder with "
-            "XDG_CACHE_HOME"
-        ) from None
+        raise cannot_be_kept(url, folder, problem) from None
 
 
 def _download(system: Any, name: str, path: str) -> None:

@@ -17,11 +17,12 @@ from f5py import console
 from f5py.cache_folder import cache_folder
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.bam_blocks import DamagedBlocksError
+from f5py.io.bam_index import index_names
 from f5py.io.bam_records import header_size
 from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
 from f5py.io.record_ranges import range_file
 from f5py.io.remote.copies import copy_into, limit
-from f5py.io.remote.ranged_file import RangedFile, RangedFiles, show_urls_of, shown
+from f5py.io.remote.ranged_file import RangedFile, RangedFiles, show_urls_below, shown
 from f5py.io.remote.urls import file_system, reading, without_secrets
 from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, POD5_MAGIC
 
@@ -59,7 +60,7 @@ class RemoteInputs:
             os.mkdir(self._folder, 0o700)
             self._lock = open(os.path.join(self._folder, _LOCK), "w")  # noqa: SIM115 - closed at the end
             fcntl.flock(self._lock, fcntl.LOCK_EX)
-        show_urls_of(self._folder)
+        show_urls_below(runs)
         self._groups: list[RangedFiles] = []
         #: Inputs so far: each is in a folder of its own.
         self._n_inputs = 0
@@ -95,7 +96,7 @@ class RemoteInputs:
         self._n_inputs += 1
         about = self._about(url)
         file = self._ranged(url, [(url, about)])[0]
-        file.need(0, max(_BEGINNING, MAX_BLOCK), stay=True)
+        file.need(0, MAX_BLOCK, stay=True)
         with open(file.path, "rb") as opened:
             is_bgzf = opened.read(len(BLOCK_MAGIC)) == BLOCK_MAGIC
         n_header = _header_end(file.path) if is_bgzf else None
@@ -103,9 +104,7 @@ class RemoteInputs:
             self._give_up(file)
             return self.file(url, [".crai"])
         file.need(0, n_header, stay=True)
-        self._files_beside(url, [".csi", ".bai"])
-        stem = os.path.splitext(without_secrets(url))[0]
-        for name in (f"{stem}.csi", f"{stem}.bai"):
+        for name in index_names(without_secrets(url)):
             self._copy_if_there(name)
         return file.path
 

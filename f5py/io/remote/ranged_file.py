@@ -14,9 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from f5py import console
-from f5py.errors import InputFileError, OutputFileError
 from f5py.io.byte_input import read_at
-from f5py.io.remote.urls import cannot_be_read, reading
+from f5py.io.remote.urls import cannot_be_kept, pieces
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -89,14 +88,8 @@ class RangedFiles:
                 self._fetch([wanted[i] for i in group.tolist()], stay)
 
     def _fetch(self, wanted: Sequence[tuple[RangedFile, int, int]], stay: bool) -> None:
-        names = [file.name for file, _, _ in wanted]
-        with reading(wanted[0][0].url):
-            pieces = self._file_system.cat_ranges(names, [one[1] for one in wanted], [one[2] for one in wanted])
-        for (file, begin, end), piece in zip(wanted, pieces, strict=True):
-            if isinstance(piece, BaseException):
-                raise cannot_be_read(file.url, piece) from piece
-            if len(piece) != end - begin:
-                raise InputFileError(f"{file.url}: has become shorter while it was read; start again")
+        found = pieces(self._file_system, [(file.url, file.name, begin, end) for file, begin, end in wanted])
+        for (file, begin, _), piece in zip(wanted, found, strict=True):
             file.store(begin, piece, stay)
 
     def close(self) -> None:
@@ -137,13 +130,13 @@ class RangedFile:
         first, after = first[order], np.maximum.accumulate(after[order])
         is_apart = np.ones(len(first), np.bool_)
         is_apart[1:] = first[1:] > after[:-1] + _GAP // _BLOCK
-        pieces = []
+        lacking_pieces = []
         for begin, end in zip(first[is_apart].tolist(), after[np.roll(is_apart, -1)].tolist(), strict=True):
             lacking = begin + np.flatnonzero(~self._has[begin:end])
             if len(lacking):
                 stop = min((int(lacking[-1]) + 1) * _BLOCK, self.size)
-                pieces += [(at, min(at + _PIECE, stop)) for at in range(int(lacking[0]) * _BLOCK, stop, _PIECE)]
-        return pieces
+                lacking_pieces += [(at, min(at + _PIECE, stop)) for at in range(int(lacking[0]) * _BLOCK, stop, _PIECE)]
+        return lacking_pieces
 
     def store(self, begin: int, piece: bytes, stay: bool) -> None:
         """Take what was fetched."""
@@ -153,10 +146,7 @@ class RangedFile:
                 if file.write(piece) != len(piece):
                     raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
         except OSError as problem:
-            raise OutputFileError(
-                f"{self.url}: cannot be kept in {os.path.dirname(self.path)} ({problem.strerror}); make room there, or "
-                "name another folder with XDG_CACHE_HOME"
-            ) from None
+            raise cannot_be_kept(self.url, os.path.dirname(self.path), problem) from None
         blocks = slice(begin // _BLOCK, -(-(begin + len(piece)) // _BLOCK))
         if not stay:
             self.n_passing += _BLOCK * int((~self._has[blocks]).sum())
@@ -211,10 +201,10 @@ def shown(text: str) -> str:
     return text
 
 
-def show_urls_of(folder: str) -> None:
-    """Let `shown`, and all messages, know a folder with numbered folders, in which URLs are the paths of files."""
+def show_urls_below(runs: str) -> None:
+    """Let `shown`, and all messages, know the folder of runs: each has numbered folders, in which URLs are paths."""
     console.show_through(shown)
-    _folders[folder] = re.compile(re.escape(folder) + r"/+\d+/+([A-Za-z][A-Za-z0-9+.-]*):/+")
+    _folders[runs] = re.compile(re.escape(runs) + r"/+[0-9a-f]+/+\d+/+([A-Za-z][A-Za-z0-9+.-]*):/+")
 
 
 def _has_punched(descriptor: int, begin: int, size: int) -> bool:

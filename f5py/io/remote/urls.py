@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from f5py.errors import F5pyError, InputFileError, MissingDependencyError
+from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -73,6 +73,14 @@ def cannot_be_read(url: str, problem: BaseException) -> InputFileError:
     )
 
 
+def cannot_be_kept(url: str, folder: str, problem: OSError) -> OutputFileError:
+    """The error for a file that does not fit on a disk of this machine."""
+    return OutputFileError(
+        f"{without_secrets(url)}: cannot be kept in {folder} ({problem.strerror}); make room there, or name another "
+        "folder with XDG_CACHE_HOME"
+    )
+
+
 class About(NamedTuple):
     """What is known of a file or folder.
 
@@ -113,20 +121,34 @@ def about_url(url: str) -> About | None:
 
 
 def samples(url: str, stretches: Sequence[tuple[int, int]]) -> list[bytes]:
-    """Bytes from each of the first places in a file to the second.
+    """Bytes from each of the first places in a file to the second; raises as `pieces`."""
+    system, name = file_system(url)
+    return pieces(system, [(url, name, begin, end) for begin, end in stretches])
+
+
+def pieces(system: AbstractFileSystem, wanted: Sequence[tuple[str, str, int, int]]) -> list[bytes]:
+    """Pieces of files, all fetched at the same time.
+
+    Parameters
+    ----------
+    system : fsspec.AbstractFileSystem
+    wanted : sequence of (str, str, int, int)
+        URL, what the file is called by its file system, and where the piece begins and ends.
 
     Raises
     ------
     InputFileError
-        They cannot be read.
+        They cannot be read, or a file has become shorter.
     """
-    system, name = file_system(url)
-    with reading(url):
-        pieces = system.cat_ranges([name] * len(stretches), *map(list, zip(*stretches, strict=True)))
-        for piece in pieces:
-            if isinstance(piece, BaseException):
-                raise piece
-    return pieces
+    urls, names, begins, ends = map(list, zip(*wanted, strict=True))
+    with reading(urls[0]):
+        found: list[Any] = system.cat_ranges(names, begins, ends)
+    for (url, _, begin, end), piece in zip(wanted, found, strict=True):
+        if isinstance(piece, BaseException):
+            raise cannot_be_read(url, piece) from piece
+        if len(piece) != end - begin:
+            raise InputFileError(f"{url}: has become shorter while it was read; start again")
+    return found
 
 
 def identity(about: dict[str, Any]) -> str:
