@@ -17,7 +17,7 @@ from pathlib import Path
 from measure import measure
 
 _BATCHES = [("16", "5M"), ("128", "5M"), ("512", "5M"), ("2048", "20M"), ("8192", "60M")]
-_USES = {"CPU only": ["--disable-cuda=yes"], "default": [], "GPU at once": ["--disable-cuda=no"]}
+_USES = {"CPU only": ["--gpu=off"], "default": [], "GPU at once": ["--gpu=on"]}
 _ROUNDS = 3
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,30 @@ def messages_on_standard_error() -> Iterator[None]:
     """As at the command line; the tests of the Python functions are without it."""
     with console.on_standard_error():
         yield
+
+
+#: On the module path, it has the cupy of played GPUs.
+PLAYED_GPU = Path(__file__).resolve().parent / "played_gpu"
+
+
+@pytest.fixture
+def played_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """`import cupy` gives devices that are played on the CPU, fresh ones for every test."""
+    if shutil.which("g++") is None:
+        pytest.skip("needs g++ to build the CUDA kernels for the CPU")
+    _forget_cupy()
+    monkeypatch.syspath_prepend(str(PLAYED_GPU))
+    yield PLAYED_GPU
+    _forget_cupy()
+
+
+def _forget_cupy() -> None:
+    """Drop the imported modules, and the kernels made with them."""
+    from f5py.abea import kernels
+
+    kernels.functions.cache_clear()
+    for name in [name for name in sys.modules if name.partition(".")[0] == "cupy"]:
+        del sys.modules[name]
 
 
 @pytest.fixture(scope="session")

@@ -3,7 +3,8 @@
 Batches come from several threads, and each takes one of the arena's two halves for itself: while the kernels work on
 one batch in the stream of its half, the next batch is packed into the pinned buffers of the other. A batch's long and
 over-segmented reads, and those that do not fit, are aligned by the CPU workers meanwhile. Both aligners do the same
-single-precision operations in the same order, so who aligns a read does not show in the result.
+single-precision operations in the same order, so who aligns a read does not show in the result. Whatever fails on the
+GPU, or in the libraries on the way to it, the CPU workers do its share, and all that follows.
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,11 +21,12 @@ from numpy.typing import NDArray
 from f5py import console
 from f5py.abea import kernels
 from f5py.abea.align import F5C_LIMITS, AlignmentLimits, CpuAligner
-from f5py.core.batch import ReadBatch
+from f5py.abea.gpu_buffers import Half
+from f5py.core.batch import Cause, ReadBatch
 from f5py.core.offsets import offsets_of
 from f5py.core.workers import WorkerPool
 from f5py.gpu.arena import ArenaSize, capacity, memory_fraction
-from f5py.gpu.device import GpuDevice, GpuUnavailableError, cuda_errors, first_line, free_pools
+from f5py.gpu.device import GpuDevice, GpuUnavailableError, first_line, free_pools, is_out_of_memory, remedy
 from f5py.gpu.placement import Placement, Reason, place
 from f5py.pore_model.model import PoreModel
 
@@ -71,63 +72,9 @@ class _InFlight:
     batch: ReadBatch
     placement: Placement
     reads: NDArray[np.int64]
-    half: _Half
+    half: Half
     timing: BatchTiming = field(default_factory=BatchTiming)
     error: Exception | None = None
-
-
-class _Half:
-    """One half of the arena: device arrays, the pinned host arrays they are filled from, and a stream."""
-
-    def __init__(self, size: ArenaSize, zero_copy: bool) -> None:
-        import cupy
-
-        self.size = size
-        self.stream = cupy.cuda.Stream(non_blocking=True)
-        self.started = cupy.cuda.Event()
-        self.ended = cupy.cuda.Event()
-        self._zero_copy = zero_copy
-        self.host: dict[str, NDArray] = {}
-        self.device: dict[str, Any] = {}
-        transferred = {
-            "bases": (size.bases, np.uint8),
-            "event_mean": (size.events, np.float32),
-            "p": (size.reads + 1, np.int64),
-            "q": (size.reads + 1, np.int64),
-            "order": (size.reads, np.int32),
-            "shift": (size.reads, np.float32),
-            "scale": (size.reads, np.float32),
-            "lp_step": (size.reads, np.float32),
-            "lp_stay": (size.reads, np.float32),
-            "first_event": (size.bases, np.int32),
-            "last_event": (size.bases, np.int32),
-            "n_pairs": (size.reads, np.int32),
-            "span": (size.reads, np.int32),
-            "verdict": (size.reads, np.int32),
-        }
-        for name, (count, dtype) in transferred.items():
-            pinned = cupy.cuda.alloc_pinned_memory(max(count, 1) * np.dtype(dtype).itemsize)
-            self.host[name] = np.frombuffer(pinned, dtype, count)
-            if zero_copy:
-                # Host and device addresses of pinned memory are the same where addressing is unified.
-                memory = cupy.cuda.UnownedMemory(pinned.ptr, count * np.dtype(dtype).itemsize, pinned)
-                self.device[name] = cupy.ndarray(count, dtype, cupy.cuda.MemoryPointer(memory, 0))
-            else:
-                self.device[name] = cupy.empty(count, dtype)
-        self.device["kmers"] = cupy.empty((size.bases, 4), np.float32)
-        self.device["trace"] = cupy.empty(size.trace_words, np.uint32)
-        self.device["best_event"] = cupy.empty(size.reads, np.int32)
-        self.device["corner"] = cupy.empty(size.reads, np.int32)
-
-    def upload(self, name: str, count: int) -> None:
-        """Start to copy the first `count` elements to the device."""
-        if not self._zero_copy and count:
-            self.device[name][:count].set(self.host[name][:count], stream=self.stream)
-
-    def download(self, name: str, count: int) -> None:
-        """Start to copy the first `count` elements to the host."""
-        if not self._zero_copy and count:
-            self.device[name][:count].get(stream=self.stream, out=self.host[name][:count], blocking=False)
 
 
 class GpuAligner:
@@ -173,6 +120,7 @@ class GpuAligner:
         import cupy
 
         self.device = device
+        self.name = f"GPU {device.number}"
         self.limits = limits
         self._cpu = CpuAligner(model, pool, alignment)
         self._pool = pool
@@ -184,11 +132,11 @@ class GpuAligner:
             self._kernels = kernels.functions(limits=alignment)
             self._model = cupy.asarray(kernels.model_table(model))
         except cupy.cuda.compiler.CompileException as problem:
-            raise GpuUnavailableError(f"the kernels do not compile: {str(problem).splitlines()[0]}") from None
-        except cuda_errors() as problem:
-            raise GpuUnavailableError(f"{device.name} does not work: {first_line(problem)}") from None
+            raise GpuUnavailableError(f"the kernels do not compile: {first_line(problem)}") from problem
+        except Exception as problem:
+            raise GpuUnavailableError(f"{device.name} does not work: {remedy(problem)}") from problem
         self._halves = self._allocate(max_reads, max_bases, device.integrated if zero_copy is None else zero_copy)
-        self._free: queue.SimpleQueue[_Half] = queue.SimpleQueue()
+        self._free: queue.SimpleQueue[Half] = queue.SimpleQueue()
         for half in self._halves:
             self._free.put(half)
         self._observing = threading.Lock()
@@ -198,7 +146,7 @@ class GpuAligner:
         """Capacity of one half of the arena."""
         return self._halves[0].size
 
-    def _allocate(self, max_reads: int, max_bases: int, zero_copy: bool) -> list[_Half]:
+    def _allocate(self, max_reads: int, max_bases: int, zero_copy: bool) -> list[Half]:
         """Both halves, as large as memory allows and a batch can need; smaller ones if that fails."""
         fraction = memory_fraction(self.limits.mem_frac, self.device.integrated)
         full = self.capacity = capacity(self.device.free_memory * fraction, self.limits.avg_epk, max_reads, _HALVES)
@@ -213,15 +161,19 @@ class GpuAligner:
         while bases >= min(_MIN_BASES, max_bases):
             size = ArenaSize(bases, int(bases * self.limits.avg_epk), max_reads)
             try:
-                halves = [_Half(size, zero_copy) for _ in range(_HALVES)]
-            except cuda_errors() as problem:
+                halves = [Half(size, zero_copy) for _ in range(_HALVES)]
+            except Exception as problem:
+                if not is_out_of_memory(problem):
+                    raise GpuUnavailableError(f"{self.device.name} does not work: {remedy(problem)}") from problem
                 free_pools()
-                console.warning(_WHO, f"{bases / 1e6:.1f}M bases do not fit ({first_line(problem)}); trying fewer")
+                console.info(_WHO, f"{bases / 1e6:.1f}M bases do not fit ({first_line(problem)}); trying fewer")
                 bases = int(bases * _SHRINK)
             else:
                 console.note(_WHO, f"Arena of {_HALVES} x {bases / 1e6:.1f}M bases allocated")
                 return halves
-        raise GpuUnavailableError(f"too little free GPU memory on {self.device.name} (--cuda-mem-frac)")
+        raise GpuUnavailableError(
+            f"there is too little free memory on {self.device.name}; end other programs on it, or lower -B"
+        )
 
     def start(self, batch: ReadBatch, reads: NDArray[np.int64], keep_pairs: bool) -> float:
         """Launch the GPU's share of `reads`, then align the CPU's share; see `Aligner.start`."""
@@ -237,7 +189,7 @@ class GpuAligner:
         try:
             self._use_device()
             self._launch(flight)
-        except cuda_errors() as problem:
+        except Exception as problem:
             flight.error = problem
         flight.timing.pack = time.perf_counter() - started
         started = time.perf_counter()
@@ -263,34 +215,40 @@ class GpuAligner:
                 self._unpack(flight)
                 flight.timing.unpack = time.perf_counter() - started
                 flight.timing.gpu = self._elapsed(flight.half)
-            except cuda_errors() as problem:
+            except Exception as problem:
                 flight.error = problem
         self._free.put(flight.half)
-        seconds = 0.0
         if flight.error is not None:
             self._give_up(flight.error)
-            seconds = self._cpu.start(batch, flight.reads, False)
+            batch.n_pairs[flight.reads] = 0
+            batch.events_per_base[flight.reads] = 0.0
+            batch.verdict[flight.reads] = Cause.NOT_SPANNING
+            return self._cpu.start(batch, flight.reads, False)
         if self.on_batch is not None:
             with self._observing:
                 self.on_batch(batch, flight.placement, flight.timing)
-        return seconds
+        return 0.0
 
     def _use_device(self) -> None:
         import cupy
 
         cupy.cuda.Device(self.device.number).use()
 
-    def _elapsed(self, half: _Half) -> float:
+    def _elapsed(self, half: Half) -> float:
         import cupy
 
         return cupy.cuda.get_elapsed_time(half.started, half.ended) / 1e3
 
+    @property
+    def is_broken(self) -> bool:
+        """Whether the device has failed; the CPU threads then do what it is given."""
+        return self._broken
+
     def _give_up(self, problem: Exception) -> None:
-        if not self._broken:
-            console.warning(
-                "align_cuda", f"the GPU failed ({first_line(problem)}); going on with the CPU threads alone"
-            )
-        self._broken = True
+        with self._observing:
+            if not self._broken:
+                console.warning("align_cuda", f"{self.name} failed: {remedy(problem)}; the run goes on without it")
+            self._broken = True
 
     def _launch(self, flight: _InFlight) -> None:
         """Pack the reads into the half's pinned buffers and queue copies, kernels and copies back."""
@@ -337,7 +295,7 @@ class GpuAligner:
                 half.download(name, int(p[-1]) if name in _PER_BASE_RESULTS else n_reads)
             half.ended.record()
 
-    def launch_kernels(self, half: _Half, n_reads: int) -> None:
+    def launch_kernels(self, half: Half, n_reads: int) -> None:
         """Queue the three kernels for the `n_reads` reads in a half, in the current stream."""
         d = half.device
         n, k = np.int32(n_reads), np.int32(self._k)
@@ -383,15 +341,15 @@ class GpuAligner:
 
     def close(self) -> None:
         """Wait for what is running and free the arena."""
-        for flight in self._in_flight.values():
-            try:
-                flight.half.stream.synchronize()
-            except cuda_errors():
-                self._broken = True
+        in_flight = list(self._in_flight.values())
         self._in_flight.clear()
         self._halves.clear()
-        if not self._broken:
-            free_pools()
+        if self._broken:
+            return
+        self._use_device()
+        for flight in in_flight:
+            flight.half.stream.synchronize()
+        free_pools()
 
 
 def _chunk(chunk: int, n_reads: int) -> tuple[int, int]:

@@ -134,6 +134,8 @@ class Command:
         from f5py.pipeline.profiles import load_profile
 
         profile = load_profile(name).values()
+        if "gpu" in values:
+            profile.pop("disable_cuda", None)
         values = {option: value for option, value in profile.items() if option in self._fields} | values
         defaults = {option: declared.default for option, declared in declarations(self.options).items()}
         shown = defaults | profile | values

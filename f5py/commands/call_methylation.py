@@ -92,9 +92,9 @@ def _run(options: CallOptions, take: Callable[[Any], None] | None, job: PartJob 
         caller = Caller(options, chemistry, loader.windows)
         workers.callback(caller.close)
         loader.use_pool(caller.pool)
-        caller.use_gpu(loader)
         caller.statistics = statistics_of(options, loader.alignments.contigs, loader.windows)
         warnings = workers.enter_context(console.recorded_warnings())
+        caller.use_gpu(loader)
         caller.before_stage = ahead.wait
         loader.keep_records = loader.keep_passed_over = options.modbam is not None
         loader.partition_tag = options.partition_tag

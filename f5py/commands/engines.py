@@ -77,11 +77,12 @@ def _by_dask(options: CallOptions | EventalignOptions, plan: Plan, numbers: list
         import distributed
     except ImportError as problem:
         raise MissingDependencyError('--engine dask needs dask: pip install "f5py[dask]"') from problem
-    free = {name: getattr(options, name) for name in ("threads", "batchsize", "max_bases", "iop", "disable_cuda")}
+    free_names = ("threads", "batchsize", "max_bases", "iop", "gpu", "disable_cuda")
+    free = {name: getattr(options, name) for name in free_names}
     with ExitStack() as stack:
         client = stack.enter_context(_client(options, distributed))
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
-        has_gpus = options.disable_cuda is not True and any("GPU" in worker["resources"] for worker in workers)
+        has_gpus = options.gpu_use != "off" and any("GPU" in worker["resources"] for worker in workers)
         console.info(_WHO, f"{len(workers)} workers of dask{', with GPUs' if has_gpus else ''}")
         futures = client.map(
             _work_on_part, [str(plan.folder)] * len(numbers), numbers, [free] * len(numbers),

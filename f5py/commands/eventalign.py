@@ -107,9 +107,9 @@ def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: Pa
         aligner = ReferenceAligner(options, chemistry, loader.windows)
         workers.callback(aligner.close)
         loader.use_pool(aligner.pool)
-        aligner.use_gpu(loader)
         aligner.statistics = statistics_of(options, loader.alignments.contigs)
         warnings = workers.enter_context(console.recorded_warnings())
+        aligner.use_gpu(loader)
         aligner.before_stage = ahead.wait
         with Outputs() as outputs:
 

@@ -91,11 +91,12 @@ def run_part(options: RunPartOptions) -> None:
         console.info(_WHO, f"{done} of these parts {'is' if done == 1 else 'are'} done already")
     if not numbers:
         return
-    given = {name: getattr(options, name) for name in ("threads", "disable_cuda", "cuda_dev_id")}
+    given = {name: getattr(options, name) for name in ("threads", "cuda_dev_id")}
+    given = {name: value for name, value in given.items() if value is not None}
+    if options.gpu is not None or options.disable_cuda is not None:
+        given |= {"gpu": options.gpu, "disable_cuda": options.disable_cuda}
     with chdir(plan.working_folder):
-        planned = replace(
-            options_of_plan(plan), **{name: value for name, value in given.items() if value is not None}
-        )
+        planned = replace(options_of_plan(plan), **given)
         plan.check_inputs()
         run_parts(planned, plan, numbers)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from f5py import console
@@ -15,7 +16,7 @@ from f5py.gpu.decision_trees import (
     load_balance,
     memory_balance,
 )
-from f5py.gpu.suggestions import advise
+from f5py.gpu.suggestions import Advice, advise
 
 __all__ = ["Advisor", "BatchReport", "LoadState", "MemoryState", "TunedOptions", "load_balance", "memory_balance"]
 
@@ -27,29 +28,28 @@ _TREES = {"memory_balance_advisor": memory_balance, "load_balance_advisor": load
 
 
 class _Run:
-    """For how many batches in a row a tree has ended in the same state."""
+    """For how many batches a tree has ended in the same state, in a row and in all."""
 
     def __init__(self) -> None:
         self.restart()
+        self.n_batches: Counter[MemoryState | LoadState] = Counter()
+        self.told: dict[MemoryState | LoadState, Advice] = {}
 
     def restart(self) -> None:
-        """Forget what has been seen."""
+        """Forget the row."""
         self._state: MemoryState | LoadState | None = None
         self._length = 0
-        self._due = PATIENCE + 1
 
     def add(self, state: MemoryState | LoadState | None) -> bool:
-        """Count a batch; True if it is time to speak: for the batches 4, 8, 16 and so on of the same state."""
+        """Count a batch; True from when the row is long enough to speak of."""
         if state is not self._state:
             self.restart()
             self._state = state
         if state is None:
             return False
+        self.n_batches[state] += 1
         self._length += 1
-        if self._length < self._due:
-            return False
-        self._due *= 2
-        return True
+        return self._length > PATIENCE
 
 
 class Advisor:
@@ -83,6 +83,7 @@ class Advisor:
         self._cores = _usable_cores() if cores is None else cores
         self._tuner = Tuner(bounds or {}, tuple(fixed)) if auto_tune else None
         self._runs = {who: _Run() for who in _TREES}
+        self._n_batches = 0
 
     def observe(self, report: BatchReport) -> TunedOptions:
         """Take note of a finished batch, and give the advice that is due.
@@ -94,6 +95,7 @@ class Advisor:
             Batches that were under way then still report the old ones; they are left out of account.
         """
         tuner = self._tuner
+        self._n_batches += 1
         if tuner is not None:
             if not tuner.accept(report):
                 return _known(tuner.options)
@@ -102,20 +104,29 @@ class Advisor:
                 return _known(tuner.options)
         for who, tree in _TREES.items():
             state = tree(report)
-            if not self._runs[who].add(state) or state is None:
+            run = self._runs[who]
+            if not run.add(state) or state is None or (tuner is None and state in run.told):
                 continue
             advice = advise(state, report, self._cores)
             if advice is None:
                 continue
             change = None if tuner is None else tuner.follow(advice)
-            if change is None:
+            if change is not None:
+                console.info(who, f"{advice.finding}; --auto-tune sets {change}")
+                # One step at a time, or its effect could not be told; and what follows is a new beginning.
+                self._restart()
+                break
+            if state not in run.told:
                 console.info(who, advice.text)
-                continue
-            console.info(who, f"{advice.finding}; --auto-tune sets {change}")
-            # One step at a time, or its effect could not be told; and what follows is a new beginning.
-            self._restart()
-            break
+                run.told[state] = advice
         return report.options if tuner is None else _known(tuner.options)
+
+    def summarise(self) -> None:
+        """Say once more, at the end of a run, what would have been better for most of its batches."""
+        for who, run in self._runs.items():
+            for state, advice in run.told.items():
+                if 2 * run.n_batches[state] > self._n_batches:
+                    console.info(who, f"{run.n_batches[state]} of {self._n_batches} batches were so; {advice.ways_out}")
 
     def _restart(self) -> None:
         for run in self._runs.values():

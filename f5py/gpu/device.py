@@ -12,8 +12,20 @@ from f5py.gpu.arena import reclaimable_memory
 
 NO_CUPY = "cupy is not installed (pip install 'f5py[cuda12]' or 'f5py[cuda13]', as nvidia-smi says)"
 
-#: What the drivers of NVIDIA's cards and of Jetson boards make.
-_DEVICES = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/nvgpu")
+#: What the drivers of NVIDIA's cards, of Jetson boards and of Windows's subsystem for Linux make.
+_DEVICES = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/nvgpu", "/dev/dxg")
+_NO_DEVICE = "there is no CUDA device"
+_INSTALL = "install it again: pip install 'f5py[cuda12]' or 'f5py[cuda13]', as nvidia-smi says"
+_NO_MEMORY = ("MemoryAllocation", "out of memory", "Out of memory", "OUT_OF_MEMORY")
+#: What is in the message of an error, and what to say then.
+_REMEDIES = (
+    ("InsufficientDriver", "the NVIDIA driver is missing, or too old for the installed cupy; update it, or: "
+     "pip install 'f5py[cuda12]'"),
+    ("NoDevice", _NO_DEVICE),
+    ("nvrtc", "CUDA's run-time compiler is missing ({}); pip install 'f5py[cuda12]' or 'f5py[cuda13]' brings it"),
+    ("DevicesUnavailable", "another program has the GPU for itself ({}); nvidia-smi shows which"),
+    ("LaunchFailure", "{}; if it happens again, look for Xid errors in the kernel's log (dmesg)"),
+)  # fmt: skip
 #: Oldest architecture the kernels are tested for (Jetson Xavier).
 MIN_COMPUTE_CAPABILITY = (7, 2)
 
@@ -23,8 +35,17 @@ def is_present() -> bool:
     return any(map(os.path.exists, _DEVICES))
 
 
+def n_devices_likely() -> int:
+    """Number of GPUs as far as can be told without their libraries; at least one."""
+    return max(sum(path.name[len("nvidia") :].isdigit() for path in Path("/dev").glob("nvidia[0-9]*")), 1)
+
+
 class GpuUnavailableError(F5pyError):
     """No GPU can be used; the message says why and what to do."""
+
+
+class NoGpuError(GpuUnavailableError):
+    """There is no GPU, or nothing to use one with."""
 
 
 @dataclass(frozen=True)
@@ -51,6 +72,27 @@ class GpuDevice:
     total_memory: int
 
 
+def count_devices() -> int:
+    """Number of CUDA devices, at least one.
+
+    Raises
+    ------
+    GpuUnavailableError
+    """
+    if importlib.util.find_spec("cupy") is None:
+        raise NoGpuError(NO_CUPY)
+    try:
+        import cupy
+
+        n_devices = cupy.cuda.runtime.getDeviceCount()
+    except Exception as problem:  # an installation can be broken in many ways
+        is_absent = "NoDevice" in str(problem) or ("InsufficientDriver" in str(problem) and not is_present())
+        raise (NoGpuError if is_absent else GpuUnavailableError)(remedy(problem)) from problem
+    if n_devices == 0:
+        raise NoGpuError(_NO_DEVICE)
+    return n_devices
+
+
 def open_device(number: int) -> GpuDevice:
     """Make CUDA device `number` the current one of this thread.
 
@@ -58,25 +100,18 @@ def open_device(number: int) -> GpuDevice:
     ------
     GpuUnavailableError
     """
-    if importlib.util.find_spec("cupy") is None:
-        raise GpuUnavailableError(NO_CUPY)
+    n_devices = count_devices()
+    if number >= n_devices:
+        raise GpuUnavailableError(f"there is no CUDA device {number} (--cuda-dev-id); there are {n_devices}")
     import cupy
 
-    runtime = cupy.cuda.runtime
     try:
-        n_devices = runtime.getDeviceCount()
-        if n_devices == 0:
-            raise GpuUnavailableError("there is no CUDA device")
-        if number >= n_devices:
-            raise GpuUnavailableError(f"there is no CUDA device {number} (--cuda-dev-id); there are {n_devices}")
         device = cupy.cuda.Device(number)
         device.use()
-        properties = runtime.getDeviceProperties(number)
+        properties = cupy.cuda.runtime.getDeviceProperties(number)
         free, total = device.mem_info
-    except runtime.CUDARuntimeError as problem:
-        raise GpuUnavailableError(_why(str(problem))) from None
-    except ImportError as problem:
-        raise GpuUnavailableError(f"cupy cannot load the CUDA libraries: {str(problem).splitlines()[0]}") from None
+    except Exception as problem:
+        raise GpuUnavailableError(remedy(problem)) from problem
     name = properties["name"].decode()
     capability = properties["major"], properties["minor"]
     if capability < MIN_COMPUTE_CAPABILITY:
@@ -87,28 +122,29 @@ def open_device(number: int) -> GpuDevice:
     return GpuDevice(number, name, capability, integrated, free, total)
 
 
-def _why(problem: str) -> str:
-    if "InsufficientDriver" in problem:
-        return "the NVIDIA driver is too old for the installed cupy; update it, or: pip install 'f5py[cuda12]'"
-    if "NoDevice" in problem:
-        return "there is no CUDA device"
-    return f"CUDA does not work: {problem.splitlines()[0]}"
+def remedy(problem: Exception) -> str:
+    """What went wrong on a GPU, in one line, with what helps."""
+    what = first_line(problem)
+    if isinstance(problem, GpuUnavailableError):
+        return what
+    if is_out_of_memory(problem):
+        return f"there is too little free GPU memory ({what}); end other programs on it, or lower -B"
+    for sign, text in _REMEDIES:
+        if sign in what:
+            return text.format(what)
+    if isinstance(problem, ImportError | OSError | AttributeError):
+        return f"cupy cannot be loaded ({what}); {_INSTALL}"
+    return f"{what} ({type(problem).__name__})"
 
 
-def cuda_errors() -> tuple[type[Exception], ...]:
-    """What cupy raises when the device or its memory fails."""
-    import cupy
-
-    return (
-        cupy.cuda.runtime.CUDARuntimeError,
-        cupy.cuda.driver.CUDADriverError,
-        cupy.cuda.memory.OutOfMemoryError,
-    )
+def is_out_of_memory(problem: Exception) -> bool:
+    """Whether there was no memory left, on the device or pinned on the host."""
+    return isinstance(problem, MemoryError) or any(sign in str(problem) for sign in _NO_MEMORY)
 
 
 def first_line(problem: Exception) -> str:
     """Return the first line of an error's message."""
-    return (str(problem) or type(problem).__name__).splitlines()[0]
+    return (str(problem).strip() or type(problem).__name__).splitlines()[0]
 
 
 def free_pools() -> None:

@@ -1,10 +1,11 @@
-"""Which aligner a run uses: the CPU threads, or a GPU from when it pays."""
+"""Which aligner a batch goes to: the CPU threads, or one of the GPUs, once these are started."""
 
 from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 
 from f5py import console
 from f5py.core.batch import ReadBatch
-from f5py.gpu.device import GpuUnavailableError
+from f5py.gpu.device import NoGpuError, count_devices, remedy
 from f5py.gpu.placement import Aligner
 
 _WHO = "init_cuda"
@@ -20,6 +21,10 @@ _WHO = "init_cuda"
 #: the CPU threads have spent as much time on alignment: a run is then never slowed down by more than it may gain, and a
 #: short one is not slowed down at all.
 _START_SECONDS = 2.0
+#: How much a batch changes what is thought of its aligner's speed.
+_WEIGHT = 0.3
+#: An aligner that has not been chosen for so many batches is tried again: what keeps it slow may be over.
+_RETRY = 32
 
 
 class BatchLimits(Protocol):
@@ -29,74 +34,200 @@ class BatchLimits(Protocol):
     max_bases: int
 
 
-class GpuWhenItPays:
-    """Aligns on the CPU until a GPU aligner, made in a thread meanwhile, is ready; both give the same result.
+class GpuAlignerLike(Aligner, Protocol):
+    """An aligner on a device, which may fail; it has a name for messages."""
+
+    name: str
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the device has failed, so that the CPU threads do its work."""
+        ...
+
+
+@dataclass(eq=False)
+class _Lane:
+    """An aligner and what is known of its speed.
+
+    Attributes
+    ----------
+    aligner : Aligner
+    name : str
+    waiting : int
+        Bands of the batches that it has and that are not finished.
+    rate : float or None
+        Seconds per band; None before its first batch has come to its end.
+    passed_over : int
+        Batches that others have got since its last one.
+    n_batches : int
+    """
+
+    aligner: Aligner
+    name: str
+    waiting: int = 0
+    rate: float | None = None
+    passed_over: int = 0
+    n_batches: int = 0
+
+    def seconds_for(self, bands: int) -> float:
+        """When it would be done with another batch."""
+        return (self.rate or 0.0) * (self.waiting + bands)
+
+    def done(self, bands: int, ahead: int, seconds: float) -> None:
+        """Take note of a finished batch that had so many bands before it."""
+        self.waiting -= bands
+        rate = seconds / max(ahead + bands, 1)
+        self.rate = rate if self.rate is None else self.rate + _WEIGHT * (rate - self.rate)
+
+
+@dataclass(frozen=True)
+class _Job:
+    lane: _Lane
+    bands: int
+    ahead: int
+    started: float
+
+
+def opened(
+    numbers: list[int] | None, open_one: Callable[[int], GpuAlignerLike], is_asked_for: bool
+) -> Iterator[GpuAlignerLike]:
+    """Open devices one after the other; say why one cannot be used, and what helps.
+
+    Parameters
+    ----------
+    numbers : list of int or None
+        CUDA device numbers; None for all devices.
+    open_one : callable of a device number
+    is_asked_for : bool
+        The user has asked for a GPU: that there is none deserves a warning.
+    """
+    try:
+        numbers = list(range(count_devices())) if numbers is None else numbers
+    except Exception as problem:
+        _tell(problem, is_asked_for)
+        return
+    for number in numbers:
+        try:
+            aligner = open_one(number)
+        except Exception as problem:  # cupy and what it loads raise all kinds of them
+            _tell(problem, is_asked_for)
+        else:
+            yield aligner
+
+
+def _tell(problem: Exception, is_asked_for: bool) -> None:
+    say = console.info if isinstance(problem, NoGpuError) and not is_asked_for else console.warning
+    say(_WHO, f"no GPU is used: {remedy(problem)}; events are aligned by the CPU threads")
+
+
+class GpusWhenTheyPay:
+    """Aligns on the CPU until GPUs, started in a thread meanwhile, are ready; then where a batch is finished first.
+
+    All give the same result. A GPU that fails, when it is started or later, is left out from then on.
 
     Parameters
     ----------
     cpu : Aligner
-    open_gpu : callable
-        Makes the GPU aligner, or raises `GpuUnavailableError`.
+    gpus : iterator of aligners
+        Each comes when it is ready; nothing is started before the first one is asked for.
     at_once : bool
-        Start it now and wait for it, rather than when the run has proved long enough.
+        Start them now and wait, rather than when the run has proved long enough; the CPU threads then get only what the
+        GPUs leave.
+    clock : callable
+        Seconds.
     """
 
-    def __init__(self, cpu: Aligner, open_gpu: Callable[[], Aligner], at_once: bool = False) -> None:
-        self._cpu = cpu
-        self._open_gpu = open_gpu
-        self._gpu: Aligner | None = None
-        self._error: Exception | None = None
-        self._aligner_of: dict[int, Aligner] = {}
+    def __init__(
+        self,
+        cpu: Aligner,
+        gpus: Iterator[GpuAlignerLike],
+        at_once: bool = False,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._cpu = _Lane(cpu, "the CPU threads")
+        self._gpus: list[_Lane] = []
+        self._opened: list[_Lane] = []
+        self._gpus_to_come = gpus
+        self._prefers_gpus = at_once
+        self._clock = clock
+        self._jobs: dict[int, _Job] = {}
         self._cpu_seconds = 0.0
         self._lock = threading.Lock()  # batches come from several threads
         self._thread: threading.Thread | None = None
         if at_once:
-            self._start_gpu()
+            self._start_gpus()
             self._join()
 
     def start(self, batch: ReadBatch, reads: NDArray[np.int64], keep_pairs: bool) -> float:
         """See `Aligner.start`."""
-        aligner = self._gpu or self._cpu
-        self._aligner_of[id(batch)] = aligner
-        started = time.perf_counter()
-        seconds = aligner.start(batch, reads, keep_pairs)
-        if aligner is self._cpu:
+        bands = int((batch.read_length + batch.n_events)[reads].sum())
+        with self._lock:
+            lane = self._choose(bands)
+            self._jobs[id(batch)] = _Job(lane, bands, lane.waiting, self._clock())
+            lane.waiting += bands
+            lane.n_batches += 1
+        started = self._clock()
+        seconds = lane.aligner.start(batch, reads, keep_pairs)
+        if lane is self._cpu:
             with self._lock:
-                self._cpu_seconds += time.perf_counter() - started
+                self._cpu_seconds += self._clock() - started
                 if self._thread is None and self._cpu_seconds >= _START_SECONDS:
-                    self._start_gpu()
+                    self._start_gpus()
         return seconds
 
     def finish(self, batch: ReadBatch) -> float:
         """See `Aligner.finish`."""
-        return self._aligner_of.pop(id(batch)).finish(batch)
+        job = self._jobs[id(batch)]
+        seconds = job.lane.aligner.finish(batch)
+        with self._lock:
+            del self._jobs[id(batch)]
+            job.lane.done(job.bands, job.ahead, self._clock() - job.started)
+            if job.lane in self._gpus and job.lane.aligner.is_broken:  # type: ignore[attr-defined]
+                self._gpus.remove(job.lane)
+        return seconds
 
     def close(self) -> None:
-        """Wait for a GPU that is being started, and close it."""
+        """Wait for GPUs that are being started, and close them."""
         if self._thread is None:
             console.note(
                 _WHO,
                 f"the CPU threads aligned all events in {self._cpu_seconds:.1f} sec; a GPU would not have paid "
-                "(--disable-cuda=no starts it at once)",
+                "(--gpu on starts it at once)",
             )
         self._join()
-        if self._gpu is not None:
-            self._gpu.close()
+        if self._opened:
+            shares = (f"{lane.n_batches} by {lane.name}" for lane in (*self._opened, self._cpu))
+            console.note(_WHO, f"batches aligned: {', '.join(shares)}")
+        for lane in self._opened:
+            try:
+                lane.aligner.close()
+            except Exception as problem:
+                console.warning(_WHO, f"{lane.name} could not be closed: {remedy(problem)}")
 
-    def _start_gpu(self) -> None:
+    def _choose(self, bands: int) -> _Lane:
+        """The lane that is done first; one that nothing is known of, and one long passed over, is tried."""
+        idle = [lane for lane in self._gpus if lane.waiting == 0]
+        untried = [lane for lane in idle if lane.rate is None or lane.passed_over >= _RETRY]
+        known = [lane for lane in self._gpus if lane.rate is not None or self._prefers_gpus]
+        if not self._prefers_gpus or not self._gpus:
+            known.append(self._cpu)
+        # of equals the first, so that GPUs come before the CPU threads and in their order
+        chosen = (untried or [min(known, key=lambda lane: (lane.seconds_for(bands), lane.waiting))])[0]
+        for lane in self._gpus:
+            lane.passed_over += 1
+        chosen.passed_over = 0
+        return chosen
+
+    def _start_gpus(self) -> None:
         self._thread = threading.Thread(target=self._run, name="f5py-gpu-start", daemon=True)
         self._thread.start()
 
     def _join(self) -> None:
         if self._thread is not None:
             self._thread.join()
-        if self._error is not None:
-            raise self._error
 
     def _run(self) -> None:
-        try:
-            self._gpu = self._open_gpu()
-        except GpuUnavailableError as problem:
-            console.info(_WHO, f"no GPU is used: {problem}; events are aligned by the CPU threads")
-        except Exception as problem:
-            self._error = problem
+        for aligner in self._gpus_to_come:
+            lane = _Lane(aligner, aligner.name)
+            self._opened.append(lane)
+            self._gpus.append(lane)

@@ -61,8 +61,13 @@ class Advice:
     @property
     def text(self) -> str:
         """One line for the user."""
+        return f"{self.finding}: {self.ways_out}"
+
+    @property
+    def ways_out(self) -> str:
+        """The options to change, in words."""
         alternatives = (" and ".join(self._phrase(name, value) for name, value in way.items()) for way in self.ways)
-        return f"{self.finding}: {'; or '.join(alternatives)}"
+        return "; or ".join(alternatives)
 
     def _phrase(self, name: str, value: float) -> str:
         now = getattr(self.options, name)

@@ -34,7 +34,7 @@ _FORMAT = 1
 FREE = frozenset(
     (
         "threads", "batchsize", "max_bases", "iop", "profile", "verbose", "profile_cpu", "progress", "strict",
-        "disable_cuda", "cuda_dev_id", "cuda_max_lf", "cuda_avg_epk", "cuda_max_epk", "cuda_mem_frac",
+        "gpu", "disable_cuda", "cuda_dev_id", "cuda_max_lf", "cuda_avg_epk", "cuda_max_epk", "cuda_mem_frac",
         "cuda_block_size", "auto_tune", "plan", "partitions", "resume", "engine", "scheduler", "workers",
         "watch_until_idle", "watch_interval", "command_line",
     )

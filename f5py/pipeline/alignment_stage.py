@@ -5,15 +5,16 @@ from __future__ import annotations
 import importlib.util
 import threading
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from f5py import console
 from f5py.abea.align import AlignmentLimits, CpuAligner, finish_alignment, start_alignment
 from f5py.core.batch import ReadBatch
-from f5py.core.options.shared import AlignmentOptions
+from f5py.core.options.shared import AlignmentOptions, device_numbers
 from f5py.core.workers import WorkerPool
-from f5py.gpu.device import NO_CUPY, is_present, open_device
+from f5py.gpu.device import NO_CUPY, is_present, n_devices_likely, open_device
 from f5py.gpu.placement import Aligner
-from f5py.gpu.selection import BatchLimits, GpuWhenItPays
+from f5py.gpu.selection import BatchLimits, GpuAlignerLike, GpusWhenTheyPay, opened
 from f5py.pipeline.chemistry import Chemistry
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.diagnosis import FitCheck
@@ -21,6 +22,9 @@ from f5py.pipeline.statistics import RunStatistics
 from f5py.pore_model.model import PoreModel
 from f5py.signal.events import detect_events, reverse_events
 from f5py.signal.scaling import QualityLimits, estimate_scaling, rank_kmers, recalibrate
+
+if TYPE_CHECKING:
+    from f5py.abea.watch import GpuWatch
 
 
 class StageTimes:
@@ -95,35 +99,47 @@ class AlignmentStage:
         self._quality = QualityLimits(options.min_recalib_events, options.qc_max_var, options.qc_max_events_per_base)
         self._cpu = CpuAligner(self.model, self.pool, self._limits)
         self._aligner: Aligner = self._cpu
+        self._watch: GpuWatch | None = None
+        #: GPUs that may be used, as far as is known before any is started.
+        self.n_gpus = 0
 
     def use_gpu(self, source: BatchLimits) -> None:
-        """Align on a GPU, if the options allow it and there is one: from when that pays, or at once if they say so.
+        """Align on GPUs, if the options allow it and there are any: from when that pays, or at once if they say so.
 
         Parameters
         ----------
         source : BatchLimits
             Where the batches come from.
         """
-        if self._options.disable_cuda:
+        use = self._options.gpu_use
+        if use == "off":
             return
-        at_once = self._options.disable_cuda is False
+        is_asked_for = use == "on"
         if importlib.util.find_spec("cupy") is None:
-            if at_once or is_present():
-                console.info("init_cuda", f"no GPU is used: {NO_CUPY}; events are aligned by the CPU threads")
+            if is_asked_for or is_present():
+                say = console.warning if is_asked_for else console.info
+                say("init_cuda", f"no GPU is used: {NO_CUPY}; events are aligned by the CPU threads")
             return
-        self._aligner = GpuWhenItPays(self._cpu, lambda: self._open_gpu(source), at_once)
+        numbers = device_numbers(self._options.cuda_dev_id)
+        self.n_gpus = n_devices_likely() if numbers is None else len(numbers)
+        gpus = opened(numbers, lambda number: self._open_gpu(number, source), is_asked_for)
+        self._aligner = GpusWhenTheyPay(self._cpu, gpus, is_asked_for)
 
-    def _open_gpu(self, source: BatchLimits) -> Aligner:
+    def _open_gpu(self, number: int, source: BatchLimits) -> GpuAlignerLike:
         from f5py.abea.align_gpu import GpuAligner, GpuLimits
         from f5py.abea.watch import GpuWatch
 
         options = self._options
+        device = open_device(number)
         limits = GpuLimits(options.cuda_max_lf, options.cuda_avg_epk, options.cuda_max_epk, options.cuda_mem_frac)
-        device = open_device(options.cuda_dev_id)
+        if self._watch is not None:
+            limits = self._watch.limits  # what is tuned holds for all
         gpu = GpuAligner(
             device, self.model, self.pool, limits, options.batchsize, options.max_bases, alignment=self._limits
         )
-        gpu.on_batch = GpuWatch(gpu, source, options.ultra_thresh, options.threads, options.auto_tune).observe
+        if self._watch is None:
+            self._watch = GpuWatch(gpu, source, options)
+        gpu.on_batch = self._watch.observe
         return gpu
 
     def admit(self, batch: ReadBatch) -> None:
@@ -165,6 +181,8 @@ class AlignmentStage:
 
     def close(self) -> None:
         """Close the aligner and end the worker threads."""
+        if self._watch is not None:
+            self._watch.summarise()
         try:
             self._aligner.close()
         finally:

@@ -20,6 +20,8 @@ from f5py.progress import progress
 #: Up to this number of threads two batches are computed at the same time, with more of them three: while the last reads
 #: of one are at work, the others keep all threads busy.
 _FEW_THREADS = 4
+#: With several GPUs more batches are in flight, for each further one as many as it holds.
+_LANES_PER_GPU = 2
 
 
 def process(
@@ -55,7 +57,7 @@ def process(
     """
     started = time.perf_counter()
     processing = console.Stopwatch()
-    n_lanes = 2 if options.threads <= _FEW_THREADS else 3
+    n_lanes = (2 if options.threads <= _FEW_THREADS else 3) + _LANES_PER_GPU * max(stage.n_gpus - 1, 0)
     tells_batches = options.verbose > 0 or not console.is_terminal()  # where the bar would be torn by the lines
     n_loaded = 0
     with progress("bases") as bar:

@@ -13,12 +13,13 @@ from f5py.gpu.placement import Reason, place
 from .batch_maker import made_batch
 
 
-def _watch(auto_tune):
+def _watch(auto_tune=False, verbose=0):
     aligner = SimpleNamespace(
         limits=GpuLimits(), capacity=ArenaSize(10**6, 2 * 10**6, 512), size=ArenaSize(10**6, 2 * 10**6, 512)
     )
     source = SimpleNamespace(batch_size=512, max_bases=900_000)
-    return GpuWatch(aligner, source, 100_000, 2, auto_tune), aligner, source
+    options = SimpleNamespace(ultra_thresh=100_000, threads=2, auto_tune=auto_tune, verbose=verbose)
+    return GpuWatch(aligner, source, options), aligner, source
 
 
 def _observe(watch, times):
@@ -30,8 +31,11 @@ def _observe(watch, times):
         watch.observe(batch, placement, BatchTiming(pack=0.0, gpu=0.1, cpu=0.4, unpack=0.0))
 
 
-def test_shares_and_times_are_printed(capfd):
-    watch, *_ = _watch(auto_tune=False)
+def test_shares_and_times_are_printed_with_v(capfd):
+    watch, *_ = _watch()
+    _observe(watch, 1)
+    assert capfd.readouterr().err == ""
+    watch, *_ = _watch(verbose=1)
     _observe(watch, 1)
     told = capfd.readouterr().err
     assert "[align_cuda] Load : CPU 13 entries (0.0M bases), GPU 47 entries (0.0M bases)" in told
@@ -49,3 +53,11 @@ def test_options_change_only_with_auto_tune(auto_tune, capfd):
     after = (aligner.limits.max_lf, aligner.limits.max_epk, source.batch_size, source.max_bases)
     assert (after != before) == auto_tune
     assert aligner.limits.avg_epk == 2.0
+
+
+def test_several_devices_are_watched_as_one(capfd):
+    """Their limits are the same object, so that a change holds for all of them."""
+    watch, aligner, _ = _watch(auto_tune=True)
+    assert watch.limits is aligner.limits
+    _observe(watch, 4)
+    assert "--auto-tune sets" in capfd.readouterr().err

@@ -46,8 +46,23 @@ def test_every_leaf_names_its_options(report, phrases, capsys):
         assert phrase in line
 
 
-def test_said_after_more_than_three_batches_and_then_ever_less_often(capsys):
-    assert spoken([cut_by_reads()] * 40, Advisor(), capsys) == [4, 8, 16, 32]
+def test_said_after_more_than_three_batches_and_not_again(capsys):
+    assert spoken([cut_by_reads()] * 40, Advisor(), capsys) == [4]
+
+
+def test_the_end_says_what_held_for_most_batches(capsys):
+    advisor = Advisor()
+    spoken([cut_by_reads()] * 9 + [used(80, 40)] * 5, advisor, capsys)
+    advisor.summarise()
+    (line,) = capsys.readouterr().err.splitlines()
+    assert "9 of 14 batches were so; raise -K from 512 to" in line
+
+
+def test_the_end_of_a_balanced_run_says_nothing(capsys):
+    advisor = Advisor()
+    spoken([FINE] * 9 + [cut_by_reads()] * 4, advisor, capsys)
+    advisor.summarise()
+    assert capsys.readouterr().err == ""
 
 
 def test_nothing_is_said_about_balanced_batches(capsys):
@@ -60,9 +75,9 @@ def test_the_row_must_not_be_interrupted(other, capsys):
     assert spoken([*some, other, *some, other, *some, other, *some, *some], Advisor(), capsys) == [16]
 
 
-def test_an_interruption_starts_all_over(capsys):
+def test_what_was_said_is_not_said_again_after_an_interruption(capsys):
     row = [cut_by_reads()] * 9
-    assert spoken([*row, FINE, *row], Advisor(), capsys) == [4, 8, 14, 18]
+    assert spoken([*row, FINE, *row], Advisor(), capsys) == [4]
 
 
 def test_both_trees_count_on_their_own(capsys):

@@ -1,29 +1,50 @@
-"""When a GPU aligner takes over from the CPU threads."""
+"""Which aligner a batch goes to, and when GPUs are started."""
 
 import threading
 
 import numpy as np
 import pytest
 
+from f5py import console
 from f5py.gpu import selection
-from f5py.gpu.device import GpuUnavailableError
-from f5py.gpu.selection import GpuWhenItPays
+from f5py.gpu.device import GpuUnavailableError, NoGpuError
+from f5py.gpu.selection import GpusWhenTheyPay, opened
 
 from ..abea.batch_maker import made_batch
 
 
-class _Recorder:
+class _Clock:
     def __init__(self):
+        self.now = 0.0
+
+    def __call__(self):
+        return self.now
+
+
+class _Recorder:
+    """An aligner that takes `seconds` for a batch."""
+
+    def __init__(self, clock, seconds=1.0, name="GPU 0"):
         self.started, self.finished, self.closed = [], [], False
+        self.name, self.is_broken, self.seconds = name, False, seconds
+        self._clock = clock
 
     def start(self, batch, reads, keep_pairs):
         self.started.append(batch.number)
+        self._clock.now += self.seconds
+        return self.seconds
 
     def finish(self, batch):
         self.finished.append(batch.number)
+        return 0.0
 
     def close(self):
         self.closed = True
+
+
+@pytest.fixture
+def clock():
+    return _Clock()
 
 
 def _batches(n):
@@ -41,65 +62,134 @@ def _wait_for_start():
             thread.join()
 
 
-def test_the_gpu_takes_over_when_the_cpu_has_spent_its_start_time(monkeypatch):
-    cpu, gpu = _Recorder(), _Recorder()
-    aligner = GpuWhenItPays(cpu, lambda: gpu)
-    monkeypatch.setattr(selection, "_START_SECONDS", 1e9)
-    one, two, three = _batches(3)
-    aligner.start(one, [0], False)
-    monkeypatch.setattr(selection, "_START_SECONDS", 0.0)
-    aligner.start(two, [0], False)
-    _wait_for_start()
-    aligner.start(three, [0], False)
-    for batch in (one, two, three):
+def _align(aligner, *batches):
+    for batch in batches:
+        aligner.start(batch, np.arange(2), False)
         aligner.finish(batch)
+
+
+def test_the_gpu_takes_over_when_the_cpu_has_spent_its_start_time(clock):
+    cpu, gpu = _Recorder(clock, selection._START_SECONDS / 2), _Recorder(clock, 0.1)
+    aligner = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    one, two, three = _batches(3)
+    _align(aligner, one, two)
+    _wait_for_start()
+    _align(aligner, three)
     aligner.close()
     assert cpu.started == cpu.finished == [0, 1]
     assert gpu.started == gpu.finished == [2]
     assert gpu.closed
 
 
-def test_short_runs_never_open_the_gpu(capfd):
-    def open_gpu():
+def test_short_runs_never_open_a_gpu(clock, capfd):
+    def gpus():
         pytest.fail("opened")
+        yield
 
-    cpu = _Recorder()
-    aligner = GpuWhenItPays(cpu, open_gpu)
-    (batch,) = _batches(1)
-    aligner.start(batch, [0], False)
-    aligner.finish(batch)
+    cpu = _Recorder(clock)
+    aligner = GpusWhenTheyPay(cpu, gpus(), clock=clock)
+    _align(aligner, *_batches(1))
     aligner.close()
     assert cpu.finished == [0]
     assert "would not have paid" in capfd.readouterr().err
 
 
-def test_at_once():
-    cpu, gpu = _Recorder(), _Recorder()
-    aligner = GpuWhenItPays(cpu, lambda: gpu, at_once=True)
-    (batch,) = _batches(1)
-    aligner.start(batch, [0], False)
-    aligner.finish(batch)
-    assert gpu.finished == [0]
+def test_at_once_the_cpu_gets_no_batch(clock, capfd):
+    cpu, gpu = _Recorder(clock, 0.001), _Recorder(clock, 1.0)
+    aligner = GpusWhenTheyPay(cpu, iter([gpu]), at_once=True, clock=clock)
+    _align(aligner, *_batches(5))
+    aligner.close()
+    assert gpu.finished == [0, 1, 2, 3, 4]
     assert cpu.started == []
+    assert "batches aligned: 5 by GPU 0, 0 by the CPU threads" in capfd.readouterr().err
 
 
-def test_without_a_usable_gpu_the_cpu_goes_on_and_the_reason_is_said_once(capfd):
-    def open_gpu():
-        raise GpuUnavailableError("there is no CUDA device")
+@pytest.mark.parametrize("gpu_seconds", [0.5, 20.0])
+def test_batches_go_where_they_are_finished_first(clock, gpu_seconds):
+    """A slow GPU is tried once, and now and then again; a fast one gets all."""
+    cpu, gpu = _Recorder(clock, 2.0), _Recorder(clock, gpu_seconds)
+    aligner = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    batches = _batches(40)
+    _align(aligner, batches[0])
+    _wait_for_start()
+    _align(aligner, *batches[1:])
+    aligner.close()
+    assert gpu.started == (list(range(1, 40)) if gpu_seconds < 1 else [1, 2 + selection._RETRY])
 
-    cpu = _Recorder()
-    aligner = GpuWhenItPays(cpu, open_gpu, at_once=True)
-    for batch in _batches(2):
-        aligner.start(batch, [0], False)
+
+def test_a_gpu_with_batches_waiting_leaves_some_to_the_cpu(clock):
+    """Twice as fast as the CPU threads, but another batch would have to wait for the first."""
+    cpu, gpu = _Recorder(clock, 2.0), _Recorder(clock, 1.0)
+    aligner = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    batches = _batches(6)
+    _align(aligner, batches[0])
+    _wait_for_start()
+    _align(aligner, batches[1])
+    for batch in batches[2:]:
+        aligner.start(batch, np.arange(2), False)
+    assert gpu.started[:2] == [1, 2]
+    assert cpu.started[:2] == [0, 3]
+    for batch in batches[2:]:
         aligner.finish(batch)
     aligner.close()
-    assert cpu.finished == [0, 1]
-    assert capfd.readouterr().err.count("there is no CUDA device") == 1
 
 
-def test_a_programming_error_while_opening_is_not_swallowed():
-    def open_gpu():
-        raise ZeroDivisionError
+def test_several_gpus_get_batches_as_they_become_free(clock):
+    cpu, gpus = _Recorder(clock, 9.0), [_Recorder(clock, 1.0, f"GPU {i}") for i in range(3)]
+    aligner = GpusWhenTheyPay(cpu, iter(gpus), at_once=True, clock=clock)
+    batches = _batches(6)
+    for batch in batches:
+        aligner.start(batch, np.arange(2), False)
+    for batch in batches:
+        aligner.finish(batch)
+    assert [gpu.started for gpu in gpus] == [[0, 3], [1, 4], [2, 5]]
+    aligner.close()
+    assert all(gpu.closed for gpu in gpus)
 
-    with pytest.raises(ZeroDivisionError):
-        GpuWhenItPays(_Recorder(), open_gpu, at_once=True)
+
+def test_a_failed_gpu_gets_no_more(clock):
+    cpu, gpus = _Recorder(clock, 9.0), [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
+    aligner = GpusWhenTheyPay(cpu, iter(gpus), at_once=True, clock=clock)
+    batches = _batches(6)
+    _align(aligner, *batches[:2])
+    gpus[0].is_broken = True
+    _align(aligner, *batches[2:4])
+    gpus[1].is_broken = True
+    _align(aligner, *batches[4:])
+    aligner.close()
+    assert [gpu.started for gpu in gpus] == [[0, 2], [1, 3, 4]]
+    assert cpu.started == [5]
+    assert all(gpu.closed for gpu in gpus)
+
+
+def test_one_that_cannot_be_closed_does_not_fail_the_run(clock, capfd):
+    gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
+    gpus[0].close = lambda: {}["gone"]
+    aligner = GpusWhenTheyPay(_Recorder(clock), iter(gpus), at_once=True, clock=clock)
+    aligner.close()
+    assert gpus[1].closed
+    assert "GPU 0 could not be closed" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("problem", "is_asked_for", "level"),
+    [
+        (NoGpuError("there is no CUDA device"), False, "INFO"),
+        (NoGpuError("there is no CUDA device"), True, "WARNING"),
+        (GpuUnavailableError("the NVIDIA driver is too old"), False, "WARNING"),
+        (ZeroDivisionError("float division by zero"), False, "WARNING"),
+    ],
+)
+def test_a_gpu_that_does_not_open_is_a_line_and_the_next_one_opens(clock, capfd, problem, is_asked_for, level):
+    gpu = _Recorder(clock)
+
+    def open_one(number):
+        if number == 0:
+            raise problem
+        return gpu
+
+    with console.recorded_warnings() as warnings:
+        assert list(opened([0, 1], open_one, is_asked_for)) == [gpu]
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"[init_cuda::{level}] no GPU is used: {problem}")
+    assert len(warnings) == (level == "WARNING")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from f5py.core.options.declaration import Group, Kind, Options, argument, flag, option, options_class, part_of_options
-from f5py.core.options.shared import MOST_PROCESSES, MOST_THREADS
+from f5py.core.options.shared import GPU_USES, MOST_PROCESSES, MOST_THREADS
 from f5py.errors import UsageError
 
 #: More parts than that would mostly be empty.
@@ -107,12 +107,15 @@ class RunPartOptions(Options):
         "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, at_most=MOST_THREADS,
         default_words="as planned", help="Worker threads.",
     )  # fmt: skip
-    disable_cuda: bool | None = option(
-        "--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="as planned", help="Do not use a GPU."
+    gpu: str | None = option(
+        "--gpu", group=Group.GPU, choices=GPU_USES, default_words="as planned", ours=True, help="Use of GPUs."
     )
-    cuda_dev_id: int | None = option(
-        "--cuda-dev-id", kind=Kind.INTEGER, group=Group.GPU, at_least=0, default_words="as planned",
-        help="Number of the GPU.",
+    disable_cuda: bool | None = option(
+        "--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="as planned", help="yes: as --gpu off."
+    )
+    cuda_dev_id: str | None = option(
+        "--cuda-dev-id", group=Group.GPU, metavar="INT[,INT...]|all", default_words="as planned",
+        help="Numbers of the GPUs.",
     )  # fmt: skip
 
 

@@ -176,17 +176,25 @@ class LimitOptions:
     )  # fmt: skip
 
 
+#: When GPUs are used.
+GPU_USES = ("auto", "on", "off")
+
+
 @part_of_options
 class CudaOptions:
-    """Use of a GPU. `disable_cuda` is None if nothing is said: then a GPU is started when that pays."""
+    """Use of GPUs; `gpu_use` says what all of it comes to."""
 
-    disable_cuda: bool | None = option(
-        "--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="no",
-        help="Do not use a GPU. By default one is started when that pays; no, given here, starts it at once.",
+    gpu: str | None = option(
+        "--gpu", group=Group.GPU, choices=GPU_USES, default_words="auto", ours=True,
+        help="Use GPUs: auto, from when that pays; on, from the beginning; off, not at all. The result is the same.",
     )  # fmt: skip
-    cuda_dev_id: int = option(
-        "--cuda-dev-id", kind=Kind.INTEGER, group=Group.GPU, default=0, at_least=0, help="Number of the GPU."
+    disable_cuda: bool | None = option(
+        "--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="no", help="yes: as --gpu off."
     )
+    cuda_dev_id: str = option(
+        "--cuda-dev-id", group=Group.GPU, metavar="INT[,INT...]|all", default="0",
+        help="Numbers of the GPUs; batches are dealt to several as they become free.",
+    )  # fmt: skip
     cuda_max_lf: float = option(
         "--cuda-max-lf", kind=Kind.NUMBER, group=Group.GPU, default=3.0,
         help="Reads shorter than this times the batch's mean length may go to the GPU.",
@@ -211,6 +219,36 @@ class CudaOptions:
         "--auto-tune", kind=Kind.YES_NO, group=Group.GPU, default=False, ours=True,
         help="Follow the advice on batch sizes and on the GPU's share while running.",
     )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]
+        if self.disable_cuda and self.gpu not in (None, "off"):
+            raise UsageError(f"--gpu {self.gpu} and --disable-cuda=yes contradict each other; give one of them")
+        device_numbers(self.cuda_dev_id)
+
+    @property
+    def gpu_use(self) -> str:
+        """One of `GPU_USES`."""
+        return "off" if self.disable_cuda else self.gpu or "auto"
+
+
+def device_numbers(text: str | int) -> list[int] | None:
+    """The numbers that ``--cuda-dev-id`` names; None for all devices.
+
+    Raises
+    ------
+    UsageError
+        They are not numbers, or one is named twice.
+    """
+    if text == "all":
+        return None
+    words = str(text).split(",")
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise UsageError(f"--cuda-dev-id {text}: give numbers of GPUs from 0, such as 0 or 0,1, or all")
+    numbers = [int(word) for word in words]
+    if len(set(numbers)) < len(numbers):
+        raise UsageError(f"--cuda-dev-id {text}: names a GPU twice")
+    return numbers
 
 
 _NO_DUMP = "f5c's dump of signals is for its own debugging; to keep signals, convert them to BLOW5 with slow5tools"

@@ -1,0 +1,168 @@
+"""Whole runs with GPUs, which are played on the CPU: the same bytes, and no fault of a GPU fails a run."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from f5py.abea import align_gpu
+
+from ..made_data import ReadSet, run_command, run_main
+
+
+@pytest.fixture(autouse=True)
+def machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory):
+    """A function that sets up the played machine. Its GPUs take batches that are as small as these."""
+    monkeypatch.setattr(align_gpu, "_BAND_LATENCY_RATIO", 0.0)
+    # common to all workers and tests: kernels are built once
+    monkeypatch.setenv("F5PY_PLAYED_BUILDS", str(tmp_path_factory.getbasetemp().parent / "kernels"))
+
+    def set_up(**variables: object) -> None:
+        for name, value in variables.items():
+            monkeypatch.setenv(f"F5PY_PLAYED_{name.upper()}", str(value))
+
+    return set_up
+
+
+def _batches_by(messages: str) -> dict[str, int]:
+    found = re.search(r"batches aligned: (.*)", messages)
+    assert found is not None, messages
+    return {name: int(number) for number, name in re.findall(r"(\d+) by ([^,]+)", found[1])}
+
+
+@pytest.mark.parametrize("options", [["--gpu", "on"], ["--gpu=on", "--disable-cuda=no"]], ids=" ".join)
+def test_the_same_bytes(made: ReadSet, made_calls: bytes, tmp_path: Path, capfd, options):
+    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", "-K", "4", *options) == 0
+    assert (tmp_path / "calls.tsv").read_bytes() == made_calls
+    messages = capfd.readouterr().err
+    assert _batches_by(messages) == {"GPU 0": 4, "the CPU threads": 0}
+    assert "WARNING" not in messages
+    assert "Load :" not in messages
+
+
+@pytest.mark.parametrize("subcommand", ["eventalign", "resquiggle"])
+def test_the_same_bytes_of_other_commands(made: ReadSet, tmp_path: Path, capfd, subcommand):
+    inputs = made.options()
+    if subcommand == "resquiggle":
+        inputs = [str(made.reads), str(made.folder / "fast5"), "-t", "2"]
+    for use in ("off", "on"):
+        assert run_command(subcommand, *inputs, "-o", tmp_path / use, "-K", "5", "--gpu", use) == 0
+    assert (tmp_path / "on").read_bytes() == (tmp_path / "off").read_bytes()
+    assert _batches_by(capfd.readouterr().err)["GPU 0"] == 4
+
+
+@pytest.mark.parametrize(("choice", "n_gpus"), [("0,1", 2), ("1", 1), ("all", 3)])
+def test_several_gpus(made: ReadSet, made_calls: bytes, machine, tmp_path: Path, capfd, choice, n_gpus):
+    machine(devices=3)
+    options = ["-K", "2", "--gpu", "on", "--cuda-dev-id", choice]
+    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", *options) == 0
+    assert (tmp_path / "calls.tsv").read_bytes() == made_calls
+    shares = _batches_by(capfd.readouterr().err)
+    assert shares.pop("the CPU threads") == 0
+    assert len(shares) == n_gpus
+    assert sum(shares.values()) == 8
+    assert min(shares.values()) > 0
+
+
+@pytest.mark.parametrize("use", [[], ["--disable-cuda=no"], ["--gpu", "auto"]], ids=" ".join)
+def test_short_runs_do_not_start_a_gpu_of_themselves(made: ReadSet, machine, tmp_path: Path, capfd, use):
+    machine(fault="import")
+    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", *use) == 0
+    messages = capfd.readouterr().err
+    assert "a GPU would not have paid" in messages
+    assert "WARNING" not in messages
+
+
+@pytest.mark.parametrize("use", [["--gpu", "off"], ["--disable-cuda=yes"], ["-x", "hpc-cpu", "-t", "2"]], ids=" ".join)
+def test_off(made: ReadSet, machine, tmp_path: Path, capfd, use):
+    machine(fault="import")
+    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", *use) == 0
+    assert "GPU" not in capfd.readouterr().err
+
+
+FAULTS = {
+    "import": ["cupy cannot be loaded (libcudart.so.12: ", "pip install 'f5py[cuda12]'"],
+    "broken": ["cupy cannot be loaded (module 'numpy' has no attribute", "install it again"],
+    "driver": ["the NVIDIA driver is missing, or too old", "update it"],
+    "devices": ["there is no CUDA device"],
+    "busy": ["another program has the GPU for itself", "nvidia-smi"],
+    "nvrtc": ["CUDA's run-time compiler is missing", "pip install 'f5py[cuda12]'"],
+    "compile": ["the kernels do not compile: abea_pre.cu(1): error"],
+    "memory": ["too little free", "-B"],
+    "memory@9": ["too little free", "-B"],
+    "launch": ["GPU 0 failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"],
+    "launch@8": ["GPU 0 failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"],
+    "lost": ["GPU 0 failed: cudaErrorLaunchFailure", "dmesg"],
+    "lost@3": ["GPU 0 failed: cudaErrorLaunchFailure", "dmesg"],
+    "free": ["GPU 0 could not be closed: cudaErrorLaunchFailure"],
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_fault_is_one_warning(made: ReadSet, made_calls: bytes, machine, tmp_path: Path, capfd, fault):
+    """The run goes on with the CPU threads, and everything is written."""
+    machine(fault=fault)
+    table, report = tmp_path / "calls.tsv", tmp_path / "report.json"
+    assert run_main(*made.options(), "-o", table, "-K", "4", "--gpu", "on", "--report", report) == 0
+    assert table.read_bytes() == made_calls
+    messages = capfd.readouterr().err
+    warnings = [line for line in messages.splitlines() if "WARNING" in line]
+    assert len(warnings) == 1, messages
+    for phrase in FAULTS[fault]:
+        assert phrase in warnings[0]
+    told = json.loads(report.read_text())["run"]["warnings"]
+    assert len(told) == (fault != "free")  # that is after the report
+
+
+@pytest.mark.parametrize("fault", ["busy:1", "memory:1", "launch:1", "lost:1", "lost@3:0"])
+def test_one_of_two_gpus_fails(made: ReadSet, made_calls: bytes, machine, tmp_path: Path, capfd, fault):
+    """The other one goes on, and does the rest."""
+    machine(devices=2, fault=fault)
+    options = ["-K", "1", "--gpu", "on", "--cuda-dev-id", "0,1"]
+    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", *options) == 0
+    assert (tmp_path / "calls.tsv").read_bytes() == made_calls
+    messages = capfd.readouterr().err
+    assert messages.count("WARNING") == 1, messages
+    shares = _batches_by(messages)
+    assert shares["the CPU threads"] == 0
+    broken = f"GPU {fault[-1]}"
+    assert shares.get(broken, 0) < max(shares.values())
+
+
+def test_a_gpu_that_is_not_there(made: ReadSet, made_calls: bytes, tmp_path: Path, capfd):
+    options = ["--gpu", "on", "--cuda-dev-id", "0,7"]
+    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", *options) == 0
+    assert (tmp_path / "calls.tsv").read_bytes() == made_calls
+    assert "there is no CUDA device 7 (--cuda-dev-id); there are 1" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("memory", [1 << 18, 32 << 20])
+def test_little_memory(made: ReadSet, made_calls: bytes, machine, tmp_path: Path, capfd, memory):
+    """The arena shrinks; what does not fit into it is aligned by the CPU threads."""
+    machine(memory=memory)
+    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", "--gpu", "on") == 0
+    assert (tmp_path / "calls.tsv").read_bytes() == made_calls
+    assert capfd.readouterr().err.count("WARNING") == (memory == 1 << 18)
+
+
+def test_per_batch_lines_with_v(made: ReadSet, tmp_path: Path, capfd):
+    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", "--gpu", "on", "-v", "1") == 0
+    assert "Load : CPU 0 entries" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--gpu", "on", "--disable-cuda=yes"], "--gpu on and --disable-cuda=yes contradict each other"),
+        (["--gpu", "maybe"], "'maybe' is not one of 'auto', 'on', 'off'"),
+        (["--cuda-dev-id", "0,x"], "--cuda-dev-id 0,x: give numbers of GPUs"),
+        (["--cuda-dev-id", "-1"], "--cuda-dev-id -1: give numbers of GPUs"),
+        (["--cuda-dev-id", "1,1"], "--cuda-dev-id 1,1: names a GPU twice"),
+    ],
+)
+def test_contradictions(made: ReadSet, tmp_path: Path, capfd, options, message):
+    assert run_main(*made.options(), "-o", tmp_path / "calls.tsv", *options) == 2
+    assert message in capfd.readouterr().err

@@ -1,0 +1,187 @@
+"""Devices, streams and memory."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+
+from . import faults
+
+_here = threading.local()
+_used: dict[int, int] = {}
+_hooks: list[MemoryHook] = []
+
+
+class _NumberedError(RuntimeError):
+    def __init__(self, status: int, text: str = "") -> None:
+        super().__init__(text or f"error {status}")
+        self.status = status
+
+
+class CUDARuntimeError(_NumberedError):
+    """As in `cupy.cuda.runtime`."""
+
+
+class CUDADriverError(_NumberedError):
+    """As in `cupy.cuda.driver`."""
+
+
+class OutOfMemoryError(MemoryError):
+    """As in `cupy.cuda.memory`."""
+
+    def __init__(self, size: int, total: int, limit: int = 0) -> None:
+        super().__init__(f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes).")
+
+
+class CompileException(Exception):
+    """As in `cupy.cuda.compiler`."""
+
+
+def n_devices() -> int:
+    return int(os.environ.get("F5PY_PLAYED_DEVICES", 1))
+
+
+def memory_of_a_device() -> int:
+    return int(os.environ.get("F5PY_PLAYED_MEMORY", 256 << 20))
+
+
+def current_device() -> int:
+    return getattr(_here, "device", 0)
+
+
+def take(size: int) -> None:
+    """Count memory of the current device."""
+    for hook in _hooks:
+        hook.malloc_preprocess(device_id=current_device(), size=size, mem_size=size)
+    device = current_device()
+    _used[device] = _used.get(device, 0) + size
+    if _used[device] > memory_of_a_device():
+        _used[device] -= size
+        raise OutOfMemoryError(size, _used[device])
+
+
+def _device_count() -> int:
+    faults.pass_by("driver")
+    faults.pass_by("devices")
+    return n_devices()
+
+
+def _properties(number: int) -> dict:
+    return {"name": b"Played GPU", "major": 9, "minor": 0, "integrated": 0}
+
+
+runtime = SimpleNamespace(
+    CUDARuntimeError=CUDARuntimeError, getDeviceCount=_device_count, getDeviceProperties=_properties
+)
+driver = SimpleNamespace(CUDADriverError=CUDADriverError)
+memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
+compiler = SimpleNamespace(CompileException=CompileException)
+
+
+class Device:
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def use(self) -> None:
+        _here.device = self.number
+        faults.pass_by("busy")
+
+    @property
+    def mem_info(self) -> tuple[int, int]:
+        total = memory_of_a_device()
+        return total - _used.get(self.number, 0), total
+
+
+class Stream:
+    """Work that is done, in order, when somebody waits for it."""
+
+    def __init__(self, non_blocking: bool = False) -> None:
+        self.device = current_device()
+        self._queued: list = []
+        self._lock = threading.Lock()
+        self._before: Stream | None = None
+
+    def __enter__(self) -> Stream:
+        self._before, _here.stream = getattr(_here, "stream", None), self
+        return self
+
+    def __exit__(self, *_) -> None:
+        _here.stream = self._before
+
+    def queue(self, work, kind: str) -> None:
+        assert current_device() == self.device, "the stream belongs to another device than the thread's current one"
+        if kind == "launch":
+            faults.pass_by("launch")
+        with self._lock:
+            self._queued.append(work)
+
+    def synchronize(self) -> None:
+        faults.pass_by("lost")
+        with self._lock:
+            queued, self._queued = self._queued, []
+        for work in queued:
+            work()
+
+
+_default = Stream()
+
+
+def current_stream() -> Stream:
+    return getattr(_here, "stream", None) or _default
+
+
+class Event:
+    def __init__(self) -> None:
+        self.seconds: float | None = None
+
+    def record(self, stream: Stream | None = None) -> None:
+        (stream or current_stream()).queue(self._note, "event")
+
+    def _note(self) -> None:
+        self.seconds = time.perf_counter()
+
+
+def get_elapsed_time(one: Event, other: Event) -> float:
+    assert one.seconds is not None
+    assert other.seconds is not None
+    return 1e3 * (other.seconds - one.seconds)
+
+
+class _PinnedMemory(np.ndarray):
+    """Bytes that know their address, as the memory that cupy gives."""
+
+    ptr: int
+    bytes: np.ndarray
+
+
+def alloc_pinned_memory(size: int) -> _PinnedMemory:
+    faults.pass_by("memory")
+    made = np.full(size, 0x5A, np.uint8).view(_PinnedMemory)
+    made.ptr, made.bytes = made.ctypes.data, made.view(np.ndarray)
+    return made
+
+
+class UnownedMemory:
+    def __init__(self, ptr: int, size: int, owner) -> None:
+        self.bytes = owner.bytes[:size]
+
+
+class MemoryPointer:
+    def __init__(self, memory: UnownedMemory, offset: int) -> None:
+        self.memory, self.offset = memory, offset
+
+
+class MemoryHook:
+    def __enter__(self) -> MemoryHook:
+        _hooks.append(self)
+        return self
+
+    def __exit__(self, *_) -> None:
+        _hooks.remove(self)
+
+    def malloc_preprocess(self, **_) -> None:
+        """Called before memory is taken."""

@@ -1,0 +1,93 @@
+"""Kernels: their source, built by g++ for the CPU."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+import threading
+from pathlib import Path
+
+import numpy as np
+
+from . import cuda, faults
+
+#: Where `cuda_on_cpu.h` is.
+_PLAYER = Path(__file__).resolve().parents[2] / "abea" / "cuda_on_cpu"
+_HEADER = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(([^)]*)\)')
+_PARAMETER = re.compile(r"(.*?)\s*(?:__restrict__)?\s*(\w+)$", re.DOTALL)
+#: The player keeps one grid at a time.
+_playing = threading.Lock()
+
+
+class RawModule:
+    def __init__(self, code: str, options: tuple[str, ...] = ()) -> None:
+        faults.pass_by("nvrtc")
+        faults.pass_by("compile")
+        self._library = ctypes.CDLL(str(_built(code, options)))
+
+    def get_function(self, name: str) -> _Kernel:
+        return _Kernel(getattr(self._library, f"play_{name}"))
+
+
+class _Kernel:
+    def __init__(self, function) -> None:
+        function.restype = ctypes.c_char_p
+        self._function = function
+
+    def __call__(self, grid, block, arguments) -> None:
+        cuda.current_stream().queue(lambda: self._play(grid, block, arguments), "launch")
+
+    def _play(self, grid, block, arguments) -> None:
+        values = []
+        for argument in arguments:
+            if hasattr(argument, "played"):
+                assert argument.played.flags.c_contiguous
+                values.append(np.array([argument.played.ctypes.data], np.uintp))
+            else:
+                assert isinstance(argument, np.generic), "a number without a size of its own"
+                values.append(np.array([argument]))
+        addresses = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
+        with _playing:
+            mistake = self._function(int(grid[0]), int(block[0]), addresses)
+        if mistake is not None:
+            raise AssertionError(mistake.decode())
+
+
+def _built(code: str, options: tuple[str, ...]) -> Path:
+    folder = Path(os.environ.get("F5PY_PLAYED_BUILDS") or Path(tempfile.gettempdir()) / f"f5py-played-{os.getuid()}")
+    folder.mkdir(parents=True, exist_ok=True)
+    text = '#include "cuda_on_cpu.h"\n' + code + "".join(map(_launcher, *zip(*_HEADER.findall(code), strict=True)))
+    player = (_PLAYER / "cuda_on_cpu.h").read_text()
+    defines = [option for option in options if option.startswith("-D")]
+    library = folder / f"{hashlib.sha256('|'.join([text, player, *defines]).encode()).hexdigest()[:24]}.so"
+    if not library.exists():
+        compiler = shutil.which("g++")
+        if compiler is None:
+            raise RuntimeError("the played device needs g++")
+        with tempfile.TemporaryDirectory(dir=folder) as work:
+            (Path(work) / "kernel.cpp").write_text(text)
+            subprocess.run(
+                [
+                    compiler, "-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-w",
+                    "-U_FORTIFY_SOURCE", "-fPIC", "-shared", f"-I{_PLAYER}", *defines, f"{work}/kernel.cpp", "-o",
+                    f"{work}/kernel.so",
+                ],
+                check=True,
+            )  # fmt: skip
+            os.replace(f"{work}/kernel.so", library)
+    return library
+
+
+def _launcher(name: str, parameters: str) -> str:
+    """A function for ctypes that takes the addresses of a kernel's arguments."""
+    kinds = [_PARAMETER.match(one.strip())[1] for one in parameters.split(",")]  # type: ignore[index]
+    taken = ", ".join(f"*(std::remove_const_t<{kind}>*)a[{i}]" for i, kind in enumerate(kinds))
+    return (
+        f'\nextern "C" const char* play_{name}(unsigned blocks, unsigned threads, void** a) {{\n'
+        f"    return cuda_on_cpu::try_launch(blocks, threads, false, {name}, {taken});\n}}\n"
+    )
