@@ -15,15 +15,14 @@ from pathlib import Path
 import numpy as np
 from batches import load_batch
 
-from f5py.abea.align import CpuAligner, finish_alignment, start_alignment
-from f5py.abea.align_gpu import GpuAligner, GpuLimits
 from f5py.core.batch import ReadStatus
 from f5py.core.workers import WorkerPool
 from f5py.gpu.device import open_device
 from f5py.gpu.placement import Reason
+from f5py.pipeline.gpu_backend import GpuBackend, GpuLimits
+from f5py.pipeline.signal_stages import SignalStages, StageTimes
 from f5py.pore_model import builtin
-from f5py.signal.events import DNA, detect_events
-from f5py.signal.scaling import estimate_scaling, rank_kmers
+from f5py.signal.events import DNA
 
 _ROUNDS = 5
 
@@ -39,28 +38,23 @@ def main() -> None:
     model = builtin("r9.4_450bps.nucleotide.6mer")
     pool = WorkerPool(arguments.threads)
     batch = load_batch(arguments.folder)
-    detect_events(batch, DNA, pool)
-    rank_kmers(batch, model, pool)
-    estimate_scaling(batch, model, pool)
+    stages = SignalStages(DNA, False, model, pool, StageTimes(arguments.threads), means_only=True, keep_samples=True)
     lengths = batch.read_length
 
     device = open_device(0)
-    aligner = GpuAligner(device, model, pool, GpuLimits(), len(batch), len(batch.bases))
+    backend = GpuBackend(device, stages, GpuLimits(), len(batch), len(batch.bases))
     seen = []
-    aligner.on_batch = lambda _, placement, timing: seen.append((placement, timing))
+    backend.on_batch = lambda _, placement, timing: seen.append((placement, timing))
     walls = []
     for _ in range(_ROUNDS):
         batch.status[:] = ReadStatus.OK
         started = time.perf_counter()
-        start_alignment(batch, aligner)
-        finish_alignment(batch, aligner)
+        backend.compute(batch)
         walls.append(time.perf_counter() - started)
     first, last, status = batch.first_event, batch.last_event, batch.status.copy()
     batch.status[:] = ReadStatus.OK
-    cpu = CpuAligner(model, pool)
     started = time.perf_counter()
-    start_alignment(batch, cpu)
-    finish_alignment(batch, cpu)
+    stages.compute(batch)
     cpu_wall = time.perf_counter() - started
     same = bool((batch.first_event == first).all() and (batch.last_event == last).all())
     same = same and bool(np.array_equal(batch.status, status))

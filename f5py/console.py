@@ -136,8 +136,9 @@ def error(who: str, text: str) -> None:
 class Stopwatch:
     """Adds up the wall time in which at least one thread is inside of a ``with`` block."""
 
-    def __init__(self) -> None:
-        self.seconds = 0.0
+    def __init__(self, clock: Callable[[], float] = time.perf_counter) -> None:
+        self._seconds = 0.0
+        self._clock = clock
         self._started = 0.0
         self._n_inside = 0
         self._lock = threading.Lock()
@@ -145,7 +146,7 @@ class Stopwatch:
     def __enter__(self) -> Stopwatch:
         with self._lock:
             if self._n_inside == 0:
-                self._started = time.perf_counter()
+                self._started = self._clock()
             self._n_inside += 1
         return self
 
@@ -153,7 +154,13 @@ class Stopwatch:
         with self._lock:
             self._n_inside -= 1
             if self._n_inside == 0:
-                self.seconds += time.perf_counter() - self._started
+                self._seconds += self._clock() - self._started
+
+    @property
+    def seconds(self) -> float:
+        """The time up to now."""
+        with self._lock:
+            return self._seconds + (self._clock() - self._started if self._n_inside else 0.0)
 
 
 _PROCESS_STARTED = time.perf_counter()

@@ -20,10 +20,11 @@
 
 #pragma once
 
+#include "warp.cuh"
+
 #ifndef W
 #define W 100  // cells of a band
 #endif
-#define LANES 32
 #define CELLS ((W + 29) / 30)  // of a lane: at least one spare lane on each side
 #define BAND_LANES ((W + CELLS - 1) / CELLS)
 #define LOW ((LANES - BAND_LANES) / 2 < 1 ? 1 : (LANES - BAND_LANES) / 2)
@@ -32,12 +33,9 @@
 #define LAST_SLOT ((W - 1) % CELLS)
 #define PACK (CELLS <= 4 ? 4 : 1)
 #define WORDS (CELLS <= 4 ? 1 : (2 * CELLS + 31) / 32)
-#define FULL 0xffffffffu
 #define IMPOSSIBLE (-__int_as_float(0x7f800000))
 #define WORD_CELLS (CELLS <= 4 ? CELLS : 16)  // cells of a lane in one word
 #define BAND_BITS (32 / PACK)                 // bits of a band in one word
-
-typedef long long int64;
 
 // First word of a read's directions; word w of band group g and a lane is at ((g * WORDS) + w) * LANES + lane from it.
 // The closed form needs no third array of offsets: every read has room for bases + events + 2 bands, rounded up.

@@ -1,16 +1,10 @@
 // Before the band fill: the pore model's entry of every k-mer, scaled for its read.
 //
 // One block per read, its threads stride over the read's k-mers. Everything is in registers; the model (one float4
-// per rank: level, sqrt(1/2) / stdv, ln(1 / (stdv * sqrt(2 pi))), unused) stays in the L2 cache. Writes one float4 per
-// k-mer, in the order in which the core kernel reads them, 16 bytes a thread, coalesced.
+// per rank: level, sqrt(1/2) / stdv, ln(1 / (stdv * sqrt(2 pi))), stdv) stays in the L2 cache. Writes one float4 per
+// k-mer, in the order in which the core kernel reads them, 16 bytes a thread, coalesced; its last element is the rank.
 
 #include "abea.cuh"
-
-// Codes of the letters ACGTU in either case; all others count as A.
-__device__ __forceinline__ unsigned base_code(unsigned char letter) {
-    const unsigned upper = letter & 0xdfu;
-    return upper == 'C' ? 1u : upper == 'G' ? 2u : upper == 'T' || upper == 'U' ? 3u : 0u;
-}
 
 extern "C" __global__ void abea_pre(
     const unsigned char* __restrict__ bases, const int64* __restrict__ p, const int n_reads, const int k,
@@ -23,10 +17,10 @@ extern "C" __global__ void abea_pre(
     const float read_shift = shift[read];
     const float read_scale = scale[read];
     for (int j = threadIdx.x; j < n_kmers; j += blockDim.x) {
-        unsigned rank = 0;
-        for (int i = 0; i < k; ++i) rank = (rank << 2) | base_code(bases[first + j + i]);
+        const unsigned rank = kmer_rank(bases + first + j, k);
         float4 entry = model[rank];
         entry.x = fmaf(read_scale, entry.x, read_shift);
+        entry.w = __int_as_float((int)rank);
         kmers[first + j] = entry;
     }
 }

@@ -38,7 +38,7 @@ def played_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def _forget_cupy() -> None:
     """Drop the imported modules, and the kernels made with them."""
-    from f5py.abea import kernels
+    from f5py.gpu import kernels
 
     kernels.functions.cache_clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "cupy"]:

@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.offsets import offsets_of
 from f5py.core.workers import WorkerPool, longest_first
-from f5py.gpu.placement import Aligner
 from f5py.pore_model.model import PoreModel
 
 
@@ -41,32 +40,39 @@ class AlignmentLimits(NamedTuple):
 F5C_LIMITS = AlignmentLimits()
 
 
-def start_alignment(
-    batch: ReadBatch, aligner: Aligner, keep_pairs: bool = False, limits: AlignmentLimits = F5C_LIMITS
+def align(
+    batch: ReadBatch,
+    model: PoreModel,
+    pool: WorkerPool,
+    limits: AlignmentLimits = F5C_LIMITS,
+    keep_pairs: bool = False,
+    here: NDArray[np.bool_] | bool = True,
 ) -> float:
-    """Begin to align the events of every read to its k-mers.
+    """Align the events of every read to its k-mers.
+
+    `first_event`, `last_event`, `n_pairs`, `events_per_base` and `verdict` are filled, and with `keep_pairs`
+    `aligned_pairs`. A read without an acceptable alignment keeps ``n_pairs == 0``; see `drop_unaligned`.
 
     Parameters
     ----------
     batch : ReadBatch
-        Events, k-mer ranks and scaling are read; the alignment arrays are made, and filled until
-        `finish_alignment` returns.
-    aligner : Aligner
-    keep_pairs : bool
-        Fill `aligned_pairs` too.
+        Events, k-mer ranks and scaling are read.
+    model : PoreModel
+    pool : WorkerPool
     limits : AlignmentLimits
+    keep_pairs : bool
+    here : bool, shape (n,), optional
+        Only these reads; there is room for the others, which are computed elsewhere.
 
     Returns
     -------
     float
         Seconds that all CPU threads together have worked.
     """
+    from f5py.abea._align_numba import align_all
+
     lengths = batch.read_length
     n_events = batch.n_events
-    with np.errstate(divide="ignore", invalid="ignore"):
-        events_per_base = n_events.astype(np.float32) / lengths.astype(np.float32)
-    too_many = ~(events_per_base < np.float32(limits.max_events_per_base))
-    batch.drop(too_many, ReadStatus.NO_ALIGNMENT, Cause.MANY_EVENTS)
     # Not filled here but by the aligners, in their threads: for a batch of long reads that takes as long as aligning.
     batch.first_event = np.empty(len(batch.bases), np.int32)
     batch.last_event = np.empty(len(batch.bases), np.int32)
@@ -77,60 +83,26 @@ def start_alignment(
     if not alignable.all():
         unaligned = np.repeat(~alignable, lengths)
         batch.first_event[unaligned] = batch.last_event[unaligned] = -1
+    pair_offsets = np.zeros(len(batch) + 1, np.int64)
     if keep_pairs:
         # A path has at most one pair per event and one per k-mer.
-        batch.pair_offsets = offsets_of((lengths + n_events) * alignable)
+        pair_offsets = batch.pair_offsets = offsets_of((lengths + n_events) * alignable)
         batch.aligned_pairs = np.empty((batch.pair_offsets[-1], 2), np.int32)
-    return aligner.start(batch, longest_first(lengths + n_events, alignable), keep_pairs)
+    return pool.run(
+        align_all, longest_first(lengths + n_events, alignable & here), batch.events, batch.base_map, batch.kmer_rank,
+        model.k, (model.level_mean, model.level_stdv, model.ln_stdv), batch.scaling, batch.aligned_pairs, pair_offsets,
+        (batch.n_pairs, batch.events_per_base, batch.verdict), limits, order=batch.number,
+    )  # fmt: skip
 
 
-def finish_alignment(batch: ReadBatch, aligner: Aligner) -> float:
-    """Wait for the alignment; reads without an acceptable one become `ReadStatus.NO_ALIGNMENT`.
+def drop_over_segmented(batch: ReadBatch, limits: AlignmentLimits = F5C_LIMITS) -> None:
+    """Drop reads with so many events per base that they are not aligned at all."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        events_per_base = batch.n_events.astype(np.float32) / batch.read_length.astype(np.float32)
+    too_many = ~(events_per_base < np.float32(limits.max_events_per_base))
+    batch.drop(too_many, ReadStatus.NO_ALIGNMENT, Cause.MANY_EVENTS)
 
-    Returns the seconds that all CPU threads together have worked.
-    """
-    seconds = aligner.finish(batch)
+
+def drop_unaligned(batch: ReadBatch) -> None:
+    """Drop reads that have no acceptable alignment."""
     batch.drop(batch.n_pairs == 0, ReadStatus.NO_ALIGNMENT, batch.verdict)
-    return seconds
-
-
-class CpuAligner:
-    """The aligner backend that runs in the worker threads."""
-
-    def __init__(self, model: PoreModel, pool: WorkerPool, limits: AlignmentLimits = F5C_LIMITS) -> None:
-        self.limits = limits
-        self._model = model
-        self._pool = pool
-
-    def start(self, batch: ReadBatch, reads: NDArray[np.int64], keep_pairs: bool) -> float:
-        """Align `reads`, in this order, and fill their part of the batch's alignment arrays.
-
-        Parameters
-        ----------
-        batch : ReadBatch
-            `first_event`, `last_event`, `n_pairs`, `events_per_base` and `verdict` are filled, and with `keep_pairs`
-            `aligned_pairs`. A read without an acceptable alignment keeps ``n_pairs == 0``.
-        reads : int64
-        keep_pairs : bool
-
-        Returns
-        -------
-        float
-            Seconds that all threads together have worked.
-        """
-        from f5py.abea._align_numba import align_all
-
-        model = self._model
-        pair_offsets = batch.pair_offsets if keep_pairs else np.zeros(len(batch) + 1, np.int64)
-        return self._pool.run(
-            align_all, reads, batch.events, batch.base_map, batch.kmer_rank, model.k,
-            (model.level_mean, model.level_stdv, model.ln_stdv), batch.scaling, batch.aligned_pairs, pair_offsets,
-            (batch.n_pairs, batch.events_per_base, batch.verdict), self.limits, order=batch.number,
-        )  # fmt: skip
-
-    def finish(self, batch: ReadBatch) -> float:
-        """Nothing: `start` returns when all is done."""
-        return 0.0
-
-    def close(self) -> None:
-        """Nothing: the pool belongs to the caller."""

@@ -164,13 +164,10 @@ def _calls_table() -> None:
 
 
 def _alignment() -> None:
-    from f5py.abea.align import CpuAligner
+    from f5py.abea.align import align
     from f5py.pore_model import builtin
 
-    batch = _no_reads()
-    batch.n_pairs = np.empty(0, np.int64)
-    aligner = CpuAligner(builtin("r9.4_450bps.nucleotide.6mer"), _AtOnce())  # type: ignore[arg-type]
-    aligner.start(batch, np.empty(0, np.int64), False)
+    align(_no_reads(), builtin("r9.4_450bps.nucleotide.6mer"), _AtOnce())  # type: ignore[arg-type]
 
 
 def _event_rows() -> None:

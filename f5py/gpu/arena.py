@@ -1,8 +1,9 @@
-"""GPU memory of the aligner: how much to take, and the arrays in it.
+"""GPU memory of a run: how much to take, and the arrays in it.
 
-Everything is allocated once at start-up and reused by every batch. With C_R bytes per base and C_E per event, mu
-events per base and M bytes of memory, there is room for ``X = M / (C_R + mu * C_E)`` bases and ``Y = mu * X`` events
-(equations 1 to 4 of Gamaarachchi et al., BMC Bioinformatics 21:343, 2020, with this layout's constants).
+Everything is allocated once at start-up and reused by every batch. A batch of X bases has Y = mu * X events and
+Z = nu * X samples. With C_R bytes per base, C_E per event, C_S per sample and M bytes of memory, there is room for
+``X = M / (C_R + mu * C_E + nu * C_S)`` bases (equations 1 to 4 of Gamaarachchi et al., BMC Bioinformatics 21:343, 2020,
+extended to samples and with this layout's constants).
 """
 
 from __future__ import annotations
@@ -14,11 +15,15 @@ _BASE_LETTER = 1
 _KMER_ENTRY = 16
 _MAP_ENTRY = 4
 _EVENT_MEAN = 4
-_FLOAT = 4
+_EVENT_REST = 12  # start, length and standard deviation
+_SAMPLE = 2
 _INT = 4
-_OFFSET = 8
+#: Bytes of all arrays with an element per read.
+_READ = 108
 #: Directions of one band for W = 100: 32 lanes, one byte each.
 BAND_BYTES = 32
+#: Bytes of an event before all events of a read are known; these arrays lie in the memory of the directions.
+_SLOT = 12
 
 #: Share of the free memory to take.
 DISCRETE_FRACTION = 0.9
@@ -31,13 +36,17 @@ class ArenaSize:
 
     Attributes
     ----------
-    bases, events, reads : int
-        X, Y and the number of reads per half.
+    bases, events, reads, samples : int
+        X, Y, the number of reads and Z per half.
+    means_only : bool
+        Of the events only the means are kept.
     """
 
     bases: int
     events: int
     reads: int
+    samples: int = 0
+    means_only: bool = True
 
     @property
     def trace_words(self) -> int:
@@ -45,15 +54,50 @@ class ArenaSize:
         return trace_words(self.bases, self.events, self.reads)
 
     @property
+    def slots(self) -> int:
+        """Events that there is room for while they are found."""
+        return self.trace_words * _INT // _SLOT
+
+    @property
     def device_bytes(self) -> int:
         """Bytes of GPU memory that one half takes."""
         return (
             self.bases * (_BASE_LETTER + _KMER_ENTRY + 2 * _MAP_ENTRY)
-            + self.events * _EVENT_MEAN
+            + self.events * (_EVENT_MEAN + (0 if self.means_only else _EVENT_REST))
+            + self.samples * _SAMPLE
             + self.trace_words * _INT
-            + (self.reads + 1) * 2 * _OFFSET
-            + self.reads * (4 * _FLOAT + 6 * _INT)
+            + (self.reads + 1) * _READ
         )
+
+
+@dataclass(frozen=True)
+class Density:
+    """What a base comes with.
+
+    Attributes
+    ----------
+    events : float
+        mu, the option ``--cuda-avg-epk``.
+    samples : float
+        nu.
+    means_only : bool
+        See `ArenaSize`.
+    """
+
+    events: float
+    samples: float
+    means_only: bool = True
+
+    @property
+    def bytes_per_base(self) -> float:
+        """C_R + mu * C_E + nu * C_S of one half."""
+        per_base = _BASE_LETTER + _KMER_ENTRY + 2 * _MAP_ENTRY + BAND_BYTES
+        per_event = _EVENT_MEAN + BAND_BYTES + (0 if self.means_only else _EVENT_REST)
+        return per_base + self.events * per_event + self.samples * _SAMPLE
+
+    def size(self, bases: int, reads: int) -> ArenaSize:
+        """A half for so many bases and reads."""
+        return ArenaSize(bases, int(bases * self.events), reads, int(bases * self.samples), self.means_only)
 
 
 def trace_words(bases: int, events: int, reads: int, pack: int = 4, words: int = 1) -> int:
@@ -61,30 +105,21 @@ def trace_words(bases: int, events: int, reads: int, pack: int = 4, words: int =
     return ((bases + events) // pack + 3 * reads + 1) * words * BAND_BYTES
 
 
-def bytes_per_base(events_per_base: float) -> float:
-    """C_R + mu * C_E of one half."""
-    per_base = _BASE_LETTER + _KMER_ENTRY + 2 * _MAP_ENTRY + BAND_BYTES
-    per_event = _EVENT_MEAN + BAND_BYTES
-    return per_base + events_per_base * per_event
-
-
-def capacity(memory: float, events_per_base: float, reads: int, halves: int) -> ArenaSize:
+def capacity(memory: float, density: Density, reads: int, halves: int) -> ArenaSize:
     """Size of each half when all of `memory` bytes are used.
 
     Parameters
     ----------
     memory : float
         Bytes to take in all.
-    events_per_base : float
-        mu, the option ``--cuda-avg-epk``.
+    density : Density
     reads : int
         Maximum number of reads in a batch.
     halves : int
         Number of equal parts, each of which holds a batch.
     """
-    fixed = ArenaSize(0, 0, reads).device_bytes
-    bases = max(int((memory / halves - fixed) / bytes_per_base(events_per_base)), 0)
-    return ArenaSize(bases, int(events_per_base * bases), reads)
+    fixed = density.size(0, reads).device_bytes
+    return density.size(max(int((memory / halves - fixed) / density.bytes_per_base), 0), reads)
 
 
 def memory_fraction(requested: float | None, integrated: bool) -> float:

@@ -1,4 +1,4 @@
-"""Which aligner takes which read of a batch."""
+"""Which read of a batch goes to a GPU, and which to the CPU threads."""
 
 from __future__ import annotations
 
@@ -10,21 +10,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
+from f5py.gpu.arena import ArenaSize
 
 
-class Aligner(Protocol):
-    """An aligner backend. `start` may return before the work is done; `finish` waits for it."""
+class Backend(Protocol):
+    """What computes a batch from its samples to its recalibrated alignment."""
 
-    def start(self, batch: ReadBatch, reads: NDArray[np.int64], keep_pairs: bool) -> float:
-        """Begin to fill the batch's alignment arrays for `reads`; return the CPU threads' seconds."""
-        ...
-
-    def finish(self, batch: ReadBatch) -> float:
-        """Wait until everything that was started for the batch is in its arrays; return the CPU threads' seconds."""
+    def compute(self, batch: ReadBatch) -> None:
+        """Fill the batch's arrays. May be called in several threads, with a batch in each."""
         ...
 
     def close(self) -> None:
-        """Give back what the aligner holds."""
+        """Give back what it holds."""
         ...
 
 
@@ -39,12 +36,12 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True)
 class Placement:
-    """Who aligns which read.
+    """Who computes which read.
 
     Attributes
     ----------
     reads : int64, shape (n,)
-        All reads to align.
+        All reads of the batch that have a signal, in order.
     reason : uint8, shape (n,)
         `Reason` of each of them.
     """
@@ -60,37 +57,33 @@ class Placement:
         """Number of reads placed for that reason."""
         return int((self.reason == reason).sum())
 
+    def move(self, moved: NDArray[np.bool_], reason: Reason) -> None:
+        """Place those of the GPU's reads for which `moved` is true for another reason."""
+        self.reason[np.flatnonzero(self.reason == Reason.GPU)[moved]] = reason
 
-def place(
-    batch: ReadBatch, reads: NDArray[np.int64], max_lf: float, max_epk: float, capacity_bases: int, capacity_events: int
-) -> Placement:
-    """Divide `reads` between the GPU and the CPU, in order of the batch.
 
-    A read goes to the GPU if it is shorter than `max_lf` times the mean length of the batch, has fewer than `max_epk`
-    events per base, and its bases and events still fit the arena.
+def place(batch: ReadBatch, reads: NDArray[np.int64], k: int, max_lf: float, size: ArenaSize) -> Placement:
+    """Divide `reads` between the GPU and the CPU by what is known before there are events.
+
+    A read goes to the GPU if it has a k-mer, is shorter than `max_lf` times the mean length of the batch, and if it and
+    those before it fit the arena.
 
     Parameters
     ----------
     batch : ReadBatch
     reads : int64
-    max_lf, max_epk : float
-    capacity_bases, capacity_events : int
-        X and Y.
+        In order.
+    k : int
+    max_lf : float
+    size : ArenaSize
     """
-    ordered = np.sort(reads)
-    lengths = batch.read_length[ordered]
-    n_events = batch.n_events[ordered]
-    reason = np.full(len(ordered), Reason.GPU, np.uint8)
-    events_per_base = n_events.astype(np.float32) / lengths.astype(np.float32)
-    reason[events_per_base >= max_epk] = Reason.MANY_EVENTS
-    reason[lengths >= max_lf * batch.read_length.mean()] = Reason.LONG
-    eligible = np.flatnonzero(reason == Reason.GPU)
-    if lengths[eligible].sum() + len(eligible) > capacity_bases or n_events[eligible].sum() > capacity_events:
-        bases = events = 0
-        for i in eligible.tolist():
-            if bases + lengths[i] + 1 <= capacity_bases and events + n_events[i] <= capacity_events:
-                bases += int(lengths[i]) + 1
-                events += int(n_events[i])
-            else:
-                reason[i] = Reason.NO_MEMORY
-    return Placement(ordered, reason)
+    lengths = batch.read_length[reads]
+    reason = np.full(len(reads), Reason.GPU, np.uint8)
+    reason[(lengths >= max_lf * batch.read_length.mean()) | (lengths < k)] = Reason.LONG
+    placement = Placement(reads, reason)
+    chosen = placement.having(Reason.GPU)
+    bases = np.cumsum(batch.read_length[chosen] + 1)
+    samples = np.cumsum(batch.n_samples[chosen])
+    fits = (bases <= size.bases) & (samples <= size.samples) & (np.arange(len(chosen)) < size.reads)
+    placement.move(~fits, Reason.NO_MEMORY)
+    return placement

@@ -1,29 +1,27 @@
-"""Which aligner a batch goes to: the CPU threads, or one of the GPUs, once these are started."""
+"""Where a batch is computed: by the CPU threads, or by one of the GPUs, once these are started."""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Protocol
-
-import numpy as np
-from numpy.typing import NDArray
 
 from f5py import console
 from f5py.core.batch import ReadBatch
 from f5py.gpu.device import NoGpuError, count_devices, remedy
-from f5py.gpu.placement import Aligner
+from f5py.gpu.placement import Backend
 
 _WHO = "init_cuda"
 #: Loading the CUDA libraries, making a context and allocating the arena takes about this long. A GPU is started when
-#: the CPU threads have spent as much time on alignment: a run is then never slowed down by more than it may gain, and a
+#: the CPU threads have spent as much time on batches: a run is then never slowed down by more than it may gain, and a
 #: short one is not slowed down at all.
 _START_SECONDS = 2.0
-#: How much a batch changes what is thought of its aligner's speed.
+#: How much a batch changes what is thought of the speed of where it was.
 _WEIGHT = 0.3
-#: An aligner that has not been chosen for so many batches is tried again: what keeps it slow may be over.
+#: A GPU that has not been chosen for so many batches is tried again: what keeps it slow may be over.
 _RETRY = 32
 
 
@@ -34,8 +32,8 @@ class BatchLimits(Protocol):
     max_bases: int
 
 
-class GpuAlignerLike(Aligner, Protocol):
-    """An aligner on a device, which may fail; it has a name for messages."""
+class GpuBackendLike(Backend, Protocol):
+    """A backend on a device, which may fail; it has a name for messages."""
 
     name: str
 
@@ -47,50 +45,42 @@ class GpuAlignerLike(Aligner, Protocol):
 
 @dataclass(eq=False)
 class _Lane:
-    """An aligner and what is known of its speed.
+    """A backend and what is known of its speed.
 
     Attributes
     ----------
-    aligner : Aligner
+    backend : Backend
     name : str
     waiting : int
-        Bands of the batches that it has and that are not finished.
+        Samples of the batches that it has and that are not finished.
     rate : float or None
-        Seconds per band; None before its first batch has come to its end.
+        Seconds per sample; None before its first batch has come to its end.
     passed_over : int
         Batches that others have got since its last one.
     n_batches : int
     """
 
-    aligner: Aligner
+    backend: Backend
     name: str
     waiting: int = 0
     rate: float | None = None
     passed_over: int = 0
     n_batches: int = 0
 
-    def seconds_for(self, bands: int) -> float:
+    def seconds_for(self, samples: int) -> float:
         """When it would be done with another batch."""
-        return (self.rate or 0.0) * (self.waiting + bands)
+        return (self.rate or 0.0) * (self.waiting + samples)
 
-    def done(self, bands: int, ahead: int, seconds: float) -> None:
-        """Take note of a finished batch that had so many bands before it."""
-        self.waiting -= bands
-        rate = seconds / max(ahead + bands, 1)
+    def done(self, samples: int, ahead: int, seconds: float) -> None:
+        """Take note of a finished batch that had so many samples before it."""
+        self.waiting -= samples
+        rate = seconds / max(ahead + samples, 1)
         self.rate = rate if self.rate is None else self.rate + _WEIGHT * (rate - self.rate)
 
 
-@dataclass(frozen=True)
-class _Job:
-    lane: _Lane
-    bands: int
-    ahead: int
-    started: float
-
-
 def opened(
-    numbers: list[int] | None, open_one: Callable[[int], GpuAlignerLike], is_asked_for: bool
-) -> Iterator[GpuAlignerLike]:
+    numbers: list[int] | None, open_one: Callable[[int], GpuBackendLike], is_asked_for: bool
+) -> Iterator[GpuBackendLike]:
     """Open devices one after the other; say why one cannot be used, and what helps.
 
     Parameters
@@ -108,27 +98,27 @@ def opened(
         return
     for number in numbers:
         try:
-            aligner = open_one(number)
+            gpu = open_one(number)
         except Exception as problem:  # cupy and what it loads raise all kinds of them
             _tell(problem, is_asked_for)
         else:
-            yield aligner
+            yield gpu
 
 
 def _tell(problem: Exception, is_asked_for: bool) -> None:
     say = console.info if isinstance(problem, NoGpuError) and not is_asked_for else console.warning
-    say(_WHO, f"no GPU is used: {remedy(problem)}; events are aligned by the CPU threads")
+    say(_WHO, f"no GPU is used: {remedy(problem)}; the CPU threads compute all")
 
 
 class GpusWhenTheyPay:
-    """Aligns on the CPU until GPUs, started in a thread meanwhile, are ready; then where a batch is finished first.
+    """Computes on the CPU until GPUs, started in a thread meanwhile, are ready; then where a batch is finished first.
 
     All give the same result. A GPU that fails, when it is started or later, is left out from then on.
 
     Parameters
     ----------
-    cpu : Aligner
-    gpus : iterator of aligners
+    cpu : Backend
+    gpus : iterator of backends
         Each comes when it is ready; nothing is started before the first one is asked for.
     at_once : bool
         Start them now and wait, rather than when the run has proved long enough; the CPU threads then get only what the
@@ -139,8 +129,8 @@ class GpusWhenTheyPay:
 
     def __init__(
         self,
-        cpu: Aligner,
-        gpus: Iterator[GpuAlignerLike],
+        cpu: Backend,
+        gpus: Iterator[GpuBackendLike],
         at_once: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -150,61 +140,50 @@ class GpusWhenTheyPay:
         self._gpus_to_come = gpus
         self._prefers_gpus = at_once
         self._clock = clock
-        self._jobs: dict[int, _Job] = {}
-        self._cpu_seconds = 0.0
+        self._cpu_time = console.Stopwatch(clock)
         self._lock = threading.Lock()  # batches come from several threads
         self._thread: threading.Thread | None = None
         if at_once:
             self._start_gpus()
             self._join()
 
-    def start(self, batch: ReadBatch, reads: NDArray[np.int64], keep_pairs: bool) -> float:
-        """See `Aligner.start`."""
-        bands = int((batch.read_length + batch.n_events)[reads].sum())
+    def compute(self, batch: ReadBatch) -> None:
+        """See `Backend.compute`."""
+        samples = int(batch.n_samples.sum())
         with self._lock:
-            lane = self._choose(bands)
-            self._jobs[id(batch)] = _Job(lane, bands, lane.waiting, self._clock())
-            lane.waiting += bands
+            lane = self._choose(samples)
+            ahead = lane.waiting
+            lane.waiting += samples
             lane.n_batches += 1
         started = self._clock()
-        seconds = lane.aligner.start(batch, reads, keep_pairs)
-        if lane is self._cpu:
-            with self._lock:
-                self._cpu_seconds += self._clock() - started
-                if self._thread is None and self._cpu_seconds >= _START_SECONDS:
-                    self._start_gpus()
-        return seconds
-
-    def finish(self, batch: ReadBatch) -> float:
-        """See `Aligner.finish`."""
-        job = self._jobs[id(batch)]
-        seconds = job.lane.aligner.finish(batch)
+        with self._cpu_time if lane is self._cpu else nullcontext():
+            lane.backend.compute(batch)
         with self._lock:
-            del self._jobs[id(batch)]
-            job.lane.done(job.bands, job.ahead, self._clock() - job.started)
-            if job.lane in self._gpus and job.lane.aligner.is_broken:  # type: ignore[attr-defined]
-                self._gpus.remove(job.lane)
-        return seconds
+            lane.done(samples, ahead, self._clock() - started)
+            if self._thread is None and self._cpu_time.seconds >= _START_SECONDS:
+                self._start_gpus()
+            if lane in self._gpus and lane.backend.is_broken:  # type: ignore[attr-defined]
+                self._gpus.remove(lane)
 
     def close(self) -> None:
         """Wait for GPUs that are being started, and close them."""
         if self._thread is None:
             console.note(
                 _WHO,
-                f"the CPU threads aligned all events in {self._cpu_seconds:.1f} sec; a GPU would not have paid "
+                f"the CPU threads computed all batches in {self._cpu_time.seconds:.1f} sec; a GPU would not have paid "
                 "(--gpu on starts it at once)",
             )
         self._join()
         if self._opened:
             shares = (f"{lane.n_batches} by {lane.name}" for lane in (*self._opened, self._cpu))
-            console.note(_WHO, f"batches aligned: {', '.join(shares)}")
+            console.note(_WHO, f"batches computed: {', '.join(shares)}")
         for lane in self._opened:
             try:
-                lane.aligner.close()
+                lane.backend.close()
             except Exception as problem:
                 console.warning(_WHO, f"{lane.name} could not be closed: {remedy(problem)}")
 
-    def _choose(self, bands: int) -> _Lane:
+    def _choose(self, samples: int) -> _Lane:
         """The lane that is done first; one that nothing is known of, and one long passed over, is tried."""
         idle = [lane for lane in self._gpus if lane.waiting == 0]
         untried = [lane for lane in idle if lane.rate is None or lane.passed_over >= _RETRY]
@@ -212,7 +191,7 @@ class GpusWhenTheyPay:
         if not self._prefers_gpus or not self._gpus:
             known.append(self._cpu)
         # of equals the first, so that GPUs come before the CPU threads and in their order
-        chosen = (untried or [min(known, key=lambda lane: (lane.seconds_for(bands), lane.waiting))])[0]
+        chosen = (untried or [min(known, key=lambda lane: (lane.seconds_for(samples), lane.waiting))])[0]
         for lane in self._gpus:
             lane.passed_over += 1
         chosen.passed_over = 0
@@ -227,7 +206,7 @@ class GpusWhenTheyPay:
             self._thread.join()
 
     def _run(self) -> None:
-        for aligner in self._gpus_to_come:
-            lane = _Lane(aligner, aligner.name)
+        for gpu in self._gpus_to_come:
+            lane = _Lane(gpu, gpu.name)
             self._opened.append(lane)
             self._gpus.append(lane)

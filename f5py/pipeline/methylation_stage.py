@@ -59,7 +59,7 @@ class Caller(AlignmentStage):
         self._windows = windows
         self._threshold = options.threshold
         self._per_site = options.per_site
-        self._means_only = not options.print_events
+        self.stages.means_only = not options.print_events
         self._keep_cigar = options.modbam is not None
 
     @property
@@ -95,7 +95,7 @@ class Caller(AlignmentStage):
         batch.release("bases", "kmer_rank", "first_event", "last_event")
         if not self._keep_cigar:
             batch.release("cigar")
-        if self._means_only:
+        if self.stages.means_only:
             batch.release("event_mean")
 
     def settle(self, batch: ReadBatch) -> None:

@@ -8,9 +8,10 @@ places where the reference does, because boundaries depend on exact comparisons.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.offsets import offsets_of
@@ -31,7 +32,29 @@ DNA = EventParameters(3, 6, np.float32(1.4), np.float32(9.0), np.float32(0.2))
 RNA = EventParameters(7, 14, np.float32(2.5), np.float32(9.0), np.float32(1.0))
 
 
-def detect_events(batch: ReadBatch, parameters: EventParameters, pool: WorkerPool, means_only: bool = False) -> float:
+class EventsElsewhere(Protocol):
+    """Something that finds the events of some reads of a batch at the same time."""
+
+    @property
+    def reads(self) -> NDArray[np.bool_]:
+        """Which reads of the batch."""
+        ...
+
+    def count(self) -> NDArray[np.int64]:
+        """Wait for it; return the number of events of each read of the batch, 0 for those that it does not have.
+
+        Reads that it gives back have 0 too, and are not among `reads` from now on.
+        """
+        ...
+
+
+def detect_events(
+    batch: ReadBatch,
+    parameters: EventParameters,
+    pool: WorkerPool,
+    means_only: bool = False,
+    elsewhere: EventsElsewhere | None = None,
+) -> float:
     """Fill the batch's event arrays from its samples.
 
     Parameters
@@ -43,6 +66,8 @@ def detect_events(batch: ReadBatch, parameters: EventParameters, pool: WorkerPoo
     pool : WorkerPool
     means_only : bool
         Leave `event_start`, `event_length` and `event_stdv` empty.
+    elsewhere : EventsElsewhere, optional
+        The arrays get room for its reads, but what is in there is left to it.
 
     Returns
     -------
@@ -53,16 +78,27 @@ def detect_events(batch: ReadBatch, parameters: EventParameters, pool: WorkerPoo
 
     n_samples = batch.n_samples
     wanted = (batch.status == ReadStatus.OK) & (n_samples > 0)
-    reads = longest_first(n_samples, wanted)
+    here = wanted if elsewhere is None else wanted & ~elsewhere.reads
     # Two boundaries of one detector are more than half a window apart, so a read cannot have more than these.
     capacity = n_samples // (parameters.window_short // 2 + 1) + n_samples // (parameters.window_long // 2 + 1) + 2
     slots = offsets_of(capacity * wanted)
     boundaries = np.empty(slots[-1], np.int32)  # mostly never touched, so never given memory
     n_boundaries = np.zeros(len(batch), np.int64)
-    seconds = pool.run(
-        find_all_boundaries, reads, batch.signals, parameters, slots, boundaries, n_boundaries, order=batch.number
-    )
-    batch.event_offsets = offsets_of((n_boundaries + 1) * wanted)
+
+    def find(some: NDArray[np.bool_]) -> float:
+        return pool.run(
+            find_all_boundaries, longest_first(n_samples, some), batch.signals, parameters, slots, boundaries,
+            n_boundaries, order=batch.number,
+        )  # fmt: skip
+
+    seconds = find(here)
+    others: NDArray[np.int64] | int = 0
+    if elsewhere is not None:
+        others = elsewhere.count()
+        given_back = wanted & ~here & (others == 0)
+        seconds += find(given_back)
+        here = here | given_back
+    batch.event_offsets = offsets_of((n_boundaries + 1) * here + others)
     n_events = batch.event_offsets[-1]
     batch.event_mean = np.empty(n_events, np.float32)
     if not means_only:
@@ -70,15 +106,22 @@ def detect_events(batch: ReadBatch, parameters: EventParameters, pool: WorkerPoo
         batch.event_length = np.empty(n_events, np.int32)
         batch.event_stdv = np.empty(n_events, np.float32)
     return seconds + pool.run(
-        mean_of_all_events if means_only else summarise_all_events, reads, batch.signals, slots, boundaries,
-        n_boundaries, batch.events, order=batch.number,
+        mean_of_all_events if means_only else summarise_all_events, longest_first(n_samples, here), batch.signals,
+        slots, boundaries, n_boundaries, batch.events, order=batch.number,
     )  # fmt: skip
 
 
-def reverse_events(batch: ReadBatch, pool: WorkerPool) -> float:
+def reverse_events(batch: ReadBatch, pool: WorkerPool, here: NDArray[np.bool_] | bool = True) -> float:
     """Put each read's events into the order of the bases' 5' to 3' direction, as RNA needs it.
 
     RNA goes through the pore with the 3' end first. Starts in samples stay what they are, so that they descend then.
+
+    Parameters
+    ----------
+    batch : ReadBatch
+    pool : WorkerPool
+    here : bool, shape (n,), optional
+        Only these reads.
 
     Returns
     -------
@@ -87,4 +130,4 @@ def reverse_events(batch: ReadBatch, pool: WorkerPool) -> float:
     """
     from f5py.signal._events_numba import reverse_all_events
 
-    return pool.run(reverse_all_events, np.flatnonzero(batch.n_events), batch.events, order=batch.number)
+    return pool.run(reverse_all_events, np.flatnonzero((batch.n_events > 0) & here), batch.events, order=batch.number)

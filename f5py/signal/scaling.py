@@ -10,6 +10,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.kmers import base_codes
@@ -35,8 +36,16 @@ class QualityLimits(NamedTuple):
     max_events_per_base: float = 5.0
 
 
-def rank_kmers(batch: ReadBatch, model: PoreModel, pool: WorkerPool) -> float:
+def rank_kmers(batch: ReadBatch, model: PoreModel, pool: WorkerPool, here: NDArray[np.bool_] | bool = True) -> float:
     """Fill `kmer_rank` from the bases. U counts as T, letters that are no base count as A.
+
+    Parameters
+    ----------
+    batch : ReadBatch
+    model : PoreModel
+    pool : WorkerPool
+    here : bool, shape (n,), optional
+        Only these reads, here as in the other functions: the others are computed elsewhere.
 
     Returns
     -------
@@ -46,13 +55,15 @@ def rank_kmers(batch: ReadBatch, model: PoreModel, pool: WorkerPool) -> float:
     from f5py.signal._scaling_numba import rank_all
 
     batch.kmer_rank = np.zeros(len(batch.bases), np.int32)
-    reads = longest_first(batch.read_length, batch.status == ReadStatus.OK)
+    reads = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & here)
     return pool.run(
         rank_all, reads, batch.bases, batch.base_offsets, model.k, base_codes(), batch.kmer_rank, order=batch.number
     )
 
 
-def estimate_scaling(batch: ReadBatch, model: PoreModel, pool: WorkerPool) -> float:
+def estimate_scaling(
+    batch: ReadBatch, model: PoreModel, pool: WorkerPool, here: NDArray[np.bool_] | bool = True
+) -> float:
     """Fill `shift` and `scale` by the method of moments, and `var` with 1.
 
     Reads shorter than a k-mer or without events become `ReadStatus.NO_ALIGNMENT`.
@@ -64,35 +75,31 @@ def estimate_scaling(batch: ReadBatch, model: PoreModel, pool: WorkerPool) -> fl
     batch.shift = np.zeros(len(batch), np.float32)
     batch.scale = np.zeros(len(batch), np.float32)
     batch.var = np.ones(len(batch), np.float32)
-    reads = longest_first(n_kmers, batch.status == ReadStatus.OK)
+    reads = longest_first(n_kmers, (batch.status == ReadStatus.OK) & here)
     return pool.run(
         estimate_all, reads, batch.events, batch.base_offsets, n_kmers, batch.kmer_rank, model.level_mean,
         batch.scaling, order=batch.number,
     )  # fmt: skip
 
 
-def recalibrate(batch: ReadBatch, model: PoreModel, limits: QualityLimits, pool: WorkerPool) -> float:
-    """Replace `shift`, `scale` and `var` by the least squares fit over the alignment; drop unfit reads.
-
-    Parameters
-    ----------
-    batch : ReadBatch
-        Aligned reads.
-    model : PoreModel
-    limits : QualityLimits
-    pool : WorkerPool
-    """
+def recalibrate(
+    batch: ReadBatch, model: PoreModel, pool: WorkerPool, here: NDArray[np.bool_] | bool = True
+) -> float:
+    """Replace `shift`, `scale` and `var` of aligned reads by the least squares fit, and fill `n_calibration`."""
     from f5py.signal._scaling_numba import recalibrate_all
 
     n_kmers = batch.read_length - model.k + 1
-    batch.n_calibration = used = np.zeros(len(batch), np.int64)
-    reads = longest_first(n_kmers, batch.status == ReadStatus.OK)
-    seconds = pool.run(
+    batch.n_calibration = np.zeros(len(batch), np.int64)
+    reads = longest_first(n_kmers, (batch.status == ReadStatus.OK) & here)
+    return pool.run(
         recalibrate_all, reads, batch.events, batch.base_map, n_kmers, batch.kmer_rank, model.level_mean,
-        model.level_stdv, batch.scaling, used, order=batch.number,
+        model.level_stdv, batch.scaling, batch.n_calibration, order=batch.number,
     )  # fmt: skip
-    batch.drop(used < limits.min_events, ReadStatus.NOT_CALIBRATED, Cause.FEW_EVENTS)
+
+
+def drop_unfit(batch: ReadBatch, limits: QualityLimits) -> None:
+    """Drop reads that are not recalibrated well enough."""
+    batch.drop(batch.n_calibration < limits.min_events, ReadStatus.NOT_CALIBRATED, Cause.FEW_EVENTS)
     batch.drop(~(batch.var <= np.float32(limits.max_var)), ReadStatus.NOT_CALIBRATED, Cause.NOISY)
     too_many = batch.events_per_base > limits.max_events_per_base
     batch.drop(too_many, ReadStatus.QC_FAIL, Cause.MANY_ALIGNED_EVENTS)
-    return seconds

@@ -17,8 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from f5py.abea.kernels import model_table, source_folder, transition_penalties
+from f5py.abea.kernels import model_table, transition_penalties
 from f5py.gpu.arena import trace_words
+from f5py.gpu.kernels import source_folder
 from f5py.pore_model import PoreModel
 
 from .made_reads import Read

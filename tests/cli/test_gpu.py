@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from f5py.abea import align_gpu
+from f5py.pipeline import gpu_backend
 
 from ..made_data import ReadSet, run_command, run_main
 
@@ -16,7 +16,7 @@ from ..made_data import ReadSet, run_command, run_main
 @pytest.fixture(autouse=True)
 def machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory):
     """A function that sets up the played machine. Its GPUs take batches that are as small as these."""
-    monkeypatch.setattr(align_gpu, "_BAND_LATENCY_RATIO", 0.0)
+    monkeypatch.setattr(gpu_backend, "_BAND_LATENCY_RATIO", 0.0)
     # common to all workers and tests: kernels are built once
     monkeypatch.setenv("F5PY_PLAYED_BUILDS", str(tmp_path_factory.getbasetemp().parent / "kernels"))
 
@@ -28,7 +28,7 @@ def machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory:
 
 
 def _batches_by(messages: str) -> dict[str, int]:
-    found = re.search(r"batches aligned: (.*)", messages)
+    found = re.search(r"batches computed: (.*)", messages)
     assert found is not None, messages
     return {name: int(number) for number, name in re.findall(r"(\d+) by ([^,]+)", found[1])}
 
@@ -90,7 +90,7 @@ FAULTS = {
     "devices": ["there is no CUDA device"],
     "busy": ["another program has the GPU for itself", "nvidia-smi"],
     "nvrtc": ["CUDA's run-time compiler is missing", "pip install 'f5py[cuda12]'"],
-    "compile": ["the kernels do not compile: abea_pre.cu(1): error"],
+    "compile": ["the kernels do not compile: events.cu(1): error"],
     "memory": ["too little free", "-B"],
     "memory@9": ["too little free", "-B"],
     "launch": ["GPU 0 failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"],
@@ -139,7 +139,7 @@ def test_a_gpu_that_is_not_there(made: ReadSet, made_calls: bytes, tmp_path: Pat
     assert "there is no CUDA device 7 (--cuda-dev-id); there are 1" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("memory", [1 << 18, 32 << 20])
+@pytest.mark.parametrize("memory", [1 << 18, 48 << 20])
 def test_little_memory(made: ReadSet, made_calls: bytes, machine, tmp_path: Path, capfd, memory):
     """The arena shrinks; what does not fit into it is aligned by the CPU threads."""
     machine(memory=memory)

@@ -3,8 +3,16 @@
 import numpy as np
 import pytest
 
-from f5py.gpu.arena import ArenaSize, bytes_per_base, capacity, memory_fraction, reclaimable_memory
+from f5py.gpu.arena import (
+    INTEGRATED_FRACTION,
+    ArenaSize,
+    Density,
+    capacity,
+    memory_fraction,
+    reclaimable_memory,
+)
 from f5py.gpu.placement import Reason, place
+from f5py.pipeline.profiles import PROFILES
 
 from ..abea.batch_maker import made_batch
 
@@ -14,54 +22,74 @@ def batch():
     return made_batch(np.random.default_rng(4), 60)
 
 
-def _reasons(batch, **limits):
-    defaults = {"max_lf": 3.0, "max_epk": 5.0, "capacity_bases": 10**9, "capacity_events": 10**9}
-    placement = place(batch, np.arange(len(batch))[::-1], **(defaults | limits))
-    assert placement.reads.tolist() == list(range(len(batch)))
+def _place(batch, reads=None, max_lf=3.0, bases=10**9, n_reads=512, samples=10**9):
+    reads = np.arange(len(batch)) if reads is None else reads
+    placement = place(batch, reads, 6, max_lf, ArenaSize(bases, 10**9, n_reads, samples))
+    assert placement.reads.tolist() == reads.tolist()
+    assert sum(placement.count(reason) for reason in Reason) == len(reads)
+    assert placement.having(*Reason).tolist() == reads.tolist()
     return placement
 
 
-def test_long_and_over_segmented_reads_go_to_the_cpu(batch):
-    placement = _reasons(batch)
-    lengths, epb = batch.read_length, batch.n_events / batch.read_length
-    for read, reason in zip(placement.reads, placement.reason, strict=True):
-        if lengths[read] >= 3 * lengths.mean():
-            assert reason == Reason.LONG
-        elif epb[read] >= 5:
-            assert reason == Reason.MANY_EVENTS
-        else:
-            assert reason == Reason.GPU
-    assert {Reason(reason) for reason in placement.reason} == {Reason.GPU, Reason.LONG, Reason.MANY_EVENTS}
-    assert placement.having(*Reason).tolist() == placement.reads.tolist()
-    assert sum(placement.count(reason) for reason in Reason) == len(batch)
+def test_long_reads_and_those_without_a_kmer_go_to_the_cpu(batch):
+    reads = np.arange(1, len(batch), 2)
+    placement = _place(batch, reads)
+    lengths = batch.read_length
+    expected = np.where((lengths[reads] >= 3 * lengths.mean()) | (lengths[reads] < 6), Reason.LONG, Reason.GPU)
+    assert placement.reason.tolist() == expected.tolist()
+    assert placement.count(Reason.LONG) > 0
 
 
-@pytest.mark.parametrize(("bases", "events"), [(5000, 10**9), (10**9, 5000), (1, 1)])
-def test_what_does_not_fit_goes_to_the_cpu_but_later_smaller_reads_may_fit(batch, bases, events):
-    placement = _reasons(batch, capacity_bases=bases, capacity_events=events)
+@pytest.mark.parametrize("limit", [{"bases": 5000}, {"samples": 9000}, {"n_reads": 7}, {"bases": 1}], ids=str)
+def test_what_does_not_fit_goes_to_the_cpu(batch, limit):
+    batch.sample_offsets = 9 * batch.base_offsets
+    placement = _place(batch, **limit)
+    gpu, left = placement.having(Reason.GPU), placement.having(Reason.NO_MEMORY)
+    assert (batch.read_length[gpu] + 1).sum() <= limit.get("bases", 10**9)
+    assert batch.n_samples[gpu].sum() <= limit.get("samples", 10**9)
+    assert len(gpu) <= limit.get("n_reads", 512)
+    assert len(left) > 0
+    assert len(gpu) == 0 or gpu.max() < left.min()
+
+
+def test_reads_are_moved(batch):
+    placement = _place(batch)
     gpu = placement.having(Reason.GPU)
-    assert (batch.read_length[gpu] + 1).sum() <= bases
-    assert batch.n_events[gpu].sum() <= events
-    left_bases, left_events = bases, events
-    for read, reason in zip(placement.reads, placement.reason, strict=True):
-        if reason in (Reason.GPU, Reason.NO_MEMORY):
-            fits = batch.read_length[read] + 1 <= left_bases and batch.n_events[read] <= left_events
-            assert fits == (reason == Reason.GPU)
-            if fits:
-                left_bases -= batch.read_length[read] + 1
-                left_events -= batch.n_events[read]
+    moved = np.zeros(len(gpu), np.bool_)
+    moved[[1, 3]] = True
+    placement.move(moved, Reason.MANY_EVENTS)
+    assert placement.having(Reason.MANY_EVENTS).tolist() == gpu[[1, 3]].tolist()
+    assert placement.having(Reason.GPU).tolist() == gpu[~moved].tolist()
 
 
-def test_the_capacity_fills_the_memory_and_no_more():
+@pytest.mark.parametrize("density", [Density(2.0, 16.0), Density(2.0, 56.0, means_only=False)])
+def test_the_capacity_fills_the_memory_and_no_more(density):
     memory = 2e9
-    size = capacity(memory, 2.0, 512, 2)
+    size = capacity(memory, density, 512, 2)
     assert size.events == 2 * size.bases
+    assert size.samples == density.samples * size.bases
     assert 0.98 * memory < 2 * size.device_bytes <= memory
-    assert capacity(1000.0, 2.0, 512, 2).bases == 0
+    assert capacity(1000.0, density, 512, 2).bases == 0
 
 
-def test_bytes_per_base_are_an_eighth_of_the_reference_design_or_less():
-    assert bytes_per_base(2.0) <= (521 + 548 * 2) / 8
+def test_bytes_per_base_are_a_tenth_of_the_reference_design_that_holds_no_samples():
+    assert Density(2.0, 16.0).bytes_per_base <= (521 + 548 * 2) / 10
+
+
+def test_there_is_room_for_the_events_of_over_segmented_reads_while_they_are_found():
+    """By default a read may have 5 events per base, and the trace has room for as many."""
+    size = Density(2.0, 16.0).size(100_000, 512)
+    assert size.slots > 5 * size.bases
+
+
+@pytest.mark.parametrize("gigabytes", [4, 8, 16, 32])
+@pytest.mark.parametrize("rna", [False, True])
+def test_jetson_boards_have_room_for_batches_of_their_profiles(gigabytes, rna):
+    """A quarter of the memory that they share is free, of which 0.7 is taken; batches shrink to what fits."""
+    density = Density(2.0, 56.0 if rna else 16.0, means_only=not rna)
+    size = capacity(INTEGRATED_FRACTION * gigabytes * 2**30 / 4, density, 1024, 2)
+    profile = {4: "jetson-nano", 8: "jetson-tx2"}.get(gigabytes, "jetson-xavier")
+    assert size.bases > (1 if rna else 1.1) * PROFILES[profile].max_bases
 
 
 def test_trace_words_hold_every_band_of_every_read():

@@ -1,4 +1,4 @@
-"""Which aligner a batch goes to, and when GPUs are started."""
+"""Which backend a batch goes to, and when GPUs are started."""
 
 import threading
 
@@ -16,27 +16,25 @@ from ..abea.batch_maker import made_batch
 class _Clock:
     def __init__(self):
         self.now = 0.0
+        self.meanwhile = lambda: None
 
     def __call__(self):
         return self.now
 
 
 class _Recorder:
-    """An aligner that takes `seconds` for a batch."""
+    """A backend that takes `seconds` for a batch."""
 
     def __init__(self, clock, seconds=1.0, name="GPU 0"):
         self.started, self.finished, self.closed = [], [], False
         self.name, self.is_broken, self.seconds = name, False, seconds
         self._clock = clock
 
-    def start(self, batch, reads, keep_pairs):
+    def compute(self, batch):
         self.started.append(batch.number)
         self._clock.now += self.seconds
-        return self.seconds
-
-    def finish(self, batch):
+        self._clock.meanwhile()
         self.finished.append(batch.number)
-        return 0.0
 
     def close(self):
         self.closed = True
@@ -52,6 +50,7 @@ def _batches(n):
     for number in range(n):
         batch = made_batch(np.random.default_rng(0), 2)
         batch.number = number
+        batch.sample_offsets = 9 * batch.base_offsets
         made.append(batch)
     return made
 
@@ -62,20 +61,32 @@ def _wait_for_start():
             thread.join()
 
 
-def _align(aligner, *batches):
+def _compute(backend, *batches):
     for batch in batches:
-        aligner.start(batch, np.arange(2), False)
-        aligner.finish(batch)
+        backend.compute(batch)
+
+
+def _compute_at_once(backend, clock, *batches):
+    """Each batch begins before those before it have ended."""
+    left = list(batches)
+
+    def next_one():
+        if left:
+            backend.compute(left.pop(0))
+
+    clock.meanwhile = next_one
+    next_one()
+    clock.meanwhile = lambda: None
 
 
 def test_the_gpu_takes_over_when_the_cpu_has_spent_its_start_time(clock):
     cpu, gpu = _Recorder(clock, selection._START_SECONDS / 2), _Recorder(clock, 0.1)
-    aligner = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    backend = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
     one, two, three = _batches(3)
-    _align(aligner, one, two)
+    _compute(backend, one, two)
     _wait_for_start()
-    _align(aligner, three)
-    aligner.close()
+    _compute(backend, three)
+    backend.close()
     assert cpu.started == cpu.finished == [0, 1]
     assert gpu.started == gpu.finished == [2]
     assert gpu.closed
@@ -87,76 +98,69 @@ def test_short_runs_never_open_a_gpu(clock, capfd):
         yield
 
     cpu = _Recorder(clock)
-    aligner = GpusWhenTheyPay(cpu, gpus(), clock=clock)
-    _align(aligner, *_batches(1))
-    aligner.close()
+    backend = GpusWhenTheyPay(cpu, gpus(), clock=clock)
+    _compute(backend, *_batches(1))
+    backend.close()
     assert cpu.finished == [0]
     assert "would not have paid" in capfd.readouterr().err
 
 
 def test_at_once_the_cpu_gets_no_batch(clock, capfd):
     cpu, gpu = _Recorder(clock, 0.001), _Recorder(clock, 1.0)
-    aligner = GpusWhenTheyPay(cpu, iter([gpu]), at_once=True, clock=clock)
-    _align(aligner, *_batches(5))
-    aligner.close()
+    backend = GpusWhenTheyPay(cpu, iter([gpu]), at_once=True, clock=clock)
+    _compute(backend, *_batches(5))
+    backend.close()
     assert gpu.finished == [0, 1, 2, 3, 4]
     assert cpu.started == []
-    assert "batches aligned: 5 by GPU 0, 0 by the CPU threads" in capfd.readouterr().err
+    assert "batches computed: 5 by GPU 0, 0 by the CPU threads" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("gpu_seconds", [0.5, 20.0])
 def test_batches_go_where_they_are_finished_first(clock, gpu_seconds):
     """A slow GPU is tried once, and now and then again; a fast one gets all."""
     cpu, gpu = _Recorder(clock, 2.0), _Recorder(clock, gpu_seconds)
-    aligner = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    backend = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
     batches = _batches(40)
-    _align(aligner, batches[0])
+    _compute(backend, batches[0])
     _wait_for_start()
-    _align(aligner, *batches[1:])
-    aligner.close()
+    _compute(backend, *batches[1:])
+    backend.close()
     assert gpu.started == (list(range(1, 40)) if gpu_seconds < 1 else [1, 2 + selection._RETRY])
 
 
 def test_a_gpu_with_batches_waiting_leaves_some_to_the_cpu(clock):
     """Twice as fast as the CPU threads, but another batch would have to wait for the first."""
     cpu, gpu = _Recorder(clock, 2.0), _Recorder(clock, 1.0)
-    aligner = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    backend = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
     batches = _batches(6)
-    _align(aligner, batches[0])
+    _compute(backend, batches[0])
     _wait_for_start()
-    _align(aligner, batches[1])
-    for batch in batches[2:]:
-        aligner.start(batch, np.arange(2), False)
+    _compute(backend, batches[1])
+    _compute_at_once(backend, clock, *batches[2:])
     assert gpu.started[:2] == [1, 2]
     assert cpu.started[:2] == [0, 3]
-    for batch in batches[2:]:
-        aligner.finish(batch)
-    aligner.close()
+    backend.close()
 
 
 def test_several_gpus_get_batches_as_they_become_free(clock):
     cpu, gpus = _Recorder(clock, 9.0), [_Recorder(clock, 1.0, f"GPU {i}") for i in range(3)]
-    aligner = GpusWhenTheyPay(cpu, iter(gpus), at_once=True, clock=clock)
-    batches = _batches(6)
-    for batch in batches:
-        aligner.start(batch, np.arange(2), False)
-    for batch in batches:
-        aligner.finish(batch)
+    backend = GpusWhenTheyPay(cpu, iter(gpus), at_once=True, clock=clock)
+    _compute_at_once(backend, clock, *_batches(6))
     assert [gpu.started for gpu in gpus] == [[0, 3], [1, 4], [2, 5]]
-    aligner.close()
+    backend.close()
     assert all(gpu.closed for gpu in gpus)
 
 
 def test_a_failed_gpu_gets_no_more(clock):
     cpu, gpus = _Recorder(clock, 9.0), [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
-    aligner = GpusWhenTheyPay(cpu, iter(gpus), at_once=True, clock=clock)
+    backend = GpusWhenTheyPay(cpu, iter(gpus), at_once=True, clock=clock)
     batches = _batches(6)
-    _align(aligner, *batches[:2])
+    _compute(backend, *batches[:2])
     gpus[0].is_broken = True
-    _align(aligner, *batches[2:4])
+    _compute(backend, *batches[2:4])
     gpus[1].is_broken = True
-    _align(aligner, *batches[4:])
-    aligner.close()
+    _compute(backend, *batches[4:])
+    backend.close()
     assert [gpu.started for gpu in gpus] == [[0, 2], [1, 3, 4]]
     assert cpu.started == [5]
     assert all(gpu.closed for gpu in gpus)
@@ -165,8 +169,8 @@ def test_a_failed_gpu_gets_no_more(clock):
 def test_one_that_cannot_be_closed_does_not_fail_the_run(clock, capfd):
     gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
     gpus[0].close = lambda: {}["gone"]
-    aligner = GpusWhenTheyPay(_Recorder(clock), iter(gpus), at_once=True, clock=clock)
-    aligner.close()
+    backend = GpusWhenTheyPay(_Recorder(clock), iter(gpus), at_once=True, clock=clock)
+    backend.close()
     assert gpus[1].closed
     assert "GPU 0 could not be closed" in capfd.readouterr().err
 

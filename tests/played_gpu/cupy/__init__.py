@@ -59,6 +59,11 @@ class ndarray:
         part.dtype, part.played = self.dtype, self.played[where]
         return part
 
+    def view(self, dtype) -> ndarray:
+        part = object.__new__(ndarray)
+        part.dtype, part.played = np.dtype(dtype), self.played.view(dtype)
+        return part
+
     def set(self, values, stream=None) -> None:
         assert values.dtype == self.dtype
         assert values.shape == self.played.shape

@@ -73,7 +73,7 @@ def pass_by(kind: str) -> None:
     if kind == "nvrtc":
         raise RuntimeError('Failure finding "libnvrtc.so.13 or libnvrtc.so.12": No such file')
     if kind == "compile":
-        raise cuda.compiler.CompileException("abea_pre.cu(1): error: this does not compile")
+        raise cuda.compiler.CompileException("events.cu(1): error: this does not compile")
     if kind == "memory":
         raise cuda.memory.OutOfMemoryError(1024, 0)
     if kind == "launch":

@@ -6,14 +6,15 @@ from functools import cache
 
 import pytest
 
-from f5py.abea import kernels
 from f5py.abea._align_numba import BANDWIDTH
 from f5py.abea.align import AlignmentLimits
+from f5py.abea.kernels import macros
+from f5py.gpu import kernels
 
 from .nvrtc import Nvrtc
 
-#: Jetson Xavier, Turing, A100, consumer Ampere, Jetson Orin, Ada, Hopper.
-ARCHITECTURES = (72, 75, 80, 86, 87, 89, 90)
+#: Jetson Xavier, Turing, A100, consumer Ampere, Jetson Orin, Ada, Hopper, Blackwell of data centres and of desktops.
+ARCHITECTURES = (72, 75, 80, 86, 87, 89, 90, 100, 120)
 _MOST_SHARED_BYTES = 48 * 1024  # of a block, on all of them without asking
 
 
@@ -25,17 +26,17 @@ def nvrtc() -> Nvrtc:
 @cache
 def _compile(nvrtc: Nvrtc, name: str, architecture: int, bandwidth: int):
     return nvrtc.compile(
-        f"{name}.cu", kernels.source(name), "-std=c++14", f"-DW={bandwidth}", f"--gpu-architecture=sm_{architecture}",
-        "--ptxas-options=-v",
+        f"{name}.cu", kernels.source(name), *kernels.compiler_options(name), *macros(bandwidth),
+        f"--gpu-architecture=sm_{architecture}", "--ptxas-options=-v",
     )  # fmt: skip
 
 
-@pytest.mark.parametrize("name", kernels.NAMES)
+@pytest.mark.parametrize("name", kernels.KERNELS)
 @pytest.mark.parametrize("architecture", ARCHITECTURES)
 def test_usual_band(nvrtc, architecture, name):
     compiled = _compile(nvrtc, name, architecture, BANDWIDTH)
     print(f"sm_{architecture} {name}: {compiled.registers} registers, {compiled.shared} bytes of shared memory")
-    assert name.encode() in compiled.cubin
+    assert all(kernel.encode() in compiled.cubin for kernel in kernels.KERNELS[name])
     assert compiled.complaints == []
     assert compiled.spilled == 0
     assert compiled.registers <= 128, "fewer than sixteen warps would fit on an SM"
@@ -44,7 +45,7 @@ def test_usual_band(nvrtc, architecture, name):
 
 # one and three words of directions a band, several bands a word, and the widest
 @pytest.mark.parametrize("bandwidth", [32, 101, 200, 1024])
-@pytest.mark.parametrize("name", kernels.NAMES)
+@pytest.mark.parametrize("name", [name for name in kernels.KERNELS if name.startswith("abea")])
 @pytest.mark.parametrize("architecture", [min(ARCHITECTURES), max(ARCHITECTURES)])
 def test_other_bands(nvrtc, architecture, name, bandwidth):
     compiled = _compile(nvrtc, name, architecture, bandwidth)
@@ -55,12 +56,15 @@ def test_other_bands(nvrtc, architecture, name, bandwidth):
 @pytest.mark.parametrize("limits", [AlignmentLimits(), AlignmentLimits(20.0, -4.25, 80)])
 def test_limits_of_the_users_own(nvrtc, limits):
     """They are compiled into the kernel; without them it is the text as it stands."""
-    options = kernels.compiler_options(limits=limits)
-    assert (len(options) == 2) == (limits == AlignmentLimits())
-    compiled = nvrtc.compile("abea_post.cu", kernels.source("abea_post"), *options, "--gpu-architecture=sm_80")
-    assert compiled.complaints == []
-    usual = nvrtc.compile("abea_post.cu", kernels.source("abea_post"), *kernels.compiler_options(), "-arch=sm_80")
-    assert (compiled.cubin == usual.cubin) == (limits == AlignmentLimits())
+    assert (len(macros(limits=limits)) == 1) == (limits == AlignmentLimits())
+    usual, own = (
+        nvrtc.compile(
+            "abea_post.cu", kernels.source("abea_post"), *kernels.compiler_options("abea_post"), *defined, "-arch=sm_80"
+        )
+        for defined in (macros(), macros(limits=limits))
+    )
+    assert own.complaints == []
+    assert (own.cubin == usual.cubin) == (limits == AlignmentLimits())
 
 
 def test_a_warning_is_seen(nvrtc):

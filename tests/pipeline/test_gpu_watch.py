@@ -5,12 +5,13 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from f5py.abea.align_gpu import BatchTiming, GpuLimits
-from f5py.abea.watch import GpuWatch
 from f5py.gpu.arena import ArenaSize
-from f5py.gpu.placement import Reason, place
+from f5py.gpu.placement import Placement, Reason
+from f5py.pipeline.gpu_backend import GpuLimits
+from f5py.pipeline.gpu_share import BatchTiming
+from f5py.pipeline.gpu_watch import GpuWatch
 
-from .batch_maker import made_batch
+from ..abea.batch_maker import made_batch
 
 
 def _watch(auto_tune=False, verbose=0):
@@ -24,7 +25,8 @@ def _watch(auto_tune=False, verbose=0):
 
 def _observe(watch, times):
     batch = made_batch(np.random.default_rng(1), 60)
-    placement = place(batch, list(range(60)), 1.2, 5.0, 10**6, 2 * 10**6)
+    reason = np.where(batch.read_length >= 1.2 * batch.read_length.mean(), Reason.LONG, Reason.GPU).astype(np.uint8)
+    placement = Placement(np.arange(60), reason)
     assert placement.count(Reason.LONG) > 6
     for _ in range(times):
         # Four times as long on the CPU as on the GPU, with long reads among those that the CPU got.
@@ -38,7 +40,7 @@ def test_shares_and_times_are_printed_with_v(capfd):
     watch, *_ = _watch(verbose=1)
     _observe(watch, 1)
     told = capfd.readouterr().err
-    assert "[align_cuda] Load : CPU 13 entries (0.0M bases), GPU 47 entries (0.0M bases)" in told
+    assert "[align_cuda] Load : CPU 9 entries (0.0M bases), GPU 51 entries (0.0M bases)" in told
     assert "[load_balance] Processing time : CPU 0.400 sec, GPU 0.100 sec" in told
 
 

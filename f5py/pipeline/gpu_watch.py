@@ -6,12 +6,13 @@ import threading
 from dataclasses import replace
 
 from f5py import console
-from f5py.abea.align_gpu import BatchTiming, GpuAligner
 from f5py.core.batch import ReadBatch
 from f5py.core.options.shared import AlignmentOptions
 from f5py.gpu.advisor import Advisor, BatchReport, TunedOptions
 from f5py.gpu.placement import Placement, Reason
 from f5py.gpu.selection import BatchLimits
+from f5py.pipeline.gpu_backend import GpuBackend
+from f5py.pipeline.gpu_share import BatchTiming
 
 
 class GpuWatch:
@@ -19,7 +20,7 @@ class GpuWatch:
 
     Parameters
     ----------
-    aligner : GpuAligner
+    gpu : GpuBackend
         The first one, whose memory the advice is about; its limits may be changed, and those that share them.
     source : BatchLimits
         Its limits may be changed.
@@ -27,17 +28,17 @@ class GpuWatch:
         The share and times of each batch are only told with ``-v``.
     """
 
-    def __init__(self, aligner: GpuAligner, source: BatchLimits, options: AlignmentOptions) -> None:
-        self._capacity = aligner.capacity
+    def __init__(self, gpu: GpuBackend, source: BatchLimits, options: AlignmentOptions) -> None:
+        self._capacity = gpu.capacity
         self._lock = threading.Lock()
         self._source = source
-        self.limits = limits = aligner.limits
+        self.limits = limits = gpu.limits
         self._options = TunedOptions(
             source.batch_size, source.max_bases, limits.max_lf, limits.avg_epk, limits.max_epk, options.ultra_thresh,
             options.threads,
         )  # fmt: skip
         # The arena is laid out once, for as many reads and bases as a batch may have now.
-        bounds = {"batchsize": (16, aligner.size.reads), "max_bases": (100_000, aligner.size.bases)}
+        bounds = {"batchsize": (16, gpu.size.reads), "max_bases": (100_000, gpu.size.bases)}
         self._advisor = Advisor(options.auto_tune, bounds=bounds, fixed=("ultra_thresh", "cuda_avg_epk"))
         self._auto_tune = options.auto_tune
         self._is_verbose = options.verbose > 0

@@ -1,0 +1,50 @@
+"""Jitted copies between a batch and the GPU's pinned buffers; they release the GIL, so that threads share the work."""
+
+from __future__ import annotations
+
+from f5py.accelerate import kernel
+from f5py.core._turns_numba import next_turn
+
+
+@kernel
+def gather(turn, turns, reads, offsets, values, gathered_offsets, gathered):
+    """Copy the elements of each of `reads` to where they stand one read after another.
+
+    ``values[offsets[read]:offsets[read + 1]]`` goes to ``gathered[gathered_offsets[i]:]`` for read ``reads[i]``.
+    """
+    while True:
+        i = next_turn(turn)
+        if i >= turns.shape[0]:
+            break
+        first = offsets[reads[i]]
+        n = offsets[reads[i] + 1] - first
+        to = gathered_offsets[i]
+        gathered[to : to + n] = values[first : first + n]
+
+
+@kernel
+def scatter(turn, turns, reads, gathered_offsets, gathered, offsets, values):
+    """The way back of `gather`."""
+    while True:
+        i = next_turn(turn)
+        if i >= turns.shape[0]:
+            break
+        first = offsets[reads[i]]
+        n = offsets[reads[i] + 1] - first
+        from_ = gathered_offsets[i]
+        values[first : first + n] = gathered[from_ : from_ + n]
+
+
+@kernel
+def scatter_maps(turn, turns, reads, k, p, gathered, base_map):
+    """Copy the base-to-event maps of `reads` back; the k - 1 entries of a read without k-mer become -1."""
+    while True:
+        i = next_turn(turn)
+        if i >= turns.shape[0]:
+            break
+        n_kmers = p[i + 1] - p[i] - k + 1
+        first = base_map.offsets[reads[i]]
+        base_map.first_event[first : first + n_kmers] = gathered.first_event[p[i] : p[i] + n_kmers]
+        base_map.last_event[first : first + n_kmers] = gathered.last_event[p[i] : p[i] + n_kmers]
+        base_map.first_event[first + n_kmers : first + n_kmers + k - 1] = -1
+        base_map.last_event[first + n_kmers : first + n_kmers + k - 1] = -1
