@@ -20,6 +20,9 @@ _SAMPLE = 2
 _INT = 4
 #: Bytes of all arrays with an element per read.
 _READ = 108
+#: With room for scores: reference bases per base (deletions make segments longer), groups per base, bytes of a group
+#: and further bytes of a read.
+_REFERENCE, _GROUPS, _GROUP, _SCORED_READ = 1.25, 1 / 8, 50, 24
 #: Directions of one band for W = 100: 32 lanes, one byte each.
 BAND_BYTES = 32
 #: Bytes of an event before all events of a read are known; these arrays lie in the memory of the directions.
@@ -40,6 +43,8 @@ class ArenaSize:
         X, Y, the number of reads and Z per half.
     means_only : bool
         Of the events only the means are kept.
+    scores : bool
+        There is room for site groups.
     """
 
     bases: int
@@ -47,6 +52,7 @@ class ArenaSize:
     reads: int
     samples: int = 0
     means_only: bool = True
+    scores: bool = False
 
     @property
     def trace_words(self) -> int:
@@ -59,6 +65,16 @@ class ArenaSize:
         return self.trace_words * _INT // _SLOT
 
     @property
+    def references(self) -> int:
+        """Bases of the reference that there is room for."""
+        return int(_REFERENCE * self.bases) if self.scores else 0
+
+    @property
+    def groups(self) -> int:
+        """Site groups that are scored at a time."""
+        return int(_GROUPS * self.bases) // 16 * 16 + 16 if self.scores else 0
+
+    @property
     def device_bytes(self) -> int:
         """Bytes of GPU memory that one half takes."""
         return (
@@ -66,7 +82,9 @@ class ArenaSize:
             + self.events * (_EVENT_MEAN + (0 if self.means_only else _EVENT_REST))
             + self.samples * _SAMPLE
             + self.trace_words * _INT
-            + (self.reads + 1) * _READ
+            + (self.reads + 1) * (_READ + (_SCORED_READ if self.scores else 0))
+            + self.references
+            + self.groups * _GROUP
         )
 
 
@@ -80,24 +98,27 @@ class Density:
         mu, the option ``--cuda-avg-epk``.
     samples : float
         nu.
-    means_only : bool
+    means_only, scores : bool
         See `ArenaSize`.
     """
 
     events: float
     samples: float
     means_only: bool = True
+    scores: bool = False
 
     @property
     def bytes_per_base(self) -> float:
         """C_R + mu * C_E + nu * C_S of one half."""
         per_base = _BASE_LETTER + _KMER_ENTRY + 2 * _MAP_ENTRY + BAND_BYTES
         per_event = _EVENT_MEAN + BAND_BYTES + (0 if self.means_only else _EVENT_REST)
-        return per_base + self.events * per_event + self.samples * _SAMPLE
+        per_score = _REFERENCE + _GROUPS * _GROUP if self.scores else 0
+        return per_base + self.events * per_event + self.samples * _SAMPLE + per_score
 
     def size(self, bases: int, reads: int) -> ArenaSize:
         """A half for so many bases and reads."""
-        return ArenaSize(bases, int(bases * self.events), reads, int(bases * self.samples), self.means_only)
+        events, samples = int(bases * self.events), int(bases * self.samples)
+        return ArenaSize(bases, events, reads, samples, self.means_only, self.scores)
 
 
 def trace_words(bases: int, events: int, reads: int, pack: int = 4, words: int = 1) -> int:

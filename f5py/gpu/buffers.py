@@ -41,6 +41,7 @@ class Half:
         n = size.slots
         self.device["slot_start"] = trace[:n].view(np.int32)
         self.device["slot_mean"] = trace[n : 2 * n].view(np.float32)
+        self.device["work"] = trace.view(np.float32)  # scores need no directions any more
         self.device["slot_stdv"] = trace[2 * n : 3 * n].view(np.float32)
 
     def _add(self, name: str, count: int, dtype: np.dtype) -> None:
@@ -83,5 +84,13 @@ def _transferred(size: ArenaSize) -> tuple[tuple[str, int, type], ...]:
         ("first_event last_event", size.bases, np.int32),
         ("sample_offsets slots p q", size.reads + 1, np.int64),
         ("sample_order order slot_of n_events n_pairs span verdict n_used", size.reads, np.int32),
+        ("reference", size.references, np.uint8),
+        ("groups", 6 * size.groups, np.int32),
+        ("found", 6 * size.groups, np.float32),
+        ("work_offsets", size.groups // 16, np.int64),
+        ("warp_columns warp_rows", size.groups // 16, np.int32),
+        ("reference_offsets", size.reads + 1 if size.scores else 0, np.int64),
+        ("numbers", 3 * size.reads if size.scores else 0, np.float32),
+        ("is_reverse", size.reads if size.scores else 0, np.int32),
         ("offset unit lp_step lp_stay shift scale fit_shift fit_scale fit_var", size.reads, np.float32),
     )

@@ -14,9 +14,12 @@ KERNELS = {
     "abea_pre": ("abea_pre",),
     "abea_core": ("abea_core",),
     "abea_post": ("abea_post",),
+    "hmm": ("hmm_forward",),
 }
-#: Their products and sums are rounded one by one, as on the CPU; the others say themselves what is fused.
-_UNFUSED = ("events", "scaling")
+#: Their products and sums are rounded one by one but where they say fmaf, as on the CPU.
+_UNFUSED = ("events", "scaling", "hmm")
+#: Numbers below 2 ** -126 are zero, as on the CPU there.
+_FLUSHED = ("hmm",)
 _INCLUDE = re.compile(r'#include "([\w.]+)"\n')
 
 
@@ -45,7 +48,11 @@ def source(name: str) -> str:
 
 def compiler_options(name: str) -> tuple[str, ...]:
     """What NVRTC is told of that file, besides its macros."""
-    return ("-std=c++14", *(["--fmad=false"] if name in _UNFUSED else []))
+    return (
+        "-std=c++14",
+        *(["--fmad=false"] if name in _UNFUSED else []),
+        *(["-ftz=true"] if name in _FLUSHED else []),
+    )
 
 
 @cache

@@ -50,7 +50,7 @@ def fill_plain(segment, first, length, motif, reverse, plain):
 
 
 @kernel
-def _fill_methylated(segment, first, length, motif, overlapping, plain, changed):
+def fill_methylated(segment, first, length, motif, overlapping, plain, changed):
     """The codes in `plain` with the sites methylated, from left to right.
 
     Of sites that overlap each other every one, or only the first and then those after it, as nanopolish does.
@@ -116,13 +116,11 @@ def _order_by_size(order_key, max_bases, max_events):
 
 
 @kernel
-def score_groups(
-    segment, reverse, event_mean, fit, model, motif, overlapping, groups, count, score_methylated, score_unmethylated
-):
-    """Score the first `count` groups as a whole: log-likelihoods with the sites methylated and with none."""
-    # Lanes of one pack should have like numbers of k-mers and events: order by both.
-    k = model.k
-    order_key = np.empty(count, np.int64)
+def order_groups(segment, groups, count, k, order_key):
+    """Order the first `count` groups by the numbers of their window's bases and of their events.
+
+    `order_key` (int64) is filled with bases times 2 ** 32 plus events, group by group.
+    """
     max_events = 0
     max_bases = 0
     for g in range(count):
@@ -131,7 +129,18 @@ def score_groups(
         order_key[g] = (n_bases << 32) + n_events
         max_events = max(max_events, n_events)
         max_bases = max(max_bases, n_bases)
-    order = _order_by_size(order_key, max_bases, max_events)
+    return _order_by_size(order_key, max_bases, max_events), max_bases, max_events
+
+
+@kernel
+def score_groups(
+    segment, reverse, event_mean, fit, model, motif, overlapping, groups, count, score_methylated, score_unmethylated
+):
+    """Score the first `count` groups as a whole: log-likelihoods with the sites methylated and with none."""
+    # Lanes of one pack should have like numbers of k-mers and events: order by both.
+    k = model.k
+    order_key = np.empty(count, np.int64)
+    order, max_bases, max_events = order_groups(segment, groups, count, k, order_key)
 
     ln_var = np.log(fit.var)
     max_kmers = max_bases - k + 1
@@ -163,7 +172,7 @@ def score_groups(
             n_events = order_key[g] & 0xFFFFFFFF
             n_kmers = n_bases - k + 1
             fill_plain(segment, window, n_bases, motif, reverse, codes[1])
-            _fill_methylated(segment, window, n_bases, motif, overlapping, codes[1], codes[0])
+            fill_methylated(segment, window, n_bases, motif, overlapping, codes[1], codes[0])
             for hypothesis in range(2):
                 lane = 2 * slot + hypothesis
                 fill_ranks(codes[hypothesis], k, reverse, n_kmers, ranks)

@@ -23,21 +23,21 @@ from f5py.methylation.hmm import LN_BACKGROUND_DENSITY, P_FIRST_BACKGROUND, P_MO
 
 _LOG2_E = math.log2(math.e)
 # Background events, in base-two logarithms: none, the first one, every further one.
-_NO_BACKGROUND = np.float32(math.log2(P_NO_BACKGROUND))
-_FIRST_BACKGROUND = np.float32(math.log2(P_FIRST_BACKGROUND) + LN_BACKGROUND_DENSITY * _LOG2_E)
-_MORE_BACKGROUND = np.float32(math.log2(P_MORE_BACKGROUND) + LN_BACKGROUND_DENSITY * _LOG2_E)
+NO_BACKGROUND = np.float32(math.log2(P_NO_BACKGROUND))
+FIRST_BACKGROUND = np.float32(math.log2(P_FIRST_BACKGROUND) + LN_BACKGROUND_DENSITY * _LOG2_E)
+MORE_BACKGROUND = np.float32(math.log2(P_MORE_BACKGROUND) + LN_BACKGROUND_DENSITY * _LOG2_E)
 _ENTRY_HEADROOM = np.float32(60.0)
 _NEVER = np.float32(-1e30)
 # A last k-mer that never holds 2 ** this of its row's greatest mass may have lost paths to underflow.
-_LOWEST_END = np.float32(-80.0)
+LOWEST_END = np.float32(-80.0)
 
 
 @kernel
 def background(count):
     """Base-two logarithm of the probability of that many background events before the entry or after the end."""
     if count == 0:
-        return _NO_BACKGROUND
-    return _FIRST_BACKGROUND + np.float32(count - 1) * _MORE_BACKGROUND
+        return NO_BACKGROUND
+    return FIRST_BACKGROUND + np.float32(count - 1) * MORE_BACKGROUND
 
 
 @kernel
@@ -55,7 +55,7 @@ def log_sum(a, b):
 
 
 @kernel
-def _forward_exact(events, inverse, offset, constant, lane, n_events, n_kmers, p_stay):
+def forward_exact(events, inverse, offset, constant, lane, n_events, n_kmers, p_stay):
     """The score of one lane by log-space recursion in double precision.
 
     Fifty times slower; for problems whose last k-mer is only ever reached with odds that single precision cannot
@@ -90,6 +90,12 @@ def _forward_exact(events, inverse, offset, constant, lane, n_events, n_kmers, p
         end = log_sum(log_sum(match_left, wrong_left), skipped_left)
         score = log_sum(score, end + background(n_events - 1 - row) / _LOG2_E)
     return np.float32(score)
+
+
+@kernel
+def log_score(total, best):
+    """Natural logarithm of ``total * 2 ** best``."""
+    return (math.log2(total) + best) / _LOG2_E
 
 
 @kernel
@@ -209,9 +215,9 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
         counts[lane] = np.float32(n_events[lane])
     count = simd.load(counts, 0)
     one = simd.splat(np.float32(1.0))
-    more = simd.splat(_MORE_BACKGROUND)
-    first = simd.splat(_FIRST_BACKGROUND)
-    none = simd.splat(_NO_BACKGROUND)
+    more = simd.splat(MORE_BACKGROUND)
+    first = simd.splat(FIRST_BACKGROUND)
+    none = simd.splat(NO_BACKGROUND)
     for row in range(rows):
         left = count - simd.splat(np.float32(row + 1))
         after = simd.madd(left - one, more, first)
@@ -232,9 +238,9 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
     simd.store(counts, 0, best)
     simd.store(scales, 0, highest_end)
     for lane in range(simd.LANES):
-        if scales[lane] < _LOWEST_END:
-            scores[lane] = _forward_exact(
+        if scales[lane] < LOWEST_END:
+            scores[lane] = forward_exact(
                 events, inverse, offset, constant, lane, n_events[lane], n_kmers[lane], p_stay
             )
         else:
-            scores[lane] = (math.log2(scores[lane]) + counts[lane]) / _LOG2_E
+            scores[lane] = log_score(scores[lane], counts[lane])

@@ -8,18 +8,42 @@ as they are and with every site methylated; the difference of the two log-likeli
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Protocol
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.core.motifs import Motif
+from f5py.core.motifs import Motif, MotifCodes
 from f5py.core.offsets import offsets_of
 from f5py.core.workers import WorkerPool, longest_first
 from f5py.pore_model.model import PoreModel
+
+if TYPE_CHECKING:
+    from f5py.methylation._group_list_numba import Listing
 
 #: The arrays of a `ReadBatch` that calls are.
 ARRAYS = (
     "call_offsets", "n_calls", "call_first", "call_last", "call_sites", "call_methylated", "call_unmethylated",
 )  # fmt: skip
+
+
+class ScoredElsewhere(Protocol):
+    """Something that scores the groups of some reads of a batch at the same time."""
+
+    def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
+        """Which reads."""
+        ...
+
+    def begin_scores(
+        self, batch: ReadBatch, model: PoreModel, motifs: tuple[MotifCodes, MotifCodes], listing: Listing
+    ) -> None:
+        """Begin with the groups of these reads, which stand in the batch's calls and in `listing`."""
+        ...
+
+    def fetch_scores(self) -> NDArray[np.float32]:
+        """Wait for them; return what `finish_all` takes."""
+        ...
 
 
 def join_motifs(batch: ReadBatch) -> None:
@@ -49,6 +73,7 @@ def call_methylation(
     pool: WorkerPool,
     per_site: bool = False,
     agreement: float | None = None,
+    elsewhere: ScoredElsewhere | None = None,
 ) -> float:
     """Fill the batch's call arrays for all reads that are still `ReadStatus.OK`.
 
@@ -66,6 +91,8 @@ def call_methylation(
     agreement : float, optional
         For `per_site`: prior probability that all sites of a group have one state, from 0 (all combinations of states
         are equally probable) to 1 (every site gets its group's call). None: learned from each read.
+    elsewhere : ScoredElsewhere, optional
+        Scores its share of the groups, but not with `per_site`.
 
     Returns
     -------
@@ -75,7 +102,8 @@ def call_methylation(
     from f5py.methylation._calls_numba import Model, call_all
     from f5py.methylation._groups_numba import count_all
 
-    reads = longest_first(batch.read_length, batch.status == ReadStatus.OK)
+    is_ok = batch.status == ReadStatus.OK
+    reads = longest_first(batch.read_length, is_ok)
     motifs = motif.codes(False), motif.codes(True)
     n_groups, n_sites = np.zeros(len(batch), np.int64), np.zeros(len(batch), np.int64)
     seconds = pool.run(count_all, reads, batch.alignments, motifs, n_groups, n_sites, order=batch.number)
@@ -98,8 +126,40 @@ def call_methylation(
         motifs,
     )
     if not per_site:
+        if elsewhere is not None and (others := elsewhere.scores(batch, motifs)).any():
+            return seconds + _call_with(batch, elsewhere, others, model, motifs, inputs, pool)
         return seconds + pool.run(call_all, reads, *inputs, batch.calls, order=batch.number)
     from f5py.methylation._per_site_numba import call_all_sites
 
     prior = -1.0 if agreement is None else float(agreement)
     return seconds + pool.run(call_all_sites, reads, *inputs, prior, batch.calls, order=batch.number)
+
+
+def _call_with(
+    batch: ReadBatch,
+    elsewhere: ScoredElsewhere,
+    others: NDArray[np.bool_],
+    model: PoreModel,
+    motifs: tuple[MotifCodes, MotifCodes],
+    inputs: tuple,
+    pool: WorkerPool,
+) -> float:
+    """Let the groups of the reads `others` be scored elsewhere, and score the rest meanwhile."""
+    from f5py.methylation._calls_numba import call_all
+    from f5py.methylation._group_list_numba import Listing, finish_all, list_all
+
+    n = len(batch.call_first)
+    listing = Listing(*(np.empty(n, np.int32) for _ in Listing._fields))
+    reads = longest_first(batch.read_length, others)
+    here = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & ~others)
+    seconds = pool.run(
+        list_all, reads, batch.alignments, batch.base_map, model.k, motifs, batch.calls, listing, order=batch.number
+    )
+    elsewhere.begin_scores(batch, model, motifs, listing)
+    seconds += pool.run(call_all, here, *inputs, batch.calls, order=batch.number)
+    found = elsewhere.fetch_scores()
+    alignments, event_offsets, event_mean, _, scaling, events_per_base, levels, _ = inputs
+    return seconds + pool.run(
+        finish_all, reads, alignments, event_offsets, event_mean, scaling, events_per_base, levels, motifs, listing,
+        found, batch.calls, order=batch.number,
+    )  # fmt: skip

@@ -12,7 +12,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -26,13 +26,15 @@ from f5py.gpu.buffers import Half
 from f5py.gpu.device import GpuDevice, GpuUnavailableError, first_line, free_pools, is_out_of_memory, remedy
 from f5py.gpu.kernels import functions
 from f5py.gpu.placement import Placement, Reason, place
+from f5py.pipeline.gpu_check import differences, made_batch
 from f5py.pipeline.gpu_share import BatchTiming, Device, GpuShare
-from f5py.pipeline.signal_stages import Share, SignalStages
+from f5py.pipeline.signal_stages import Share, SignalStages, StageTimes
 
 _WHO = "init_cuda"
 _HALVES = 2
 #: How much longer the GPU takes for a band of a single read than a CPU thread; it wins by the number of reads.
 _BAND_LATENCY_RATIO = 3.0
+_MIN_READS, _MIN_BATCH = 16, 20_000
 #: Fewer bases than this are not worth an arena.
 _MIN_BASES = 100_000
 _SHRINK = 0.7
@@ -102,21 +104,46 @@ class GpuBackend:
         self._lock = threading.Lock()
         try:
             compiled = functions(macros(limits=stages.limits))
-            self._on_device = Device(device.number, compiled, cupy.asarray(model_table(stages.model)))
+            self._on_device = Device(device.number, compiled, cupy.asarray(model_table(stages.model)), {})
         except cupy.cuda.compiler.CompileException as problem:
             raise GpuUnavailableError(f"the kernels do not compile: {first_line(problem)}") from problem
         except Exception as problem:
             raise GpuUnavailableError(f"{device.name} does not work: {remedy(problem)}") from problem
-        halves = self._allocate(max_reads, max_bases, device.integrated if zero_copy is None else zero_copy)
+        # room for the batch that the device is checked by, too
+        zero_copy = device.integrated if zero_copy is None else zero_copy
+        halves = self._allocate(max(max_reads, _MIN_READS), max(max_bases, _MIN_BATCH), zero_copy)
         self.size: ArenaSize = halves[0].size
         self._free: queue.SimpleQueue[Half] = queue.SimpleQueue()
         for half in halves:
             self._free.put(half)
+        self._check()
+
+    def _check(self) -> None:
+        """Compute a small made-up batch as well as the CPU threads do: no driver or device may change a number."""
+        stages = replace(
+            self._stages, times=StageTimes(1), before_stage=lambda part: None, after_part=lambda batch: None
+        )
+        expected, found = (made_batch(stages.model, stages.rna) for _ in range(2))
+        stages.compute(expected)
+        half = self._free.get()
+        try:
+            reads = np.arange(len(found))
+            placement = Placement(reads, np.full(len(reads), Reason.GPU, np.uint8))
+            self._compute(found, placement, half, stages)
+        except _GpuFailure as problem:
+            raise GpuUnavailableError(f"{self.device.name} does not work: {problem}") from problem
+        finally:
+            self._free.put(half)
+        if differing := differences(found, expected):
+            raise GpuUnavailableError(
+                f"{self.device.name} computes other numbers than the CPU ({', '.join(differing)}); please report this, "
+                "with the versions of the driver and of cupy"
+            )
 
     def _allocate(self, max_reads: int, max_bases: int, zero_copy: bool) -> list[Half]:
         """Both halves, as large as memory allows and a batch can need; smaller ones if that fails."""
         samples = _RNA_SAMPLES if self._stages.rna else _DNA_SAMPLES
-        density = Density(self.limits.avg_epk, samples, self._stages.means_only)
+        density = Density(self.limits.avg_epk, samples, self._stages.means_only, self._stages.score is not None)
         fraction = memory_fraction(self.limits.mem_frac, self.device.integrated)
         full = self.capacity = capacity(self.device.free_memory * fraction, density, max_reads, _HALVES)
         console.note(
@@ -160,7 +187,7 @@ class GpuBackend:
         before = batch.status.copy(), batch.cause.copy()
         half = self._free.get()
         try:
-            self._compute(batch, placement, half)
+            self._compute(batch, placement, half, stages)
         except _GpuFailure as problem:
             self._give_up(problem)
             batch.status, batch.cause = before
@@ -168,12 +195,10 @@ class GpuBackend:
         finally:
             self._free.put(half)
 
-    def _compute(self, batch: ReadBatch, placement: Placement, half: Half) -> None:
-        share: GpuShare = self._guarded(
-            GpuShare, self._on_device, half, self._stages, batch, placement, self.limits.max_epk
-        )
-        self._stages.compute(batch, _Guarded(share, self._guarded))
-        if not self._stages.keep_samples:
+    def _compute(self, batch: ReadBatch, placement: Placement, half: Half, stages: SignalStages) -> None:
+        share: GpuShare = self._guarded(GpuShare, self._on_device, half, stages, batch, placement, self.limits.max_epk)
+        stages.compute(batch, _Guarded(share, self._guarded))
+        if not stages.keep_samples:
             batch.release("samples")
         if self.on_batch is not None:
             self.on_batch(batch, placement, share.timing)
@@ -230,3 +255,12 @@ class _Guarded(Share):
 
     def fetch_fit(self, batch: ReadBatch) -> None:
         self._guarded(self._share.fetch_fit, batch)
+
+    def scores(self, *arguments: Any) -> Any:
+        return self._guarded(self._share.scores, *arguments)
+
+    def begin_scores(self, *arguments: Any) -> None:
+        self._guarded(self._share.begin_scores, *arguments)
+
+    def fetch_scores(self) -> Any:
+        return self._guarded(self._share.fetch_scores)

@@ -16,10 +16,14 @@ from numpy.typing import NDArray
 
 from f5py.abea.kernels import transition_penalties
 from f5py.core.batch import BaseMap, ReadBatch, ReadStatus
+from f5py.core.motifs import MotifCodes
 from f5py.core.offsets import offsets_of
 from f5py.gpu.buffers import Half
 from f5py.gpu.placement import Placement, Reason
+from f5py.methylation._group_list_numba import Listing
+from f5py.pipeline.gpu_scores import GpuScores, can_be_scored
 from f5py.pipeline.signal_stages import SignalStages
+from f5py.pore_model.model import PoreModel
 
 _WARP = 32
 _THREADS = 128
@@ -48,11 +52,14 @@ class Device(NamedTuple):
     functions : dict of str to cupy.RawKernel
     model : cupy.ndarray
         See `f5py.abea.kernels.model_table`.
+    tables : dict
+        Of `GpuScores`.
     """
 
     number: int
     functions: dict[str, Any]
     model: Any
+    tables: dict
 
 
 class GpuShare:
@@ -93,6 +100,7 @@ class GpuShare:
         self._max_events_per_base = max_events_per_base
         self.timing = BatchTiming()
         self._started, self._ended = cupy.cuda.Event(), cupy.cuda.Event()
+        self._scores: GpuScores | None = None
         self._find_events()
         self.reads = self._mask(self._found)
 
@@ -257,3 +265,24 @@ class GpuShare:
         batch.shift[reads] = host["fit_shift"][at]
         batch.scale[reads] = host["fit_scale"][at]
         batch.var[reads] = host["fit_var"][at]
+
+    def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
+        """See `f5py.methylation.calls.ScoredElsewhere`."""
+        if not self._half.size.scores or not can_be_scored(motifs):
+            return np.zeros(len(batch), np.bool_)
+        if self._scores is None:
+            self._scores = GpuScores(self._half, self._launch, self._device.tables, self._aligned)
+            self._scored = self._scores.which(batch, self._mask(self._aligned) & (batch.status == ReadStatus.OK))
+        return self._scored
+
+    def begin_scores(
+        self, batch: ReadBatch, model: PoreModel, motifs: tuple[MotifCodes, MotifCodes], listing: Listing
+    ) -> None:
+        """See `ScoredElsewhere`."""
+        assert self._scores is not None
+        self._scores.begin(batch, self._scored, model, motifs, listing)
+
+    def fetch_scores(self) -> NDArray[np.float32]:
+        """See `ScoredElsewhere`."""
+        assert self._scores is not None
+        return self._scores.fetch()

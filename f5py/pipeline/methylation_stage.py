@@ -11,7 +11,7 @@ from f5py.core.options.shared import METHYLATION, METHYLATIONS
 from f5py.core.options.signal_commands import CallOptions
 from f5py.core.windows import Windows
 from f5py.errors import UnsupportedDataError, UsageError
-from f5py.methylation.calls import ARRAYS, call_methylation, join_motifs
+from f5py.methylation.calls import ARRAYS, ScoredElsewhere, call_methylation, join_motifs
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import R10_DNA, Chemistry
 from f5py.pipeline.counts import RunCounts
@@ -60,6 +60,8 @@ class Caller(AlignmentStage):
         self._threshold = options.threshold
         self._per_site = options.per_site
         self.stages.means_only = not options.print_events
+        self.stages.score = self._call
+        self.stages.score_part = "site calls" if options.per_site else "calls"
         self._keep_cigar = options.modbam is not None
 
     @property
@@ -82,21 +84,23 @@ class Caller(AlignmentStage):
         if not len(batch):
             return
         super().compute(batch)
-        self.before_stage("site calls" if self._per_site else "calls")
-        seconds = 0.0
-        for motif, model in self.models:
-            seconds += call_methylation(batch, motif, model, self.pool, self._per_site)
-            if len(self.models) > 1:
-                batch.by_motif.append({name: getattr(batch, name) for name in ARRAYS})
-        if batch.by_motif:
-            join_motifs(batch)
-        self.times.add("HMM", seconds)
-        self.after_part(batch)
         batch.release("bases", "kmer_rank", "first_event", "last_event")
         if not self._keep_cigar:
             batch.release("cigar")
         if self.stages.means_only:
             batch.release("event_mean")
+
+    def _call(self, batch: ReadBatch, elsewhere: ScoredElsewhere | None) -> float:
+        """Fill the calls; see `SignalStages.score`."""
+        batch.by_motif = []
+        seconds = 0.0
+        for motif, model in self.models:
+            seconds += call_methylation(batch, motif, model, self.pool, self._per_site, elsewhere=elsewhere)
+            if len(self.models) > 1:
+                batch.by_motif.append({name: getattr(batch, name) for name in ARRAYS})
+        if batch.by_motif:
+            join_motifs(batch)
+        return seconds
 
     def settle(self, batch: ReadBatch) -> None:
         """See `AlignmentStage.settle`."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from f5py.abea.align import F5C_LIMITS, AlignmentLimits, align, drop_over_segmented, drop_unaligned
 from f5py.core.batch import ReadBatch
 from f5py.core.workers import WorkerPool
+from f5py.methylation.calls import ScoredElsewhere
 from f5py.pore_model.model import PoreModel
 from f5py.signal.events import EventParameters, EventsElsewhere, detect_events, reverse_events
 from f5py.signal.scaling import QualityLimits, drop_unfit, estimate_scaling, rank_kmers, recalibrate
@@ -36,7 +37,7 @@ class StageTimes:
             self.seconds[name] = self.seconds.get(name, 0.0) + thread_seconds / self._n_threads
 
 
-class Share(EventsElsewhere, Protocol):
+class Share(EventsElsewhere, ScoredElsewhere, Protocol):
     """Reads of a batch that are computed elsewhere meanwhile; each step is asked for when it can begin."""
 
     def align(self, batch: ReadBatch) -> None:
@@ -72,10 +73,15 @@ class SignalStages:
         The aligned pairs are wanted too.
     keep_samples : bool
         Do not release the samples after event detection.
+    score : callable or None
+        Called at the end with the batch and its share, if it has one: scores site groups and returns the seconds that
+        all threads together have worked. May be called again for a batch.
+    score_part : str
+        What `before_stage` calls that.
     before_stage : callable
         Called with the name of a part of the work before it begins.
     after_part : callable
-        Called with the batch after each of two parts of the work on it.
+        Called with the batch after each of two parts of the work on it, and after a third one if there are scores.
     """
 
     parameters: EventParameters
@@ -88,6 +94,8 @@ class SignalStages:
     means_only: bool = False
     keep_pairs: bool = False
     keep_samples: bool = False
+    score: Callable[[ReadBatch, ScoredElsewhere | None], float] | None = None
+    score_part: str = "calls"
     before_stage: Callable[[str], None] = lambda part: None
     after_part: Callable[[ReadBatch], None] = lambda batch: None
 
@@ -124,6 +132,10 @@ class SignalStages:
             share.fetch_fit(batch)
         drop_unfit(batch, self.quality)
         self.after_part(batch)
+        if self.score is not None:
+            self.before_stage(self.score_part)
+            times.add("HMM", self.score(batch, share))
+            self.after_part(batch)
 
     def close(self) -> None:
         """Nothing: the pool belongs to the caller."""

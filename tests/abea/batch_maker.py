@@ -9,13 +9,13 @@ from f5py.pore_model import builtin
 MODEL = builtin("r9.4_450bps.nucleotide.6mer")
 
 
-def made_batch(rng, n_reads):
-    """Reads of 6 to some thousand bases, some of them noise, over-segmented or far longer than the others."""
+def made_batch(rng, n_reads, usual=1500, long=9000):
+    """Reads of 6 to `usual` bases, some of them noise, over-segmented or far longer than the others."""
     bases, events = [], []
     for i in range(n_reads):
-        length = int(rng.integers(6, 1500)) if i % 10 else 6
+        length = int(rng.integers(6, usual)) if i % 10 else 6
         if i % 15 == 14:
-            length = 9000
+            length = long
         letters = rng.integers(0, 4, length)
         ranks = np.zeros(length - 5, np.int64)
         for offset in range(6):

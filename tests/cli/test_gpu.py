@@ -54,6 +54,18 @@ def test_the_same_bytes_of_other_commands(made: ReadSet, tmp_path: Path, capfd, 
     assert _batches_by(capfd.readouterr().err)["GPU 0"] == 4
 
 
+@pytest.mark.parametrize(
+    "options", [["-q", "cpg,gpc"], ["--per-site"], ["--print-banded-aln=yes"], ["--print-events=yes"]], ids=" ".join
+)
+def test_the_same_bytes_with_other_options(made: ReadSet, tmp_path: Path, options):
+    """As Parquet, which has the log-likelihoods to the last bit, if that is possible."""
+    suffix = "tsv" if options[0].startswith("--print") else "parquet"
+    for use in ("off", "on"):
+        table = tmp_path / f"{use}.{suffix}"
+        assert run_main(*made.options(), "-o", table, "-K", "5", "--gpu", use, *options) == 0
+    assert (tmp_path / f"on.{suffix}").read_bytes() == (tmp_path / f"off.{suffix}").read_bytes()
+
+
 @pytest.mark.parametrize(("choice", "n_gpus"), [("0,1", 2), ("1", 1), ("all", 3)])
 def test_several_gpus(made: ReadSet, made_calls: bytes, machine, tmp_path: Path, capfd, choice, n_gpus):
     machine(devices=3)
@@ -93,10 +105,20 @@ FAULTS = {
     "compile": ["the kernels do not compile: events.cu(1): error"],
     "memory": ["too little free", "-B"],
     "memory@9": ["too little free", "-B"],
-    "launch": ["GPU 0 failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"],
-    "launch@8": ["GPU 0 failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"],
-    "lost": ["GPU 0 failed: cudaErrorLaunchFailure", "dmesg"],
-    "lost@3": ["GPU 0 failed: cudaErrorLaunchFailure", "dmesg"],
+    # when the device is checked: eight launches, three times waiting
+    "launch": ["Played GPU does not work: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"],
+    "launch@8": ["Played GPU does not work: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"],
+    "lost": ["Played GPU does not work: cudaErrorLaunchFailure", "dmesg"],
+    "lost@3": ["Played GPU does not work: cudaErrorLaunchFailure", "dmesg"],
+    # and later: at the events, at what follows, at the scores, of the first batches and of later ones
+    "launch@9": ["GPU 0 failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"],
+    "launch@12": ["GPU 0 failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"],
+    "launch@16": ["GPU 0 failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"],
+    "launch@30": ["GPU 0 failed: CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES"],
+    "lost@4": ["GPU 0 failed: cudaErrorLaunchFailure", "dmesg"],
+    "lost@5": ["GPU 0 failed: cudaErrorLaunchFailure", "dmesg"],
+    "lost@6": ["GPU 0 failed: cudaErrorLaunchFailure", "dmesg"],
+    "lost@12": ["GPU 0 failed: cudaErrorLaunchFailure", "dmesg"],
     "free": ["GPU 0 could not be closed: cudaErrorLaunchFailure"],
 }
 
@@ -117,7 +139,7 @@ def test_a_fault_is_one_warning(made: ReadSet, made_calls: bytes, machine, tmp_p
     assert len(told) == (fault != "free")  # that is after the report
 
 
-@pytest.mark.parametrize("fault", ["busy:1", "memory:1", "launch:1", "lost:1", "lost@3:0"])
+@pytest.mark.parametrize("fault", ["busy:1", "memory:1", "launch:1", "launch@20:1", "lost:1", "lost@5:1", "lost@9:0"])
 def test_one_of_two_gpus_fails(made: ReadSet, made_calls: bytes, machine, tmp_path: Path, capfd, fault):
     """The other one goes on, and does the rest."""
     machine(devices=2, fault=fault)

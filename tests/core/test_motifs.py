@@ -169,13 +169,13 @@ def _methylated(sequence: str, motif: Motif, jump: bool) -> str:
 @settings(deadline=None)
 @given(st.one_of(st.sampled_from(list(MOTIFS.values())), _motifs()), st.text("ACGT", max_size=40), st.booleans())
 def test_methylating_goes_from_left_to_right_and_jumps_over_each_site(motif: Motif, bases: str, jump: bool) -> None:
-    from f5py.methylation._calls_numba import _fill_methylated, fill_plain
+    from f5py.methylation._calls_numba import fill_methylated, fill_plain
 
     letters = np.frombuffer(bases.encode(), np.uint8)
     plain, changed = np.empty(len(bases), np.uint8), np.empty(len(bases), np.uint8)
     codes = motif.codes(False)
     fill_plain(letters, 0, len(bases), codes, False, plain)
-    _fill_methylated(letters, 0, len(bases), codes, not jump, plain, changed)
+    fill_methylated(letters, 0, len(bases), codes, not jump, plain, changed)
     assert "".join(ALPHABET[code] for code in plain) == bases
     assert "".join(ALPHABET[code] for code in changed) == _methylated(bases, motif, jump)
 
@@ -184,7 +184,7 @@ def test_methylating_goes_from_left_to_right_and_jumps_over_each_site(motif: Mot
 @settings(deadline=None)
 @given(bases=st.text("ACGT", max_size=40))
 def test_the_other_strand_of_a_methylated_site_is_methylated_as_a_unit(name: str, bases: str) -> None:
-    from f5py.methylation._calls_numba import _fill_methylated, fill_plain
+    from f5py.methylation._calls_numba import fill_methylated, fill_plain
 
     motif = motif_named(name)
     sites, spellings = _spellings(motif.pattern), _methylated_spellings(motif)
@@ -200,6 +200,6 @@ def test_the_other_strand_of_a_methylated_site_is_methylated_as_a_unit(name: str
     plain, changed = np.empty(len(bases), np.uint8), np.empty(len(bases), np.uint8)
     codes = motif.codes(True)
     fill_plain(letters, 0, len(bases), codes, True, plain)
-    _fill_methylated(letters, 0, len(bases), codes, False, plain, changed)
+    fill_methylated(letters, 0, len(bases), codes, False, plain, changed)
     assert "".join(ALPHABET[code] for code in reversed(changed)) == expected
     assert "".join(ALPHABET[code] for code in reversed(plain)) == reverse_complement(bases)

@@ -266,7 +266,7 @@ def test_agreement_of_one_is_the_groups_call_and_of_zero_the_uniform_prior(made:
 
     seen = []
 
-    def call(batch, motif, model, pool, *_):
+    def call(batch, motif, model, pool, *_, **__):
         for per_site, agreement in ((False, None), (True, 1.0), (True, 0.0), (True, None)):
             copy = replace(batch)
             calls.call_methylation(copy, motif, model, pool, per_site, agreement)

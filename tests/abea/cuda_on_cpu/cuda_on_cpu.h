@@ -90,10 +90,15 @@ struct Fiber {
     std::jmp_buf paused;
     bool started, returned;
     Meeting meeting;
-    std::uint64_t heard[WARP];  // what the lanes of its warp brought to the last meeting
+};
+
+// What the lanes of a warp brought to its last meeting. They all read it before the next one takes place.
+struct Heard {
+    std::uint64_t values[WARP];
 };
 
 static std::vector<std::unique_ptr<Fiber>> fibers;
+static std::vector<Heard> heard;  // by warp
 static std::function<void()> body;
 static std::jmp_buf scheduler;
 static unsigned running;
@@ -106,13 +111,13 @@ static inline std::string describe(unsigned thread) {
 }
 
 // Leave the running fiber until its meeting has taken place.
-static __attribute__((noinline)) Fiber& meet(
+static __attribute__((noinline)) const std::uint64_t* meet(
     const char* operation, int line, bool whole_block, unsigned mask, std::uint64_t value) {
     Fiber& fiber = *fibers[running];
     fiber.meeting = {operation, line, whole_block, mask, value};
     if (_setjmp(fiber.paused) == 0) _longjmp(scheduler, 1);
     asm volatile("" ::: "memory");  // other fibers have run: nothing read before holds, threadIdx included
-    return *fibers[running];
+    return heard[running / WARP].values;
 }
 
 static void enter() {
@@ -139,7 +144,8 @@ static inline void check_same(unsigned first, unsigned end, const char* whose) {
     const Meeting& meeting = fibers[waiting]->meeting;
     for (unsigned t = first; t < end; ++t) {
         const Meeting& other = fibers[t]->meeting;
-        if (fibers[t]->returned || other.line != meeting.line || std::strcmp(other.operation, meeting.operation) != 0)
+        if (fibers[t]->returned || other.line != meeting.line ||
+            (other.operation != meeting.operation && std::strcmp(other.operation, meeting.operation) != 0))
             throw Mistake(std::string("the threads of a ") + whose + " diverged: " + describe(waiting) + ", but " +
                           describe(t));
     }
@@ -156,13 +162,14 @@ static inline bool release_warp(unsigned first, unsigned end) {
         if (fibers[t]->meeting.mask != all)
             throw Mistake(describe(t) + " with a mask that is not exactly the " + std::to_string(lanes) +
                           " lanes of its warp");
-    for (unsigned t = first; t < end; ++t)
-        for (unsigned lane = 0; lane < lanes; ++lane) fibers[t]->heard[lane] = fibers[first + lane]->meeting.value;
+    for (unsigned lane = 0; lane < lanes; ++lane)
+        heard[first / WARP].values[lane] = fibers[first + lane]->meeting.value;
     return true;
 }
 
 static inline void run_block(unsigned threads, bool descending) {
     while (fibers.size() < threads) fibers.emplace_back(new Fiber);
+    heard.resize(fibers.size() / WARP + 1);
     for (unsigned t = 0; t < threads; ++t) {
         Fiber& fiber = *fibers[t];
         fiber.started = fiber.returned = false;
@@ -241,8 +248,8 @@ T value_of(std::uint64_t bits) {
 template <class T>
 T shuffle(const char* operation, int line, unsigned mask, T value, unsigned source) {
     const unsigned lane = threadIdx.x % WARP;
-    const Fiber& fiber = meet(operation, line, false, mask, bits_of(value));
-    return value_of<T>(fiber.heard[source < WARP ? source : lane]);
+    const std::uint64_t* values = meet(operation, line, false, mask, bits_of(value));
+    return value_of<T>(values[source < WARP ? source : lane]);
 }
 
 }  // namespace cuda_on_cpu
@@ -269,11 +276,10 @@ T __shfl_xor_sync(unsigned mask, T value, unsigned flipped, int line = __builtin
 }
 
 static inline unsigned __ballot_sync(unsigned mask, int predicate, int line = __builtin_LINE()) {
-    const cuda_on_cpu::Fiber& fiber =
-        cuda_on_cpu::meet("__ballot_sync", line, false, mask, predicate != 0 ? 1u : 0u);
+    const std::uint64_t* values = cuda_on_cpu::meet("__ballot_sync", line, false, mask, predicate != 0 ? 1u : 0u);
     const unsigned lanes = std::min(cuda_on_cpu::WARP, blockDim.x - threadIdx.x / cuda_on_cpu::WARP * cuda_on_cpu::WARP);
     unsigned votes = 0;
-    for (unsigned lane = 0; lane < lanes; ++lane) votes |= (unsigned)fiber.heard[lane] << lane;
+    for (unsigned lane = 0; lane < lanes; ++lane) votes |= (unsigned)values[lane] << lane;
     return votes;
 }
 

@@ -61,7 +61,9 @@ class _Kernel:
 def _built(code: str, options: tuple[str, ...]) -> Path:
     folder = Path(os.environ.get("F5PY_PLAYED_BUILDS") or Path(tempfile.gettempdir()) / f"f5py-played-{os.getuid()}")
     folder.mkdir(parents=True, exist_ok=True)
-    text = '#include "cuda_on_cpu.h"\n' + code + "".join(map(_launcher, *zip(*_HEADER.findall(code), strict=True)))
+    flushed = "-ftz=true" in options
+    launchers = "".join(_launcher(name, parameters, flushed) for name, parameters in _HEADER.findall(code))
+    text = '#include <xmmintrin.h>\n#include "cuda_on_cpu.h"\n' + code + launchers
     player = (_PLAYER / "cuda_on_cpu.h").read_text()
     defines = [option for option in options if option.startswith("-D")]
     library = folder / f"{hashlib.sha256('|'.join([text, player, *defines]).encode()).hexdigest()[:24]}.so"
@@ -83,11 +85,15 @@ def _built(code: str, options: tuple[str, ...]) -> Path:
     return library
 
 
-def _launcher(name: str, parameters: str) -> str:
+def _launcher(name: str, parameters: str, flushed: bool) -> str:
     """A function for ctypes that takes the addresses of a kernel's arguments."""
     kinds = [_PARAMETER.match(one.strip())[1] for one in parameters.split(",")]  # type: ignore[index]
     taken = ", ".join(f"*(std::remove_const_t<{kind}>*)a[{i}]" for i, kind in enumerate(kinds))
     return (
         f'\nextern "C" const char* play_{name}(unsigned blocks, unsigned threads, void** a) {{\n'
-        f"    return cuda_on_cpu::try_launch(blocks, threads, false, {name}, {taken});\n}}\n"
+        "    const unsigned mode = _mm_getcsr();\n"
+        f"    _mm_setcsr(mode | {'0x8040' if flushed else '0'});  // flush-to-zero and denormals-are-zero\n"
+        f"    const char* mistake = cuda_on_cpu::try_launch(blocks, threads, false, {name}, {taken});\n"
+        "    _mm_setcsr(mode);\n"
+        "    return mistake;\n}\n"
     )

@@ -1,0 +1,162 @@
+"""Scores of the site groups of a batch's reads on a GPU, whose events are still there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.core.motifs import MotifCodes
+from f5py.core.offsets import offsets_of
+from f5py.gpu.buffers import Half
+from f5py.methylation._group_list_numba import Listing
+from f5py.methylation.hmm_gpu import MAX_MOTIF, constants, model_table, motif_table, numbers_of_reads
+from f5py.pore_model.model import PoreModel
+
+_LANES = 32
+#: Groups of a warp: two problems each.
+_GROUPS = _LANES // 2
+#: Arrays that a problem has an element of per k-mer, and per event.
+_PER_COLUMN, _PER_ROW = 6, 2
+
+
+class GpuScores:
+    """The groups of one motif.
+
+    Parameters
+    ----------
+    half : Half
+        With the events and the fits of `aligned`, and room for groups.
+    launch : callable
+        Queues a kernel, see `GpuShare`.
+    tables : dict
+        Device arrays of models and motifs that have been used.
+    aligned : int64
+        Reads in the order in which the half has them.
+    """
+
+    def __init__(self, half: Half, launch: Callable[..., None], tables: dict, aligned: NDArray[np.int64]) -> None:
+        self._half, self._launch, self._tables, self._aligned = half, launch, tables, aligned
+        self._has_reads = False
+
+    def which(self, batch: ReadBatch, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+        """Those of the `wanted` reads that the half has room for."""
+        lengths = np.diff(batch.reference_offsets)[self._aligned] * wanted[self._aligned]
+        fits = np.cumsum(lengths) <= self._half.size.references
+        chosen = np.zeros(len(batch), np.bool_)
+        chosen[self._aligned[fits]] = wanted[self._aligned[fits]]
+        return chosen
+
+    def begin(
+        self,
+        batch: ReadBatch,
+        reads: NDArray[np.bool_],
+        model: PoreModel,
+        motifs: tuple[MotifCodes, MotifCodes],
+        listing: Listing,
+    ) -> None:
+        """Queue the scoring of the groups of `reads`; what does not fit at once, `fetch` has scored."""
+        if not self._has_reads:
+            self._put_reads(batch, reads)
+            self._has_reads = True
+        # a run has few models and motifs, and its models live as long as it does
+        self._model = self._kept(id(model), lambda: model_table(model))
+        strands = motif_table(motifs)
+        self._motifs = self._kept(strands.tobytes(), lambda: strands)
+        self._arguments = len(motifs[0].masks), motifs[0].offset, motifs[1].offset, model.k
+        at = np.flatnonzero(reads[self._aligned])
+        counts = batch.n_calls[self._aligned[at]]
+        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
+        slots = np.repeat(batch.call_offsets[self._aligned[at]], counts) + within
+        columns, rows = listing.columns[slots], np.abs(listing.end[slots] - listing.begin[slots]) + 1
+        order = np.lexsort((rows, columns))[::-1]
+        self._slots = slots[order]
+        groups = np.empty((len(slots), 6), np.int32)
+        groups[:, 0] = np.repeat(at, counts)[order]
+        for i, values in enumerate(listing):
+            groups[:, i + 1] = values[self._slots]
+        self._groups = groups
+        self._lay_out(columns[order], rows[order])
+        self._found = np.empty((len(batch.call_first), 2, 3), np.float32)
+        self._next = 0
+        self._queue_chunk()
+
+    def fetch(self) -> NDArray[np.float32]:
+        """Wait; return total, best and highest end of each slot and hypothesis, see `finish_all`."""
+        host = self._half.host["found"]
+        while True:
+            self._half.stream.synchronize()
+            first, end = self._chunk
+            self._found[self._slots[first:end]] = host[: 6 * (end - first)].reshape(-1, 2, 3)
+            if self._next == len(self._slots):
+                return self._found
+            self._queue_chunk()
+
+    def _kept(self, key: Any, values: Callable[[], NDArray]) -> Any:
+        """A device array that is made once."""
+        import cupy
+
+        if key not in self._tables:
+            self._tables[key] = cupy.asarray(values())
+        return self._tables[key]
+
+    def _put_reads(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
+        """Send the reference segments and the numbers of reads."""
+        from f5py.methylation._group_list_numba import log_variances
+
+        half, aligned = self._half, self._aligned
+        chosen = reads[aligned]
+        offsets = offsets_of(np.diff(batch.reference_offsets)[aligned] * chosen)
+        source = batch.reference_offsets[aligned[chosen]]
+        lengths = np.diff(offsets)[chosen]
+        within = np.arange(offsets[-1]) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+        ln_var = np.empty(len(aligned), np.float32)
+        log_variances(aligned, batch.var, ln_var)
+        with half.stream:
+            half.put("reference", batch.reference[np.repeat(source, lengths) + within])
+            half.put("reference_offsets", offsets)
+            half.put("numbers", numbers_of_reads(batch.events_per_base[aligned], ln_var).reshape(-1))
+            half.put("is_reverse", batch.reverse[aligned])
+
+    def _lay_out(self, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
+        """Give each warp its place in the scratch memory."""
+        starts = np.arange(0, len(columns), _GROUPS)
+        self._warp_columns = np.maximum.reduceat(columns, starts) if len(columns) else columns
+        self._warp_rows = np.maximum.reduceat(rows, starts) if len(columns) else rows
+        size = _LANES * (_PER_COLUMN * self._warp_columns.astype(np.int64) + _PER_ROW * self._warp_rows)
+        self._work = offsets_of(size)
+
+    def _queue_chunk(self) -> None:
+        """Queue as many of the groups that are left as fit."""
+        half, first = self._half, self._next
+        warp = first // _GROUPS
+        room = int(np.searchsorted(self._work, self._work[warp] + half.size.trace_words, "right")) - 1 - warp
+        n_warps = min(room, half.size.groups // _GROUPS)
+        end = min(first + n_warps * _GROUPS, len(self._slots))
+        if end == first and first < len(self._slots):
+            raise MemoryError(f"a group of {self._warp_rows[warp]} events does not fit")
+        self._chunk, self._next = (first, end), end
+        n = end - first
+        warps = slice(warp, warp + -(-n // _GROUPS))
+        motif_length, offset, reverse_offset, k = self._arguments
+        with half.stream:
+            half.put("groups", self._groups[first:end].reshape(-1))
+            half.put("work_offsets", self._work[warps] - self._work[warp])
+            half.put("warp_columns", self._warp_columns[warps])
+            half.put("warp_rows", self._warp_rows[warps])
+            if n:
+                self._launch(
+                    "hmm_forward", -(-n // _GROUPS), _LANES, "event_mean", "q", "reference", "reference_offsets",
+                    self._motifs, motif_length, offset, reverse_offset, k, self._model, "fit_shift", "fit_scale",
+                    "fit_var", "numbers", "is_reverse", self._kept("constants", constants), "groups", n, "work_offsets",
+                    "warp_columns", "warp_rows", "work", "found",
+                )  # fmt: skip
+            half.download("found", 6 * n)
+
+
+def can_be_scored(motifs: tuple[MotifCodes, MotifCodes]) -> bool:
+    """Whether the kernel takes that motif."""
+    return len(motifs[0].masks) <= MAX_MOTIF
