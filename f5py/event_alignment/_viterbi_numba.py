@@ -38,7 +38,7 @@ _DIAGONAL = _PAD + KMER_SLOTS
 SCRATCH = 9 * _DIAGONAL
 _WORDS = 8  # uint16 words per vector of cells: four comparisons into M, one into B, two into K
 _IMPOSSIBLE = np.float32(-np.inf)
-_LN_START = np.float32(math.log(0.5))
+LN_START = np.float32(math.log(0.5))
 _MINUS_HALF = np.float32(-0.5)
 
 #: States, as they stand in a path.
@@ -108,7 +108,7 @@ def fill(events, n_events, n_kmers, level, stdv, constant, transitions, scratch,
     current = previous + _DIAGONAL
     lanes = simd.LANES
     z = (events[MARGIN + n_events - 1] - level[0]) / stdv[0]
-    scratch[previous] = _LN_START + (constant[0] + (_MINUS_HALF * z) * z)
+    scratch[previous] = LN_START + (constant[0] + (_MINUS_HALF * z) * z)
 
     for diagonal in range(2, n_events + n_kmers):
         first = max(diagonal - n_events, 0) // lanes

@@ -8,6 +8,8 @@ has an intron, or leaves a window, a new segment begins.
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -52,7 +54,31 @@ def transitions(events_per_base: NDArray[np.float64]) -> NDArray[np.float32]:
     return np.log(probabilities.astype(np.float64)).astype(np.float32)
 
 
-def align_events(batch: ReadBatch, model: PoreModel, pool: WorkerPool, windows: Windows | None) -> float:
+class RowsElsewhere(Protocol):
+    """Something that aligns the events of some reads of a batch to the reference at the same time."""
+
+    def rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
+        """Which reads."""
+        ...
+
+    def begin_rows(
+        self, batch: ReadBatch, model: PoreModel, ln_var: NDArray[np.float32], log_transitions: NDArray[np.float32]
+    ) -> None:
+        """Begin with these reads."""
+        ...
+
+    def fetch_rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
+        """Wait for them and fill their rows; return which reads are given back."""
+        ...
+
+
+def align_events(
+    batch: ReadBatch,
+    model: PoreModel,
+    pool: WorkerPool,
+    windows: Windows | None,
+    elsewhere: RowsElsewhere | None = None,
+) -> float:
     """Fill the batch's row arrays for all reads that are still `ReadStatus.OK`.
 
     The rows of a read are in the order of the reference. No row is made of the first event of a segment. A stretch of
@@ -69,6 +95,8 @@ def align_events(batch: ReadBatch, model: PoreModel, pool: WorkerPool, windows: 
     windows : Windows or None
         Parts of the reference to restrict the alignment to. A BED file's windows are half-open intervals, and each
         is a segment of its own. A region takes one base more at its end, as f5c does.
+    elsewhere : RowsElsewhere, optional
+        Aligns its share of the reads, if there are no windows.
 
     Returns
     -------
@@ -86,11 +114,19 @@ def align_events(batch: ReadBatch, model: PoreModel, pool: WorkerPool, windows: 
     log_transitions = transitions(np.where(wanted, batch.events_per_base, 1.0))
     ln_var = np.log(np.where(wanted, batch.var, 1.0).astype(np.float64)).astype(np.float32)
     levels = model.level_mean, model.level_stdv, model.ln_stdv
-    return pool.run(
-        align_all, longest_first(batch.n_events, wanted), batch.alignments, batch.event_offsets, batch.event_mean,
-        batch.base_map, model.k, strand_codes(model.alphabet), levels, batch.scaling, ln_var, log_transitions,
-        _windows_of_reads(batch, windows), batch.rows, order=batch.number,
-    )  # fmt: skip
+
+    def align(reads: NDArray[np.bool_]) -> float:
+        return pool.run(
+            align_all, longest_first(batch.n_events, reads), batch.alignments, batch.event_offsets, batch.event_mean,
+            batch.base_map, model.k, strand_codes(model.alphabet), levels, batch.scaling, ln_var, log_transitions,
+            _windows_of_reads(batch, windows), batch.rows, order=batch.number,
+        )  # fmt: skip
+
+    if elsewhere is None or windows is not None or not (others := elsewhere.rows(batch)).any():
+        return align(wanted)
+    elsewhere.begin_rows(batch, model, ln_var, log_transitions)
+    seconds = align(wanted & ~others)
+    return seconds + align(elsewhere.fetch_rows(batch))
 
 
 def _windows_of_reads(batch: ReadBatch, windows: Windows | None) -> tuple:

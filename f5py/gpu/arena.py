@@ -20,9 +20,12 @@ _SAMPLE = 2
 _INT = 4
 #: Bytes of all arrays with an element per read.
 _READ = 108
-#: With room for scores: reference bases per base (deletions make segments longer), groups per base, bytes of a group
-#: and further bytes of a read.
-_REFERENCE, _GROUPS, _GROUP, _SCORED_READ = 1.25, 1 / 8, 50, 24
+#: With room for what follows: reference bases per base (deletions make segments longer), and further bytes of a read.
+_REFERENCE, _FURTHER_READ = 1.25, 76
+#: With room for scores: groups per base, and bytes of a group.
+_GROUPS, _GROUP = 1 / 8, 50
+#: With room for rows: operations of CIGARs per base and bytes of one, and bytes of a row.
+_CIGARS, _CIGAR, _ROW = 0.75, 4, 9
 #: Directions of one band for W = 100: 32 lanes, one byte each.
 BAND_BYTES = 32
 #: Bytes of an event before all events of a read are known; these arrays lie in the memory of the directions.
@@ -43,8 +46,8 @@ class ArenaSize:
         X, Y, the number of reads and Z per half.
     means_only : bool
         Of the events only the means are kept.
-    scores : bool
-        There is room for site groups.
+    scores, rows : bool
+        There is room for site groups, and for the alignment of events to the reference.
     """
 
     bases: int
@@ -53,6 +56,7 @@ class ArenaSize:
     samples: int = 0
     means_only: bool = True
     scores: bool = False
+    rows: bool = False
 
     @property
     def trace_words(self) -> int:
@@ -67,7 +71,12 @@ class ArenaSize:
     @property
     def references(self) -> int:
         """Bases of the reference that there is room for."""
-        return int(_REFERENCE * self.bases) if self.scores else 0
+        return int(_REFERENCE * self.bases) if self.scores or self.rows else 0
+
+    @property
+    def cigars(self) -> int:
+        """Operations of CIGARs that there is room for."""
+        return int(_CIGARS * self.bases) if self.rows else 0
 
     @property
     def groups(self) -> int:
@@ -82,9 +91,11 @@ class ArenaSize:
             + self.events * (_EVENT_MEAN + (0 if self.means_only else _EVENT_REST))
             + self.samples * _SAMPLE
             + self.trace_words * _INT
-            + (self.reads + 1) * (_READ + (_SCORED_READ if self.scores else 0))
+            + (self.reads + 1) * (_READ + (_FURTHER_READ if self.scores or self.rows else 0))
             + self.references
             + self.groups * _GROUP
+            + self.cigars * _CIGAR
+            + (self.events * _ROW if self.rows else 0)
         )
 
 
@@ -98,7 +109,7 @@ class Density:
         mu, the option ``--cuda-avg-epk``.
     samples : float
         nu.
-    means_only, scores : bool
+    means_only, scores, rows : bool
         See `ArenaSize`.
     """
 
@@ -106,19 +117,26 @@ class Density:
     samples: float
     means_only: bool = True
     scores: bool = False
+    rows: bool = False
 
     @property
     def bytes_per_base(self) -> float:
         """C_R + mu * C_E + nu * C_S of one half."""
-        per_base = _BASE_LETTER + _KMER_ENTRY + 2 * _MAP_ENTRY + BAND_BYTES
+        per_base: float = _BASE_LETTER + _KMER_ENTRY + 2 * _MAP_ENTRY + BAND_BYTES
         per_event = _EVENT_MEAN + BAND_BYTES + (0 if self.means_only else _EVENT_REST)
-        per_score = _REFERENCE + _GROUPS * _GROUP if self.scores else 0
-        return per_base + self.events * per_event + self.samples * _SAMPLE + per_score
+        if self.scores or self.rows:
+            per_base += _REFERENCE
+        if self.scores:
+            per_base += _GROUPS * _GROUP
+        if self.rows:
+            per_base += _CIGARS * _CIGAR
+            per_event += _ROW
+        return per_base + self.events * per_event + self.samples * _SAMPLE
 
     def size(self, bases: int, reads: int) -> ArenaSize:
         """A half for so many bases and reads."""
         events, samples = int(bases * self.events), int(bases * self.samples)
-        return ArenaSize(bases, events, reads, samples, self.means_only, self.scores)
+        return ArenaSize(bases, events, reads, samples, self.means_only, self.scores, self.rows)
 
 
 def trace_words(bases: int, events: int, reads: int, pack: int = 4, words: int = 1) -> int:

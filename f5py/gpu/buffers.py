@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -73,8 +74,25 @@ class Half:
             self.device[name][:count].get(stream=self.stream, out=self.host[name][:count], blocking=False)
 
 
+class Tables:
+    """Device arrays that are made once: of pore models and motifs, of which a run has few."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[Hashable, Any] = {}
+
+    def kept(self, key: Hashable, values: Callable[[], NDArray]) -> Any:
+        """The array of that key, made of `values` if it is new."""
+        import cupy
+
+        if key not in self._arrays:
+            self._arrays[key] = cupy.asarray(values())
+        return self._arrays[key]
+
+
 def _transferred(size: ArenaSize) -> tuple[tuple[str, int, type], ...]:
     """Names, numbers of elements and types of the arrays that are copied."""
+    further = size.reads if size.scores or size.rows else 0
+    row_reads, row_events = (size.reads, size.events) if size.rows else (0, 0)
     return (
         ("samples", size.samples, np.int16),
         ("bases", size.bases, np.uint8),
@@ -89,8 +107,15 @@ def _transferred(size: ArenaSize) -> tuple[tuple[str, int, type], ...]:
         ("found", 6 * size.groups, np.float32),
         ("work_offsets", size.groups // 16, np.int64),
         ("warp_columns warp_rows", size.groups // 16, np.int32),
-        ("reference_offsets", size.reads + 1 if size.scores else 0, np.int64),
-        ("numbers", 3 * size.reads if size.scores else 0, np.float32),
-        ("is_reverse", size.reads if size.scores else 0, np.int32),
+        ("reference_offsets", further + 1, np.int64),
+        ("is_reverse", further, np.int32),
+        ("numbers", 3 * further, np.float32),
+        ("cigar", size.cigars, np.uint32),
+        ("cigar_offsets reference_start", row_reads + 1, np.int64),
+        ("row_event row_position", row_events, np.int32),
+        ("row_state", row_events, np.uint8),
+        ("n_rows", row_reads, np.int32),
+        ("ln_var", row_reads, np.float32),
+        ("transitions", 8 * row_reads, np.float32),
         ("offset unit lp_step lp_stay shift scale fit_shift fit_scale fit_var", size.reads, np.float32),
     )

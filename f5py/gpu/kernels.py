@@ -15,9 +15,10 @@ KERNELS = {
     "abea_core": ("abea_core",),
     "abea_post": ("abea_post",),
     "hmm": ("hmm_forward",),
+    "viterbi": ("viterbi_rows",),
 }
 #: Their products and sums are rounded one by one but where they say fmaf, as on the CPU.
-_UNFUSED = ("events", "scaling", "hmm")
+_UNFUSED = ("events", "scaling", "hmm", "viterbi")
 #: Numbers below 2 ** -126 are zero, as on the CPU there.
 _FLUSHED = ("hmm",)
 _INCLUDE = re.compile(r'#include "([\w.]+)"\n')

@@ -34,15 +34,14 @@ class ReferenceAligner(AlignmentStage):
         shows_samples = not (options.paf or options.sam or options.m6anet)
         super().__init__(options, chemistry, shows_samples and (options.samples or options.collapse_events))
         self.times.seconds["HMM"] = 0.0
-        self._windows = windows
         self._keep_map = keep_map
+        self.stages.results = "rows"
+        self.stages.finish = lambda batch, share: align_events(batch, self.model, self.pool, windows, share)
+        self.stages.finish_part = "event rows"
 
     def compute(self, batch: ReadBatch) -> None:
         """Fill the batch's arrays, its rows too."""
         super().compute(batch)
-        self.before_stage("event rows")
-        self.times.add("HMM", align_events(batch, self.model, self.pool, self._windows))
-        self.after_part(batch)
         if not self._keep_map:
             batch.release("bases", "kmer_rank", "first_event", "last_event")
 

@@ -22,7 +22,7 @@ from f5py.abea.kernels import macros, model_table
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.errors import F5pyError
 from f5py.gpu.arena import ArenaSize, Density, capacity, memory_fraction
-from f5py.gpu.buffers import Half
+from f5py.gpu.buffers import Half, Tables
 from f5py.gpu.device import GpuDevice, GpuUnavailableError, first_line, free_pools, is_out_of_memory, remedy
 from f5py.gpu.kernels import functions
 from f5py.gpu.placement import Placement, Reason, place
@@ -104,7 +104,7 @@ class GpuBackend:
         self._lock = threading.Lock()
         try:
             compiled = functions(macros(limits=stages.limits))
-            self._on_device = Device(device.number, compiled, cupy.asarray(model_table(stages.model)), {})
+            self._on_device = Device(device.number, compiled, cupy.asarray(model_table(stages.model)), Tables())
         except cupy.cuda.compiler.CompileException as problem:
             raise GpuUnavailableError(f"the kernels do not compile: {first_line(problem)}") from problem
         except Exception as problem:
@@ -143,7 +143,8 @@ class GpuBackend:
     def _allocate(self, max_reads: int, max_bases: int, zero_copy: bool) -> list[Half]:
         """Both halves, as large as memory allows and a batch can need; smaller ones if that fails."""
         samples = _RNA_SAMPLES if self._stages.rna else _DNA_SAMPLES
-        density = Density(self.limits.avg_epk, samples, self._stages.means_only, self._stages.score is not None)
+        kind = self._stages.results
+        density = Density(self.limits.avg_epk, samples, self._stages.means_only, kind == "calls", kind == "rows")
         fraction = memory_fraction(self.limits.mem_frac, self.device.integrated)
         full = self.capacity = capacity(self.device.free_memory * fraction, density, max_reads, _HALVES)
         console.note(
@@ -264,3 +265,12 @@ class _Guarded(Share):
 
     def fetch_scores(self) -> Any:
         return self._guarded(self._share.fetch_scores)
+
+    def rows(self, batch: ReadBatch) -> Any:
+        return self._guarded(self._share.rows, batch)
+
+    def begin_rows(self, *arguments: Any) -> None:
+        self._guarded(self._share.begin_rows, *arguments)
+
+    def fetch_rows(self, batch: ReadBatch) -> Any:
+        return self._guarded(self._share.fetch_rows, batch)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,9 +10,10 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import MotifCodes
 from f5py.core.offsets import offsets_of
-from f5py.gpu.buffers import Half
+from f5py.gpu.buffers import Half, Tables
 from f5py.methylation._group_list_numba import Listing
 from f5py.methylation.hmm_gpu import MAX_MOTIF, constants, model_table, motif_table, numbers_of_reads
+from f5py.pipeline.gpu_references import put_segments
 from f5py.pore_model.model import PoreModel
 
 _LANES = 32
@@ -32,23 +32,15 @@ class GpuScores:
         With the events and the fits of `aligned`, and room for groups.
     launch : callable
         Queues a kernel, see `GpuShare`.
-    tables : dict
+    tables : Tables
         Device arrays of models and motifs that have been used.
     aligned : int64
         Reads in the order in which the half has them.
     """
 
-    def __init__(self, half: Half, launch: Callable[..., None], tables: dict, aligned: NDArray[np.int64]) -> None:
+    def __init__(self, half: Half, launch: Callable[..., None], tables: Tables, aligned: NDArray[np.int64]) -> None:
         self._half, self._launch, self._tables, self._aligned = half, launch, tables, aligned
         self._has_reads = False
-
-    def which(self, batch: ReadBatch, wanted: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Those of the `wanted` reads that the half has room for."""
-        lengths = np.diff(batch.reference_offsets)[self._aligned] * wanted[self._aligned]
-        fits = np.cumsum(lengths) <= self._half.size.references
-        chosen = np.zeros(len(batch), np.bool_)
-        chosen[self._aligned[fits]] = wanted[self._aligned[fits]]
-        return chosen
 
     def begin(
         self,
@@ -63,9 +55,9 @@ class GpuScores:
             self._put_reads(batch, reads)
             self._has_reads = True
         # a run has few models and motifs, and its models live as long as it does
-        self._model = self._kept(id(model), lambda: model_table(model))
+        self._model = self._tables.kept(id(model), lambda: model_table(model))
         strands = motif_table(motifs)
-        self._motifs = self._kept(strands.tobytes(), lambda: strands)
+        self._motifs = self._tables.kept(strands.tobytes(), lambda: strands)
         self._arguments = len(motifs[0].masks), motifs[0].offset, motifs[1].offset, model.k
         at = np.flatnonzero(reads[self._aligned])
         counts = batch.n_calls[self._aligned[at]]
@@ -95,29 +87,15 @@ class GpuScores:
                 return self._found
             self._queue_chunk()
 
-    def _kept(self, key: Any, values: Callable[[], NDArray]) -> Any:
-        """A device array that is made once."""
-        import cupy
-
-        if key not in self._tables:
-            self._tables[key] = cupy.asarray(values())
-        return self._tables[key]
-
     def _put_reads(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
         """Send the reference segments and the numbers of reads."""
         from f5py.methylation._group_list_numba import log_variances
 
         half, aligned = self._half, self._aligned
-        chosen = reads[aligned]
-        offsets = offsets_of(np.diff(batch.reference_offsets)[aligned] * chosen)
-        source = batch.reference_offsets[aligned[chosen]]
-        lengths = np.diff(offsets)[chosen]
-        within = np.arange(offsets[-1]) - np.repeat(np.cumsum(lengths) - lengths, lengths)
         ln_var = np.empty(len(aligned), np.float32)
         log_variances(aligned, batch.var, ln_var)
         with half.stream:
-            half.put("reference", batch.reference[np.repeat(source, lengths) + within])
-            half.put("reference_offsets", offsets)
+            put_segments(half, "reference", batch.reference, batch.reference_offsets, aligned, reads)
             half.put("numbers", numbers_of_reads(batch.events_per_base[aligned], ln_var).reshape(-1))
             half.put("is_reverse", batch.reverse[aligned])
 
@@ -151,8 +129,8 @@ class GpuScores:
                 self._launch(
                     "hmm_forward", -(-n // _GROUPS), _LANES, "event_mean", "q", "reference", "reference_offsets",
                     self._motifs, motif_length, offset, reverse_offset, k, self._model, "fit_shift", "fit_scale",
-                    "fit_var", "numbers", "is_reverse", self._kept("constants", constants), "groups", n, "work_offsets",
-                    "warp_columns", "warp_rows", "work", "found",
+                    "fit_var", "numbers", "is_reverse", self._tables.kept("constants", constants), "groups", n,
+                    "work_offsets", "warp_columns", "warp_rows", "work", "found",
                 )  # fmt: skip
             half.download("found", 6 * n)
 

@@ -18,9 +18,11 @@ from f5py.abea.kernels import transition_penalties
 from f5py.core.batch import BaseMap, ReadBatch, ReadStatus
 from f5py.core.motifs import MotifCodes
 from f5py.core.offsets import offsets_of
-from f5py.gpu.buffers import Half
+from f5py.gpu.buffers import Half, Tables
 from f5py.gpu.placement import Placement, Reason
 from f5py.methylation._group_list_numba import Listing
+from f5py.pipeline.gpu_references import reads_that_fit
+from f5py.pipeline.gpu_rows import GpuRows
 from f5py.pipeline.gpu_scores import GpuScores, can_be_scored
 from f5py.pipeline.signal_stages import SignalStages
 from f5py.pore_model.model import PoreModel
@@ -52,14 +54,13 @@ class Device(NamedTuple):
     functions : dict of str to cupy.RawKernel
     model : cupy.ndarray
         See `f5py.abea.kernels.model_table`.
-    tables : dict
-        Of `GpuScores`.
+    tables : Tables
     """
 
     number: int
     functions: dict[str, Any]
     model: Any
-    tables: dict
+    tables: Tables
 
 
 class GpuShare:
@@ -266,23 +267,45 @@ class GpuShare:
         batch.scale[reads] = host["fit_scale"][at]
         batch.var[reads] = host["fit_var"][at]
 
+    def _that_fit(self, batch: ReadBatch) -> NDArray[np.bool_]:
+        wanted = self._mask(self._aligned) & (batch.status == ReadStatus.OK)
+        return reads_that_fit(batch, self._aligned, wanted, self._half)
+
     def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
         """See `f5py.methylation.calls.ScoredElsewhere`."""
         if not self._half.size.scores or not can_be_scored(motifs):
             return np.zeros(len(batch), np.bool_)
         if self._scores is None:
             self._scores = GpuScores(self._half, self._launch, self._device.tables, self._aligned)
-            self._scored = self._scores.which(batch, self._mask(self._aligned) & (batch.status == ReadStatus.OK))
-        return self._scored
+            self._chosen = self._that_fit(batch)
+        return self._chosen
 
     def begin_scores(
         self, batch: ReadBatch, model: PoreModel, motifs: tuple[MotifCodes, MotifCodes], listing: Listing
     ) -> None:
         """See `ScoredElsewhere`."""
         assert self._scores is not None
-        self._scores.begin(batch, self._scored, model, motifs, listing)
+        self._scores.begin(batch, self._chosen, model, motifs, listing)
 
     def fetch_scores(self) -> NDArray[np.float32]:
         """See `ScoredElsewhere`."""
         assert self._scores is not None
         return self._scores.fetch()
+
+    def rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
+        """See `f5py.event_alignment.align.RowsElsewhere`."""
+        if not self._half.size.rows:
+            return np.zeros(len(batch), np.bool_)
+        self._chosen = self._that_fit(batch)
+        return self._chosen
+
+    def begin_rows(
+        self, batch: ReadBatch, model: PoreModel, ln_var: NDArray[np.float32], log_transitions: NDArray[np.float32]
+    ) -> None:
+        """See `RowsElsewhere`."""
+        self._rows = GpuRows(self._half, self._launch, self._device.tables, self._aligned, self._q)
+        self._rows.begin(batch, self._chosen, model, ln_var, log_transitions)
+
+    def fetch_rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
+        """See `RowsElsewhere`."""
+        return self._rows.fetch(batch, self._stages.pool)

@@ -60,8 +60,9 @@ class Caller(AlignmentStage):
         self._threshold = options.threshold
         self._per_site = options.per_site
         self.stages.means_only = not options.print_events
-        self.stages.score = self._call
-        self.stages.score_part = "site calls" if options.per_site else "calls"
+        self.stages.results = "" if options.per_site else "calls"
+        self.stages.finish = self._call
+        self.stages.finish_part = "site calls" if options.per_site else "calls"
         self._keep_cigar = options.modbam is not None
 
     @property
@@ -91,7 +92,7 @@ class Caller(AlignmentStage):
             batch.release("event_mean")
 
     def _call(self, batch: ReadBatch, elsewhere: ScoredElsewhere | None) -> float:
-        """Fill the calls; see `SignalStages.score`."""
+        """Fill the calls; see `SignalStages.finish`."""
         batch.by_motif = []
         seconds = 0.0
         for motif, model in self.models:

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from f5py.abea.align import F5C_LIMITS, AlignmentLimits, align, drop_over_segmented, drop_unaligned
 from f5py.core.batch import ReadBatch
 from f5py.core.workers import WorkerPool
+from f5py.event_alignment.align import RowsElsewhere
 from f5py.methylation.calls import ScoredElsewhere
 from f5py.pore_model.model import PoreModel
 from f5py.signal.events import EventParameters, EventsElsewhere, detect_events, reverse_events
@@ -37,7 +38,7 @@ class StageTimes:
             self.seconds[name] = self.seconds.get(name, 0.0) + thread_seconds / self._n_threads
 
 
-class Share(EventsElsewhere, ScoredElsewhere, Protocol):
+class Share(EventsElsewhere, ScoredElsewhere, RowsElsewhere, Protocol):
     """Reads of a batch that are computed elsewhere meanwhile; each step is asked for when it can begin."""
 
     def align(self, batch: ReadBatch) -> None:
@@ -73,15 +74,17 @@ class SignalStages:
         The aligned pairs are wanted too.
     keep_samples : bool
         Do not release the samples after event detection.
-    score : callable or None
-        Called at the end with the batch and its share, if it has one: scores site groups and returns the seconds that
-        all threads together have worked. May be called again for a batch.
-    score_part : str
+    results : str
+        What `finish` makes: ``calls``, ``rows`` or nothing that a share helps with.
+    finish : callable or None
+        Called at the end with the batch and its share, if it has one; returns the seconds that all threads together
+        have worked. May be called again for a batch.
+    finish_part : str
         What `before_stage` calls that.
     before_stage : callable
         Called with the name of a part of the work before it begins.
     after_part : callable
-        Called with the batch after each of two parts of the work on it, and after a third one if there are scores.
+        Called with the batch after each of two parts of the work on it, and after `finish`.
     """
 
     parameters: EventParameters
@@ -94,8 +97,9 @@ class SignalStages:
     means_only: bool = False
     keep_pairs: bool = False
     keep_samples: bool = False
-    score: Callable[[ReadBatch, ScoredElsewhere | None], float] | None = None
-    score_part: str = "calls"
+    results: str = ""
+    finish: Callable[[ReadBatch, Share | None], float] | None = None
+    finish_part: str = ""
     before_stage: Callable[[str], None] = lambda part: None
     after_part: Callable[[ReadBatch], None] = lambda batch: None
 
@@ -132,9 +136,9 @@ class SignalStages:
             share.fetch_fit(batch)
         drop_unfit(batch, self.quality)
         self.after_part(batch)
-        if self.score is not None:
-            self.before_stage(self.score_part)
-            times.add("HMM", self.score(batch, share))
+        if self.finish is not None:
+            self.before_stage(self.finish_part)
+            times.add("HMM", self.finish(batch, share))
             self.after_part(batch)
 
     def close(self) -> None:

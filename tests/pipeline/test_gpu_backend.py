@@ -28,30 +28,10 @@ _FIELDS = (
 )  # fmt: skip
 
 
-@pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.gpu)])
-def device(request):
-    if request.param == "played":
-        request.getfixturevalue("played_gpu")
-    pytest.importorskip("cupy", reason="needs cupy")
-    from f5py.gpu.device import GpuUnavailableError, open_device
-
-    try:
-        return open_device(0)
-    except GpuUnavailableError as problem:
-        pytest.skip(f"needs a CUDA device: {problem}")
-
-
 @pytest.fixture(autouse=True)
 def small_batches_too(monkeypatch):
     """These batches are so small that the CPU threads alone would be faster; here they go to the GPU all the same."""
     monkeypatch.setattr(gpu_backend, "_BAND_LATENCY_RATIO", 0.0)
-
-
-@pytest.fixture
-def pool():
-    pool = WorkerPool(2)
-    yield pool
-    pool.close()
 
 
 def batch_with_samples(seed: int, n_reads: int, rna: bool = False) -> ReadBatch:
@@ -277,7 +257,7 @@ def test_the_batch_that_a_device_is_checked_by_has_something_of_all(pool, rna):
     stages = stages_of(pool, parameters=events.RNA if rna else events.DNA, rna=rna)
     if not rna:
         model = builtin("r9.4_450bps.cpg.6mer")
-        stages.score = lambda batch, share: call_methylation(batch, motif_named("cpg"), model, pool)
+        stages.finish = lambda batch, share: call_methylation(batch, motif_named("cpg"), model, pool)
     stages.compute(one)
     assert (one.status == ReadStatus.OK).sum() >= 4
     assert one.status[1] != ReadStatus.OK

@@ -10,33 +10,12 @@ import pytest
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import MOTIFS
 from f5py.core.offsets import offsets_of
-from f5py.core.workers import WorkerPool
 from f5py.methylation.calls import ARRAYS, call_methylation
 from f5py.pore_model import builtin
 
 from ..abea.batch_maker import made_batch
 
 CPG = builtin("r9.4_450bps.cpg.6mer")
-
-
-@pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.gpu)])
-def device(request):
-    if request.param == "played":
-        request.getfixturevalue("played_gpu")
-    pytest.importorskip("cupy", reason="needs cupy")
-    from f5py.gpu.device import GpuUnavailableError, open_device
-
-    try:
-        return open_device(0)
-    except GpuUnavailableError as problem:
-        pytest.skip(f"needs a CUDA device: {problem}")
-
-
-@pytest.fixture
-def pool():
-    pool = WorkerPool(2)
-    yield pool
-    pool.close()
 
 
 def made_aligned_batch(seed: int, n_reads: int, events_per_base: float = 1.6) -> ReadBatch:
@@ -76,7 +55,7 @@ class _Scorer:
 
     def __init__(self, device, batch: ReadBatch, max_bases: int) -> None:
         from f5py.gpu.arena import Density
-        from f5py.gpu.buffers import Half
+        from f5py.gpu.buffers import Half, Tables
         from f5py.gpu.kernels import functions
         from f5py.pipeline.gpu_scores import GpuScores
 
@@ -92,7 +71,7 @@ class _Scorer:
                 self.half.put(f"fit_{name}", getattr(batch, name)[self.reads])
         self.half.stream.synchronize()
         self.n_launches = 0
-        self._scores = GpuScores(self.half, self._launch, {}, self.reads)
+        self._scores = GpuScores(self.half, self._launch, Tables(), self.reads)
 
     def _launch(self, name, n_blocks, n_threads, *arguments) -> None:
         self.n_launches += 1
@@ -103,7 +82,9 @@ class _Scorer:
         self._functions[name]((n_blocks,), (n_threads,), tuple(values))
 
     def scores(self, batch, motifs):
-        return self._scores.which(batch, batch.status == ReadStatus.OK)
+        from f5py.pipeline.gpu_references import reads_that_fit
+
+        return reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.half)
 
     def begin_scores(self, batch, model, motifs, listing):
         self._scores.begin(batch, self.scores(batch, motifs), model, motifs, listing)

@@ -1,0 +1,43 @@
+"""Reference segments of a batch's reads on a GPU, for what follows the alignment to the read's bases."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.core.offsets import offsets_of
+from f5py.gpu.buffers import Half
+
+
+def reads_that_fit(
+    batch: ReadBatch, aligned: NDArray[np.int64], wanted: NDArray[np.bool_], half: Half
+) -> NDArray[np.bool_]:
+    """Those of the `wanted` reads (a mask) whose reference segments and CIGARs the half has room for.
+
+    Parameters
+    ----------
+    batch : ReadBatch
+    aligned : int64
+        Reads in the order in which the half has them.
+    wanted : bool, shape (n,)
+    half : Half
+    """
+    fits = np.cumsum(np.diff(batch.reference_offsets)[aligned] * wanted[aligned]) <= half.size.references
+    if half.size.cigars:
+        fits &= np.cumsum(np.diff(batch.cigar_offsets)[aligned] * wanted[aligned]) <= half.size.cigars
+    chosen = np.zeros(len(batch), np.bool_)
+    chosen[aligned[fits]] = wanted[aligned[fits]]
+    return chosen
+
+
+def put_segments(
+    half: Half, name: str, values: NDArray, offsets: NDArray[np.int64], aligned: NDArray[np.int64], chosen: NDArray
+) -> None:
+    """Send what each read has many of, one read after another, and the offsets; reads not `chosen` have nothing."""
+    is_there = chosen[aligned]
+    gathered = offsets_of(np.diff(offsets)[aligned] * is_there)
+    lengths = np.diff(gathered)[is_there]
+    within = np.arange(gathered[-1]) - np.repeat(np.cumsum(lengths) - lengths, lengths)
+    half.put(name, values[np.repeat(offsets[aligned[is_there]], lengths) + within])
+    half.put(f"{name}_offsets", gathered)
