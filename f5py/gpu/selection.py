@@ -141,6 +141,7 @@ class GpusWhenTheyPay:
         self._prefers_gpus = at_once
         self._clock = clock
         self._cpu_time = console.Stopwatch(clock)
+        self._closing = False
         self._lock = threading.Lock()  # batches come from several threads
         self._thread: threading.Thread | None = None
         if at_once:
@@ -166,7 +167,8 @@ class GpusWhenTheyPay:
                 self._gpus.remove(lane)
 
     def close(self) -> None:
-        """Wait for GPUs that are being started, and close them."""
+        """Wait for a GPU that is being started, and close all."""
+        self._closing = True
         if self._thread is None:
             console.note(
                 _WHO,
@@ -210,3 +212,5 @@ class GpusWhenTheyPay:
             lane = _Lane(gpu, gpu.name)
             self._opened.append(lane)
             self._gpus.append(lane)
+            if self._closing:  # the run is over before all were there
+                break

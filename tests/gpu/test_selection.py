@@ -166,6 +166,27 @@ def test_a_failed_gpu_gets_no_more(clock):
     assert all(gpu.closed for gpu in gpus)
 
 
+def test_the_end_of_a_run_does_not_wait_for_all_gpus(clock):
+    """Only for the one that is being started."""
+    may_go_on = threading.Event()
+    gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(3)]
+
+    def come():
+        for gpu in gpus:
+            may_go_on.wait(20)
+            yield gpu
+
+    backend = GpusWhenTheyPay(_Recorder(clock, selection._START_SECONDS), come(), clock=clock)
+    _compute(backend, *_batches(1))
+    closing = threading.Thread(target=backend.close)
+    closing.start()
+    while not backend._closing:
+        pass
+    may_go_on.set()
+    closing.join()
+    assert [gpu.closed for gpu in gpus] == [True, False, False]
+
+
 def test_one_that_cannot_be_closed_does_not_fail_the_run(clock, capfd):
     gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
     gpus[0].close = lambda: {}["gone"]
