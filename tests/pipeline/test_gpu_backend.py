@@ -263,3 +263,15 @@ def test_the_batch_that_a_device_is_checked_by_has_something_of_all(pool, rna):
     assert one.status[1] != ReadStatus.OK
     if not rna:
         assert one.n_calls.sum() > 30
+
+
+def test_the_order_of_the_lanes_does_not_matter(played_gpu, pool, batch, monkeypatch):
+    """Between two places where they wait for each other; else one of these is missing."""
+    from f5py.gpu.device import open_device
+
+    monkeypatch.setenv("F5PY_PLAYED_LANES", "descending")
+    stages = stages_of(pool)
+    backend, seen = _watched(open_device(0), stages, ALL)
+    _assert_same(_computed(batch, backend), _computed(batch, stages))
+    assert seen[0].count(Reason.GPU) > 35
+    backend.close()

@@ -193,3 +193,9 @@ def test_reads_whose_reference_does_not_fit_are_left_to_the_cpu(device, pool):
     object.__setattr__(aligner.half, "size", type("Small", (), {"references": 9000, "cigars": size.cigars})())
     assert 0 < aligner.rows(batch).sum() < len(aligner.reads)
     _assert_same(_rows(batch, pool, aligner), _rows(batch, pool))
+
+
+def test_the_order_of_the_lanes_does_not_matter(played_gpu, pool, monkeypatch):
+    monkeypatch.setenv("F5PY_PLAYED_LANES", "descending")
+    batch = made_batch_with_rows(11, 20, spliced=True)
+    _assert_same(_rows(batch, pool, _Aligner(batch)), _rows(batch, pool))

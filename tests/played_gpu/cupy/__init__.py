@@ -11,6 +11,8 @@ Environment variables say what the machine is like:
     Number of devices; 1 by default.
 ``F5PY_PLAYED_MEMORY``
     Bytes of each device; 256 MiB by default.
+``F5PY_PLAYED_LANES``
+    ``descending``: the lanes of a block run in this order between two meetings; it must not matter.
 ``F5PY_PLAYED_FAULT``
     What is broken, as ``KIND``, ``KIND@N`` (from the Nth time on) or ``KIND@N:DEVICE``: see `faults`.
 ``F5PY_PLAYED_BUILDS``

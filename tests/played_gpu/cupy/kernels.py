@@ -52,8 +52,9 @@ class _Kernel:
                 assert isinstance(argument, np.generic), "a number without a size of its own"
                 values.append(np.array([argument]))
         addresses = (ctypes.c_void_p * len(values))(*(value.ctypes.data for value in values))
+        descending = os.environ.get("F5PY_PLAYED_LANES") == "descending"
         with _playing:
-            mistake = self._function(int(grid[0]), int(block[0]), addresses)
+            mistake = self._function(int(grid[0]), int(block[0]), int(descending), addresses)
         if mistake is not None:
             raise AssertionError(mistake.decode())
 
@@ -90,10 +91,10 @@ def _launcher(name: str, parameters: str, flushed: bool) -> str:
     kinds = [_PARAMETER.match(one.strip())[1] for one in parameters.split(",")]  # type: ignore[index]
     taken = ", ".join(f"*(std::remove_const_t<{kind}>*)a[{i}]" for i, kind in enumerate(kinds))
     return (
-        f'\nextern "C" const char* play_{name}(unsigned blocks, unsigned threads, void** a) {{\n'
+        f'\nextern "C" const char* play_{name}(unsigned blocks, unsigned threads, int descending, void** a) {{\n'
         "    const unsigned mode = _mm_getcsr();\n"
         f"    _mm_setcsr(mode | {'0x8040' if flushed else '0'});  // flush-to-zero and denormals-are-zero\n"
-        f"    const char* mistake = cuda_on_cpu::try_launch(blocks, threads, false, {name}, {taken});\n"
+        f"    const char* mistake = cuda_on_cpu::try_launch(blocks, threads, descending != 0, {name}, {taken});\n"
         "    _mm_setcsr(mode);\n"
         "    return mistake;\n}\n"
     )
