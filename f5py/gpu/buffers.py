@@ -85,7 +85,9 @@ class Tables:
         import cupy
 
         if key not in self._arrays:
-            self._arrays[key] = cupy.asarray(values())
+            made = cupy.asarray(values())
+            cupy.cuda.get_current_stream().synchronize()  # kernels of all streams use it
+            self._arrays[key] = made
         return self._arrays[key]
 
 

@@ -37,8 +37,11 @@ class ScoredElsewhere(Protocol):
 
     def begin_scores(
         self, batch: ReadBatch, model: PoreModel, motifs: tuple[MotifCodes, MotifCodes], listing: Listing
-    ) -> None:
-        """Begin with the groups of these reads, which stand in the batch's calls and in `listing`."""
+    ) -> NDArray[np.bool_]:
+        """Begin with the groups of these reads, which stand in the batch's calls and in `listing`.
+
+        Return which reads are given back.
+        """
         ...
 
     def fetch_scores(self) -> NDArray[np.float32]:
@@ -151,15 +154,15 @@ def _call_with(
     n = len(batch.call_first)
     listing = Listing(*(np.empty(n, np.int32) for _ in Listing._fields))
     reads = longest_first(batch.read_length, others)
-    here = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & ~others)
     seconds = pool.run(
         list_all, reads, batch.alignments, batch.base_map, model.k, motifs, batch.calls, listing, order=batch.number
     )
-    elsewhere.begin_scores(batch, model, motifs, listing)
+    others = others & ~elsewhere.begin_scores(batch, model, motifs, listing)
+    here = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & ~others)
     seconds += pool.run(call_all, here, *inputs, batch.calls, order=batch.number)
     found = elsewhere.fetch_scores()
     alignments, event_offsets, event_mean, _, scaling, events_per_base, levels, _ = inputs
     return seconds + pool.run(
-        finish_all, reads, alignments, event_offsets, event_mean, scaling, events_per_base, levels, motifs, listing,
-        found, batch.calls, order=batch.number,
+        finish_all, np.flatnonzero(others), alignments, event_offsets, event_mean, scaling, events_per_base, levels,
+        motifs, listing, found, batch.calls, order=batch.number,
     )  # fmt: skip

@@ -103,8 +103,9 @@ class GpuBackend:
         self._broken = False
         self._lock = threading.Lock()
         try:
-            compiled = functions(macros(limits=stages.limits))
-            self._on_device = Device(device.number, compiled, cupy.asarray(model_table(stages.model)), Tables())
+            compiled, tables = functions(macros(limits=stages.limits)), Tables()
+            model = tables.kept("model", lambda: model_table(stages.model))
+            self._on_device = Device(device.number, compiled, model, tables)
         except cupy.cuda.compiler.CompileException as problem:
             raise GpuUnavailableError(f"the kernels do not compile: {first_line(problem)}") from problem
         except Exception as problem:
@@ -260,8 +261,8 @@ class _Guarded(Share):
     def scores(self, *arguments: Any) -> Any:
         return self._guarded(self._share.scores, *arguments)
 
-    def begin_scores(self, *arguments: Any) -> None:
-        self._guarded(self._share.begin_scores, *arguments)
+    def begin_scores(self, *arguments: Any) -> Any:
+        return self._guarded(self._share.begin_scores, *arguments)
 
     def fetch_scores(self) -> Any:
         return self._guarded(self._share.fetch_scores)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.kmers import base_codes
@@ -18,8 +19,11 @@ _BASES = 420
 _FIELDS = (
     "status", "cause", "verdict", "event_offsets", "event_mean", "event_start", "event_length", "event_stdv",
     "first_event", "last_event", "n_pairs", "events_per_base", "n_calibration", "shift", "scale", "var", "n_calls",
+    "n_rows",
 )  # fmt: skip
+#: Of these, slots are used up to a number.
 _OF_CALLS = ("call_first", "call_last", "call_methylated", "call_unmethylated")
+_OF_ROWS = ("row_event", "row_position", "row_state")
 
 
 def made_batch(model: PoreModel, rna: bool) -> ReadBatch:
@@ -73,12 +77,18 @@ def made_batch(model: PoreModel, rna: bool) -> ReadBatch:
 def differences(one: ReadBatch, other: ReadBatch) -> list[str]:
     """Names of the arrays that are not the same to the last bit; unused slots of calls do not count."""
     compared: list[tuple[str, Any]] = [(name, slice(None)) for name in _FIELDS]
-    if len(other.n_calls):
-        within = np.arange(len(other.call_first)) - np.repeat(other.call_offsets[:-1], np.diff(other.call_offsets))
-        used = within < np.repeat(other.n_calls, np.diff(other.call_offsets))
-        compared += [(name, used) for name in _OF_CALLS]
+    compared += [(name, _used(other.call_offsets, other.n_calls)) for name in _OF_CALLS]
+    compared += [(name, _used(other.event_offsets, other.n_rows)) for name in _OF_ROWS]
     return [
         name
         for name, used in compared
         if getattr(one, name)[used].tobytes() != getattr(other, name)[used].tobytes()
     ]
+
+
+def _used(offsets: NDArray[np.int64], n: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which slots of reads with ``n`` used ones each are used."""
+    if not len(n):
+        return np.empty(0, np.bool_)
+    slots = np.diff(offsets)
+    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], slots) < np.repeat(n, slots)

@@ -49,8 +49,11 @@ class GpuScores:
         model: PoreModel,
         motifs: tuple[MotifCodes, MotifCodes],
         listing: Listing,
-    ) -> None:
-        """Queue the scoring of the groups of `reads`; what does not fit at once, `fetch` has scored."""
+    ) -> NDArray[np.bool_]:
+        """Queue the scoring of the groups of `reads`; what does not fit at once, `fetch` has scored.
+
+        Return which reads have a group of so many events that it does not fit at all.
+        """
         if not self._has_reads:
             self._put_reads(batch, reads)
             self._has_reads = True
@@ -64,10 +67,17 @@ class GpuScores:
         within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
         slots = np.repeat(batch.call_offsets[self._aligned[at]], counts) + within
         columns, rows = listing.columns[slots], np.abs(listing.end[slots] - listing.begin[slots]) + 1
+        of_read = np.repeat(at, counts)
+        # the widest and the longest group of a warp may be two
+        is_large = _LANES * (_PER_COLUMN * columns + _PER_ROW * rows) > self._half.size.trace_words // 2
+        given_back = np.zeros(len(batch), np.bool_)
+        given_back[self._aligned[of_read[is_large]]] = True
+        left = ~given_back[self._aligned[of_read]]
+        slots, columns, rows, of_read = slots[left], columns[left], rows[left], of_read[left]
         order = np.lexsort((rows, columns))[::-1]
         self._slots = slots[order]
         groups = np.empty((len(slots), 6), np.int32)
-        groups[:, 0] = np.repeat(at, counts)[order]
+        groups[:, 0] = of_read[order]
         for i, values in enumerate(listing):
             groups[:, i + 1] = values[self._slots]
         self._groups = groups
@@ -75,6 +85,7 @@ class GpuScores:
         self._found = np.empty((len(batch.call_first), 2, 3), np.float32)
         self._next = 0
         self._queue_chunk()
+        return given_back
 
     def fetch(self) -> NDArray[np.float32]:
         """Wait; return total, best and highest end of each slot and hypothesis, see `finish_all`."""
@@ -114,8 +125,6 @@ class GpuScores:
         room = int(np.searchsorted(self._work, self._work[warp] + half.size.trace_words, "right")) - 1 - warp
         n_warps = min(room, half.size.groups // _GROUPS)
         end = min(first + n_warps * _GROUPS, len(self._slots))
-        if end == first and first < len(self._slots):
-            raise MemoryError(f"a group of {self._warp_rows[warp]} events does not fit")
         self._chunk, self._next = (first, end), end
         n = end - first
         warps = slice(warp, warp + -(-n // _GROUPS))

@@ -282,10 +282,10 @@ class GpuShare:
 
     def begin_scores(
         self, batch: ReadBatch, model: PoreModel, motifs: tuple[MotifCodes, MotifCodes], listing: Listing
-    ) -> None:
+    ) -> NDArray[np.bool_]:
         """See `ScoredElsewhere`."""
         assert self._scores is not None
-        self._scores.begin(batch, self._chosen, model, motifs, listing)
+        return self._scores.begin(batch, self._chosen, model, motifs, listing)
 
     def fetch_scores(self) -> NDArray[np.float32]:
         """See `ScoredElsewhere`."""

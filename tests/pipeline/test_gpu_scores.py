@@ -87,7 +87,9 @@ class _Scorer:
         return reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.half)
 
     def begin_scores(self, batch, model, motifs, listing):
-        self._scores.begin(batch, self.scores(batch, motifs), model, motifs, listing)
+        given_back = self._scores.begin(batch, self.scores(batch, motifs), model, motifs, listing)
+        self.n_given_back = int(given_back.sum())
+        return given_back
 
     def fetch_scores(self):
         return self._scores.fetch()
@@ -164,6 +166,14 @@ def test_groups_that_do_not_fit_at_once_are_scored_in_turns(device, pool):
     object.__setattr__(scorer.half, "size", _Small(scorer.half.size, trace_words=40_000))
     _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
     assert scorer.n_launches > 3
+
+
+def test_groups_that_never_fit_are_left_to_the_cpu(device, pool):
+    batch = made_aligned_batch(12, 40)
+    scorer = _Scorer(device, batch, 20_000)
+    object.__setattr__(scorer.half, "size", _Small(scorer.half.size, trace_words=24_000))
+    _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
+    assert 2 < scorer.n_given_back < len(scorer.reads)
 
 
 def test_reads_whose_reference_does_not_fit_are_left_to_the_cpu(device, pool):

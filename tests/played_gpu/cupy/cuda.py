@@ -127,11 +127,16 @@ class Stream:
             work()
 
 
-_default = Stream()
+_default: dict[int, Stream] = {}
 
 
 def current_stream() -> Stream:
-    return getattr(_here, "stream", None) or _default
+    """The stream of a ``with`` block, or the current device's own."""
+    stream = getattr(_here, "stream", None)
+    return stream or _default.setdefault(current_device(), Stream())
+
+
+get_current_stream = current_stream
 
 
 class Event:
