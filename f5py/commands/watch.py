@@ -29,7 +29,7 @@ from f5py.core.options.part_commands import WatchOptions
 from f5py.core.options.signal_commands import CallOptions
 from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, UsageError
 from f5py.io.alignments import AlignmentFile
-from f5py.io.record_ranges import RecordRange
+from f5py.io.record_ranges import RecordRange, RecordRanges
 from f5py.io.remote import is_url
 from f5py.io.run_folder import FinishedFiles, RunFolder
 from f5py.io.signals.content import Kind
@@ -104,7 +104,7 @@ class _Watch:
             root.check_inputs()
             kept = replace(kept, command_line=str(root.options["command_line"]))
         else:
-            Plan.make(str(self._folder), "call-methylation", kept, inputs, [])
+            Plan.make(str(self._folder), "call-methylation", kept, inputs, RecordRanges.of([]))
         unwatched: dict[str, Any] = {name: option.default for name, option in declarations(WatchOptions).items()}
         self._of_file = replace(kept, **unwatched, bam="-")
         self._done = self._done_before()
@@ -198,7 +198,7 @@ class _Watch:
             plan = Plan.load(folder)
             plan.check_inputs()
         else:
-            plan = Plan.make(folder, "call-methylation", options, [path], [RecordRange(0, None)])
+            plan = Plan.make(folder, "call-methylation", options, [path], RecordRanges.of([RecordRange(0, None)]))
         run_job(options, PartJob(plan, [0], judges_fit=not self._done and not is_last))
         counts = read_part(plan, 0)["outcome"]["counts"]
         self._tried[name] = self._n_signals

@@ -21,7 +21,7 @@ from f5py.errors import InputFileError
 from f5py.io.bam_index import BamIndex, find_index, read_index
 from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
 from f5py.io.byte_input import shown_name
-from f5py.io.record_ranges import RecordRange, range_file, split_records
+from f5py.io.record_ranges import RecordRange, RecordRanges, range_file, split_records
 from f5py.io.watched_pipe import WatchedPipe
 from f5py.text.encoding import undecoded
 
@@ -192,7 +192,7 @@ class AlignmentFile:
         except OSError as problem:
             raise self._damaged(problem) from None
 
-    def ranges(self, n_parts: int, windows: Windows | None, are_numbered: bool) -> list[RecordRange]:
+    def ranges(self, n_parts: int, windows: Windows | None, are_numbered: bool) -> RecordRanges:
         """Split the records into ranges that `chunks` can be asked for; see `f5py.io.record_ranges.split_records`.
 
         With `are_numbered` all records are visited to count them.
@@ -221,12 +221,12 @@ class AlignmentFile:
             raise self._damaged(problem) from None
         if not are_numbered:
             return ranges
-        numbered, n_visited = [], 0
+        first_records, n_visited = [], 0
         for one in ranges:
-            numbered.append(one._replace(first_record=n_visited))
+            first_records.append(n_visited)
             with closing(self.chunks(windows, within=one)) as chunks:
                 n_visited += sum(n for _, _, n in chunks)
-        return numbered
+        return ranges.numbered(first_records)
 
     def _damaged(self, problem: OSError) -> InputFileError:
         if self._file.is_cram:

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import io
 import os
+from collections.abc import Iterable, Sequence
 from contextlib import closing
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,6 +57,46 @@ class RecordRange(NamedTuple):
     def is_empty(self) -> bool:
         """Whether it has no records."""
         return self.end is not None and self.end <= self.begin
+
+
+class RecordRanges(Sequence[RecordRange]):
+    """Many ranges in little memory: a file may be divided into a hundred thousand.
+
+    Parameters
+    ----------
+    bounds : int64, shape (n, 3)
+        Those of `RecordRange`, with -1 for the end of the file.
+    """
+
+    def __init__(self, bounds: NDArray[np.int64]) -> None:
+        self._bounds = bounds
+
+    @classmethod
+    def of(cls, ranges: Iterable[Sequence[int | None]]) -> RecordRanges:
+        """Those of some ranges, or of their bounds."""
+        bounds = [(begin, -1 if end is None else end, first) for begin, end, first in ranges]
+        return cls(np.array(bounds, np.int64).reshape(-1, 3))
+
+    def __len__(self) -> int:
+        return len(self._bounds)
+
+    @overload
+    def __getitem__(self, at: int) -> RecordRange: ...
+
+    @overload
+    def __getitem__(self, at: slice) -> RecordRanges: ...
+
+    def __getitem__(self, at: int | slice) -> RecordRange | RecordRanges:
+        if isinstance(at, slice):
+            return RecordRanges(self._bounds[at])
+        begin, end, first_record = self._bounds[at].tolist()
+        return RecordRange(begin, None if end < 0 else end, first_record)
+
+    def numbered(self, first_records: Sequence[int]) -> RecordRanges:
+        """The same ranges with numbers of first records."""
+        bounds = self._bounds.copy()
+        bounds[:, 2] = first_records
+        return RecordRanges(bounds)
 
 
 class _RangeFile(io.RawIOBase):
@@ -136,7 +177,7 @@ def range_file(path: str, end: int | None) -> BinaryIO:
 
 def split_records(
     path: str, n_contigs: int, n_parts: int, index: BamIndex | None = None, windows: Windows | None = None
-) -> list[RecordRange]:
+) -> RecordRanges:
     """Split a BAM file into ranges of about equal sizes in the file.
 
     Parameters
@@ -163,14 +204,13 @@ def split_records(
     if not is_even and (windows is None or size <= _SMALL_FILE):
         spacing = int(extents[:, 1].max() - extents[:, 0].min()) // (_PLACES_PER_RANGE * n_parts)
         borders, _ = _borders(_all_places(path, n_contigs, max(spacing, 1)), extents, n_parts)
-    bounds = [0, *borders.tolist()]
-    last = bounds[-1]
-    ranges = [RecordRange(begin, end) for begin, end in zip(bounds, [*bounds[1:], None], strict=True)]
+    ranges = np.zeros((n_parts, 3), np.int64)
+    ranges[1 : len(borders) + 1, 0] = borders
     # more parts than places: the last border stands for the missing ones
-    missing = n_parts - len(ranges)
-    if missing:
-        ranges = [*ranges[:-1], *[RecordRange(last, last)] * missing, ranges[-1]]
-    return ranges
+    ranges[len(borders) + 1 :, 0] = ranges[len(borders), 0]
+    ranges[:-1, 1] = ranges[1:, 0]
+    ranges[-1, 1] = -1
+    return RecordRanges(ranges)
 
 
 def _all_places(path: str, n_contigs: int, spacing: int) -> NDArray[np.int64]:

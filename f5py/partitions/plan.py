@@ -23,7 +23,7 @@ from f5py.core.options import Option, declarations
 from f5py.core.options.shared import MappedReadsOptions
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.complete_file import complete_output
-from f5py.io.record_ranges import RecordRange
+from f5py.io.record_ranges import RecordRanges
 from f5py.partitions.fingerprint import check_unchanged, fingerprints
 from f5py.partitions.text_chain import CHAINS
 
@@ -40,6 +40,7 @@ FREE = frozenset(
     )
 )  # fmt: skip
 _SHOWN = 5
+_RANGES_AT_A_TIME = 1000
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,7 +56,7 @@ class Plan:
         The values of its options.
     inputs : dict
         Fingerprints by path.
-    ranges : list of RecordRange
+    ranges : RecordRanges
         One for each part.
     working_folder : str
         The folder that paths are relative to.
@@ -65,7 +66,7 @@ class Plan:
     command: str
     options: dict[str, Any]
     inputs: dict[str, dict[str, Any]]
-    ranges: list[RecordRange]
+    ranges: RecordRanges
     working_folder: str
 
     def __len__(self) -> int:
@@ -78,7 +79,7 @@ class Plan:
         command: str,
         options: MappedReadsOptions,
         inputs: Iterable[str | None],
-        ranges: list[RecordRange],
+        ranges: RecordRanges,
     ) -> Plan:
         """Write a plan into a folder, which is made if it is not there.
 
@@ -100,10 +101,15 @@ class Plan:
             raise OutputFileError(f"{folder}: cannot write: {problem.strerror}") from None
         content = {
             "format": _FORMAT, "version": __version__, "command": command, "options": plan.options,
-            "working_folder": plan.working_folder, "inputs": plan.inputs, "ranges": ranges,
+            "working_folder": plan.working_folder, "inputs": plan.inputs,
         }  # fmt: skip
         with complete_output(str(plan.folder / _MANIFEST)) as file:
-            file.write(json.dumps(content).encode() + b"\n")
+            # some ranges at a time: as one text a hundred thousand of them take ten times their size
+            file.write(json.dumps(content)[:-1].encode() + b', "ranges": [')
+            for i in range(0, len(ranges), _RANGES_AT_A_TIME):
+                some = json.dumps(list(ranges[i : i + _RANGES_AT_A_TIME]))[1:-1]
+                file.write(f"{', ' if i else ''}{some}".encode())
+            file.write(b"]}\n")
             file.flush()
             os.fsync(file.fileno())
         _to_disk(plan.folder)
@@ -134,7 +140,7 @@ class Plan:
             )
         return cls(
             path.parent, content["command"], content["options"], content["inputs"],
-            [RecordRange(*bounds) for bounds in content["ranges"]], content["working_folder"],
+            RecordRanges.of(content["ranges"]), content["working_folder"],
         )  # fmt: skip
 
     @staticmethod
