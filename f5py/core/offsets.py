@@ -22,6 +22,17 @@ def joined_tuples(parts: Sequence[_Tuple]) -> _Tuple:
     return type(parts[0])(*columns)
 
 
+def elements_of(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Indices of the elements of pieces that begin at `starts`, piece by piece."""
+    return np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
+
+
+def used_elements(offsets: NDArray[np.int64], n_used: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Which elements are among the first `n_used` of their piece; bool, shape (offsets[-1],)."""
+    room = np.diff(offsets)
+    return np.arange(room.sum()) - np.repeat(offsets[:-1], room) < np.repeat(n_used, room)
+
+
 def offsets_of(lengths: ArrayLike) -> NDArray[np.int64]:
     """Offsets of concatenated pieces of the given lengths; int64, one element longer than `lengths`."""
     pieces = np.asarray(lengths, np.int64)

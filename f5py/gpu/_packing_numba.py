@@ -7,14 +7,14 @@ from f5py.core._turns_numba import next_turn
 
 
 @kernel
-def gather(turn, turns, reads, offsets, values, gathered_offsets, gathered):
+def gather(turn, reads, offsets, values, gathered_offsets, gathered):
     """Copy the elements of each of `reads` to where they stand one read after another.
 
     ``values[offsets[read]:offsets[read + 1]]`` goes to ``gathered[gathered_offsets[i]:]`` for read ``reads[i]``.
     """
     while True:
         i = next_turn(turn)
-        if i >= turns.shape[0]:
+        if i >= reads.shape[0]:
             break
         first = offsets[reads[i]]
         n = offsets[reads[i] + 1] - first
@@ -23,11 +23,11 @@ def gather(turn, turns, reads, offsets, values, gathered_offsets, gathered):
 
 
 @kernel
-def scatter(turn, turns, reads, gathered_offsets, gathered, offsets, values):
+def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
     """The way back of `gather`."""
     while True:
         i = next_turn(turn)
-        if i >= turns.shape[0]:
+        if i >= reads.shape[0]:
             break
         first = offsets[reads[i]]
         n = offsets[reads[i] + 1] - first
@@ -36,11 +36,11 @@ def scatter(turn, turns, reads, gathered_offsets, gathered, offsets, values):
 
 
 @kernel
-def scatter_maps(turn, turns, reads, k, p, gathered, base_map):
+def scatter_maps(turn, reads, k, p, gathered, base_map):
     """Copy the base-to-event maps of `reads` back; the k - 1 entries of a read without k-mer become -1."""
     while True:
         i = next_turn(turn)
-        if i >= turns.shape[0]:
+        if i >= reads.shape[0]:
             break
         n_kmers = p[i + 1] - p[i] - k + 1
         first = base_map.offsets[reads[i]]

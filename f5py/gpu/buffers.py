@@ -8,7 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.offsets import offsets_of
+from f5py.core.workers import WorkerPool
 from f5py.gpu.arena import ArenaSize
+from f5py.pore_model.model import PoreModel
 
 
 class Half:
@@ -42,8 +45,8 @@ class Half:
         n = size.slots
         self.device["slot_start"] = trace[:n].view(np.int32)
         self.device["slot_mean"] = trace[n : 2 * n].view(np.float32)
-        self.device["work"] = trace.view(np.float32)  # scores need no directions any more
         self.device["slot_stdv"] = trace[2 * n : 3 * n].view(np.float32)
+        self.device["work"] = trace.view(np.float32)  # scores need no directions any more
 
     def _add(self, name: str, count: int, dtype: np.dtype) -> None:
         import cupy
@@ -68,6 +71,51 @@ class Half:
         self.host[name][: len(values)] = values
         self.upload(name, len(values))
 
+    def put_reads(
+        self,
+        name: str,
+        values: NDArray,
+        offsets: NDArray[np.int64],
+        reads: NDArray[np.int64],
+        pool: WorkerPool,
+        order: int,
+    ) -> NDArray[np.int64]:
+        """Fill the host array with what reads have many of, one read after another, and start to copy.
+
+        Parameters
+        ----------
+        name : str
+        values : array
+            Read i has those from ``offsets[i]`` up to ``offsets[i + 1]``.
+        offsets : int64
+        reads : int64
+        pool : WorkerPool
+        order : int
+            Number of the batch, see `WorkerPool.run`.
+
+        Returns
+        -------
+        int64, shape (len(reads) + 1,)
+            Offsets in the half.
+        """
+        from f5py.gpu._packing_numba import gather
+
+        to = offsets_of(np.diff(offsets)[reads])
+        pool.run(gather, reads, offsets, values, to, self.host[name], order=order)
+        self.upload(name, int(to[-1]))
+        return to
+
+    def launch(self, function: Any, n_blocks: int, n_threads: int, *arguments: Any) -> None:
+        """Queue a kernel in the current stream.
+
+        Names among the arguments are those of the device's arrays; integers are int32.
+        """
+        values = (
+            self.device[one] if isinstance(one, str) else np.int32(one) if isinstance(one, int) else one
+            for one in arguments
+        )
+        function((n_blocks,), (n_threads,), tuple(values))
+
     def download(self, name: str, count: int) -> None:
         """Start to copy the first `count` elements to the host."""
         if not self._zero_copy and count:
@@ -89,6 +137,16 @@ class Tables:
             cupy.cuda.get_current_stream().synchronize()  # kernels of all streams use it
             self._arrays[key] = made
         return self._arrays[key]
+
+    def levels(self, model: PoreModel) -> Any:
+        """Level, stdv, ln(stdv) and nothing of each rank; float32, shape (n, 4)."""
+
+        def values() -> NDArray[np.float32]:
+            table = np.zeros((len(model.level_mean), 4), np.float32)
+            table[:, 0], table[:, 1], table[:, 2] = model.level_mean, model.level_stdv, model.ln_stdv
+            return table
+
+        return self.kept(id(model), values)  # models live as long as the run
 
 
 def _transferred(size: ArenaSize) -> tuple[tuple[str, int, type], ...]:

@@ -89,23 +89,24 @@ def opened(
         CUDA device numbers; None for all devices.
     open_one : callable of a device number
     is_asked_for : bool
-        The user has asked for a GPU: that there is none deserves a warning.
+        See `tell_unavailable`.
     """
     try:
         numbers = list(range(count_devices())) if numbers is None else numbers
     except Exception as problem:
-        _tell(problem, is_asked_for)
+        tell_unavailable(problem, is_asked_for)
         return
     for number in numbers:
         try:
             gpu = open_one(number)
         except Exception as problem:  # cupy and what it loads raise all kinds of them
-            _tell(problem, is_asked_for)
+            tell_unavailable(problem, is_asked_for)
         else:
             yield gpu
 
 
-def _tell(problem: Exception, is_asked_for: bool) -> None:
+def tell_unavailable(problem: Exception, is_asked_for: bool) -> None:
+    """Say why a GPU is not used; that there is none deserves a warning only if the user has asked for one."""
     say = console.info if isinstance(problem, NoGpuError) and not is_asked_for else console.warning
     say(_WHO, f"no GPU is used: {remedy(problem)}; the CPU threads compute all")
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from f5py import simd
 from f5py.accelerate import kernel
 from f5py.core._turns_numba import next_turn
+from f5py.core.hmm import P_BAD, P_SKIP
 from f5py.methylation._calls_numba import (
     Fit,
     fill_emission,
@@ -103,10 +104,13 @@ def list_all(turn, reads, alignments, base_map, k, motifs, calls, listing):
 
 
 @kernel
-def log_variances(reads, var, ln_var):
-    """Fill the logarithm of each read's var, as `score_groups` takes it."""
-    for i in range(reads.shape[0]):
-        ln_var[i] = np.log(var[reads[i]])
+def numbers_of_reads(events_per_base, var, numbers):
+    """Fill the probabilities of staying and of a step, and ln(var), of each read as `forward_lanes` takes them."""
+    for i in range(var.shape[0]):
+        p_stay = stay_probability(events_per_base[i])
+        numbers[i, 0] = p_stay
+        numbers[i, 1] = 1.0 - p_stay - P_SKIP - P_BAD
+        numbers[i, 2] = np.log(var[i])
 
 
 @kernel

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import Motif, MotifCodes
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import elements_of, offsets_of
 from f5py.core.workers import WorkerPool, longest_first
 from f5py.pore_model.model import PoreModel
 
@@ -61,9 +61,8 @@ def join_motifs(batch: ReadBatch) -> None:
     for name in ARRAYS[2:]:
         setattr(batch, name, np.empty(n, parts[0][name].dtype))
     for i, part in enumerate(parts):
-        within = np.arange(counts[:, i].sum()) - np.repeat(np.cumsum(counts[:, i]) - counts[:, i], counts[:, i])
-        source = np.repeat(part["call_offsets"][:-1], counts[:, i]) + within
-        place = np.repeat(before[:, i], counts[:, i]) + within
+        source = elements_of(part["call_offsets"][:-1], counts[:, i])
+        place = elements_of(before[:, i], counts[:, i])
         batch.call_motif[place] = i
         for name in ARRAYS[2:]:
             getattr(batch, name)[place] = part[name][source]

@@ -6,14 +6,13 @@ import importlib.util
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from f5py import console
 from f5py.abea.align import AlignmentLimits
 from f5py.core.batch import ReadBatch
 from f5py.core.options.shared import AlignmentOptions, device_numbers
 from f5py.core.workers import WorkerPool
-from f5py.gpu.device import NO_CUPY, is_present, n_devices_likely, open_device
+from f5py.gpu.device import NO_CUPY, NoGpuError, is_present, n_devices_likely, open_device
 from f5py.gpu.placement import Backend
-from f5py.gpu.selection import BatchLimits, GpuBackendLike, GpusWhenTheyPay, opened
+from f5py.gpu.selection import BatchLimits, GpuBackendLike, GpusWhenTheyPay, opened, tell_unavailable
 from f5py.pipeline.chemistry import Chemistry
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.diagnosis import FitCheck
@@ -106,8 +105,7 @@ class AlignmentStage:
         is_asked_for = use == "on"
         if importlib.util.find_spec("cupy") is None:
             if is_asked_for or is_present():
-                say = console.warning if is_asked_for else console.info
-                say("init_cuda", f"no GPU is used: {NO_CUPY}; the CPU threads compute all")
+                tell_unavailable(NoGpuError(NO_CUPY), is_asked_for)
             return
         numbers = device_numbers(self._options.cuda_dev_id)
         self.n_gpus = n_devices_likely() if numbers is None else len(numbers)

@@ -13,7 +13,8 @@ import queue
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import partial
+from typing import Any, cast
 
 import numpy as np
 
@@ -199,7 +200,7 @@ class GpuBackend:
 
     def _compute(self, batch: ReadBatch, placement: Placement, half: Half, stages: SignalStages) -> None:
         share: GpuShare = self._guarded(GpuShare, self._on_device, half, stages, batch, placement, self.limits.max_epk)
-        stages.compute(batch, _Guarded(share, self._guarded))
+        stages.compute(batch, cast(Share, _Guarded(share, self._guarded)))
         if not stages.keep_samples:
             batch.release("samples")
         if self.on_batch is not None:
@@ -235,43 +236,13 @@ class GpuBackend:
             self._guarded(free_pools)
 
 
-class _Guarded(Share):
-    """A share whose failures are told from those of the CPU threads."""
+class _Guarded:
+    """A `Share` whose failures are told from those of the CPU threads."""
 
     def __init__(self, share: GpuShare, guarded: Callable[..., Any]) -> None:
         self._share = share
         self._guarded = guarded
 
-    @property
-    def reads(self) -> Any:
-        return self._share.reads
-
-    def count(self) -> Any:
-        return self._guarded(self._share.count)
-
-    def align(self, batch: ReadBatch) -> None:
-        self._guarded(self._share.align, batch)
-
-    def fetch_maps(self, batch: ReadBatch) -> None:
-        self._guarded(self._share.fetch_maps, batch)
-
-    def fetch_fit(self, batch: ReadBatch) -> None:
-        self._guarded(self._share.fetch_fit, batch)
-
-    def scores(self, *arguments: Any) -> Any:
-        return self._guarded(self._share.scores, *arguments)
-
-    def begin_scores(self, *arguments: Any) -> Any:
-        return self._guarded(self._share.begin_scores, *arguments)
-
-    def fetch_scores(self) -> Any:
-        return self._guarded(self._share.fetch_scores)
-
-    def rows(self, batch: ReadBatch) -> Any:
-        return self._guarded(self._share.rows, batch)
-
-    def begin_rows(self, *arguments: Any) -> None:
-        self._guarded(self._share.begin_rows, *arguments)
-
-    def fetch_rows(self, batch: ReadBatch) -> Any:
-        return self._guarded(self._share.fetch_rows, batch)
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._share, name)
+        return partial(self._guarded, found) if callable(found) else found

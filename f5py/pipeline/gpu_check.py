@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
-from f5py.core.kmers import base_codes
 from f5py.core.names import Names
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import offsets_of, used_elements
 from f5py.pore_model.model import PoreModel
 
 _N_READS = 6
@@ -38,8 +36,8 @@ def made_batch(model: PoreModel, rna: bool) -> ReadBatch:
     codes[sites], codes[sites + 1] = 1, 2
     letters = np.frombuffer(b"ACGT", np.uint8)[codes]
     base_offsets = offsets_of(np.full(n, _BASES))
-    windows = np.lib.stride_tricks.sliding_window_view(base_codes()[letters].reshape(n, _BASES), k, axis=1)
-    ranks = windows.astype(np.int64) @ 4 ** np.arange(k)[::-1]
+    windows = np.lib.stride_tricks.sliding_window_view(codes.reshape(n, _BASES), k, axis=1)
+    ranks = windows @ 4 ** np.arange(k)[::-1]
     if rna:
         ranks = ranks[:, ::-1]  # the 3' end comes first
     ranks = ranks.reshape(-1)
@@ -77,18 +75,12 @@ def made_batch(model: PoreModel, rna: bool) -> ReadBatch:
 def differences(one: ReadBatch, other: ReadBatch) -> list[str]:
     """Names of the arrays that are not the same to the last bit; unused slots of calls do not count."""
     compared: list[tuple[str, Any]] = [(name, slice(None)) for name in _FIELDS]
-    compared += [(name, _used(other.call_offsets, other.n_calls)) for name in _OF_CALLS]
-    compared += [(name, _used(other.event_offsets, other.n_rows)) for name in _OF_ROWS]
+    if len(other.n_calls):
+        compared += [(name, used_elements(other.call_offsets, other.n_calls)) for name in _OF_CALLS]
+    if len(other.n_rows):
+        compared += [(name, used_elements(other.event_offsets, other.n_rows)) for name in _OF_ROWS]
     return [
         name
         for name, used in compared
         if getattr(one, name)[used].tobytes() != getattr(other, name)[used].tobytes()
     ]
-
-
-def _used(offsets: NDArray[np.int64], n: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which slots of reads with ``n`` used ones each are used."""
-    if not len(n):
-        return np.empty(0, np.bool_)
-    slots = np.diff(offsets)
-    return np.arange(offsets[-1]) - np.repeat(offsets[:-1], slots) < np.repeat(n, slots)

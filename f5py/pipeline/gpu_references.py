@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.offsets import offsets_of
+from f5py.core.workers import WorkerPool
 from f5py.gpu.buffers import Half
 
 
@@ -32,12 +33,14 @@ def reads_that_fit(
 
 
 def put_segments(
-    half: Half, name: str, values: NDArray, offsets: NDArray[np.int64], aligned: NDArray[np.int64], chosen: NDArray
+    half: Half,
+    name: str,
+    batch: ReadBatch,
+    aligned: NDArray[np.int64],
+    chosen: NDArray[np.bool_],
+    pool: WorkerPool,
 ) -> None:
-    """Send what each read has many of, one read after another, and the offsets; reads not `chosen` have nothing."""
-    is_there = chosen[aligned]
-    gathered = offsets_of(np.diff(offsets)[aligned] * is_there)
-    lengths = np.diff(gathered)[is_there]
-    within = np.arange(gathered[-1]) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-    half.put(name, values[np.repeat(offsets[aligned[is_there]], lengths) + within])
-    half.put(f"{name}_offsets", gathered)
+    """Send an array of the batch that reads have many of, and its offsets; reads not `chosen` (a mask) have nothing."""
+    offsets = getattr(batch, f"{name}_offsets")
+    half.put_reads(name, getattr(batch, name), offsets, aligned[chosen[aligned]], pool, batch.number)
+    half.put(f"{name}_offsets", offsets_of(np.diff(offsets)[aligned] * chosen[aligned]))

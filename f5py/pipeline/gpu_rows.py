@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,25 +27,27 @@ class GpuRows:
     ----------
     half : Half
         With the events, maps and fits of `aligned`, and room for rows.
-    launch : callable
-        Queues a kernel, see `GpuShare`.
+    functions : dict of str to cupy.RawKernel
     tables : Tables
         Device arrays of models that have been used.
     aligned : int64
         Reads in the order in which the half has them.
     q : int64
         Offsets of their events.
+    pool : WorkerPool
     """
 
     def __init__(
         self,
         half: Half,
-        launch: Callable[..., None],
+        functions: dict[str, Any],
         tables: Tables,
         aligned: NDArray[np.int64],
         q: NDArray[np.int64],
+        pool: WorkerPool,
     ) -> None:
-        self._half, self._launch, self._tables, self._aligned, self._q = half, launch, tables, aligned, q
+        self._half, self._functions, self._tables, self._pool = half, functions, tables, pool
+        self._aligned, self._q = aligned, q
 
     def begin(
         self,
@@ -56,34 +58,32 @@ class GpuRows:
         log_transitions: NDArray[np.float32],
     ) -> None:
         """Queue the alignment of `reads`, a mask."""
-        from f5py.methylation.hmm_gpu import model_table
-
         half, aligned = self._half, self._aligned
         self._at = np.flatnonzero(reads[aligned])
         work = (batch.n_events + batch.read_length)[aligned[self._at]]
         codes = strand_codes(model.alphabet)
         both = self._tables.kept(model.alphabet, lambda: np.concatenate([codes.forward, codes.reverse]))
-        levels = self._tables.kept(id(model), lambda: model_table(model))
+        levels = self._tables.levels(model)
         n = len(self._at)
         with half.stream:
-            put_segments(half, "reference", batch.reference, batch.reference_offsets, aligned, reads)
-            put_segments(half, "cigar", batch.cigar, batch.cigar_offsets, aligned, reads)
+            for name in ("reference", "cigar"):
+                put_segments(half, name, batch, aligned, reads, self._pool)
             half.put("reference_start", batch.reference_start[aligned])
             half.put("is_reverse", batch.reverse[aligned])
             half.put("ln_var", ln_var[aligned])
             half.put("transitions", log_transitions[aligned].reshape(-1))
             half.put("order", self._at[np.argsort(-work, kind="stable")])
-            self._launch(
-                "viterbi_rows", n, _WARP, "event_mean", "first_event", "kmers", "trace", "p", "q", "order", n, model.k,
-                codes.n_letters, both, levels, "fit_shift", "fit_scale", "fit_var", "ln_var", "transitions",
-                LN_START, np.float32(LN_INVERSE_SQRT_2PI), "reference", "reference_offsets", "reference_start",
-                "cigar", "cigar_offsets", "is_reverse", *_ROWS, "n_rows",
+            half.launch(
+                self._functions["viterbi_rows"], n, _WARP, "event_mean", "first_event", "kmers", "trace", "p", "q",
+                "order", n, model.k, codes.n_letters, both, levels, "fit_shift", "fit_scale", "fit_var", "ln_var",
+                "transitions", LN_START, np.float32(LN_INVERSE_SQRT_2PI), "reference", "reference_offsets",
+                "reference_start", "cigar", "cigar_offsets", "is_reverse", *_ROWS, "n_rows",
             )  # fmt: skip
             for name in _ROWS:
                 half.download(name, int(self._q[-1]))
             half.download("n_rows", len(aligned))
 
-    def fetch(self, batch: ReadBatch, pool: WorkerPool) -> NDArray[np.bool_]:
+    def fetch(self, batch: ReadBatch) -> NDArray[np.bool_]:
         """Wait, and fill the rows; return which reads could not be done."""
         from f5py.gpu._packing_numba import scatter
 
@@ -94,8 +94,8 @@ class GpuRows:
         failed[reads[n_rows < 0]] = True
         batch.n_rows[reads] = np.maximum(n_rows, 0)
         for name in _ROWS:
-            pool.run(
-                scatter, np.arange(len(reads)), reads, self._q[self._at], host[name], batch.event_offsets,
-                getattr(batch, name), order=batch.number,
-            )  # fmt: skip
+            values = getattr(batch, name)
+            self._pool.run(
+                scatter, reads, self._q[self._at], host[name], batch.event_offsets, values, order=batch.number
+            )
         return failed

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import MotifCodes
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import elements_of, offsets_of
+from f5py.core.workers import WorkerPool
 from f5py.gpu.buffers import Half, Tables
 from f5py.methylation._group_list_numba import Listing
-from f5py.methylation.hmm_gpu import MAX_MOTIF, constants, model_table, motif_table, numbers_of_reads
+from f5py.methylation.hmm_gpu import MAX_MOTIF, constants, motif_table
 from f5py.pipeline.gpu_references import put_segments
 from f5py.pore_model.model import PoreModel
 
@@ -30,16 +31,24 @@ class GpuScores:
     ----------
     half : Half
         With the events and the fits of `aligned`, and room for groups.
-    launch : callable
-        Queues a kernel, see `GpuShare`.
+    functions : dict of str to cupy.RawKernel
     tables : Tables
         Device arrays of models and motifs that have been used.
     aligned : int64
         Reads in the order in which the half has them.
+    pool : WorkerPool
     """
 
-    def __init__(self, half: Half, launch: Callable[..., None], tables: Tables, aligned: NDArray[np.int64]) -> None:
-        self._half, self._launch, self._tables, self._aligned = half, launch, tables, aligned
+    def __init__(
+        self,
+        half: Half,
+        functions: dict[str, Any],
+        tables: Tables,
+        aligned: NDArray[np.int64],
+        pool: WorkerPool,
+    ) -> None:
+        self._half, self._functions, self._tables, self._pool = half, functions, tables, pool
+        self._aligned = aligned
         self._has_reads = False
 
     def begin(
@@ -57,15 +66,13 @@ class GpuScores:
         if not self._has_reads:
             self._put_reads(batch, reads)
             self._has_reads = True
-        # a run has few models and motifs, and its models live as long as it does
-        self._model = self._tables.kept(id(model), lambda: model_table(model))
+        self._model = self._tables.levels(model)
         strands = motif_table(motifs)
         self._motifs = self._tables.kept(strands.tobytes(), lambda: strands)
         self._arguments = len(motifs[0].masks), motifs[0].offset, motifs[1].offset, model.k
         at = np.flatnonzero(reads[self._aligned])
         counts = batch.n_calls[self._aligned[at]]
-        within = np.arange(counts.sum()) - np.repeat(np.cumsum(counts) - counts, counts)
-        slots = np.repeat(batch.call_offsets[self._aligned[at]], counts) + within
+        slots = elements_of(batch.call_offsets[self._aligned[at]], counts)
         columns, rows = listing.columns[slots], np.abs(listing.end[slots] - listing.begin[slots]) + 1
         of_read = np.repeat(at, counts)
         # the widest and the longest group of a warp may be two
@@ -100,14 +107,14 @@ class GpuScores:
 
     def _put_reads(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
         """Send the reference segments and the numbers of reads."""
-        from f5py.methylation._group_list_numba import log_variances
+        from f5py.methylation._group_list_numba import numbers_of_reads
 
         half, aligned = self._half, self._aligned
-        ln_var = np.empty(len(aligned), np.float32)
-        log_variances(aligned, batch.var, ln_var)
+        numbers = np.empty((len(aligned), 3), np.float32)
+        numbers_of_reads(batch.events_per_base[aligned], batch.var[aligned], numbers)
         with half.stream:
-            put_segments(half, "reference", batch.reference, batch.reference_offsets, aligned, reads)
-            half.put("numbers", numbers_of_reads(batch.events_per_base[aligned], ln_var).reshape(-1))
+            put_segments(half, "reference", batch, aligned, reads, self._pool)
+            half.put("numbers", numbers.reshape(-1))
             half.put("is_reverse", batch.reverse[aligned])
 
     def _lay_out(self, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
@@ -135,10 +142,11 @@ class GpuScores:
             half.put("warp_columns", self._warp_columns[warps])
             half.put("warp_rows", self._warp_rows[warps])
             if n:
-                self._launch(
-                    "hmm_forward", -(-n // _GROUPS), _LANES, "event_mean", "q", "reference", "reference_offsets",
-                    self._motifs, motif_length, offset, reverse_offset, k, self._model, "fit_shift", "fit_scale",
-                    "fit_var", "numbers", "is_reverse", self._tables.kept("constants", constants), "groups", n,
+                half.launch(
+                    self._functions["hmm_forward"], -(-n // _GROUPS), _LANES, "event_mean", "q", "reference",
+                    "reference_offsets", self._motifs, motif_length, offset, reverse_offset, k, self._model,
+                    "fit_shift", "fit_scale", "fit_var", "numbers", "is_reverse",
+                    self._tables.kept("constants", constants), "groups", n,
                     "work_offsets", "warp_columns", "warp_rows", "work", "found",
                 )  # fmt: skip
             half.download("found", 6 * n)

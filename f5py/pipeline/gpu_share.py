@@ -26,6 +26,7 @@ from f5py.pipeline.gpu_rows import GpuRows
 from f5py.pipeline.gpu_scores import GpuScores, can_be_scored
 from f5py.pipeline.signal_stages import SignalStages
 from f5py.pore_model.model import PoreModel
+from f5py.signal.events import most_boundaries
 
 _WARP = 32
 _THREADS = 128
@@ -110,24 +111,13 @@ class GpuShare:
         mask[reads] = True
         return mask
 
-    def _launch(self, name: str, n_blocks: int, n_threads: int, *arguments: Any) -> None:
-        """Queue a kernel; names among its arguments are those of the half's arrays, other numbers are int32."""
-        device = self._half.device
-        values = (
-            device[one] if isinstance(one, str) else np.int32(one) if isinstance(one, int) else one
-            for one in arguments
-        )
-        self._device.functions[name]((n_blocks,), (n_threads,), tuple(values))
+    def _launch(self, name: str, *arguments: Any) -> None:
+        self._half.launch(self._device.functions[name], *arguments)
 
-    def _gather(
-        self, name: str, reads: NDArray[np.int64], offsets: NDArray[np.int64], values: NDArray, to: NDArray[np.int64]
-    ) -> None:
-        from f5py.gpu._packing_numba import gather
-
-        self._stages.pool.run(
-            gather, np.arange(len(reads)), reads, offsets, values, to, self._half.host[name], order=self._batch.number
-        )
-        self._half.upload(name, int(to[-1]))
+    def _put(self, name: str, reads: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Send an array of the batch that reads have many of; return the offsets in the half."""
+        batch = self._batch
+        return self._half.put_reads(name, getattr(batch, name), offsets, reads, self._stages.pool, batch.number)
 
     def _find_events(self) -> None:
         """Send the samples, and queue the search for events."""
@@ -135,29 +125,26 @@ class GpuShare:
         batch, half, parameters = self._batch, self._half, self._stages.parameters
         reads = self._placement.having(Reason.GPU)
         n_samples = batch.n_samples[reads]
-        short, long = parameters.window_short, parameters.window_long
         # As many as the CPU has room for, and no more than a read may have here.
-        capacity = n_samples // (short // 2 + 1) + n_samples // (long // 2 + 1) + 2
         allowed = np.ceil(self._max_events_per_base * batch.read_length[reads]).astype(np.int64) + 1
-        slots = np.minimum(capacity, allowed)
+        slots = np.minimum(most_boundaries(n_samples, parameters), allowed)
         fits = np.cumsum(slots) <= half.size.slots
         self._placement.move(~fits, Reason.NO_MEMORY)
         self._found, n_samples, slots = reads[fits], n_samples[fits], slots[fits]
-        self._slots = offsets_of(n_samples)
         n = len(self._found)
         with half.stream:
             self._started.record()
-            self._gather("samples", self._found, batch.sample_offsets, batch.samples, self._slots)
-            half.put("sample_offsets", self._slots)
+            half.put("sample_offsets", self._put("samples", self._found, batch.sample_offsets))
             half.put("slots", offsets_of(slots))
             half.put("sample_order", np.argsort(-n_samples, kind="stable"))
             half.put("offset", batch.offset[self._found])
             half.put("unit", batch.unit[self._found])
             if n:
                 self._launch(
-                    "events_find", n, _WARP, "samples", "sample_offsets", "sample_order", n, "offset", "unit", short,
-                    long, np.float32(parameters.threshold_short), np.float32(parameters.threshold_long),
-                    np.float32(parameters.peak_height), "slots", "slot_start", "slot_mean", "slot_stdv", "n_events",
+                    "events_find", n, _WARP, "samples", "sample_offsets", "sample_order", n, "offset", "unit",
+                    parameters.window_short, parameters.window_long, parameters.threshold_short,
+                    parameters.threshold_long, parameters.peak_height, "slots", "slot_start", "slot_mean", "slot_stdv",
+                    "n_events",
                 )  # fmt: skip
             half.download("n_events", n)
         self.timing.pack += time.perf_counter() - started
@@ -184,11 +171,11 @@ class GpuShare:
         half, k, means_only = self._half, self._stages.model.k, self._stages.means_only
         self._aligned = reads = np.flatnonzero(self.reads & (batch.status == ReadStatus.OK))
         lengths, n_events = batch.read_length[reads], self._n_events[reads]
-        self._p, self._q = p, q = offsets_of(lengths), offsets_of(n_events)
+        self._q = q = offsets_of(n_events)
         n = len(reads)
         lp_step, lp_stay = transition_penalties(n_events, lengths - k + 1)
         with half.stream:
-            self._gather("bases", reads, batch.base_offsets, batch.bases, p)
+            self._p = p = self._put("bases", reads, batch.base_offsets)
             half.put("p", p)
             half.put("q", q)
             half.put("slot_of", np.searchsorted(self._found, reads))
@@ -244,12 +231,12 @@ class GpuShare:
         half.stream.synchronize()
         self.timing.gpu = cupy.cuda.get_elapsed_time(self._started, self._ended) / 1e3
         started = time.perf_counter()
-        host, n, turns = half.host, len(reads), np.arange(len(reads))
+        host, n = half.host, len(reads)
         for name in ("event_mean",) if self._stages.means_only else ("event_mean", *_EVENTS):
             values = getattr(batch, name)
-            pool.run(scatter, turns, reads, self._q, host[name], batch.event_offsets, values, order=batch.number)
+            pool.run(scatter, reads, self._q, host[name], batch.event_offsets, values, order=batch.number)
         maps = BaseMap(self._p, host["first_event"], host["last_event"])
-        pool.run(scatter_maps, turns, reads, k, self._p, maps, batch.base_map, order=batch.number)
+        pool.run(scatter_maps, reads, k, self._p, maps, batch.base_map, order=batch.number)
         batch.n_pairs[reads] = host["n_pairs"][:n]
         batch.verdict[reads] = host["verdict"][:n]
         batch.events_per_base[reads] = host["span"][:n] / (batch.read_length[reads] - k + 1)
@@ -276,7 +263,9 @@ class GpuShare:
         if not self._half.size.scores or not can_be_scored(motifs):
             return np.zeros(len(batch), np.bool_)
         if self._scores is None:
-            self._scores = GpuScores(self._half, self._launch, self._device.tables, self._aligned)
+            self._scores = GpuScores(
+                self._half, self._device.functions, self._device.tables, self._aligned, self._stages.pool
+            )
             self._chosen = self._that_fit(batch)
         return self._chosen
 
@@ -303,9 +292,11 @@ class GpuShare:
         self, batch: ReadBatch, model: PoreModel, ln_var: NDArray[np.float32], log_transitions: NDArray[np.float32]
     ) -> None:
         """See `RowsElsewhere`."""
-        self._rows = GpuRows(self._half, self._launch, self._device.tables, self._aligned, self._q)
+        self._rows = GpuRows(
+            self._half, self._device.functions, self._device.tables, self._aligned, self._q, self._stages.pool
+        )
         self._rows.begin(batch, self._chosen, model, ln_var, log_transitions)
 
     def fetch_rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
         """See `RowsElsewhere`."""
-        return self._rows.fetch(batch, self._stages.pool)
+        return self._rows.fetch(batch)

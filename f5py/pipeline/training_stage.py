@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.motifs import Motif
+from f5py.core.offsets import elements_of
 from f5py.core.options.shared import AlignmentOptions
 from f5py.event_alignment.align import align_events
 from f5py.methylation.calls import call_methylation
@@ -114,8 +115,7 @@ class TestingStage(AlignmentStage):
     def settle(self, batch: ReadBatch) -> None:
         """Keep the calls."""
         read = np.repeat(np.arange(len(batch)), batch.n_calls)
-        first = np.repeat(batch.call_offsets[:-1] - (np.cumsum(batch.n_calls) - batch.n_calls), batch.n_calls)
-        at = first + np.arange(len(read))
+        at = elements_of(batch.call_offsets[:-1], batch.n_calls)
         ratio = batch.call_methylated[at].astype(np.float64) - batch.call_unmethylated[at]
         self._calls.append((batch.contig[read], batch.call_first[at], batch.call_last[at], ratio))
 

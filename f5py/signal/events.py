@@ -48,6 +48,11 @@ class EventsElsewhere(Protocol):
         ...
 
 
+def most_boundaries(n_samples: NDArray[np.int64], parameters: EventParameters) -> NDArray[np.int64]:
+    """How many boundaries reads may have: two of one detector are more than half a window apart."""
+    return n_samples // (parameters.window_short // 2 + 1) + n_samples // (parameters.window_long // 2 + 1) + 2
+
+
 def detect_events(
     batch: ReadBatch,
     parameters: EventParameters,
@@ -79,25 +84,24 @@ def detect_events(
     n_samples = batch.n_samples
     wanted = (batch.status == ReadStatus.OK) & (n_samples > 0)
     here = wanted if elsewhere is None else wanted & ~elsewhere.reads
-    # Two boundaries of one detector are more than half a window apart, so a read cannot have more than these.
-    capacity = n_samples // (parameters.window_short // 2 + 1) + n_samples // (parameters.window_long // 2 + 1) + 2
-    slots = offsets_of(capacity * wanted)
+    slots = offsets_of(most_boundaries(n_samples, parameters) * wanted)
     boundaries = np.empty(slots[-1], np.int32)  # mostly never touched, so never given memory
     n_boundaries = np.zeros(len(batch), np.int64)
 
-    def find(some: NDArray[np.bool_]) -> float:
+    def find(some: NDArray[np.int64]) -> float:
         return pool.run(
-            find_all_boundaries, longest_first(n_samples, some), batch.signals, parameters, slots, boundaries,
-            n_boundaries, order=batch.number,
-        )  # fmt: skip
+            find_all_boundaries, some, batch.signals, parameters, slots, boundaries, n_boundaries, order=batch.number
+        )
 
-    seconds = find(here)
+    reads = longest_first(n_samples, here)
+    seconds = find(reads)
     others: NDArray[np.int64] | int = 0
     if elsewhere is not None:
         others = elsewhere.count()
         given_back = wanted & ~here & (others == 0)
-        seconds += find(given_back)
+        seconds += find(longest_first(n_samples, given_back))
         here = here | given_back
+        reads = longest_first(n_samples, here)
     batch.event_offsets = offsets_of((n_boundaries + 1) * here + others)
     n_events = batch.event_offsets[-1]
     batch.event_mean = np.empty(n_events, np.float32)
@@ -106,8 +110,8 @@ def detect_events(
         batch.event_length = np.empty(n_events, np.int32)
         batch.event_stdv = np.empty(n_events, np.float32)
     return seconds + pool.run(
-        mean_of_all_events if means_only else summarise_all_events, longest_first(n_samples, here), batch.signals,
-        slots, boundaries, n_boundaries, batch.events, order=batch.number,
+        mean_of_all_events if means_only else summarise_all_events, reads, batch.signals, slots, boundaries,
+        n_boundaries, batch.events, order=batch.number,
     )  # fmt: skip
 
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
+from f5py.core.offsets import used_elements
 from f5py.core.options.shared import CALL_THRESHOLD
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError
@@ -95,9 +96,7 @@ def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np
 
     See `Windows.hold_groups`.
     """
-    capacity = np.diff(batch.call_offsets)
-    within_read = np.arange(len(batch.call_first)) - np.repeat(batch.call_offsets[:-1], capacity)
-    inside = within_read < np.repeat(batch.n_calls, capacity)
+    inside = used_elements(batch.call_offsets, batch.n_calls)
     if windows is not None:
         contig = np.repeat(batch.contig, batch.n_calls)
         inside[inside] = windows.hold_groups(contig, batch.call_first[inside], batch.call_last[inside])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import offsets_of, used_elements
 from f5py.core.workers import WorkerPool
 from f5py.event_alignment.align import align_events
 from f5py.pore_model import builtin
@@ -91,7 +91,6 @@ class _Aligner:
         from f5py.pipeline.gpu_rows import GpuRows
 
         self.half = Half(Density(6.0, 1.0, rows=True).size(60_000, 64), zero_copy=False)
-        self._functions = functions(("-DW=100",))
         self.reads = np.flatnonzero(batch.status == ReadStatus.OK)
 
         def of_reads(values, offsets):
@@ -106,15 +105,9 @@ class _Aligner:
             for name in ("shift", "scale", "var"):
                 self.half.put(f"fit_{name}", getattr(batch, name)[self.reads])
         self.half.stream.synchronize()
-        self._rows = GpuRows(self.half, self._launch, Tables(), self.reads, q)
+        self.pool = WorkerPool(1)
+        self._rows = GpuRows(self.half, functions(("-DW=100",)), Tables(), self.reads, q, self.pool)
         self.n_failed = 0
-
-    def _launch(self, name, n_blocks, n_threads, *arguments) -> None:
-        values = (
-            self.half.device[one] if isinstance(one, str) else np.int32(one) if isinstance(one, int) else one
-            for one in arguments
-        )
-        self._functions[name]((n_blocks,), (n_threads,), tuple(values))
 
     def rows(self, batch):
         from f5py.pipeline.gpu_references import reads_that_fit
@@ -126,8 +119,7 @@ class _Aligner:
         self._rows.begin(batch, self.chosen, model, ln_var, log_transitions)
 
     def fetch_rows(self, batch):
-        self.pool = WorkerPool(1)
-        failed = self._rows.fetch(batch, self.pool)
+        failed = self._rows.fetch(batch)
         self.pool.close()
         self.n_failed = int(failed.sum())
         return failed
@@ -136,8 +128,7 @@ class _Aligner:
 def _rows(batch: ReadBatch, pool, elsewhere=None, model=DNA) -> dict[str, np.ndarray]:
     batch = copy.copy(batch)
     align_events(batch, model, pool, None, elsewhere)
-    within = np.arange(len(batch.row_event)) - np.repeat(batch.event_offsets[:-1], batch.n_events)
-    used = within < np.repeat(batch.n_rows, batch.n_events)
+    used = used_elements(batch.event_offsets, batch.n_rows)
     found = {name: getattr(batch, name)[used] for name in ("row_event", "row_position", "row_state")}
     return found | {"n_rows": batch.n_rows}
 

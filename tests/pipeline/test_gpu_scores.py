@@ -9,7 +9,7 @@ import pytest
 
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import MOTIFS
-from f5py.core.offsets import offsets_of
+from f5py.core.offsets import offsets_of, used_elements
 from f5py.methylation.calls import ARRAYS, call_methylation
 from f5py.pore_model import builtin
 
@@ -53,14 +53,13 @@ def made_aligned_batch(seed: int, n_reads: int, events_per_base: float = 1.6) ->
 class _Scorer:
     """The half of an arena as it is left by what comes before the scores."""
 
-    def __init__(self, device, batch: ReadBatch, max_bases: int) -> None:
+    def __init__(self, pool, batch: ReadBatch, max_bases: int) -> None:
         from f5py.gpu.arena import Density
         from f5py.gpu.buffers import Half, Tables
         from f5py.gpu.kernels import functions
         from f5py.pipeline.gpu_scores import GpuScores
 
         self.half = Half(Density(4.0, 1.0, scores=True).size(max_bases, 64), zero_copy=False)
-        self._functions = functions(("-DW=100",))
         self.reads = np.flatnonzero(batch.status == ReadStatus.OK)
         counts = batch.n_events[self.reads]
         with self.half.stream:
@@ -71,15 +70,15 @@ class _Scorer:
                 self.half.put(f"fit_{name}", getattr(batch, name)[self.reads])
         self.half.stream.synchronize()
         self.n_launches = 0
-        self._scores = GpuScores(self.half, self._launch, Tables(), self.reads)
+        counted = {name: self._counted(kernel) for name, kernel in functions(("-DW=100",)).items()}
+        self._scores = GpuScores(self.half, counted, Tables(), self.reads, pool)
 
-    def _launch(self, name, n_blocks, n_threads, *arguments) -> None:
-        self.n_launches += 1
-        values = (
-            self.half.device[one] if isinstance(one, str) else np.int32(one) if isinstance(one, int) else one
-            for one in arguments
-        )
-        self._functions[name]((n_blocks,), (n_threads,), tuple(values))
+    def _counted(self, kernel):
+        def launch(*arguments):
+            self.n_launches += 1
+            kernel(*arguments)
+
+        return launch
 
     def scores(self, batch, motifs):
         from f5py.pipeline.gpu_references import reads_that_fit
@@ -99,8 +98,7 @@ def _called(batch: ReadBatch, pool, motif="cpg", model=CPG, elsewhere=None) -> d
     """The calls, without what lies in unused slots."""
     batch = copy.copy(batch)
     call_methylation(batch, MOTIFS[motif], model, pool, elsewhere=elsewhere)
-    within = np.arange(len(batch.call_first)) - np.repeat(batch.call_offsets[:-1], np.diff(batch.call_offsets))
-    used = within < np.repeat(batch.n_calls, np.diff(batch.call_offsets))
+    used = used_elements(batch.call_offsets, batch.n_calls)
     return {
         name: values if name in ("call_offsets", "n_calls") else values[used]
         for name in ARRAYS
@@ -117,7 +115,7 @@ def _assert_same(one: dict, other: dict) -> None:
 def test_the_same_bits(device, pool, seed, events_per_base):
     batch = made_aligned_batch(seed, 24, events_per_base)
     expected = _called(batch, pool)
-    scorer = _Scorer(device, batch, 20_000)
+    scorer = _Scorer(pool, batch, 20_000)
     _assert_same(_called(batch, pool, elsewhere=scorer), expected)
     assert len(expected["call_first"]) > 100
     assert scorer.n_launches == 1
@@ -134,7 +132,7 @@ def test_every_motif(device, pool, motif):
         batch.reference[place : place + len(site)] = np.frombuffer(site, np.uint8)
     model = builtin(MOTIFS[motif].model)
     expected = _called(batch, pool, motif, model)
-    _assert_same(_called(batch, pool, motif, model, _Scorer(device, batch, 20_000)), expected)
+    _assert_same(_called(batch, pool, motif, model, _Scorer(pool, batch, 20_000)), expected)
     assert len(expected["call_first"]) > 50
 
 
@@ -144,7 +142,7 @@ def test_where_single_precision_does_not_reach(device, pool):
 
     batch = made_aligned_batch(6, 60, 0.15)
     expected = _called(batch, pool)
-    scorer = _Scorer(device, batch, 20_000)
+    scorer = _Scorer(pool, batch, 20_000)
     _assert_same(_called(batch, pool, elsewhere=scorer), expected)
     found = scorer._scores._found[scorer._scores._slots]
     is_beyond = found[:, :, 2] < _group_list_numba.LOWEST_END
@@ -154,7 +152,7 @@ def test_where_single_precision_does_not_reach(device, pool):
 
 def test_several_motifs_and_batches_one_after_the_other(device, pool):
     batch = made_aligned_batch(7, 24)
-    scorer = _Scorer(device, batch, 20_000)
+    scorer = _Scorer(pool, batch, 20_000)
     for motif in ("cpg", "gpc", "cpg"):
         model = builtin(MOTIFS[motif].model)
         _assert_same(_called(batch, pool, motif, model, scorer), _called(batch, pool, motif, model))
@@ -162,7 +160,7 @@ def test_several_motifs_and_batches_one_after_the_other(device, pool):
 
 def test_groups_that_do_not_fit_at_once_are_scored_in_turns(device, pool):
     batch = made_aligned_batch(8, 40)
-    scorer = _Scorer(device, batch, 20_000)
+    scorer = _Scorer(pool, batch, 20_000)
     object.__setattr__(scorer.half, "size", _Small(scorer.half.size, trace_words=40_000))
     _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
     assert scorer.n_launches > 3
@@ -170,7 +168,7 @@ def test_groups_that_do_not_fit_at_once_are_scored_in_turns(device, pool):
 
 def test_groups_that_never_fit_are_left_to_the_cpu(device, pool):
     batch = made_aligned_batch(12, 40)
-    scorer = _Scorer(device, batch, 20_000)
+    scorer = _Scorer(pool, batch, 20_000)
     object.__setattr__(scorer.half, "size", _Small(scorer.half.size, trace_words=24_000))
     _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
     assert 2 < scorer.n_given_back < len(scorer.reads)
@@ -178,7 +176,7 @@ def test_groups_that_never_fit_are_left_to_the_cpu(device, pool):
 
 def test_reads_whose_reference_does_not_fit_are_left_to_the_cpu(device, pool):
     batch = made_aligned_batch(9, 24)
-    scorer = _Scorer(device, batch, 20_000)
+    scorer = _Scorer(pool, batch, 20_000)
     object.__setattr__(scorer.half, "size", _Small(scorer.half.size, references=2500))
     assert 2 < scorer.scores(batch, None).sum() < 15
     _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
