@@ -265,7 +265,7 @@ class Writers:
         layout = alignments.contigs, caller.model.k, loader.windows, caller.motif_names
         if options.output_format == "parquet":
             file = of_table.enter_context(complete_output(options.output))
-            columns = CallsArrow(ArrowStream(file) if is_part else file, *layout)
+            columns = CallsArrow(ArrowStream(file) if is_part else file, *layout, n_threads=options.threads)
             self._writers.append((options.output, of_table.enter_context(columns)))
             self._appenders.append((options.output, lambda part: columns.append(part.path(ARROW))))
         elif options.output_format == "tsv":

@@ -252,7 +252,8 @@ def _writer(
         from f5py.outputs.eventalign_arrow import EventalignArrow
 
         to: Any = take or files.enter_context(complete_output(options.output))
-        rows = EventalignArrow(ArrowStream(to) if table else to, contigs, aligner.model, layout_of(options))
+        to = ArrowStream(to) if table else to
+        rows = EventalignArrow(to, contigs, aligner.model, layout_of(options), options.threads)
         files.enter_context(rows)
 
         def write_columns(batch: ReadBatch) -> None:

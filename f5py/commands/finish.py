@@ -208,7 +208,8 @@ def _join_events(
         if options.output_format == "parquet":
             file = outputs.enter_context(complete_output(options.output))
             layout = eventalign.layout_of(options)
-            table = outputs.enter_context(EventalignArrow(file, alignments.contigs, aligner.model, layout))
+            columns = EventalignArrow(file, alignments.contigs, aligner.model, layout, options.threads)
+            table = outputs.enter_context(columns)
             append = lambda part: table.append(part.path(ARROW))  # noqa: E731
         elif eventalign.writes_bam(options):
             file = outputs.enter_context(complete_output(options.output))

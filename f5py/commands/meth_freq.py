@@ -119,7 +119,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
             if take is not None or options.output_format == "parquet":
                 from f5py.outputs.frequency_arrow import write_frequency_rows
 
-                write_frequency_rows(out, frequencies)
+                write_frequency_rows(out, frequencies, _COMPRESSION_THREADS)
             else:
                 frequencies.write(out)
     if frequencies.odd_groups:

@@ -57,8 +57,13 @@ def shown_ranks(ranks: NDArray[np.int32], k: int, trim: int) -> NDArray[np.int32
     return ranks // 4**trim % np.int32(4 ** (k - 2 * trim))
 
 
-def kmer_texts(ranks: NDArray[np.int32], k: int) -> list[str]:
-    """The texts of k-mers over ACGT by rank; N throughout for negative ones."""
+def kmer_letters(ranks: NDArray[np.int32], k: int) -> NDArray[np.uint8]:
+    """The letters of k-mers over ACGT by rank; uint8, shape (n, k). N throughout for negative ranks."""
     letters = np.frombuffer(b"ACGT", np.uint8)[kmer_digits(ranks, k, 4)]
     letters[ranks < 0] = ord("N")
-    return np.ascontiguousarray(letters).view(f"S{k}")[:, 0].astype(str).tolist()
+    return np.ascontiguousarray(letters)
+
+
+def kmer_texts(ranks: NDArray[np.int32], k: int) -> list[str]:
+    """The texts of k-mers over ACGT by rank; N throughout for negative ones."""
+    return kmer_letters(ranks, k).view(f"S{k}")[:, 0].astype(str).tolist()

@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.ordered_work import OrderedWork
 from f5py.errors import OutputFileError
 from f5py.io.bam_records import bam_header, segments_of
-from f5py.io.bgzf_blocks import END_BLOCK, OrderedCompressor, bgzf_blocks
+from f5py.io.bgzf_blocks import END_BLOCK, bgzf_blocks
 
 if TYPE_CHECKING:
     import pysam
@@ -72,7 +73,7 @@ class RecordOutput:
                 file, mode, header=header, threads=n_threads, reference_filename=reference_path
             )
         self._file = file
-        self._compressor = OrderedCompressor(n_threads, _compress, self._put)
+        self._compressor = OrderedWork(n_threads, _compress, self._put, "f5py-bgzf")
         self._pending = bytearray()  # of the block that is not full
         if self._converted is None:
             self._compressor.add([bam_header(header)])

@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
+from f5py.core.ordered_work import OrderedWork
 from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError, blamed_on
-from f5py.io.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START, OrderedCompressor, bgzf_blocks
+from f5py.io.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START, bgzf_blocks
 from f5py.io.byte_input import read_at
 
 #: Bytes of text in a block that is written here.
@@ -45,7 +46,7 @@ class BlockWriter:
 
     def __init__(self, path: str, threads: int = 1) -> None:
         self._file = open(path, "wb")  # noqa: SIM115 - closed by __exit__
-        self._compressor = OrderedCompressor(threads, _compress, self._put)
+        self._compressor = OrderedWork(threads, _compress, self._put, "f5py-bgzf")
         self._text = bytearray()
         self._starts: list[tuple[int, int]] = [(0, 0)]
 

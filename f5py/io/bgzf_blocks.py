@@ -1,13 +1,9 @@
-"""The blocks of blocked gzip (BGZF), made in several threads: SAM specification, section 4.1."""
+"""The blocks of blocked gzip (BGZF): SAM specification, section 4.1."""
 
 from __future__ import annotations
 
 import struct
 import zlib
-from collections import deque
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
-from typing import Any
 
 #: Every block begins so: gzip magic, deflate, extra field.
 BLOCK_MAGIC = b"\x1f\x8b\x08\x04"
@@ -42,45 +38,3 @@ def bgzf_blocks(text: bytes, block_size: int, level: int, strategy: int = zlib.Z
             HEADER_START + struct.pack("<H", size - 1) + packed + struct.pack("<II", zlib.crc32(piece), len(piece))
         )
     return blocks
-
-
-class OrderedCompressor:
-    """Threads that compress portions of text, whose blocks are taken in the order of the text.
-
-    Parameters
-    ----------
-    n_threads : int
-    compress : callable
-        Makes the blocks of a portion of text, in whatever form `add` is given that; is called in the threads.
-    take : callable
-        Is given the blocks of each portion, by `add` and `finish` in their callers' thread.
-    """
-
-    def __init__(
-        self, n_threads: int, compress: Callable[[Any], list[bytes]], take: Callable[[list[bytes]], None]
-    ) -> None:
-        self._compress = compress
-        self._take = take
-        self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="f5py-bgzf")
-        self._jobs: deque[Future[list[bytes]]] = deque()
-        self._max_jobs = 2 * n_threads + 2
-
-    def add(self, text: Any) -> None:
-        """Let a portion be compressed; if many are waiting, the blocks of the first are taken before."""
-        if len(self._jobs) >= self._max_jobs:
-            self._take_first()
-        self._jobs.append(self._pool.submit(self._compress, text))
-
-    def finish(self) -> None:
-        """Take the blocks of all portions."""
-        while self._jobs:
-            self._take_first()
-
-    def close(self) -> None:
-        """End the threads; portions whose blocks have not been taken are dropped."""
-        self._pool.shutdown(cancel_futures=True)
-
-    def _take_first(self) -> None:
-        blocks = self._jobs[0].result()  # an interrupt of the wait must not lose the portion
-        self._jobs.popleft()
-        self._take(blocks)

@@ -7,8 +7,9 @@ import threading
 from contextlib import suppress
 from typing import Any, BinaryIO
 
+from f5py.core.ordered_work import OrderedWork
 from f5py.core.output_kind import PACKED
-from f5py.io.bgzf_blocks import END_BLOCK, OrderedCompressor, bgzf_blocks
+from f5py.io.bgzf_blocks import END_BLOCK, bgzf_blocks
 
 #: Bytes of text in a block, as bgzip has it: a compressed block then never exceeds 64 KiB.
 _BLOCK_BYTES = 0xFF00
@@ -35,7 +36,7 @@ class BgzipOutput:
 
     def __init__(self, file: BinaryIO, n_threads: int) -> None:
         self._file = file
-        self._compressor = OrderedCompressor(n_threads, _compress, self._put)
+        self._compressor = OrderedWork(n_threads, _compress, self._put, "f5py-bgzf")
         self._pending = bytearray()
         self._closed = False
         self._lock = threading.Lock()

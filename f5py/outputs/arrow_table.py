@@ -4,19 +4,22 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import suppress
 from typing import Any, BinaryIO, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
+from f5py.core.ordered_work import OrderedWork
 from f5py.errors import InputFileError
 from f5py.io.arrow import import_arrow
+from f5py.io.parquet_groups import ParquetGroups
 
 #: Names and Arrow types of columns; the type ``"names"`` is a dictionary of strings with int32 indices, and
 #: ``"list:T"`` are lists of the type T.
 Fields = Sequence[tuple[str, str]]
+#: Maximum number of threads that prepare columns, and of those that encode them: more would take a lot of memory.
+MAX_ENCODERS = 8
 
 
 def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: NDArray[np.uint8]) -> Any:
@@ -38,8 +41,25 @@ def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: N
     return pyarrow.LargeStringArray.from_buffers(len(sizes), pyarrow.py_buffer(offsets), pyarrow.py_buffer(pieces))
 
 
-def dictionary_column(indices: NDArray[np.int32], values: list[str]) -> Any:
-    """Arrow dictionary array: `values` by index. Equal values become one, as pandas' categories must differ."""
+def short_strings(letters: NDArray[np.uint8]) -> Any:
+    """Arrow array of n strings of one length.
+
+    Parameters
+    ----------
+    letters : uint8, shape (n, length)
+        ASCII.
+    """
+    pyarrow, _ = import_arrow()
+    n, length = letters.shape
+    offsets = np.arange(n + 1, dtype=np.int32) * np.int32(length)
+    return pyarrow.StringArray.from_buffers(n, pyarrow.py_buffer(offsets), pyarrow.py_buffer(letters))
+
+
+def dictionary_column(indices: NDArray[np.int32], values: Sequence[str] | Any) -> Any:
+    """Arrow dictionary array: `values`, str or an Arrow array of them, by index.
+
+    Equal values become one, as pandas' categories must differ.
+    """
     pyarrow, _ = import_arrow()
     distinct = pyarrow.array(values, pyarrow.string()).dictionary_encode()
     if len(distinct.dictionary) < len(values):
@@ -120,7 +140,7 @@ class ParquetOutput:
     """Writes tables of columns one after the other into one Parquet file, compressed with zstd; a context manager.
 
     The file depends on the rows only, not on how they come in tables: row groups have equal sizes, and each has the
-    values of its dictionaries in the order in which they first occur.
+    values of its dictionaries in the order in which they first occur. Groups are encoded in threads.
 
     Parameters
     ----------
@@ -133,6 +153,7 @@ class ParquetOutput:
         Compression level.
     rows_per_group : int
         Rows that are collected, compressed and written together; the last group may have fewer.
+    n_threads : int
     """
 
     def __init__(
@@ -142,35 +163,39 @@ class ParquetOutput:
         encodings: Mapping[str, str] | None = None,
         level: int | None = None,
         rows_per_group: int = 1 << 18,
+        n_threads: int = 1,
     ) -> None:
-        self._arrow, parquet = import_arrow()
+        self._arrow, self._parquet = import_arrow()
         self._schema = _schema(fields)
         encodings = encodings or {}
         others = [f"{name}.list.element" if kind.startswith("list:") else name for name, kind in fields]
-        self._writer = parquet.ParquetWriter(
-            out,
-            self._schema,
-            compression="zstd",
-            compression_level=level,
-            write_page_checksum=True,
-            use_dictionary=[name for name in others if name not in encodings],
-            column_encoding=dict(encodings),
-        )
+        self._settings = {
+            "compression": "zstd",
+            "compression_level": level,
+            "write_page_checksum": True,
+            "use_dictionary": [name for name in others if name not in encodings],
+            "column_encoding": dict(encodings),
+        }
+        self._file = ParquetGroups(out)
+        n_threads = min(n_threads, MAX_ENCODERS)
+        self._encoding = OrderedWork(n_threads, self._encoded, self._file.add, "f5py-parquet", n_threads)
         self._rows_per_group = rows_per_group
         self._tables: deque[Any] = deque()
         self._n_rows = 0
+        self._is_empty = True
 
     def __enter__(self) -> ParquetOutput:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            if self._n_rows:
-                self._write_group(self._n_rows)
-            self._writer.close()
-        else:  # the library would try to end the file later, when `out` may be gone
-            with suppress(OSError, ValueError):
-                self._writer.close()
+        try:
+            if kind is None:
+                if self._n_rows or self._is_empty:
+                    self._add_group(self._n_rows)
+                self._encoding.finish()
+                self._file.close()
+        finally:
+            self._encoding.close()
 
     def write(self, columns: Sequence[Any]) -> None:
         """Take rows: one array per field, of NumPy or Arrow, all of one length."""
@@ -178,10 +203,10 @@ class ParquetOutput:
         self._tables.append(table)
         self._n_rows += len(table)
         while self._n_rows >= self._rows_per_group:
-            self._write_group(self._rows_per_group)
+            self._add_group(self._rows_per_group)
 
-    def _write_group(self, n_rows: int) -> None:
-        """Write the first `n_rows` of the rows at hand."""
+    def _add_group(self, n_rows: int) -> None:
+        """Let the first `n_rows` of the rows at hand be encoded."""
         taken, missing = [], n_rows
         while missing:
             table = self._tables.popleft()
@@ -191,11 +216,21 @@ class ParquetOutput:
             taken.append(table)
             missing -= len(table)
         self._n_rows -= n_rows
-        group = self._arrow.concat_tables(taken).unify_dictionaries().combine_chunks()
+        self._is_empty = False
+        self._encoding.add(taken)
+
+    def _encoded(self, tables: list[Any]) -> Any:
+        """A Parquet file of one row group with the rows of all tables."""
+        group = self._arrow.concat_tables([self._schema.empty_table(), *tables]).unify_dictionaries().combine_chunks()
+        tables.clear()  # they are not needed twice
         for i, field in enumerate(self._schema):
-            if self._arrow.types.is_dictionary(field.type):
+            if self._arrow.types.is_dictionary(field.type) and len(group):
                 group = group.set_column(i, field, in_order_of_occurrence(group.column(i).chunk(0)))
-        self._writer.write_table(group, row_group_size=n_rows)
+        out = self._arrow.BufferOutputStream()
+        with self._parquet.ParquetWriter(out, self._schema, **self._settings) as writer:
+            if len(group):
+                writer.write_table(group, row_group_size=len(group))
+        return memoryview(out.getvalue())
 
 
 class ArrowStream:
@@ -258,10 +293,30 @@ def arrow_sink(out: RowTarget, fields: Fields, **parquet: Any) -> ArrowSink:
 
 def in_order_of_occurrence(column: Any) -> Any:
     """The same Arrow dictionary array with its values in the order of their first rows, without others."""
+    pyarrow, _ = import_arrow()
+    indices, values = numbered(column.indices.to_numpy(), len(column.dictionary))
+    return pyarrow.DictionaryArray.from_arrays(indices, column.dictionary.take(pyarrow.array(values)))
+
+
+def numbered(codes: NDArray[np.int32], n_codes: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Number the codes that occur, in the order of their first occurrence.
+
+    Parameters
+    ----------
+    codes : int32
+        Each is below `n_codes`.
+    n_codes : int
+
+    Returns
+    -------
+    numbers : int32
+        Of each element.
+    used : int32
+        The code that a number stands for.
+    """
     from f5py.outputs._arrow_numba import renumber
 
-    pyarrow, _ = import_arrow()
-    indices = np.empty(len(column), np.int32)
-    values = np.empty(len(column.dictionary), np.int32)
-    n_values = renumber(column.indices.to_numpy(), indices, np.full(len(values), -1, np.int32), values)
-    return pyarrow.DictionaryArray.from_arrays(indices, column.dictionary.take(pyarrow.array(values[:n_values])))
+    numbers = np.empty(len(codes), np.int32)
+    used = np.empty(min(n_codes, len(codes)), np.int32)
+    n_used = renumber(codes, numbers, np.full(n_codes, -1, np.int32), used)
+    return numbers, used[:n_used]

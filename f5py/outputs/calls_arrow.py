@@ -47,6 +47,8 @@ class CallsArrow:
         Only groups inside of a window are written.
     motifs : sequence of str
         Names of the motifs if there are several: then the last column has each row's own.
+    n_threads : int
+        Threads that encode Parquet.
 
     Raises
     ------
@@ -61,8 +63,10 @@ class CallsArrow:
         k: int,
         windows: Windows | None = None,
         motifs: Sequence[str] = (),
+        n_threads: int = 1,
     ) -> None:
-        self._writer = arrow_sink(out, [*_FIELDS, ("motif", "names")] if motifs else _FIELDS)
+        fields = [*_FIELDS, ("motif", "names")] if motifs else _FIELDS
+        self._writer = arrow_sink(out, fields, n_threads=n_threads)
         self._motifs = list(motifs)
         self._contigs = contigs
         self._k = k

@@ -9,17 +9,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
-from f5py.core.kmers import kmer_texts, shown_ranks
+from f5py.core.kmers import kmer_letters, shown_ranks
 from f5py.core.offsets import offsets_of
-from f5py.outputs.arrow_table import RowTarget, arrow_sink, dictionary_column, list_column, stream_columns
+from f5py.core.ordered_work import OrderedWork
+from f5py.outputs.arrow_table import (
+    MAX_ENCODERS,
+    RowTarget,
+    arrow_sink,
+    dictionary_column,
+    list_column,
+    numbered,
+    short_strings,
+    stream_columns,
+)
 from f5py.outputs.table_columns import TableColumns, as_printed, table_columns
 from f5py.outputs.table_layout import TableLayout
 from f5py.pore_model.model import PoreModel
 
-_ROWS_PER_GROUP = 1 << 20
+_ROWS_PER_GROUP = 1 << 18
+#: Rows whose columns are made in one piece.
+_ROWS_PER_PIECE = 1 << 16
 _STRAND = ["t"]
 #: Of zstd; higher ones take much longer for hardly smaller files.
-_LEVEL = 9
+_LEVEL = 5
 #: Counters hardly change from row to row. All other columns have few different values and get dictionaries.
 _COUNTERS = ("position", "event_index", "start_idx", "end_idx")
 _COUNTER_ENCODING = "DELTA_BINARY_PACKED"
@@ -39,7 +51,7 @@ class EventalignArrow:
     Columns have the names and the order of the text table. Contigs, k-mers, the strand and read names are
     dictionary-encoded strings, positions and event numbers int32, read numbers and sample indices int64, and samples
     lists of float32. Levels and lengths are float32 with the decimals of the text table: with all of their digits the
-    file would be twice as large. Compressed with zstd, in row groups of about a million rows.
+    file would be twice as large. Compressed with zstd, in row groups of a quarter of a million rows.
 
     Parameters
     ----------
@@ -51,6 +63,7 @@ class EventalignArrow:
     model : PoreModel
         The nucleotide model that the events were aligned with.
     layout : TableLayout
+    n_threads : int
 
     Raises
     ------
@@ -64,6 +77,7 @@ class EventalignArrow:
         contigs: list[str],
         model: PoreModel,
         layout: TableLayout = TableLayout(),  # noqa: B008 - immutable
+        n_threads: int = 1,
     ) -> None:
         self._contigs = contigs
         self._model = model
@@ -89,12 +103,16 @@ class EventalignArrow:
             self._fields += [("start_idx", "int64"), ("end_idx", "int64")]
         if layout.samples:
             self._fields.append(("samples", "list:float32"))
-        self._output = arrow_sink(out, self._fields, **parquet_layout([name for name, _ in self._fields]))
+        layout_of_file = parquet_layout([name for name, _ in self._fields])
+        self._output = arrow_sink(out, self._fields, n_threads=n_threads, **layout_of_file)
+        n_threads = min(n_threads, MAX_ENCODERS)
+        self._pieces = OrderedWork(n_threads, self._columns, self._take, "f5py-columns", n_threads + 1)
 
     def __enter__(self) -> EventalignArrow:
         return self
 
     def __exit__(self, *problem: Any) -> None:
+        self._pieces.close()
         self._output.__exit__(*problem)
 
     def append(self, path: str) -> None:
@@ -108,19 +126,25 @@ class EventalignArrow:
         first = 0
         while first < len(batch):
             done = behind[first - 1] if first else 0
-            end = max(first + 1, int(np.searchsorted(behind, done + _ROWS_PER_GROUP, side="right")))
-            self._take(batch, first, end)
+            end = max(first + 1, int(np.searchsorted(behind, done + _ROWS_PER_PIECE, side="right")))
+            self._pieces.add(batch, first, end)
             first = end
+        self._pieces.finish()
 
-    def _take(self, batch: ReadBatch, first: int, end: int) -> None:
+    def _take(self, columns: list[Any]) -> None:
+        if columns:
+            self._output.write(columns)
+
+    def _columns(self, batch: ReadBatch, first: int, end: int) -> list[Any]:
+        """The columns of the rows of some reads; none if there are no rows."""
         rows = table_columns(batch, self._model, first, end, self._scaled, self._collapsed)
         if len(rows.read) == 0:
-            return
+            return []
         columns: dict[str, Callable[[], Any]] = {
-            "contig": lambda: _dictionary(rows.contig, lambda used: [self._contigs[i] for i in used]),
+            "contig": lambda: _named(rows.contig, self._contigs),
             "position": lambda: rows.position + np.int32(self._trim),
             "reference_kmer": lambda: self._kmer_column(rows.reference_rank),
-            "read_name": lambda: _dictionary(rows.read, lambda used: [batch.names[i] for i in used]),
+            "read_name": lambda: _named(rows.read, batch.names),
             "read_index": lambda: batch.read_index[rows.read],
             "strand": lambda: dictionary_column(np.zeros(len(rows.read), np.int32), _STRAND),
             "event_index": lambda: rows.event,
@@ -135,16 +159,14 @@ class EventalignArrow:
             "end_idx": lambda: rows.end,
             "samples": lambda: self._samples(batch, rows),
         }
-        self._output.write([columns[name]() for name, _ in self._fields])
+        return [columns[name]() for name, _ in self._fields]
 
     def _kmer_column(self, ranks: NDArray[np.int32]) -> Any:
         if self._trim:
             ranks = np.where(ranks < 0, np.int32(-1), shown_ranks(ranks, self._model.k, self._trim))
-        return _dictionary(ranks, self._kmers)
-
-    def _kmers(self, ranks: NDArray) -> list[str]:
-        """The texts of k-mers by rank."""
-        return kmer_texts(ranks, self._model.k - 2 * self._trim)
+        k = self._model.k - 2 * self._trim
+        numbers, used = numbered(ranks + np.int32(1), 4**k + 1)  # the rank of no k-mer is -1
+        return dictionary_column(numbers, short_strings(kmer_letters(used - np.int32(1), k)))
 
     def _samples(self, batch: ReadBatch, rows: TableColumns) -> Any:
         from f5py.outputs._eventalign_columns_numba import fill_samples
@@ -162,9 +184,7 @@ def _shown(values: NDArray[np.float32], decimals: int) -> NDArray[np.float32]:
     return as_printed(values, decimals).astype(np.float32)
 
 
-def _dictionary(codes: NDArray[np.int32], texts: Callable[[NDArray], list[str]]) -> Any:
-    """A dictionary column of `codes`, which are not below -1, with only the texts that occur."""
-    used = np.flatnonzero(np.bincount(codes + 1))
-    place = np.zeros(used[-1] + 1, np.int32)
-    place[used] = np.arange(len(used), dtype=np.int32)
-    return dictionary_column(place[codes + 1], texts(used - 1))
+def _named(codes: NDArray[np.int32], names: Sequence[str]) -> Any:
+    """A dictionary column with only the names that occur."""
+    numbers, used = numbered(codes, len(names))
+    return dictionary_column(numbers, [names[i] for i in used.tolist()])

@@ -12,7 +12,9 @@ _ROWS_PER_BLOCK = 1 << 18
 _ROWS_PER_GROUP = 1 << 18
 
 
-def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Frequencies) -> None:
+def write_frequency_rows(
+    out: BinaryIO | Callable[[Any], None], frequencies: Frequencies, n_threads: int = 1
+) -> None:
     """Write the table.
 
     Names are those of the text table. Chromosomes are dictionary-encoded strings, positions and counts int64, the
@@ -23,6 +25,8 @@ def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Fre
     out : binary file, or function of a pyarrow.Table
         The Parquet file, which stays open; or what takes the rows as tables.
     frequencies : Frequencies
+    n_threads : int
+        Threads that encode Parquet.
 
     Raises
     ------
@@ -40,7 +44,7 @@ def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Fre
         ("group_sequence", "large_string"),
     ]
     chromosomes = [name.decode(errors="replace") for name in frequencies.chromosomes]
-    with arrow_sink(out, fields, rows_per_group=_ROWS_PER_GROUP) as writer:
+    with arrow_sink(out, fields, rows_per_group=_ROWS_PER_GROUP, n_threads=n_threads) as writer:
         for first in range(0, len(frequencies), _ROWS_PER_BLOCK):
             sites = frequencies.columns(first, first + _ROWS_PER_BLOCK)
             writer.write(

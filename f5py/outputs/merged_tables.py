@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Sequence
+from contextlib import ExitStack
 from typing import Any, BinaryIO
 
 from f5py.errors import InputFileError, UsageError
@@ -52,7 +53,7 @@ def _check_header(shown: str, first: bytes) -> None:
         raise InputFileError(f"{shown}: is no table of f5py: the first line is not a header")
 
 
-def merge_parquets(paths: Sequence[str], out: BinaryIO) -> None:
+def merge_parquets(paths: Sequence[str], out: BinaryIO, n_threads: int) -> None:
     """Write Parquet tables with the same columns one after the other, as one run would.
 
     Raises
@@ -64,22 +65,21 @@ def merge_parquets(paths: Sequence[str], out: BinaryIO) -> None:
     """
     arrow, parquet = import_arrow()
     fields: list[tuple[str, str]] = []
-    output: ParquetOutput | None = None
-    for one in paths:
-        try:
-            with parquet.ParquetFile(one, page_checksum_verification=True) as file:
-                here = [(field.name, _type_of(field.type, arrow)) for field in file.schema_arrow]
-                if output is None:
-                    fields = here
-                    output = ParquetOutput(out, fields, **parquet_layout([name for name, _ in fields]))
-                if here != fields:
-                    raise InputFileError(f"{one}: has other columns than {paths[0]}; merge tables of one kind")
-                for batch in file.iter_batches():
-                    output.write(batch.columns)
-        except (*PROBLEMS, arrow.ArrowException) as problem:
-            raise InputFileError(f"{one}: damaged or no Parquet table of f5py ({problem})") from None
-    assert output is not None
-    output.__exit__(None)
+    with ExitStack() as outputs:
+        for one in paths:
+            try:
+                with parquet.ParquetFile(one, page_checksum_verification=True) as file:
+                    here = [(field.name, _type_of(field.type, arrow)) for field in file.schema_arrow]
+                    if not fields:
+                        fields = here
+                        layout = parquet_layout([name for name, _ in fields])
+                        output = outputs.enter_context(ParquetOutput(out, fields, n_threads=n_threads, **layout))
+                    if here != fields:
+                        raise InputFileError(f"{one}: has other columns than {paths[0]}; merge tables of one kind")
+                    for batch in file.iter_batches():
+                        output.write(batch.columns)
+            except (*PROBLEMS, arrow.ArrowException) as problem:
+                raise InputFileError(f"{one}: damaged or no Parquet table of f5py ({problem})") from None
 
 
 def _type_of(kind: Any, arrow: Any) -> str:

@@ -34,10 +34,10 @@ def _rows(first: int, behind: int, rng: np.random.Generator) -> list[Any]:
     ]
 
 
-def _written(cuts: list[int], rows_per_group: int, seed: int = 0) -> bytes:
+def _written(cuts: list[int], rows_per_group: int, seed: int = 0, n_threads: int = 1) -> bytes:
     out = io.BytesIO()
     rng = np.random.default_rng(seed)
-    with ParquetOutput(out, _FIELDS, rows_per_group=rows_per_group) as writer:
+    with ParquetOutput(out, _FIELDS, rows_per_group=rows_per_group, n_threads=n_threads) as writer:
         for first, behind in zip([0, *cuts], [*cuts, _N_ROWS], strict=True):
             writer.write(_rows(first, behind, rng))
     return out.getvalue()
@@ -52,6 +52,7 @@ def test_bytes_do_not_depend_on_how_rows_come_in_tables(rows_per_group: int) -> 
     for n_tables in (1, 3, 50):
         cuts = sorted(rng.integers(0, _N_ROWS + 1, n_tables - 1).tolist())
         assert _written(cuts, rows_per_group, n_tables) == whole
+        assert _written(cuts, rows_per_group, n_tables, n_threads=5) == whole
     file = parquet.ParquetFile(io.BytesIO(whole))
     sizes = [file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)]
     assert sizes[:-1] == [rows_per_group] * ((_N_ROWS - 1) // rows_per_group)

@@ -1,0 +1,89 @@
+"""Row groups that are encoded apart, each as a Parquet file in memory, put together as one file.
+
+The Parquet library encodes one row group after the other. Groups are complete in themselves, though, and all that ties
+them to a file is where it says that their columns begin: so they can be made in several threads, and then be copied.
+Source: apache/parquet-format, README.md (layout of a file) and src/main/thrift/parquet.thrift.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import BinaryIO
+
+from f5py.io.thrift_compact import Elements, Field, Struct, decode, encode
+
+_MAGIC = b"PAR1"
+_FOOTER = struct.Struct("<I4s")
+#: Fields of the structures FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
+_N_ROWS, _ROW_GROUPS = 3, 4
+_COLUMNS, _GROUP_START, _ORDINAL = 1, 5, 7
+_CHUNK_START, _META_DATA, _OFFSET_INDEX, _COLUMN_INDEX = 2, 3, 4, 6
+_DATA_PAGES, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER = 9, 10, 11, 14
+
+
+class ParquetGroups:
+    """A Parquet file that is put together of others with the same columns.
+
+    Parameters
+    ----------
+    out : binary file
+        Written from where it is, which becomes the begin of the Parquet file; stays open.
+    """
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+        self._size = 0
+        self._about: Struct = {}
+        self._groups: list[bytes] = []
+        self._n_rows = 0
+        self._write(_MAGIC)
+
+    def add(self, file: memoryview | bytes) -> None:
+        """Add the row groups of a complete file without indexes of pages; the first one says what the columns are."""
+        about_size, _ = _FOOTER.unpack(file[-_FOOTER.size :])
+        end = len(file) - _FOOTER.size - about_size
+        about = decode(bytes(file[end : -_FOOTER.size]))
+        if not self._about:
+            self._about = about
+        for group in about[_ROW_GROUPS].value.values:
+            self._n_rows += group[3].value
+            self._groups.append(encode(self._placed(group, self._size - len(_MAGIC))))
+        self._write(file[len(_MAGIC) : end])
+
+    def close(self) -> None:
+        """Complete the file, which needs to have been given one."""
+        kind = self._about[_ROW_GROUPS].value.kind
+        about = self._about | {
+            _N_ROWS: Field(self._about[_N_ROWS].kind, self._n_rows),
+            _ROW_GROUPS: Field(self._about[_ROW_GROUPS].kind, Elements(kind, self._groups)),
+        }
+        end = encode(about)
+        self._write(end + _FOOTER.pack(len(end), _MAGIC))
+
+    def _placed(self, group: Struct, shift: int) -> Struct:
+        """What the file says of a row group whose bytes lie `shift` further than in its own file."""
+        moved = _moved(group, shift, (_GROUP_START,))
+        chunks = [self._placed_chunk(chunk, shift) for chunk in group[_COLUMNS].value.values]
+        moved[_COLUMNS] = Field(group[_COLUMNS].kind, Elements(group[_COLUMNS].value.kind, chunks))
+        moved.pop(_ORDINAL, None)  # may be left out, and has no more than 16 bits
+        return moved
+
+    @staticmethod
+    def _placed_chunk(chunk: Struct, shift: int) -> Struct:
+        moved = _moved(chunk, shift, (_CHUNK_START, _OFFSET_INDEX, _COLUMN_INDEX))
+        pages = (_DATA_PAGES, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER)
+        about = chunk[_META_DATA]
+        moved[_META_DATA] = Field(about.kind, _moved(about.value, shift, pages))
+        return moved
+
+    def _write(self, piece: memoryview | bytes) -> None:
+        self._out.write(piece)
+        self._size += len(piece)
+
+
+def _moved(about: Struct, shift: int, places: tuple[int, ...]) -> Struct:
+    """The same with fields that are places in the file shifted; 0 says that there is none."""
+    return {
+        number: Field(field.kind, field.value + shift) if number in places and field.value else field
+        for number, field in about.items()
+    }
