@@ -75,9 +75,11 @@ def process(
                     n_loaded += _n_bases(batch)
                     if batch.share_of_input:
                         bar.expect(int(n_loaded / batch.share_of_input))
+                    is_last = batch.number == options.debug_break
                     yield batch
-                    if batch.number == options.debug_break:
+                    if is_last:
                         break
+                    del batch  # it may be through while the next one is loaded
                 bar.expect(n_loaded)
 
         def compute(batch: ReadBatch) -> None:

@@ -72,6 +72,7 @@ def run_pipeline(
         for item in source.until_end(waiting=lambda: pass_on(n_lanes)):
             pass_on(n_lanes - 1)
             lanes.put(item)
+            del item
         pass_on(0)
         source.raise_error()
         sink.finish()
@@ -215,6 +216,7 @@ class _Lanes(Generic[T]):
             except BaseException as error:
                 result.error = error
             result.done.set()
+            del entry, item
 
 
 class _Result:
@@ -238,6 +240,7 @@ class _Prefetch(Generic[T]):
         try:
             for item in self._items:
                 self._put(item)
+                del item
                 # Items are large: the next one is made only when this one has been taken.
                 while not self._taken.acquire(timeout=_POLL_SECONDS):
                     if self._stopping.is_set():
@@ -270,6 +273,7 @@ class _Prefetch(Generic[T]):
                 break
             self._taken.release()
             yield item
+            del item
         self._stage.join()
 
     def raise_error(self) -> None:
@@ -290,20 +294,25 @@ class _Sink(Generic[T]):
     def __init__(self, consume: Callable[[T], None]) -> None:
         self._consume = consume
         self._queue: queue.Queue = queue.Queue(maxsize=1)
+        self._taken = threading.Semaphore(0)
         self._error: BaseException | None = None
         self._stage = _Stage(_WRITER, self._run)
 
     def _run(self) -> None:
         while (item := self._queue.get()) is not _END:
+            self._taken.release()
             if self._error is None:
                 try:
                     self._consume(item)
                 except BaseException as error:
                     self._error = error
+            del item  # items are large: none is kept while the next one is waited for
 
     def put(self, item: T) -> None:
+        """Hand an item on, as soon as the one before has been written."""
         self.raise_error()
         self._queue.put(item)
+        self._taken.acquire()
 
     def finish(self, deadline: float | None = None) -> None:
         """Write what has been put, then end; give up at the deadline. May be called twice."""
