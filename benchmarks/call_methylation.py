@@ -1,4 +1,4 @@
-"""Benchmark of ``f5py call-methylation``: against nanopolish, its memory, and its start-up.
+"""Benchmark of ``f5py call-methylation``: against nanopolish, its outputs, its memory, and its start-up.
 
 The comparison replicates a read set, indexes it with each tool, and then runs the two callers in turn,
 several times, on the same files. f5py has run once before, so that its compiled code is in the cache. The
@@ -200,6 +200,43 @@ class Benchmark:
         text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", log).replace(str(self.scratch), "SCRATCH")
         return [line.split("\r")[-1] for line in text.strip().splitlines()[-40:]]
 
+    def outputs(self) -> list[str]:
+        """What outputs beside the table cost, all in turn."""
+        folder, description = self.read_set(self.options.replicates)
+        f5py = self.f5py(folder)
+        f5py.index()
+        f5py.call()
+        modbam, bedmethyl, parquet = (str(f5py.folder / name) for name in ("calls.bam", "calls.bed", "calls.parquet"))
+        kinds = {
+            "table": [],
+            "table, modBAM": ["--modbam", modbam],
+            "table, bedMethyl": ["--bedmethyl", bedmethyl],
+            "table, modBAM, bedMethyl": ["--modbam", modbam, "--bedmethyl", bedmethyl],
+            "Parquet": ["-o", parquet],
+        }
+        runs: dict[str, list[Usage]] = {what: [] for what in kinds}
+        for round_number in range(1, self.options.rounds + 1):
+            for what, f5py.extra in kinds.items():
+                runs[what].append(f5py.call())
+                say(f"round {round_number}: {what}: {one_line(runs[what][-1])}")
+        rows = [
+            [
+                what,
+                *(f"{median(usages, of):.2f} ({least(usages, of):.2f})" for of in (wall, cpu)),
+                f"{100 * (median(usages, wall) / median(runs['table'], wall) - 1):+.1f} %",
+                megabytes(max(usage.peak_rss for usage in usages)),
+            ]
+            for what, usages in runs.items()
+        ]
+        return [
+            "## Outputs",
+            "",
+            f"{description}; `-t {self.options.threads}`; rounds: {self.options.rounds}, all in turn. "
+            "Median (minimum) of the rounds.",
+            "",
+            *table(["outputs", "wall, s", "user + system, s", "wall, against the table", "peak memory, MB"], rows),
+        ]
+
     def memory(self) -> list[str]:
         """Peak memory of f5py with few and with many replicates."""
         sizes = self.options.memory_replicates
@@ -302,8 +339,9 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("read_set", type=Path, help="folder of the read set, see replicate.py")
     parser.add_argument("--memory", action="store_true", help="measure f5py's peak memory instead")
+    parser.add_argument("--outputs", action="store_true", help="measure what further outputs cost instead")
     parser.add_argument("--startup", action="store_true", help="measure help, cold and warm start instead")
-    parser.add_argument("--all", action="store_true", help="comparison, memory and start-up in one report")
+    parser.add_argument("--all", action="store_true", help="all of these in one report")
     parser.add_argument("-n", "--replicates", type=int, default=8, help="for the comparison (default: 8)")
     parser.add_argument("--rounds", type=int, default=3, help="timed runs of each (default: 3)")
     parser.add_argument("-t", "--threads", type=int, default=2, help="for both callers (default: 2)")
@@ -317,13 +355,12 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     options = parser.parse_args(arguments)
     if options.rounds < 1 or options.threads < 1:
         parser.error("rounds and threads must be at least 1")
-    options.sections = [Benchmark.compare] if options.all or not (options.memory or options.startup) else []
-    if options.all or options.memory:
-        options.sections.append(Benchmark.memory)
-    if options.all or options.startup:
-        options.sections.append(Benchmark.startup)
+    others = {name: getattr(Benchmark, name) for name in ("outputs", "memory", "startup")}
+    chosen = {name: section for name, section in others.items() if options.all or getattr(options, name)}
+    options.sections = [] if chosen and not options.all else [Benchmark.compare]
+    options.sections += chosen.values()
     if options.output is None:
-        suffix = "".join(f"_{mode}" for mode in ("memory", "startup") if getattr(options, mode))
+        suffix = "" if options.all else "".join(f"_{name}" for name in chosen)
         options.output = RESULTS / f"call_methylation{suffix}.md"
     # The command as a reader can repeat it: without the folders of this machine.
     options.shown = ["READ_SET" if text == str(options.read_set) else text for text in arguments]
