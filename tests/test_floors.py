@@ -70,6 +70,17 @@ def test_imports_go_down(path: Path):
         assert FLOOR_OF[other] > FLOOR_OF[room], f"{room} imports from {other}"
 
 
+def test_functions_have_few_parameters():
+    """Kernels take arrays, of which there may be more."""
+    for path in MODULES:
+        for node in ast.walk(ast.parse(path.read_text())) if not path.stem.endswith("_numba") else ():
+            if isinstance(node, ast.FunctionDef | ast.Lambda):
+                arguments = node.args
+                names = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+                names = names[1:] if names[:1] in (["self"], ["cls"]) else names
+                assert len(names) <= MAX_PARAMETERS, f"{path}, line {node.lineno}"
+
+
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(PACKAGE)))
 def test_modules_are_small(path: Path):
     assert path.read_text().count("\n") <= MAX_LINES

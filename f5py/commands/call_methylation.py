@@ -302,16 +302,15 @@ class Writers:
             self._appenders.append((options.modbam, lambda part: modbam.append(part.path(MODBAM))))
         if options.bedmethyl is not None:
             from f5py.outputs.bedmethyl import BedMethylOutput
+            from f5py.site_frequencies.site_counts import SiteCounts
 
             bedmethyl = BedMethylOutput(
                 options.bedmethyl,
                 caller.motifs[0],
                 dict(zip(alignments.contigs, alignments.contig_lengths, strict=True)),
-                options.threshold,
-                options.combine_strands,
+                SiteCounts(options.threshold, options.threshold_per_site, options.combine_strands),
                 None if options.partition_tag is None else loader.partitions,
                 loader.windows,
-                options.threshold_per_site,
                 options.threads,
             )
             self._writers.append((options.bedmethyl, bedmethyl))

@@ -55,8 +55,9 @@ def run(options: IndexOptions) -> IndexSummary:
         if options.skip_slow5_idx:
             console.warning("index", "--skip-slow5-idx has no effect without --slow5")
         kinds = ["fast5"] * bool(options.directories or not options.pod5) + ["pod5"] * bool(options.pod5)
+        summaries = [*options.summaries, *(path for one in options.summary_lists for path in read_summary_list(one))]
         counts = index_fast5(
-            prefix, options.directories, options.summaries, options.summary_lists, options.threads,
+            prefix, options.directories, summaries, options.threads,
             options.iop, options.verbose, options.pod5, sources,
         )  # fmt: skip
         report_counts(*counts, " or ".join(kinds))
@@ -76,7 +77,6 @@ def index_fast5(
     reads_path: str,
     directories: Sequence[str],
     summaries: Sequence[str] = (),
-    summary_lists: Sequence[str] = (),
     threads: int = 4,
     processes: int = 1,
     verbose: int = 1,
@@ -91,8 +91,8 @@ def index_fast5(
         FASTA or FASTQ, plain or gzip. The index is written beside it.
     directories : sequence of str
         Folders to search for fast5 files. Where several files name a read the last one wins.
-    summaries, summary_lists : sequence of str
-        Sequencing summaries, and files that list such.
+    summaries : sequence of str
+        Sequencing summaries.
     threads : int
         Compression threads.
     processes : int
@@ -120,7 +120,6 @@ def index_fast5(
     F5pyError
         If not a single read has a signal file. The sequence index has then been written all the same.
     """
-    summaries = [*summaries, *(path for listing in summary_lists for path in read_summary_list(listing))]
     listed = reads_by_file(summaries)
     in_pod5 = _list_pod5(pod5, verbose)
     paths = write_sequence_index(reads_path, threads, sources)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from f5py.core.options.shared import MappedReadsOptions
-from f5py.outputs.run_report import sample_name, write_run_report
+from f5py.outputs.run_report import RunFigures, sample_name, write_run_report
 from f5py.pipeline.diagnosis import CAUSES
 from f5py.pipeline.inputs import paths_of_inputs
 from f5py.pipeline.outcome import Outcome, RunContext
@@ -32,12 +32,8 @@ def write_report(
     called = context.command == "call-methylation"
     fraction = counts.methylated_fraction
     assert outcome.statistics is not None
-    write_run_report(
-        path,
-        context.command,
-        options.sample or context.sample or sample_name(options.bam),
-        options,
-        {
+    figures = RunFigures(
+        counts={
             "total_entries": counts.total,
             "passed": counts.used,
             "qc_fail": counts.qc_fail,
@@ -55,22 +51,23 @@ def write_report(
             "results": counts.results,
             **({"methylated": counts.methylated, "unmethylated": counts.unmethylated} if called else {}),
         },
-        {
+        rates={
             "passed_fraction": counts.used / max(counts.total, 1),
             "bases_per_second": counts.bases / max(outcome.processing, 1e-9),
             **({} if fraction is None else {"methylated_fraction": fraction}),
         },
-        {
+        seconds={
             "loading": sum(outcome.loading.values()),
             **{f"loading_{name}": seconds for name, seconds in outcome.loading.items()},
             "processing": outcome.processing,
             **{name.lower().replace(" ", "_"): seconds for name, seconds in outcome.stages.items()},
             "output": outcome.output,
         },
-        paths_of_inputs(options),
-        distributions(outcome.statistics, context.contigs, context.contig_lengths, called),
-        warnings,
+        distributions=distributions(outcome.statistics, context.contigs, context.contig_lengths, called),
+        warnings=warnings,
     )
+    sample = options.sample or context.sample or sample_name(options.bam)
+    write_run_report(path, context.command, sample, options, paths_of_inputs(options), figures)
 
 
 def distributions(

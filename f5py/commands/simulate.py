@@ -15,6 +15,7 @@ from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.core.options import declarations
 from f5py.core.options.table_commands import SimulateOptions
 from f5py.errors import UsageError
+from f5py.io.signals.source import Calibration
 from f5py.pore_model.model import PoreModel
 from f5py.progress import Progress, progress
 from f5py.simulation.basecalls import basecall
@@ -24,6 +25,7 @@ from f5py.simulation.interrupt import interruptible
 from f5py.simulation.outputs import (
     REFERENCE,
     ReadWriter,
+    SimulatedRead,
     check_space,
     complete_folder,
     sort_alignments,
@@ -230,13 +232,12 @@ def _simulate_reads(
         offset = float(channel_offsets[channel])
         samples = simulate_signal(letters, model, settings, offset, bool(plan.slow[i]), rng)
         n_samples += len(samples)
-        calibration = {
-            "digitisation": settings.digitisation,
-            "offset": offset,
-            "range": settings.signal_range,
-            "sampling_rate": settings.sampling_rate,
-        }
-        writer.write(name, start, reverse, call, positions, methylated, samples, calibration, channel + 1, haplotype)
+        calibration = Calibration(settings.digitisation, offset, settings.signal_range, settings.sampling_rate)
+        writer.write(
+            SimulatedRead(
+                name, start, reverse, call, positions, methylated, samples, calibration, channel + 1, haplotype
+            )
+        )
         bar.advance(end - start)
     return n_samples
 

@@ -53,11 +53,8 @@ def site_likelihoods(
     events: ArrayLike,
     motif: Motif,
     model: PoreModel,
-    *,
     reverse: bool = False,
-    shift: float = 0.0,
-    scale: float = 1.0,
-    var: float = 1.0,
+    scaling: tuple[float, float, float] = (0.0, 1.0, 1.0),
     events_per_base: float = 2.0,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Score every site in a window, all states of the other sites being equally probable.
@@ -73,8 +70,10 @@ def site_likelihoods(
         Over the alphabet ACGMT.
     reverse : bool
         Whether the events are those of a read of the reverse strand.
-    shift, scale, var, events_per_base : float
-        The read's scaling and rate.
+    scaling : tuple of float
+        Shift, scale and var of the read.
+    events_per_base : float
+        Of the read.
 
     Returns
     -------
@@ -102,7 +101,8 @@ def site_likelihoods(
     fill_plain(segment, 0, len(segment), codes, reverse, plain)
     methylated = np.empty(len(modified), np.float32)
     unmethylated = np.empty_like(methylated)
-    fit = Fit(np.float32(shift), np.float32(scale), np.float32(var), float(events_per_base))
+    shift, scale, var = map(np.float32, scaling)
+    fit = Fit(shift, scale, var, float(events_per_base))
     levels = Model(model.k, model.level_mean, model.level_stdv, model.ln_stdv)
     score_sites(plain, modified, x, reverse, fit, levels, methylated, unmethylated)
     return methylated, unmethylated

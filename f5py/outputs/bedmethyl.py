@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
-from f5py.core.options.shared import CALL_THRESHOLD
 from f5py.core.output_kind import kind_of_output, packed_ending
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError, OutputFileError
@@ -177,8 +176,8 @@ class BedMethylOutput:
         What is called.
     contigs : mapping of str to int
         Names and lengths, in the order of the contig indices.
-    threshold, threshold_per_site, combine_strands
-        See `SiteCounts`.
+    counts : SiteCounts
+        Empty.
     partitions : list of str, optional
         Values of a tag by their numbers in ``batch.partition``, which -1 stands beside for reads without the tag;
         may grow until `finish`. With it, there is one file for each of them; see `partition_path`.
@@ -200,15 +199,13 @@ class BedMethylOutput:
         path: str,
         motif: Motif,
         contigs: Mapping[str, int],
-        threshold: float = CALL_THRESHOLD,
-        combine_strands: bool = False,
+        counts: SiteCounts,
         partitions: list[str] | None = None,
         windows: Windows | None = None,
-        threshold_per_site: bool = False,
         n_threads: int = 2,
     ) -> None:
         check_can_write(path)
-        if combine_strands and not motif.is_palindromic:
+        if counts.combine_strands and not motif.is_palindromic:
             raise F5pyError(
                 f"the strands of {motif.name} have their sites at different places; they cannot be combined"
             )
@@ -219,7 +216,7 @@ class BedMethylOutput:
         self._partitions = partitions
         self._windows = windows
         self._n_threads = n_threads
-        self._counts = SiteCounts(threshold, threshold_per_site, combine_strands)
+        self._counts = counts
 
     def write(self, batch: ReadBatch) -> None:
         """Count the calls of one batch.

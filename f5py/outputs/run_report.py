@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib import metadata
-from typing import Any
+from typing import Any, NamedTuple
 
 from f5py import __version__
 from f5py.io.complete_file import complete_output
@@ -38,17 +38,27 @@ _MOST_SUMMED = 1 << 28
 _LIBRARIES = ("numpy", "numba", "h5py", "pysam", "pyslow5", "pod5", "pyarrow", "cupy")
 
 
+class RunFigures(NamedTuple):
+    """What a run's report tells.
+
+    Attributes
+    ----------
+    counts, rates, seconds : mapping
+        Reads and results by kind; shares of reads and bases per second; wall time of each stage.
+    distributions : mapping
+        What the page has figures of.
+    warnings : list of str
+    """
+
+    counts: Mapping[str, int]
+    rates: Mapping[str, float]
+    seconds: Mapping[str, float]
+    distributions: Mapping[str, Any]
+    warnings: list[str]
+
+
 def write_run_report(
-    path: str,
-    command: str,
-    sample: str,
-    options: Any,
-    counts: Mapping[str, int],
-    rates: Mapping[str, float],
-    seconds: Mapping[str, float],
-    inputs: Iterable[str | None],
-    distributions: Mapping[str, Any],
-    warnings: list[str],
+    path: str, command: str, sample: str, options: Any, inputs: Iterable[str | None], figures: RunFigures
 ) -> None:
     """Write the report of a run.
 
@@ -65,27 +75,24 @@ def write_run_report(
         What the run's row is called.
     options : dataclass
         The run's parameters.
-    counts, rates, seconds : mapping
-        Reads and results by kind; shares of reads and bases per second; wall time of each stage.
     inputs : iterable of str or None
         Paths of what was read; those that are no files are left out.
-    distributions : mapping
-        What the page has figures of.
-    warnings : list of str
+    figures : RunFigures
 
     Raises
     ------
     OutputFileError
         The file cannot be written.
     """
+    counts, rates = figures.counts, figures.rates
     run = {
         "command": command,
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "counts": dict(counts),
         "rates": dict(rates),
-        "seconds": {name: round(value, 3) for name, value in seconds.items()},
-        "distributions": distributions,
-        "warnings": warnings,
+        "seconds": {name: round(value, 3) for name, value in figures.seconds.items()},
+        "distributions": figures.distributions,
+        "warnings": figures.warnings,
         "parameters": asdict(options),
         "inputs": [about for path in dict.fromkeys(inputs) if path and (about := _described(path)) is not None],
         "versions": _versions(),

@@ -176,6 +176,14 @@ class _Rows(NamedTuple):
     segment: NDArray[np.int64]
 
 
+class _Against(NamedTuple):
+    """What the events are aligned to: a strand of the reference, or the read's bases, which have none."""
+
+    strand: str | None
+    kmers: NDArray[np.uint8]
+    origin: int  # position of the first k-mer
+
+
 def reference_data(
     batch: ReadBatch, read: int, model: PoreModel, source: Source, region: tuple[int, int] | None
 ) -> PlotData:
@@ -212,8 +220,8 @@ def reference_data(
     reverse = bool(batch.reverse[read])
     if reverse:
         kmers = COMPLEMENTS[kmers[:, ::-1]]
-    strand = "-" if reverse else "+"
-    return _collect(batch, read, model, source, strand, rows, kmers, int(batch.reference_start[read]), region)
+    against = _Against("-" if reverse else "+", kmers, int(batch.reference_start[read]))
+    return _collect(batch, read, model, source, against, rows, region)
 
 
 def read_data(
@@ -242,7 +250,7 @@ def read_data(
     mapped = np.flatnonzero(first >= 0)
     position, step = _repeated_with_steps(mapped, last[mapped] - first[mapped] + 1)
     rows = _Rows(first[position] + step, position, np.zeros(len(position), np.bool_), np.zeros(len(position), np.int64))
-    return _collect(batch, read, model, source, None, rows, kmers, 0, region)
+    return _collect(batch, read, model, source, _Against(None, kmers, 0), rows, region)
 
 
 def _collect(
@@ -250,17 +258,15 @@ def _collect(
     read: int,
     model: PoreModel,
     source: Source,
-    strand: str | None,
+    against: _Against,
     rows: _Rows,
-    kmers: NDArray[np.uint8],
-    origin: int,
     region: tuple[int, int] | None,
 ) -> PlotData:
-    """Restrict to the region and put everything into the order of the signal; `kmers` are those from `origin` on."""
+    """Restrict to the region and put everything into the order of the signal."""
     name = batch.names[read]
     if not len(rows.event):
         raise F5pyError(f"read {name}: no event is aligned to the reference; is the alignment long enough?")
-    descending = (strand == "-") != source.rna
+    descending = (against.strand == "-") != source.rna
     rows = _in_region(name, rows, region, descending)
 
     position, step = _all_positions(rows)
@@ -298,12 +304,12 @@ def _collect(
     kmer_start, kmer_end = _intervals(event_kmer[aligned], start[aligned], length[aligned], skipped)
     first_sample, end_sample = int(start[0]), int(start[-1] + length[-1])
     samples = batch.samples[batch.sample_offsets[read] + first_sample : batch.sample_offsets[read] + end_sample]
-    shown = kmers[position - origin]
+    shown = against.kmers[position - against.origin]
     rank = base_codes()[shown] @ (4 ** np.arange(model.k - 1, -1, -1))
     shift, scale, var = batch.shift[read], batch.scale[read], batch.var[read]
     return PlotData(
         name=name,
-        strand=strand,
+        strand=against.strand,
         source=source,
         model=model.name,
         shift=float(shift),
@@ -321,7 +327,7 @@ def _collect(
         event_bad=event_bad,
         position=position,
         kmers=shown,
-        letter=shown[:, -1] if strand == "-" else shown[:, 0],
+        letter=shown[:, -1] if against.strand == "-" else shown[:, 0],
         kmer_start=kmer_start,
         kmer_end=kmer_end,
         new_segment=np.append(False, segment[1:] != segment[:-1]),

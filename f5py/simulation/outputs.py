@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import OutputFileError
+from f5py.io.signals.source import Calibration
 from f5py.simulation._text import decimal_cells, integer_cells, rows, text_cells
 from f5py.simulation.basecalls import Basecall
 from f5py.simulation.genome import LETTERS, Genome
@@ -106,6 +107,38 @@ def _remove_own_files(folder: Path) -> None:
                 path.unlink()
 
 
+class SimulatedRead(NamedTuple):
+    """A read with all that is written of it.
+
+    Attributes
+    ----------
+    name : str
+    start : int
+        Flat position of its first base.
+    reverse : bool
+    call : Basecall
+    sites : int64
+        Flat positions of the sites that it covers.
+    methylated : bool
+        Whether each of them is methylated.
+    samples : int16
+    calibration : Calibration
+    channel : int
+    haplotype : int
+    """
+
+    name: str
+    start: int
+    reverse: bool
+    call: Basecall
+    sites: NDArray[np.int64]
+    methylated: NDArray[np.bool_]
+    samples: NDArray[np.int16]
+    calibration: Calibration
+    channel: int
+    haplotype: int
+
+
 class ReadWriter:
     """Writes signals, basecalls, alignments and per-read truth, read by read.
 
@@ -167,41 +200,27 @@ class ReadWriter:
         finally:
             self._files.close()
 
-    def write(
-        self,
-        name: str,
-        start: int,
-        reverse: bool,
-        call: Basecall,
-        sites: NDArray[np.int64],
-        methylated: NDArray[np.bool_],
-        samples: NDArray[np.int16],
-        calibration: dict[str, float],
-        channel: int,
-        haplotype: int = 0,
-    ) -> None:
-        """Write one read; `start` and `sites` are flat positions, `calibration` is `Fast5Writer.write`'s."""
-        self._write_signal(name, samples, calibration, channel)
-        sequence = LETTERS[call.codes].tobytes()
+    def write(self, read: SimulatedRead) -> None:
+        """Write one read."""
+        self._write_signal(read)
+        sequence = LETTERS[read.call.codes].tobytes()
         if self._fasta:
-            self._reads.write(b">%b\n%b\n" % (name.encode(), sequence))
+            self._reads.write(b">%b\n%b\n" % (read.name.encode(), sequence))
         else:
-            scores = (call.qualities + 33).tobytes()
-            self._reads.write(b"@%b\n%b\n+\n%b\n" % (name.encode(), sequence, scores))
-        contig = int(self._genome.contig_of(np.array([start]))[0])
+            scores = (read.call.qualities + 33).tobytes()
+            self._reads.write(b"@%b\n%b\n+\n%b\n" % (read.name.encode(), sequence, scores))
+        contig = int(self._genome.contig_of(np.array([read.start]))[0])
         first = int(self._genome.offsets[contig])
-        self._write_alignment(name, contig, start - first, reverse, call, haplotype)
-        if self._truth is not None and len(sites):
-            n = len(sites)
-            zeros = np.zeros(n, dtype=np.int64)
-            constants = [name, self._genome.names[contig], "-" if reverse else "+"]
+        self._write_alignment(read, contig, read.start - first)
+        if self._truth is not None and len(read.sites):
+            zeros = np.zeros(len(read.sites), dtype=np.int64)
+            constants = [read.name, self._genome.names[contig], "-" if read.reverse else "+"]
             columns = [text_cells([constant], zeros) for constant in constants]
-            self._truth.write(
-                rows([*columns, integer_cells(sites - first), integer_cells(methylated.astype(np.int64))])
-            )
+            states = integer_cells(read.methylated.astype(np.int64))
+            self._truth.write(rows([*columns, integer_cells(read.sites - first), states]))
         self._n_reads += 1
 
-    def _write_signal(self, name: str, samples: NDArray[np.int16], calibration: dict[str, float], channel: int) -> None:
+    def _write_signal(self, read: SimulatedRead) -> None:
         kind = self._settings.signal_format
         in_one_file = kind not in _SIGNAL_FOLDERS
         if self._signals is None or (not in_one_file and self._n_reads % self._settings.reads_per_file == 0):
@@ -211,7 +230,9 @@ class ReadWriter:
             chemistry = self._settings.chemistry
             experiment = "rna" if chemistry.rna else "genomic_dna"
             self._signals = _writer(kind)(path, experiment_type=experiment, kit=chemistry.kit).__enter__()
-        self._signals.write(name, samples, **calibration, channel=channel, read_number=self._n_reads)
+        self._signals.write(
+            read.name, read.samples, read.calibration, channel=read.channel, read_number=self._n_reads
+        )
 
     def _close_signals(
         self,
@@ -223,19 +244,18 @@ class ReadWriter:
             signals, self._signals = self._signals, None
             signals.__exit__(kind, problem, trace)
 
-    def _write_alignment(
-        self, name: str, contig: int, position: int, reverse: bool, call: Basecall, haplotype: int
-    ) -> None:
+    def _write_alignment(self, read: SimulatedRead, contig: int, position: int) -> None:
         import pysam
 
+        call = read.call
         record = pysam.AlignedSegment(self._header)
-        record.query_name = name
-        record.flag = _REVERSE_FLAG if reverse else 0
+        record.query_name = read.name
+        record.flag = _REVERSE_FLAG if read.reverse else 0
         record.reference_id = contig
         record.reference_start = position
         record.mapping_quality = _MAPPING_QUALITY
-        direction = -1 if reverse else 1
-        codes = 3 - call.codes if reverse else call.codes
+        direction = -1 if read.reverse else 1
+        codes = 3 - call.codes if read.reverse else call.codes
         record.query_sequence = LETTERS[codes[::direction]].tobytes().decode()
         if not self._fasta:
             record.query_qualities_str = (call.qualities[::direction] + 33).tobytes().decode()
@@ -244,7 +264,7 @@ class ReadWriter:
         )
         record.set_tag("NM", call.edit_distance)
         if self._settings.haplotypes:
-            record.set_tag("HP", haplotype + 1)
+            record.set_tag("HP", read.haplotype + 1)
             record.set_tag("PS", 1)
         self._alignments.write(record)
 

@@ -19,6 +19,8 @@ from f5py.outputs.bedmethyl import BedMethylOutput, partition_path, write_bedmet
 from f5py.outputs.calls_writer import CallsWriter
 from f5py.site_frequencies.site_counts import SiteCounts
 
+_CPG = motif_named("cpg")
+
 
 def _counts(sites: list[tuple], combine: bool = False) -> SiteCounts:
     """Counts from (contig, position, reverse, ratio, number of such calls)."""
@@ -176,7 +178,7 @@ def _batch(partition: list[int]) -> Any:
 
 def test_one_file_per_value_of_a_tag(tmp_path: Path) -> None:
     values = ["1"]
-    output = BedMethylOutput(str(tmp_path / "out.bed"), motif_named("cpg"), {"c": 1000}, partitions=values)
+    output = BedMethylOutput(str(tmp_path / "out.bed"), _CPG, {"c": 1000}, SiteCounts(), partitions=values)
     output.write(_batch([0, -1, 0]))
     values.append("2")
     output.write(_batch([1, 0, 1, 0]))
@@ -187,18 +189,18 @@ def test_one_file_per_value_of_a_tag(tmp_path: Path) -> None:
 
 
 def test_without_ungrouped_reads_there_is_no_such_file(tmp_path: Path) -> None:
-    output = BedMethylOutput(str(tmp_path / "out.bed"), motif_named("cpg"), {"c": 1000}, partitions=["1"])
+    output = BedMethylOutput(str(tmp_path / "out.bed"), _CPG, {"c": 1000}, SiteCounts(), partitions=["1"])
     output.write(_batch([0]))
     output.finish()
     assert os.listdir(tmp_path) == ["out.1.bed"]
-    nothing = BedMethylOutput(str(tmp_path / "none.bed"), motif_named("cpg"), {"c": 1000}, partitions=[])
+    nothing = BedMethylOutput(str(tmp_path / "none.bed"), _CPG, {"c": 1000}, SiteCounts(), partitions=[])
     nothing.finish()
     assert (tmp_path / "none.ungrouped.bed").read_bytes() == b""
 
 
 def test_a_tag_with_very_many_values_is_refused(tmp_path: Path) -> None:
     values = [str(i) for i in range(1000)]
-    output = BedMethylOutput(str(tmp_path / "out.bed"), motif_named("cpg"), {"c": 1000}, partitions=values)
+    output = BedMethylOutput(str(tmp_path / "out.bed"), _CPG, {"c": 1000}, SiteCounts(), partitions=values)
     output.write(_batch([0, 999]))
     values.append("one more")
     for action in (lambda: output.write(_batch([1000])), output.finish):
@@ -216,7 +218,7 @@ def test_sites_are_sorted_once_for_all_partitions(tmp_path: Path, monkeypatch: p
     sorts = []
     lexsort = np.lexsort
     monkeypatch.setattr(np, "lexsort", lambda keys: sorts.append(len(keys[0])) or lexsort(keys))
-    output = BedMethylOutput(str(tmp_path / "out.bed"), motif_named("cpg"), {"c": 1000}, partitions=["1", "2", "3"])
+    output = BedMethylOutput(str(tmp_path / "out.bed"), _CPG, {"c": 1000}, SiteCounts(), partitions=["1", "2", "3"])
     output.write(_batch([0, 1, -1, 2]))
     output.finish()
     assert sorts == [4]
@@ -240,7 +242,7 @@ def test_threads_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         write_bedmethyl(str(path), counts, _NAMES, motif_named("cpg"), n_threads)
         files.append(path.read_bytes())
     assert files[0] == files[1]
-    output = BedMethylOutput(str(path), motif_named("cpg"), {"c": 1000}, n_threads=7)
+    output = BedMethylOutput(str(path), _CPG, {"c": 1000}, SiteCounts(), n_threads=7)
     output.write(_batch([0]))
     output.finish()
     assert asked == [1, 5, 7]
@@ -248,11 +250,11 @@ def test_threads_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 def test_outputs_that_cannot_be_written_are_noticed_at_once(tmp_path: Path) -> None:
     with pytest.raises(OutputFileError, match="there is no such folder"):
-        BedMethylOutput(str(tmp_path / "no" / "out.bed"), motif_named("cpg"), {"c": 1000})
+        BedMethylOutput(str(tmp_path / "no" / "out.bed"), _CPG, {"c": 1000}, SiteCounts())
     with pytest.raises(OutputFileError, match="is a folder"):
-        BedMethylOutput(str(tmp_path), motif_named("cpg"), {"c": 1000})
+        BedMethylOutput(str(tmp_path), _CPG, {"c": 1000}, SiteCounts())
     with pytest.raises(F5pyError, match="cannot be combined"):
-        BedMethylOutput(str(tmp_path / "out.bed"), parse_motif("CHH:0"), {"c": 1000}, combine_strands=True)
+        BedMethylOutput(str(tmp_path / "out.bed"), parse_motif("CHH:0"), {"c": 1000}, SiteCounts(combine_strands=True))
 
 
 @pytest.mark.shared
@@ -269,7 +271,7 @@ def test_real_calls_give_the_same_bytes_straight_and_from_the_table(
             for name, combine, per_site in (("a", False, False), ("b", True, True)):
                 path = str(tmp_path / f"{name}.bed.gz")
                 straight[name] = BedMethylOutput(
-                    path, motif_named("cpg"), contigs, 2.0, combine, None, self._windows, per_site
+                    path, motif_named("cpg"), contigs, SiteCounts(2.0, per_site, combine), None, self._windows
                 )
         for output in straight.values():
             output.write(batch)

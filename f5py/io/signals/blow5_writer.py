@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import MissingDependencyError, OutputFileError
+from f5py.io.signals.source import Calibration
 
 
 class Blow5Writer:
@@ -52,16 +53,12 @@ class Blow5Writer:
         self._check(self._file.write_header(header | self._header))
         return self
 
-    def write(
-        self, read_id: str, samples: NDArray[np.int16], *, digitisation: float, offset: float, range: float,
-        sampling_rate: float, **_: int,
-    ) -> None:  # fmt: skip
+    def write(self, read_id: str, samples: NDArray[np.int16], calibration: Calibration, **_: int) -> None:
         """Append a read; arguments as those of `f5py.io.signals.fast5_writer.Fast5Writer.write`."""
         record, _aux = self._file.get_empty_record(aux=True)
         record |= {
-            "read_id": read_id, "read_group": 0, "digitisation": float(digitisation), "offset": float(offset),
-            "range": float(range), "sampling_rate": float(sampling_rate), "len_raw_signal": len(samples),
-            "signal": samples,
+            **{name: float(value) for name, value in calibration._asdict().items()},
+            "read_id": read_id, "read_group": 0, "len_raw_signal": len(samples), "signal": samples,
         }  # fmt: skip
         self._check(self._file.write_record(record))
 

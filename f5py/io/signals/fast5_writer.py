@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import OutputFileError
+from f5py.io.signals.source import Calibration
 
 
 class Fast5Writer:
@@ -66,11 +67,8 @@ class Fast5Writer:
         self,
         read_id: str,
         samples: NDArray[np.int16],
+        calibration: Calibration,
         *,
-        digitisation: float,
-        offset: float,
-        range: float,
-        sampling_rate: float,
         channel: int = 1,
         read_number: int = 0,
         start_time: int = 0,
@@ -83,8 +81,7 @@ class Fast5Writer:
             Unique within the file.
         samples : int16, shape (n,), n >= 1
             Raw DAC values.
-        digitisation, offset, range, sampling_rate : float
-            Calibration: ``pA = (raw + offset) * (range / digitisation)``; Hz for the last.
+        calibration : Calibration
         channel, read_number, start_time : int
             Where and when the read was sequenced; the last in samples since the start of the run.
 
@@ -115,12 +112,9 @@ class Fast5Writer:
             _set(
                 read.create_group("channel_id"),
                 channel_number=np.bytes_(str(channel).encode()),
-                digitisation=np.float64(digitisation),
-                offset=np.float64(offset),
-                range=np.float64(range),
-                sampling_rate=np.float64(sampling_rate),
+                **{name: np.float64(value) for name, value in calibration._asdict().items()},
             )
-            self._link_run(read, sampling_rate)
+            self._link_run(read, calibration.sampling_rate)
             self._disk.check()
         except OSError as problem:
             self._abandon()

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import MissingDependencyError, OutputFileError
+from f5py.io.signals.source import Calibration
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
 
@@ -64,24 +65,26 @@ class Pod5Writer:
         return self
 
     def write(
-        self, read_id: str, samples: NDArray[np.int16], *, digitisation: float, offset: float, range: float,
-        sampling_rate: float, channel: int = 1, read_number: int = 0, start_time: int = 0,
+        self, read_id: str, samples: NDArray[np.int16], calibration: Calibration, *, channel: int = 1,
+        read_number: int = 0, start_time: int = 0,
     ) -> None:  # fmt: skip
         """Append a read; arguments as those of `f5py.io.signals.fast5_writer.Fast5Writer.write`."""
         pod5 = self._library
         if self._run is None:
             self._run = pod5.RunInfo(
-                acquisition_id="f5py-run", acquisition_start_time=_START, adc_max=int(digitisation) - 1, adc_min=0,
-                context_tags=self._tags, experiment_name="", flow_cell_id="", flow_cell_product_code="",
+                acquisition_id="f5py-run", acquisition_start_time=_START,
+                adc_max=int(calibration.digitisation) - 1, adc_min=0, context_tags=self._tags, experiment_name="",
+                flow_cell_id="", flow_cell_product_code="",
                 protocol_name="", protocol_run_id="", protocol_start_time=_START, sample_id="",
-                sample_rate=int(sampling_rate), sequencing_kit=self._tags["sequencing_kit"],
+                sample_rate=int(calibration.sampling_rate), sequencing_kit=self._tags["sequencing_kit"],
                 sequencer_position="", sequencer_position_type="", software="f5py", system_name="", system_type="",
                 tracking_id={},
             )  # fmt: skip
+        picoamperes = calibration.range / calibration.digitisation
         read = pod5.Read(
             read_id=uuid.UUID(read_id),
             pore=pod5.Pore(channel, 1, "not_set"),
-            calibration=pod5.Calibration(offset, range / digitisation),
+            calibration=pod5.Calibration(calibration.offset, picoamperes),
             read_number=read_number,
             start_sample=start_time,
             median_before=0.0,

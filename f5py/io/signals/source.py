@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,8 +14,18 @@ from f5py.core.offsets import offsets_of
 from f5py.io.remote import shown
 from f5py.io.signals.content import Kind, file_kind
 
+
+class Calibration(NamedTuple):
+    """What a read's samples mean: ``pA = (sample + offset) * (range / digitisation)``; the sampling rate is in Hz."""
+
+    digitisation: float
+    offset: float
+    range: float
+    sampling_rate: float
+
+
 #: The calibration fields of a block, in the order in which `BlockBuilder.add` takes them.
-CALIBRATION = ("digitisation", "offset", "range", "sampling_rate")
+CALIBRATION = Calibration._fields
 
 
 @dataclass

@@ -12,6 +12,7 @@ import pytest
 
 from f5py.errors import OutputFileError
 from f5py.io.signals.fast5_writer import Fast5Writer
+from f5py.io.signals.source import Calibration
 
 from .made_signals import assert_holds, fast5_source, make_reads
 
@@ -19,7 +20,7 @@ from .made_signals import assert_holds, fast5_source, make_reads
 def write(path, reads, **options):
     with Fast5Writer(path, **options) as file:
         for i, read in enumerate(reads):
-            file.write(read.name, read.samples, **read.calibration(), channel=i + 1, read_number=10 * i)
+            file.write(read.name, read.samples, Calibration(**read.calibration()), channel=i + 1, read_number=10 * i)
 
 
 def test_layout(tmp_path):
@@ -57,7 +58,7 @@ def test_an_error_leaves_nothing_and_the_old_file_alone(tmp_path):
     path.write_text("old")
     read = make_reads(1)[0]
     file = Fast5Writer(path).__enter__()
-    file.write(read.name, read.samples, **read.calibration())
+    file.write(read.name, read.samples, Calibration(**read.calibration()))
     file.__exit__(ZeroDivisionError, ZeroDivisionError(), None)
     assert [file.name for file in tmp_path.iterdir()] == ["a.fast5"]
     assert path.read_text() == "old"
@@ -73,15 +74,15 @@ def test_the_file_appears_when_it_is_complete(tmp_path):
 @pytest.mark.parametrize("samples", [np.empty(0, np.int16), np.ones(3), np.ones((2, 2), np.int16)])
 def test_samples_of_another_kind(tmp_path, samples):
     with Fast5Writer(tmp_path / "a.fast5") as file, pytest.raises(ValueError, match="read r: samples"):
-        file.write("r", samples, digitisation=1, offset=1, range=1, sampling_rate=1)
+        file.write("r", samples, Calibration(1, 1, 1, 1))
 
 
 def test_read_written_twice(tmp_path):
     read = make_reads(1)[0]
     with Fast5Writer(tmp_path / "a.fast5") as file:
-        file.write(read.name, read.samples, **read.calibration())
+        file.write(read.name, read.samples, Calibration(**read.calibration()))
         with pytest.raises(ValueError, match="already"):
-            file.write(read.name, read.samples, **read.calibration())
+            file.write(read.name, read.samples, Calibration(**read.calibration()))
     block = fast5_source({read.name: str(tmp_path / "a.fast5")}).fetch([read.name])
     assert_holds(block, 0, read)
 
@@ -98,6 +99,7 @@ def test_full_disk(tmp_path):
         "import resource, signal, sys, numpy as np\n"
         "from f5py.errors import OutputFileError\n"
         "from f5py.io.signals.fast5_writer import Fast5Writer\n"
+        "from f5py.io.signals.source import Calibration\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"
         "rng = np.random.default_rng(1)\n"
@@ -105,7 +107,7 @@ def test_full_disk(tmp_path):
         "    with Fast5Writer(sys.argv[1]) as file:\n"
         "        for i in range(9):\n"
         "            noise = rng.integers(-32768, 32767, 30_000).astype(np.int16)\n"
-        "            file.write(str(i), noise, digitisation=1, offset=1, range=1, sampling_rate=1)\n"
+        "            file.write(str(i), noise, Calibration(1, 1, 1, 1))\n"
         "except OutputFileError as error:\n"
         "    print(error)\n"
     )
@@ -130,8 +132,8 @@ def test_nanopolish_indexes_and_calls(tmp_path, ecoli):
     with h5py.File(ecoli / "formats" / "multi_gzip.fast5") as file, Fast5Writer(tmp_path / "fast5" / "a.fast5") as new:
         for name in names:
             channel = file[f"read_{name}/channel_id"].attrs
-            calibration = {what: channel[what] for what in ("digitisation", "offset", "range", "sampling_rate")}
-            new.write(name, file[f"read_{name}/Raw/Signal"][:], **calibration)
+            calibration = Calibration(*(channel[what] for what in Calibration._fields))
+            new.write(name, file[f"read_{name}/Raw/Signal"][:], calibration)
     shutil.copy(ecoli / "reads.fasta", tmp_path)
     reads, reference, bam = tmp_path / "reads.fasta", ecoli / "ref.fa", ecoli / "reads8.bam"
     subprocess.run(["nanopolish", "index", "-d", tmp_path / "fast5", reads], check=True, capture_output=True)

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from f5py.io.signals import open_source
 from f5py.io.signals.fast5_writer import Fast5Writer
 from f5py.io.signals.slow5 import Slow5Source
+from f5py.io.signals.source import Calibration
 
 from .made_signals import (
     CALIBRATION,
@@ -51,7 +52,7 @@ def several_multi_files(folder, reads):
 def own_writer(folder, reads):
     with Fast5Writer(folder / "reads.fast5") as file:
         for read in reads:
-            file.write(read.name, read.samples, **read.calibration())
+            file.write(read.name, read.samples, Calibration(**read.calibration()))
     return open_source({read.name: str(folder / "reads.fast5") for read in reads})
 
 
