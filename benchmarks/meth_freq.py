@@ -1,0 +1,195 @@
+"""Benchmark of ``f5py meth-freq``: against pyarrow's reader of tables and its grouping, on a table of any size.
+
+The table is made up: sorted reads of a genome at thirtyfold depth, each with sixty groups of sites. The peer streams
+the columns that it needs through `pyarrow.csv.open_csv`, sums the calls of each block by group, and sums these. Both
+run in turn on the same file, each in a process of its own. Counts of all groups are compared, so that speed is never
+reported for different answers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import platform
+import sys
+import tempfile
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from measure import CommandFailed, Usage, measure
+from report import ROOT, cpu, first_line, least, machine, median, megabytes, one_line, table, wall
+
+RESULTS = Path(__file__).resolve().parent / "results"
+BYTES_PER_ROW = 101
+GROUPS_PER_READ, DEPTH = 60, 30
+THRESHOLD = 2.5
+_CHROMOSOMES = [f"chr{i}" for i in (*range(1, 23), "X", "Y")]
+_READS_PER_BLOCK = 1 << 14
+_KEYS = ["chromosome", "start", "end"]
+_COLUMNS = [
+    "chromosome", "strand", "start", "end", "read_name", "log_lik_ratio", "log_lik_methylated",
+    "log_lik_unmethylated", "num_calling_strands", "num_motifs", "sequence",
+]  # fmt: skip
+
+
+def make_calls(path: Path, n_rows: int) -> None:
+    """Write a table of about that many calls."""
+    import pyarrow
+    from pyarrow import csv
+
+    rng = np.random.default_rng(1)
+    n_groups = max(n_rows // DEPTH, 10 * GROUPS_PER_READ)
+    chromosome = np.sort(rng.integers(0, len(_CHROMOSOMES), n_groups)).astype(np.int32)
+    size = np.minimum(rng.geometric(0.7, n_groups), 8).astype(np.int32)
+    width = 11 + 4 * (size - 1)
+    start = 10_000 + np.cumsum(rng.integers(45, 200, n_groups))
+    letters = np.frombuffer(b"ACGT", np.uint8)[rng.integers(0, 4, n_groups + width.max())].tobytes()
+    sequences = pyarrow.array([letters[i : i + n] for i, n in enumerate(width.tolist())], pyarrow.string())
+    numbers = pyarrow.array([f"{value / 100:.2f}" for value in range(-50_000, 2_000)])
+    names = pyarrow.array(_CHROMOSOMES)
+    strands = pyarrow.array(["+", "-"])
+    first = np.sort(rng.integers(0, n_groups - GROUPS_PER_READ, n_rows // GROUPS_PER_READ))
+    with path.open("wb") as out:
+        out.write("\t".join(_COLUMNS).encode() + b"\n")
+        for at in range(0, len(first), _READS_PER_BLOCK):
+            begins = first[at : at + _READS_PER_BLOCK]
+            group = (begins[:, np.newaxis] + np.arange(GROUPS_PER_READ)).ravel()
+            read = np.repeat(np.arange(len(begins)), GROUPS_PER_READ)
+            ratio = np.clip(np.rint(rng.normal(-100, 500, len(group))), -1900, 1900).astype(np.int64)
+            unmethylated = rng.integers(-40_000, -5_000, len(group))
+            ids = pyarrow.array([bytes.hex(rng.bytes(18)) for _ in begins])
+            columns: list[Any] = [
+                names.take(pyarrow.array(chromosome[group])),
+                strands.take(pyarrow.array(read % 2)),
+                start[group],
+                start[group] + 9 * (size[group] - 1),
+                ids.take(pyarrow.array(read)),
+                *(numbers.take(pyarrow.array(one + 50_000)) for one in (ratio, unmethylated + ratio, unmethylated)),
+                np.ones(len(group), np.int8),
+                size[group],
+                sequences.take(pyarrow.array(group)),
+            ]
+            how = csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
+            csv.write_csv(pyarrow.table(columns, _COLUMNS), out, how)
+
+
+def by_pyarrow(calls: str, output: str) -> None:
+    """What meth-freq does, by pyarrow; the table is not laid out as text with three decimals."""
+    import pyarrow
+    import pyarrow.compute as pc
+    from pyarrow import csv
+
+    wanted = [*_KEYS, "log_lik_ratio", "num_motifs", "sequence"]
+    reader = csv.open_csv(
+        calls,
+        csv.ReadOptions(block_size=16 << 20),
+        csv.ParseOptions(delimiter="\t", quote_char=False),
+        csv.ConvertOptions(include_columns=wanted),
+    )
+    sums = [("called_sites", "sum"), ("called_sites_methylated", "sum"), ("group_sequence", "one")]
+    names = [*_KEYS, *(name for name, _ in sums)]
+    parts = []
+    for block in reader:
+        block = block.filter(pc.greater_equal(pc.abs(block["log_lik_ratio"]), THRESHOLD))
+        methylated = pc.if_else(pc.greater(block["log_lik_ratio"], 0.0), block["num_motifs"], 0)
+        columns = [*(block[key] for key in _KEYS), block["num_motifs"], methylated, block["sequence"]]
+        rows = pyarrow.table(columns, names)
+        parts.append(rows.group_by(_KEYS).aggregate(sums).rename_columns(names))
+        if len(parts) == 32:
+            parts = [pyarrow.concat_tables(parts).group_by(_KEYS).aggregate(sums).rename_columns(names)]
+    whole = pyarrow.concat_tables(parts).group_by(_KEYS).aggregate(sums).rename_columns(names)
+    whole = whole.sort_by([(key, "ascending") for key in _KEYS])
+    share = pc.round(pc.divide(pc.cast(whole["called_sites_methylated"], "float64"), whole["called_sites"]), 3)
+    whole = whole.add_column(5, "methylated_frequency", share)
+    with open(output, "wb") as out:
+        out.write("\t".join(whole.column_names).encode() + b"\n")  # whose names the library would quote
+        csv.write_csv(whole, out, csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none"))
+
+
+def counts_of(path: Path) -> Any:
+    """The counts of all groups of a table of frequencies."""
+    from pyarrow import csv
+
+    wanted = [*_KEYS, "called_sites", "called_sites_methylated", "group_sequence"]
+    parsing = csv.ParseOptions(delimiter="\t", quote_char=False)
+    return csv.read_csv(path, parse_options=parsing, convert_options=csv.ConvertOptions(include_columns=wanted))
+
+
+def compare(options: argparse.Namespace, scratch: Path) -> tuple[list[str], bool]:
+    """The section of the report, and whether all counts are the same."""
+    calls = scratch / "calls.tsv"
+    n_rows = int(options.gigabytes * 1e9 / BYTES_PER_ROW)
+    say(f"making a table of {n_rows:,} rows")
+    make_calls(calls, n_rows)
+    n_rows = n_rows // GROUPS_PER_READ * GROUPS_PER_READ
+    size = calls.stat().st_size
+    f5py, arrow = scratch / "f5py.tsv", scratch / "pyarrow.tsv"
+    commands = {
+        "f5py meth-freq": [sys.executable, "-m", "f5py", "meth-freq", "-i", str(calls), "-o", str(f5py)],
+        "pyarrow": [sys.executable, __file__, "--by-pyarrow", str(calls), str(arrow)],
+    }
+    runs: dict[str, list[Usage]] = {name: [] for name in commands}
+    for round_number in range(options.rounds + 1):
+        for name, command in commands.items():
+            usage = measure(command, log=scratch / "log.txt", cwd=ROOT)
+            say(f"round {round_number}: {name}: {one_line(usage)}")
+            if round_number:  # the first one compiles, and reads the table into the page cache
+                runs[name].append(usage)
+    found, expected = counts_of(f5py), counts_of(arrow)
+    is_same = found.equals(expected)
+    rows = [
+        [
+            name,
+            *(f"{median(usages, of):.2f} ({least(usages, of):.2f})" for of in (wall, cpu)),
+            f"{n_rows / 1e6 / median(usages, wall):.2f}",
+            f"{size / 1e6 / median(usages, wall):.0f}",
+            megabytes(max(usage.peak_rss for usage in usages)),
+        ]
+        for name, usages in runs.items()
+    ]
+    lines = [
+        "## Table of calls to frequencies",
+        "",
+        f"{n_rows:,} calls, {size / 1e9:.2f} GB of text, {len(found):,} groups with calls; rounds: {options.rounds}, "
+        "the two in turn, the file in the page cache as far as it fits. Median (minimum).",
+        "",
+        *table(["", "wall, s", "user + system, s", "million rows/s", "MB/s", "peak memory, MB"], rows),
+        "",
+        f"Counts and sequences of all groups are {'the same' if is_same else '**not** the same'}.",
+    ]
+    return lines, is_same
+
+
+def say(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--gigabytes", type=float, default=10, help="of the table of calls (default: 10)")
+    parser.add_argument("--rounds", type=int, default=3, help="timed runs of each (default: 3)")
+    parser.add_argument("--scratch", type=Path, metavar="DIR", help="where to put temporary files")
+    parser.add_argument("-o", "--output", type=Path, metavar="FILE", default=RESULTS / "meth_freq.md")
+    parser.add_argument("--by-pyarrow", nargs=2, help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.by_pyarrow:
+        by_pyarrow(*options.by_pyarrow)
+        return
+    versions = [first_line([sys.executable, "-m", "f5py", "--version"], ROOT), f"Python {platform.python_version()}"]
+    versions += [f"{name} {metadata.version(name)}" for name in ("numpy", "numba", "pyarrow")]
+    lines = ["# meth-freq", "", *machine(), f"* versions: {', '.join(versions)}"]
+    lines += [f"* made by: `python benchmarks/meth_freq.py --gigabytes {options.gigabytes:g}`", ""]
+    try:
+        with tempfile.TemporaryDirectory(prefix="f5py_benchmark_", dir=options.scratch) as scratch:
+            section, is_same = compare(options, Path(scratch).resolve())
+    except (CommandFailed, OSError, ValueError) as problem:
+        sys.exit(f"meth_freq.py: {problem}")
+    options.output.write_text("\n".join([*lines, *section]) + "\n")
+    say(f"written to {options.output}")
+    if not is_same:
+        sys.exit("meth_freq.py: the counts are not the same")
+
+
+if __name__ == "__main__":
+    main()
