@@ -32,12 +32,13 @@ READ_LENGTH = 1200
 
 @dataclass(frozen=True)
 class ReadSet:
-    """The three inputs of a run. A change makes a new set whose changed files are in `folder`."""
+    """The inputs of a run. A change makes a new set whose changed files are in `folder`."""
 
     folder: Path
     reads: Path
     bam: Path
     genome: Path
+    signal_path: Path
 
     @classmethod
     def simulated(cls, folder: Path) -> ReadSet:
@@ -48,7 +49,7 @@ class ReadSet:
         simulate(folder, settings, fasta=True)
         reads = folder / "reads.fasta"
         index_fast5(str(reads), [str(folder / "fast5")], threads=1, verbose=0)
-        return cls(folder, reads, folder / "reads.bam", folder / "ref.fa")
+        return cls(folder, reads, folder / "reads.bam", folder / "ref.fa", folder / "fast5")
 
     def options(self) -> list[str]:
         return ["-r", str(self.reads), "-b", str(self.bam), "-g", str(self.genome), "-t", "2"]
@@ -91,12 +92,25 @@ class ReadSet:
 
     def with_reads(self, folder: Path, sequences: dict[str, str]) -> ReadSet:
         """With a FASTA file and an index in which these reads have other sequences."""
-        path = folder / "changed.fasta"
-        with pysam.FastxFile(str(self.reads)) as file, path.open("w") as out:
-            for read in file:
-                out.write(f">{read.name}\n{sequences.get(read.name, read.sequence)}\n")
-        index_fast5(str(path), [str(self.folder / "fast5")], threads=1, verbose=0)
-        return replace(self, folder=folder, reads=path)
+        with pysam.FastxFile(str(self.reads)) as file:
+            text = "".join(f">{read.name}\n{sequences.get(read.name or '', read.sequence or '')}\n" for read in file)
+        return self.with_text_of_reads(folder / "changed.fasta", text)
+
+    def with_text_of_reads(self, path: Path, text: str) -> ReadSet:
+        """With a FASTA file of this text, indexed with the same signals."""
+        path.write_text(text)
+        if self.signal_path.suffix == ".blow5":
+            index_slow5(str(path), str(self.signal_path), threads=1)
+        else:
+            index_fast5(str(path), [str(self.signal_path)], threads=1, verbose=0)
+        return replace(self, folder=path.parent, reads=path)
+
+    def with_last_read_past_the_end(self, folder: Path) -> ReadSet:
+        """With an alignment that extends past the end of the contig."""
+        _, records = self.records()
+        records[-1].reference_start = 11_500
+        records[-1].cigarstring = f"{len(records[-1].query_sequence or '')}M"
+        return self.with_records(folder, records, index=False)
 
     def with_signals(self, folder: Path, files: dict[str, Path | str]) -> ReadSet:
         """With an index that says that these reads are in other fast5 files."""
@@ -110,7 +124,7 @@ class ReadSet:
     def with_slow5(self, folder: Path, names: Iterable[str] | None = None, **attributes: str) -> ReadSet:
         """With all signals, or those of some reads, in ``signals.blow5``, whose header has these attributes."""
         blow5 = write_signals(folder / "signals.blow5", self.signals(names), **attributes)
-        changed = replace(self, folder=folder, reads=folder / "slow5.fasta")
+        changed = replace(self, folder=folder, reads=folder / "slow5.fasta", signal_path=blow5)
         shutil.copy(self.reads, changed.reads)
         index_slow5(str(changed.reads), str(blow5), threads=1)
         return changed
@@ -118,7 +132,7 @@ class ReadSet:
     def with_pod5(self, folder: Path, names: Iterable[str] | None = None, **fields: object) -> ReadSet:
         """With all signals, or those of some reads, in ``signals.pod5``, whose run has these fields."""
         pod5 = write_signals(folder / "signals.pod5", self.signals(names), **fields)
-        changed = replace(self, folder=folder, reads=folder / "pod5.fasta")
+        changed = replace(self, folder=folder, reads=folder / "pod5.fasta", signal_path=pod5)
         shutil.copy(self.reads, changed.reads)
         index_fast5(str(changed.reads), [], threads=1, verbose=0, pod5=[str(pod5)])
         return changed

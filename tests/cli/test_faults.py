@@ -12,6 +12,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import h5py
@@ -288,7 +289,7 @@ def test_damaged_tags_in_sam(made: ReadSet, tmp_path: Path, capfd):
     at = unzipped.index(b"XXZfind-me")
     with pysam.BGZFile(str(tmp_path / "bad.bam"), "wb") as packed:
         packed.write(unzipped[:at] + b"XX?" + unzipped[at + 3 :])
-    changed = ReadSet(tmp_path, made.reads, tmp_path / "bad.bam", made.genome)
+    changed = replace(made, folder=tmp_path, bam=tmp_path / "bad.bam")
     capfd.readouterr()
     status = run_command("eventalign", *changed.options(), "--sam", "-o", tmp_path / "out.sam")
     told = capfd.readouterr().err

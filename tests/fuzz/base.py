@@ -43,7 +43,7 @@ def make_base(folder: Path) -> Base:
 
     settings = SimulationSettings(seed=3, genome_length=3000, n_reads=N_READS, fixed_length=400, reads_per_file=5)
     simulate(folder, settings, fasta=True)
-    made = ReadSet(folder, folder / "reads.fasta", folder / "reads.bam", folder / "ref.fa")
+    made = ReadSet(folder, folder / "reads.fasta", folder / "reads.bam", folder / "ref.fa", folder / "fast5")
     (fast5,) = (folder / "fast5").iterdir()
     signals = fast5_source(dict.fromkeys(made.names, str(fast5)))
     try:

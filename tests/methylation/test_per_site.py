@@ -305,7 +305,7 @@ def _simulated(folder: Path, rates: str) -> ReadSet:
     )
     simulate(folder, settings, fasta=True)
     index_fast5(str(folder / "reads.fasta"), [str(folder / "fast5")], threads=1, verbose=0)
-    return ReadSet(folder, folder / "reads.fasta", folder / "reads.bam", folder / "ref.fa")
+    return ReadSet(folder, folder / "reads.fasta", folder / "reads.bam", folder / "ref.fa", folder / "fast5")
 
 
 def _sites_in_groups(data: ReadSet) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -122,9 +123,8 @@ def test_dask_tells_of_parts_that_fail(made: ReadSet, here: Path, capfd: pytest.
     bam = here / "bad.bam"
     content = bytearray(made.bam.read_bytes())
     content[len(content) // 2 : len(content) // 2 + 50] = bytes(50)
-    bad = ReadSet(made.folder, made.reads, made.bam, made.genome)
     shutil.copy(made.bam, bam)
-    bad = ReadSet(made.folder, made.reads, bam, made.genome)
+    bad = replace(made, bam=bam)
     assert run_command(*command(bad, "--plan", "p", "--partitions", "3")) == 0
     bam.write_bytes(content)
     capfd.readouterr()

@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -108,7 +109,7 @@ def test_windows(made: ReadSet, here: Path, command: str):
 def test_a_bam_without_index(made: ReadSet, here: Path):
     bam = here / "bare.bam"
     shutil.copy(made.bam, bam)
-    bare = ReadSet(made.folder, made.reads, bam, made.genome)
+    bare = replace(made, bam=bam)
     expected = one_run("eventalign", bare, ("-o", "e.tsv"), ("e.tsv",))
     in_parts("eventalign", bare, ("-o", "e.tsv"), 5)
     assert contents(here, ("e.tsv",)) == expected
@@ -261,7 +262,7 @@ def test_changed_options(made: ReadSet, here: Path, capfd: pytest.CaptureFixture
 def test_changed_inputs(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
     bam = here / "copy.bam"
     shutil.copy(made.bam, bam)
-    changed = ReadSet(made.folder, made.reads, bam, made.genome)
+    changed = replace(made, bam=bam)
     planned(changed)
     content = bytearray(bam.read_bytes())
     os.utime(bam, ns=(0, 0))
