@@ -84,7 +84,7 @@ def run_parts(options: CallOptions, job: PartJob) -> RunCounts:
 def _run(options: CallOptions, take: Callable[[Any], None] | None, job: PartJob | None = None) -> RunCounts:
     with ExitStack() as workers, ExitStack() as inputs:
         table = ["calls table"] if options.output_format == "tsv" else []
-        ahead = CompileAhead(["site calls" if options.per_site else "calls", "alignment", *table])
+        ahead = CompileAhead(["site calls" if options.per_site else "calls", *table])
         workers.callback(ahead.close)
         loader, chemistry = open_inputs(options, inputs)
         if loader.windows is not None:

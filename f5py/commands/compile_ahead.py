@@ -1,9 +1,10 @@
 """Compiles what a run will need in processes beside it, when the kept code of an earlier run is not there.
 
-Numba compiles one function at a time in a process, and a first run would wait for one after the other. So the longest
-ones are compiled by other processes, which leave the code in Numba's cache, while this one loads and compiles what that
-takes; a stage waits for its own before it takes the code from there. Nothing depends on that: a process that fails
-leaves the work to the stage.
+Numba compiles one function at a time in a process, and a first run would wait for one after the other. So other
+processes take one part of the work after the other and leave the code in Numba's cache, while this one loads and
+compiles what that takes. A stage whose part is being compiled waits for it; one whose part nobody has begun compiles it
+itself. So all are at work until there is nothing left. Nothing depends on that: a process that fails leaves the work to
+the stage.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import os
 import subprocess
 import sys
 import threading
+from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 
@@ -29,49 +31,66 @@ _MOST_PROCESSES = 3
 _WAIT_SECONDS = 120.0
 
 
+#: What every run over signals needs, in the order in which other processes are to compile it: a stage that comes later
+#: is waited for less by this one.
+_OF_ALL = ("recalibration", "alignment", "scaling", "events")
+
+
 class CompileAhead:
     """The processes that compile for a run.
 
     Parameters
     ----------
     parts : list of str
-        Names in `PARTS`, in the order in which they are to be ready; the longest first.
+        Names in `PARTS` of what this run needs besides what all need, the longest first.
     """
 
     def __init__(self, parts: list[str]) -> None:
+        missing = [part for part in (*parts, *_OF_ALL) if not _is_kept(part)]
+        self._lock = threading.Lock()
+        self._to_do = deque(missing)
+        self._is_done = {part: threading.Event() for part in missing}
         self._processes: list[subprocess.Popen] = []
-        self._is_done: dict[str, threading.Event] = {}
-        missing = [part for part in parts if not _is_kept(part)]
-        n_processes = min(_MOST_PROCESSES, (os.cpu_count() or 1) - 1, len(missing))
-        for first in range(n_processes):
+        for _ in range(min(_MOST_PROCESSES, (os.cpu_count() or 1) - 1, len(missing))):
             with suppress(OSError):
-                self._start(missing[first::n_processes])
+                self._start()
         if missing:
             console.info("accelerate", "compiling for this processor; the code is kept for the next runs")
 
-    def _start(self, parts: list[str]) -> None:
+    def _start(self) -> None:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-c", f"from {__name__} import compile_parts; compile_parts({parts!r})"],
-            stdin=subprocess.DEVNULL,
+            [sys.executable, "-P", "-c", f"from {__name__} import compile_parts; compile_parts()"],
+            stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=environment(),
         )
         self._processes.append(process)
-        self._is_done.update({part: threading.Event() for part in parts})
-        threading.Thread(target=self._follow, args=(process, parts), name="f5py-compile", daemon=True).start()
+        threading.Thread(target=self._serve, args=(process,), name="f5py-compile", daemon=True).start()
 
-    def _follow(self, process: subprocess.Popen, parts: list[str]) -> None:
-        """Hear of each part from its process; the end of that is the end of all."""
+    def _serve(self, process: subprocess.Popen) -> None:
+        """Give a process one part after the other."""
+        assert process.stdin is not None
         assert process.stdout is not None
-        with process.stdout as lines, suppress(OSError, ValueError):
-            for part, _ in zip(parts, lines, strict=False):
-                self._is_done[part].set()
-        for part in parts:
-            self._is_done[part].set()
+        with suppress(OSError, ValueError), process.stdin, process.stdout:
+            while (part := self._next_part()) is not None:
+                try:
+                    process.stdin.write(f"{part}\n".encode())
+                    process.stdin.flush()
+                    process.stdout.readline()
+                finally:  # also when the process has died
+                    self._is_done[part].set()
+
+    def _next_part(self) -> str | None:
+        with self._lock:
+            return self._to_do.popleft() if self._to_do else None
 
     def wait(self, part: str) -> None:
-        """Wait until a part has been compiled, if a process does that."""
+        """Wait until a part has been compiled, if a process does that already."""
+        with self._lock:
+            if part in self._to_do:
+                self._to_do.remove(part)
+                return
         if part in self._is_done:
             self._is_done[part].wait(_WAIT_SECONDS)
 
@@ -87,15 +106,18 @@ class CompileAhead:
 
     def close(self) -> None:
         """End the processes that are still at work."""
+        with self._lock:
+            self._to_do.clear()
         for process in self._processes:
             process.kill()
             process.wait()
         self._processes.clear()
 
 
-def compile_parts(parts: list[str]) -> None:
-    """Compile the parts of these names one after the other, and say of each that it is done."""
-    for part in parts:
+def compile_parts() -> None:
+    """Compile the parts whose names come line by line on standard input, and say of each that it is done."""
+    for line in sys.stdin:
+        part = line.strip()
         PARTS[part][1]()
         print(part, flush=True)
 
@@ -163,6 +185,29 @@ def _calls_table() -> None:
     CallsWriter(io.BytesIO(), 2, [], 6).format(_no_reads())
 
 
+def _events() -> None:
+    from f5py.pipeline.chemistry import R9_DNA
+    from f5py.signal.events import detect_events
+
+    detect_events(_no_reads(), R9_DNA.event_parameters, _AtOnce(), means_only=True)  # type: ignore[arg-type]
+
+
+def _scaling() -> None:
+    from f5py.pore_model import builtin
+    from f5py.signal.scaling import estimate_scaling, rank_kmers
+
+    batch, model = _no_reads(), builtin("r9.4_450bps.nucleotide.6mer")
+    rank_kmers(batch, model, _AtOnce())  # type: ignore[arg-type]
+    estimate_scaling(batch, model, _AtOnce())  # type: ignore[arg-type]
+
+
+def _recalibration() -> None:
+    from f5py.pore_model import builtin
+    from f5py.signal.scaling import recalibrate
+
+    recalibrate(_no_reads(), builtin("r9.4_450bps.nucleotide.6mer"), _AtOnce())  # type: ignore[arg-type]
+
+
 def _alignment() -> None:
     from f5py.abea.align import align
     from f5py.pore_model import builtin
@@ -187,6 +232,9 @@ def _event_table() -> None:
 
 #: Each part's kernel by module and name, and what compiles it.
 PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
+    "events": (("f5py.signal._events_numba", "find_all_boundaries"), _events),
+    "scaling": (("f5py.signal._scaling_numba", "estimate_all"), _scaling),
+    "recalibration": (("f5py.signal._scaling_numba", "recalibrate_all"), _recalibration),
     "calls": (("f5py.methylation._calls_numba", "call_all"), _calls),
     "site calls": (("f5py.methylation._per_site_numba", "call_all_sites"), lambda: _calls(per_site=True)),
     "calls table": (("f5py.outputs._calls_writer_numba", "format_calls"), _calls_table),

@@ -99,7 +99,7 @@ def run_parts(options: EventalignOptions, job: PartJob) -> RunCounts:
 def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: PartJob | None = None) -> RunCounts:
     with ExitStack() as workers, ExitStack() as inputs:
         of_table = _compiled_table(options)
-        ahead = CompileAhead(["event rows", "alignment", *of_table])
+        ahead = CompileAhead(["event rows", *of_table])
         workers.callback(ahead.close)
         loader, chemistry = open_inputs(options, inputs)
         loader.spliced = True

@@ -113,6 +113,7 @@ class SignalStages:
             Has begun with the events of its reads. The samples are kept then: it may fail.
         """
         pool, model, times = self.pool, self.model, self.times
+        self.before_stage("events")
         times.add("Events", detect_events(batch, self.parameters, pool, self.means_only, share))
         self.after_part(batch)
         here: NDArray[np.bool_] | bool = True
@@ -120,6 +121,7 @@ class SignalStages:
             here = ~share.reads
         elif not self.keep_samples:
             batch.release("samples")
+        self.before_stage("scaling")
         times.add("Estimate scaling", rank_kmers(batch, model, pool, here) + estimate_scaling(batch, model, pool, here))
         if self.rna:
             times.add("Events", reverse_events(batch, pool, here))
@@ -131,6 +133,7 @@ class SignalStages:
         if share is not None:
             share.fetch_maps(batch)
         drop_unaligned(batch)
+        self.before_stage("recalibration")
         times.add("Estimate scaling", recalibrate(batch, model, pool, here))
         if share is not None:
             share.fetch_fit(batch)

@@ -5,6 +5,13 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from f5py.commands import compile_ahead
 
 from ..made_data import ReadSet
 
@@ -13,13 +20,14 @@ PROGRAM = """
 import json, sys
 from importlib import import_module
 from f5py.cli import main
-from f5py.commands.compile_ahead import PARTS, compile_parts
+from f5py.commands.compile_ahead import PARTS
 for command in json.loads(sys.argv[1]):
     try:
         main(command)
     except SystemExit as end:
         assert end.code == 0, command
-compile_parts(list(PARTS))
+for _, compile_part in PARTS.values():
+    compile_part()
 print(json.dumps({name: len(getattr(import_module(module), kernel).signatures)
                   for name, ((module, kernel), _) in PARTS.items()}))
 """
@@ -37,4 +45,52 @@ def test_the_arguments_have_the_types_of_a_run(made: ReadSet, tmp_path):
     )
     counts = json.loads(done.stdout.splitlines()[-1])
     assert counts == dict.fromkeys(counts, 1)
-    assert set(counts) == {"calls", "site calls", "calls table", "alignment", "event rows", "event table"}
+    assert {"events", "scaling", "recalibration", "alignment", "calls", "site calls", "event rows"} <= set(counts)
+
+
+@pytest.fixture
+def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """A program in the place of Python: it notes the parts that it is given, and answers each when it may."""
+    program = tmp_path / "compiler"
+    program.write_text(
+        f'#!/bin/sh\nwhile read -r part; do echo "$part" >> {tmp_path}/begun\n'
+        f'while [ ! -e "{tmp_path}/may $part" ]; do sleep 0.02; done; echo "$part"; done\n'
+    )
+    program.chmod(0o700)
+    monkeypatch.setattr(compile_ahead.sys, "executable", str(program))
+    monkeypatch.setattr(compile_ahead.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(compile_ahead, "_is_kept", lambda part: part == "scaling")
+    return tmp_path
+
+
+def test_one_part_after_the_other_and_none_twice(compiler: Path) -> None:
+    """What another process has begun is waited for; what none has begun is left to this one, and to no other."""
+    ahead = compile_ahead.CompileAhead(["calls", "calls table"])
+    begun = compiler / "begun"
+    while not begun.exists():
+        time.sleep(0.01)
+    ahead.wait("events")
+    ahead.wait("scaling")
+    waiting = threading.Thread(target=ahead.wait, args=("calls",))
+    waiting.start()
+    waiting.join(0.2)
+    assert waiting.is_alive()
+    for part in ("calls", "calls table", "recalibration", "alignment"):
+        (compiler / f"may {part}").touch()
+    waiting.join()
+    for part in ("calls table", "recalibration", "alignment"):
+        ahead.wait(part)
+    ahead.close()
+    told = begun.read_text().splitlines()
+    assert told[0] == "calls"
+    assert len(set(told)) == len(told)
+    assert set(told) <= {"calls", "calls table", "recalibration", "alignment"}
+
+
+def test_a_process_that_dies_leaves_the_work_to_the_stages(compiler: Path) -> None:
+    (compiler / "compiler").write_text(f"#!/bin/sh\nread -r part; echo $part >> {compiler}/begun; exit 1\n")
+    ahead = compile_ahead.CompileAhead(["calls"])
+    for part in ("events", "alignment", "recalibration", "calls"):
+        ahead.wait(part)
+    ahead.close()
+    assert (compiler / "begun").read_text().splitlines()[:1] == ["calls"]
