@@ -86,11 +86,11 @@ class CompileAhead:
             return self._to_do.popleft() if self._to_do else None
 
     def wait(self, part: str) -> None:
-        """Wait until a part has been compiled, if a process does that already."""
+        """Wait until a part has been compiled, if a process does that already. May be called in several threads."""
         with self._lock:
             if part in self._to_do:
                 self._to_do.remove(part)
-                return
+                self._is_done[part].set()  # for other batches: Numba lets only one of them compile
         if part in self._is_done:
             self._is_done[part].wait(_WAIT_SECONDS)
 
