@@ -165,8 +165,7 @@ class Benchmark:
         folder, _, description = self.read_set(1)
         batch = repeat(load_batch(folder), 2)
         stage = AlignmentStage(AlignmentOptions(threads=self.options.threads), R9_DNA, keep_samples=True)
-        stage.start(batch)
-        stage.finish(batch)
+        stage.compute(batch)
         align_events(batch, stage.model, stage.pool, None)
         rows = []
         for what, options in (
