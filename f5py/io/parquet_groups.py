@@ -16,7 +16,7 @@ _MAGIC = b"PAR1"
 _FOOTER = struct.Struct("<I4s")
 #: Fields of the structures FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
 _N_ROWS, _ROW_GROUPS = 3, 4
-_COLUMNS, _GROUP_START, _ORDINAL = 1, 5, 7
+_COLUMNS, _GROUP_ROWS, _GROUP_START, _ORDINAL = 1, 3, 5, 7
 _CHUNK_START, _META_DATA, _OFFSET_INDEX, _COLUMN_INDEX = 2, 3, 4, 6
 _DATA_PAGES, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER = 9, 10, 11, 14
 
@@ -46,7 +46,7 @@ class ParquetGroups:
         if not self._about:
             self._about = about
         for group in about[_ROW_GROUPS].value.values:
-            self._n_rows += group[3].value
+            self._n_rows += group[_GROUP_ROWS].value
             self._groups.append(encode(self._placed(group, self._size - len(_MAGIC))))
         self._write(file[len(_MAGIC) : end])
 
