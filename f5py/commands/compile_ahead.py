@@ -17,6 +17,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +26,9 @@ from f5py import console
 from f5py.core.batch import ReadBatch
 from f5py.core.names import Names
 from f5py.io.helper_process import environment
+
+if TYPE_CHECKING:
+    from f5py.pore_model.model import PoreModel
 
 #: More processes than this have nothing to do.
 _MOST_PROCESSES = 3
@@ -132,6 +136,15 @@ class _AtOnce:
         return 0.0
 
 
+_AT_ONCE: Any = _AtOnce()
+
+
+def _model(name: str = "r9.4_450bps.nucleotide.6mer") -> PoreModel:
+    from f5py.pore_model import builtin
+
+    return builtin(name)
+
+
 def _no_reads() -> ReadBatch:
     """A batch without reads whose arrays have the types that all batches have."""
 
@@ -172,11 +185,10 @@ def _no_reads() -> ReadBatch:
 def _calls(per_site: bool = False) -> None:
     from f5py.core.motifs import motif_named
     from f5py.methylation.calls import call_methylation
-    from f5py.pore_model import builtin
 
     motif = motif_named("cpg")
     assert motif.model is not None
-    call_methylation(_no_reads(), motif, builtin(motif.model), _AtOnce(), per_site)  # type: ignore[arg-type]
+    call_methylation(_no_reads(), motif, _model(motif.model), _AT_ONCE, per_site)
 
 
 def _calls_table() -> None:
@@ -189,45 +201,39 @@ def _events() -> None:
     from f5py.pipeline.chemistry import R9_DNA
     from f5py.signal.events import detect_events
 
-    detect_events(_no_reads(), R9_DNA.event_parameters, _AtOnce(), means_only=True)  # type: ignore[arg-type]
+    detect_events(_no_reads(), R9_DNA.event_parameters, _AT_ONCE, means_only=True)
 
 
 def _scaling() -> None:
-    from f5py.pore_model import builtin
     from f5py.signal.scaling import estimate_scaling, rank_kmers
 
-    batch, model = _no_reads(), builtin("r9.4_450bps.nucleotide.6mer")
-    rank_kmers(batch, model, _AtOnce())  # type: ignore[arg-type]
-    estimate_scaling(batch, model, _AtOnce())  # type: ignore[arg-type]
+    batch, model = _no_reads(), _model()
+    rank_kmers(batch, model, _AT_ONCE)
+    estimate_scaling(batch, model, _AT_ONCE)
 
 
 def _recalibration() -> None:
-    from f5py.pore_model import builtin
     from f5py.signal.scaling import recalibrate
 
-    recalibrate(_no_reads(), builtin("r9.4_450bps.nucleotide.6mer"), _AtOnce())  # type: ignore[arg-type]
+    recalibrate(_no_reads(), _model(), _AT_ONCE)
 
 
 def _alignment() -> None:
     from f5py.abea.align import align
-    from f5py.pore_model import builtin
 
-    align(_no_reads(), builtin("r9.4_450bps.nucleotide.6mer"), _AtOnce())  # type: ignore[arg-type]
+    align(_no_reads(), _model(), _AT_ONCE)
 
 
 def _event_rows() -> None:
     from f5py.event_alignment.align import align_events
-    from f5py.pore_model import builtin
 
-    model = builtin("r9.4_450bps.nucleotide.6mer")
-    align_events(_no_reads(), model, _AtOnce(), None)  # type: ignore[arg-type]
+    align_events(_no_reads(), _model(), _AT_ONCE, None)
 
 
 def _event_table() -> None:
     from f5py.outputs.eventalign_table import EventalignTable
-    from f5py.pore_model import builtin
 
-    EventalignTable([], builtin("r9.4_450bps.nucleotide.6mer")).compile(_no_reads())
+    EventalignTable([], _model()).compile(_no_reads())
 
 
 #: Each part's kernel by module and name, and what compiles it.
