@@ -28,30 +28,28 @@ class ParquetGroups:
     ----------
     out : binary file
         Written from where it is, which becomes the begin of the Parquet file; stays open.
+    empty : memoryview or bytes
+        A file with these columns and without rows.
     """
 
-    def __init__(self, out: BinaryIO) -> None:
+    def __init__(self, out: BinaryIO, empty: memoryview | bytes) -> None:
         self._out = out
         self._size = 0
-        self._about: Struct = {}
+        self._about, _ = _footer(empty)
         self._groups: list[bytes] = []
         self._n_rows = 0
         self._write(_MAGIC)
 
     def add(self, file: memoryview | bytes) -> None:
-        """Add the row groups of a complete file without indexes of pages; the first one says what the columns are."""
-        about_size, _ = _FOOTER.unpack(file[-_FOOTER.size :])
-        end = len(file) - _FOOTER.size - about_size
-        about = decode(bytes(file[end : -_FOOTER.size]))
-        if not self._about:
-            self._about = about
+        """Add the row groups of a complete file without indexes of pages."""
+        about, end = _footer(file)
         for group in about[_ROW_GROUPS].value.values:
             self._n_rows += group[_GROUP_ROWS].value
             self._groups.append(encode(self._placed(group, self._size - len(_MAGIC))))
         self._write(file[len(_MAGIC) : end])
 
     def close(self) -> None:
-        """Complete the file, which needs to have been given one."""
+        """Complete the file."""
         kind = self._about[_ROW_GROUPS].value.kind
         about = self._about | {
             _N_ROWS: Field(self._about[_N_ROWS].kind, self._n_rows),
@@ -79,6 +77,13 @@ class ParquetGroups:
     def _write(self, piece: memoryview | bytes) -> None:
         self._out.write(piece)
         self._size += len(piece)
+
+
+def _footer(file: memoryview | bytes) -> tuple[Struct, int]:
+    """What a file says of itself, and where that begins."""
+    size, _ = _FOOTER.unpack(file[-_FOOTER.size :])
+    begin = len(file) - _FOOTER.size - size
+    return decode(bytes(file[begin : -_FOOTER.size])), begin
 
 
 def _moved(about: Struct, shift: int, places: tuple[int, ...]) -> Struct:

@@ -176,13 +176,12 @@ class ParquetOutput:
             "use_dictionary": [name for name in others if name not in encodings],
             "column_encoding": dict(encodings),
         }
-        self._file = ParquetGroups(out)
+        self._file = ParquetGroups(out, self._parquet_of(self._schema.empty_table()))
         n_threads = min(n_threads, MAX_ENCODERS)
         self._encoding = OrderedWork(n_threads, self._encoded, self._file.add, "f5py-parquet", n_threads)
         self._rows_per_group = rows_per_group
         self._tables: deque[Any] = deque()
         self._n_rows = 0
-        self._is_empty = True
 
     def __enter__(self) -> ParquetOutput:
         return self
@@ -190,7 +189,7 @@ class ParquetOutput:
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         try:
             if kind is None:
-                if self._n_rows or self._is_empty:
+                if self._n_rows:
                     self._add_group(self._n_rows)
                 self._encoding.finish()
                 self._file.close()
@@ -216,20 +215,23 @@ class ParquetOutput:
             taken.append(table)
             missing -= len(table)
         self._n_rows -= n_rows
-        self._is_empty = False
         self._encoding.add(taken)
 
     def _encoded(self, tables: list[Any]) -> Any:
         """A Parquet file of one row group with the rows of all tables."""
-        group = self._arrow.concat_tables([self._schema.empty_table(), *tables]).unify_dictionaries().combine_chunks()
+        group = self._arrow.concat_tables(tables).unify_dictionaries().combine_chunks()
         tables.clear()  # they are not needed twice
         for i, field in enumerate(self._schema):
-            if self._arrow.types.is_dictionary(field.type) and len(group):
+            if self._arrow.types.is_dictionary(field.type):
                 group = group.set_column(i, field, in_order_of_occurrence(group.column(i).chunk(0)))
+        return self._parquet_of(group)
+
+    def _parquet_of(self, rows: Any) -> Any:
+        """A Parquet file in memory, of one row group or, without rows, of none."""
         out = self._arrow.BufferOutputStream()
         with self._parquet.ParquetWriter(out, self._schema, **self._settings) as writer:
-            if len(group):
-                writer.write_table(group, row_group_size=len(group))
+            if len(rows):
+                writer.write_table(rows, row_group_size=len(rows))
         return memoryview(out.getvalue())
 
 

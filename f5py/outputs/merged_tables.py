@@ -65,12 +65,13 @@ def merge_parquets(paths: Sequence[str], out: BinaryIO, n_threads: int) -> None:
     """
     arrow, parquet = import_arrow()
     fields: list[tuple[str, str]] = []
+    output: ParquetOutput | None = None
     with ExitStack() as outputs:
         for one in paths:
             try:
                 with parquet.ParquetFile(one, page_checksum_verification=True) as file:
                     here = [(field.name, _type_of(field.type, arrow)) for field in file.schema_arrow]
-                    if not fields:
+                    if output is None:
                         fields = here
                         layout = parquet_layout([name for name, _ in fields])
                         output = outputs.enter_context(ParquetOutput(out, fields, n_threads=n_threads, **layout))

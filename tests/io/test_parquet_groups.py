@@ -41,7 +41,7 @@ def _by_the_library(tables: list[pyarrow.Table], schema: pyarrow.Schema) -> byte
 def _put_together(files: list[bytes], prefix: bytes = b"") -> bytes:
     out = io.BytesIO()
     out.write(prefix)
-    groups = ParquetGroups(out)
+    groups = ParquetGroups(out, _by_the_library([], _table().schema))
     for file in files:
         groups.add(file)
     groups.close()
