@@ -82,7 +82,7 @@ def call_ecoli(indexed_ecoli: Path, ecoli: Path, tmp_path_factory: pytest.TempPa
     def call(bam: str, *options: str) -> bytes:
         out = folder / "out.tsv"
         inputs = ["-r", str(indexed_ecoli / "reads.fasta"), "-b", str(ecoli / bam), "-g", str(ecoli / "ref.fa")]
-        command.main([*inputs, "-t", "2", "-o", str(out), *options], standalone_mode=False)
+        command.main([*inputs, "-t", "2", "--iop", "1", "-o", str(out), *options], standalone_mode=False)
         return out.read_bytes()
 
     return call

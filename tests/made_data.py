@@ -52,11 +52,16 @@ class ReadSet:
         return cls(folder, reads, folder / "reads.bam", folder / "ref.fa", folder / "fast5")
 
     def options(self) -> list[str]:
+        """For a run in this process; reader processes would take most of its time."""
+        return [*self.inputs(), "--iop", "1"]
+
+    def inputs(self) -> list[str]:
+        """For a run that starts as many reader processes as it likes."""
         return ["-r", str(self.reads), "-b", str(self.bam), "-g", str(self.genome), "-t", "2"]
 
     def command(self, *options: str, subcommand: str = "call-methylation") -> list[str]:
         """The run as a process of its own, with buffered output as users have it."""
-        return process_of(subcommand, *self.options(), *options)
+        return process_of(subcommand, *self.inputs(), *options)
 
     @property
     def names(self) -> list[str]:

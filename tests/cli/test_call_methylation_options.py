@@ -84,8 +84,21 @@ def profile_line(messages):
     return line
 
 
-def test_profile_stands_in_for_options_not_given(call, made_calls):
+@pytest.fixture
+def call_with_its_own_processes(made, tmp_path, capfd):
+    """As `call`, without ``--iop``."""
+
+    def run(*options):
+        out = tmp_path / "calls.tsv"
+        assert run_main(*made.inputs(), "-o", out, *options) == 0
+        return out.read_bytes(), capfd.readouterr().err
+
+    return run
+
+
+def test_profile_stands_in_for_options_not_given(call_with_its_own_processes, made_calls):
     """Wherever -x stands; options given explicitly win, also with their default's value."""
+    call = call_with_its_own_processes
     given = ["-K", "512", "-B", "1M"]
     lines = []
     for options in (["-x", "laptop-low", *given], [*given, "-x", "laptop-low"]):
@@ -100,10 +113,10 @@ def test_profile_stands_in_for_options_not_given(call, made_calls):
     assert "iop: 2" in profile_line(call("-x", "laptop")[1])
 
 
-def test_profile_file(call, made_calls, tmp_path):
+def test_profile_file(call_with_its_own_processes, made_calls, tmp_path):
     file = tmp_path / "mine"
     file.write_text("4.5 2\n6 7 -1\t3 1000\n")
-    output, told = call("-x", file)
+    output, told = call_with_its_own_processes("-x", file)
     assert output == made_calls
     expected = "max-lf: 4.5, avg-epk: 2.0, max-epk: 6.0, K: 7, B: 5.0M, t: 2, ultra-thresh: 1.0k, iop: auto"
     assert expected in profile_line(told)

@@ -32,7 +32,7 @@ def align_ecoli(indexed_ecoli: Path, ecoli: Path, tmp_path_factory: pytest.TempP
 
     def align(*options: str, bam: str = "reads8.bam", output: str = "out.txt") -> bytes:
         inputs = ["-r", str(indexed_ecoli / "reads.fasta"), "-b", str(ecoli / bam), "-g", str(ecoli / "ref.fa")]
-        arguments = [*inputs, "--hard-clips=no", "-t", "2", "-o", str(folder / output), *options]
+        arguments = [*inputs, "--hard-clips=no", "-t", "2", "--iop", "1", "-o", str(folder / output), *options]
         command.main(arguments, standalone_mode=False)
         return (folder / output).read_bytes()
 

@@ -14,11 +14,9 @@ from ..made_data import ReadSet, run_command, run_main
 
 
 @pytest.fixture(autouse=True)
-def machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory):
+def machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch):
     """A function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(gpu_backend, "_BAND_LATENCY_RATIO", 0.0)
-    # common to all workers and tests: kernels are built once
-    monkeypatch.setenv("F5PY_PLAYED_BUILDS", str(tmp_path_factory.getbasetemp().parent / "kernels"))
 
     def set_up(**variables: object) -> None:
         for name, value in variables.items():

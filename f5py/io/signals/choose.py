@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from f5py import console
 from f5py.core.strictness import input_warning
@@ -15,6 +15,10 @@ from f5py.progress import progress
 
 #: More are started only if the user says so.
 _MOST_PROCESSES = 8
+#: A second process needs a quarter of a second to start, in which the first one reads about this much.
+_BYTES_PER_PROCESS = 16 << 20
+#: Where there are more reads than this, the files are not small.
+_MOST_LOOKED_AT = 20_000
 
 #: Relative paths of an index that are looked for before they are given up.
 _MOST_TRIED = 100
@@ -22,29 +26,56 @@ _MOST_TRIED = 100
 ALL_READS = "*"
 
 
-def reader_processes(n_threads: int) -> int:
+def reader_processes(n_threads: int, files: Iterable[str]) -> int:
     """How many processes read fast5 or POD5 files beside that many worker threads, if the user does not say.
 
-    One keeps up with about four threads. Even beside few threads a second one pays, as decompression then does not take
-    place in the process whose interpreter the threads share; and a damaged file can end the library that reads it.
+    One keeps up with about four threads. Even beside few threads a second one pays if there is enough to read, as
+    decompression then does not take place in the process whose interpreter the threads share. There is always one, as
+    a damaged file can end the library that reads it.
+
+    Parameters
+    ----------
+    n_threads : int
+        Worker threads.
+    files : iterable of str
+        The files, each as often as one likes. Small ones get fewer processes.
+
+    Returns
+    -------
+    int
+        At least 1.
     """
-    return max(min(max(2, n_threads // 4), _MOST_PROCESSES, os.cpu_count() or 1), 1)
+    most = max(min(max(2, n_threads // 4), _MOST_PROCESSES, os.cpu_count() or 1), 1)
+    known: set[str] = set()
+    size = 0
+    for n_seen, file in enumerate(files):
+        if file not in known:
+            known.add(file)
+            size += _size(file)
+        if n_seen == _MOST_LOOKED_AT or size >= most * _BYTES_PER_PROCESS:
+            return most
+    return min(size // _BYTES_PER_PROCESS + 1, most)
 
 
-def _count(n_processes: int | None, n_threads: int) -> int:
-    return reader_processes(n_threads) if n_processes is None else n_processes
+def _size(path: str) -> int:
+    try:
+        return os.path.getsize(path)
+    except OSError:
+        return 0
 
 
-def open_source(paths: Mapping[str, str], n_processes: int = 1) -> SignalSource:
+def open_source(paths: Mapping[str, str], n_processes: int | None = 1, n_threads: int = 1) -> SignalSource:
     """Open the signals of indexed reads.
 
     Parameters
     ----------
     paths : mapping of str to str
         Read name to fast5 or POD5 file, as in ``.readdb``. Not copied.
-    n_processes : int
+    n_processes : int, optional
         1 reads in this process; more start that many reader processes, because HDF5 reads one thing at a time
-        in a process. The result is the same.
+        in a process. None: `reader_processes`. The result is the same.
+    n_threads : int
+        Worker threads that are to be kept busy, for `reader_processes`.
 
     Returns
     -------
@@ -53,12 +84,13 @@ def open_source(paths: Mapping[str, str], n_processes: int = 1) -> SignalSource:
     """
     from f5py.io.signals.any_file import AnyFileReader
 
-    _check_count("n_processes", n_processes)
-    if n_processes == 1:
-        return FileSource(paths, AnyFileReader())
+    if n_processes is not None:
+        _check_count("n_processes", n_processes)
+        if n_processes == 1:
+            return FileSource(paths, AnyFileReader())
     from f5py.io.signals.guarded import GuardedSource
 
-    return GuardedSource(n_processes, paths, AnyFileReader)
+    return GuardedSource(n_processes or reader_processes(n_threads, paths.values()), paths, AnyFileReader)
 
 
 def open_signals(
@@ -112,11 +144,10 @@ def open_signals(
         return _open_slow5(slow5, n_processes, n_threads)
     if pod5 is not None:
         _check_kind(pod5, "pod5")
-        return _open_pod5(pod5, _count(n_processes, n_threads))
+        return _open_pod5(pod5, n_processes, n_threads)
     if fast5 is not None:
         _check_kind(fast5, "fast5")
-        n_processes = _count(n_processes, n_threads)
-        return open_source(_fast5_reads(fast5, n_processes), n_processes)
+        return _open_fast5(fast5, n_processes, n_threads)
     if reads_path is None:
         raise UsageError("no signals are named; give --pod5, --slow5 or --fast5")
     from f5py.io.read_index import READDB_SUFFIX, read_readdb
@@ -124,7 +155,7 @@ def open_signals(
     paths = _with_places(read_readdb(reads_path + READDB_SUFFIX), reads_path + READDB_SUFFIX)
     if path := paths.get(ALL_READS):
         return open_any(path, n_processes, n_threads)
-    return open_source(paths, _count(n_processes, n_threads))
+    return open_source(paths, n_processes, n_threads)
 
 
 def _with_places(paths: dict[str, str], index: str) -> dict[str, str]:
@@ -174,10 +205,9 @@ def open_any(path: str, n_processes: int | None = 1, n_threads: int = 1) -> Sign
     kind = _kind_of_folder(path) if os.path.isdir(path) else _kind_of_file(path)
     if kind == "slow5":
         return _open_slow5(path, n_processes, n_threads)
-    n_processes = _count(n_processes, n_threads)
     if kind == "pod5":
-        return _open_pod5(path, n_processes)
-    return open_source(_fast5_reads(path, n_processes), n_processes)
+        return _open_pod5(path, n_processes, n_threads)
+    return _open_fast5(path, n_processes, n_threads)
 
 
 def check_slow5(path: str) -> None:
@@ -199,15 +229,25 @@ def _open_slow5(path: str, n_processes: int | None, n_threads: int) -> SignalSou
     return Slow5Source(path, n_threads)
 
 
-def _open_pod5(path: str, n_processes: int) -> SignalSource:
+def _open_pod5(path: str, n_processes: int | None, n_threads: int) -> SignalSource:
     from f5py.io.signals.pod5 import Pod5Index, Pod5Reader, Pod5Source
 
-    _check_count("n_processes", n_processes)
+    if n_processes is not None:
+        _check_count("n_processes", n_processes)
     if n_processes == 1 or is_remote(path):  # what is fetched is in one process
         return Pod5Source.from_path(path)
     from f5py.io.signals.guarded import GuardedSource
 
-    return GuardedSource(n_processes, Pod5Index.from_path(path), Pod5Reader, "pod5")
+    index = Pod5Index.from_path(path)
+    return GuardedSource(n_processes or reader_processes(n_threads, index.files), index, Pod5Reader, "pod5")
+
+
+def _open_fast5(path: str, n_processes: int | None, n_threads: int) -> SignalSource:
+    from f5py.io.fast5_scan import list_fast5
+
+    files = list_fast5(path) if os.path.isdir(path) else [path]
+    paths = _fast5_reads(path, files, n_processes or reader_processes(n_threads, files))
+    return open_source(paths, n_processes, n_threads)
 
 
 def _check_count(what: str, count: int) -> None:
@@ -272,11 +312,10 @@ def _kind_of_folder(path: str) -> Kind:
     raise SignalError(f"{path}: no fast5 or POD5 file is below this folder")
 
 
-def _fast5_reads(path: str, n_processes: int) -> dict[str, str]:
-    """Return the file of every read in a fast5 file or in those below a folder."""
-    from f5py.io.fast5_scan import list_fast5, report_skipped, scan_fast5
+def _fast5_reads(path: str, files: list[str], n_processes: int) -> dict[str, str]:
+    """Return the file of every read in fast5 files; `path` is what the user gave."""
+    from f5py.io.fast5_scan import report_skipped, scan_fast5
 
-    files = list_fast5(path) if os.path.isdir(path) else [path]
     with progress("fast5 files", len(files)) as bar:
         found = scan_fast5(files, n_processes, bar.advance)
     report_skipped(found, False)

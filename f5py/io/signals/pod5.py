@@ -198,6 +198,11 @@ class Pod5Index(Mapping[str, str]):
         """
         return cls(pod5_files(path))
 
+    @property
+    def files(self) -> list[str]:
+        """The files, in the order in which they were given."""
+        return list(self._paths)
+
     def paths_of(self, names: Sequence[str]) -> list[str]:
         """Return the file of each read, "" where it is in none."""
         keys = [_key(name) for name in names]

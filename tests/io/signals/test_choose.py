@@ -10,8 +10,10 @@ import pytest
 
 from f5py.commands.index import write_readdb
 from f5py.errors import F5pyError, InputFileError, SignalError
-from f5py.io.signals import open_any, open_signals, open_source
+from f5py.io.signals import choose, open_any, open_signals, open_source
+from f5py.io.signals.choose import reader_processes
 from f5py.io.signals.content import file_kind
+from f5py.io.signals.guarded import GuardedSource
 
 from .made_signals import GZIP, MadeRead, assert_holds, assert_unreadable, make_reads, write_multi, write_single
 from .made_slow5 import GROUPS, write_blow5, write_slow5
@@ -321,6 +323,51 @@ def test_folders_that_are_no_source(tmp_path, files, words):
     for name in files:
         (tmp_path / "d" / name).touch()
     assert_refuses(SignalError, f"{tmp_path / 'd'}: {words}", open_any, str(tmp_path / "d"))
+
+
+def sparse_files(folder: Path, *sizes_in_mib: int) -> list[str]:
+    """Files of these sizes that take no room."""
+    for i, size in enumerate(sizes_in_mib):
+        with (folder / f"{i}.fast5").open("wb") as file:
+            file.truncate(size << 20)
+    return [str(folder / f"{i}.fast5") for i in range(len(sizes_in_mib))]
+
+
+@pytest.mark.parametrize(
+    ("n_threads", "n_cores", "sizes", "n_processes"),
+    [
+        (1, 16, [100], 2),
+        (8, 16, [100], 2),
+        (16, 16, [100], 4),
+        (64, 64, [1000], 8),
+        (64, 3, [1000], 3),
+        (16, None, [100], 1),
+        (16, 16, [], 1),
+        (16, 16, [15], 1),
+        (16, 16, [15, 15], 2),
+        (16, 16, [40, 7], 3),
+    ],
+)
+def test_number_of_reader_processes(tmp_path, monkeypatch, n_threads, n_cores, sizes, n_processes):
+    monkeypatch.setattr("os.cpu_count", lambda: n_cores)
+    files = sparse_files(tmp_path, *sizes)
+    assert reader_processes(n_threads, files) == n_processes
+    assert reader_processes(n_threads, [*files, *files, str(tmp_path / "gone")]) == n_processes
+
+
+def test_many_reads_are_not_all_looked_at(tmp_path, monkeypatch):
+    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    monkeypatch.setattr(choose, "_MOST_LOOKED_AT", 3)
+    files = iter(["gone"] * 3 + sparse_files(tmp_path, 0) + ["not looked at"])
+    assert reader_processes(16, files) == 4
+    assert next(files) == "not looked at"
+
+
+@pytest.mark.parametrize("n_processes", [None, 1])
+def test_one_process_is_not_this_one_unless_asked_for(tmp_path, reads, n_processes):
+    """A file that ends the process that reads it does not end the run."""
+    with closing(open_source(write_multi(tmp_path / "m.fast5", reads), n_processes)) as source:
+        assert isinstance(source, GuardedSource) == (n_processes is None)
 
 
 def test_any_path_that_is_not_there(tmp_path):

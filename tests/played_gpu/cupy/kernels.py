@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import fcntl
 import hashlib
 import os
 import re
@@ -68,10 +69,15 @@ def _built(code: str, options: tuple[str, ...]) -> Path:
     player = (_PLAYER / "cuda_on_cpu.h").read_text()
     defines = [option for option in options if option.startswith("-D")]
     library = folder / f"{hashlib.sha256('|'.join([text, player, *defines]).encode()).hexdigest()[:24]}.so"
-    if not library.exists():
-        compiler = shutil.which("g++")
-        if compiler is None:
-            raise RuntimeError("the played device needs g++")
+    if library.exists():
+        return library
+    compiler = shutil.which("g++")
+    if compiler is None:
+        raise RuntimeError("the played device needs g++")
+    with library.with_suffix(".lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)  # another test may be building it
+        if library.exists():
+            return library
         with tempfile.TemporaryDirectory(dir=folder) as work:
             (Path(work) / "kernel.cpp").write_text(text)
             subprocess.run(
