@@ -464,6 +464,7 @@ def resquiggle(
     max_bases: int = ...,
     iop: int | None = ...,
     profile: str | None = ...,
+    resume: bool = ...,
     gpu: Literal["auto", "on", "off"] | None = ...,
     disable_cuda: bool | None = ...,
     cuda_dev_id: str = ...,

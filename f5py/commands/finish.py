@@ -19,20 +19,12 @@ from f5py.errors import F5pyError
 from f5py.io.alignments import RecordCounts
 from f5py.io.complete_file import complete_output
 from f5py.io.joined_bam import JoinedBam
-from f5py.io.output import open_output
 from f5py.outputs.eventalign_arrow import EventalignArrow
 from f5py.outputs.sam_to_bam import SamToBam
-from f5py.partitions.join_outputs import WholeLines, join_texts
-from f5py.partitions.part_outputs import (
-    ARROW,
-    FAILED_READS,
-    SUMMARY,
-    ULTRA,
-    DonePart,
-    read_part,
-)
+from f5py.partitions.join_outputs import WholeLines, has_name, join_tables, join_texts
+from f5py.partitions.part_outputs import ARROW, FAILED_READS, SUMMARY, ULTRA, DonePart, read_part
 from f5py.partitions.plan import Plan
-from f5py.partitions.text_chain import Extent, give_name, header_of
+from f5py.partitions.text_chain import Extent
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import Chemistry
 from f5py.pipeline.counts import RunCounts
@@ -58,6 +50,7 @@ def run(options: FinishOptions) -> RunCounts:
         A part is not done or damaged, an input has changed, or an output cannot be written.
     """
     plan = Plan.load(options.plan)
+    plan.check_divided()
     with chdir(plan.working_folder):
         planned = options_of_plan(plan)
         if options.threads is not None:
@@ -132,14 +125,6 @@ def join_parts(options: CallOptions | EventalignOptions, parts: list[PlannedPart
     return outcome.counts
 
 
-def _has_name(parts: list[DonePart], output: str) -> bool:
-    """Let the table of all parts have its name, if it is in one piece."""
-    folder = parts[0].plan.folder
-    if any(part.plan.folder != folder for part in parts):
-        return False
-    return give_name(folder, [part.table for part in parts], output)
-
-
 def _files(parts: list[DonePart], name: str) -> list[Path]:
     return [Path(part.path(name)) for part in parts]
 
@@ -178,7 +163,7 @@ def _join_calls(
 ) -> AlignmentStage:
     if loader.windows is not None:
         loader.windows.clip_groups = options.window_mode == "clip"
-    if options.output_format == "tsv" and _has_name(parts, options.output):
+    if options.output_format == "tsv" and has_name(parts, options.output):
         options = replace(options, output="-", output_format="none")
     caller = Caller(options, chemistry, loader.windows)
     try:
@@ -202,28 +187,27 @@ def _join_events(
 ) -> AlignmentStage:
     aligner = ReferenceAligner(options, chemistry, loader.windows)
     aligner.close()  # only what it knows is wanted
-    header, alignments = loader.alignments.header, loader.alignments
-    with ExitStack() as outputs:
-        append: Callable[[DonePart], None]
-        if options.output_format == "parquet":
-            file = outputs.enter_context(complete_output(options.output))
-            layout = eventalign.layout_of(options)
-            columns = EventalignArrow(file, alignments.contigs, aligner.model, layout, options.threads)
-            table = outputs.enter_context(columns)
-            append = lambda part: table.append(part.path(ARROW))  # noqa: E731
-        elif eventalign.writes_bam(options):
-            file = outputs.enter_context(complete_output(options.output))
-            bam = outputs.enter_context(SamToBam(file, options.output, header, options.threads))
-            append = lambda part: part.append_rows(WholeLines(bam))  # noqa: E731
-        elif _has_name(parts, options.output):
-            append = lambda part: None  # noqa: E731
-        else:
-            out = outputs.enter_context(open_output(options.output, options.threads))
-            out.write(header_of(parts[0].plan.folder, parts[0].table))
-            append = lambda part: part.append_rows(out)  # noqa: E731
-        for part in parts:
-            append(part)
-            advance(1)
+    alignments = loader.alignments
+    if options.output_format == "parquet":
+        layout = eventalign.layout_of(options)
+        with (
+            complete_output(options.output) as file,
+            EventalignArrow(file, alignments.contigs, aligner.model, layout, options.threads) as table,
+        ):
+            for part in parts:
+                table.append(part.path(ARROW))
+                advance(1)
+    elif eventalign.writes_bam(options):
+        with (
+            complete_output(options.output) as file,
+            SamToBam(file, options.output, alignments.header, options.threads) as bam,
+        ):
+            lines = WholeLines(bam)
+            for part in parts:
+                part.append_rows(lines)
+                advance(1)
+    else:
+        join_tables(parts, options.output, options.threads, advance)
     if options.summary is not None:
         join_texts(_files(parts, SUMMARY), options.summary, options.threads)
     return aligner

@@ -22,6 +22,7 @@ from f5py.io.alignments import AlignmentFile
 from f5py.io.remote import is_url
 from f5py.outputs.bedmethyl import check_can_write
 from f5py.partitions.plan import Plan
+from f5py.partitions.resume import folder_beside
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.inputs import paths_of_inputs, with_local_inputs
 
@@ -31,8 +32,6 @@ _WHO = "plan"
 #: About how many bytes or records of alignments a part has, unless the user says how many parts there are.
 _BYTES_PER_PART, _RECORDS_PER_PART = 1 << 24, 1 << 12
 _MOST_CHOSEN = 10_000
-#: What the name of a folder for --resume ends in.
-_RESUME = ".f5py-parts"
 
 
 def run_in_parts(options: CallOptions | EventalignOptions) -> RunCounts:
@@ -85,6 +84,7 @@ def run_part(options: RunPartOptions) -> None:
         For anything wrong with the options, the input or the output. Parts that are done stay so.
     """
     plan = Plan.load(options.plan)
+    plan.check_divided()
     named = _numbers(options.parts, len(plan))
     numbers = plan.unfinished() if not named else [number for number in named if not plan.is_done(number)]
     if done := len(named) - len(numbers) if named else 0:
@@ -157,9 +157,7 @@ def _folder(options: CallOptions | EventalignOptions) -> str:
         return options.plan
     outputs = [options.output, *(getattr(options, name, None) for name in ("modbam", "bedmethyl"))]
     files = [path for path in outputs if path not in (None, "-")]
-    if not files:
-        raise UsageError("--resume: the results go to standard output; name a file with -o, or give --plan FOLDER")
-    return f"{files[0]}{_RESUME}"
+    return folder_beside(files[0] if files else None, "name a file with -o, or give --plan FOLDER")
 
 
 def _shows_record_numbers(options: CallOptions | EventalignOptions) -> bool:

@@ -35,6 +35,7 @@ def run(options: PlanOptions) -> None:
         if getattr(options, name) is not None and not options.estimate:
             raise UsageError(f"--{name}: is for --estimate, which is not given")
     plan = Plan.load(options.plan)
+    plan.check_divided()
     if options.print_slurm:
         text = slurm_script(plan, plan.options["threads"], None, "f5py")
     else:

@@ -2,26 +2,38 @@
 
 from __future__ import annotations
 
+import os
 import time
-from collections.abc import Generator
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py import console
 from f5py.commands.end_of_run import note_counts_and_times, note_results, warn_of_bad_reads
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.options.signal_commands import ResquiggleOptions
 from f5py.core.strictness import obeys_strict
-from f5py.errors import AllReadsFailedError, SignalError
+from f5py.errors import AllReadsFailedError, SignalError, UsageError
 from f5py.io.alignments import RecordCounts
-from f5py.io.output import open_output
+from f5py.io.output import TextOutput, open_output
+from f5py.io.record_ranges import RecordRanges
 from f5py.io.sequence_files import iterate_sequences
 from f5py.io.signals import SignalSource, open_any
 from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.resquiggle_writer import ResquigglePaf, ResquiggleTable
 from f5py.outputs.stage_tables import StageTables
+from f5py.partitions.job import PartJob, WriteBatch
+from f5py.partitions.join_outputs import join_tables, join_texts
+from f5py.partitions.part_outputs import FAILED_READS, DonePart, outputs_of_parts, read_part
+from f5py.partitions.plan import Plan
+from f5py.partitions.resume import folder_beside
+from f5py.partitions.text_chain import Extent
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import chemistry_of
 from f5py.pipeline.counts import RunCounts
@@ -29,10 +41,17 @@ from f5py.pipeline.diagnosis import advice, all_failed
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.outcome import Outcome
+from f5py.pipeline.parts import Part
 from f5py.pipeline.runner import Outputs
 from f5py.pipeline.unmapped import unmapped_batch
 
 _WHO = "resquiggle_main"
+_COMMAND = "resquiggle"
+#: So many reads are a part of a run that can be resumed.
+READS_PER_PART = 4096
+
+#: Names, letters and offsets of consecutive reads.
+Sequences = tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]
 
 
 @obeys_strict
@@ -48,6 +67,8 @@ def run(options: ResquiggleOptions) -> RunCounts:
         [options.reads, options.signals, options.kmer_model],
         {"-o": options.output, "--failed-reads": options.failed_reads},
     )
+    if options.resume:
+        _check_can_resume(options)
     with ExitStack() as workers, ExitStack() as inputs:
         signals = open_any(options.signals, options.iop, options.threads)
         inputs.callback(signals.close)
@@ -57,23 +78,95 @@ def run(options: ResquiggleOptions) -> RunCounts:
         stage = AlignmentStage(options, chemistry)
         workers.callback(stage.close)
         stage.use_gpu(loader)
+        plan = _plan(options) if options.resume else None
         lines = (ResquigglePaf if options.paf else ResquiggleTable)(chemistry.rna, stage.model.k)
         with Outputs() as outputs:
-            formatter = OrderedFormatter(options.threads, outputs.stopping)
-            outputs.callback(formatter.close)
-            out = outputs.enter_context(open_output(options.output, options.threads))
-            out.write(lines.header())
-            tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
 
-            def write(batch: ReadBatch) -> None:
-                tables.write(batch)
-                size = np.where(batch.status == ReadStatus.OK, batch.read_length, 1)
-                formatter.write(out, batch, lines.format, size)
+            def opened(options: ResquiggleOptions, files: ExitStack, out: TextOutput) -> WriteBatch:
+                formatter = OrderedFormatter(options.threads, outputs.stopping)
+                files.callback(formatter.close)
+                out.write(lines.header())
+                tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
 
-            listing = listing_failed_reads(options, write, outputs)
-            seconds = process(options, stage, loader.batches(), inputs, listing, _WHO)
-    _report(options, stage, loader, seconds)
-    return stage.counts
+                def write(batch: ReadBatch) -> None:
+                    tables.write(batch)
+                    size = np.where(batch.status == ReadStatus.OK, batch.read_length, 1)
+                    formatter.write(out, batch, lines.format, size)
+
+                return listing_failed_reads(options, write, files)
+
+            if plan is None:
+                out = outputs.enter_context(open_output(options.output, options.threads))
+                seconds = process(options, stage, loader.batches(), inputs, opened(options, outputs, out), _WHO)
+            else:
+                stage.judges_fit = not plan.is_done(0)
+                loader.leave_out = plan.is_done
+                write, finish = outputs_of_parts(
+                    plan, loader.parts, stage, outputs,
+                    lambda folder, files, out: (opened(_options_of_part(options, folder), files, out), lambda: None),
+                )  # fmt: skip
+                seconds = process(options, stage, loader.batches(), inputs, write, _WHO, PartJob.left)
+                finish()
+    counts = stage.counts if plan is None else _join(options, plan, loader.n_parts)
+    _report(options, counts, stage, loader, seconds)
+    if plan is not None:
+        plan.remove_parts()
+    return counts
+
+
+def _check_can_resume(options: ResquiggleOptions) -> None:
+    """Raise `UsageError` if the options do not go together with ``--resume``."""
+    for path in (options.reads, options.signals):
+        if path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)):
+            raise UsageError(f"{path}: cannot be read again, as --resume needs; name a file")
+    for option in ("print_events", "print_banded_aln", "print_scaling"):
+        if getattr(options, option):
+            raise UsageError(f"--{option.replace('_', '-')}: is for a run without --resume")
+    if options.debug_break >= 0:
+        raise UsageError("--debug-break: is for a run without --resume")
+    _folder(options)
+
+
+def _folder(options: ResquiggleOptions) -> str:
+    return folder_beside(options.output, "name a file with -o")
+
+
+def _plan(options: ResquiggleOptions) -> Plan:
+    """The plan beside the output, which is made if it is not there.
+
+    Raises
+    ------
+    F5pyError
+        It is of something else, or of other options or inputs.
+    """
+    folder = _folder(options)
+    if not Plan.is_there(folder):
+        inputs = [options.reads, options.signals, options.kmer_model]
+        return Plan.make(folder, _COMMAND, options, inputs, RecordRanges.of([]))
+    plan = Plan.load(folder)
+    plan.check_same(_COMMAND, options)
+    plan.check_place()
+    plan.check_inputs()
+    console.info("plan", f"{len(plan.done())} parts of {READS_PER_PART} reads are done; going on with the others")
+    return plan
+
+
+def _options_of_part(options: ResquiggleOptions, folder: Path) -> ResquiggleOptions:
+    return replace(options, failed_reads=None if options.failed_reads is None else str(folder / FAILED_READS))
+
+
+def _join(options: ResquiggleOptions, plan: Plan, n_parts: int) -> RunCounts:
+    """Make the outputs of those of all parts."""
+    parts = []
+    outcome = Outcome(RunCounts(), RecordCounts())
+    for number in range(n_parts):
+        about = read_part(plan, number)
+        parts.append(DonePart(plan, number, Extent(*about["table"])))
+        outcome.add(Outcome.from_json(about["outcome"]))
+    join_tables(parts, options.output, options.threads)
+    if options.failed_reads is not None:
+        join_texts((Path(part.path(FAILED_READS)) for part in parts), options.failed_reads, options.threads)
+    return outcome.counts
 
 
 class SequenceLoader:
@@ -85,6 +178,15 @@ class SequenceLoader:
     signals : SignalSource
     batch_size, max_bases : int
         A batch is closed when it has that many reads or at least that many bases.
+
+    Attributes
+    ----------
+    leave_out : callable of one int, or None
+        Says which parts of `READS_PER_PART` reads are left out. If it is there, batches are those of parts.
+    parts : deque of Part
+        Those that have begun; to be taken from it.
+    n_parts : int
+        Parts that the file has, as far as it has been read.
     """
 
     def __init__(self, path: str, signals: SignalSource, batch_size: int, max_bases: int) -> None:
@@ -92,6 +194,10 @@ class SequenceLoader:
         self.max_bases = max_bases
         self.sequence_seconds = 0.0
         self.signal_seconds = 0.0
+        self.leave_out: Callable[[int], bool] | None = None
+        self.parts: deque[Part] = deque()
+        self.n_parts = 0
+        self._is_left_out = False  # the part that is being read
         self._signals = signals
         self._sequences = iterate_sequences(path, batch_size, max_bases)
         self._first = next(self._sequences, None)
@@ -102,16 +208,39 @@ class SequenceLoader:
 
     def batches(self) -> Generator[ReadBatch, None, None]:
         """Yield the batches in the file's order."""
-        number = 0
+        number, n_reads = 0, 0
         sequences = self._first
         while sequences is not None:
-            yield self._load(number, *sequences)
-            number += 1
+            for part, piece in [(0, sequences)] if self.leave_out is None else self._of_parts(n_reads, sequences):
+                batch = self._load(number, *piece)
+                batch.part = part
+                yield batch
+                number += 1
+            n_reads += len(sequences[0])
             started = time.perf_counter()
             sequences = next(self._sequences, None)
             self.sequence_seconds += time.perf_counter() - started
 
-    def _load(self, number: int, names: list[str], bases: np.ndarray, base_offsets: np.ndarray) -> ReadBatch:
+    def _of_parts(self, n_before: int, sequences: Sequences) -> Iterator[tuple[int, Sequences]]:
+        """Yield what consecutive reads have of each part that is not left out, with its number."""
+        names, bases, offsets = sequences
+        first = 0
+        while first < len(names):
+            part, within = divmod(n_before + first, READS_PER_PART)
+            end = min(first + READS_PER_PART - within, len(names))
+            if part >= self.n_parts:
+                self.n_parts = part + 1
+                self._is_left_out = self.leave_out is not None and self.leave_out(part)
+                if not self._is_left_out:
+                    self.parts.append(Part(part))
+            if not self._is_left_out:
+                at = offsets[first : end + 1]
+                yield part, (names[first:end], bases[at[0] : at[-1]], at - at[0])
+            first = end
+
+    def _load(
+        self, number: int, names: list[str], bases: NDArray[np.uint8], base_offsets: NDArray[np.int64]
+    ) -> ReadBatch:
         started = time.perf_counter()
         signals = self._signals.fetch(names)
         self.signal_seconds += time.perf_counter() - started
@@ -119,9 +248,12 @@ class SequenceLoader:
 
 
 def _report(
-    options: ResquiggleOptions, stage: AlignmentStage, loader: SequenceLoader, processing_seconds: float
+    options: ResquiggleOptions,
+    counts: RunCounts,
+    stage: AlignmentStage,
+    loader: SequenceLoader,
+    processing_seconds: float,
 ) -> None:
-    counts = stage.counts
     loading = {"reads": loader.sequence_seconds, "signals": loader.signal_seconds}
     outcome = Outcome(
         counts, RecordCounts(), None, loading, stage.times.seconds, processing_seconds, stage.times.output

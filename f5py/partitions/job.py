@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
-from typing import Any
 
 from f5py.core.batch import ReadBatch
-from f5py.partitions.part_outputs import OpenOutputs, PartOutputs
+from f5py.partitions.part_outputs import OpenOutputs, outputs_of_parts
 from f5py.partitions.plan import Plan
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.loader import Loader
@@ -55,11 +55,4 @@ class PartJob:
         """
         loader.parts = parts = [Part(number, self.plan.ranges[number]) for number in self.numbers]
         stage.judges_fit = self.judges_fit
-        of_parts = PartOutputs(self.plan, parts, stage, open_outputs, new_statistics)
-
-        def settle(*details: Any) -> None:
-            if details[0] is not None:
-                of_parts.abandon(*details)
-
-        outputs.push(settle)
-        return of_parts.write, of_parts.finish
+        return outputs_of_parts(self.plan, deque(parts), stage, outputs, open_outputs, new_statistics)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
 from f5py.errors import InputFileError
 from f5py.io.output import open_output
+from f5py.partitions.part_outputs import DonePart
+from f5py.partitions.text_chain import give_name, header_of
 
 
 def join_texts(paths: Iterable[Path], output: str, n_threads: int) -> None:
@@ -33,6 +35,46 @@ def join_texts(paths: Iterable[Path], output: str, n_threads: int) -> None:
                 if problem.filename is None or str(problem.filename) != str(path):
                     raise
                 raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
+
+
+def has_name(parts: list[DonePart], output: str) -> bool:
+    """Let the table of all parts have its name, if it is in one piece."""
+    folder = parts[0].plan.folder
+    if any(part.plan.folder != folder for part in parts):
+        return False
+    return give_name(folder, [part.table for part in parts], output)
+
+
+def join_tables(
+    parts: list[DonePart], output: str, n_threads: int, advance: Callable[[int], object] = lambda n: None
+) -> None:
+    """Make a table of text from those of parts, without copying it if it is in one piece.
+
+    Parameters
+    ----------
+    parts : list of DonePart
+        In order, at least one.
+    output : str
+        Compressed if its name asks for that.
+    n_threads : int
+        That compress.
+    advance : callable of one int
+        Called with 1 after each part.
+
+    Raises
+    ------
+    InputFileError
+        A part cannot be read.
+    OutputFileError
+    """
+    if has_name(parts, output):
+        advance(len(parts))
+        return
+    with open_output(output, n_threads) as out:
+        out.write(header_of(parts[0].plan.folder, parts[0].table))
+        for part in parts:
+            part.append_rows(out)
+            advance(1)
 
 
 class WholeLines:

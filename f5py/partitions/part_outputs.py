@@ -69,8 +69,8 @@ class PartOutputs:
     Parameters
     ----------
     plan : Plan
-    parts : list of Part
-        In the order in which they come.
+    parts : deque of Part
+        In the order in which they come. Taken from it when they begin; the loader may append more until then.
     stage : AlignmentStage
         What counts the reads of a batch.
     open_outputs : OpenOutputs
@@ -81,7 +81,7 @@ class PartOutputs:
     def __init__(
         self,
         plan: Plan,
-        parts: list[Part],
+        parts: deque[Part],
         stage: AlignmentStage,
         open_outputs: OpenOutputs,
         new_statistics: Callable[[], RunStatistics | None],
@@ -91,12 +91,12 @@ class PartOutputs:
         self._open_outputs = open_outputs
         self._new_statistics = new_statistics
         self._folders: dict[int, Path] = {}  # of parts that have not begun, which the loader may be ahead at
-        for part in parts if plan.options["skip_ultra"] is not None else []:
+        for part in parts if plan.options.get("skip_ultra") is not None else []:
             self._folders[part.number] = plan.begin_part(part.number)
             part.ultra_path = str(self._folders[part.number] / ULTRA)
-        self._waiting = list(reversed(parts))
+        self._waiting = parts
         self._current: _OpenPart | None = None
-        self._chain = TextChain(plan.folder, _extent_before(plan, parts[0].number))
+        self._chain: TextChain | None = None
         self._commits = ThreadPoolExecutor(1, thread_name_prefix="f5py-parts")
         self._committed: deque[Future[None]] = deque()
         self._started = time.perf_counter()  # of the first part; the next ones begin when the one before is complete
@@ -115,8 +115,7 @@ class PartOutputs:
         self._complete()
         while self._committed:
             self._committed.popleft().result()
-        self._commits.shutdown()
-        self._chain.close()
+        self._close()
 
     def abandon(self, *problem: Any) -> None:
         """Give up the parts that are not complete, because of an exception: its type, itself and its traceback."""
@@ -125,35 +124,63 @@ class PartOutputs:
             self._plan.abandon_part(self._current.folder)
         for folder in self._folders.values():
             self._plan.abandon_part(folder)
-        self._commits.shutdown()
-        self._chain.close()
+        self._close()
 
     def _next_part(self) -> None:
         self._complete()
-        part = self._waiting.pop()
+        part = self._waiting.popleft()
+        if self._chain is None:
+            self._chain = TextChain(self._plan.folder, _extent_before(self._plan, part.number))
         folder = self._folders.pop(part.number, None) or self._plan.begin_part(part.number)
         text = self._chain.part(has_header=part.number == 0)
         self._current = _OpenPart(part, folder, text, self._open_outputs, self._new_statistics(), self._started)
 
     def _complete(self) -> None:
-        if self._current is None:
+        if self._current is None or self._chain is None:
             return
         self._current.complete()
         # beside the work: to wait for the disk takes long
         self._committed.append(
-            self._commits.submit(self._commit, self._current.part.number, self._current.folder)
+            self._commits.submit(self._commit, self._chain, self._current.part.number, self._current.folder)
         )
         while self._committed and (self._committed[0].done() or len(self._committed) > _MOST_WAITING):
             self._committed.popleft().result()
         self._current = None
         self._started = time.perf_counter()
 
-    def _commit(self, number: int, folder: Path) -> None:
+    def _close(self) -> None:
+        self._commits.shutdown()
+        if self._chain is not None:
+            self._chain.close()
+
+    def _commit(self, chain: TextChain, number: int, folder: Path) -> None:
         try:
-            self._chain.to_disk()
+            chain.to_disk()
         except OSError as problem:
             raise OutputFileError(f"{folder}: cannot write: {problem.strerror}; the part is not done") from None
         self._plan.complete_part(number, folder)
+
+
+def outputs_of_parts(
+    plan: Plan,
+    parts: deque[Part],
+    stage: AlignmentStage,
+    outputs: ExitStack,
+    open_outputs: OpenOutputs,
+    new_statistics: Callable[[], RunStatistics | None] = lambda: None,
+) -> tuple[Callable[[ReadBatch], None], Callable[[], None]]:
+    """What writes a batch to the outputs of its part, and what completes the last parts; see `PartOutputs`.
+
+    `outputs` gives up what is not complete when it is left by an error.
+    """
+    of_parts = PartOutputs(plan, parts, stage, open_outputs, new_statistics)
+
+    def settle(*details: Any) -> None:
+        if details[0] is not None:
+            of_parts.abandon(*details)
+
+    outputs.push(settle)
+    return of_parts.write, of_parts.finish
 
 
 class _OpenPart:
@@ -211,9 +238,8 @@ def read_part(plan: Plan, number: int) -> dict[str, Any]:
         The part is damaged: it must be worked on again.
     """
     folder = plan.part_folder(number)
-    damaged = InputFileError(
-        f"{folder}: is damaged; remove it and work on the part again: f5py run-part {plan.folder} {number}"
-    )
+    again = f"work on the part again: f5py run-part {plan.folder} {number}" if len(plan) else "run the command again"
+    damaged = InputFileError(f"{folder}: is damaged; remove it and {again}")
     try:
         about: dict[str, Any] = json.loads((folder / _ABOUT).read_bytes())
         sizes = {name: (folder / name).stat().st_size for name in about["files"]}
@@ -228,8 +254,7 @@ def _extent_before(plan: Plan, number: int) -> Extent | None:
     """The rows of the part before, if that was done on this machine and nothing comes after them in their file."""
     if number == 0 or not plan.is_done(number - 1):
         return None
-    missing = set(plan.unfinished())
-    after = (other for other in range(number, len(plan)) if other not in missing)
+    after = (other for other in plan.done() if other >= number)
     try:
         before = read_part(plan, number - 1)
         extent = Extent(*before["table"])

@@ -20,7 +20,7 @@ from typing import Any
 
 from f5py import __version__
 from f5py.core.options import Option, declarations
-from f5py.core.options.shared import MappedReadsOptions
+from f5py.core.options.shared import AlignmentOptions
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.complete_file import complete_output
 from f5py.io.record_ranges import RecordRanges
@@ -51,13 +51,13 @@ class Plan:
     ----------
     folder : Path
     command : str
-        ``call-methylation`` or ``eventalign``.
+        ``call-methylation``, ``eventalign`` or ``resquiggle``.
     options : dict
         The values of its options.
     inputs : dict
         Fingerprints by path.
     ranges : RecordRanges
-        One for each part.
+        One for each part; none if it turns out on the way how many there are, as for ``resquiggle``.
     working_folder : str
         The folder that paths are relative to.
     """
@@ -77,7 +77,7 @@ class Plan:
         cls,
         folder: str,
         command: str,
-        options: MappedReadsOptions,
+        options: AlignmentOptions,
         inputs: Iterable[str | None],
         ranges: RecordRanges,
     ) -> Plan:
@@ -156,10 +156,14 @@ class Plan:
         """Whether a part is complete."""
         return self.part_folder(number).is_dir()
 
+    def done(self) -> set[int]:
+        """The parts that are complete."""
+        return {int(entry.name) for entry in os.scandir(self.folder / _PARTS) if entry.name.isdigit()}
+
     def unfinished(self) -> list[int]:
         """The parts that are not complete, in order."""
-        done = {entry.name for entry in os.scandir(self.folder / _PARTS)}
-        return [number for number in range(len(self)) if str(number) not in done]
+        done = self.done()
+        return [number for number in range(len(self)) if number not in done]
 
     def begin_part(self, number: int) -> Path:
         """A new folder for the outputs of a part that is being worked on."""
@@ -210,7 +214,7 @@ class Plan:
         """Raise `InputFileError` if an input has changed since the plan was made."""
         check_unchanged(self.inputs, "the plan")
 
-    def check_same(self, command: str, options: MappedReadsOptions) -> None:
+    def check_same(self, command: str, options: AlignmentOptions) -> None:
         """Raise `UsageError` unless a command with these options is what the plan is for."""
         if command != self.command:
             raise UsageError(f"{self.folder}: is the plan of f5py {self.command}, not of {command}")
@@ -226,6 +230,13 @@ class Plan:
             raise UsageError(
                 f"{self.folder}: the plan was made with other options ({'; '.join(changed[:_SHOWN])}{more}); "
                 "give the same, or another folder for a new plan"
+            )
+
+    def check_divided(self) -> None:
+        """Raise `UsageError` if it turns out on the way how many parts there are."""
+        if not len(self):
+            raise UsageError(
+                f"{self.folder}: is of f5py {self.command} --resume; the same command again goes on with it"
             )
 
     def check_place(self) -> None:

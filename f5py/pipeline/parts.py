@@ -16,7 +16,8 @@ class Part:
     ----------
     number : int
         0-based.
-    records : RecordRange
+    records : RecordRange or None
+        None if only the loader knows them.
     ultra_path : str or None
         BAM file for its ultra-long reads.
     skipped : RecordCounts
@@ -27,7 +28,7 @@ class Part:
     """
 
     number: int
-    records: RecordRange
+    records: RecordRange | None = None
     ultra_path: str | None = None
     skipped: RecordCounts = field(default_factory=RecordCounts)
     n_ultra: int = 0

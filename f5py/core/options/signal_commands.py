@@ -181,6 +181,11 @@ class ResquiggleOptions(RnaOptions, AlignmentOptions):
         "SIGNALS", help="SLOW5, BLOW5, POD5 or fast5 file, or a folder of POD5 or fast5 files."
     )
     paf: bool = flag("-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.")
+    resume: bool = flag(
+        "--resume", group=Group.PARTS, ours=True,
+        help="Keep what is done in a folder beside the output, which is removed at the end: the same command again "
+        "goes on from there.",
+    )  # fmt: skip
 
 
 @options_class
