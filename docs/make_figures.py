@@ -18,7 +18,7 @@ from matplotlib.patches import Circle
 
 import f5py
 from f5py.commands.plot import compute
-from f5py.core.options.signal_commands import PlotOptions
+from f5py.core.options.plot_commands import PlotOptions
 from f5py.plotting.data import PlotData
 
 FIGURES = Path(__file__).resolve().parent / "figures"

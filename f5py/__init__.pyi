@@ -233,6 +233,7 @@ def index(
     output: _Path | None = ...,
     threads: int = ...,
     iop: int = ...,
+    resume: bool = ...,
     verbose: int = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...

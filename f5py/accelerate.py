@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core.runtime import rtsys
 
 from f5py import console
 from f5py.cache_folder import cache_folder
@@ -50,6 +51,7 @@ def _compiled(function, fastmath):
         compiled = numba.njit(nogil=True, cache=_can_cache, error_model="numpy", fastmath=fastmath)(function)
         if _can_cache:
             _stamp_cache(compiled, function.__code__.co_filename)
+            _load_at_once(compiled._cache)
         return compiled
     except RuntimeError as problem:  # neither the package's folder nor the user's cache can be written
         _do_without_cache(str(problem))
@@ -84,6 +86,21 @@ def _stamp_cache(compiled, path: str) -> None:
     file = compiled._cache._cache_file
     file._source_stamp = (file._source_stamp, sources_stamp(Path(path)))
     _guard(file)
+
+
+def _load_at_once(cache: Any) -> None:
+    """Let code that is kept be loaded without what only compilation needs.
+
+    Numba would first install all that it knows how to compile, which takes longer than everything else before the first
+    batch; where it compiles, it does that by itself.
+    """
+    load = cache._load_overload
+
+    def load_overload(signature: Any, target: Any) -> Any:
+        rtsys.initialize(target)  # what compiled code calls to have memory
+        return load(signature, target)
+
+    cache.load_overload = load_overload
 
 
 def _guard(file: Any) -> None:

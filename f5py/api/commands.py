@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from f5py.api.command import Command
 from f5py.core.options.part_commands import FinishOptions, JoinOptions, PlanOptions, RunPartOptions
+from f5py.core.options.plot_commands import PlotOptions, PlotRegionOptions
 from f5py.core.options.signal_commands import (
     CallOptions,
     CheckOptions,
     CompareOptions,
     EventalignOptions,
-    PlotOptions,
-    PlotRegionOptions,
     ResquiggleOptions,
     TrainOptions,
 )

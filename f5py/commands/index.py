@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from itertools import islice
 from typing import NamedTuple
 
@@ -16,16 +17,28 @@ from f5py import console
 from f5py.core.options.table_commands import IndexOptions
 from f5py.core.strictness import input_warning, obeys_strict
 from f5py.errors import F5pyError, InputFileError, UsageError
-from f5py.io.fast5_scan import Found, list_fast5, report_skipped, scan_fast5
+from f5py.io.fast5_scan import list_fast5, report_skipped, scan_fast5
 from f5py.io.read_index import READDB_SUFFIX
 from f5py.io.read_index_output import write_readdb, write_sequence_index
+from f5py.io.scan_journal import Found, ScanJournal
 from f5py.io.sequencing_summary import read_summary_list, reads_by_file
 from f5py.progress import progress
 
 #: The share of reads without a signal file that needs no warning.
 _USUAL_LOSS = 0.01
+#: Of a file beside the index, while that is not complete.
+_JOURNAL_SUFFIX = ".index.scanned"
 #: Names of files of reads in a folder.
 _READS_NAME = re.compile(r"\.(fastq|fq|fasta|fa)(\.(gz|bgz|bz2|xz|zst))?$", re.IGNORECASE)
+
+
+#: Returns what each fast5 file gives, and calls a function with the number of files done since its last call.
+ScanFiles = Callable[[Sequence[str], Callable[[int], object]], list[Found]]
+
+
+def scan_in_one_process(paths: Sequence[str], advance: Callable[[int], object]) -> list[Found]:
+    """See `f5py.io.fast5_scan.scan_fast5`."""
+    return scan_fast5(paths, 1, advance)
 
 
 class IndexSummary(NamedTuple):
@@ -56,15 +69,22 @@ def run(options: IndexOptions) -> IndexSummary:
             console.warning("index", "--skip-slow5-idx has no effect without --slow5")
         kinds = ["fast5"] * bool(options.directories or not options.pod5) + ["pod5"] * bool(options.pod5)
         summaries = [*options.summaries, *(path for one in options.summary_lists for path in read_summary_list(one))]
-        counts = index_fast5(
-            prefix, options.directories, summaries, options.threads,
-            options.iop, options.verbose, options.pod5, sources,
-        )  # fmt: skip
+        with ExitStack() as files:
+            journal = files.enter_context(ScanJournal(prefix + _JOURNAL_SUFFIX)) if options.resume else None
+
+            def scan(paths: Sequence[str], advance: Callable[[int], object]) -> list[Found]:
+                return scan_fast5(paths, options.iop, advance, journal)
+
+            counts = index_fast5(
+                prefix, options.directories, summaries, options.threads, options.verbose, options.pod5, sources, scan
+            )
+            if journal is not None:
+                journal.remove()
         report_counts(*counts, " or ".join(kinds))
         return IndexSummary(*counts)
     given = {
         "-d": options.directories, "-s": options.summaries, "-f": options.summary_lists,
-        "--iop": options.iop > 1,
+        "--iop": options.iop > 1, "--resume": options.resume,
     }  # fmt: skip
     if idle := [name for name, value in given.items() if value]:
         console.warning("index", f"{', '.join(idle)}: no effect with --slow5")
@@ -78,10 +98,10 @@ def index_fast5(
     directories: Sequence[str],
     summaries: Sequence[str] = (),
     threads: int = 4,
-    processes: int = 1,
     verbose: int = 1,
     pod5: Sequence[str] = (),
     sources: Sequence[str] = (),
+    scan: ScanFiles = scan_in_one_process,
 ) -> tuple[int, int]:
     """Index basecalled reads and the fast5 or POD5 files of their signals.
 
@@ -95,8 +115,6 @@ def index_fast5(
         Sequencing summaries.
     threads : int
         Compression threads.
-    processes : int
-        Processes that open fast5 files.
     verbose : int
         0: only results and warnings; 1: what is being done; 2: every file that was skipped.
     pod5 : sequence of str
@@ -105,6 +123,8 @@ def index_fast5(
         alignment records, a parent that is not among the basecalled reads.
     sources : sequence of str
         The files of reads, if they are others than `reads_path`.
+    scan : ScanFiles
+        What opens fast5 files.
 
     Returns
     -------
@@ -125,7 +145,7 @@ def index_fast5(
     paths = write_sequence_index(reads_path, threads, sources)
     n_basecalled = len(paths)
     if not all(paths.values()):
-        _find_fast5(paths, directories, listed, processes, verbose)
+        _find_fast5(paths, directories, listed, scan, verbose)
     paths.update(in_pod5.items())
     with_path = sum(1 for path in paths.values() if path)
     if not with_path:
@@ -274,7 +294,7 @@ def _find_fast5(
     paths: dict[str, str],
     directories: Sequence[str],
     listed: dict[str, list[str]],
-    processes: int,
+    scan: ScanFiles,
     verbose: int,
 ) -> None:
     """Put the path of every read that is found below `directories` into `paths`."""
@@ -288,7 +308,7 @@ def _find_fast5(
         files += list_fast5(directory)
     unlisted = [path for path in files if os.path.basename(path) not in listed]
     with progress("fast5 files", len(unlisted)) as bar:
-        found = scan_fast5(unlisted, processes, bar.advance)
+        found = scan(unlisted, bar.advance)
     report_skipped(found, verbose > 1)
     opened: Iterator[Found] = iter(found)
     # in the order of all files, so that the last file to name a read wins, opened or not

@@ -15,8 +15,9 @@ from numpy.typing import NDArray
 from f5py import console
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import Motif
+from f5py.core.options.plot_commands import PlotOptions
 from f5py.core.options.shared import AlignmentOptions
-from f5py.core.options.signal_commands import CallOptions, EventalignOptions, PlotOptions
+from f5py.core.options.signal_commands import CallOptions, EventalignOptions
 from f5py.core.windows import Windows, one_region
 from f5py.errors import F5pyError, InputFileError, SignalError, UsageError
 from f5py.io.alignments import AlignmentFile, overlaps

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from f5py import console
-from f5py.core.options.signal_commands import PlotRegionOptions
+from f5py.core.options.plot_commands import PlotRegionOptions
 from f5py.core.windows import one_region
 from f5py.errors import UsageError
 from f5py.io.alignments import AlignmentFile, overlaps

@@ -13,12 +13,10 @@ from f5py import console
 from f5py.core.strictness import input_warning
 from f5py.errors import F5pyError, InputFileError
 from f5py.io.helper_process import LOOK_EVERY, HelperProcess
+from f5py.io.scan_journal import Found, ScanJournal
 
 #: Files that a process scans between two reports; few, so that an interrupt does not have to wait.
 _MOST_FILES_PER_CHUNK = 64
-
-#: What a scanned file gave: its read names, or one line that says why it was skipped.
-Found = list[str] | str
 
 
 def list_fast5(directory: str) -> list[str]:
@@ -95,7 +93,10 @@ def _scan(path: str) -> Found:
 
 
 def scan_fast5(
-    paths: Sequence[str], processes: int, advance: Callable[[int], object] = lambda files: None
+    paths: Sequence[str],
+    processes: int,
+    advance: Callable[[int], object] = lambda files: None,
+    journal: ScanJournal | None = None,
 ) -> list[Found]:
     """Read the names of the reads in many fast5 files.
 
@@ -108,6 +109,8 @@ def scan_fast5(
         keeps it in an endless loop, is a file that cannot be used.
     advance : callable, optional
         Called with the number of files done since its last call.
+    journal : ScanJournal, optional
+        What it knows is not scanned again; it gets what is found.
 
     Returns
     -------
@@ -121,10 +124,16 @@ def scan_fast5(
     F5pyError
         If a process was killed.
     """
-    size = max(1, min(_MOST_FILES_PER_CHUNK, len(paths) // (4 * processes)))
-    chunks = [_Chunk(paths[start : start + size]) for start in range(0, len(paths), size)]
-    _scan_chunks(chunks, min(processes, len(chunks)), advance)
-    return [one for chunk in chunks for one in chunk.found]
+    known = {} if journal is None else {path: one for path in paths if (one := journal.found(path)) is not None}
+    if known:
+        console.note("readdb", f"{len(known)} of {len(paths)} fast5 files have been scanned before")
+    rest = [path for path in paths if path not in known]
+    advance(len(paths) - len(rest))
+    size = max(1, min(_MOST_FILES_PER_CHUNK, len(rest) // (4 * processes)))
+    chunks = [_Chunk(rest[start : start + size]) for start in range(0, len(rest), size)]
+    _scan_chunks(chunks, min(processes, len(chunks)), advance, journal)
+    scanned = iter([one for chunk in chunks for one in chunk.found])
+    return [known[path] if path in known else next(scanned) for path in paths]
 
 
 class _Chunk:
@@ -152,7 +161,9 @@ def _work(connection: Connection) -> None:
         return
 
 
-def _scan_chunks(chunks: list[_Chunk], processes: int, advance: Callable[[int], object]) -> None:
+def _scan_chunks(
+    chunks: list[_Chunk], processes: int, advance: Callable[[int], object], journal: ScanJournal | None
+) -> None:
     waiting = iter(chunks)
     busy: dict[Any, tuple[HelperProcess, _Chunk]] = {}
 
@@ -169,6 +180,8 @@ def _scan_chunks(chunks: list[_Chunk], processes: int, advance: Callable[[int], 
             process.connection.send(chunk.rest)
 
     def take(chunk: _Chunk, found: Found) -> None:
+        if journal is not None:
+            journal.add(chunk.rest[0], found)
         chunk.found.append(found)
         advance(1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -258,6 +259,29 @@ def test_a_killed_scanning_process_is_one_line(tmp_path: Path) -> None:
     assert not Path(f"{reads}.index.readdb").exists()
 
 
+def test_a_killed_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    original = multi_fast5(tmp_path / "d/0.fast5", ["a"])
+    for i in range(1, 2000):
+        os.link(original, tmp_path / f"d/{i}.fast5")
+    journal = Path(f"{reads}.index.scanned")
+    command = [sys.executable, "-m", "f5py", "index", "--resume", "-d", tmp_path / "d", reads]
+    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    until = time.monotonic() + 60
+    while process.poll() is None and time.monotonic() < until:
+        if journal.exists() and journal.stat().st_size > 10_000:
+            break
+        time.sleep(0.001)
+    process.kill()
+    assert process.wait() == -signal.SIGKILL
+    assert run("--resume", "-d", tmp_path / "d", reads) == 0
+    found = re.search(r"(\d+) of 2000 fast5 files have been scanned before", capsys.readouterr().err)
+    assert found is not None
+    assert 50 < int(found[1]) < 2000
+    assert Path(f"{reads}.index.readdb").read_text().startswith("a\t")
+    assert not journal.exists()
+
+
 @pytest.mark.parametrize("delay", [0.15, 0.4, 0.8])
 def test_interrupting_leaves_no_process_behind(tmp_path: Path, delay: float) -> None:
     reads = fasta(tmp_path / "r.fa", ["a"])
@@ -339,8 +363,8 @@ def test_slow5_replaces_the_paths_of_fast5(tmp_path: Path, capsys: pytest.Captur
     assert run("-d", tmp_path / "d", reads) == 0
     signals = slow5_file(tmp_path / "s.slow5", ["a"])
     capsys.readouterr()
-    assert run("-d", tmp_path / "d", "-s", "x", "-f", "y", "--iop", 2, "--slow5", signals, reads) == 0
-    assert "[index::WARNING] -d, -s, -f, --iop: no effect with --slow5\n" in capsys.readouterr().err
+    assert run("-d", tmp_path / "d", "-s", "x", "-f", "y", "--iop", 2, "--resume", "--slow5", signals, reads) == 0
+    assert "[index::WARNING] -d, -s, -f, --iop, --resume: no effect with --slow5\n" in capsys.readouterr().err
     assert readdb(reads) == [("*", str(signals))]
 
 

@@ -14,7 +14,7 @@ import pytest
 import f5py
 from f5py.cli.plot_region import command
 from f5py.commands.plot_region import collect
-from f5py.core.options.signal_commands import PlotRegionOptions
+from f5py.core.options.plot_commands import PlotRegionOptions
 from f5py.errors import F5pyError, InputFileError, UsageError
 
 from ..made_data import ReadSet

@@ -270,7 +270,8 @@ def test_no_folder_is_searched_if_every_read_has_a_path(there: Path, tmp_path: P
     other = multi_fast5(tmp_path / "d/m.fast5", ["a", "b"])
     reads.write_text(">a x.fast5\nA\n>b y/z.fast5\nA\n")
     for processes in (1, 2):
-        assert index_fast5(str(reads), [str(tmp_path / "d")], processes=processes) == (2, 2)
+        options = IndexOptions(reads=(str(reads),), directories=(str(tmp_path / "d"),), iop=processes)
+        assert run(options) == (2, 2)
         assert readdb(reads) == [("a", "x.fast5"), ("b", "y/z.fast5")]
     reads.write_text(">a x.fast5\nA\n>b\nA\n>c q.fast5\nC\n")
     index_fast5(str(reads), [str(tmp_path / "d")])

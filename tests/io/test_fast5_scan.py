@@ -9,10 +9,11 @@ import h5py
 import numpy as np
 import pytest
 
-from f5py.errors import F5pyError, InputFileError
+from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io import fast5_scan, helper_process
 from f5py.io.fast5_scan import list_fast5, read_names, scan_fast5
 from f5py.io.helper_process import HelperProcess
+from f5py.io.scan_journal import ScanJournal
 
 from ..index_files import multi_fast5, single_fast5
 
@@ -73,6 +74,55 @@ def test_processes_do_not_change_the_result(tmp_path: Path) -> None:
     expected = scan_fast5(paths, 1)
     assert scan_fast5(paths, 3, done.append) == expected
     assert sum(done) == len(paths)
+
+
+def test_what_is_known_is_not_scanned_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [str(single_fast5(tmp_path / f"{i}.fast5", f"r{i}")) for i in range(5)]
+    paths.insert(2, str(multi_fast5(tmp_path / "m.fast5", ["x", "\u00e4\u2028\\"])))
+    (tmp_path / "bad.fast5").write_text("?")
+    paths.append(str(tmp_path / "bad.fast5"))
+    expected = scan_fast5(paths, 1)
+    path = str(tmp_path / "journal")
+    done: list[int] = []
+    with ScanJournal(path) as journal:
+        assert scan_fast5(paths[:3], 2, journal=journal) == expected[:3]
+    with ScanJournal(path) as journal:
+        assert scan_fast5(paths, 1, done.append, journal) == expected
+    assert sum(done) == len(paths)
+    monkeypatch.setattr(fast5_scan, "_work", kill_own_process)
+    with ScanJournal(path) as journal:
+        assert scan_fast5(paths, 1, journal=journal) == expected
+        assert scan_fast5([*paths[4:], *paths[:4]], 1, journal=journal) == [*expected[4:], *expected[:4]]
+        assert journal.found("gone.fast5") is None
+    os.utime(paths[3], ns=(0, 0))  # has changed
+    with ScanJournal(path) as journal, pytest.raises(F5pyError, match="was killed"):
+        scan_fast5(paths, 1, journal=journal)
+    with ScanJournal(path) as journal:
+        journal.remove()
+    assert not Path(path).exists()
+
+
+@pytest.mark.parametrize("cut", [1, 2, 30])
+def test_a_journal_that_was_cut(tmp_path: Path, cut: int) -> None:
+    paths = [str(single_fast5(tmp_path / f"{i}.fast5", f"r{i}")) for i in range(3)]
+    path = tmp_path / "journal"
+    with ScanJournal(str(path)) as journal:
+        scan_fast5(paths, 1, journal=journal)
+    text = path.read_bytes()
+    path.write_bytes(text[:-cut])
+    for _ in range(2):
+        with ScanJournal(str(path)) as journal:
+            known = [journal.found(name) for name in paths]
+            assert known == [["r0"], ["r1"], ["r2"] if cut == 1 else None]
+    with ScanJournal(str(path)) as journal:
+        assert scan_fast5(paths, 1, journal=journal) == [["r0"], ["r1"], ["r2"]]
+    with ScanJournal(str(path)) as journal:
+        assert [journal.found(name) for name in paths] == [["r0"], ["r1"], ["r2"]]
+
+
+def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(OutputFileError, match="journal: cannot be written"):
+        ScanJournal(str(tmp_path / "none/journal"))
 
 
 def test_an_error_in_a_process_arrives(tmp_path: Path) -> None:

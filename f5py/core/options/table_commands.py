@@ -54,6 +54,11 @@ class IndexOptions(StrictOptions, Options):
         "--pod5", kind=Kind.PATH, group=_INPUT, repeated=True, default=(), ours=True,
         help="POD5 file, or folder searched for *.pod5 with all folders below it. Repeatable.",
     )  # fmt: skip
+    resume: bool = flag(
+        "--resume", group=Group.PARTS, ours=True,
+        help="Keep what is found in fast5 files in a file beside the index, which is removed at the end: the same "
+        "command again does not open them again.",
+    )  # fmt: skip
     threads: int = option(
         "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=4, at_least=1, at_most=MOST_THREADS,
         help="Threads that compress the sequences.",

@@ -1,0 +1,101 @@
+"""What a search of fast5 files has found so far, for a search that goes on after it was ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from contextlib import suppress
+from types import TracebackType
+
+from f5py.errors import OutputFileError
+
+#: What a scanned file gave: its read names, or one line that says why it was skipped.
+Found = list[str] | str
+
+#: Written lines reach the disk at least this often.
+_SECONDS_BETWEEN_SYNCS = 5.0
+
+
+class ScanJournal:
+    """A file with a line for every fast5 file that has been scanned: its path, size, time and what it gave.
+
+    Parameters
+    ----------
+    path : str
+        If it is there, what its lines say is known. Lines that are not whole are passed over.
+
+    Raises
+    ------
+    OutputFileError
+        The file cannot be read or written.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._known: dict[str, tuple[int, int, Found]] = {}
+        try:
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
+            with open(self._descriptor, "rb", closefd=False) as file:
+                text = b""
+                for text in file:
+                    with suppress(ValueError, TypeError):  # cut by what ended the run
+                        name, size, modified, found = json.loads(text)
+                        self._known[name] = size, modified, found
+            if text and not text.endswith(b"\n"):
+                os.write(self._descriptor, b"\n")
+        except OSError as problem:
+            raise self._failure(problem) from None
+        self._synced = time.monotonic()
+
+    def __enter__(self) -> ScanJournal:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, where: TracebackType | None
+    ) -> None:
+        os.close(self._descriptor)
+
+    def found(self, path: str) -> Found | None:
+        """What a file gave, None if it has not been scanned or has changed since then."""
+        known = self._known.get(path)
+        if known is None:
+            return None
+        size, modified, found = known
+        return found if _state(path) == (size, modified) else None
+
+    def add(self, path: str, found: Found) -> None:
+        """Write what a file gave.
+
+        Raises
+        ------
+        OutputFileError
+            That cannot be written.
+        """
+        state = _state(path)
+        if state is None:
+            return
+        try:
+            # one call for a line: whatever ends this process, at most the last one is not whole
+            os.write(self._descriptor, json.dumps([path, *state, found]).encode() + b"\n")
+            if time.monotonic() - self._synced > _SECONDS_BETWEEN_SYNCS:
+                os.fsync(self._descriptor)
+                self._synced = time.monotonic()
+        except OSError as problem:
+            raise self._failure(problem) from None
+
+    def remove(self) -> None:
+        """Remove the file, which nobody needs when the index is there."""
+        with suppress(OSError):
+            os.unlink(self._path)
+
+    def _failure(self, problem: OSError) -> OutputFileError:
+        return OutputFileError(f"{self._path}: cannot be written ({problem.strerror})")
+
+
+def _state(path: str) -> tuple[int, int] | None:
+    try:
+        about = os.stat(path)
+    except OSError:
+        return None
+    return about.st_size, about.st_mtime_ns
