@@ -129,27 +129,32 @@ def read_until_damage(content: bytes) -> tuple[int, bool]:
     return n, False
 
 
+N_WHOLE = 600
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    """A file of so many records."""
+    return bam_bytes(made_records(N_WHOLE), tmp_path_factory.mktemp("whole"))
+
+
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_a_cut_file_has_its_first_records(tmp_path_factory: pytest.TempPathFactory, data):
-    records = made_records(600)
-    whole = bam_bytes(records, tmp_path_factory.mktemp("cut"))
+def test_a_cut_file_has_its_first_records(whole: bytes, data):
     end_mark = 28
     cut_at = data.draw(st.integers(1, len(whole) - end_mark - 1))
     n, damaged = read_until_damage(whole[:cut_at])
-    assert n <= len(records)
-    assert damaged or n < len(records)  # a cut between two blocks shows in the missing end mark only
+    assert n <= N_WHOLE
+    assert damaged or n < N_WHOLE  # a cut between two blocks shows in the missing end mark only
 
 
 @settings(max_examples=60, deadline=None)
 @given(data=st.data())
-def test_a_flipped_bit_is_noticed(tmp_path_factory: pytest.TempPathFactory, data):
-    records = made_records(600)
-    whole = bytearray(bam_bytes(records, tmp_path_factory.mktemp("flip")))
-    at = data.draw(st.integers(18, len(whole) - 29))
-    whole[at] ^= 1 << data.draw(st.integers(0, 7))
-    n, damaged = read_until_damage(bytes(whole))
-    header_field = n == len(records)  # times and the like in a block's header mean nothing
+def test_a_flipped_bit_is_noticed(whole: bytes, data):
+    flipped = bytearray(whole)
+    flipped[data.draw(st.integers(18, len(whole) - 29))] ^= 1 << data.draw(st.integers(0, 7))
+    n, damaged = read_until_damage(bytes(flipped))
+    header_field = n == N_WHOLE  # times and the like in a block's header mean nothing
     assert damaged or header_field
 
 

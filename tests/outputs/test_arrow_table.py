@@ -49,7 +49,7 @@ def test_bytes_do_not_depend_on_how_rows_come_in_tables(rows_per_group: int) -> 
 
     whole = _written([], rows_per_group)
     rng = np.random.default_rng(1)
-    for n_tables in (1, 3, 50):
+    for n_tables in (1, 3, 50) if rows_per_group > 1 else (50,):
         cuts = sorted(rng.integers(0, _N_ROWS + 1, n_tables - 1).tolist())
         assert _written(cuts, rows_per_group, n_tables) == whole
         assert _written(cuts, rows_per_group, n_tables, n_threads=5) == whole
