@@ -32,11 +32,24 @@ OUTPUTS = {
     ],
     "eventalign": ["-o", "events.tsv"],
     "eventalign, Parquet": ["-o", "events.parquet"],
+    "resquiggle": ["-o", "moves.tsv"],
 }  # fmt: skip
 FILES = ("calls.tsv", "m.bam", "s.bed.gz", "s.bed.gz.tbi", "failed.tsv")
 
 
-def inputs(folder: Path, threads: int) -> list[str]:
+SECTIONS = ("plan", "joining", "cost", "kills")
+
+
+def indexed_set(read_set: Path, folder: Path, replicates: int, cwd: Path) -> int:
+    """Make a set of repeated reads and its index; return its number of bases."""
+    n_bases = make_set(read_set, folder, replicates)
+    run(["index", "--slow5", str(folder / "reads.blow5"), str(folder / "reads.fasta")], cwd)
+    return n_bases
+
+
+def inputs(folder: Path, threads: int, command: str = "") -> list[str]:
+    if command == "resquiggle":
+        return [str(folder / "reads.fasta"), str(folder / "reads.blow5"), "-t", str(threads), "--disable-cuda=yes"]
     names = {"-r": "reads.fasta", "-b": "reads.bam", "-g": "ref.fa", "--slow5": "reads.blow5"}
     named = [word for option, name in names.items() for word in (option, str(folder / name))]
     return [*named, "-t", str(threads), "--disable-cuda=yes"]
@@ -54,13 +67,14 @@ def cost(folder: Path, cwd: Path, threads: int, n_runs: int, commands: list[str]
     """Wall time of a run, and of the same in parts, alternately; medians."""
     rows = []
     for what in commands:
-        outputs = OUTPUTS[what]
-        words = [what.partition(",")[0], *inputs(folder, threads), *outputs]
+        command = what.partition(",")[0]
+        words = [command, *inputs(folder, threads, command), *OUTPUTS[what]]
+        resumable = ["--resume"] if command == "resquiggle" else ["--resume", "--partitions", "16"]
         run(words, cwd)  # fills the caches
         seconds: dict[str, list[float]] = {"one": [], "parts": []}
         for _ in range(n_runs):
             seconds["one"].append(run(words, cwd).wall)
-            seconds["parts"].append(run([*words, "--resume", "--partitions", "16"], cwd).wall)
+            seconds["parts"].append(run([*words, *resumable], cwd).wall)
         one, parts = (statistics.median(seconds[name]) for name in ("one", "parts"))
         spread = max(seconds["one"]) / min(seconds["one"]) - 1
         rows.append([what, f"{one:.2f}", f"{parts:.2f}", f"{100 * (parts / one - 1):+.1f} %", f"{100 * spread:.0f} %"])
@@ -195,53 +209,59 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("read_set", type=Path)
     parser.add_argument("-n", "--replicates", type=int, default=60)
-    parser.add_argument("--large", type=int, default=240, help="replicates of the set whose runs take longer")
+    parser.add_argument("--large", type=int, default=240, help="replicates of the set whose runs take longer; 0: none")
+    parser.add_argument("--commands", choices=list(OUTPUTS), nargs="+", default=list(OUTPUTS))
     parser.add_argument("-t", "--threads", type=int, default=2)
     parser.add_argument("-r", "--runs", type=int, default=5)
     parser.add_argument("-k", "--kill-rounds", type=int, default=50)
     parser.add_argument("--parts", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("-d", "--folder", type=Path, help="where the files of the runs go")
+    parser.add_argument("--only", choices=SECTIONS, nargs="+", default=SECTIONS, help="what is measured")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "benchmarks" / "results" / "parts.md")
     options = parser.parse_args()
-    lines = ["# Runs in parts", "", *machine(), ""]
+    lines = ["# Runs in parts", "", *machine()]
+    wrong = 0
     with tempfile.TemporaryDirectory(dir=options.folder) as made:
         folder, cwd = Path(made) / "set", Path(made) / "runs"
         cwd.mkdir()
-        n_bases = make_set(options.read_set, folder, options.replicates)
-        run(["index", "--slow5", str(folder / "reads.blow5"), str(folder / "reads.fasta")], cwd)
-        used, size = large_plan(cwd, folder, 1_000_000, options.parts)
-        join_rows = joining(folder, cwd, options.threads)
-        rows = cost(folder, cwd, options.threads, options.runs, list(OUTPUTS))
-        large = Path(made) / "large"
-        n_large = make_set(options.read_set, large, options.large)
-        run(["index", "--slow5", str(large / "reads.blow5"), str(large / "reads.fasta")], cwd)
-        large_rows = cost(large, cwd, options.threads, options.runs, list(OUTPUTS)[:2])
-        kills, wrong = kill_rounds(folder, cwd, options.threads, options.kill_rounds, options.seed)
-    lines += [
-        f"`{options.read_set.name}` x {options.replicates}: {n_bases / 1e6:.1f} Mbases, BLOW5, -t {options.threads}, "
-        "no GPU.",
-        "",
-        f"What `--resume --partitions 16` costs; medians of {options.runs} runs each, alternately:",
-        "",
-        *table(["command", "one run, s", "in parts, s", "cost", "spread of one run"], rows),
-        "",
-        f"The same with x {options.large}, {n_large / 1e6:.0f} Mbases:",
-        "",
-        *table(["command", "one run, s", "in parts, s", "cost", "spread of one run"], large_rows),
-        "",
-        f"Runs in parts whose processes are killed (SIGKILL) at random, {options.kill_rounds} rounds; table, modBAM, "
-        "bedMethyl with its index and list of failed reads are compared with those of one run, byte for byte:",
-        "",
-        *table(["parts", "processes", "rounds", "kills", "wrong"], kills),
-        "",
-        "Joining a table of events:",
-        "",
-        *table(["what", "GB", "s", "MB/s", "peak memory, MB"], join_rows),
-        "",
-        f"A plan of {options.parts:,} parts of a BAM file of {size / 1e6:.0f} MB with an index: {used.wall:.1f} s, "
-        f"{megabytes(used.peak_rss)} MB.",
-    ]
+        n_bases = indexed_set(options.read_set, folder, options.replicates, cwd)
+        lines += [
+            "",
+            f"`{options.read_set.name}` x {options.replicates}: {n_bases / 1e6:.1f} Mbases, BLOW5, "
+            f"-t {options.threads}, no GPU.",
+        ]
+        if "plan" in options.only:
+            used, size = large_plan(cwd, folder, 1_000_000, options.parts)
+            lines += [
+                "",
+                f"A plan of {options.parts:,} parts of a BAM file of {size / 1e6:.0f} MB with an index: "
+                f"{used.wall:.1f} s, {megabytes(used.peak_rss)} MB.",
+            ]
+        if "joining" in options.only:
+            joined = joining(folder, cwd, options.threads)
+            lines += ["", "Joining a table of events:", ""]
+            lines += table(["what", "GB", "s", "MB/s", "peak memory, MB"], joined)
+        if "cost" in options.only:
+            header = ["command", "one run, s", "in parts, s", "cost", "spread of one run"]
+            rows = cost(folder, cwd, options.threads, options.runs, options.commands)
+            lines += ["", f"What `--resume` costs; medians of {options.runs} runs each, alternately:", ""]
+            lines += table(header, rows)
+        if "cost" in options.only and options.large:
+            large = Path(made) / "large"
+            n_large = indexed_set(options.read_set, large, options.large, cwd)
+            rows = cost(large, cwd, options.threads, options.runs, list(OUTPUTS)[:2])
+            lines += ["", f"The same with x {options.large}, {n_large / 1e6:.0f} Mbases:", "", *table(header, rows)]
+        if "kills" in options.only:
+            kills, wrong = kill_rounds(folder, cwd, options.threads, options.kill_rounds, options.seed)
+            lines += [
+                "",
+                f"Runs in parts whose processes are killed (SIGKILL) at random, {options.kill_rounds} rounds; table, "
+                "modBAM, bedMethyl with its index and list of failed reads are compared with those of one run, byte "
+                "for byte:",
+                "",
+                *table(["parts", "processes", "rounds", "kills", "wrong"], kills),
+            ]
     options.output.write_text("\n".join(lines) + "\n")
     print("\n".join(lines))
     if wrong:
