@@ -10,7 +10,7 @@ from typing import Any, BinaryIO
 from f5py.errors import InputFileError, UsageError
 from f5py.io.arrow import import_arrow
 from f5py.io.byte_input import open_bytes, shown_name
-from f5py.io.output import open_output
+from f5py.io.complete_file import complete_text_output
 from f5py.io.parquet_text import PROBLEMS
 from f5py.outputs.arrow_table import ParquetOutput
 from f5py.outputs.eventalign_arrow import parquet_layout
@@ -31,7 +31,7 @@ def merge_texts(paths: Sequence[str], path: str, n_threads: int) -> None:
         The file cannot be written.
     """
     header: bytes | None = None
-    with open_output(path, n_threads) as out:
+    with complete_text_output(path, n_threads) as out:
         for one in paths:
             with open_bytes(one) as source:
                 first = source.readline(_LONGEST_LINE)

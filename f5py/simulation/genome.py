@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -102,6 +103,8 @@ def read_genome(path: str | Path) -> Genome:
         code_of[list(pair)] = code
     names: list[str] = []
     parts: list[NDArray[np.uint8]] = []
+    if os.path.isdir(path):  # of which the library would die
+        raise InputFileError(f"{path}: is a folder; give a FASTA file")
     try:
         with pysam.FastxFile(str(path)) as records:
             for record in records:

@@ -174,7 +174,8 @@ class JoinOptions(Options):
     )  # fmt: skip
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
-        help="Where they are written together; compressed (bgzip) if the name ends in .gz.",
+        help="Where they are written together; compressed (bgzip) if the name ends in .gz. A file appears only when it "
+        "is complete.",
     )  # fmt: skip
     threads: int = option(
         "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1, at_most=MOST_THREADS,

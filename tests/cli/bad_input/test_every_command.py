@@ -1,0 +1,194 @@
+"""The same protocol for every command: whatever is in the place of one of its files, it says so in one line.
+
+Which files a command has is taken from the declarations of its options, so none is forgotten.
+"""
+
+from __future__ import annotations
+
+import random
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from f5py.api import commands as api
+from f5py.api.command import Command
+from f5py.core.options import declarations
+from f5py.core.options.declaration import Group, Kind, Option
+
+from ...made_data import ReadSet, error_line, run_command
+
+COMMANDS = {one.name: one for one in vars(api).values() if isinstance(one, Command)}
+Values = dict[str, Any]
+
+#: What stands in the place of a file, and is none of ours.
+BAD = ("missing", "empty", "folder", "rubbish", "other")
+#: Options whose values look like files.
+_NO_FILES = {("plot", "read"), ("run-part", "parts")} | {(name, "scheduler") for name in COMMANDS}
+#: Options that name what is written, though they are not among those of the output.
+_WRITTEN = {"skip_ultra"}
+#: What is no mistake, by command, field and what stands there.
+FINE = {
+    ("index", "summary_lists", "empty"),
+    ("index", "output", "folder"),  # which is what names begin with
+    *(("simulate", "output", name) for name in ("missing/out", "folder")),  # folders are made
+    # only looked at if they are needed: for bigWig, for tables without a motif, for CRAM
+    *((name, field, bad) for name, field in (("meth-freq", "chrom_sizes"), ("validate", "genome"),
+                                             ("plot-region", "genome")) for bad in BAD),
+}  # fmt: skip
+#: Where the line names something else: the reads without signals, a file in a list.
+NAMED = {("index", "directories"): "out/index", ("index", "summary_lists"): "a text"}
+
+
+def files_of(command: Command, written: bool) -> dict[str, Option]:
+    """The options of a command that name a file or folder which is read, or written, by field."""
+    return {
+        field: option
+        for field, option in declarations(command.options).items()
+        if (option.kind in (Kind.FILE, Kind.PATH) or "FILE" in (option.metavar or ""))
+        and (command.name, field) not in _NO_FILES
+        and option.group is not Group.PARTS
+        and not option.is_hidden
+        and (option.group is Group.OUTPUT or field in _WRITTEN) == written
+    }
+
+
+@pytest.fixture(scope="module")
+def sound(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Values]]:
+    """For every command the values of options with which it succeeds, by field, in its different uses."""
+    folder = tmp_path_factory.mktemp("sound")
+    names = ("calls.tsv", "freq.tsv", "events.tsv", "mod.bam", "sites.bed")
+    calls, frequencies, events, modbam, sites = (folder / name for name in names)
+    mapped = {"reads": made.reads, "bam": made.bam, "genome": made.genome, "threads": 2, "iop": 1}
+    given = [*made.options()]
+    assert run_command("call-methylation", *given, "-o", calls, "--modbam", modbam, "--bedmethyl", sites) == 0
+    assert run_command("meth-freq", "-i", calls, "-o", frequencies) == 0
+    assert run_command("eventalign", *given, "--print-read-names", "-o", events) == 0
+    assert run_command("call-methylation", *given, "-o", folder / "of_plan.tsv", "--plan", folder / "plan") == 0
+    contig = made.records()[1][0].reference_name
+    uses: dict[str, Values] = {
+        "index": {"directories": (made.signal_path,), "output": "out/index", "reads": (made.reads,)},
+        "call-methylation": {**mapped, "output": "out/calls.tsv"},
+        "eventalign": {**mapped, "output": "out/events.tsv"},
+        "resquiggle": {"reads": made.reads, "signals": made.signal_path, "iop": 1, "output": "out/moves.tsv"},
+        "meth-freq": {"calls": calls, "output": "out/freq.tsv"},
+        "freq-merge": {"tables": (frequencies, frequencies), "output": "out/freq.tsv"},
+        "fast5-check": {"reads": made.reads, "iop": 1, "output": "out/check.tsv"},
+        "summary": {"tables": (calls,), "output": "out/summary.tsv"},
+        "validate": {"calls": frequencies, "truth": made.folder / "truth.tsv", "output": "out/validation.tsv"},
+        "compare": {"a": events, "b": events, "min_coverage": 2, "output": "out/compared.tsv"},
+        "train": {
+            "reads": made.reads, "unmethylated": (made.bam,), "genome": made.genome, "iop": 1, "prior_events": 1,
+            "output": "out/new.model",
+        },
+        "plot": {"read": made.names[0], "reads": made.reads, "output": "out/plot.svg"},
+        "plot-region": {"bam": modbam, "genome": made.genome, "window": f"{contig}:1-900", "output": "out/region.svg"},
+        "simulate": {"reference": made.genome, "n_reads": 1, "output": "out/simulated"},
+        "run-part": {"plan": folder / "plan"},
+        "plan": {"plan": folder / "plan", "output": "out/plan.txt"},
+        "finish": {"plan": folder / "plan"},
+        "merge": {"inputs": (calls, calls), "output": "out/merged.tsv"},
+    }  # fmt: skip
+    others: dict[str, Values] = {
+        "call-methylation": {
+            "watch": folder, "watch_until_idle": 0, "watch_interval": 0.1, "genome": made.genome,
+            "output": "out/calls.tsv",
+        },
+        "meth-freq": {"tables": (calls, calls), "output": "out/freq.tsv"},
+        "validate": {"methylated": (calls,), "unmethylated": (calls,), "output": "out/validation.tsv"},
+        "compare": {
+            "a": made.bam, "b": made.bam, "reads": (made.reads,), "genome": made.genome, "slow5": (), "pod5": (),
+            "fast5": (), "kmer_model": None, "min_coverage": 2, "output": "out/compared.tsv",
+        },
+        "train": {
+            "reads": made.reads, "genome": made.genome, "bam": made.bam, "truth": sites, "output": "out/new.model",
+        },
+        "plot": {
+            "read": made.names[0], "reads": made.reads, "bam": made.bam, "genome": made.genome, "meth_model": None,
+            "output": "out/plot.svg",
+        },
+    }  # fmt: skip
+    return {name: [values, *([others[name]] if name in others else [])] for name, values in uses.items()}
+
+
+def words(command: Command, values: Values) -> list[str]:
+    """The command line with these values of options."""
+    options: list[str] = []
+    arguments: list[str] = []
+    for field, declared in declarations(command.options).items():
+        value = values.get(field)
+        several = value if isinstance(value, tuple) else () if value is None else (value,)
+        for one in several:
+            if declared.is_argument:
+                arguments.append(str(one))
+            elif declared.kind is Kind.FLAG:
+                options.append(declared.names[-1])
+            else:
+                options += [declared.names[-1], str(one)]
+    return [command.name, *options, *arguments]
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder with what is bad, and a folder for outputs."""
+    (tmp_path / "empty").touch()
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "rubbish").write_bytes(random.Random(1).randbytes(5000))
+    (tmp_path / "other").write_text('{"a text": "of another kind"}\n' * 20)
+    (tmp_path / "out").mkdir()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_all_commands_are_here(sound: dict[str, list[Values]]):
+    assert set(sound) == set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_sound_files(name: str, sound: dict[str, list[Values]], here: Path):
+    """Else the tests below would say nothing."""
+    assert run_command(*words(COMMANDS[name], sound[name][0])) == 0
+
+
+def with_value(uses: list[Values], field: str, option: Option, value: str) -> Values:
+    """The use that a field belongs to, with this value."""
+    values = next((values for values in uses if field in values), uses[0])
+    return values | {field: (value,) if option.repeated else value}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_inputs(name: str, sound: dict[str, list[Values]], here: Path, capfd: pytest.CaptureFixture[str]):
+    command = COMMANDS[name]
+    for field, option in files_of(command, written=False).items():
+        for bad in BAD:
+            status = run_command(*words(command, with_value(sound[name], field, option, bad)))
+            told = capfd.readouterr()
+            if (name, field, bad) in FINE:
+                assert status == 0, (field, bad, told.err)
+            else:
+                assert status in (1, 2), (field, bad)
+                line = error_line(told.err)
+                assert bad in line or NAMED.get((name, field), " ") in line, (field, bad)
+                assert not (here / str(sound[name][0].get("output", "none"))).exists(), (field, bad)
+            shutil.rmtree(here / "out")
+            (here / "out").mkdir()
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_outputs(name: str, sound: dict[str, list[Values]], here: Path, capfd: pytest.CaptureFixture[str]):
+    command = COMMANDS[name]
+    for field, option in files_of(command, written=True).items():
+        ending = Path(str(sound[name][0]["output"])).suffix if field == "output" else ""
+        for bad in (f"missing/out{ending}", "folder", f"empty/out{ending}"):
+            status = run_command(*words(command, with_value(sound[name], field, option, bad)))
+            told = capfd.readouterr()
+            if (name, field, bad) in FINE:
+                assert status == 0, (field, bad, told.err)
+            else:
+                assert status in (1, 2), (field, bad)
+                line = error_line(told.err)
+                assert bad in line or option.names[-1] in line, (field, bad)
+                assert list((here / "out").iterdir()) == [], (field, bad)
+            shutil.rmtree(here / "out")
+            (here / "out").mkdir()
