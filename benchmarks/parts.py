@@ -35,8 +35,6 @@ OUTPUTS = {
     "resquiggle": ["-o", "moves.tsv"],
 }  # fmt: skip
 FILES = ("calls.tsv", "m.bam", "s.bed.gz", "s.bed.gz.tbi", "failed.tsv")
-
-
 SECTIONS = ("plan", "joining", "cost", "kills")
 
 
@@ -48,10 +46,10 @@ def indexed_set(read_set: Path, folder: Path, replicates: int, cwd: Path) -> int
 
 
 def inputs(folder: Path, threads: int, command: str = "") -> list[str]:
-    if command == "resquiggle":
-        return [str(folder / "reads.fasta"), str(folder / "reads.blow5"), "-t", str(threads), "--disable-cuda=yes"]
     names = {"-r": "reads.fasta", "-b": "reads.bam", "-g": "ref.fa", "--slow5": "reads.blow5"}
     named = [word for option, name in names.items() for word in (option, str(folder / name))]
+    if command == "resquiggle":
+        named = [str(folder / "reads.fasta"), str(folder / "reads.blow5")]
     return [*named, "-t", str(threads), "--disable-cuda=yes"]
 
 

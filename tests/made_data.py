@@ -212,6 +212,13 @@ def run_process(command: list[str], **options) -> subprocess.CompletedProcess:
     return subprocess.run(command, capture_output=True, timeout=60, check=False, **options)
 
 
+def refused(capfd: pytest.CaptureFixture[str], *arguments: object, status: int = 1) -> str:
+    """Run a subcommand that ends with this status; return its line of error."""
+    capfd.readouterr()
+    assert run_command(*arguments) == status
+    return error_line(capfd.readouterr().err)
+
+
 def error_line(messages: str) -> str:
     """The one line of error among the messages of a failed run."""
     assert "Traceback" not in messages

@@ -22,7 +22,7 @@ from f5py.io.alignments import AlignmentFile
 from f5py.io.remote import is_url
 from f5py.outputs.bedmethyl import check_can_write
 from f5py.partitions.plan import Plan
-from f5py.partitions.resume import folder_beside
+from f5py.partitions.resume import check_can_resume, folder_beside
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.inputs import paths_of_inputs, with_local_inputs
 
@@ -50,10 +50,7 @@ def run_in_parts(options: CallOptions | EventalignOptions) -> RunCounts:
     if Plan.is_there(folder):
         if only_plan:
             raise UsageError(f"--plan {folder}: has a plan already; leave --partitions out to go on with it")
-        plan = Plan.load(folder)
-        plan.check_same(_command(options), options)
-        plan.check_place()
-        plan.check_inputs()
+        plan = Plan.load_same(folder, _command(options), options)
         n_done = len(plan) - len(plan.unfinished())
         console.info(_WHO, f"{n_done} of {len(plan)} parts are done; going on with the others")
     else:
@@ -144,11 +141,7 @@ def _checked(options: CallOptions | EventalignOptions) -> CallOptions | Eventali
         raise UsageError(f"--plan {options.plan}: name a folder of a file system that all machines see")
     if options.bam == "-":
         raise UsageError("-b -: standard input cannot be read in parts; name a BAM file")
-    for option in ("print_events", "print_banded_aln", "print_scaling"):
-        if getattr(options, option):
-            raise UsageError(f"--{option.replace('_', '-')}: is for a run without --plan and --resume")
-    if options.debug_break >= 0:
-        raise UsageError("--debug-break: is for a run without --plan and --resume")
+    check_can_resume(options, "--plan and --resume")
     return options
 
 

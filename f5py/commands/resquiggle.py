@@ -32,7 +32,7 @@ from f5py.partitions.job import PartJob, WriteBatch
 from f5py.partitions.join_outputs import join_tables, join_texts
 from f5py.partitions.part_outputs import FAILED_READS, DonePart, outputs_of_parts, read_part
 from f5py.partitions.plan import Plan
-from f5py.partitions.resume import folder_beside
+from f5py.partitions.resume import check_can_resume, folder_beside
 from f5py.partitions.text_chain import Extent
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import chemistry_of
@@ -68,7 +68,7 @@ def run(options: ResquiggleOptions) -> RunCounts:
         {"-o": options.output, "--failed-reads": options.failed_reads},
     )
     if options.resume:
-        _check_can_resume(options)
+        _check_resumable(options)
     with ExitStack() as workers, ExitStack() as inputs:
         signals = open_any(options.signals, options.iop, options.threads)
         inputs.callback(signals.close)
@@ -114,16 +114,12 @@ def run(options: ResquiggleOptions) -> RunCounts:
     return counts
 
 
-def _check_can_resume(options: ResquiggleOptions) -> None:
+def _check_resumable(options: ResquiggleOptions) -> None:
     """Raise `UsageError` if the options do not go together with ``--resume``."""
     for path in (options.reads, options.signals):
         if path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)):
             raise UsageError(f"{path}: cannot be read again, as --resume needs; name a file")
-    for option in ("print_events", "print_banded_aln", "print_scaling"):
-        if getattr(options, option):
-            raise UsageError(f"--{option.replace('_', '-')}: is for a run without --resume")
-    if options.debug_break >= 0:
-        raise UsageError("--debug-break: is for a run without --resume")
+    check_can_resume(options, "--resume")
     _folder(options)
 
 
@@ -143,10 +139,7 @@ def _plan(options: ResquiggleOptions) -> Plan:
     if not Plan.is_there(folder):
         inputs = [options.reads, options.signals, options.kmer_model]
         return Plan.make(folder, _COMMAND, options, inputs, RecordRanges.of([]))
-    plan = Plan.load(folder)
-    plan.check_same(_COMMAND, options)
-    plan.check_place()
-    plan.check_inputs()
+    plan = Plan.load_same(folder, _COMMAND, options)
     console.info("plan", f"{len(plan.done())} parts of {READS_PER_PART} reads are done; going on with the others")
     return plan
 

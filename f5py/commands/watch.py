@@ -98,10 +98,7 @@ class _Watch:
         kept = as_one_run(options)
         inputs = (options.genome, options.kmer_model, options.meth_model)
         if Plan.is_there(str(self._folder)):
-            root = Plan.load(str(self._folder))
-            root.check_same("call-methylation", kept)
-            root.check_place()
-            root.check_inputs()
+            root = Plan.load_same(str(self._folder), "call-methylation", kept)
             kept = replace(kept, command_line=str(root.options["command_line"]))
         else:
             Plan.make(str(self._folder), "call-methylation", kept, inputs, RecordRanges.of([]))

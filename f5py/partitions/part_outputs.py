@@ -136,13 +136,11 @@ class PartOutputs:
         self._current = _OpenPart(part, folder, text, self._open_outputs, self._new_statistics(), self._started)
 
     def _complete(self) -> None:
-        if self._current is None or self._chain is None:
+        if self._current is None:
             return
         self._current.complete()
         # beside the work: to wait for the disk takes long
-        self._committed.append(
-            self._commits.submit(self._commit, self._chain, self._current.part.number, self._current.folder)
-        )
+        self._committed.append(self._commits.submit(self._commit, self._current))
         while self._committed and (self._committed[0].done() or len(self._committed) > _MOST_WAITING):
             self._committed.popleft().result()
         self._current = None
@@ -153,12 +151,12 @@ class PartOutputs:
         if self._chain is not None:
             self._chain.close()
 
-    def _commit(self, chain: TextChain, number: int, folder: Path) -> None:
+    def _commit(self, done: _OpenPart) -> None:
         try:
-            chain.to_disk()
+            done.text.to_disk()
         except OSError as problem:
-            raise OutputFileError(f"{folder}: cannot write: {problem.strerror}; the part is not done") from None
-        self._plan.complete_part(number, folder)
+            raise OutputFileError(f"{done.folder}: cannot write: {problem.strerror}; the part is not done") from None
+        self._plan.complete_part(done.part.number, done.folder)
 
 
 def outputs_of_parts(
@@ -201,7 +199,7 @@ class _OpenPart:
         self.statistics = statistics
         self._started = started
         self._files = ExitStack()
-        self._text = text
+        self.text = text
         self.write, self._finish = open_outputs(folder, self._files, text)
 
     def complete(self) -> None:
@@ -218,7 +216,7 @@ class _OpenPart:
             "seconds": round(seconds, 3),
             "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "host": platform.node(),
-            "table": self._text.extent(),
+            "table": self.text.extent(),
             "files": {entry.name: entry.stat().st_size for entry in sorted(self.folder.iterdir())},
         }
         with complete_output(str(self.folder / _ABOUT)) as file:

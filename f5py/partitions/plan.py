@@ -57,7 +57,8 @@ class Plan:
     inputs : dict
         Fingerprints by path.
     ranges : RecordRanges
-        One for each part; none if it turns out on the way how many there are, as for ``resquiggle``.
+        One for each part; none if it turns out on the way how many there are, as for ``resquiggle``
+        and ``--watch``.
     working_folder : str
         The folder that paths are relative to.
     """
@@ -142,6 +143,25 @@ class Plan:
             path.parent, content["command"], content["options"], content["inputs"],
             RecordRanges.of(content["ranges"]), content["working_folder"],
         )  # fmt: skip
+
+    @classmethod
+    def load_same(cls, folder: str, command: str, options: AlignmentOptions) -> Plan:
+        """Read the plan in a folder, to go on with it.
+
+        Raises
+        ------
+        UsageError
+            It is of another command, or of other options.
+        F5pyError
+            It was made in another folder, or an input has changed since then.
+        InputFileError
+            As for `load`.
+        """
+        plan = cls.load(folder)
+        plan.check_same(command, options)
+        plan.check_place()
+        plan.check_inputs()
+        return plan
 
     @staticmethod
     def is_there(folder: str) -> bool:
@@ -235,8 +255,9 @@ class Plan:
     def check_divided(self) -> None:
         """Raise `UsageError` if it turns out on the way how many parts there are."""
         if not len(self):
+            option = "--watch" if self.options.get("watch") else "--resume"
             raise UsageError(
-                f"{self.folder}: is of f5py {self.command} --resume; the same command again goes on with it"
+                f"{self.folder}: is of f5py {self.command} {option}; the same command again goes on with it"
             )
 
     def check_place(self) -> None:

@@ -99,10 +99,6 @@ class TextChain:
         """What takes the text of the next part: a header, which is only kept if asked for, and rows."""
         return ChainedText(self._file, self._name, has_header)
 
-    def to_disk(self) -> None:
-        """Let what has been written reach the disk; may be called by another thread."""
-        os.fsync(self._file.fileno())
-
     def close(self) -> None:
         """Close the file."""
         with suppress(OSError):  # the error of a write that has been reported
@@ -130,6 +126,10 @@ class ChainedText:
 
     def flush(self) -> None:
         """Nothing: rows count when the part is done."""
+
+    def to_disk(self) -> None:
+        """Let what has been written reach the disk; may be called by another thread."""
+        os.fsync(self._file.fileno())
 
     def extent(self) -> Extent:
         """Where the rows are, all of which have been handed to the system.

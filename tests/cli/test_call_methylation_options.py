@@ -17,9 +17,9 @@ from ..made_data import N_READS, error_line, rows_by_read, run_main, run_process
 def call(made, tmp_path, capfd):
     """Run on the made set (or another) and return the output and the messages."""
 
-    def run(*options, reads=made):
+    def run(*options, reads=made, says_iop=True):
         out = tmp_path / "calls.tsv"
-        assert run_main(*reads.options(), "-o", out, *options) == 0
+        assert run_main(*(reads.options() if says_iop else reads.inputs()), "-o", out, *options) == 0
         return out.read_bytes(), capfd.readouterr().err
 
     return run
@@ -84,39 +84,26 @@ def profile_line(messages):
     return line
 
 
-@pytest.fixture
-def call_with_its_own_processes(made, tmp_path, capfd):
-    """As `call`, without ``--iop``."""
-
-    def run(*options):
-        out = tmp_path / "calls.tsv"
-        assert run_main(*made.inputs(), "-o", out, *options) == 0
-        return out.read_bytes(), capfd.readouterr().err
-
-    return run
-
-
-def test_profile_stands_in_for_options_not_given(call_with_its_own_processes, made_calls):
+def test_profile_stands_in_for_options_not_given(call, made_calls):
     """Wherever -x stands; options given explicitly win, also with their default's value."""
-    call = call_with_its_own_processes
     given = ["-K", "512", "-B", "1M"]
     lines = []
     for options in (["-x", "laptop-low", *given], [*given, "-x", "laptop-low"]):
-        output, told = call(*options)
+        output, told = call(*options, says_iop=False)
         assert output == made_calls
         lines.append(profile_line(told))
     assert lines[0] == lines[1]
     assert "K: 512, B: 1.0M, t: 2," in lines[0]  # -t 2 is given too
     assert "max-lf: 5.0" in lines[0]
-    _, told = call("-x", "laptop-low")
+    _, told = call("-x", "laptop-low", says_iop=False)
     assert "K: 256, B: 1.5M, t: 2, ultra-thresh: 100.0k, iop: 1" in profile_line(told)
-    assert "iop: 2" in profile_line(call("-x", "laptop")[1])
+    assert "iop: 2" in profile_line(call("-x", "laptop", says_iop=False)[1])
 
 
-def test_profile_file(call_with_its_own_processes, made_calls, tmp_path):
+def test_profile_file(call, made_calls, tmp_path):
     file = tmp_path / "mine"
     file.write_text("4.5 2\n6 7 -1\t3 1000\n")
-    output, told = call_with_its_own_processes("-x", file)
+    output, told = call("-x", file, says_iop=False)
     assert output == made_calls
     expected = "max-lf: 4.5, avg-epk: 2.0, max-epk: 6.0, K: 7, B: 5.0M, t: 2, ultra-thresh: 1.0k, iop: auto"
     assert expected in profile_line(told)

@@ -22,12 +22,6 @@ from ..shared_memory import FOLDER, to_oneself
 
 
 @pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
 def semaphores() -> Iterator[None]:
     """For clusters of dask, whose processes have named semaphores: those go before another test looks for such."""
     with to_oneself():

@@ -16,17 +16,11 @@ import pytest
 
 from f5py.errors import UsageError
 
-from ..made_data import N_READS, ReadSet, error_line, process_of, run_command
+from ..made_data import N_READS, ReadSet, process_of, refused, run_command
 
 CALLS = ("-o", "calls.tsv", "--modbam", "m.bam", "--bedmethyl", "s.bed", "--failed-reads", "failed.tsv")
 CALL_FILES = ("calls.tsv", "m.bam", "s.bed", "failed.tsv")
 N_PARTS = (1, 2, 7, 64)
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def contents(folder: Path, names: tuple[str, ...]) -> dict[str, bytes]:
@@ -241,12 +235,6 @@ def planned(made: ReadSet, *options: str, n_parts: int = 3) -> None:
     output = () if "-o" in options else ("-o", "calls.tsv")
     given = [*made.options(), *output, *options, "--plan", "plan", "--partitions", str(n_parts)]
     assert run_command("call-methylation", *given) == 0
-
-
-def refused(capfd: pytest.CaptureFixture[str], *arguments: object, status: int = 1) -> str:
-    capfd.readouterr()
-    assert run_command(*arguments) == status
-    return error_line(capfd.readouterr().err)
 
 
 def test_changed_options(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):

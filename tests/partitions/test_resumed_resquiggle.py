@@ -15,7 +15,7 @@ from f5py.commands import resquiggle
 from f5py.errors import OutputFileError
 from f5py.partitions.plan import Plan
 
-from ..made_data import N_READS, ReadSet, error_line, run_command
+from ..made_data import N_READS, ReadSet, refused, run_command
 
 PER_PART = 3
 N_PARTS = -(-N_READS // PER_PART)
@@ -25,12 +25,6 @@ FOLDER = "moves.tsv.f5py-parts"
 @pytest.fixture(autouse=True)
 def small_parts(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(resquiggle, "READS_PER_PART", PER_PART)
-
-
-@pytest.fixture
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
 
 
 def inputs(made: ReadSet) -> list[str]:
@@ -150,12 +144,6 @@ def test_kill(made: ReadSet, here: Path, seconds: float):
     assert (here / "moves.tsv").read_bytes() == expected
 
 
-def refused(capfd: pytest.CaptureFixture[str], *arguments: object, status: int = 2) -> str:
-    capfd.readouterr()
-    assert run_command(*arguments) == status
-    return error_line(capfd.readouterr().err)
-
-
 @pytest.mark.parametrize(
     ("options", "message"),
     [
@@ -167,12 +155,12 @@ def refused(capfd: pytest.CaptureFixture[str], *arguments: object, status: int =
     ids=str,
 )
 def test_contradictions(made: ReadSet, here: Path, options: list[str], message: str, capfd):
-    assert message in refused(capfd, "resquiggle", *inputs(made), *options, "--resume")
+    assert message in refused(capfd, "resquiggle", *inputs(made), *options, "--resume", status=2)
     assert list(here.iterdir()) == []
 
 
 def test_standard_input(made: ReadSet, here: Path, capfd):
-    line = refused(capfd, "resquiggle", "-", made.signal_path, "-o", "moves.tsv", "--resume")
+    line = refused(capfd, "resquiggle", "-", made.signal_path, "-o", "moves.tsv", "--resume", status=2)
     assert "-: cannot be read again" in line
     assert list(here.iterdir()) == []
 
@@ -184,13 +172,13 @@ def test_another_run(made: ReadSet, here: Path, stop_at, capfd):
     command = ["resquiggle", reads, *inputs(made)[1:], "-o", "moves.tsv", "--resume"]
     stop_at(2)
     assert run_command(*command) == 1
-    assert "--paf: no then, yes now" in refused(capfd, *command, "--paf")
+    assert "--paf: no then, yes now" in refused(capfd, *command, "--paf", status=2)
     for other in (["run-part", FOLDER], ["finish", FOLDER], ["plan", FOLDER]):
-        assert "is of f5py resquiggle --resume" in refused(capfd, *other)
+        assert "is of f5py resquiggle --resume" in refused(capfd, *other, status=2)
     given = ["-o", "calls.tsv", "--plan", FOLDER]
-    assert "is the plan of f5py resquiggle" in refused(capfd, "call-methylation", *made.options(), *given)
+    assert "is the plan of f5py resquiggle" in refused(capfd, "call-methylation", *made.options(), *given, status=2)
     reads.write_text(reads.read_text() + ">more\nACGT\n")
-    assert "reads.fasta: has changed" in refused(capfd, *command, status=1)
+    assert "reads.fasta: has changed" in refused(capfd, *command)
     assert parts_done(here) == [0, 1]
 
 
@@ -200,6 +188,6 @@ def test_a_damaged_part(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPat
         patch.setattr(resquiggle, "_join", lambda *_: sys.exit(3))
         assert run_command(*command) == 3
     (here / FOLDER / "parts" / "2" / "part.json").write_text("{")
-    assert "parts/2: is damaged; remove it and run the command again" in refused(capfd, *command, status=1)
+    assert "parts/2: is damaged; remove it and run the command again" in refused(capfd, *command)
     shutil.rmtree(here / FOLDER / "parts" / "2")
     assert run_command(*command) == 0

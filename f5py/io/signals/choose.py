@@ -84,10 +84,9 @@ def open_source(paths: Mapping[str, str], n_processes: int | None = 1, n_threads
     """
     from f5py.io.signals.any_file import AnyFileReader
 
-    if n_processes is not None:
-        _check_count("n_processes", n_processes)
-        if n_processes == 1:
-            return FileSource(paths, AnyFileReader())
+    _check_count(n_processes)
+    if n_processes == 1:
+        return FileSource(paths, AnyFileReader())
     from f5py.io.signals.guarded import GuardedSource
 
     return GuardedSource(n_processes or reader_processes(n_threads, paths.values()), paths, AnyFileReader)
@@ -223,7 +222,7 @@ def check_pod5(path: str) -> None:
 def _open_slow5(path: str, n_processes: int | None, n_threads: int) -> SignalSource:
     from f5py.io.signals.slow5 import Slow5Source
 
-    _check_count("n_processes", 1 if n_processes is None else n_processes)
+    _check_count(n_processes)
     if n_processes is not None and n_processes > 1:
         console.warning("open_signals", "--iop has no effect on SLOW5 files; they are read by threads")
     return Slow5Source(path, n_threads)
@@ -232,8 +231,7 @@ def _open_slow5(path: str, n_processes: int | None, n_threads: int) -> SignalSou
 def _open_pod5(path: str, n_processes: int | None, n_threads: int) -> SignalSource:
     from f5py.io.signals.pod5 import Pod5Index, Pod5Reader, Pod5Source
 
-    if n_processes is not None:
-        _check_count("n_processes", n_processes)
+    _check_count(n_processes)
     if n_processes == 1 or is_remote(path):  # what is fetched is in one process
         return Pod5Source.from_path(path)
     from f5py.io.signals.guarded import GuardedSource
@@ -250,9 +248,9 @@ def _open_fast5(path: str, n_processes: int | None, n_threads: int) -> SignalSou
     return open_source(paths, n_processes, n_threads)
 
 
-def _check_count(what: str, count: int) -> None:
-    if count < 1:
-        raise ValueError(f"{what} must be at least 1, not {count}")
+def _check_count(n_processes: int | None) -> None:
+    if n_processes is not None and n_processes < 1:
+        raise ValueError(f"n_processes must be at least 1, not {n_processes}")
 
 
 #: What to do with a file of the kind, when it was given for one of another kind.
