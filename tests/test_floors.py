@@ -28,6 +28,7 @@ FLOORS = (
     ("core",),
     ("simd",),
     ("accelerate",),
+    ("inner_kernels",),
     ("progress",),
     ("errors", "console", "cache_folder"),
     ("__version__",),
