@@ -16,8 +16,8 @@ from f5py.core.batch import ReadBatch
 from f5py.io.output import TextOutput
 from f5py.text.encoding import PartialTextError
 
-#: Lines, or as much of one long line as usual lines have, whose text is made in one piece: some megabytes.
-_LINES_PER_PIECE = 50_000
+#: Lines, or as much of one long line as usual lines have, whose text is made in one piece: two megabytes.
+_LINES_PER_PIECE = 20_000
 
 #: Makes the text of the reads from one number up to another one.
 Formatter = Callable[[ReadBatch, int, int], Any]
