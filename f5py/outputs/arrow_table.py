@@ -20,6 +20,8 @@ from f5py.io.parquet_groups import ParquetGroups
 Fields = Sequence[tuple[str, str]]
 #: Maximum number of threads that prepare columns, and of those that encode them: more would take a lot of memory.
 MAX_ENCODERS = 8
+#: Unless a table says otherwise.
+ROWS_PER_GROUP = 1 << 18
 
 
 def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: NDArray[np.uint8]) -> Any:
@@ -162,7 +164,7 @@ class ParquetOutput:
         fields: Fields,
         encodings: Mapping[str, str] | None = None,
         level: int | None = None,
-        rows_per_group: int = 1 << 18,
+        rows_per_group: int = ROWS_PER_GROUP,
         n_threads: int = 1,
     ) -> None:
         self._arrow, self._parquet = import_arrow()

@@ -14,6 +14,7 @@ from f5py.core.offsets import offsets_of
 from f5py.core.ordered_work import OrderedWork
 from f5py.outputs.arrow_table import (
     MAX_ENCODERS,
+    ROWS_PER_GROUP,
     RowTarget,
     arrow_sink,
     dictionary_column,
@@ -26,7 +27,6 @@ from f5py.outputs.table_columns import TableColumns, as_printed, table_columns
 from f5py.outputs.table_layout import TableLayout
 from f5py.pore_model.model import PoreModel
 
-_ROWS_PER_GROUP = 1 << 18
 #: Rows whose columns are made in one piece.
 _ROWS_PER_PIECE = 1 << 16
 _STRAND = ["t"]
@@ -42,7 +42,7 @@ def parquet_layout(names: Sequence[str]) -> dict[str, Any]:
     if "event_index" not in names:
         return {}
     encodings = {name: _COUNTER_ENCODING for name in names if name in _COUNTERS}
-    return {"encodings": encodings, "level": _LEVEL, "rows_per_group": _ROWS_PER_GROUP}
+    return {"encodings": encodings, "level": _LEVEL, "rows_per_group": ROWS_PER_GROUP}
 
 
 class EventalignArrow:

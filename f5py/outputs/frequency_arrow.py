@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from f5py.outputs.arrow_table import arrow_sink, dictionary_column, string_column
+from f5py.outputs.arrow_table import ROWS_PER_GROUP, arrow_sink, dictionary_column, string_column
 from f5py.site_frequencies.site_table import Frequencies
 
 _ROWS_PER_BLOCK = 1 << 18
-_ROWS_PER_GROUP = 1 << 18
 
 
 def write_frequency_rows(
@@ -44,7 +43,7 @@ def write_frequency_rows(
         ("group_sequence", "large_string"),
     ]
     chromosomes = [name.decode(errors="replace") for name in frequencies.chromosomes]
-    with arrow_sink(out, fields, rows_per_group=_ROWS_PER_GROUP, n_threads=n_threads) as writer:
+    with arrow_sink(out, fields, rows_per_group=ROWS_PER_GROUP, n_threads=n_threads) as writer:
         for first in range(0, len(frequencies), _ROWS_PER_BLOCK):
             sites = frequencies.columns(first, first + _ROWS_PER_BLOCK)
             writer.write(

@@ -98,7 +98,7 @@ def test_types():
 def test_row_groups_do_not_depend_on_the_batches(monkeypatch):
     batches = _batches()
     whole = _written(batches, {"samples": True}).read()
-    monkeypatch.setattr(eventalign_arrow, "_ROWS_PER_GROUP", 200)
+    monkeypatch.setattr(eventalign_arrow, "ROWS_PER_GROUP", 200)
     split = _written(batches, {"samples": True})
     assert split.metadata.num_row_groups > 2
     assert split.read().to_pylist()[:500] == whole.to_pylist()[:500]
@@ -113,7 +113,7 @@ def test_row_groups_do_not_depend_on_the_batches(monkeypatch):
 @pytest.mark.parametrize("options", [_OPTIONS[1], _OPTIONS[3]])
 @pytest.mark.parametrize("rows_per_group", [200, 1 << 20])
 def test_bytes_do_not_depend_on_the_batches(monkeypatch, options, rows_per_group):
-    monkeypatch.setattr(eventalign_arrow, "_ROWS_PER_GROUP", rows_per_group)
+    monkeypatch.setattr(eventalign_arrow, "ROWS_PER_GROUP", rows_per_group)
     first, second = _batches()
 
     def part(batch, reads):
@@ -160,7 +160,7 @@ def test_a_run_without_rows_gives_an_empty_table():
 
 
 def test_after_an_error_the_file_is_not_completed(monkeypatch):
-    monkeypatch.setattr(eventalign_arrow, "_ROWS_PER_GROUP", 200)
+    monkeypatch.setattr(eventalign_arrow, "ROWS_PER_GROUP", 200)
     out = io.BytesIO()
     with suppress(ZeroDivisionError), EventalignArrow(out, _CONTIGS, made_model()) as writer:
         writer.write(made_batch())

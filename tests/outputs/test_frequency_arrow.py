@@ -52,7 +52,7 @@ def test_several_blocks_and_row_groups(tmp_path: Path, monkeypatch: pytest.Monke
     from f5py.outputs import frequency_arrow
 
     monkeypatch.setattr(frequency_arrow, "_ROWS_PER_BLOCK", 7)
-    monkeypatch.setattr(frequency_arrow, "_ROWS_PER_GROUP", 20)
+    monkeypatch.setattr(frequency_arrow, "ROWS_PER_GROUP", 20)
     header = (
         "chromosome\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
         "num_calling_strands\tnum_cpgs\tsequence\n"
@@ -86,7 +86,7 @@ def test_memory_does_not_grow_with_the_number_of_sites(monkeypatch: pytest.Monke
     from f5py.outputs import frequency_arrow
 
     monkeypatch.setattr(frequency_arrow, "_ROWS_PER_BLOCK", 500)
-    monkeypatch.setattr(frequency_arrow, "_ROWS_PER_GROUP", 500)
+    monkeypatch.setattr(frequency_arrow, "ROWS_PER_GROUP", 500)
     header = (
         "chromosome\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
         "num_calling_strands\tnum_cpgs\tsequence\n"
