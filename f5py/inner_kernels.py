@@ -2,7 +2,7 @@
 
 Numba gives every function that compiled code calls a wrapper for Python, machine code of its own and a place in the
 cache, although the caller takes in its optimised code and never looks at the rest: a quarter of the time of a first
-run. So do the functions of NumPy that kernels use.
+run. The same goes for the functions of NumPy that kernels use.
 """
 
 from __future__ import annotations

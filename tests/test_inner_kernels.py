@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from f5py.accelerate import exact_kernel, kernel
+from f5py.accelerate import exact_kernel
 from f5py.inner_kernels import _NoEntry, leave_inner_entries_out
 
 
@@ -112,8 +112,10 @@ def test_a_kernel_that_cannot_be_compiled(pair):
 
 def test_threads_compile_at_the_same_time():
     def made(number: int) -> Callable[[float], float]:
-        inner = kernel(lambda x: x + number)
-        return kernel(lambda x: inner(x) * inner(2 * x))
+        inner, outer = numba.njit(lambda x: x + number), numba.njit(lambda x: inner(x) * inner(2 * x))
+        for function in (inner, outer):
+            leave_inner_entries_out(function)
+        return outer
 
     made_ones = [made(number) for number in range(4)]
     results = np.zeros(4)

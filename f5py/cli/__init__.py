@@ -6,13 +6,13 @@ import gc
 import os
 import signal
 import sys
-from contextlib import suppress
 from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
 from f5py import __version__, console
+from f5py.cli.signals import come_again, number_of, raise_on_signals
 from f5py.errors import F5pyError, UsageError
 
 #: name -> (module below f5py.cli, one line of help); the order is that of the help.
@@ -60,17 +60,14 @@ class _Stopped(Exception):
     """Ended from outside; the cause says how."""
 
 
-class _Terminated(KeyboardInterrupt):
-    """Ended by a signal other than that of Ctrl-C, as batch systems do."""
-
-    def __init__(self, number: int) -> None:
-        super().__init__()
-        self.number = number
-
-
 def _report_unraisable(unraisable: Any) -> None:
-    """What Python does with an error that nobody can catch, but for those of pysam's files: they have been reported."""
-    if "pysam." not in str(unraisable.object):
+    """What Python does with an error that nobody can catch, but for those of pysam's files: they have been reported.
+
+    An interrupt is not lost for having come where Python drops every error, such as in the end of an object.
+    """
+    if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        come_again(number_of(unraisable.exc_value))
+    elif "pysam." not in str(unraisable.object):
         sys.__unraisablehook__(unraisable)
 
 
@@ -78,10 +75,6 @@ def _report_uncaught(kind: type[BaseException], problem: BaseException, trace: A
     """What Python does with an error that nobody has caught, but for those of closing pysam's files: see above."""
     if trace is not None or not issubclass(kind, OSError):
         sys.__excepthook__(kind, problem, trace)
-
-
-def _terminate(number: int, _: object) -> NoReturn:
-    raise _Terminated(number)
 
 
 class _LazyGroup(click.Group):
@@ -139,10 +132,7 @@ def main(args: list[str] | None = None) -> None:
     gc.set_threshold(_GARBAGE_THRESHOLD)
     sys.unraisablehook = _report_unraisable
     sys.excepthook = _report_uncaught
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        if signal.getsignal(number) is signal.SIG_DFL:  # nohup ignores one
-            with suppress(ValueError):  # not in the main thread
-                signal.signal(number, _terminate)
+    raise_on_signals(main.__code__)
     with console.on_standard_error():
         _exit(_status(args))
 
@@ -168,7 +158,7 @@ def _status(args: list[str] | None) -> int:
             _point_at_nothing(1)  # the interpreter's last flush would complain of what it cannot take
             status = 128 + signal.SIGPIPE
         else:
-            which: int = reason.number if isinstance(reason, _Terminated) else signal.SIGINT
+            which = number_of(reason) if isinstance(reason, KeyboardInterrupt) else signal.SIGINT
             what = "interrupted" if which == signal.SIGINT else f"ended by {signal.Signals(which).name}"
             left = "tables end with a whole row, other files appear only when they are complete"
             console.error("f5py", f"{what}; {left}")

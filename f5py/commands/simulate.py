@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -11,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py import console
+from f5py.core.interrupts import Interrupt, remembered_interrupt
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.core.options import declarations
 from f5py.core.options.table_commands import SimulateOptions
@@ -21,7 +21,6 @@ from f5py.progress import Progress, progress
 from f5py.simulation.basecalls import basecall
 from f5py.simulation.current import simulate_signal
 from f5py.simulation.genome import Genome, random_genome, random_transcripts, read_genome, write_genome
-from f5py.simulation.interrupt import interruptible
 from f5py.simulation.outputs import (
     REFERENCE,
     ReadWriter,
@@ -162,15 +161,16 @@ def simulate(
         sites = Sites.find(genome, settings, _stream(settings, _SITE_STREAM), motif)
     plan = plan_reads(genome, settings, _stream(settings, _PLAN_STREAM))
     check_space(Path(folder), _expected_size(genome, plan, settings, read_truth))
-    with complete_folder(Path(folder), force) as unfinished, interruptible() as check_interrupt:
+    with complete_folder(Path(folder), force) as unfinished, remembered_interrupt() as interrupt:
         write_genome(genome, unfinished / REFERENCE)
         n_bases = int(plan.lengths.sum())
         files = ReadWriter(unfinished, genome, settings, fasta, read_truth)
         with progress("bases", n_bases) as bar, files as writer:
-            n_samples = _simulate_reads(genome, sites, plan, _Signals(settings, model), writer, check_interrupt, bar)
-        check_interrupt()
+            n_samples = _simulate_reads(genome, sites, plan, _Signals(settings, model), writer, interrupt, bar)
+        interrupt.check()
         sort_alignments(unfinished)
         write_truth(sites, genome, unfinished)
+        interrupt.check()
     return SimulationSummary(
         n_reads=len(plan.names),
         n_bases=n_bases,
@@ -210,14 +210,14 @@ def _simulate_reads(
     plan: ReadPlan,
     signals: _Signals,
     writer: ReadWriter,
-    check_interrupt: Callable[[], None],
+    interrupt: Interrupt,
     bar: Progress,
 ) -> int:
     settings, model = signals
     channel_offsets = np.rint(_stream(settings, _CHANNEL_STREAM).normal(10, 4, size=_N_CHANNELS))
     n_samples = 0
     for i, name in enumerate(plan.names):
-        check_interrupt()
+        interrupt.check()
         rng = _stream(settings, _READ_STREAM, i)
         start, reverse = int(plan.starts[i]), bool(plan.reverse[i])
         end = start + int(plan.lengths[i])

@@ -24,6 +24,7 @@ from f5py.commands import call_methylation
 from f5py.commands.engines import run_job
 from f5py.commands.finish import PlannedPart, join_parts
 from f5py.commands.in_parts import as_one_run
+from f5py.core.interrupts import Interrupt, remembered_interrupt
 from f5py.core.options import declarations
 from f5py.core.options.part_commands import WatchOptions
 from f5py.core.options.signal_commands import CallOptions
@@ -43,6 +44,8 @@ _FOLDER = ".f5py-watch"
 _FILES, _SIGNALS, _MAPPED = "files", "signals", "mapped"
 #: Running totals are written no more often than takes up this share of the time.
 _REFRESH_SHARE = 0.1
+#: How soon Ctrl-C is heeded while nothing is done.
+_HEED_SECONDS = 0.1
 _NUMBER = re.compile(r"_(\d+)(?=\D*$)")
 
 
@@ -55,13 +58,11 @@ def run(options: CallOptions) -> RunCounts:
         For anything wrong with the options, the input or the output. What has been called is kept.
     """
     options = _checked(options)
-    watch = _Watch(options)
-    try:
+    with remembered_interrupt() as interrupt:
+        watch = _Watch(options, interrupt)
         watch.until_idle()
-    except KeyboardInterrupt as stop:
-        if type(stop) is not KeyboardInterrupt:  # a batch system's signal, after which there is no time
-            raise
-        console.info(_WHO, "stopped; what has been called is written, and the same command goes on with the rest")
+    if interrupt.has_come:
+        console.info(_WHO, "calling what is there, then writing the results; Ctrl-C again ends at once")
     return watch.finish()
 
 
@@ -89,10 +90,13 @@ class _Watch:
     Parameters
     ----------
     options : CallOptions
+    interrupt : Interrupt
+        What ends the watch.
     """
 
-    def __init__(self, options: CallOptions) -> None:
+    def __init__(self, options: CallOptions, interrupt: Interrupt) -> None:
         self._options = options
+        self._interrupt = interrupt
         self._folder = Path(_plan_folder(options)).absolute()
         self._run_folder = RunFolder(str(options.watch))
         kept = as_one_run(options)
@@ -116,12 +120,12 @@ class _Watch:
         self._has_told = False
 
     def until_idle(self) -> None:
-        """Look and call, again and again."""
+        """Look and call, again and again, until nothing new comes or an interrupt has come."""
         idle_seconds = None if self._options.watch_until_idle is None else 60.0 * self._options.watch_until_idle
         last_news = time.monotonic()
         console.info(_WHO, f"watching {self._options.watch}; Ctrl-C writes the results")
         n_known = -1
-        while True:
+        while not self._interrupt.has_come:
             found = self._look()
             n_found = len(found.alignments) + len(found.reads) + len(found.signals) + found.n_unfinished
             if self._call_new(found, is_last=False) or n_found != n_known:
@@ -129,7 +133,9 @@ class _Watch:
             n_known = n_found
             if idle_seconds is not None and time.monotonic() - last_news >= idle_seconds and not found.n_unfinished:
                 return
-            time.sleep(self._options.watch_interval)
+            look_again = time.monotonic() + self._options.watch_interval
+            while not self._interrupt.has_come and (left := look_again - time.monotonic()) > 0:
+                time.sleep(min(left, _HEED_SECONDS))
 
     def finish(self) -> RunCounts:
         """Call what waited for signals, and write the results."""
@@ -145,10 +151,9 @@ class _Watch:
         for plan in self._incomplete:  # the next run tries them again: their signals may have come
             plan.abandon_part(plan.part_folder(0))
         if self._failed:
-            raise F5pyError(
-                f"--watch {self._options.watch}: {len(self._failed)} files were left out, such as "
-                f"{next(iter(self._failed))}; the results have all others"
-            )
+            shown, n_more = next(iter(self._failed)), len(self._failed) - 1
+            files = f"{shown} and {n_more} more were" if n_more else f"{shown} was"
+            raise F5pyError(f"--watch {self._options.watch}: {files} left out; the results have all others")
         return counts
 
     def _look(self) -> FinishedFiles:
@@ -169,6 +174,8 @@ class _Watch:
         names = [name for name in (found.reads if is_mapped else found.alignments) if self._is_ours(name)]
         has_worked = False
         for name in names:
+            if self._interrupt.has_come and not is_last:
+                break
             if name in self._done:
                 continue
             has_signals = self._has_own_signals or self._n_signals

@@ -15,6 +15,8 @@ from pathlib import Path
 import pysam
 import pytest
 
+from f5py.commands import watch
+
 from ..made_data import ReadSet, error_line, process_of, run_command, write_signals
 
 pytest.importorskip("pod5")
@@ -105,13 +107,49 @@ def test_a_folder_that_is_being_filled(made: ReadSet, pieces: Path, here: Path, 
     if seed:
         time.sleep(2.5)
         process.send_signal(signal.SIGKILL if seed == 1 else signal.SIGINT)
-        process.wait()
+        process.wait(timeout=60)
     for writer in writers:
         writer.join()
     if seed:
         assert run_command(*watching(made, "--watch-until-idle", "0.02")) == 0
     else:
         assert process.wait(timeout=60) == 0
+    check_same(pieces, here)
+
+
+@pytest.mark.parametrize("when", range(N_BAMS))
+def test_ctrl_c_waits_for_the_file_at_work(
+    made: ReadSet, pieces: Path, here: Path, monkeypatch: pytest.MonkeyPatch, when: int
+):
+    """And what is there is called before the results are written."""
+    fill(pieces, here / "run")
+    begun = []
+
+    def run_job(*arguments: object) -> None:
+        if len(begun) == when:
+            signal.raise_signal(signal.SIGINT)
+        begun.append(arguments)
+        run_job_as_usual(*arguments)
+
+    run_job_as_usual = watch.run_job
+    monkeypatch.setattr(watch, "run_job", run_job)
+    assert run_command(*watching(made)) == 0
+    assert len(begun) == N_BAMS
+    check_same(pieces, here)
+
+
+def test_ctrl_c_twice(made: ReadSet, pieces: Path, here: Path, monkeypatch: pytest.MonkeyPatch):
+    fill(pieces, here / "run")
+
+    def run_job(*_: object) -> None:
+        for _ in range(2):
+            signal.raise_signal(signal.SIGINT)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(watch, "run_job", run_job)
+        assert run_command(*watching(made)) == 130
+    assert not (here / "calls.tsv").exists()
+    assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 0
     check_same(pieces, here)
 
 
@@ -237,7 +275,7 @@ def test_a_damaged_file_stops_nothing(
     content[len(content) // 2] ^= 0xFF
     (here / "run" / "bam_pass" / "bad_9.bam").write_bytes(content)
     assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 1
-    assert "1 files were left out, such as bam_pass/bad_9.bam" in error_line(capfd.readouterr().err)
+    assert "bam_pass/bad_9.bam was left out" in error_line(capfd.readouterr().err)
     check_same(pieces, here)
 
 

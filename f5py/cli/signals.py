@@ -1,0 +1,77 @@
+"""Signals that end a run: Ctrl-C and those of batch systems raise an exception in the main thread.
+
+Not within an import: Python takes the lock of all imports in its own code there, and an exception at the wrong place
+leaves it taken. Every thread that imports something later would wait for ever.
+"""
+
+from __future__ import annotations
+
+import _thread
+import os
+import signal
+import time
+from contextlib import suppress
+from types import CodeType
+from typing import Any
+
+#: A signal that comes at a wrong time is heeded so much later, if that is a better time.
+_LATER_SECONDS = 0.02
+_OF_IMPORTS = "<frozen importlib"
+
+_outermost: CodeType | None = None
+
+
+class Terminated(KeyboardInterrupt):
+    """Ended by a signal other than that of Ctrl-C, as batch systems do."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__()
+        self.number = number
+
+
+def raise_on_signals(outermost: CodeType) -> None:
+    """Let SIGINT raise `KeyboardInterrupt`, SIGTERM and SIGHUP `Terminated`, unless they are ignored.
+
+    Parameters
+    ----------
+    outermost : code object
+        Of the function that calls this. It may be called in an import, which does not count.
+    """
+    global _outermost
+    _outermost = outermost
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # nohup ignores one
+            with suppress(ValueError):  # not in the main thread
+                signal.signal(number, _end)
+
+
+def number_of(problem: KeyboardInterrupt) -> int:
+    """The signal that has raised an exception."""
+    return problem.number if isinstance(problem, Terminated) else signal.SIGINT
+
+
+def come_again(number: int) -> None:
+    """Let a signal come again soon, that could not end the run."""
+
+    def send() -> None:
+        time.sleep(_LATER_SECONDS)
+        os.kill(os.getpid(), number)
+
+    _thread.start_new_thread(send, ())  # without locks, which the main thread may have just taken
+
+
+def _end(number: int, frame: Any) -> None:
+    if _is_importing(frame):
+        come_again(number)
+    elif number == signal.SIGINT:
+        raise KeyboardInterrupt
+    else:
+        raise Terminated(number)
+
+
+def _is_importing(frame: Any) -> bool:
+    while frame is not None and frame.f_code is not _outermost:
+        if frame.f_code.co_filename.startswith(_OF_IMPORTS):
+            return True
+        frame = frame.f_back
+    return False

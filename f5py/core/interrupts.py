@@ -1,0 +1,51 @@
+"""Ctrl-C that is heeded between two steps of a work, and not in the middle of one."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+
+class Interrupt:
+    """Whether Ctrl-C has come.
+
+    Attributes
+    ----------
+    has_come : bool
+    """
+
+    def __init__(self) -> None:
+        self.has_come = False
+
+    def check(self) -> None:
+        """Raise `KeyboardInterrupt` if it has come."""
+        if self.has_come:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def remembered_interrupt() -> Iterator[Interrupt]:
+    """Remember the first Ctrl-C in the block, which does nothing else; a second one does what it did before.
+
+    An exception may come between any two instructions, also where libraries are not prepared for it, and HDF5 objects
+    are released in callbacks in which Python drops every exception. Outside of the main thread, which alone receives
+    Ctrl-C, and where it is ignored, this does nothing.
+    """
+    interrupt = Interrupt()
+    before = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or before is signal.SIG_IGN:
+        yield interrupt
+        return
+
+    def remember(number: int, frame: Any) -> None:
+        interrupt.has_come = True
+        signal.signal(signal.SIGINT, before)
+
+    signal.signal(signal.SIGINT, remember)
+    try:
+        yield interrupt
+    finally:
+        signal.signal(signal.SIGINT, before)

@@ -1,0 +1,75 @@
+"""Signals end a run by an exception, which comes when Python is prepared for it."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+_START = """
+import signal, sys, time
+from f5py.cli import _report_unraisable
+from f5py.cli.signals import number_of, raise_on_signals
+
+class Interrupted:
+    def __del__(self):
+        signal.raise_signal(signal.SIGINT)
+
+def interrupt_at_an_end():
+    Interrupted()
+
+def main():
+    sys.unraisablehook = _report_unraisable
+    raise_on_signals(main.__code__)
+    try:
+        {work}
+        time.sleep(20)
+    except KeyboardInterrupt as problem:
+        print(signal.Signals(number_of(problem)).name, "made" in sys.modules and sys.modules["made"].is_whole)
+
+{call}
+"""
+
+
+def run(folder: Path, work: str, *, call: str = "main()", **options: object) -> list[str]:
+    program = _START.format(work=work, call=call)
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=60, check=False, **options
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_not_in_an_import(tmp_path: Path, name: str):
+    """An exception there could leave the lock of all imports taken."""
+    (tmp_path / "inner.py").write_text(f"import signal\nsignal.raise_signal(signal.{name})\n")
+    (tmp_path / "made.py").write_text("import time\nimport inner\ntime.sleep(0.1)\nis_whole = True\n")
+    assert run(tmp_path, "import made") == [name, "True"]
+
+
+def test_at_once_otherwise(tmp_path: Path):
+    assert run(tmp_path, "signal.raise_signal(signal.SIGTERM); import made") == ["SIGTERM", "False"]
+
+
+def test_a_program_that_runs_while_it_is_imported(tmp_path: Path):
+    program = _START.format(work="signal.raise_signal(signal.SIGINT)", call="main()")
+    (tmp_path / "program.py").write_text(program)
+    assert run(tmp_path, "pass", call="import program") == ["SIGINT", "False"]
+
+
+def test_where_python_drops_every_error(tmp_path: Path):
+    assert run(tmp_path, "interrupt_at_an_end()") == ["SIGINT", "False"]
+
+
+def test_what_is_ignored_stays_so(tmp_path: Path):
+    work = "signal.raise_signal(signal.SIGHUP); signal.raise_signal(signal.SIGINT); return print('ignored')"
+
+    def ignore() -> None:
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+
+    assert run(tmp_path, work, preexec_fn=ignore) == ["ignored"]
