@@ -7,7 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
-from contextlib import ExitStack, chdir
+from contextlib import ExitStack, chdir, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -126,16 +126,42 @@ def _work_on_part(folder: str, number: int, free: dict[str, Any]) -> None:
 
 
 def _by_slurm(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:
-    """Submit an array of jobs, and wait for it."""
+    """Submit an array of jobs, and wait for it; if that is interrupted, the jobs are cancelled."""
     if shutil.which("sbatch") is None:
         raise MissingDependencyError(
             "--engine slurm: there is no sbatch on this machine; f5py plan --print-slurm FOLDER prints the script"
         )
     script = slurm_script(plan, options.threads, options.workers, shlex.join([sys.executable, "-m", "f5py"]))
-    console.info(_WHO, f"waiting for jobs of Slurm that work on {len(numbers)} parts")
-    done = subprocess.run(["sbatch", "--wait"], input=script, text=True, capture_output=True, check=False)
-    if done.returncode and not plan.unfinished():
-        return  # a job has failed after its part was done by another
-    if done.returncode:
-        said = (done.stderr or done.stdout).strip().splitlines() or ["a job has failed"]
-        raise F5pyError(f"sbatch: {said[-1]}; its jobs write what they say to {plan.folder}/slurm-*.log")
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        ["sbatch", "--wait", "--parsable"], stdin=pipe, stdout=pipe, stderr=pipe, text=True
+    ) as sbatch:
+        assert sbatch.stdin is not None
+        assert sbatch.stdout is not None
+        assert sbatch.stderr is not None
+        job = ""
+        try:
+            with suppress(BrokenPipeError), sbatch.stdin:
+                sbatch.stdin.write(script)
+            job = sbatch.stdout.readline().strip().partition(";")[0]  # the cluster may follow
+            if job:
+                console.info(_WHO, f"waiting for job {job} of Slurm; parts: {len(numbers)}")
+            complaints = sbatch.stderr.read().strip().splitlines()
+        except KeyboardInterrupt:
+            sbatch.kill()
+            if job:
+                _cancel(job)
+            raise
+    if sbatch.returncode and plan.unfinished():  # else a job has failed after its part was done by another
+        said = complaints[-1] if complaints else f"a job of the array {job} has failed"
+        raise F5pyError(f"sbatch: {said}; its jobs write what they say to {plan.folder}/slurm-*.log")
+
+
+def _cancel(job: str) -> None:
+    """Cancel a job of Slurm, as far as Slurm can be reached."""
+    with suppress(OSError):
+        done = subprocess.run(["scancel", job], capture_output=True, text=True, check=False)
+        if not done.returncode:
+            console.info(_WHO, f"job {job} of Slurm is cancelled; the parts that are done are kept")
+            return
+    console.warning(_WHO, f"job {job} of Slurm could not be cancelled; it goes on")

@@ -54,7 +54,7 @@ def _state(plan: Plan) -> list[str]:
 
 
 def slurm_script(plan: Plan, threads: int, at_a_time: int | None, program: str) -> str:
-    """An array of jobs for all parts; those that are done end at once.
+    """An array of jobs for the parts that are not done, or for all if there are none.
 
     Parameters
     ----------
@@ -67,12 +67,12 @@ def slurm_script(plan: Plan, threads: int, at_a_time: int | None, program: str) 
         How f5py is started, quoted for the shell.
     """
     per_job = -(-len(plan) // _MOST_JOBS)
-    n_jobs = -(-len(plan) // per_job)
+    jobs = _ranges(sorted({number // per_job for number in plan.unfinished() or range(len(plan))}))
     folder = shlex.quote(str(plan.folder))
     last = f"$(( last < {len(plan) - 1} ? last : {len(plan) - 1} ))"
     return f"""#!/bin/bash
 #SBATCH --job-name=f5py
-#SBATCH --array=0-{n_jobs - 1}{f"%{at_a_time}" if at_a_time else ""}
+#SBATCH --array={jobs}{f"%{at_a_time}" if at_a_time else ""}
 #SBATCH --cpus-per-task={threads}
 #SBATCH --requeue
 #SBATCH --output={str(plan.folder).replace("%", "%%")}/slurm-%A_%a.log
@@ -84,6 +84,14 @@ first=$(( SLURM_ARRAY_TASK_ID * {per_job} ))
 last=$(( first + {per_job - 1} ))
 {program} run-part {folder} "$first-{last}" -t "$SLURM_CPUS_PER_TASK"
 """
+
+
+def _ranges(numbers: list[int]) -> str:
+    """Ascending numbers as Slurm takes them: 0-3,7."""
+    ascending = np.array(numbers)
+    breaks = np.flatnonzero(np.diff(ascending) != 1) + 1
+    runs = [(run[0], run[-1]) for run in np.split(ascending, breaks)]
+    return ",".join(f"{first}-{last}" if last > first else str(first) for first, last in runs)
 
 
 def _estimate(plan: Plan, options: PlanOptions) -> list[str]:

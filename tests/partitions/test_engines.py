@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -134,30 +134,46 @@ def test_dask_that_is_not_installed(
     assert 'pip install "f5py[dask]"' in error_line(capfd.readouterr().err)
 
 
-def sbatch(folder: Path, fails: bool = False) -> None:
-    """A stand-in for Slurm's command that runs all jobs of an array one after the other, the last one first."""
-    script = folder / "bin" / "sbatch"
-    script.parent.mkdir()
-    script.write_text(
-        f"""#!{sys.executable}
-import os, re, subprocess, sys
+@pytest.fixture
+def slurm(here: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """A function that puts stand-ins for Slurm's commands on the path.
+
+    That for sbatch runs all jobs of an array one after the other, the last one first, and then a line of Python.
+    """
+
+    def make(end: str) -> None:
+        stand_in(
+            here / "bin" / "sbatch",
+            f"""
+import os, re, subprocess, sys, time
 text = sys.stdin.read()
-open({str(folder / "script.sh")!r}, "w").write(text)
-assert sys.argv[1:] == ["--wait"], sys.argv
-last = int(re.search(r"--array=0-(\\d+)", text).group(1))
+open({str(here / "script.sh")!r}, "w").write(text)
+assert sys.argv[1:] == ["--wait", "--parsable"], sys.argv
+print("4711;cluster", flush=True)
+runs = [run.split("-") for run in re.search(r"--array=([\\d,-]+)", text).group(1).split(",")]
+jobs = [i for run in runs for i in range(int(run[0]), int(run[-1]) + 1)]
 threads = re.search(r"--cpus-per-task=(\\d+)", text).group(1)
-for i in range(last, {0 if fails else -1}, -1):
+for i in jobs[:{"0" if end else ""}:-1]:
     env = {{**os.environ, "SLURM_ARRAY_TASK_ID": str(i), "SLURM_CPUS_PER_TASK": threads}}
     subprocess.run(["bash"], input=text, text=True, env=env, check=True)
-sys.exit("a node is gone" if {fails} else 0)
-"""
-    )
-    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+{end}
+""",
+        )
+        cancelled = str(here / "cancelled")
+        stand_in(here / "bin" / "scancel", f"import sys\nopen({cancelled!r}, 'w').write(' '.join(sys.argv[1:]))\n")
+        monkeypatch.setenv("PATH", f"{here / 'bin'}:{os.environ['PATH']}")
+
+    return make
 
 
-def test_slurm(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch):
-    sbatch(here)
-    monkeypatch.setenv("PATH", f"{here / 'bin'}:{os.environ['PATH']}")
+def stand_in(path: Path, program: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(f"#!{sys.executable}\n{program}")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+
+
+def test_slurm(made: ReadSet, here: Path, slurm: Callable[[str], None]):
+    slurm("")
     one = expected(made)
     given = ("--plan", "p q", "--partitions", "4", "--engine", "slurm", "--workers", "2")
     assert run_command(*command(made, *given)) == 0
@@ -168,12 +184,34 @@ def test_slurm(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def test_slurm_that_fails(
-    made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    made: ReadSet, here: Path, slurm: Callable[[str], None], capfd: pytest.CaptureFixture[str]
 ):
-    sbatch(here, fails=True)
-    monkeypatch.setenv("PATH", f"{here / 'bin'}:{os.environ['PATH']}")
-    assert run_command(*command(made, "--plan", "p", "--partitions", "3", "--engine", "slurm")) == 1
+    """The first job is not done; after that an array has only what is not done."""
+    slurm("sys.exit('a node is gone')")
+    given = ("--plan", "p", "--partitions", "6", "--engine", "slurm")
+    assert run_command(*command(made, *given)) == 1
     assert "sbatch: a node is gone" in error_line(capfd.readouterr().err)
+    shutil.rmtree(here / "p" / "parts" / "3")
+    slurm("")
+    assert run_command(*command(made, "--plan", "p", "--engine", "slurm")) == 0
+    assert "#SBATCH --array=0,3\n" in (here / "script.sh").read_text()
+    assert outputs() == expected(made)
+
+
+@pytest.mark.parametrize("is_there", [True, False])
+def test_interrupted_slurm(
+    made: ReadSet, here: Path, slurm: Callable[[str], None], capfd: pytest.CaptureFixture[str], is_there: bool
+):
+    slurm("import signal\nos.kill(os.getppid(), signal.SIGTERM)\ntime.sleep(60)")
+    if not is_there:
+        stand_in(here / "bin" / "scancel", "raise SystemExit(1)")
+    assert run_command(*command(made, "--plan", "p", "--partitions", "3", "--engine", "slurm")) == 143
+    messages = capfd.readouterr().err
+    if is_there:
+        assert "job 4711 of Slurm is cancelled" in messages
+        assert (here / "cancelled").read_text() == "4711"
+    else:
+        assert "job 4711 of Slurm could not be cancelled" in messages
     assert run_command(*command(made, "--plan", "p")) == 0
 
 
