@@ -23,7 +23,6 @@ from f5py.core.strictness import obeys_strict
 from f5py.errors import UsageError, blamed_on
 from f5py.io.complete_file import complete_output
 from f5py.io.output import TextOutput, open_output
-from f5py.outputs.arrow_table import ArrowStream
 from f5py.outputs.eventalign_paf import EventalignPaf
 from f5py.outputs.eventalign_sam import EventalignSam
 from f5py.outputs.eventalign_summary import EventalignSummary
@@ -31,11 +30,13 @@ from f5py.outputs.eventalign_table import EventalignTable
 from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.m6anet_json import M6anetJson
+from f5py.outputs.part_rows import PartRows
 from f5py.outputs.sam_to_bam import SamToBam
 from f5py.outputs.stage_tables import StageTables
 from f5py.outputs.table_layout import TableLayout
 from f5py.partitions.job import PartJob, WriteBatch
 from f5py.partitions.part_outputs import ARROW, FAILED_READS, SUMMARY
+from f5py.partitions.text_chain import ChainedText
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.eventalign_stage import ReferenceAligner
 from f5py.pipeline.flow import process
@@ -114,7 +115,7 @@ def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: Pa
         with Outputs() as outputs:
 
             def opened(
-                options: EventalignOptions, files: ExitStack, table: TextOutput | None = None
+                options: EventalignOptions, files: ExitStack, table: ChainedText | None = None
             ) -> tuple[WriteBatch, Callable[[], None]]:
                 write = _writer(options, aligner, loader, (files, outputs.stopping), take, table)
                 return listing_failed_reads(options, write, files), lambda: None
@@ -230,7 +231,7 @@ def _writer(
     loader: Loader,
     outputs: tuple[ExitStack, threading.Event],
     take: Callable[[Any], None] | None,
-    table: TextOutput | None,
+    table: ChainedText | None,
 ) -> WriteBatch:
     """Open the outputs, and return what writes a batch to them.
 
@@ -241,8 +242,8 @@ def _writer(
         What completes them, and what stops their writer.
     take : function of a pyarrow.Table or None
         What takes the rows.
-    table : TextOutput or None
-        Of a part of a run what takes the text, while the rows of a Parquet file are kept as Arrow columns.
+    table : ChainedText or None
+        Of a part of a run what takes the text, while the rows of a Parquet file are kept apart.
     """
     files, stopping = outputs
     contigs, contig_lengths = loader.alignments.contigs, loader.alignments.contig_lengths
@@ -251,8 +252,11 @@ def _writer(
     if options.output_format == "parquet" or take is not None:
         from f5py.outputs.eventalign_arrow import EventalignArrow
 
-        to: Any = take or files.enter_context(complete_output(options.output))
-        to = ArrowStream(to) if table else to
+        to: Any = take
+        if table is not None:
+            to = PartRows(options.output, table)
+        elif take is None:
+            to = files.enter_context(complete_output(options.output))
         rows = EventalignArrow(to, contigs, aligner.model, layout_of(options), options.threads)
         files.enter_context(rows)
 

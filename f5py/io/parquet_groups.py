@@ -7,13 +7,16 @@ Source: apache/parquet-format, README.md (layout of a file) and src/main/thrift/
 
 from __future__ import annotations
 
+import os
 import struct
 from typing import BinaryIO
 
+from f5py.errors import InputFileError
 from f5py.io.thrift_compact import Elements, Field, Struct, decode, encode
 
 _MAGIC = b"PAR1"
 _FOOTER = struct.Struct("<I4s")
+_COPY_BYTES = 1 << 20
 #: Fields of the structures FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
 _N_ROWS, _ROW_GROUPS = 3, 4
 _COLUMNS, _GROUP_ROWS, _GROUP_START, _ORDINAL = 1, 3, 5, 7
@@ -40,13 +43,44 @@ class ParquetGroups:
         self._n_rows = 0
         self._write(_MAGIC)
 
-    def add(self, file: memoryview | bytes) -> None:
-        """Add the row groups of a complete file without indexes of pages."""
+    def add(self, file: memoryview | bytes | str) -> None:
+        """Add the row groups of a complete file without indexes of pages, or of one with this path.
+
+        Raises
+        ------
+        InputFileError
+            It cannot be read.
+        """
+        if isinstance(file, str):
+            self._add_file(file)
+            return
+        end = self._place_groups(file)
+        self._write(file[len(_MAGIC) : end])
+
+    def _add_file(self, path: str) -> None:
+        try:
+            with open(path, "rb", buffering=0) as file:
+                size = file.seek(-_FOOTER.size, os.SEEK_END) + _FOOTER.size
+                about_size = _FOOTER.unpack(file.read(_FOOTER.size))[0] + _FOOTER.size
+                file.seek(-about_size, os.SEEK_END)
+                end = size - about_size + self._place_groups(file.read(about_size))
+                left = end - file.seek(len(_MAGIC))
+                while left:
+                    piece = file.read(min(left, _COPY_BYTES))
+                    if not piece:
+                        raise InputFileError(f"{path}: is shorter than it was")
+                    self._write(piece)
+                    left -= len(piece)
+        except OSError as problem:
+            raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
+
+    def _place_groups(self, file: memoryview | bytes) -> int:
+        """Put down the groups of a file that will be written next, of which the end is there; return where that is."""
         about, end = _footer(file)
         for group in about[_ROW_GROUPS].value.values:
             self._n_rows += group[_GROUP_ROWS].value
             self._groups.append(encode(self._placed(group, self._size - len(_MAGIC))))
-        self._write(file[len(_MAGIC) : end])
+        return end
 
     def close(self) -> None:
         """Complete the file."""

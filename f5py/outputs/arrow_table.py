@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, BinaryIO, Protocol
+from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -100,7 +100,8 @@ def _schema(fields: Fields) -> Any:
     return arrow.schema([(name, type_of(kind)) for name, kind in fields])
 
 
-def _table(columns: Sequence[Any], schema: Any) -> Any:
+def table_of(columns: Sequence[Any], schema: Any) -> Any:
+    """A `pyarrow.Table` of a schema: one array per field, of NumPy or Arrow, all of one length."""
     arrow, _ = import_arrow()
     arrays = [
         arrow.array(column, field.type) if isinstance(column, np.ndarray) else column
@@ -135,7 +136,7 @@ class ArrowTables:
     def write(self, columns: Sequence[Any]) -> None:
         """Hand on a table of these columns."""
         self._has_handed_on = True
-        self._take(_table(columns, self._schema))
+        self._take(table_of(columns, self._schema))
 
 
 class ParquetOutput:
@@ -156,6 +157,10 @@ class ParquetOutput:
     rows_per_group : int
         Rows that are collected, compressed and written together; the last group may have fewer.
     n_threads : int
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
     """
 
     def __init__(
@@ -168,7 +173,7 @@ class ParquetOutput:
         n_threads: int = 1,
     ) -> None:
         self._arrow, self._parquet = import_arrow()
-        self._schema = _schema(fields)
+        self.schema = _schema(fields)
         encodings = encodings or {}
         others = [f"{name}.list.element" if kind.startswith("list:") else name for name, kind in fields]
         self._settings = {
@@ -178,7 +183,7 @@ class ParquetOutput:
             "use_dictionary": [name for name in others if name not in encodings],
             "column_encoding": dict(encodings),
         }
-        self._file = ParquetGroups(out, self._parquet_of(self._schema.empty_table()))
+        self._file = ParquetGroups(out, self._parquet_of(self.schema.empty_table()))
         n_threads = min(n_threads, MAX_ENCODERS)
         self._encoding = OrderedWork(n_threads, self._encoded, self._file.add, "f5py-parquet", n_threads)
         self._rows_per_group = rows_per_group
@@ -200,11 +205,33 @@ class ParquetOutput:
 
     def write(self, columns: Sequence[Any]) -> None:
         """Take rows: one array per field, of NumPy or Arrow, all of one length."""
-        table = _table(columns, self._schema)
+        self.write_table(table_of(columns, self.schema))
+
+    def write_table(self, table: Any) -> None:
+        """Take rows: a `pyarrow.Table` of the schema."""
         self._tables.append(table)
         self._n_rows += len(table)
         while self._n_rows >= self._rows_per_group:
             self._add_group(self._rows_per_group)
+
+    def append_groups(self, path: str) -> None:
+        """Take the row groups of a file that such an output has written.
+
+        Raises
+        ------
+        InputFileError
+            Row groups do not begin where the file's do.
+        """
+        if self._n_rows:
+            raise InputFileError(f"{path}: was made for other rows before it; work on the part again")
+        self._encoding.add(path)
+
+    def take_rest(self) -> list[Any]:
+        """Give back the rows that are too few for a group, as tables."""
+        rest = list(self._tables)
+        self._tables.clear()
+        self._n_rows = 0
+        return rest
 
     def _add_group(self, n_rows: int) -> None:
         """Let the first `n_rows` of the rows at hand be encoded."""
@@ -219,11 +246,13 @@ class ParquetOutput:
         self._n_rows -= n_rows
         self._encoding.add(taken)
 
-    def _encoded(self, tables: list[Any]) -> Any:
-        """A Parquet file of one row group with the rows of all tables."""
+    def _encoded(self, tables: list[Any] | str) -> Any:
+        """A Parquet file of one row group with the rows of all tables; or the path of a file as it is."""
+        if isinstance(tables, str):
+            return tables
         group = self._arrow.concat_tables(tables).unify_dictionaries().combine_chunks()
         tables.clear()  # they are not needed twice
-        for i, field in enumerate(self._schema):
+        for i, field in enumerate(self.schema):
             if self._arrow.types.is_dictionary(field.type):
                 group = group.set_column(i, field, in_order_of_occurrence(group.column(i).chunk(0)))
         return self._parquet_of(group)
@@ -231,7 +260,7 @@ class ParquetOutput:
     def _parquet_of(self, rows: Any) -> Any:
         """A Parquet file in memory, of one row group or, without rows, of none."""
         out = self._arrow.BufferOutputStream()
-        with self._parquet.ParquetWriter(out, self._schema, **self._settings) as writer:
+        with self._parquet.ParquetWriter(out, self.schema, **self._settings) as writer:
             if len(rows):
                 writer.write_table(rows, row_group_size=len(rows))
         return memoryview(out.getvalue())
@@ -244,16 +273,20 @@ class ArrowStream:
     ----------
     out : binary file
         Stays open.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
     """
 
     def __init__(self, out: BinaryIO) -> None:
         self._out = out
 
-    def of(self, fields: Fields) -> ArrowStream:
+    def of(self, fields: Fields, **_: Any) -> ArrowStream:
         """The same with columns."""
         arrow, _ = import_arrow()
-        self._schema = _schema(fields)
-        self._writer = arrow.ipc.new_stream(arrow.PythonFile(self._out, "w"), self._schema)
+        self.schema = _schema(fields)
+        self._writer = arrow.ipc.new_stream(arrow.PythonFile(self._out, "w"), self.schema)
         return self
 
     def __enter__(self) -> ArrowStream:
@@ -264,7 +297,11 @@ class ArrowStream:
 
     def write(self, columns: Sequence[Any]) -> None:
         """Take rows: one array per field, of NumPy or Arrow, all of one length."""
-        self._writer.write_table(_table(columns, self._schema))
+        self.write_table(table_of(columns, self.schema))
+
+    def write_table(self, table: Any) -> None:
+        """Take rows: a `pyarrow.Table` of the schema."""
+        self._writer.write_table(table)
 
 
 def stream_columns(path: str) -> Iterator[Sequence[Any]]:
@@ -284,14 +321,23 @@ def stream_columns(path: str) -> Iterator[Sequence[Any]]:
         raise InputFileError(f"{path}: cannot be read: {problem}") from None
 
 
-#: What rows are given to: a Parquet file, a function of a pyarrow.Table, or a file to keep them in.
-RowTarget = BinaryIO | Callable[[Any], None] | ArrowStream
+@runtime_checkable
+class RowKeeper(Protocol):
+    """What keeps rows for another output."""
+
+    def of(self, fields: Fields, **parquet: Any) -> ArrowSink:
+        """What takes the rows; `parquet` are arguments of the `ParquetOutput` that they are for."""
+        ...
+
+
+#: What rows are given to: a Parquet file, a function of a pyarrow.Table, or what keeps them.
+RowTarget = BinaryIO | Callable[[Any], None] | RowKeeper
 
 
 def arrow_sink(out: RowTarget, fields: Fields, **parquet: Any) -> ArrowSink:
     """What writes rows to a Parquet file or, if `out` is a function, calls it with tables of them."""
-    if isinstance(out, ArrowStream):
-        return out.of(fields)
+    if isinstance(out, RowKeeper):
+        return out.of(fields, **parquet)
     return ArrowTables(out, fields) if callable(out) else ParquetOutput(out, fields, **parquet)
 
 

@@ -15,14 +15,15 @@ from f5py.core.ordered_work import OrderedWork
 from f5py.outputs.arrow_table import (
     MAX_ENCODERS,
     ROWS_PER_GROUP,
+    ParquetOutput,
     RowTarget,
     arrow_sink,
     dictionary_column,
     list_column,
     numbered,
     short_strings,
-    stream_columns,
 )
+from f5py.outputs.part_rows import append_rows
 from f5py.outputs.table_columns import TableColumns, as_printed, table_columns
 from f5py.outputs.table_layout import TableLayout
 from f5py.pore_model.model import PoreModel
@@ -55,7 +56,7 @@ class EventalignArrow:
 
     Parameters
     ----------
-    out : binary file, function of a pyarrow.Table, or ArrowStream
+    out : binary file, function of a pyarrow.Table, or RowKeeper
         The Parquet file, which stays open and is complete after the context is left without an error; or what takes
         the rows as tables; or what keeps them.
     contigs : list of str
@@ -116,9 +117,9 @@ class EventalignArrow:
         self._output.__exit__(*problem)
 
     def append(self, path: str) -> None:
-        """Write the rows that an `ArrowStream` of this table has kept."""
-        for columns in stream_columns(path):
-            self._output.write(columns)
+        """Write the rows that `PartRows` of this table have kept, to a Parquet file."""
+        assert isinstance(self._output, ParquetOutput)
+        append_rows(path, self._output)
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""

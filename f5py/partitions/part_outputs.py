@@ -60,7 +60,7 @@ class DonePart(NamedTuple):
 
 #: Opens the outputs of a part in a folder, and its table as text; returns what writes a batch, and what completes the
 #: files.
-OpenOutputs = Callable[[Path, ExitStack, TextOutput], tuple[Callable[[ReadBatch], None], Callable[[], None]]]
+OpenOutputs = Callable[[Path, ExitStack, ChainedText], tuple[Callable[[ReadBatch], None], Callable[[], None]]]
 
 
 class PartOutputs:
@@ -96,6 +96,7 @@ class PartOutputs:
             part.ultra_path = str(self._folders[part.number] / ULTRA)
         self._waiting = parts
         self._current: _OpenPart | None = None
+        self._before: _OpenPart | None = None
         self._chain: TextChain | None = None
         self._commits = ThreadPoolExecutor(1, thread_name_prefix="f5py-parts")
         self._committed: deque[Future[None]] = deque()
@@ -132,13 +133,14 @@ class PartOutputs:
         if self._chain is None:
             self._chain = TextChain(self._plan.folder, _extent_before(self._plan, part.number))
         folder = self._folders.pop(part.number, None) or self._plan.begin_part(part.number)
-        text = self._chain.part(has_header=part.number == 0)
+        text = self._chain.part(part.number == 0, _rows_before(self._plan, part.number, self._before))
         self._current = _OpenPart(part, folder, text, self._open_outputs, self._new_statistics(), self._started)
 
     def _complete(self) -> None:
         if self._current is None:
             return
         self._current.complete()
+        self._before = self._current
         # beside the work: to wait for the disk takes long
         self._committed.append(self._commits.submit(self._commit, self._current))
         while self._committed and (self._committed[0].done() or len(self._committed) > _MOST_WAITING):
@@ -217,6 +219,7 @@ class _OpenPart:
             "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "host": platform.node(),
             "table": self.text.extent(),
+            "rows": (self.text.first_row, self.text.n_rows),
             "files": {entry.name: entry.stat().st_size for entry in sorted(self.folder.iterdir())},
         }
         with complete_output(str(self.folder / _ABOUT)) as file:
@@ -246,6 +249,22 @@ def read_part(plan: Plan, number: int) -> dict[str, Any]:
     if sizes != about["files"] or not is_whole(plan.folder, Extent(*about["table"])):
         raise damaged
     return about
+
+
+def _rows_before(plan: Plan, number: int, before: _OpenPart | None) -> int | None:
+    """How many rows the table has before those of a part, if the part before it is done and knows of its own."""
+    if number == 0:
+        return 0
+    if before is not None and before.part.number == number - 1:
+        first_row, n_rows = before.text.first_row, before.text.n_rows
+    elif plan.is_done(number - 1):
+        try:
+            first_row, n_rows = read_part(plan, number - 1)["rows"]
+        except InputFileError:  # of a damaged part, which finish will tell about
+            return None
+    else:
+        return None
+    return None if first_row is None else first_row + n_rows
 
 
 def _extent_before(plan: Plan, number: int) -> Extent | None:

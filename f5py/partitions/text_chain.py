@@ -95,9 +95,9 @@ class TextChain:
         self._name, self._file = last.file, file
         return True
 
-    def part(self, has_header: bool) -> ChainedText:
+    def part(self, has_header: bool, first_row: int | None) -> ChainedText:
         """What takes the text of the next part: a header, which is only kept if asked for, and rows."""
-        return ChainedText(self._file, self._name, has_header)
+        return ChainedText(self._file, self._name, has_header, first_row)
 
     def close(self) -> None:
         """Close the file."""
@@ -106,9 +106,17 @@ class TextChain:
 
 
 class ChainedText:
-    """The text of a part: a `TextOutput` whose first piece is the header."""
+    """The text of a part: a `TextOutput` whose first piece is the header.
 
-    def __init__(self, file: Any, name: str, has_header: bool) -> None:
+    Attributes
+    ----------
+    first_row, n_rows
+        See `f5py.outputs.part_rows.Place`; of a table that is no text.
+    """
+
+    def __init__(self, file: Any, name: str, has_header: bool, first_row: int | None) -> None:
+        self.first_row = first_row
+        self.n_rows = 0
         self._file = file
         self._name = name
         self._has_header = has_header
