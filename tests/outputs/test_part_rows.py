@@ -1,0 +1,109 @@
+"""Rows that parts keep for a Parquet file: whatever the parts, the file is the same."""
+
+from __future__ import annotations
+
+import io
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+pytest.importorskip("pyarrow")
+
+from f5py.errors import InputFileError
+from f5py.outputs.arrow_table import ParquetOutput, dictionary_column
+from f5py.outputs.part_rows import PartRows, append_rows
+
+_ROWS_PER_GROUP = 100
+_FIELDS = [("name", "names"), ("number", "int64")]
+_N = 1234
+
+
+@dataclass
+class Place:
+    first_row: int | None
+    n_rows: int = 0
+
+
+def columns(begin: int, end: int) -> list:
+    numbers = np.arange(begin, end)
+    return [dictionary_column((numbers // 30 % 3).astype(np.int32), ["a", "b", "c"]), numbers]
+
+
+def keep(path: Path, place: Place, begin: int, end: int, step: int = 37) -> None:
+    with PartRows(str(path), place).of(_FIELDS, rows_per_group=_ROWS_PER_GROUP) as rows:
+        for first in range(begin, end, step):
+            rows.write(columns(first, min(first + step, end)))
+
+
+def joined(parts: list[Path]) -> bytes:
+    out = io.BytesIO()
+    with ParquetOutput(out, _FIELDS, rows_per_group=_ROWS_PER_GROUP, n_threads=2) as output:
+        for part in parts:
+            append_rows(str(part), output)
+    return out.getvalue()
+
+
+def whole() -> bytes:
+    out = io.BytesIO()
+    with ParquetOutput(out, _FIELDS, rows_per_group=_ROWS_PER_GROUP) as output:
+        output.write(columns(0, _N))
+    return out.getvalue()
+
+
+def has_groups(part: Path) -> bool:
+    return part.with_name(part.name + ".groups").exists()
+
+
+# in the middle of groups, at their ends, without rows, within one group, and one row more than a group
+@pytest.mark.parametrize(
+    "ends", [[_N], [150, 420, _N], [100, 300, 700, _N], [0, 0, 500, 500, _N], [10, 20, 30, 99, 201, _N]]
+)
+@pytest.mark.parametrize("unknown", [None, 0, 1, 2])
+def test_parts_make_the_same_file(tmp_path: Path, ends: list[int], unknown: int | None):
+    """Also where one part does not know what comes before it."""
+    parts = []
+    begin = 0
+    for i, end in enumerate(ends):
+        parts.append(tmp_path / str(i))
+        place = Place(None if i == unknown else begin)
+        keep(parts[-1], place, begin, end)
+        assert place.n_rows == end - begin
+        n_whole = end // _ROWS_PER_GROUP - -(-begin // _ROWS_PER_GROUP)
+        if i == unknown or n_whole > 0:
+            assert has_groups(parts[-1]) == (i != unknown)
+        begin = end
+    assert joined(parts) == whole()
+
+
+def test_a_part_that_was_made_for_another_place(tmp_path: Path):
+    keep(tmp_path / "0", Place(0), 0, 150)
+    keep(tmp_path / "1", Place(151), 150, _N)
+    with pytest.raises(InputFileError, match="work on the part again"):
+        joined([tmp_path / "0", tmp_path / "1"])
+
+
+def test_a_file_that_cannot_be_read(tmp_path: Path):
+    keep(tmp_path / "0", Place(0), 0, _N)
+    groups = tmp_path / "0.groups"
+    groups.chmod(0)
+    if not os.access(groups, os.R_OK):
+        with pytest.raises(InputFileError, match="cannot be read"):
+            joined([tmp_path / "0"])
+    groups.unlink()
+    groups.mkdir()
+    with pytest.raises(InputFileError, match="cannot be read"):
+        joined([tmp_path / "0"])
+
+
+def test_nothing_is_left_by_an_error(tmp_path: Path):
+    def fail() -> None:
+        with PartRows(str(tmp_path / "0"), Place(0)).of(_FIELDS, rows_per_group=10) as rows:
+            rows.write(columns(0, 55))
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert list(tmp_path.iterdir()) == []
