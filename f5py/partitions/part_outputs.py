@@ -259,7 +259,7 @@ def _rows_before(plan: Plan, number: int, before: _OpenPart | None) -> int | Non
         first_row, n_rows = before.text.first_row, before.text.n_rows
     elif plan.is_done(number - 1):
         try:
-            first_row, n_rows = read_part(plan, number - 1)["rows"]
+            first_row, n_rows = read_part(plan, number - 1).get("rows", (None, 0))
         except InputFileError:  # of a damaged part, which finish will tell about
             return None
     else:
