@@ -95,7 +95,7 @@ class TextChain:
         self._name, self._file = last.file, file
         return True
 
-    def part(self, has_header: bool, first_row: int | None) -> ChainedText:
+    def part(self, has_header: bool, first_row: int | None = None) -> ChainedText:
         """What takes the text of the next part: a header, which is only kept if asked for, and rows."""
         return ChainedText(self._file, self._name, has_header, first_row)
 
