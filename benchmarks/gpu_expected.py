@@ -37,7 +37,7 @@ from f5py.core.workers import WorkerPool
 from f5py.gpu import kernels
 from f5py.methylation._group_list_numba import Listing
 from f5py.methylation.calls import call_methylation
-from f5py.pipeline.gpu_scores import _GROUPS as GROUPS_PER_WARP
+from f5py.pipeline.gpu_scores import in_warps
 from f5py.pipeline.signal_stages import SignalStages, StageTimes
 from f5py.pore_model import builtin
 from f5py.signal.events import DNA
@@ -164,13 +164,11 @@ class _Counter:
         return batch.status == ReadStatus.OK
 
     def begin_scores(self, batch: ReadBatch, model: object, motifs: object, listing: Listing) -> NDArray[np.bool_]:
-        reads = np.flatnonzero(batch.status == ReadStatus.OK)
+        reads = np.flatnonzero(self.scores(batch, motifs))
         slots = elements_of(batch.call_offsets[reads], batch.n_calls[reads])
         columns, rows = listing.columns[slots], np.abs(listing.end[slots] - listing.begin[slots]) + 1
-        order = np.lexsort((rows, columns))[::-1]
-        starts = np.arange(0, len(order), GROUPS_PER_WARP)
-        of_warp = [np.maximum.reduceat(values[order], starts).astype(np.int64) for values in (columns, rows)]
-        self.cells = int((of_warp[0] * of_warp[1]).sum())
+        _, warp_columns, warp_rows = in_warps(columns, rows)
+        self.cells = int((warp_columns.astype(np.int64) * warp_rows).sum())
         return np.ones(len(batch), np.bool_)
 
     def fetch_scores(self) -> NDArray[np.float32]:

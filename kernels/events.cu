@@ -33,6 +33,10 @@ struct Sums {
         values += (double)x;
         squares += (double)(x * x);
     }
+    __device__ __forceinline__ void add(const Sums& others) {
+        values += others.values;
+        squares += others.squares;
+    }
     __device__ __forceinline__ void subtract(float x) {
         values -= (double)x;
         squares -= (double)(x * x);
@@ -226,10 +230,8 @@ __device__ __forceinline__ void walk(
         if (i == begin) {
             // Before a stretch they are counted from `from` on.
             const Sums missing = between(sums, sums_at_begin);
-            detectors.near.before.values += missing.values;
-            detectors.near.before.squares += missing.squares;
-            detectors.far.before.values += missing.values;
-            detectors.far.before.squares += missing.squares;
+            detectors.near.before.add(missing);
+            detectors.far.before.add(missing);
             sums = sums_at_begin;
             at_begin = detectors;
         }
@@ -243,14 +245,21 @@ __device__ __forceinline__ void walk(
     }
 }
 
+__device__ __forceinline__ Sums of_lane(const Sums& sums, int lane) {
+    return {__shfl_sync(FULL, sums.values, lane), __shfl_sync(FULL, sums.squares, lane)};
+}
+
+__device__ __forceinline__ Sums of_lane_before(const Sums& sums, int distance) {
+    return {__shfl_up_sync(FULL, sums.values, distance), __shfl_up_sync(FULL, sums.squares, distance)};
+}
+
 __device__ __forceinline__ Detector of_lane_before(const Detector& detector) {
     Detector before;
     before.masked_to = __shfl_up_sync(FULL, detector.masked_to, 1);
     before.position = __shfl_up_sync(FULL, detector.position, 1);
     before.value = __shfl_up_sync(FULL, detector.value, 1);
     before.valid = __shfl_up_sync(FULL, (int)detector.valid, 1) != 0;
-    before.before.values = __shfl_up_sync(FULL, detector.before.values, 1);
-    before.before.squares = __shfl_up_sync(FULL, detector.before.squares, 1);
+    before.before = of_lane_before(detector.before, 1);
     return before;
 }
 
@@ -297,8 +306,7 @@ __device__ __forceinline__ int find_in_stretches(
     const int source = earlier != 0 ? 31 - __clz((int)earlier) : lane;
     Events first = events;
     first.begin = __shfl_sync(FULL, events.begin, source);
-    first.before.values = __shfl_sync(FULL, events.before.values, source);
-    first.before.squares = __shfl_sync(FULL, events.before.squares, source);
+    first.before = of_lane(events.before, source);
     if (earlier == 0) {
         first.begin = 0;
         first.before = {0.0, 0.0};
@@ -330,8 +338,7 @@ __device__ __forceinline__ int find_in_stretches(
     const int last = with_boundary != 0 ? 31 - __clz((int)with_boundary) : 0;
     Events rest = room;
     rest.begin = __shfl_sync(FULL, events.begin, last);
-    rest.before.values = __shfl_sync(FULL, events.before.values, last);
-    rest.before.squares = __shfl_sync(FULL, events.before.squares, last);
+    rest.before = of_lane(events.before, last);
     if (lane == 0) rest.put(n, signal.n, total);
     return n + 1;
 }
@@ -418,14 +425,10 @@ extern "C" __global__ void __launch_bounds__(LANES) events_find(
     const Sums own = sums;
 #pragma unroll
     for (int distance = 1; distance < LANES; distance *= 2) {
-        const Sums earlier = {
-            __shfl_up_sync(FULL, sums.values, distance), __shfl_up_sync(FULL, sums.squares, distance)};
-        if (lane >= distance) {
-            sums.values += earlier.values;
-            sums.squares += earlier.squares;
-        }
+        const Sums earlier = of_lane_before(sums, distance);
+        if (lane >= distance) sums.add(earlier);
     }
-    const Sums total = {__shfl_sync(FULL, sums.values, LANES - 1), __shfl_sync(FULL, sums.squares, LANES - 1)};
+    const Sums total = of_lane(sums, LANES - 1);
     int n_events;
     if (__all_sync(FULL, is_coarse) && total.squares < MAX_SQUARES) {
         n_events = find_in_stretches(signal, given, stretch, between(own, sums), total, room);

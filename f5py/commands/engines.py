@@ -131,7 +131,9 @@ def _by_slurm(options: CallOptions | EventalignOptions, plan: Plan, numbers: lis
         raise MissingDependencyError(
             "--engine slurm: there is no sbatch on this machine; f5py plan --print-slurm FOLDER prints the script"
         )
-    script = slurm_script(plan, options.threads, options.workers, shlex.join([sys.executable, "-m", "f5py"]))
+    script = slurm_script(
+        plan, numbers, options.threads, options.workers, shlex.join([sys.executable, "-m", "f5py"])
+    )
     pipe = subprocess.PIPE
     with subprocess.Popen(
         ["sbatch", "--wait", "--parsable"], stdin=pipe, stdout=pipe, stderr=pipe, text=True

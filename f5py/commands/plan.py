@@ -37,7 +37,9 @@ def run(options: PlanOptions) -> None:
     plan = Plan.load(options.plan)
     plan.check_divided()
     if options.print_slurm:
-        text = slurm_script(plan, plan.options["threads"], None, "f5py")
+        text = slurm_script(
+            plan, plan.unfinished() or list(range(len(plan))), plan.options["threads"], None, "f5py"
+        )
     else:
         text = "\n".join(_state(plan) + (_estimate(plan, options) if options.estimate else [])) + "\n"
     with complete_text_output(options.output, 1) as out:
@@ -53,12 +55,14 @@ def _state(plan: Plan) -> list[str]:
     return lines
 
 
-def slurm_script(plan: Plan, threads: int, at_a_time: int | None, program: str) -> str:
-    """An array of jobs for the parts that are not done, or for all if there are none.
+def slurm_script(plan: Plan, numbers: list[int], threads: int, at_a_time: int | None, program: str) -> str:
+    """An array of jobs for some parts.
 
     Parameters
     ----------
     plan : Plan
+    numbers : list of int
+        The parts, ascending.
     threads : int
         Of each job.
     at_a_time : int or None
@@ -67,7 +71,7 @@ def slurm_script(plan: Plan, threads: int, at_a_time: int | None, program: str) 
         How f5py is started, quoted for the shell.
     """
     per_job = -(-len(plan) // _MOST_JOBS)
-    jobs = _ranges(sorted({number // per_job for number in plan.unfinished() or range(len(plan))}))
+    jobs = _ranges(sorted({number // per_job for number in numbers}))
     folder = shlex.quote(str(plan.folder))
     last = f"$(( last < {len(plan) - 1} ? last : {len(plan) - 1} ))"
     return f"""#!/bin/bash

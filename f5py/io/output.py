@@ -5,16 +5,19 @@ from __future__ import annotations
 import errno
 import io
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any, BinaryIO, Protocol
 
-from f5py.errors import OutputFileError
+from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bgzip_output import BgzipOutput, is_bgzip_name
 from f5py.io.unfinished_file import UnfinishedFile, is_special
 
 #: What writing ends with, and reading does not.
 _WRITE_ERRORS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.EBADF)
+
+#: Copied at a time: what stays in a processor's cache on its way.
+_COPY_BYTES = 1 << 17
 
 
 class TextOutput(Protocol):
@@ -32,6 +35,22 @@ class TextOutput(Protocol):
 def shown_output(path: str) -> str:
     """What an output is called in messages; ``-`` is standard output."""
     return "standard output" if path == "-" else path
+
+
+def copy_bytes(path: Any, file: Any, n_bytes: int, write: Callable[[bytes], object]) -> None:
+    """Write the next `n_bytes` of a binary file that has this name.
+
+    Raises
+    ------
+    InputFileError
+        It has not so many.
+    """
+    while n_bytes:
+        piece = file.read(min(n_bytes, _COPY_BYTES))
+        if not piece:
+            raise InputFileError(f"{path}: is shorter than it was")
+        write(piece)
+        n_bytes -= len(piece)
 
 
 @contextmanager

@@ -12,11 +12,11 @@ import struct
 from typing import BinaryIO
 
 from f5py.errors import InputFileError
+from f5py.io.output import copy_bytes
 from f5py.io.thrift_compact import Elements, Field, Struct, decode, encode
 
 _MAGIC = b"PAR1"
 _FOOTER = struct.Struct("<I4s")
-_COPY_BYTES = 1 << 20
 #: Fields of the structures FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
 _N_ROWS, _ROW_GROUPS = 3, 4
 _COLUMNS, _GROUP_ROWS, _GROUP_START, _ORDINAL = 1, 3, 5, 7
@@ -59,20 +59,15 @@ class ParquetGroups:
 
     def _add_file(self, path: str) -> None:
         try:
-            with open(path, "rb", buffering=0) as file:
-                size = file.seek(-_FOOTER.size, os.SEEK_END) + _FOOTER.size
-                about_size = _FOOTER.unpack(file.read(_FOOTER.size))[0] + _FOOTER.size
-                file.seek(-about_size, os.SEEK_END)
-                end = size - about_size + self._place_groups(file.read(about_size))
-                left = end - file.seek(len(_MAGIC))
-                while left:
-                    piece = file.read(min(left, _COPY_BYTES))
-                    if not piece:
-                        raise InputFileError(f"{path}: is shorter than it was")
-                    self._write(piece)
-                    left -= len(piece)
+            file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed below
         except OSError as problem:
             raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
+        with file:
+            size = file.seek(-_FOOTER.size, os.SEEK_END) + _FOOTER.size
+            about_size = _FOOTER.unpack(file.read(_FOOTER.size))[0] + _FOOTER.size
+            file.seek(-about_size, os.SEEK_END)
+            end = size - about_size + self._place_groups(file.read(about_size))
+            copy_bytes(path, file, end - file.seek(len(_MAGIC)), self._write)
 
     def _place_groups(self, file: memoryview | bytes) -> int:
         """Put down the groups of a file that will be written next, of which the end is there; return where that is."""

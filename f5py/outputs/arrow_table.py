@@ -157,10 +157,6 @@ class ParquetOutput:
     rows_per_group : int
         Rows that are collected, compressed and written together; the last group may have fewer.
     n_threads : int
-
-    Attributes
-    ----------
-    schema : pyarrow.Schema
     """
 
     def __init__(
@@ -173,7 +169,7 @@ class ParquetOutput:
         n_threads: int = 1,
     ) -> None:
         self._arrow, self._parquet = import_arrow()
-        self.schema = _schema(fields)
+        self._schema = _schema(fields)
         encodings = encodings or {}
         others = [f"{name}.list.element" if kind.startswith("list:") else name for name, kind in fields]
         self._settings = {
@@ -183,7 +179,7 @@ class ParquetOutput:
             "use_dictionary": [name for name in others if name not in encodings],
             "column_encoding": dict(encodings),
         }
-        self._file = ParquetGroups(out, self._parquet_of(self.schema.empty_table()))
+        self._file = ParquetGroups(out, self._parquet_of(self._schema.empty_table()))
         n_threads = min(n_threads, MAX_ENCODERS)
         self._encoding = OrderedWork(n_threads, self._encoded, self._file.add, "f5py-parquet", n_threads)
         self._rows_per_group = rows_per_group
@@ -205,7 +201,7 @@ class ParquetOutput:
 
     def write(self, columns: Sequence[Any]) -> None:
         """Take rows: one array per field, of NumPy or Arrow, all of one length."""
-        self.write_table(table_of(columns, self.schema))
+        self.write_table(table_of(columns, self._schema))
 
     def write_table(self, table: Any) -> None:
         """Take rows: a `pyarrow.Table` of the schema."""
@@ -252,7 +248,7 @@ class ParquetOutput:
             return tables
         group = self._arrow.concat_tables(tables).unify_dictionaries().combine_chunks()
         tables.clear()  # they are not needed twice
-        for i, field in enumerate(self.schema):
+        for i, field in enumerate(self._schema):
             if self._arrow.types.is_dictionary(field.type):
                 group = group.set_column(i, field, in_order_of_occurrence(group.column(i).chunk(0)))
         return self._parquet_of(group)
@@ -260,7 +256,7 @@ class ParquetOutput:
     def _parquet_of(self, rows: Any) -> Any:
         """A Parquet file in memory, of one row group or, without rows, of none."""
         out = self._arrow.BufferOutputStream()
-        with self._parquet.ParquetWriter(out, self.schema, **self._settings) as writer:
+        with self._parquet.ParquetWriter(out, self._schema, **self._settings) as writer:
             if len(rows):
                 writer.write_table(rows, row_group_size=len(rows))
         return memoryview(out.getvalue())

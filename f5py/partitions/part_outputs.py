@@ -96,7 +96,7 @@ class PartOutputs:
             part.ultra_path = str(self._folders[part.number] / ULTRA)
         self._waiting = parts
         self._current: _OpenPart | None = None
-        self._before: _OpenPart | None = None
+        self._next: tuple[int, int | None] = 0, 0  # the part after those so far, and its first row if that is known
         self._chain: TextChain | None = None
         self._commits = ThreadPoolExecutor(1, thread_name_prefix="f5py-parts")
         self._committed: deque[Future[None]] = deque()
@@ -133,14 +133,17 @@ class PartOutputs:
         if self._chain is None:
             self._chain = TextChain(self._plan.folder, _extent_before(self._plan, part.number))
         folder = self._folders.pop(part.number, None) or self._plan.begin_part(part.number)
-        text = self._chain.part(part.number == 0, _rows_before(self._plan, part.number, self._before))
+        next_part, first_row = self._next
+        if part.number != next_part:
+            first_row = _first_row(self._plan, part.number)
+        text = self._chain.part(part.number == 0, first_row)
         self._current = _OpenPart(part, folder, text, self._open_outputs, self._new_statistics(), self._started)
 
     def _complete(self) -> None:
         if self._current is None:
             return
         self._current.complete()
-        self._before = self._current
+        self._next = self._current.part.number + 1, self._current.text.next_row
         # beside the work: to wait for the disk takes long
         self._committed.append(self._commits.submit(self._commit, self._current))
         while self._committed and (self._committed[0].done() or len(self._committed) > _MOST_WAITING):
@@ -219,7 +222,7 @@ class _OpenPart:
             "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
             "host": platform.node(),
             "table": self.text.extent(),
-            "rows": (self.text.first_row, self.text.n_rows),
+            "next_row": self.text.next_row,
             "files": {entry.name: entry.stat().st_size for entry in sorted(self.folder.iterdir())},
         }
         with complete_output(str(self.folder / _ABOUT)) as file:
@@ -251,20 +254,15 @@ def read_part(plan: Plan, number: int) -> dict[str, Any]:
     return about
 
 
-def _rows_before(plan: Plan, number: int, before: _OpenPart | None) -> int | None:
-    """How many rows the table has before those of a part, if the part before it is done and knows of its own."""
-    if number == 0:
-        return 0
-    if before is not None and before.part.number == number - 1:
-        first_row, n_rows = before.text.first_row, before.text.n_rows
-    elif plan.is_done(number - 1):
-        try:
-            first_row, n_rows = read_part(plan, number - 1).get("rows", (None, 0))
-        except InputFileError:  # of a damaged part, which finish will tell about
-            return None
-    else:
+def _first_row(plan: Plan, number: int) -> int | None:
+    """How many rows the table has before a part that is not the first, if the part before it is done and knows that."""
+    if not plan.is_done(number - 1):
         return None
-    return None if first_row is None else first_row + n_rows
+    try:
+        known: int | None = read_part(plan, number - 1).get("next_row")
+    except InputFileError:  # of a damaged part, which finish will tell about
+        return None
+    return known
 
 
 def _extent_before(plan: Plan, number: int) -> Extent | None:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bgzip_output import is_bgzip_name
-from f5py.io.output import TextOutput
+from f5py.io.output import TextOutput, copy_bytes
 from f5py.io.unfinished_file import is_special, linked_in_place
 
 CHAINS = "tables"
@@ -27,8 +27,6 @@ _BUFFER_BYTES = 1 << 20
 _COPY_AT_ONCE = 1 << 28
 #: Pipes, some file systems and old systems.
 _CANNOT_COPY = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM, errno.EBADF, errno.ETXTBSY)
-#: Copied at a time otherwise: what stays in a processor's cache on its way.
-_COPY_BYTES = 1 << 17
 
 
 class Extent(NamedTuple):
@@ -122,6 +120,11 @@ class ChainedText:
         self._has_header = has_header
         self._begin: int | None = None
 
+    @property
+    def next_row(self) -> int | None:
+        """The first row of the next part, if it is known."""
+        return None if self.first_row is None else self.first_row + self.n_rows
+
     def write(self, text: Any) -> None:
         """Take the header, then rows."""
         try:
@@ -186,12 +189,7 @@ def append_rows(folder: Path, extent: Extent, out: TextOutput) -> None:
             out.flush()
             left -= _copied_by_the_system(file.fileno(), extent, out.fileno())
         file.seek(extent.end - left)
-        while left:
-            piece = file.read(min(left, _COPY_BYTES))
-            if not piece:
-                raise InputFileError(f"{path}: is shorter than it was")
-            out.write(piece)
-            left -= len(piece)
+        copy_bytes(path, file, left, out.write)
 
 
 def _copied_by_the_system(source: int, extent: Extent, target: int) -> int:

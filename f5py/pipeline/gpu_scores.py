@@ -81,14 +81,17 @@ class GpuScores:
         given_back[self._aligned[of_read[is_large]]] = True
         left = ~given_back[self._aligned[of_read]]
         slots, columns, rows, of_read = slots[left], columns[left], rows[left], of_read[left]
-        order = np.lexsort((rows, columns))[::-1]
+        order, self._warp_columns, self._warp_rows = in_warps(columns, rows)
+        # each warp's place in the scratch memory
+        self._work = offsets_of(
+            _LANES * (_PER_COLUMN * self._warp_columns.astype(np.int64) + _PER_ROW * self._warp_rows)
+        )
         self._slots = slots[order]
         groups = np.empty((len(slots), 6), np.int32)
         groups[:, 0] = of_read[order]
         for i, values in enumerate(listing):
             groups[:, i + 1] = values[self._slots]
         self._groups = groups
-        self._lay_out(columns[order], rows[order])
         self._found = np.empty((len(batch.call_first), 2, 3), np.float32)
         self._next = 0
         self._queue_chunk()
@@ -117,14 +120,6 @@ class GpuScores:
             half.put("numbers", numbers.reshape(-1))
             half.put("is_reverse", batch.reverse[aligned])
 
-    def _lay_out(self, columns: NDArray[np.int32], rows: NDArray[np.int32]) -> None:
-        """Give each warp its place in the scratch memory."""
-        starts = np.arange(0, len(columns), _GROUPS)
-        self._warp_columns = np.maximum.reduceat(columns, starts) if len(columns) else columns
-        self._warp_rows = np.maximum.reduceat(rows, starts) if len(columns) else rows
-        size = _LANES * (_PER_COLUMN * self._warp_columns.astype(np.int64) + _PER_ROW * self._warp_rows)
-        self._work = offsets_of(size)
-
     def _queue_chunk(self) -> None:
         """Queue as many of the groups that are left as fit."""
         half, first = self._half, self._next
@@ -150,6 +145,17 @@ class GpuScores:
                     "work_offsets", "warp_columns", "warp_rows", "work", "found",
                 )  # fmt: skip
             half.download("found", 6 * n)
+
+
+def in_warps(
+    columns: NDArray[np.int32], rows: NDArray[np.int32]
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    """The order in which groups go to warps, and the maximum numbers of columns and rows of each warp."""
+    order = np.lexsort((rows, columns))[::-1]
+    starts = np.arange(0, len(order), _GROUPS)
+    if not len(order):
+        return order, columns, rows
+    return order, np.maximum.reduceat(columns[order], starts), np.maximum.reduceat(rows[order], starts)
 
 
 def can_be_scored(motifs: tuple[MotifCodes, MotifCodes]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 from dataclasses import dataclass
@@ -96,6 +97,22 @@ def test_a_file_that_cannot_be_read(tmp_path: Path):
     groups.mkdir()
     with pytest.raises(InputFileError, match="cannot be read"):
         joined([tmp_path / "0"])
+
+
+def test_a_full_disk_is_not_blamed_on_the_part(tmp_path: Path):
+    keep(tmp_path / "0", Place(0), 0, _N)
+
+    class Full(io.BytesIO):
+        def write(self, piece) -> int:
+            if self.tell() > 1000:
+                raise OSError(errno.ENOSPC, "no space")
+            return super().write(piece)
+
+    with (
+        pytest.raises(OSError, match="no space"),
+        ParquetOutput(Full(), _FIELDS, rows_per_group=_ROWS_PER_GROUP) as output,
+    ):
+        append_rows(str(tmp_path / "0"), output)
 
 
 def test_nothing_is_left_by_an_error(tmp_path: Path):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-
 import numpy as np
 import pytest
 from numpy.typing import NDArray
@@ -11,12 +9,10 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.offsets import offsets_of
 from f5py.gpu.placement import Reason
-from f5py.pipeline import gpu_backend
-from f5py.pipeline.gpu_backend import GpuBackend, GpuLimits
 from f5py.signal import events
 
 from ..abea.batch_maker import made_batch
-from .test_gpu_backend import ALL, DNA, SignalStages, StageTimes
+from .test_gpu_backend import ALL, _computed, _watched, small_batches_too, stages_of  # noqa: F401 - a fixture
 
 _EVENTS = ("event_offsets", "event_start", "event_length", "event_mean", "event_stdv")
 _N = 5000
@@ -67,19 +63,14 @@ def batch_of(signals: list[NDArray[np.float64]]) -> ReadBatch:
 
 
 @pytest.fixture
-def compare(device, pool, monkeypatch: pytest.MonkeyPatch):
+def compare(device, pool):
     """A function that computes signals on the GPU and the CPU, and compares their events."""
-    monkeypatch.setattr(gpu_backend, "_BAND_LATENCY_RATIO", 0.0)
 
     def compare(signals: list[NDArray[np.float64]], rna: bool) -> ReadBatch:
-        stages = SignalStages(events.RNA if rna else events.DNA, rna, DNA, pool, StageTimes(2))
-        backend = GpuBackend(device, stages, GpuLimits(**ALL), 512, 1_000_000)
-        placements = []
-        backend.on_batch = lambda _, placement, timing: placements.append(placement)
+        stages = stages_of(pool, parameters=events.RNA if rna else events.DNA, rna=rna)
+        backend, placements = _watched(device, stages, ALL)
         batch = batch_of(signals)
-        found, expected = copy.deepcopy(batch), copy.deepcopy(batch)
-        backend.compute(found)
-        stages.compute(expected)
+        found, expected = _computed(batch, backend), _computed(batch, stages)
         backend.close()
         for name in _EVENTS:
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
