@@ -18,7 +18,8 @@ import pytest
 from f5py.cli import main
 from f5py.commands.index import index_fast5, index_slow5
 from f5py.commands.simulate import simulate
-from f5py.io.read_index import READDB_SUFFIX, read_readdb
+from f5py.io.read_files import ReadFiles
+from f5py.io.read_index import READDB_SUFFIX
 from f5py.io.signals import SignalSource, open_signals
 from f5py.simulation.settings import SimulationSettings
 
@@ -122,7 +123,7 @@ class ReadSet:
         path = folder / "changed.fasta"
         for old in self.reads.parent.glob(f"{self.reads.name}*"):
             shutil.copy2(old, folder / old.name.replace(self.reads.name, path.name))
-        known = read_readdb(f"{path}{READDB_SUFFIX}") | {name: str(file) for name, file in files.items()}
+        known = dict(ReadFiles.read(f"{path}{READDB_SUFFIX}")) | {name: str(file) for name, file in files.items()}
         Path(f"{path}{READDB_SUFFIX}").write_text("".join(f"{name}\t{file}\n" for name, file in known.items()))
         return replace(self, folder=folder, reads=path)
 
@@ -151,7 +152,7 @@ class ReadSet:
             source.close()
 
     def signal_file(self, name: str) -> Path:
-        return Path(read_readdb(f"{self.reads}{READDB_SUFFIX}")[name])
+        return Path(ReadFiles.read(f"{self.reads}{READDB_SUFFIX}")[name])
 
     def sequence(self, name: str) -> str:
         with pysam.FastxFile(str(self.reads)) as file:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gzip
 import os
-import sys
 from collections.abc import Iterable
 from itertools import pairwise
 
@@ -17,7 +16,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.core.strictness import input_warning
 from f5py.core.workers import WorkerPool
-from f5py.errors import InputFileError, blamed_on
+from f5py.errors import InputFileError
 from f5py.io.indexed_fasta import BlockText, FastaIndex, IndexedFasta
 
 #: What is put after the name of the reads file.
@@ -133,42 +132,6 @@ class ReadIndex:
         if wrong.any():
             raise InputFileError(f"{self._path}: does not fit its .fai; run f5py index again")
         return bases, offsets
-
-
-def read_readdb(path: str) -> dict[str, str]:
-    """Read a ``.readdb`` file: the signal file of every read.
-
-    Parameters
-    ----------
-    path : str
-        The ``.readdb`` file itself, that is, the reads file's name and `READDB_SUFFIX`.
-
-    Returns
-    -------
-    dict of str to str
-        Read name to path; the empty string where no signal file is known. The name ``*`` stands for all reads: their
-        signals are in one SLOW5 file (or POD5 file or folder), as f5py and nanopolish write it for SLOW5.
-
-    Raises
-    ------
-    InputFileError
-        If the file is missing or a line does not have two fields.
-    """
-    paths: dict[str, str] = {}
-    try:
-        with blamed_on(path), open(path, encoding="utf-8", errors="surrogateescape", newline="\n") as file:
-            for number, line in enumerate(file, 1):
-                name, tab, signal_path = line.rstrip("\n").partition("\t")
-                if not tab or not name:
-                    raise InputFileError(
-                        f"{path}: line {number} is not a read name, a tab and a path; run f5py index again"
-                    )
-                paths[name] = sys.intern(signal_path)  # thousands of reads share a multi-read file
-    except (FileNotFoundError, NotADirectoryError) as problem:
-        raise InputFileError(
-            f"{path}: not found; run f5py index with -d and the fast5 folder, with --slow5 or with --pod5"
-        ) from problem
-    return paths
 
 
 def _check_is_index_of(reads_path: str, index_path: str, index: FastaIndex) -> None:

@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from f5py.core.workers import WorkerPool
-from f5py.io.read_index import READDB_SUFFIX, ReadIndex, read_readdb
+from f5py.io.read_files import ReadFiles
+from f5py.io.read_index import READDB_SUFFIX, ReadIndex
 from f5py.io.signals import open_source
 from f5py.pipeline.unmapped import unmapped_batch
 from f5py.signal.events import DNA, detect_events
@@ -33,7 +34,7 @@ def real_reads(names: list[str], path: Path) -> list[Read]:
     """Events and scaling of indexed reads as the pipeline finds them."""
     with ReadIndex.open(str(path)) as index:
         bases, base_offsets = index.sequences(names)
-    source = open_source(read_readdb(str(path) + READDB_SUFFIX))
+    source = open_source(ReadFiles.read(str(path) + READDB_SUFFIX))
     signals = source.fetch(names)
     source.close()
     assert not signals.problems

@@ -18,7 +18,8 @@ import numpy as np
 import pytest
 
 from f5py.cli import main
-from f5py.io.read_index import ReadIndex, read_readdb
+from f5py.io.read_files import ReadFiles
+from f5py.io.read_index import ReadIndex
 
 from ..index_files import fasta, multi_fast5, readdb, single_fast5
 from ..made_data import ReadSet, run_main, write_signals
@@ -93,7 +94,7 @@ def test_real_reads_follow_the_rules(tmp_path: Path, ecoli: Path) -> None:
 def test_nanopolish_writes_the_same_for_real_reads(tmp_path: Path, ecoli: Path) -> None:
     ours, theirs = both(tmp_path, ecoli / "reads.fasta", "-d", f"{ecoli}/fast5/")
     assert ours == theirs
-    wanted = sorted(read_readdb(f"{tmp_path}/ours/reads.fasta.index.readdb"))
+    wanted = sorted(ReadFiles.read(f"{tmp_path}/ours/reads.fasta.index.readdb"))
     ours_read, theirs_read = (
         ReadIndex.open(f"{tmp_path}/{whose}/reads.fasta").sequences(wanted) for whose in ("ours", "theirs")
     )

@@ -10,8 +10,8 @@ import pysam
 import pytest
 
 from f5py.errors import InputFileError
-from f5py.io.read_index import READDB_SUFFIX, ReadIndex, read_readdb
-from f5py.io.read_index_output import write_readdb, write_sequence_index
+from f5py.io.read_index import ReadIndex
+from f5py.io.read_index_output import write_sequence_index
 
 
 @pytest.fixture
@@ -159,20 +159,3 @@ def test_damage_inside_is_noticed_when_it_is_read(reads: Path) -> None:
         with pytest.raises(InputFileError, match="is damaged at byte 0"):
             index.sequences(["r0"])
         index.sequences(["r60"])
-
-
-def test_readdb_there_and_back(tmp_path: Path) -> None:
-    path = str(tmp_path / "r.fa") + READDB_SUFFIX
-    paths = {"b": "x/y z.fast5", "a": "", "ä": "\udcff.fast5", "c": "a\tb.fast5"}
-    write_readdb(path, paths)
-    assert read_readdb(path) == paths
-    assert Path(path).read_bytes().startswith(b"a\t\nb\tx/y z.fast5\nc\ta\tb.fast5\n")
-
-
-def test_a_missing_or_malformed_readdb_is_an_error(tmp_path: Path) -> None:
-    path = tmp_path / "r.fa.index.readdb"
-    with pytest.raises(InputFileError, match="readdb: not found; run f5py index with -d"):
-        read_readdb(str(path))
-    path.write_text("a\tb\nc\n")
-    with pytest.raises(InputFileError, match="readdb: line 2 is not"):
-        read_readdb(str(path))

@@ -8,14 +8,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.io.read_index import READDB_SUFFIX, read_readdb
+from f5py.io.read_files import ReadFiles
+from f5py.io.read_index import READDB_SUFFIX
 from f5py.outputs.eventalign_summary import EventalignSummary
 
 from .made_rows import SAMPLING_RATE, made_reads, rows_batch
 
 
 def test_bytes_are_the_references(ecoli, indexed_ecoli, ecoli_rows):
-    paths = read_readdb(str(indexed_ecoli / "reads.fasta") + READDB_SUFFIX)
+    paths = ReadFiles.read(str(indexed_ecoli / "reads.fasta") + READDB_SUFFIX)
     # the reference's run was in the folder of the set
     summary = EventalignSummary(rna=False, signal_path=lambda name: f"fast5/{Path(paths[name]).name}")
     expected = (ecoli / "expected/eventalign/summary.tsv").read_bytes()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from f5py import console
 from f5py.core.strictness import input_warning
@@ -13,6 +14,9 @@ from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 from f5py.io.signals.source import FileSource, SignalSource
 from f5py.progress import progress
 
+if TYPE_CHECKING:
+    from f5py.io.read_files import ReadFiles
+
 #: More are started only if the user says so.
 _MOST_PROCESSES = 8
 #: A second process needs a quarter of a second to start, in which the first one reads about this much.
@@ -20,8 +24,6 @@ _BYTES_PER_PROCESS = 16 << 20
 #: Where there are more reads than this, the files are not small.
 _MOST_LOOKED_AT = 20_000
 
-#: Relative paths of an index that are looked for before they are given up.
-_MOST_TRIED = 100
 #: The name in a ``.readdb`` that stands for all reads, as nanopolish writes it for SLOW5.
 ALL_READS = "*"
 
@@ -70,7 +72,7 @@ def open_source(paths: Mapping[str, str], n_processes: int | None = 1, n_threads
     Parameters
     ----------
     paths : mapping of str to str
-        Read name to fast5 or POD5 file, as in ``.readdb``. Not copied.
+        Read name to fast5 or POD5 file, such as a `ReadFiles`. Not copied.
     n_processes : int, optional
         1 reads in this process; more start that many reader processes, because HDF5 reads one thing at a time
         in a process. None: `reader_processes`. The result is the same.
@@ -149,30 +151,30 @@ def open_signals(
         return _open_fast5(fast5, n_processes, n_threads)
     if reads_path is None:
         raise UsageError("no signals are named; give --pod5, --slow5 or --fast5")
-    from f5py.io.read_index import READDB_SUFFIX, read_readdb
+    from f5py.io.read_files import ReadFiles
+    from f5py.io.read_index import READDB_SUFFIX
 
-    paths = _with_places(read_readdb(reads_path + READDB_SUFFIX), reads_path + READDB_SUFFIX)
+    paths = _with_places(ReadFiles.read(reads_path + READDB_SUFFIX), reads_path + READDB_SUFFIX)
     if path := paths.get(ALL_READS):
         return open_any(path, n_processes, n_threads)
     return open_source(paths, n_processes, n_threads)
 
 
-def _with_places(paths: dict[str, str], index: str) -> dict[str, str]:
+def _with_places(paths: ReadFiles, index: str) -> ReadFiles:
     """The paths of an index; relative ones that are not found from the working folder, from the folder of the index."""
-    relative = [path for path in dict.fromkeys(paths.values()) if path and not os.path.isabs(path)]
     folder = os.path.dirname(os.path.abspath(index))
-    for path in relative[:_MOST_TRIED]:
+    for path in paths.relative:
         if os.path.exists(path):
             return paths
         if os.path.exists(os.path.join(folder, path)):
             console.note("open_signals", f"relative paths in {index} are taken from {folder}")
-            moved = {path: os.path.join(folder, path) for path in relative}
-            return {name: moved.get(path, path) for name, path in paths.items()}
-    if relative:
+            return paths.below(folder)
+    if paths.relative:
         input_warning(
             "open_signals",
-            f"{index}: signal files with relative paths, such as {relative[0]}, are neither below {os.getcwd()} nor "
-            f"below {folder}; run f5py where the reads were indexed, or index them again with -d and the whole path",
+            f"{index}: signal files with relative paths, such as {paths.relative[0]}, are neither below {os.getcwd()} "
+            f"nor below {folder}; run f5py where the reads were indexed, or index them again with -d and the whole "
+            "path",
         )
     return paths
 

@@ -63,7 +63,7 @@ class ParallelSource:
     n_processes : int
         How many reader processes to start.
     paths : mapping of str to str
-        Read name to file path, as in ``.readdb``. Not copied; a process is sent the paths it needs.
+        Read name to file path, such as a `ReadFiles`. Not copied; a process is sent the paths it needs.
     reader : class
         What reads in each process, a `FileReader`; importable by its name.
     kind : {"fast5", "pod5"}, optional

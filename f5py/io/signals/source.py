@@ -213,7 +213,7 @@ class FileSource:
     Parameters
     ----------
     paths : mapping of str to str
-        Read name to file path, as in ``.readdb``. Not copied.
+        Read name to file path, such as a `ReadFiles`. Not copied.
     reader : FileReader
         Closed with the source.
     kind : {"fast5", "pod5"}, optional
