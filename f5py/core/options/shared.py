@@ -36,6 +36,14 @@ def min_mapq(*aliases: str) -> Any:
     )  # fmt: skip
 
 
+def max_bases(default: int) -> Any:
+    """The declaration of ``--max-bases``."""
+    return option(
+        "-B", "--max-bases", kind=Kind.BASES, group=Group.SPEED, default=default, at_least=1,
+        help="Number of bases at which a batch is closed.",
+    )  # fmt: skip
+
+
 def alignments(**more: Any) -> Any:
     """The declaration of ``--bam``."""
     return option(
@@ -103,10 +111,7 @@ class RunOptions:
         "-K", "--batchsize", kind=Kind.INTEGER, group=Group.SPEED, default=512, at_least=1,
         help="Maximum number of reads in a batch.",
     )  # fmt: skip
-    max_bases: int = option(
-        "-B", "--max-bases", kind=Kind.BASES, group=Group.SPEED, default=5_000_000, at_least=1,
-        help="Number of bases at which a batch is closed.",
-    )  # fmt: skip
+    max_bases: int = max_bases(5_000_000)
     iop: int | None = option(
         "--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, at_most=MOST_PROCESSES,
         default_words="chosen from -t",

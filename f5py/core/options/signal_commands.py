@@ -16,6 +16,7 @@ from f5py.core.options.shared import (
     SignalOptions,
     StrictOptions,
     alignments,
+    max_bases,
     min_mapq,
 )
 
@@ -126,6 +127,7 @@ class EventalignOptions(RnaOptions, PartOptions, MappedReadsOptions):
     """Options of ``f5py eventalign``."""
 
     min_mapq: int = min_mapq("-q")
+    max_bases: int = max_bases(1_000_000)  # a base makes two rows or more, which take most of the memory
     paf: bool = flag("-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.")
     sam: bool = flag("-a", "--sam", help="Write SAM, or BAM if the name of the output ends in .bam.")
     sam_out_version: int | None = option(
