@@ -7,6 +7,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from contextlib import ExitStack, chdir, suppress
 from dataclasses import replace
 from typing import Any
@@ -16,6 +17,7 @@ from f5py.commands import call_methylation, eventalign
 from f5py.commands.finish import options_of_plan
 from f5py.commands.plan import slurm_script
 from f5py.core.options.signal_commands import CallOptions, EventalignOptions
+from f5py.core.workers import keep_freed_memory
 from f5py.errors import F5pyError, MissingDependencyError
 from f5py.partitions.job import PartJob
 from f5py.partitions.plan import Plan
@@ -84,21 +86,36 @@ def _by_dask(options: CallOptions | EventalignOptions, plan: Plan, numbers: list
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         has_gpus = options.gpu_use != "off" and any("GPU" in worker["resources"] for worker in workers)
         console.info(_WHO, f"{len(workers)} workers of dask{', with GPUs' if has_gpus else ''}")
-        futures = client.map(
-            _work_on_part, [str(plan.folder)] * len(numbers), numbers, [free] * len(numbers),
-            key=[f"{plan.folder}-{number}" for number in numbers], retries=_RETRIES, pure=False,
-            resources={"GPU": 1} if has_gpus else None,
+        how: dict[str, Any] = {"retries": _RETRIES, "pure": False, "resources": {"GPU": 1} if has_gpus else None}
+        number_of = {f"{plan.folder}-{number}": number for number in numbers}
+        futures = distributed.as_completed(
+            client.map(
+                _work_on_part, [str(plan.folder)] * len(numbers), numbers, [free] * len(numbers),
+                key=list(number_of), **how,
+            )
         )  # fmt: skip
-        failures = []
+        failures: dict[str, list[int]] = {}
+        tries = Counter(numbers)
         bar = stack.enter_context(progress("parts"))
         bar.expect(len(numbers))
-        for future in distributed.as_completed(futures):
+        for future in futures:
+            number = number_of[future.key]
+            has_ended = future.status == "finished"
+            why = future.result() if has_ended else str(future.exception())
+            if why and has_ended and tries[number] <= _RETRIES:
+                key = f"{plan.folder}-{number}-{tries[number]}"
+                tries[number] += 1
+                number_of[key] = number
+                futures.add(client.submit(_work_on_part, str(plan.folder), number, free, key=key, **how))
+                continue
             bar.advance(1)
-            if future.status != "finished":
-                failures.append(f"{future.key}: {future.exception()}")
+            if why:
+                failures.setdefault(why, []).append(number)
         if failures:
-            more = f"; {len(failures) - _SHOWN} more" if len(failures) > _SHOWN else ""
-            raise F5pyError(f"{len(failures)} parts could not be done ({'; '.join(failures[:_SHOWN])}{more})")
+            causes = [f"part {parts[0]}: {why}" for why, parts in failures.items()]
+            more = f"; {len(causes) - _SHOWN} more causes" if len(causes) > _SHOWN else ""
+            n_failed = sum(map(len, failures.values()))
+            raise F5pyError(f"{n_failed} parts could not be done ({'; '.join(causes[:_SHOWN])}{more})")
 
 
 def _client(options: CallOptions | EventalignOptions, distributed: Any) -> Any:
@@ -116,13 +133,17 @@ def _client(options: CallOptions | EventalignOptions, distributed: Any) -> Any:
         raise F5pyError(f"--scheduler {options.scheduler}: no scheduler of dask answers there ({problem})") from None
 
 
-def _work_on_part(folder: str, number: int, free: dict[str, Any]) -> None:
-    """Work on one part, in a worker."""
-    plan = Plan.load(folder)
-    if plan.is_done(number):
-        return
-    with chdir(plan.working_folder):
-        run_parts(replace(options_of_plan(plan), **free), plan, [number])
+def _work_on_part(folder: str, number: int, free: dict[str, Any]) -> str:
+    """Work on one part, in a worker; return what is wrong with it or "", as dask shows a traceback of exceptions."""
+    keep_freed_memory()  # dask starts its workers with small limits
+    try:
+        plan = Plan.load(folder)
+        if not plan.is_done(number):
+            with chdir(plan.working_folder):
+                run_parts(replace(options_of_plan(plan), **free), plan, [number])
+    except F5pyError as problem:
+        return str(problem)
+    return ""
 
 
 def _by_slurm(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import platform
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -150,3 +154,25 @@ def test_longest_first_takes_the_wanted_reads_by_work():
     assert longest_first(work, wanted).tolist() == [1, 3, 0, 2]
     assert longest_first(work, ~wanted).tolist() == [4]
     assert longest_first(work, np.zeros(5, bool)).tolist() == []
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+@pytest.mark.parametrize("keeps", [False, True])
+def test_freed_memory_is_kept_where_the_environment_says_otherwise(keeps: bool):
+    """By the number of pages that arrays get from the system again."""
+    script = (
+        "import resource\n"
+        "import numpy as np\n"
+        "from f5py.core.workers import keep_freed_memory\n"
+        f"{'keep_freed_memory()' if keeps else ''}\n"
+        "def faults():\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "np.ones(1 << 17, np.int64)\n"
+        "before = faults()\n"
+        "for _ in range(40):\n"
+        "    np.ones(1 << 17, np.int64)\n"
+        "print(faults() - before)\n"
+    )
+    environment = os.environ | {"MALLOC_TRIM_THRESHOLD_": "65536"}
+    ran = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert (int(ran.stdout) < 1000) == keeps

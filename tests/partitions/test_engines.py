@@ -126,6 +126,27 @@ def test_dask_tells_of_parts_that_fail(made: ReadSet, here: Path, capfd: pytest.
     assert "bad.bam: has changed" in error_line(capfd.readouterr().err)
 
 
+@pytest.mark.usefixtures("semaphores")
+def test_dask_tells_of_what_is_wrong_with_parts_in_one_line(
+    made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]
+):
+    """Without a traceback of dask's for each time that one was tried."""
+    pytest.importorskip("distributed")
+    for old in made.reads.parent.glob(f"{made.reads.name}*"):
+        shutil.copy(old, here)
+    index = here / f"{made.reads.name}.index"
+    content = bytearray(index.read_bytes())
+    content[len(content) // 2 : len(content) // 2 + 50] = bytes(50)
+    index.write_bytes(content)
+    bad = replace(made, reads=here / made.reads.name)
+    assert run_command(*command(bad, "--plan", "p", "--partitions", "3", "--engine", "dask", "--workers", "2")) == 1
+    messages = capfd.readouterr().err
+    line = error_line(messages)
+    assert "3 parts could not be done (part " in line
+    assert line.count(f"{index}: is damaged at byte 0; run f5py index again") == 1
+    assert "Traceback" not in messages
+
+
 def test_dask_that_is_not_installed(
     made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ):
