@@ -23,6 +23,7 @@ from f5py import console
 from f5py.cache_folder import cache_folder
 from f5py.errors import F5pyError
 from f5py.inner_kernels import leave_inner_entries_out
+from f5py.one_compiler import let_one_compile
 
 #: Allowed fast-math: contraction into fused multiply-add and reciprocals. Never ``nnan`` or ``ninf``:
 #: scores use minus infinity for "impossible".
@@ -56,6 +57,8 @@ def _compiled(function, fastmath):
             _stamp_cache(compiled, function.__code__.co_filename)
             _load_at_once(compiled._cache)
         leave_inner_entries_out(compiled)
+        if _can_cache:
+            let_one_compile(compiled, is_kept)
         return compiled
     except RuntimeError as problem:  # neither the package's folder nor the user's cache can be written
         _do_without_cache(str(problem))

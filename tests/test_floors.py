@@ -28,7 +28,7 @@ FLOORS = (
     ("core",),
     ("simd",),
     ("accelerate",),
-    ("inner_kernels",),
+    ("inner_kernels", "one_compiler"),
     ("progress",),
     ("errors", "console", "cache_folder"),
     ("__version__",),
