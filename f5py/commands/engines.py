@@ -121,10 +121,14 @@ def _by_dask(options: CallOptions | EventalignOptions, plan: Plan, numbers: list
 def _client(options: CallOptions | EventalignOptions, distributed: Any) -> Any:
     """A client of the cluster that is running, or of a new one on this machine, which ends with it."""
     if options.scheduler is None:
+        import dask
+
         n_workers = options.workers or max((os.cpu_count() or 1) // options.threads, 1)
-        return distributed.Client(
-            n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
-        )
+        # Nobody would see the profile, for which a thread looks at the stacks of all others a hundred times a second.
+        with dask.config.set({"distributed.worker.profile.enabled": False}):
+            return distributed.Client(
+                n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
+            )
     try:
         if os.path.exists(options.scheduler):
             return distributed.Client(scheduler_file=options.scheduler)

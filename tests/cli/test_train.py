@@ -39,7 +39,7 @@ def controls(tmp_path_factory: pytest.TempPathFactory) -> Path:
     truth = with_methylation(builtin(START), SHIFTS, "truth")
     (folder / "truth.model").write_bytes(b"".join(model_text(truth, np.zeros(5**6), "cpg", "made")))
     common: dict[str, Any] = {"methylation": "per-read", "meth_model": folder / "truth.model", "coverage": 6.0}
-    f5py.simulate(output=folder / "m", genome_length=200_000, methylated_reads=1.0, seed=1, **common)
+    f5py.simulate(output=folder / "m", genome_length=100_000, methylated_reads=1.0, seed=1, **common)
     f5py.simulate(output=folder / "u", reference=folder / "m/ref.fa", methylated_reads=0.0, seed=2, **common)
     return folder
 
@@ -131,7 +131,7 @@ def test_nucleotide_model_of_unmethylated_reads(controls: Path, tmp_path: Path):
 
 def test_truth_of_a_sample(controls: Path, tmp_path: Path):
     f5py.simulate(
-        output=tmp_path / "s", reference=controls / "m/ref.fa", site_rates="0,1,0.5", linked_within=0, coverage=6.0,
+        output=tmp_path / "s", reference=controls / "m/ref.fa", site_rates="0,1,0.5", linked_within=0, coverage=12.0,
         seed=3, meth_model=controls / "truth.model",
     )  # fmt: skip
     lines = [line.split("\t") for line in (tmp_path / "s/truth.tsv").read_text().splitlines()]

@@ -209,7 +209,7 @@ def test_slurm_that_fails(
 ):
     """The first job is not done; after that an array has only what is not done."""
     slurm("sys.exit('a node is gone')")
-    given = ("--plan", "p", "--partitions", "6", "--engine", "slurm")
+    given = ("--plan", "p", "--partitions", "4", "--engine", "slurm")
     assert run_command(*command(made, *given)) == 1
     assert "sbatch: a node is gone" in error_line(capfd.readouterr().err)
     shutil.rmtree(here / "p" / "parts" / "3")
