@@ -1,13 +1,14 @@
 """Which signal file each read is in, as the ``.readdb`` of an index says.
 
-The lines of the file are sorted by name, so that reads are looked up where it is, mapped into memory: nothing is held
-for each of the millions of reads that it may have.
+The lines of the file are sorted by name. A small file is held as a dict, for which nothing must be compiled. In a large
+one reads are looked up where it is, mapped into memory: nothing is held for each of the millions of reads.
 """
 
 from __future__ import annotations
 
 import os
 from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
+from itertools import islice
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,8 @@ from f5py.core.names import Names
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.indexed_fasta import MappedText
 
+#: Smaller files are held as a dict.
+_LARGE_BYTES = 4 << 20
 #: How much of the text is taken apart at a time where all of it is wanted.
 _CHUNK_BYTES = 1 << 20
 #: How many relative paths are remembered.
@@ -33,12 +36,17 @@ class ReadFiles(Mapping[str, str]):
     n_lines : int
     relative : list of str
         Relative paths in it; if there are many, some of them.
+    held : dict of bytes to bytes, optional
+        Name to path; then `text` is not looked at.
     """
 
-    def __init__(self, text: NDArray[np.uint8], n_lines: int, relative: list[str]) -> None:
+    def __init__(
+        self, text: NDArray[np.uint8], n_lines: int, relative: list[str], held: dict[bytes, bytes] | None = None
+    ) -> None:
         self._text = text
         self._n_lines = n_lines
         self.relative = relative
+        self._held = held
         self._folder = ""
 
     @classmethod
@@ -58,8 +66,6 @@ class ReadFiles(Mapping[str, str]):
         InputFileError
             The file is missing or a line does not have two fields.
         """
-        from f5py.io._read_files_numba import check_lines
-
         try:
             with blamed_on(path):
                 text = MappedText(path).text
@@ -67,21 +73,19 @@ class ReadFiles(Mapping[str, str]):
             raise InputFileError(
                 f"{path}: not found; run f5py index with -d and the fast5 folder, with --slow5 or with --pod5"
             ) from problem
-        places = np.empty(_MOST_RELATIVE, np.int64)
-        n_lines, bad_line, is_sorted, n_relative = check_lines(text, places)
-        if bad_line:
-            raise InputFileError(
-                f"{path}: line {bad_line} is not a read name, a tab and a path; run f5py index again"
-            )
-        relative = list(dict.fromkeys(_line_from(text, place) for place in places[:n_relative].tolist()))
-        if not is_sorted:
+        if len(text) >= _LARGE_BYTES:
+            n_lines, relative, is_sorted = _check(text, path)
+            if is_sorted:
+                return cls(text, n_lines, relative)
             console.note("readdb", f"{path}: is not sorted by name (LC_ALL=C sort), which takes memory and time")
-            text, n_lines = _sorted(text)
-        return cls(text, n_lines, relative)
+        held = _hold(text, path)
+        different = (raw.decode("utf-8", "surrogateescape") for raw in dict.fromkeys(held.values()))
+        relative = list(islice((file for file in different if file and not os.path.isabs(file)), _MOST_RELATIVE))
+        return cls(text[:0], len(held), relative, held)
 
     def below(self, folder: str) -> ReadFiles:
         """The same reads; relative paths are taken from a folder."""
-        moved = ReadFiles(self._text, self._n_lines, [])
+        moved = ReadFiles(self._text, self._n_lines, [], self._held)
         moved._folder = folder
         return moved
 
@@ -111,19 +115,25 @@ class ReadFiles(Mapping[str, str]):
 
     def _found(self, names: Sequence[str]) -> list[str | None]:
         """The file of each read, None for one that is not there."""
+        raw = self._find(names) if self._held is None else list(map(self._held.get, map(_encoded, names)))
+        paths = {path: None if path is None else self._path(path) for path in set(raw)}
+        return [paths[path] for path in raw]
+
+    def _find(self, names: Sequence[str]) -> list[bytes | None]:
+        """The bytes of each path in the text."""
         from f5py.io._read_files_numba import find_paths
 
         wanted = Names.of(names)
         begins, ends = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
         find_paths(self._text, wanted.text, wanted.offsets, begins, ends)
-        raw = [self._text[begin:end].tobytes() for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)]
-        paths = {path: self._path(path) for path in set(raw)}
-        return [paths[path] if begin >= 0 else None for path, begin in zip(raw, begins.tolist(), strict=True)]
+        places = zip(begins.tolist(), ends.tolist(), strict=True)
+        return [None if begin < 0 else self._text[begin:end].tobytes() for begin, end in places]
 
     def _fields(self) -> Iterator[tuple[str, str]]:
-        """All reads and their files, in the order of the names."""
-        for line in _lines(self._text):
-            name, _, path = line.partition(b"\t")
+        """All reads and their files, in the order of the lines."""
+        lines = (line.partition(b"\t") for line in _lines(self._text))
+        fields = ((name, path) for name, _, path in lines) if self._held is None else self._held.items()
+        for name, path in fields:
             yield name.decode("utf-8", "surrogateescape"), self._path(path)
 
     def _path(self, raw: bytes) -> str:
@@ -153,17 +163,36 @@ def _line_from(text: NDArray[np.uint8], place: int) -> str:
     return text[place:end].tobytes().decode("utf-8", "surrogateescape")
 
 
-def _sorted(text: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], int]:
-    """The lines in the order of their names, and their number; of a name that occurs again the last one counts."""
+def _check(text: NDArray[np.uint8], path: str) -> tuple[int, list[str], bool]:
+    """The number of lines, some of the relative paths, and whether the lines are sorted."""
+    from f5py.io._read_files_numba import check_lines
+
+    places = np.empty(_MOST_RELATIVE, np.int64)
+    n_lines, bad_line, is_sorted, n_relative = check_lines(text, places)
+    if bad_line:
+        raise _bad_line(path, bad_line)
+    relative = dict.fromkeys(_line_from(text, place) for place in places[:n_relative].tolist())
+    return n_lines, list(relative), is_sorted
+
+
+def _hold(text: NDArray[np.uint8], path: str) -> dict[bytes, bytes]:
+    """Name to path; of a name that occurs again the last one counts."""
+    held: dict[bytes, bytes] = {}
     paths: dict[bytes, bytes] = {}
-    of_name = {}
-    for line in _lines(text):
-        name, _, path = line.partition(b"\t")
-        of_name[name] = paths.setdefault(path, path)  # thousands of reads share a multi-read file
-    lines = bytearray()
-    for name in sorted(of_name):
-        lines += b"%s\t%s\n" % (name, of_name[name])
-    return np.frombuffer(lines, np.uint8), len(of_name)
+    for number, line in enumerate(_lines(text), 1):
+        name, tab, file = line.partition(b"\t")
+        if not tab or not name:
+            raise _bad_line(path, number)
+        held[name] = paths.setdefault(file, file)  # thousands of reads share a multi-read file
+    return held
+
+
+def _bad_line(path: str, number: int) -> InputFileError:
+    return InputFileError(f"{path}: line {number} is not a read name, a tab and a path; run f5py index again")
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
 
 
 def _lines(text: NDArray[np.uint8]) -> Iterator[bytes]:
