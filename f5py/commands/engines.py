@@ -124,7 +124,8 @@ def _client(options: CallOptions | EventalignOptions, distributed: Any) -> Any:
         import dask
 
         n_workers = options.workers or max((os.cpu_count() or 1) // options.threads, 1)
-        # Nobody would see the profile, for which a thread looks at the stacks of all others a hundred times a second.
+        # Nobody would see the profile, for which the stacks of all threads are looked at a hundred times a second. In
+        # that Python 3.11.7 may collect garbage under a lock that the garbage needs, and stop for ever (gh-106883).
         with dask.config.set({"distributed.worker.profile.enabled": False}):
             return distributed.Client(
                 n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
