@@ -53,11 +53,10 @@ def exact_kernel(function):
 def _compiled(function, fastmath):
     try:
         compiled = numba.njit(cache=_can_cache, fastmath=fastmath, **_OPTIONS)(function)
+        leave_inner_entries_out(compiled)
         if _can_cache:
             _stamp_cache(compiled, function.__code__.co_filename)
             _load_at_once(compiled._cache)
-        leave_inner_entries_out(compiled)
-        if _can_cache:
             let_one_compile(compiled, is_kept)
         return compiled
     except RuntimeError as problem:  # neither the package's folder nor the user's cache can be written

@@ -10,6 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import pytest
+from numba.core.dispatcher import Dispatcher
 
 from f5py import accelerate, one_compiler
 from f5py.accelerate import kernel
@@ -58,7 +59,7 @@ def test_each_kernel_is_compiled_once(tmp_path: Path) -> None:
 
 
 @pytest.fixture
-def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> kernel:
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dispatcher:
     """A kernel that is not kept."""
     monkeypatch.setattr(accelerate, "is_kept", lambda _: False)
 
@@ -69,21 +70,21 @@ def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> kernel:
     return plus_one
 
 
-def lock_file(made: kernel) -> str:
+def lock_file(made: Dispatcher) -> str:
     path = f"{made._cache._cache_file._index_path}.lock"
     with suppress(FileNotFoundError):
         os.unlink(path)  # of an earlier test
     return path
 
 
-def test_a_process_that_stands_still_is_waited_for_no_longer(made: kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_stands_still_is_waited_for_no_longer(made: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(one_compiler, "_PATIENCE_SECONDS", 0.2)
     with open(lock_file(made), "w") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
         assert made(1) == 2
 
 
-def test_no_locks(made: kernel, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_locks(made: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(*_: object) -> None:
         raise OSError("no locks here")
 
@@ -91,7 +92,7 @@ def test_no_locks(made: kernel, monkeypatch: pytest.MonkeyPatch) -> None:
     assert made(1) == 2
 
 
-def test_no_lock_file(made: kernel) -> None:
+def test_no_lock_file(made: Dispatcher) -> None:
     path = lock_file(made)
     os.mkdir(path)
     try:

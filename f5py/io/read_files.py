@@ -7,7 +7,8 @@ one reads are looked up where it is, mapped into memory: nothing is held for eac
 from __future__ import annotations
 
 import os
-from collections.abc import ItemsView, Iterator, Mapping, Sequence, ValuesView
+from collections.abc import Iterator, Mapping, Sequence, ValuesView
+from copy import copy
 from itertools import islice
 
 import numpy as np
@@ -85,8 +86,8 @@ class ReadFiles(Mapping[str, str]):
 
     def below(self, folder: str) -> ReadFiles:
         """The same reads; relative paths are taken from a folder."""
-        moved = ReadFiles(self._text, self._n_lines, [], self._held)
-        moved._folder = folder
+        moved = copy(self)
+        moved.relative, moved._folder = [], folder
         return moved
 
     def paths_of(self, names: Sequence[str]) -> list[str]:
@@ -103,11 +104,7 @@ class ReadFiles(Mapping[str, str]):
         return self._n_lines
 
     def __iter__(self) -> Iterator[str]:
-        return (name for name, _ in self.items())
-
-    def items(self) -> ItemsView[str, str]:
-        """Return all reads and their files; iterating looks nothing up."""
-        return _Items(self)
+        return (name for name, _ in self._fields())
 
     def values(self) -> ValuesView[str]:
         """Return the files of all reads; iterating looks nothing up."""
@@ -139,13 +136,6 @@ class ReadFiles(Mapping[str, str]):
     def _path(self, raw: bytes) -> str:
         path = raw.decode("utf-8", "surrogateescape")
         return os.path.join(self._folder, path) if path else path
-
-
-class _Items(ItemsView[str, str]):
-    _mapping: ReadFiles
-
-    def __iter__(self) -> Iterator[tuple[str, str]]:
-        return self._mapping._fields()
 
 
 class _Values(ValuesView[str]):
