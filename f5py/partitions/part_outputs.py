@@ -130,12 +130,15 @@ class PartOutputs:
     def _next_part(self) -> None:
         self._complete()
         part = self._waiting.popleft()
-        if self._chain is None:
-            self._chain = TextChain(self._plan.folder, _extent_before(self._plan, part.number))
-        folder = self._folders.pop(part.number, None) or self._plan.begin_part(part.number)
         next_part, first_row = self._next
+        before = None
         if part.number != next_part:
-            first_row = _first_row(self._plan, part.number)
+            before = _about_before(self._plan, part.number)
+            first_row = None if before is None else before.get("next_row")
+        if self._chain is None:
+            extent = None if before is None else _extent_before(self._plan, part.number, before)
+            self._chain = TextChain(self._plan.folder, extent)
+        folder = self._folders.pop(part.number, None) or self._plan.begin_part(part.number)
         text = self._chain.part(part.number == 0, first_row)
         self._current = _OpenPart(part, folder, text, self._open_outputs, self._new_statistics(), self._started)
 
@@ -254,26 +257,22 @@ def read_part(plan: Plan, number: int) -> dict[str, Any]:
     return about
 
 
-def _first_row(plan: Plan, number: int) -> int | None:
-    """How many rows the table has before a part that is not the first, if the part before it is done and knows that."""
+def _about_before(plan: Plan, number: int) -> dict[str, Any] | None:
+    """What is known of the part before one that is not the first, if it is done."""
     if not plan.is_done(number - 1):
         return None
     try:
-        known: int | None = read_part(plan, number - 1).get("next_row")
+        return read_part(plan, number - 1)
     except InputFileError:  # of a damaged part, which finish will tell about
         return None
-    return known
 
 
-def _extent_before(plan: Plan, number: int) -> Extent | None:
+def _extent_before(plan: Plan, number: int, before: dict[str, Any]) -> Extent | None:
     """The rows of the part before, if that was done on this machine and nothing comes after them in their file."""
-    if number == 0 or not plan.is_done(number - 1):
-        return None
     after = (other for other in plan.done() if other >= number)
+    extent = Extent(*before["table"])
     try:
-        before = read_part(plan, number - 1)
-        extent = Extent(*before["table"])
         is_last = all(Extent(*read_part(plan, other)["table"]).file != extent.file for other in after)
-    except InputFileError:  # of a damaged part, which finish will tell about
+    except InputFileError:  # likewise
         return None
     return extent if is_last and before["host"] == platform.node() else None
