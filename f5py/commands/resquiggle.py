@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import os
-import time
-from collections import deque
-from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from f5py import console
 from f5py.commands.end_of_run import note_counts_and_times, note_results, warn_of_bad_reads
@@ -22,8 +18,7 @@ from f5py.errors import AllReadsFailedError, SignalError, UsageError
 from f5py.io.alignments import RecordCounts
 from f5py.io.output import TextOutput, open_output
 from f5py.io.record_ranges import RecordRanges
-from f5py.io.sequence_files import iterate_sequences
-from f5py.io.signals import SignalSource, open_any
+from f5py.io.signals import open_any
 from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.resquiggle_writer import ResquigglePaf, ResquiggleTable
@@ -41,17 +36,13 @@ from f5py.pipeline.diagnosis import advice, all_failed
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.outcome import Outcome
-from f5py.pipeline.parts import Part
 from f5py.pipeline.runner import Outputs
-from f5py.pipeline.unmapped import unmapped_batch
+from f5py.pipeline.sequence_loader import SequenceLoader
 
 _WHO = "resquiggle_main"
 _COMMAND = "resquiggle"
 #: So many reads are a part of a run that can be resumed.
 READS_PER_PART = 4096
-
-#: Names, letters and offsets of consecutive reads.
-Sequences = tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]
 
 
 @obeys_strict
@@ -100,7 +91,7 @@ def run(options: ResquiggleOptions) -> RunCounts:
                 seconds = process(options, stage, loader.batches(), inputs, opened(options, outputs, out), _WHO)
             else:
                 stage.judges_fit = not plan.is_done(0)
-                loader.leave_out = plan.is_done
+                loader.divide(READS_PER_PART, plan.is_done)
                 write, finish = outputs_of_parts(
                     plan, loader.parts, stage, outputs,
                     lambda folder, files, out: (opened(_options_of_part(options, folder), files, out), lambda: None),
@@ -160,84 +151,6 @@ def _join(options: ResquiggleOptions, plan: Plan, n_parts: int) -> RunCounts:
     if options.failed_reads is not None:
         join_texts((Path(part.path(FAILED_READS)) for part in parts), options.failed_reads, options.threads)
     return outcome.counts
-
-
-class SequenceLoader:
-    """Makes batches of the reads of a FASTA or FASTQ file, which are mapped to nothing.
-
-    Parameters
-    ----------
-    path : str
-    signals : SignalSource
-    batch_size, max_bases : int
-        A batch is closed when it has that many reads or at least that many bases.
-
-    Attributes
-    ----------
-    leave_out : callable of one int, or None
-        Says which parts of `READS_PER_PART` reads are left out. If it is there, batches are those of parts.
-    parts : deque of Part
-        Those that have begun; to be taken from it.
-    n_parts : int
-        Parts that the file has, as far as it has been read.
-    """
-
-    def __init__(self, path: str, signals: SignalSource, batch_size: int, max_bases: int) -> None:
-        self.batch_size = batch_size
-        self.max_bases = max_bases
-        self.sequence_seconds = 0.0
-        self.signal_seconds = 0.0
-        self.leave_out: Callable[[int], bool] | None = None
-        self.parts: deque[Part] = deque()
-        self.n_parts = 0
-        self._is_left_out = False  # the part that is being read
-        self._signals = signals
-        self._sequences = iterate_sequences(path, batch_size, max_bases)
-        self._first = next(self._sequences, None)
-
-    def peek_names(self) -> list[str]:
-        """Names of some of the first reads."""
-        return [] if self._first is None else self._first[0][:16]
-
-    def batches(self) -> Generator[ReadBatch, None, None]:
-        """Yield the batches in the file's order."""
-        number, n_reads = 0, 0
-        sequences = self._first
-        while sequences is not None:
-            for part, piece in [(0, sequences)] if self.leave_out is None else self._of_parts(n_reads, sequences):
-                batch = self._load(number, *piece)
-                batch.part = part
-                yield batch
-                number += 1
-            n_reads += len(sequences[0])
-            started = time.perf_counter()
-            sequences = next(self._sequences, None)
-            self.sequence_seconds += time.perf_counter() - started
-
-    def _of_parts(self, n_before: int, sequences: Sequences) -> Iterator[tuple[int, Sequences]]:
-        """Yield what consecutive reads have of each part that is not left out, with its number."""
-        names, bases, offsets = sequences
-        first = 0
-        while first < len(names):
-            part, within = divmod(n_before + first, READS_PER_PART)
-            end = min(first + READS_PER_PART - within, len(names))
-            if part >= self.n_parts:
-                self.n_parts = part + 1
-                self._is_left_out = self.leave_out is not None and self.leave_out(part)
-                if not self._is_left_out:
-                    self.parts.append(Part(part))
-            if not self._is_left_out:
-                at = offsets[first : end + 1]
-                yield part, (names[first:end], bases[at[0] : at[-1]], at - at[0])
-            first = end
-
-    def _load(
-        self, number: int, names: list[str], bases: NDArray[np.uint8], base_offsets: NDArray[np.int64]
-    ) -> ReadBatch:
-        started = time.perf_counter()
-        signals = self._signals.fetch(names)
-        self.signal_seconds += time.perf_counter() - started
-        return unmapped_batch(number, names, bases, base_offsets, signals)
 
 
 def _report(

@@ -14,16 +14,18 @@ from numpy.typing import NDArray
 from f5py import __version__, console
 from f5py.core.kmers import kmer_digits
 from f5py.core.motifs import Motif
+from f5py.core.options.shared import MappedReadsOptions
 from f5py.core.options.signal_commands import CallOptions, TrainOptions
 from f5py.core.strictness import obeys_strict
 from f5py.errors import F5pyError, PoreModelError, UsageError
 from f5py.evaluation.ranking import area_under_curve, roc_points
 from f5py.io.complete_file import complete_output, complete_text_output
+from f5py.io.signals import SignalSource
 from f5py.outputs.training_report import training_page
 from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.chemistry import Chemistry
 from f5py.pipeline.flow import process
-from f5py.pipeline.inputs import check_outputs, open_inputs, paths_of_inputs
+from f5py.pipeline.inputs import check_outputs, open_inputs, open_signals_of, paths_of_inputs, with_local_inputs
 from f5py.pipeline.methylation_stage import builtin_methylation, motif_of
 from f5py.pipeline.training_stage import TestingStage, TrainingStage
 from f5py.pore_model import PoreModel, named_model
@@ -94,7 +96,7 @@ def run(options: TrainOptions) -> TrainingSummary:
     )
     with complete_text_output(options.output, min(options.threads, 4)) as out, ExitStack() as files:
         report_file = None if options.report is None else files.enter_context(complete_output(options.report))
-        passes = _Passes(options, sources, motif)
+        passes = _Passes(options, sources, motif, files.enter_context(ExitStack()))
         chemistry = passes.chemistry()
         start = _start_model(options, chemistry, motif)
         summary = _trained(options, passes, chemistry, start, settings)
@@ -165,26 +167,51 @@ def _given_start(options: TrainOptions, chemistry: Chemistry) -> PoreModel | Non
 
 
 class _Passes:
-    """Runs over all alignments."""
+    """Runs over all alignments. The signals are opened once, and what URLs name is fetched once.
 
-    def __init__(self, options: TrainOptions, sources: list[_Source], motif: Motif | None) -> None:
-        self._options = options
-        self._sources = sources
+    Parameters
+    ----------
+    options, sources, motif
+    opened : ExitStack
+        What closes the signals; it is empty while a thread reads them.
+    """
+
+    def __init__(self, options: TrainOptions, sources: list[_Source], motif: Motif | None, opened: ExitStack) -> None:
         self.motif = motif
+        self._opened = opened
+        self._signals: SignalSource | None = None
+        self._sources: list[tuple[_Source, TrainOptions]] = []
+        for source in sources:
+            options = with_local_inputs(replace(options, bam=source.path), opened)
+            self._sources.append((source, options))
         self._truths: dict[str, Truth] = {}
 
     def chemistry(self) -> Chemistry:
         """That of the signals."""
         with ExitStack() as inputs:
-            return open_inputs(replace(self._options, bam=self._sources[0].path), inputs)[1]
+            return open_inputs(self._sources[0][1], inputs, self._signals_of)[1]
+
+    def _signals_of(self, options: MappedReadsOptions, inputs: ExitStack) -> SignalSource:
+        """The signals, which whoever closes `inputs` gives back after a whole pass, and closes after another one."""
+        if self._signals is None:
+            self._signals = open_signals_of(options, self._opened)
+        lent = self._opened.pop_all()
+
+        def give_back(problem: type[BaseException] | None, *_: object) -> None:
+            if problem is None:
+                self._opened.push(lent)
+            else:
+                lent.close()
+
+        inputs.push(give_back)
+        return self._signals
 
     def over(self, make: Callable[[TrainOptions, Chemistry, Truth | None], AlignmentStage]) -> list[AlignmentStage]:
         """Read all alignments with a new stage for each file; return the stages, which are closed."""
         stages = []
-        for source in self._sources:
-            options = replace(self._options, bam=source.path)
+        for source, options in self._sources:
             with ExitStack() as workers, ExitStack() as inputs:
-                loader, chemistry = open_inputs(options, inputs)
+                loader, chemistry = open_inputs(options, inputs, self._signals_of)
                 loader.spliced = True
                 truth = self._truth(source, loader.alignments.contigs)
                 stage = make(options, chemistry, truth)

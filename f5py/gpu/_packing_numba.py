@@ -16,10 +16,10 @@ def gather(turn, reads, offsets, values, gathered_offsets, gathered):
         i = next_turn(turn)
         if i >= reads.shape[0]:
             break
-        first = offsets[reads[i]]
-        n = offsets[reads[i] + 1] - first
-        to = gathered_offsets[i]
-        gathered[to : to + n] = values[first : first + n]
+        of_read = values[offsets[reads[i]] : offsets[reads[i] + 1]]
+        copy = gathered[gathered_offsets[i] : gathered_offsets[i] + of_read.shape[0]]
+        for j in range(of_read.shape[0]):  # an assignment of arrays takes ten times as long to compile
+            copy[j] = of_read[j]
 
 
 @kernel
@@ -29,10 +29,10 @@ def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
         i = next_turn(turn)
         if i >= reads.shape[0]:
             break
-        first = offsets[reads[i]]
-        n = offsets[reads[i] + 1] - first
-        from_ = gathered_offsets[i]
-        values[first : first + n] = gathered[from_ : from_ + n]
+        of_read = values[offsets[reads[i]] : offsets[reads[i] + 1]]
+        copy = gathered[gathered_offsets[i] : gathered_offsets[i] + of_read.shape[0]]
+        for j in range(of_read.shape[0]):
+            of_read[j] = copy[j]
 
 
 @kernel
@@ -44,7 +44,8 @@ def scatter_maps(turn, reads, k, p, gathered, base_map):
             break
         n_kmers = p[i + 1] - p[i] - k + 1
         first = base_map.offsets[reads[i]]
-        base_map.first_event[first : first + n_kmers] = gathered.first_event[p[i] : p[i] + n_kmers]
-        base_map.last_event[first : first + n_kmers] = gathered.last_event[p[i] : p[i] + n_kmers]
+        for j in range(n_kmers):
+            base_map.first_event[first + j] = gathered.first_event[p[i] + j]
+            base_map.last_event[first + j] = gathered.last_event[p[i] + j]
         base_map.first_event[first + n_kmers : first + n_kmers + k - 1] = -1
         base_map.last_event[first + n_kmers : first + n_kmers + k - 1] = -1

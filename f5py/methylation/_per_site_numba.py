@@ -158,7 +158,9 @@ def learn_agreement(odds):
         share = (i + 0.5) / _POINTS
         weights[i] = _DIFFERING_POWER * math.log(1.0 - share) + _ln_evidence(share, odds)
     prior = math.log((1.0 - _P_UNIFORM) * (_DIFFERING_POWER + 1.0) / _POINTS)
-    greatest = max(uniform, prior + weights.max())
+    greatest = uniform
+    for i in range(_POINTS):
+        greatest = max(greatest, prior + weights[i])
     weight = math.exp(uniform - greatest)
     total = weight * _UNIFORM_SHARE
     for i in range(_POINTS):

@@ -98,8 +98,9 @@ def forward(x, p_stay, handover, lanes, inverse, offset, constant, scales, ends,
             if not last and handover[j + 1] > 0:
                 onward = leaving[base + lanes : base + 2 * lanes]
                 if handover[j + 1] == 1:
-                    kept[handovers, row, 0] = onward
-                    kept[handovers, row, 1] = skipping
+                    for lane in range(lanes):
+                        kept[handovers, row, 0, lane] = onward[lane]
+                        kept[handovers, row, 1, lane] = skipping[lane]
                     handovers += 1
                 _average(onward, handover[j + 1])
                 _average(skipping, handover[j + 1])

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import threading
-from collections import deque
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import pairwise
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
+from f5py.core.ordered_work import OrderedWork
 from f5py.io.output import TextOutput
 from f5py.text.encoding import PartialTextError
 
@@ -21,6 +20,9 @@ _LINES_PER_PIECE = 20_000
 
 #: Makes the text of the reads from one number up to another one.
 Formatter = Callable[[ReadBatch, int, int], Any]
+
+#: Where a piece of text is to be written, the text, and what ended it early.
+_Piece: TypeAlias = "tuple[TextOutput, Any, Exception | None]"
 
 
 class WritingStopped(Exception):
@@ -38,9 +40,8 @@ class OrderedFormatter:
     """
 
     def __init__(self, n_threads: int, stopping: threading.Event | None = None) -> None:
-        self._n_threads = n_threads
         self._stopping = stopping or threading.Event()
-        self._pool = ThreadPoolExecutor(n_threads, thread_name_prefix="f5py-format")
+        self._pieces = OrderedWork(n_threads, _text, self._write_piece, "f5py-format", n_threads + 1)
 
     def write(self, out: TextOutput, batch: ReadBatch, format_reads: Formatter, size: NDArray[np.int64]) -> None:
         """Write the text of all reads of a batch.
@@ -61,27 +62,29 @@ class OrderedFormatter:
             Of `format_reads`. The pieces before are written, and so is the text that a `PartialTextError` has, whose
             problem is raised instead of it.
         """
-        waiting: deque[Future] = deque()
         for first, end in pieces(size):
-            if len(waiting) > self._n_threads:
-                self._write_piece(out, waiting.popleft())
-            waiting.append(self._pool.submit(format_reads, batch, first, end))
-        while waiting:
-            self._write_piece(out, waiting.popleft())
+            self._pieces.add(out, format_reads, batch, first, end)
+        self._pieces.finish()
         out.flush()  # whatever happens later, this is out, and whole
 
     def close(self) -> None:
         """End the threads."""
-        self._pool.shutdown(cancel_futures=True)
+        self._pieces.close()
 
-    def _write_piece(self, out: TextOutput, text: Future) -> None:
+    def _write_piece(self, piece: _Piece) -> None:
         if self._stopping.is_set():
             raise WritingStopped
-        try:
-            out.write(text.result())
-        except PartialTextError as stop:
-            out.write(stop.text)
-            raise stop.problem from None
+        out, text, problem = piece
+        out.write(text)
+        if problem is not None:
+            raise problem
+
+
+def _text(out: TextOutput, format_reads: Formatter, batch: ReadBatch, first: int, end: int) -> _Piece:
+    try:
+        return out, format_reads(batch, first, end), None
+    except PartialTextError as stop:
+        return out, stop.text, stop.problem
 
 
 def pieces(size: NDArray[np.int64]) -> list[tuple[int, int]]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 from f5py import console
 from f5py.core.options.shared import AlignmentOptions, MappedReadsOptions
@@ -18,19 +18,40 @@ from f5py.io.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_S
 from f5py.io.record_reads import RecordReads
 from f5py.io.reference import Reference
 from f5py.io.remote import is_url
-from f5py.io.signals import open_signals
+from f5py.io.signals import SignalSource, open_signals
 from f5py.io.signals.content import file_kind
 from f5py.pipeline.chemistry import Chemistry, chemistry_of
 from f5py.pipeline.loader import Loader
 
+Options = TypeVar("Options", bound=MappedReadsOptions)
 #: Inputs that may be named by URLs.
 _MAY_BE_URLS = ("bam", "genome", "reads", "slow5", "pod5", "fast5")
 #: Reads that are tried for the metadata of the sequencing run.
 _READS_FOR_RUN_INFO = 16
 
 
-def open_inputs(options: MappedReadsOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
+def open_signals_of(options: MappedReadsOptions, inputs: ExitStack) -> SignalSource:
+    """Open the signals, and let `inputs` close them."""
+    signals = open_signals(
+        options.reads, options.slow5, options.pod5, options.fast5, n_processes=options.iop, n_threads=options.threads
+    )
+    inputs.callback(signals.close)
+    return signals
+
+
+def open_inputs(
+    options: MappedReadsOptions,
+    inputs: ExitStack,
+    signals_of: Callable[[MappedReadsOptions, ExitStack], SignalSource] = open_signals_of,
+) -> tuple[Loader, Chemistry]:
     """Open all input files, check that they belong together, and let `inputs` close them.
+
+    Parameters
+    ----------
+    options : MappedReadsOptions
+    inputs : ExitStack
+    signals_of : callable, optional
+        Returns the signals; may return those of an earlier run over the same files.
 
     Raises
     ------
@@ -57,10 +78,7 @@ def open_inputs(options: MappedReadsOptions, inputs: ExitStack) -> tuple[Loader,
                 raise InputFileError(
                     f"{options.genome}: the reference lacks contig {alignments.contigs[contig]}, which -w names"
                 )
-    signals = open_signals(
-        options.reads, options.slow5, options.pod5, options.fast5, n_processes=options.iop, n_threads=options.threads
-    )
-    inputs.callback(signals.close)
+    signals = signals_of(options, inputs)
     # of the signals' own reads, if the basecaller has split all of these
     run_info = signals.run_info(reads.first_names(_READS_FOR_RUN_INFO)) or signals.run_info(
         signals.first_names(_READS_FOR_RUN_INFO)
@@ -85,7 +103,7 @@ def open_inputs(options: MappedReadsOptions, inputs: ExitStack) -> tuple[Loader,
     return loader, chemistry
 
 
-def with_local_inputs(options: MappedReadsOptions, inputs: ExitStack) -> MappedReadsOptions:
+def with_local_inputs(options: Options, inputs: ExitStack) -> Options:
     """The options with files of this machine in place of inputs that are named by URLs; these go with `inputs`."""
     named = {name: url for name in _MAY_BE_URLS if is_url(url := getattr(options, name))}
     if not named:

@@ -13,6 +13,7 @@ import pytest
 
 import f5py
 from f5py.cli.train import command
+from f5py.commands import train as train_command
 from f5py.errors import F5pyError, InputFileError, PoreModelError, UsageError
 from f5py.pore_model import PoreModel, builtin, read_model
 from f5py.pore_model.model import with_methylation
@@ -174,6 +175,33 @@ def test_real_reads_from_nothing_but_the_order_of_levels(indexed_ecoli: Path, ec
     both = tables[0].astype({key: str for key in keys}).merge(tables[1].astype({key: str for key in keys}), on=keys)
     assert len(both) > 0.9 * len(tables[1])
     assert both.log_lik_ratio_x.corr(both.log_lik_ratio_y) > 0.95
+
+
+def test_signals_are_opened_once(controls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """And closed at the end, also if a pass over the reads is broken off."""
+    opened, open_signals = [], train_command.open_signals_of
+
+    def open_them(*given: Any) -> Any:
+        opened.append(open_signals(*given))
+        return opened[-1]
+
+    monkeypatch.setattr(train_command, "open_signals_of", open_them)
+    few = inputs(controls) | {"unmethylated": [], "rounds": 2, "held_out": 0.0}
+    f5py.train(**few, output=tmp_path / "two.model")
+    with monkeypatch.context() as patch, pytest.raises(F5pyError, match="it is full"):
+        patch.setattr(train_command.KmerSums, "add", failing("it is full"))
+        f5py.train(**few, batchsize=1, output=tmp_path / "none.model")
+    assert len(opened) == 2
+    for signals in opened:
+        with pytest.raises(F5pyError):
+            signals.fetch(["a"])
+
+
+def failing(text: str) -> Any:
+    def fail(*_: Any) -> None:
+        raise F5pyError(text)
+
+    return fail
 
 
 def test_wrong_use(controls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from f5py.commands import resquiggle
+from f5py.pipeline import sequence_loader
 from f5py.errors import OutputFileError
 from f5py.partitions.plan import Plan
 
@@ -85,13 +86,13 @@ def test_goes_on(made: ReadSet, here: Path, stop_at, monkeypatch: pytest.MonkeyP
     assert not (here / "moves.tsv").exists()
     shutil.rmtree(here / FOLDER / "parts" / "1")
     loaded: list[str] = []
-    made_batch = resquiggle.unmapped_batch
+    made_batch = sequence_loader.unmapped_batch
 
     def batch_of(number, names, *rest):
         loaded.extend(names)
         return made_batch(number, names, *rest)
 
-    monkeypatch.setattr(resquiggle, "unmapped_batch", batch_of)
+    monkeypatch.setattr(sequence_loader, "unmapped_batch", batch_of)
     stop_at(None)
     capfd.readouterr()
     assert run_command("resquiggle", *command, "-o", "moves.tsv", "--resume", "-K", "4") == 0

@@ -47,7 +47,8 @@ def write_entries(text, name_begin, name_end, places, sizes, out):
         size = name_end[i] - name_begin[i]
         out[at] = size & 255
         out[at + 1] = size >> 8
-        out[at + 2 : at + 2 + size] = text[name_begin[i] : name_end[i]]
+        for j in range(size):
+            out[at + 2 + j] = text[name_begin[i] + j]
         at += 2 + size
         for j in range(8):
             out[at + j] = places[i] >> (8 * j) & 255

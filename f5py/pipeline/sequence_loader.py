@@ -1,0 +1,105 @@
+"""Batches of the reads of a sequence file, which are mapped to nothing."""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.io.sequence_files import iterate_sequences
+from f5py.io.signals import SignalSource
+from f5py.pipeline.parts import Part
+from f5py.pipeline.unmapped import unmapped_batch
+
+#: Names, letters and offsets of consecutive reads.
+Sequences = tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]
+
+
+class SequenceLoader:
+    """Makes batches of the reads of a FASTA or FASTQ file, which are mapped to nothing.
+
+    Parameters
+    ----------
+    path : str
+    signals : SignalSource
+    batch_size, max_bases : int
+        A batch is closed when it has that many reads or at least that many bases.
+
+    Attributes
+    ----------
+    parts : deque of Part
+        Those that have begun, of a file that is divided; to be taken from it.
+    n_parts : int
+        Parts that the file has, as far as it has been read.
+    """
+
+    def __init__(self, path: str, signals: SignalSource, batch_size: int, max_bases: int) -> None:
+        self.batch_size = batch_size
+        self.max_bases = max_bases
+        self.sequence_seconds = 0.0
+        self.signal_seconds = 0.0
+        self.parts: deque[Part] = deque()
+        self.n_parts = 0
+        self._reads_per_part: int | None = None
+        self._leave_out: Callable[[int], bool] = lambda part: False
+        self._is_left_out = False  # the part that is being read
+        self._signals = signals
+        self._sequences = iterate_sequences(path, batch_size, max_bases)
+        self._first = next(self._sequences, None)
+
+    def divide(self, reads_per_part: int, leave_out: Callable[[int], bool]) -> None:
+        """Make batches of parts of so many reads, but for those that are left out."""
+        self._reads_per_part = reads_per_part
+        self._leave_out = leave_out
+
+    def peek_names(self) -> list[str]:
+        """Names of some of the first reads."""
+        return [] if self._first is None else self._first[0][:16]
+
+    def batches(self) -> Generator[ReadBatch, None, None]:
+        """Yield the batches in the file's order."""
+        number, n_reads = 0, 0
+        sequences = self._first
+        while sequences is not None:
+            for part, piece in self._of_parts(n_reads, sequences):
+                batch = self._load(number, *piece)
+                batch.part = part
+                yield batch
+                number += 1
+            n_reads += len(sequences[0])
+            started = time.perf_counter()
+            sequences = next(self._sequences, None)
+            self.sequence_seconds += time.perf_counter() - started
+
+    def _of_parts(self, n_before: int, sequences: Sequences) -> Iterator[tuple[int, Sequences]]:
+        """Yield what consecutive reads have of each part that is not left out, with its number."""
+        names, bases, offsets = sequences
+        size = self._reads_per_part
+        if size is None:
+            yield 0, sequences
+            return
+        first = 0
+        while first < len(names):
+            part, within = divmod(n_before + first, size)
+            end = min(first + size - within, len(names))
+            if part >= self.n_parts:
+                self.n_parts = part + 1
+                self._is_left_out = self._leave_out(part)
+                if not self._is_left_out:
+                    self.parts.append(Part(part))
+            if not self._is_left_out:
+                at = offsets[first : end + 1]
+                yield part, (names[first:end], bases[at[0] : at[-1]], at - at[0])
+            first = end
+
+    def _load(
+        self, number: int, names: list[str], bases: NDArray[np.uint8], base_offsets: NDArray[np.int64]
+    ) -> ReadBatch:
+        started = time.perf_counter()
+        signals = self._signals.fetch(names)
+        self.signal_seconds += time.perf_counter() - started
+        return unmapped_batch(number, names, bases, base_offsets, signals)
