@@ -14,11 +14,13 @@ import pytest
 import f5py
 from f5py.cli.train import command
 from f5py.commands import train as train_command
-from f5py.errors import F5pyError, InputFileError, PoreModelError, UsageError
+from f5py.errors import F5pyError, InputFileError, PoreModelError, SignalError, UsageError
 from f5py.pore_model import PoreModel, builtin, read_model
 from f5py.pore_model.model import with_methylation
 from f5py.pore_model.text_output import model_text
 from f5py.training.sums import plain_ranks
+
+from ..made_data import ReadSet
 
 SHIFTS = [0.5, 1.0, -3.5, 4.0, 0.0, -1.0]
 START = "r9.4_450bps.nucleotide.6mer"
@@ -177,7 +179,7 @@ def test_real_reads_from_nothing_but_the_order_of_levels(indexed_ecoli: Path, ec
     assert both.log_lik_ratio_x.corr(both.log_lik_ratio_y) > 0.95
 
 
-def test_signals_are_opened_once(controls: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_signals_are_opened_once(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """And closed at the end, also if a pass over the reads is broken off."""
     opened, open_signals = [], train_command.open_signals_of
 
@@ -186,15 +188,18 @@ def test_signals_are_opened_once(controls: Path, tmp_path: Path, monkeypatch: py
         return opened[-1]
 
     monkeypatch.setattr(train_command, "open_signals_of", open_them)
-    few = inputs(controls) | {"unmethylated": [], "rounds": 2, "held_out": 0.0}
+    few: dict[str, Any] = {
+        "reads": made.reads, "unmethylated": [made.bam] * 2, "genome": made.genome, "iop": 2, "threads": 2,
+        "batchsize": 1,
+    }  # fmt: skip
     f5py.train(**few, output=tmp_path / "two.model")
-    with monkeypatch.context() as patch, pytest.raises(F5pyError, match="it is full"):
-        patch.setattr(train_command.KmerSums, "add", failing("it is full"))
-        f5py.train(**few, batchsize=1, output=tmp_path / "none.model")
+    monkeypatch.setattr(train_command.KmerSums, "add", failing("it is full"))
+    with pytest.raises(F5pyError, match="it is full"):
+        f5py.train(**few, output=tmp_path / "none.model")
     assert len(opened) == 2
     for signals in opened:
-        with pytest.raises(F5pyError):
-            signals.fetch(["a"])
+        with pytest.raises(SignalError):
+            signals.fetch(made.names[:1])
 
 
 def failing(text: str) -> Any:

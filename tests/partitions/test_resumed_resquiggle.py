@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 
 from f5py.commands import resquiggle
-from f5py.pipeline import sequence_loader
 from f5py.errors import OutputFileError
 from f5py.partitions.plan import Plan
+from f5py.pipeline import sequence_loader
 
 from ..made_data import N_READS, ReadSet, refused, run_command
 
