@@ -71,7 +71,7 @@ def test_bad_input_is_one_line(tmp_path, capsys, options, complaint):
 def test_interrupt_leaves_nothing(tmp_path):
     code = "import sys; from f5py.cli import main; main(sys.argv[1:])"
     out = tmp_path / "out"
-    arguments = ["simulate", "-o", str(out), "--genome-length", "10K", "-n", "1000000", "--length", "200"]
+    arguments = ["simulate", "-o", str(out), "--genome-length", "10K", "-n", "100000", "--length", "200"]
     process = subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True)
     deadline = time.monotonic() + 30
     while not list(out.glob(".unfinished-*/fast5/*")):

@@ -50,7 +50,7 @@ def controls(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def inputs(folder: Path) -> dict[str, Any]:
     return {
         "methylated": [folder / "m/reads.bam"], "unmethylated": [folder / "u/reads.bam"], "genome": folder / "m/ref.fa",
-        "fast5": folder, "start": START, "threads": 2,
+        "fast5": folder, "start": START, "threads": 2, "iop": 1,
     }  # fmt: skip
 
 

@@ -36,7 +36,7 @@ class SignalCommand:
 
     def arguments(self, reads: ReadSet, *options: object) -> list[object]:
         """The command line of a run over these reads."""
-        inputs = reads.options() if self.is_mapped else [reads.reads, reads.signal_path, "-t", 2]
+        inputs = reads.options() if self.is_mapped else [reads.reads, reads.signal_path, "-t", 2, "--iop", 1]
         return [self.name, *inputs, *self.options, *options]
 
     def process(self, reads: ReadSet, *options: object) -> list[str]:
