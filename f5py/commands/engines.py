@@ -128,8 +128,10 @@ def _client(options: CallOptions | EventalignOptions, distributed: Any) -> Any:
         # that Python 3.11.7 may collect garbage under a lock that the garbage needs, and stop for ever (gh-106883).
         with dask.config.set({"distributed.worker.profile.enabled": False}):
             return distributed.Client(
-                n_workers=n_workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=0
-            )
+                n_workers=n_workers, threads_per_worker=1, processes=True, memory_limit=0,
+                # a server of its own at any port: a second cluster on the machine would warn of the usual one
+                scheduler_kwargs={"dashboard": False, "dashboard_address": ":0"},
+            )  # fmt: skip
     try:
         if os.path.exists(options.scheduler):
             return distributed.Client(scheduler_file=options.scheduler)

@@ -56,6 +56,7 @@ def run_in_parts(options: CallOptions | EventalignOptions) -> RunCounts:
     else:
         plan = make_plan(options, folder)
     if only_plan:
+        _advise(options)
         console.result(
             _WHO,
             f"{len(plan)} parts planned; work on each: f5py run-part {shlex.quote(folder)} 0 (to {len(plan) - 1}), in "
@@ -123,6 +124,18 @@ def as_one_run(options: AnyOptions) -> AnyOptions:
     if isinstance(options, CallOptions):
         defaults["command_line"] = _without_plan(options.command_line)
     return replace(options, **defaults)
+
+
+def _advise(options: CallOptions | EventalignOptions) -> None:
+    """Tell of what each job would do again."""
+    reads = options.reads or options.bam
+    for option, of_index, folder in (("--fast5", "-d", options.fast5), ("--pod5", "--pod5", options.pod5)):
+        if folder is not None and os.path.isdir(folder) and not is_url(reads):
+            console.info(
+                _WHO,
+                f"each job will list the reads of all files below {option} {folder}; to list them once: "
+                f"{shlex.join(['f5py', 'index', of_index, folder, reads])}, and a plan with -r {shlex.quote(reads)}",
+            )
 
 
 def _checked(options: CallOptions | EventalignOptions) -> CallOptions | EventalignOptions:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import random
+import re
+import shlex
 import shutil
 import signal
 import subprocess
@@ -252,6 +254,23 @@ def planned(made: ReadSet, *options: str, n_parts: int = 3) -> None:
     output = () if "-o" in options else ("-o", "calls.tsv")
     given = [*made.options(), *output, *options, "--plan", "plan", "--partitions", str(n_parts)]
     assert run_command("call-methylation", *given) == 0
+
+
+def test_the_signals_of_a_folder_are_better_indexed(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    """The advice is a command line that works."""
+    shutil.copy(made.bam, "reads.bam")
+    inputs = ("-b", "reads.bam", "-g", str(made.genome), "-t", "2", "--iop", "1")
+    assert run_command("call-methylation", *inputs, "--fast5", str(made.signal_path), "-o", "one.tsv") == 0
+    capfd.readouterr()
+    planned = ("--plan", "named", "--partitions", "3", "-o", "calls.tsv")
+    assert run_command("call-methylation", *inputs, "--fast5", str(made.signal_path), *planned) == 0
+    advice = re.search(r"to list them once: f5py (index .*), and a plan with (-r .*)", capfd.readouterr().err)
+    assert advice is not None
+    assert run_command(*shlex.split(advice[1])) == 0
+    indexed = replace(made, bam=Path("reads.bam"), reads=Path("reads.bam"))
+    in_parts("call-methylation", indexed, ("-o", "calls.tsv"), 3)
+    assert "to list them once" not in capfd.readouterr().err
+    assert (here / "calls.tsv").read_bytes() == (here / "one.tsv").read_bytes()
 
 
 def test_changed_options(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
