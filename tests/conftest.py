@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -12,6 +13,12 @@ import pytest
 from f5py import console
 
 from .made_data import ReadSet, run_main
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are processors, as some tests always wait for a process."""
+    return (os.cpu_count() or 1) + 1
 
 
 @pytest.fixture(autouse=True)
