@@ -7,6 +7,13 @@ from f5py.core._turns_numba import next_turn
 
 
 @kernel
+def _copy(values, to):
+    """As ``to[:] = values``, which takes ten times as long to compile."""
+    for i in range(values.shape[0]):
+        to[i] = values[i]
+
+
+@kernel
 def gather(turn, reads, offsets, values, gathered_offsets, gathered):
     """Copy the elements of each of `reads` to where they stand one read after another.
 
@@ -16,10 +23,10 @@ def gather(turn, reads, offsets, values, gathered_offsets, gathered):
         i = next_turn(turn)
         if i >= reads.shape[0]:
             break
-        of_read = values[offsets[reads[i]] : offsets[reads[i] + 1]]
-        copy = gathered[gathered_offsets[i] : gathered_offsets[i] + of_read.shape[0]]
-        for j in range(of_read.shape[0]):  # an assignment of arrays takes ten times as long to compile
-            copy[j] = of_read[j]
+        first = offsets[reads[i]]
+        n = offsets[reads[i] + 1] - first
+        to = gathered_offsets[i]
+        _copy(values[first : first + n], gathered[to : to + n])
 
 
 @kernel
@@ -29,10 +36,10 @@ def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
         i = next_turn(turn)
         if i >= reads.shape[0]:
             break
-        of_read = values[offsets[reads[i]] : offsets[reads[i] + 1]]
-        copy = gathered[gathered_offsets[i] : gathered_offsets[i] + of_read.shape[0]]
-        for j in range(of_read.shape[0]):
-            of_read[j] = copy[j]
+        first = offsets[reads[i]]
+        n = offsets[reads[i] + 1] - first
+        from_ = gathered_offsets[i]
+        _copy(gathered[from_ : from_ + n], values[first : first + n])
 
 
 @kernel
@@ -44,8 +51,7 @@ def scatter_maps(turn, reads, k, p, gathered, base_map):
             break
         n_kmers = p[i + 1] - p[i] - k + 1
         first = base_map.offsets[reads[i]]
-        for j in range(n_kmers):
-            base_map.first_event[first + j] = gathered.first_event[p[i] + j]
-            base_map.last_event[first + j] = gathered.last_event[p[i] + j]
+        _copy(gathered.first_event[p[i] : p[i] + n_kmers], base_map.first_event[first : first + n_kmers])
+        _copy(gathered.last_event[p[i] : p[i] + n_kmers], base_map.last_event[first : first + n_kmers])
         base_map.first_event[first + n_kmers : first + n_kmers + k - 1] = -1
         base_map.last_event[first + n_kmers : first + n_kmers + k - 1] = -1
