@@ -141,9 +141,10 @@ def test_dask_tells_of_what_is_wrong_with_parts_in_one_line(
     content[len(content) // 2 : len(content) // 2 + 50] = bytes(50)
     index.write_bytes(content)
     bad = replace(made, reads=here / made.reads.name)
-    with socket.socket() as server, suppress(OSError):
-        server.bind(("127.0.0.1", 8787))  # or another one has it already
-        server.listen()
+    with socket.socket() as server:
+        with suppress(OSError):  # another one has it already
+            server.bind(("127.0.0.1", 8787))
+            server.listen()
         assert run_command(*command(bad, "--plan", "p", "--partitions", "3", "--engine", "dask", "--workers", "2")) == 1
     messages = capfd.readouterr().err
     line = error_line(messages)
