@@ -30,12 +30,13 @@ from f5py.outputs.eventalign_table import EventalignTable
 from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.m6anet_json import M6anetJson
+from f5py.outputs.m6anet_sites import PartSites, SiteFinder
 from f5py.outputs.part_rows import PartRows
 from f5py.outputs.sam_to_bam import SamToBam
 from f5py.outputs.stage_tables import StageTables
 from f5py.outputs.table_layout import TableLayout
 from f5py.partitions.job import PartJob, WriteBatch
-from f5py.partitions.part_outputs import ARROW, FAILED_READS, SUMMARY
+from f5py.partitions.part_outputs import ARROW, FAILED_READS, M6ANET, SUMMARY
 from f5py.partitions.text_chain import ChainedText
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.eventalign_stage import ReferenceAligner
@@ -154,6 +155,7 @@ def options_of_part(options: EventalignOptions, folder: Path) -> EventalignOptio
     return replace(
         options,
         output=str(folder / ARROW),
+        m6anet_json=None if options.m6anet_json is None else str(folder / M6ANET),
         summary=None if options.summary is None else str(folder / SUMMARY),
         failed_reads=None if options.failed_reads is None else str(folder / FAILED_READS),
     )
@@ -217,6 +219,8 @@ def _left_by_an_error(options: EventalignOptions) -> str:
     """What there is of the output after an error."""
     if options.output_format == "parquet":
         return "no Parquet file was made"
+    if options.m6anet_json is not None:
+        return "no data.json was made"
     return "no BAM file was made" if writes_bam(options) else "the output is incomplete"
 
 
@@ -243,7 +247,7 @@ def _writer(
     take : function of a pyarrow.Table or None
         What takes the rows.
     table : ChainedText or None
-        Of a part of a run what takes the text, while the rows of a Parquet file are kept apart.
+        Of a part of a run what takes the text, while what is no text is kept in files of the part.
     """
     files, stopping = outputs
     contigs, contig_lengths = loader.alignments.contigs, loader.alignments.contig_lengths
@@ -266,10 +270,12 @@ def _writer(
 
         return write_columns
     if options.m6anet_json is not None:
-        sites = files.enter_context(_m6anet_json(options, aligner, loader))
+        finder = SiteFinder(aligner.model, len(contigs), options.m6anet_max_reads)
+        sites: Any = m6anet_json(options, loader) if table is None else PartSites(options.m6anet_json)
+        files.enter_context(sites)
 
         def write_sites(batch: ReadBatch) -> None:
-            sites.write(batch)
+            sites.write(finder.find(batch))
             summary(batch)
 
         return write_sites
@@ -306,12 +312,12 @@ def _writer(
     return write
 
 
-def _m6anet_json(options: EventalignOptions, aligner: ReferenceAligner, loader: Loader) -> M6anetJson:
+def m6anet_json(options: EventalignOptions, loader: Loader) -> M6anetJson:
+    """What writes the files for m6anet."""
     assert options.m6anet_json is not None
     return M6anetJson(
         options.m6anet_json,
         loader.alignments.contigs,
-        aligner.model,
         loader.alignments.is_sorted,
         options.m6anet_min_reads,
         options.m6anet_max_reads,

@@ -20,9 +20,10 @@ from f5py.io.alignments import RecordCounts
 from f5py.io.complete_file import complete_output
 from f5py.io.joined_bam import JoinedBam
 from f5py.outputs.eventalign_arrow import EventalignArrow
+from f5py.outputs.m6anet_sites import sites_of_part
 from f5py.outputs.sam_to_bam import SamToBam
 from f5py.partitions.join_outputs import WholeLines, has_name, join_tables, join_texts
-from f5py.partitions.part_outputs import ARROW, FAILED_READS, SUMMARY, ULTRA, DonePart, read_part
+from f5py.partitions.part_outputs import ARROW, FAILED_READS, M6ANET, SUMMARY, ULTRA, DonePart, read_part
 from f5py.partitions.plan import Plan
 from f5py.partitions.text_chain import Extent
 from f5py.pipeline.alignment_stage import AlignmentStage
@@ -196,6 +197,12 @@ def _join_events(
         ):
             for part in parts:
                 table.append(part.path(ARROW))
+                advance(1)
+    elif options.m6anet_json is not None:
+        with eventalign.m6anet_json(options, loader) as sites:
+            for part in parts:
+                for found in sites_of_part(part.path(M6ANET)):
+                    sites.write(found)
                 advance(1)
     elif eventalign.writes_bam(options):
         with (

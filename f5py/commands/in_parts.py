@@ -21,6 +21,7 @@ from f5py.errors import UsageError
 from f5py.io.alignments import AlignmentFile
 from f5py.io.remote import is_url
 from f5py.outputs.bedmethyl import check_can_write
+from f5py.outputs.m6anet_json import path_of_json
 from f5py.partitions.plan import Plan
 from f5py.partitions.resume import check_can_resume, folder_beside
 from f5py.pipeline.counts import RunCounts
@@ -148,8 +149,6 @@ def _checked(options: CallOptions | EventalignOptions) -> CallOptions | Eventali
     else:
         options = eventalign.with_format(options)
         eventalign.check_options(options)
-        if options.m6anet_json is not None:
-            raise UsageError("--m6anet-json: has sites that lie in several parts; make it without --plan and --resume")
     if is_url(options.plan):
         raise UsageError(f"--plan {options.plan}: name a folder of a file system that all machines see")
     if options.bam == "-":
@@ -162,6 +161,8 @@ def _folder(options: CallOptions | EventalignOptions) -> str:
     if options.plan is not None:
         return options.plan
     outputs = [options.output, *(getattr(options, name, None) for name in ("modbam", "bedmethyl"))]
+    if isinstance(options, EventalignOptions) and options.m6anet_json is not None:
+        outputs.append(path_of_json(options.m6anet_json))
     files = [path for path in outputs if path not in (None, "-")]
     return folder_beside(files[0] if files else None, "name a file with -o, or give --plan FOLDER")
 
@@ -170,7 +171,9 @@ def _shows_record_numbers(options: CallOptions | EventalignOptions) -> bool:
     """Whether an output has the numbers of records in the whole file."""
     if isinstance(options, CallOptions):
         return False
-    return options.summary is not None or not (options.print_read_names or options.sam or options.paf)
+    if options.summary is not None or options.m6anet_json is not None:
+        return True
+    return not (options.print_read_names or options.sam or options.paf)
 
 
 def _command(options: CallOptions | EventalignOptions) -> str:

@@ -26,8 +26,8 @@ from f5py.pipeline.parts import Part
 from f5py.pipeline.statistics import RunStatistics
 
 #: Names of files in the folder of a part.
-ARROW, MODBAM, SITES, FAILED_READS, ULTRA, SUMMARY = (
-    "table.arrow", "modbam.bam", "sites.npz", "failed_reads.tsv", "ultra.bam", "summary.tsv"
+ARROW, MODBAM, SITES, M6ANET, FAILED_READS, ULTRA, SUMMARY = (
+    "table.arrow", "modbam.bam", "sites.npz", "m6anet.npy", "failed_reads.tsv", "ultra.bam", "summary.tsv"
 )  # fmt: skip
 _ABOUT = "part.json"
 #: Parts that may wait for the disk.

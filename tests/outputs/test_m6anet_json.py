@@ -125,6 +125,23 @@ def test_numbers_of_reads(align, tmp_path: Path):
         assert len(numbers) > 5
 
 
+@pytest.mark.parametrize("name", ["rna002_sequin", "rna004_lacz"])
+def test_parts_make_the_bytes_of_one_run(align, tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch):
+    """Also the first reads of a transcript are those of the whole run."""
+    monkeypatch.chdir(tmp_path)
+    options = ["--m6anet-min-reads", 2, "--m6anet-max-reads", 9]
+    align(name, "--m6anet-json", "one", *options)
+    align(name, "--m6anet-json", "parts", *options, "--print-read-names", "--plan", "plan", "--partitions", 5)
+    for numbers in ([4, 1], [3], [0, 2]):
+        assert run_command("run-part", "plan", *numbers) == 0
+    assert run_command("finish", "plan") == 0
+    align(name, "--m6anet-json", "resumed", *options, "--resume")
+    expected = {path.name: path.read_bytes() for path in (tmp_path / "one").iterdir()}
+    assert len(expected["data.info"].splitlines()) > 4
+    for folder in ("parts", "resumed"):
+        assert {path.name: path.read_bytes() for path in (tmp_path / folder).iterdir()} == expected
+
+
 def test_nothing_is_left_of_a_failed_run(shared_data: Path, tmp_path: Path):
     folder = shared_data / "rna004_lacz"
     other = shared_data / "rna002_sequin" / "reads.blow5"
