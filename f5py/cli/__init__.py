@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 
 import click
 
-from f5py import __version__, console
+from f5py import __version__, blas, console
 from f5py.cli.signals import come_again, number_of, raise_on_signals
 from f5py.errors import F5pyError, UsageError
 
@@ -130,6 +130,7 @@ def main(args: list[str] | None = None) -> None:
     if sys.stderr is None:
         _point_at_nothing(2)  # else an output file may get its number, and with it the messages of libraries
     gc.set_threshold(_GARBAGE_THRESHOLD)
+    os.environ |= blas.ONE_THREAD | os.environ  # before NumPy is imported
     sys.unraisablehook = _report_unraisable
     sys.excepthook = _report_uncaught
     raise_on_signals(main.__code__)

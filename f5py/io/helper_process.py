@@ -14,8 +14,11 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.abc import MetaPathFinder
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
+
+from f5py import blas
 
 #: Seconds for which one that does not answer is taken to wait, for a slow disk for instance.
 PATIENCE = 180.0
@@ -143,7 +146,8 @@ def signal_name(number: int) -> str:
 
 def environment() -> dict[str, str]:
     """Environment in which another Python imports what this one does, if it is told not to add its working folder."""
-    return os.environ | {"PYTHONPATH": os.pathsep.join(path or os.getcwd() for path in sys.path)}
+    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    return {**blas.ONE_THREAD, **os.environ, "PYTHONPATH": paths}
 
 
 def _main() -> None:
@@ -151,9 +155,19 @@ def _main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     _end_with_parent()
+    sys.meta_path.insert(0, _NoPandas())
     module, name, descriptor, *arguments = sys.argv[1:]
     function: Any = getattr(import_module(module), name)
     function(Connection(int(descriptor)), *arguments)
+
+
+class _NoPandas(MetaPathFinder):
+    """Has pyarrow do without pandas, which it takes in if it can; that takes longer than all that a helper imports."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        """Where a module is, for Python's import."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("not used here", name=fullname)
 
 
 def _end_with_parent() -> None:
