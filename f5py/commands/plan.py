@@ -152,9 +152,7 @@ def _spread(values: NDArray[np.float64]) -> str:
 def _bytes_of_parts(plan: Plan) -> NDArray[np.int64]:
     """Bytes of the alignment file that each part has, about."""
     total = next((about["bytes"] for path, about in plan.inputs.items() if path == plan.options["bam"]), 0)
-    bounds = [(one.begin >> 16, total if one.end is None else one.end >> 16) for one in plan.ranges]
-    begin, end = np.array(bounds, np.int64).reshape(-1, 2).T
-    return np.maximum(end - begin, 0)
+    return plan.ranges.sizes(total)
 
 
 def _bases_per_byte(plan: Plan) -> float:
@@ -168,8 +166,10 @@ def _bases_per_byte(plan: Plan) -> float:
             with closing(file.chunks()) as chunks:
                 for data, starts, n in chunks:
                     bases = data[starts[:n, np.newaxis] + np.arange(N_BASES, N_BASES + 4)].view("<i4").sum()
-                    packed = min(os.path.getsize(given["bam"]), 1 << 20)
-                    return float(bases) / packed
+                    size = os.path.getsize(given["bam"])
+                    if plan.ranges.n_records is not None:
+                        return float(bases) / n * plan.ranges.n_records / size
+                    return float(bases) / min(size, 1 << 20)
         finally:
             file.close()
     return 0.0

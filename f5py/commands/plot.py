@@ -20,8 +20,8 @@ from f5py.core.options.shared import AlignmentOptions
 from f5py.core.options.signal_commands import CallOptions, EventalignOptions
 from f5py.core.windows import Windows, one_region
 from f5py.errors import F5pyError, InputFileError, SignalError, UsageError
-from f5py.io.alignments import AlignmentFile, overlaps
-from f5py.io.bam_records import converted_chunks
+from f5py.io.alignments import AlignmentFile
+from f5py.io.bam_records import converted_chunks, overlaps
 from f5py.io.complete_file import complete_output
 from f5py.io.read_index import SEQUENCE_SUFFIX, ReadIndex
 from f5py.io.record_ranges import RecordRange

@@ -21,6 +21,7 @@ from f5py.errors import InputFileError
 from f5py.io.bam_index import BamIndex, find_index, read_index
 from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
 from f5py.io.byte_input import shown_name
+from f5py.io.record_cursor import RecordCursor
 from f5py.io.record_ranges import RecordRange, RecordRanges, range_file, split_records
 from f5py.io.watched_pipe import WatchedPipe
 from f5py.text.encoding import undecoded
@@ -84,6 +85,7 @@ class AlignmentFile:
         self._reference_path = reference_path
         self._is_index_checked = False
         self._index: BamIndex | None = None
+        self._cursor = RecordCursor()
         self.min_mapq = min_mapq
         self.secondary = secondary
         self.supplementary = supplementary
@@ -164,8 +166,8 @@ class AlignmentFile:
         """Yield all records as bytes, many at a time, as `f5py.io.bam_records.record_chunks` does.
 
         With `windows` only records that overlap one are visited, each once, which needs an index. BAM files are decoded
-        here, in bulk; other formats come through htslib, no more than `at_most` records at a time. Of a BAM file only
-        the records of the range `within` may be asked for.
+        here, in bulk; other formats come through htslib, no more than `at_most` records at a time. Only the records of
+        the range `within`, one of `ranges`, may be asked for.
 
         Raises
         ------
@@ -183,7 +185,10 @@ class AlignmentFile:
             if windows is not None and self._index is not None:
                 yield from window_chunks(self.path, self._index, windows, within or RecordRange(0, None))
             elif windows is not None or self.is_pipe or not self._file.is_bam:
-                yield from converted_chunks(self._visit(windows), self.header, at_most)
+                records = self._visit(windows)
+                if within is not None:
+                    records = self._cursor.between(within, lambda: self._from_beginning(windows))
+                yield from converted_chunks(records, self.header, at_most)
             else:
                 begin, end, _ = within or RecordRange(0, None)
                 with range_file(self.path, end) as file:
@@ -195,19 +200,22 @@ class AlignmentFile:
     def ranges(self, n_parts: int, windows: Windows | None, are_numbered: bool) -> RecordRanges:
         """Split the records into ranges that `chunks` can be asked for; see `f5py.io.record_ranges.split_records`.
 
-        With `are_numbered` all records are visited to count them.
+        With `are_numbered`, and of SAM and CRAM, all records are visited to count them.
 
         Raises
         ------
         InputFileError
-            The file is damaged, or not a BAM file: others cannot be entered where a range begins.
+            The file is damaged, or a pipe.
         """
-        if self.is_pipe or not self._file.is_bam:
-            raise InputFileError(
-                f"{self.name}: only a BAM file can be worked on in parts; make one: samtools view -b -o all.bam FILE"
-            )
+        if self.is_pipe:
+            raise InputFileError(f"{self.name}: a pipe cannot be worked on in parts; name a file")
         if windows is not None:
             self.check_index()
+        if not self._file.is_bam:
+            try:
+                return RecordRanges.of_numbers(sum(1 for _ in self._from_beginning(windows)), n_parts)
+            except OSError as problem:
+                raise self._damaged(problem) from None
         path = self._index_path()
         index = self._index
         if index is None and path is not None:
@@ -287,6 +295,10 @@ class AlignmentFile:
         for data, starts, n in self.chunks(windows):
             yield from segments_of(data[: starts[n]], self.header)
 
+    def _from_beginning(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
+        with closing(self.reopened()) as file:
+            yield from file._visit(windows)
+
     def _visit(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
         if windows is None:
             yield from self._file.fetch(until_eof=True)
@@ -340,12 +352,6 @@ class AlignmentFile:
         """Close the file."""
         with suppress(OSError):  # of a file that was found to be damaged
             self._file.close()
-
-
-def overlaps(record: pysam.AlignedSegment, contig: int, start: int, end: int) -> bool:
-    """Whether an aligned record overlaps a 0-based, half-open interval."""
-    record_end = record.reference_end or record.reference_start
-    return record.reference_id == contig and record.reference_start < end and record_end > start
 
 
 def _opened(path: str, reference_path: str | None, pipe: WatchedPipe | None) -> pysam.AlignmentFile:

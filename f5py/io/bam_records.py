@@ -316,6 +316,12 @@ def header_end(data: bytearray) -> int | None:
     return at if at <= len(data) else None
 
 
+def overlaps(record: pysam.AlignedSegment, contig: int, start: int, end: int) -> bool:
+    """Whether an aligned record overlaps a 0-based, half-open interval."""
+    record_end = record.reference_end or record.reference_start
+    return record.reference_id == contig and record.reference_start < end and record_end > start
+
+
 def converted_chunks(
     records: Iterable[pysam.AlignedSegment], header: pysam.AlignmentHeader, at_most: int = 4096
 ) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:

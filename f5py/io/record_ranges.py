@@ -1,8 +1,8 @@
-"""Ranges of the records of a BAM file, which together have every record once and can be read apart.
+"""Ranges of the records of a file, which together have every record once and can be read apart.
 
-A range is bounded by virtual offsets: the place of a block in the file, shifted by 16 bits, plus a place in the block's
-text (SAM specification, section 4.1.1). Places where records begin are taken from the index, or, where that names too
-few, from the file, which is read once for them.
+A range of a BAM file is bounded by virtual offsets: the place of a block in the file, shifted by 16 bits, plus a place
+in the block's text (SAM specification, section 4.1.1). Places where records begin are taken from the index, or, where
+that names too few, from the file, which is read once for them. Ranges of other files are bounded by numbers of records.
 """
 
 from __future__ import annotations
@@ -37,14 +37,15 @@ _REACH = 1 << 16
 
 
 class RecordRange(NamedTuple):
-    """Consecutive records of a BAM file.
+    """Consecutive records of a file.
 
     Attributes
     ----------
     begin : int
-        Virtual offset of the first record; 0 is the beginning of the file, with its header.
+        Virtual offset of the first record; 0 is the beginning of the file, with its header. Its number, from 0, if the
+        file is not BAM.
     end : int or None
-        That of the record after the last one; None at the end of the file.
+        That of the record after the last one; None at the end of a BAM file.
     first_record : int
         Number of records that a run over the whole file visits before these; 0 if they have not been counted.
     """
@@ -76,6 +77,25 @@ class RecordRanges(Sequence[RecordRange]):
         """Those of some ranges, or of their bounds."""
         bounds = [(begin, -1 if end is None else end, first) for begin, end, first in ranges]
         return cls(np.array(bounds, np.int64).reshape(-1, 3))
+
+    @classmethod
+    def of_numbers(cls, n_records: int, n_parts: int) -> RecordRanges:
+        """So many about equal ones of a file with so many records that is not BAM."""
+        borders = n_records * np.arange(n_parts + 1) // n_parts
+        return cls(np.stack([borders[:-1], borders[1:], borders[:-1]], 1))
+
+    @property
+    def n_records(self) -> int | None:
+        """Number of all records, if the bounds are numbers of records."""
+        return self[-1].end if len(self) else None
+
+    def sizes(self, n_bytes: int) -> NDArray[np.int64]:
+        """Of how many bytes of a file with `n_bytes` each is, about; int64."""
+        begin, end, _ = self._bounds.T
+        if self.n_records is not None:
+            return (end - begin) * n_bytes // max(self.n_records, 1)
+        sizes: NDArray[np.int64] = np.where(end < 0, n_bytes, end >> 16) - (begin >> 16)
+        return np.maximum(sizes, 0)
 
     def __len__(self) -> int:
         return len(self._bounds)

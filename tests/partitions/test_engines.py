@@ -262,6 +262,19 @@ def test_the_printed_script_is_one(made: ReadSet, here: Path, capfd: pytest.Capt
         assert said.split()[1:] == [parts, "-t", "2"]
 
 
+def test_estimate_of_alignments_without_places(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    """SAM is divided by numbers of records."""
+    sam = here / "reads.sam"
+    subprocess.run(["samtools", "view", "-h", "-o", str(sam), str(made.bam)], check=True)
+    assert run_command(*command(replace(made, bam=sam), "--plan", "p", "--partitions", "4")) == 0
+    assert run_command("run-part", "p", "0-1") == 0
+    known = told(capfd, "p", "--estimate")
+    assert float(known["Mbases to do"].split()[0]) == pytest.approx(8 * 1200 / 1e6, rel=0.2)
+    assert run_command(*command(replace(made, bam=sam), "--plan", "p2", "--partitions", "4")) == 0
+    unknown = told(capfd, "p2", "--estimate")
+    assert float(unknown["Mbases to do"].split()[0]) == pytest.approx(16 * 1200 / 1e6, rel=0.2)
+
+
 def test_plan_tells_how_far_it_is(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
     assert run_command(*command(made, "--plan", "p", "--partitions", "4")) == 0
     assert told(capfd, "p") == {"command": "call-methylation", "parts": "4", "done": "0", "not done": "4: 0 1 2 3"}

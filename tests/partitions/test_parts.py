@@ -14,6 +14,7 @@ import time
 from dataclasses import replace
 from pathlib import Path
 
+import pysam
 import pytest
 
 from f5py.errors import UsageError
@@ -126,6 +127,26 @@ def test_a_bam_without_index(made: ReadSet, here: Path):
     expected = one_run("eventalign", bare, ("-o", "e.tsv"), ("e.tsv",))
     in_parts("eventalign", bare, ("-o", "e.tsv"), 5)
     assert contents(here, ("e.tsv",)) == expected
+
+
+@pytest.mark.parametrize(("ending", "windows"), [("sam", None), ("cram", None), ("cram", "windows.bed")])
+def test_alignments_that_are_read_from_the_beginning(made: ReadSet, here: Path, ending: str, windows: str | None):
+    """Parts one after the other, and before one another; rows of events have the numbers of records."""
+    other = replace(made, bam=here / f"reads.{ending}")
+    pysam.view("-h", "-T", str(made.genome), "-o", str(other.bam), str(made.bam), catch_stdout=False)
+    names = {"call-methylation": CALL_FILES, "eventalign": ("e.tsv",)}
+    options = {"call-methylation": CALLS, "eventalign": ("-o", "e.tsv")}
+    if windows is not None:
+        pysam.index(str(other.bam))
+        contig = made.records()[0].references[0]
+        Path(windows).write_text(f"{contig}\t500\t3000\n{contig}\t9000\t11000\n")
+        options = {command: (*given, "-w", windows) for command, given in options.items()}
+    for command, given in options.items():
+        expected = one_run(command, other, given, names[command])
+        in_parts(command, other, given, 4, f"plan of {command}")
+        assert contents(here, names[command]) == expected
+        assert run_command(command, *other.options(), *given, "--resume") == 0
+        assert contents(here, names[command]) == expected
 
 
 def test_ultra_long_reads(made: ReadSet, here: Path):
@@ -347,13 +368,24 @@ def test_wrong_parts(made: ReadSet, here: Path, part: str, capfd: pytest.Capture
     assert run_command("run-part", "plan", part) == 2
 
 
-def test_other_alignments_are_refused(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
-    sam = here / "reads.sam"
-    subprocess.run(["samtools", "view", "-h", "-o", str(sam), str(made.bam)], check=True)
-    given = ["-r", made.reads, "-b", sam, "-g", made.genome, "-o", "calls.tsv", "--plan", "plan"]
-    assert "only a BAM file" in refused(capfd, "call-methylation", *given)
-    given[3] = "-"
+def test_damaged_alignments_that_are_read_from_the_beginning(
+    made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]
+):
+    cram = here / "reads.cram"
+    pysam.view("-h", "-T", str(made.genome), "-o", str(cram), str(made.bam), catch_stdout=False)
+    cram.write_bytes(cram.read_bytes()[:-1000])
+    given = ["-r", made.reads, "-b", cram, "-g", made.genome, "-o", "calls.tsv", "--plan", "plan"]
+    assert f"{cram}: " in refused(capfd, "call-methylation", *given)
+    assert not (here / "plan").exists()
+
+
+def test_alignments_from_pipes_are_refused(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    given = ["-r", made.reads, "-b", "-", "-g", made.genome, "-o", "calls.tsv", "--plan", "plan"]
     assert "-b -" in refused(capfd, "call-methylation", *given, status=2)
+    os.mkfifo("pipe")
+    given[3] = "pipe"
+    with subprocess.Popen(["cp", str(made.bam), "pipe"]):
+        assert "pipe cannot be worked on in parts" in refused(capfd, "call-methylation", *given)
 
 
 def test_a_folder_without_a_plan(here: Path, capfd: pytest.CaptureFixture[str]):
