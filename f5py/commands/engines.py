@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import shutil
@@ -83,6 +84,8 @@ def _by_dask(options: CallOptions | EventalignOptions, plan: Plan, numbers: list
     free = {name: getattr(options, name) for name in free_names}
     with ExitStack() as stack:
         client = stack.enter_context(_client(options, distributed))
+        if options.scheduler is None:
+            client.run(_leave_problems_to_us)
         workers = client.scheduler_info(n_workers=-1)["workers"].values()
         has_gpus = options.gpu_use != "off" and any("GPU" in worker["resources"] for worker in workers)
         console.info(_WHO, f"{len(workers)} workers of dask{', with GPUs' if has_gpus else ''}")
@@ -138,6 +141,11 @@ def _client(options: CallOptions | EventalignOptions, distributed: Any) -> Any:
         return distributed.Client(options.scheduler)
     except (OSError, ValueError, TimeoutError) as problem:
         raise F5pyError(f"--scheduler {options.scheduler}: no scheduler of dask answers there ({problem})") from None
+
+
+def _leave_problems_to_us() -> None:
+    """Keep a worker from showing a traceback when the cluster ends while it asks for news."""
+    logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
 
 
 def _work_on_part(folder: str, number: int, free: dict[str, Any]) -> str:

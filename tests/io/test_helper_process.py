@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import sys
-from multiprocessing.connection import Connection
+from pathlib import Path
 
 import pytest
 
@@ -13,23 +13,28 @@ from f5py.io.helper_process import HelperProcess
 
 from ..made_data import run_process
 
+#: Runs in the other process; a scalar asks for pandas.
+_MODULE = """
+import os
+import sys
+import h5py
 
-def tell_what_there_is(connection: Connection) -> None:
-    """Runs in the other process."""
-    import h5py  # noqa: F401
+n_threads = len(os.listdir("/proc/self/task"))
+import pyarrow
 
-    n_threads = len(os.listdir("/proc/self/task"))
-    import pyarrow
-
-    pyarrow.scalar(1.0)  # asks for pandas
-    connection.send((n_threads, sys.modules.get("pandas") is not None))
+def tell_what_there_is(connection):
+    pyarrow.scalar(1.0)
+    connection.send((n_threads, "pandas" in sys.modules))
+"""
 
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")
-def test_neither_threads_nor_pandas(monkeypatch: pytest.MonkeyPatch):
+def test_neither_threads_nor_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     assert importlib.util.find_spec("pandas") is not None
     monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
-    process = HelperProcess(tell_what_there_is)
+    (tmp_path / "what_there_is.py").write_text(_MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    process = HelperProcess(importlib.import_module("what_there_is").tell_what_there_is)
     try:
         assert process.connection.recv() == (1, False)
     finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import signal
@@ -50,11 +51,21 @@ def outputs() -> tuple[bytes, bytes]:
 
 
 @pytest.mark.usefixtures("semaphores")
-def test_dask_on_this_machine(made: ReadSet, here: Path):
-    pytest.importorskip("distributed")
+def test_dask_on_this_machine(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch):
+    distributed = pytest.importorskip("distributed")
+    levels = []
+
+    class Client(distributed.Client):
+        def close(self, *arguments: Any, **options: Any) -> Any:
+            if self.status == "running":
+                levels.extend(self.run(lambda: logging.getLogger("distributed.worker").level).values())
+            return super().close(*arguments, **options)
+
+    monkeypatch.setattr(distributed, "Client", Client)
     one = expected(made)
     assert run_command(*command(made, "--plan", "p", "--partitions", "5", "--engine", "dask", "--workers", "2")) == 0
     assert outputs() == one
+    assert levels == [logging.CRITICAL] * 2  # a heartbeat that meets the cluster's end would show a traceback
 
 
 @pytest.mark.usefixtures("semaphores")
