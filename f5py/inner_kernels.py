@@ -16,6 +16,8 @@ from numba.core import compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
 
+from f5py.wide_stack import with_wide_stack
+
 _is_compiling = False
 
 
@@ -38,7 +40,7 @@ def leave_inner_entries_out(kernel: Any) -> None:
                 if isinstance(result.entry_point, _NoEntry):
                     del kernel.overloads[types]
             with _inner_without_entries():
-                return compile_as_numba_does(signature)
+                return with_wide_stack(compile_as_numba_does, signature)
 
     kernel.compile = compile_
 

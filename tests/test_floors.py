@@ -30,7 +30,7 @@ FLOORS = (
     ("accelerate",),
     ("inner_kernels", "one_compiler"),
     ("progress",),
-    ("blas", "errors", "console", "cache_folder"),
+    ("blas", "errors", "console", "cache_folder", "wide_stack"),
     ("__version__",),
 )
 FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
