@@ -9,6 +9,7 @@ from f5py.core._event_map_numba import closest_event
 from f5py.core._kmers_numba import next_rank
 from f5py.core._turns_numba import next_turn
 from f5py.core.batch import RowState
+from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE, REFERENCE_SKIP
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.event_alignment._viterbi_numba import (
     BAD,
@@ -28,8 +29,6 @@ _MIN_EVENT_STEP = 2  # a block needs that many events besides its first one
 _LN_INVERSE_SQRT_2PI = np.float32(LN_INVERSE_SQRT_2PI)
 _ROW_BAD, _ROW_NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)
 
-_MATCH, _INSERTION, _DELETION, _INTRON, _SOFT_CLIP, _HARD_CLIP, _PADDING, _EQUAL, _MISMATCH = range(9)
-
 
 @exact_kernel
 def _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end):
@@ -41,20 +40,17 @@ def _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end):
     for c in range(cigar.shape[0]):
         operation = cigar[c] & 15
         length = np.int64(cigar[c] >> 4)
-        if operation in (_MATCH, _EQUAL, _MISMATCH):
+        if ALIGNED >> operation & 1:
             for i in range(length):
                 pair_reference[count] = reference + i
                 pair_read[count] = read + i
                 count += 1
-            reference += length
-            read += length
-        elif operation == _DELETION:
-            reference += length
-        elif operation == _INTRON:
+        elif operation == REFERENCE_SKIP:
             exon_end[exon] = count
             exon += 1
+        if OF_REFERENCE >> operation & 1:
             reference += length
-        elif operation in (_INSERTION, _SOFT_CLIP, _HARD_CLIP):
+        if OF_READ >> operation & 1:
             read += length
     exon_end[exon] = count
 
@@ -122,9 +118,9 @@ def align_read(
     n_exons = 1
     for c in range(cigar.shape[0]):
         operation = cigar[c] & 15
-        if operation in (_MATCH, _EQUAL, _MISMATCH):
+        if ALIGNED >> operation & 1:
             n_pairs += np.int64(cigar[c] >> 4)
-        elif operation == _INTRON:
+        elif operation == REFERENCE_SKIP:
             n_exons += 1
     pair_reference = np.empty(n_pairs, np.int64)
     pair_read = np.empty(n_pairs, np.int64)

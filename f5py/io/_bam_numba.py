@@ -8,9 +8,11 @@ and position and the template length (12), name, CIGAR, sequence, qualities, tag
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.accelerate import exact_kernel
 from f5py.core._name_table_numba import find_name
+from f5py.core.cigar import OF_REFERENCE, REFERENCE_SKIP, SOFT_CLIP
 from f5py.io.bam_records import FIXED_SIZE
 
 #: What becomes of a record.
@@ -18,23 +20,32 @@ KEPT, UNMAPPED, LOW_MAPQ, SECONDARY, SUPPLEMENTARY, NO_BASES, ULTRA = range(7)
 #: Where its fields are.
 CONTIG, POSITION, NAME_LENGTH, MAPQ, BIN, N_CIGAR, FLAGS, N_BASES = 4, 8, 12, 13, 14, 16, 18, 20
 _IS_UNMAPPED, _IS_REVERSE, _IS_SECONDARY, _IS_SUPPLEMENTARY = 4, 16, 256, 2048
-_MATCH, _INSERTION, _DELETION, _SKIP, _SOFT_CLIP, _HARD_CLIP, _PAD, _EQUAL, _MISMATCH = range(9)
 #: Tags with the place of a split read in its parent.
-_PI, _SP, _NS, _CG = (np.uint16(a + 256 * b) for a, b in (b"pi", b"sp", b"ns", b"CG"))
+_PARENT, _CG = (np.uint16(a + 256 * b) for a, b in (b"pi", b"CG"))
+_SPLIT = np.array([a + 256 * b for a, b in (b"sp", b"ns")], np.uint16)
 _UNKNOWN = -1
 #: Types of tags' values.
-_TYPE_A = np.uint8(ord("A"))
 _TYPE_INT8 = np.uint8(ord("c"))
 _TYPE_UINT8 = np.uint8(ord("C"))
 _TYPE_INT16 = np.uint8(ord("s"))
 _TYPE_UINT16 = np.uint8(ord("S"))
 _TYPE_INT32 = np.uint8(ord("i"))
 _TYPE_UINT32 = np.uint8(ord("I"))
-_TYPE_FLOAT = np.uint8(ord("f"))
-_TYPE_DOUBLE = np.uint8(ord("d"))
 _TYPE_TEXT = np.uint8(ord("Z"))
 _TYPE_HEX = np.uint8(ord("H"))
 _TYPE_ARRAY = np.uint8(ord("B"))
+
+
+def _sizes(*sizes: tuple[bytes, int]) -> NDArray[np.uint8]:
+    table = np.zeros(256, np.uint8)
+    for kinds, size in sizes:
+        table[list(kinds)] = size
+    return table
+
+
+#: Bytes of a number by its type, in an array and elsewhere; 0 for types of none.
+_NUMBER_SIZES = _sizes((b"cC", 1), (b"sS", 2), (b"iIf", 4))
+_SIZES = _sizes((b"AcC", 1), (b"sS", 2), (b"iIf", 4), (b"d", 8))
 
 
 @exact_kernel
@@ -151,65 +162,19 @@ def classify(data, starts, n, min_mapq, secondary, supplementary, name_table, ki
 
 
 @exact_kernel
-def cut(kinds, lengths, first, n, batch_size, max_bases, ultra_threshold, counts_left_out, state):
-    """Find where a batch ends that goes on with record `first`; return the place after its last record.
-
-    Parameters
-    ----------
-    kinds : uint8, shape (n,)
-        Of reads longer than `ultra_threshold`, if that is not negative, it becomes `ULTRA`.
-    lengths : int64, shape (n,)
-        Bases of each read.
-    counts_left_out : bool
-        Close a batch also when it has as many records that are left out as reads may be in it.
-    state : int64, shape (4,)
-        Reads, records left out and bases of the batch so far, and whether it is closed; updated.
-    """
-    i = first
-    while i < n:
-        kind = kinds[i]
-        if kind == KEPT and 0 <= ultra_threshold < lengths[i]:
-            kinds[i] = kind = ULTRA
-        i += 1
-        if kind == KEPT:
-            state[0] += 1
-            state[2] += lengths[i - 1]
-        elif counts_left_out:
-            state[1] += 1
-        if max(state[0], state[1]) >= batch_size or state[2] >= max_bases:
-            state[3] = 1
-            break
-    return i
-
-
-@exact_kernel
-def _size_of_number(kind):
-    """Bytes of a number of that type, or -1 if it is none that an array may be of."""
-    if kind in (_TYPE_INT8, _TYPE_UINT8):
-        return np.int64(1)
-    if kind in (_TYPE_INT16, _TYPE_UINT16):
-        return np.int64(2)
-    if kind in (_TYPE_INT32, _TYPE_UINT32, _TYPE_FLOAT):
-        return np.int64(4)
-    return np.int64(-1)
-
-
-@exact_kernel
 def size_of_value(data, at, kind, end):
     """Bytes of a tag's value of that type, or -1 if it is not possible."""
-    if kind == _TYPE_A:
-        return np.int64(1)
-    if kind == _TYPE_DOUBLE:
-        return np.int64(8)
-    if kind in (_TYPE_TEXT, _TYPE_HEX):
-        size = np.int64(0)
-        while at + size < end and data[at + size] != 0:
-            size += 1
-        return size + 1 if at + size < end else np.int64(-1)
-    if kind == _TYPE_ARRAY and at + 5 <= end:
-        size = _size_of_number(data[at])
-        return np.int64(-1) if size < 0 else 5 + size * (signed32(data, at + 1) & 0xFFFFFFFF)
-    return _size_of_number(kind)
+    size = np.int64(_SIZES[kind])
+    if size > 0:
+        return size
+    if kind == _TYPE_ARRAY:
+        size = np.int64(_NUMBER_SIZES[data[at]]) if at + 5 <= end else np.int64(0)
+        return np.int64(-1) if size == 0 else 5 + size * (signed32(data, at + 1) & 0xFFFFFFFF)
+    if kind != _TYPE_TEXT and kind != _TYPE_HEX:
+        return np.int64(-1)
+    while at + size < end and data[at + size] != 0:
+        size += 1
+    return size + 1 if at + size < end else np.int64(-1)
 
 
 @exact_kernel
@@ -245,7 +210,7 @@ def cigar_of(data, at, end):
     begin = at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH])
     if n == 2:
         n_bases = signed32(data, at + N_BASES)
-        if signed32(data, begin) == (n_bases << 4 | _SOFT_CLIP) and data[begin + 4] & 15 == _SKIP:
+        if signed32(data, begin) == (n_bases << 4 | SOFT_CLIP) and data[begin + 4] & 15 == REFERENCE_SKIP:
             value, _ = find_tag(data, tags_begin(data, at), end, _CG)
             if value >= 0 and data[value] == _TYPE_ARRAY and data[value + 1] == _TYPE_UINT32:
                 return value + 6, signed32(data, value + 2)
@@ -258,7 +223,7 @@ def reference_span(data, begin, n):
     span = np.int64(0)
     for j in range(n):
         operation = np.uint32(signed32(data, begin + 4 * j))
-        if operation & 15 in (_MATCH, _DELETION, _SKIP, _EQUAL, _MISMATCH):
+        if OF_REFERENCE >> (operation & 15) & 1:
             span += np.int64(operation >> 4)
     return span
 
@@ -310,19 +275,36 @@ def integer_of(data, value, missing):
 
 
 @exact_kernel
-def measure(data, starts, chosen, name_size, n_cigar, parent_size):
-    """Fill the sizes of what `decode` copies of each chosen record."""
+def measure(data, starts, chosen, sizes, places, split):
+    """Find what `decode` copies of each chosen record.
+
+    Parameters
+    ----------
+    data, starts, chosen
+        See `decode`.
+    sizes : int64, shape (3, n)
+        Filled with the sizes of name, CIGAR and parent's name.
+    places : int64, shape (2, n)
+        Filled with where in `data` the CIGAR and the parent's name begin.
+    split : int64, shape (2, n)
+        Filled with the tags sp and ns.
+    """
     for i in range(chosen.shape[0]):
         at = starts[chosen[i]]
         end = starts[chosen[i] + 1]
-        name_size[i] = np.int64(data[at + NAME_LENGTH]) - 1
-        _, n_cigar[i] = cigar_of(data, at, end)
-        value, value_end = find_tag(data, tags_begin(data, at), end, _PI)
-        parent_size[i] = value_end - value - 2 if value >= 0 and data[value] == _TYPE_TEXT else 0
+        sizes[0, i] = np.int64(data[at + NAME_LENGTH]) - 1
+        places[0, i], sizes[1, i] = cigar_of(data, at, end)
+        tags = tags_begin(data, at)
+        value, value_end = find_tag(data, tags, end, _PARENT)
+        places[1, i] = value + 1
+        sizes[2, i] = value_end - value - 2 if value >= 0 and data[value] == _TYPE_TEXT else 0
+        for which in range(_SPLIT.shape[0]):
+            value, _ = find_tag(data, tags, end, _SPLIT[which])
+            split[which, i] = integer_of(data, value, _UNKNOWN)
 
 
 @exact_kernel
-def decode(data, starts, chosen, columns):
+def decode(data, starts, chosen, places, columns):
     """Fill the columns of the chosen records.
 
     Parameters
@@ -332,12 +314,13 @@ def decode(data, starts, chosen, columns):
         Of all records, and the end of the last one.
     chosen : int64, shape (n,)
         The records.
+    places : int64, shape (2, n)
+        As `measure` has filled it.
     columns : f5py.io.bam_records.RecordColumns
         With the offsets of names, CIGARs and parents filled.
     """
     for i in range(chosen.shape[0]):
         at = starts[chosen[i]]
-        end = starts[chosen[i] + 1]
         columns.contig[i] = signed32(data, at + CONTIG)
         position = signed32(data, at + POSITION)
         columns.start[i] = position
@@ -345,21 +328,16 @@ def decode(data, starts, chosen, columns):
         to = columns.name_offsets[i]
         for j in range(columns.name_offsets[i + 1] - to):
             columns.names[to + j] = data[at + FIXED_SIZE + j]
-        begin, n = cigar_of(data, at, end)
+        begin = places[0, i]
         to = columns.cigar_offsets[i]
+        n = columns.cigar_offsets[i + 1] - to
         for j in range(n):
             columns.cigar[to + j] = np.uint32(signed32(data, begin + 4 * j))
         span = reference_span(data, begin, n)
         columns.end[i] = position + (1 if n > 0 and span == 0 else span)  # 1 as htslib takes it
-        tags = tags_begin(data, at)
-        value, _ = find_tag(data, tags, end, _PI)
         to = columns.parent_offsets[i]
         for j in range(columns.parent_offsets[i + 1] - to):
-            columns.parents[to + j] = data[value + 1 + j]
-        value, _ = find_tag(data, tags, end, _SP)
-        columns.split_start[i] = integer_of(data, value, _UNKNOWN)
-        value, _ = find_tag(data, tags, end, _NS)
-        columns.split_length[i] = integer_of(data, value, _UNKNOWN)
+            columns.parents[to + j] = data[places[1, i] + j]
 
 
 @exact_kernel

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.accelerate import exact_kernel
+from f5py.core.cigar import HARD_CLIP
 from f5py.io._bam_numba import FLAGS, N_BASES, cigar_of, sequence_begins, signed32, unsigned16
 
 _IS_REVERSE = 16
-_HARD_CLIP = 5
 #: Letters by the four bits that BAM stores.
 _LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
 #: The complement of a base is its four bits in the reverse order.
@@ -24,7 +24,7 @@ def whole_lengths(data, starts, chosen, lengths):
         begin, n_operations = cigar_of(data, at, starts[chosen[i] + 1])
         if n_operations > 0:
             last = begin + 4 * (n_operations - 1)
-            if data[begin] & 15 == _HARD_CLIP or data[last] & 15 == _HARD_CLIP:
+            if data[begin] & 15 == HARD_CLIP or data[last] & 15 == HARD_CLIP:
                 lengths[i] = 0
 
 

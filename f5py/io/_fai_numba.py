@@ -18,15 +18,6 @@ _MOST_DIGITS = 18
 
 
 @exact_kernel
-def count_lines(text):
-    """Number of line ends."""
-    count = 0
-    for i in range(text.shape[0]):
-        count += text[i] == _NEWLINE
-    return count
-
-
-@exact_kernel
 def parse_fai(text, name_begin, name_end, columns):
     """Fill names and the four numbers of every line; return the 1-based number of the first bad line, or 0.
 

@@ -65,9 +65,9 @@ class RecordColumns(NamedTuple):
         from f5py.io._bam_numba import decode, measure
 
         n = len(chosen)
-        name_size, n_cigar, parent_size = np.empty(n, np.int64), np.empty(n, np.int64), np.empty(n, np.int64)
-        measure(data, starts, chosen, name_size, n_cigar, parent_size)
-        names, cigar, parents = offsets_of(name_size), offsets_of(n_cigar), offsets_of(parent_size)
+        sizes, places, split = np.empty((3, n), np.int64), np.empty((2, n), np.int64), np.empty((2, n), np.int64)
+        measure(data, starts, chosen, sizes, places, split)
+        names, cigar, parents = (offsets_of(size) for size in sizes)
         columns = cls(
             np.empty(names[-1], np.uint8),
             names,
@@ -79,10 +79,9 @@ class RecordColumns(NamedTuple):
             cigar,
             np.empty(parents[-1], np.uint8),
             parents,
-            np.empty(n, np.int64),
-            np.empty(n, np.int64),
+            *split,
         )
-        decode(data, starts, chosen, columns)
+        decode(data, starts, chosen, places, columns)
         return columns
 
     @classmethod

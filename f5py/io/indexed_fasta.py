@@ -72,11 +72,12 @@ class FastaIndex:
         InputFileError
             A line is not one of such a file; the message ends with `advice`.
         """
-        from f5py.io._fai_numba import count_lines, parse_fai
+        from f5py.io._fai_numba import parse_fai
 
         with blamed_on(path), open(path, "rb") as file:
-            text = np.frombuffer(bytearray(file.read()), np.uint8)
-        n = int(count_lines(text))
+            content = bytearray(file.read())
+        n = content.count(b"\n")
+        text = np.frombuffer(content, np.uint8)
         name_begin, name_end, columns = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((4, n), np.int64)
         bad_line = parse_fai(text, name_begin, name_end, columns)
         if not bad_line and len(text) and text[-1] != ord("\n"):

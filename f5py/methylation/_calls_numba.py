@@ -92,27 +92,20 @@ def fill_ranks(codes, k, reverse, n_kmers, ranks):
 
 
 @kernel
-def _sort_pass(digits, n_digits, order):
-    """One stable counting-sort pass over `order` by ``digits[order]``, values below `n_digits`."""
+def _sort_pass(key, shift, n_digits, order, result):
+    """Fill `result` with `order` stably sorted by the 32 bits of ``key[order]`` from `shift` on, below `n_digits`.
+
+    Two such passes do what `np.argsort` would, which takes two seconds to compile.
+    """
     starts = np.zeros(n_digits + 1, np.int64)
-    for g in range(digits.shape[0]):
-        starts[digits[g] + 1] += 1
+    for g in range(key.shape[0]):
+        starts[(key[g] >> shift & 0xFFFFFFFF) + 1] += 1
     for d in range(n_digits):
         starts[d + 1] += starts[d]
-    result = np.empty_like(order)
     for i in range(order.shape[0]):
-        d = digits[order[i]]
+        d = key[order[i]] >> shift & 0xFFFFFFFF
         result[starts[d]] = order[i]
         starts[d] += 1
-    return result
-
-
-@kernel
-def _order_by_size(order_key, max_bases, max_events):
-    """Groups ordered by bases, then events. (`np.argsort` would do, but takes two seconds to compile.)"""
-    order = np.arange(order_key.shape[0])
-    order = _sort_pass(order_key & 0xFFFFFFFF, max_events + 1, order)
-    return _sort_pass(order_key >> 32, max_bases + 1, order)
 
 
 @kernel
@@ -121,15 +114,21 @@ def order_groups(segment, groups, count, k, order_key):
 
     `order_key` (int64) is filled with bases times 2 ** 32 plus events, group by group.
     """
-    max_events = 0
-    max_bases = 0
+    max_events = np.int64(0)
+    max_bases = np.int64(0)
     for g in range(count):
         n_events = abs(groups.end[g] - groups.begin[g]) + 1
         n_bases = min(groups.last[g] + FLANK + 1, segment.shape[0]) - (groups.first[g] - FLANK)
         order_key[g] = (n_bases << 32) + n_events
         max_events = max(max_events, n_events)
         max_bases = max(max_bases, n_bases)
-    return _order_by_size(order_key, max_bases, max_events), max_bases, max_events
+    orders = np.empty((3, count), np.int64)
+    for g in range(count):
+        orders[0, g] = g
+    # The shifts are no literals, for each of which the pass would be compiled once.
+    _sort_pass(order_key, np.int64(0), max_events + 1, orders[0], orders[1])
+    _sort_pass(order_key, np.int64(32), max_bases + 1, orders[1], orders[2])
+    return orders[2], max_bases, max_events
 
 
 @kernel

@@ -10,13 +10,12 @@ from numpy.typing import NDArray
 from f5py.accelerate import kernel
 from f5py.core._event_map_numba import closest_event
 from f5py.core._turns_numba import next_turn
+from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
 
 #: Bases of a group's window before its first site and after the first base of its last one.
 FLANK = 10
 _MAX_SPAN = 200
 _MIN_EVENTS = 10  # groups must span more events than this
-
-_MATCH, _INSERTION, _DELETION, _SKIP, _SOFT_CLIP, _HARD_CLIP, _PAD, _EQUAL, _MISMATCH = range(9)
 
 
 class Groups(NamedTuple):
@@ -69,18 +68,16 @@ def _aligned_pairs(cigar, reference_start, read_length, k, pair_reference, pair_
     for c in range(cigar.shape[0]):
         operation = cigar[c] & 15
         length = np.int64(cigar[c] >> 4)
-        if operation in (_MATCH, _EQUAL, _MISMATCH):
+        if ALIGNED >> operation & 1:
             first = min(max(k - read, 0), length)
             end = min(read_length - k - read, length)
             for i in range(first, end):
                 pair_reference[count] = reference + i
                 pair_read[count] = read + i
                 count += 1
+        if OF_REFERENCE >> operation & 1:
             reference += length
-            read += length
-        elif operation in (_DELETION, _SKIP):
-            reference += length
-        elif operation in (_INSERTION, _SOFT_CLIP, _HARD_CLIP):
+        if OF_READ >> operation & 1:
             read += length
     return count
 
@@ -101,8 +98,7 @@ def find_groups(segment, reference_start, cigar, reverse, first_event, read_leng
     length = segment.shape[0]
     matched = np.int64(0)
     for c in range(cigar.shape[0]):
-        operation = cigar[c] & 15
-        if operation in (_MATCH, _EQUAL, _MISMATCH):
+        if ALIGNED >> (cigar[c] & 15) & 1:
             matched += np.int64(cigar[c] >> 4)
     pair_reference = np.empty(matched, np.int64)
     pair_read = np.empty(matched, np.int64)
@@ -118,7 +114,7 @@ def find_groups(segment, reference_start, cigar, reverse, first_event, read_leng
     count = 0
     pair_a = 0
     pair_b = 0
-    position = 0
+    position = np.int64(0)  # not a literal, for which `is_site` would be compiled once more
     while position < length:
         if not is_site(segment, position, motif):
             position += 1

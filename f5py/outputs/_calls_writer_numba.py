@@ -35,7 +35,7 @@ def format_calls(out, contigs, names, motifs, call_motif, with_strand, k, alignm
     """
     contig_text, contig_offsets = contigs
     name_text, name_offsets = names
-    at = 0
+    at = np.int64(0)
     for read in range(calls.n.shape[0]):
         contig = alignments.contig[read]
         contig_name = contig_text[contig_offsets[contig] : contig_offsets[contig + 1]]
@@ -63,7 +63,7 @@ def format_calls(out, contigs, names, motifs, call_motif, with_strand, k, alignm
             out[at] = TAB
             out[at + 1] = _ONE
             out[at + 2] = TAB
-            at = append_int(out, at + 3, calls.sites[call])
+            at = append_int(out, at + 3, np.int64(calls.sites[call]))
             out[at] = TAB
             begin = max(calls.first[call] - alignments.start[read] - k + 1, 0)
             end = calls.last[call] - alignments.start[read] + k

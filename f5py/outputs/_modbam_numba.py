@@ -7,6 +7,7 @@ import math
 import numpy as np
 
 from f5py.accelerate import exact_kernel
+from f5py.core.cigar import ALIGNED, OF_RECORD, OF_REFERENCE
 from f5py.io._bam_numba import (
     BIN,
     N_BASES,
@@ -39,7 +40,6 @@ _TAGS, _MARKING_TAGS, _TAGS_OF_THE_READ = (
     )
 )
 _M, _L, _UPPER_N, _TEXT, _ARRAY, _BYTE, _INTEGER = (np.uint8(letter) for letter in b"MLNZBCi")
-_MATCH, _INSERTION, _DELETION, _SKIP, _SOFT_CLIP, _HARD_CLIP, _PAD, _EQUAL, _MISMATCH = range(9)
 
 
 @exact_kernel
@@ -78,22 +78,16 @@ def _called_bases(
             while operation < cigar.shape[0]:
                 kind = cigar[operation] & 15
                 length = np.int64(cigar[operation] >> 4)
-                if kind in (_MATCH, _EQUAL, _MISMATCH):
+                if OF_REFERENCE >> kind & 1:
                     if target < reference + length:
                         break
                     reference += length
-                    read += length
-                elif kind in (_DELETION, _SKIP):
-                    if target < reference + length:
-                        break
-                    reference += length
-                elif kind in (_INSERTION, _SOFT_CLIP):
+                if OF_RECORD >> kind & 1:
                     read += length
                 operation += 1
             if operation == cigar.shape[0]:
                 return count
-            kind = cigar[operation] & 15
-            if kind in (_DELETION, _SKIP):
+            if not ALIGNED >> (cigar[operation] & 15) & 1:
                 continue
             at = read + target - reference
             if at < sequence.shape[0] and sequence[at] == base:

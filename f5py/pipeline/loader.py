@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.cigar import HARD_CLIP, OF_READ, REFERENCE_SKIP
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.core.strictness import input_warning
@@ -30,10 +31,6 @@ from f5py.io.signals import SignalSource
 from f5py.io.signals.split_reads import fetch_split
 from f5py.pipeline.parts import Part
 from f5py.progress import is_watched
-
-_CIGAR_SKIP = 3
-_CIGAR_HARD_CLIP = 5
-_CIGAR_OF_READ = (0, 1, 4, _CIGAR_HARD_CLIP, 7, 8)  # operations that take bases of the whole read
 
 
 @dataclass
@@ -146,7 +143,8 @@ class Loader:
             yield ultra
 
     def _batches(self, ultra: RecordOutput | None, within: RecordRange | None = None) -> Iterator[ReadBatch]:
-        from f5py.io._bam_numba import KEPT, cut
+        from f5py.io._bam_numba import KEPT
+        from f5py.pipeline._batch_limits_numba import cut
 
         number = 0
         read_index = 0 if within is None else within.first_record
@@ -312,11 +310,11 @@ class Loader:
     def _prepare_cigars(self, names: Names, columns: RecordColumns) -> NDArray[np.int64]:
         """Take hard clips out if they are not to count; return the bases of each whole read."""
         operations, lengths = columns.cigar & 15, columns.cigar >> 4
-        of_read = np.where(np.isin(operations, _CIGAR_OF_READ), lengths, 0)
+        of_read = (OF_READ >> operations & 1) * lengths
         read_bases = np.diff(np.concatenate([[0], np.cumsum(of_read, dtype=np.int64)])[columns.cigar_offsets])
         if not self.hard_clips:
-            columns.cigar[operations == _CIGAR_HARD_CLIP] = _CIGAR_HARD_CLIP
-        spliced = np.flatnonzero(operations == _CIGAR_SKIP)
+            columns.cigar[operations == HARD_CLIP] = HARD_CLIP
+        spliced = np.flatnonzero(operations == REFERENCE_SKIP)
         if len(spliced) and not self.spliced:
             read = int(np.searchsorted(columns.cigar_offsets, spliced[0], side="right")) - 1
             raise UnsupportedDataError(

@@ -1,0 +1,38 @@
+"""Jitted division of records into batches; see `f5py.pipeline.loader`."""
+
+from __future__ import annotations
+
+from f5py.accelerate import exact_kernel
+from f5py.io._bam_numba import KEPT, ULTRA
+
+
+@exact_kernel
+def cut(kinds, lengths, first, n, batch_size, max_bases, ultra_threshold, counts_left_out, state):
+    """Find where a batch ends that goes on with record `first`; return the place after its last record.
+
+    Parameters
+    ----------
+    kinds : uint8, shape (n,)
+        Of reads longer than `ultra_threshold`, if that is not negative, it becomes `ULTRA`.
+    lengths : int64, shape (n,)
+        Bases of each read.
+    counts_left_out : bool
+        Close a batch also when it has as many records that are left out as reads may be in it.
+    state : int64, shape (4,)
+        Reads, records left out and bases of the batch so far, and whether it is closed; updated.
+    """
+    i = first
+    while i < n:
+        kind = kinds[i]
+        if kind == KEPT and 0 <= ultra_threshold < lengths[i]:
+            kinds[i] = kind = ULTRA
+        i += 1
+        if kind == KEPT:
+            state[0] += 1
+            state[2] += lengths[i - 1]
+        elif counts_left_out:
+            state[1] += 1
+        if max(state[0], state[1]) >= batch_size or state[2] >= max_bases:
+            state[3] = 1
+            break
+    return i
