@@ -56,40 +56,50 @@ def log_sum(a, b):
 
 @kernel
 def forward_exact(events, inverse, offset, constant, lane, n_events, n_kmers, p_stay):
-    """The score of one lane by log-space recursion in double precision.
+    """The score of one lane in double precision.
 
-    Fifty times slower; for problems whose last k-mer is only ever reached with odds that single precision cannot
-    hold beside the row's best, such as a dozen events under a hundred k-mers.
+    A few times slower; for problems whose last k-mer is only ever reached with odds that single precision cannot hold
+    beside the row's best, such as a dozen events under a hundred k-mers. Doubles can: skips lead from every state to
+    the last k-mer of the longest window with more than e ** -270.
     """
-    stay, step = math.log(p_stay), math.log(1.0 - p_stay - P_SKIP - P_BAD)
-    bad, from_bad = math.log(P_BAD), math.log(P_FROM_BAD)
-    skip, skip_self, from_skip = math.log(P_SKIP), math.log(P_SKIP_SELF), math.log(P_FROM_SKIP)
-    match = np.full(n_kmers, -np.inf)
-    wrong = np.full(n_kmers, -np.inf)
-    skipped = np.full(n_kmers, -np.inf)
+    p_step = 1.0 - p_stay - P_SKIP - P_BAD
+    match = np.zeros(n_kmers)
+    wrong = np.zeros(n_kmers)
+    skipped = np.zeros(n_kmers)
     score = -np.inf
+    scale = 0.0  # a row's true values are the stored ones times e ** scale
+    greatest = 0.0
     for row in range(n_events):
         x = np.float64(events[row * simd.LANES + lane])
-        match_before, wrong_before, skipped_before = -np.inf, -np.inf, -np.inf
-        match_left, wrong_left, skipped_left = -np.inf, -np.inf, -np.inf
+        entry = _log_emission(x, inverse, offset, constant, lane) + background(row) / _LOG2_E
+        scale_before = scale
+        scale = entry if row == 0 else max(scale + math.log(greatest), entry)
+        change = 0.0 if row == 0 else math.exp(scale_before - scale)
+        entered = math.exp(entry - scale)
+        match_before, wrong_before, skipped_before = 0.0, 0.0, 0.0
+        match_left, wrong_left, skipped_left = 0.0, 0.0, 0.0
+        greatest = 0.0
         for j in range(n_kmers):
-            at = j * simd.LANES + lane
-            z = x * np.float64(inverse[at]) + np.float64(offset[at])
-            emission = (np.float64(constant[at]) - z * z) / _LOG2_E
-            into_match = log_sum(match[j] + stay, match_before + step)
-            into_match = log_sum(into_match, log_sum(wrong[j], wrong_before) + from_bad)
-            into_match = log_sum(into_match, skipped_before + from_skip)
-            if j == 0:
-                into_match = log_sum(into_match, background(row) / _LOG2_E)
-            into_skipped = log_sum(log_sum(match_left + skip, wrong_left + from_bad), skipped_left + skip_self)
+            emission = math.exp(_log_emission(x, inverse, offset, constant, j * simd.LANES + lane))
+            into_match = p_stay * match[j] + p_step * match_before + P_FROM_BAD * (wrong[j] + wrong_before)
+            into_match += P_FROM_SKIP * skipped_before
+            skipped_left = P_SKIP * match_left + P_FROM_BAD * wrong_left + P_SKIP_SELF * skipped_left
+            match_left = emission * change * into_match + entered
+            wrong_left = P_BAD * change * (match[j] + wrong[j])
+            greatest = max(greatest, match_left + wrong_left)
             match_before, wrong_before, skipped_before = match[j], wrong[j], skipped[j]
-            match_left = into_match + emission
-            wrong_left = log_sum(match[j], wrong[j]) + bad
-            skipped_left = into_skipped
             match[j], wrong[j], skipped[j] = match_left, wrong_left, skipped_left
-        end = log_sum(log_sum(match_left, wrong_left), skipped_left)
+            entered = 0.0
+        end = math.log(match_left + wrong_left + skipped_left) + scale
         score = log_sum(score, end + background(n_events - 1 - row) / _LOG2_E)
     return np.float32(score)
+
+
+@kernel
+def _log_emission(x, inverse, offset, constant, at):
+    """Natural logarithm of the density of event mean `x`, in double precision."""
+    z = x * np.float64(inverse[at]) + np.float64(offset[at])
+    return (np.float64(constant[at]) - z * z) / _LOG2_E
 
 
 @kernel

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from f5py.methylation._hmm_numba import forward_lanes
+from f5py.methylation._hmm_numba import forward_exact, forward_lanes, stay_probability
 
 LANES = 16
 
@@ -48,8 +48,8 @@ def _plain_forward(events, mean, stdv, events_per_base):
     return total
 
 
-def _forward(problems, events_per_base):
-    """Scores of up to sixteen (events, mean, stdv) problems."""
+def _lanes(problems):
+    """Up to sixteen (events, mean, stdv) problems, as the loops take them."""
     problems = [problems[i % len(problems)] for i in range(LANES)]
     n_events = np.array([len(p[0]) for p in problems], np.int64)
     n_kmers = np.array([len(p[1]) for p in problems], np.int64)
@@ -64,11 +64,17 @@ def _forward(problems, events_per_base):
         inverse[: len(mean), lane] = stretch
         offset[: len(mean), lane] = -mean * stretch
         constant[: len(mean), lane] = (-0.918938 - np.log(stdv)) * math.log2(math.e)
+    return events.ravel(), inverse.ravel(), offset.ravel(), constant.ravel(), n_events, n_kmers
+
+
+def _forward(problems, events_per_base):
+    """Scores of the problems."""
+    *arrays, n_events, n_kmers = _lanes(problems)
+    rows, columns = n_events.max(), n_kmers.max()
     scores = np.empty(LANES, np.float32)
     forward_lanes(
-        events.ravel(), inverse.ravel(), offset.ravel(), constant.ravel(), n_events, n_kmers, events_per_base,
-        np.empty(3 * columns * LANES, np.float32), np.empty(rows * LANES, np.float32),
-        np.empty(rows * LANES, np.float32), scores,
+        *arrays, n_events, n_kmers, events_per_base, np.empty(3 * columns * LANES, np.float32),
+        np.empty(rows * LANES, np.float32), np.empty(rows * LANES, np.float32), scores,
     )  # fmt: skip
     return scores
 
@@ -125,3 +131,24 @@ def test_events_that_match_nothing():
 def test_extreme_events_per_base(events_per_base):
     rng = np.random.default_rng(13)
     _check([_problem(rng, 16) for _ in range(3)], events_per_base)
+
+
+@pytest.mark.parametrize(("n_events", "n_kmers"), [(1, 216), (5, 216), (40, 216), (700, 216), (300, 3), (60, 20)])
+@pytest.mark.parametrize("kind", ["good", "random", "stalled", "far off"])
+def test_double_precision_loses_nothing(n_events, n_kmers, kind):
+    """As many k-mers as the longest window has, reached by skips alone, and events that no k-mer explains."""
+    rng = np.random.default_rng(n_events + n_kmers)
+    _, mean, stdv = _problem(rng, n_kmers)
+    place = {
+        "good": np.arange(n_events) * n_kmers // n_events,
+        "random": rng.integers(0, n_kmers, n_events),
+        "stalled": np.zeros(n_events, int),
+        "far off": np.arange(n_events) * n_kmers // n_events,
+    }[kind]
+    events = (mean[place] + rng.normal(size=n_events)).astype(np.float32)
+    if kind == "far off":
+        events[rng.random(n_events) < 0.5] += 150
+    *arrays, _, _ = _lanes([(events, mean, stdv)])
+    found = forward_exact(*arrays, 3, n_events, n_kmers, stay_probability(1.8))
+    expected = _plain_forward(*(np.asarray(part, np.float64) for part in (events, mean, stdv)), 1.8)
+    np.testing.assert_allclose(found, expected, rtol=3e-6)
