@@ -240,7 +240,7 @@ def _event_table() -> None:
 
 #: Each part's kernel by module and name, and what compiles it.
 PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
-    "events": (("f5py.signal._events_numba", "find_all_boundaries"), _events),
+    "events": (("f5py.signal._events_numba", "find_all_events"), _events),
     "scaling": (("f5py.signal._scaling_numba", "estimate_all"), _scaling),
     "recalibration": (("f5py.signal._scaling_numba", "recalibrate_all"), _recalibration),
     "calls": (("f5py.methylation._calls_numba", "call_all"), _calls),

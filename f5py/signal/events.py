@@ -79,19 +79,19 @@ def detect_events(
     float
         Seconds that all threads together have worked.
     """
-    from f5py.signal._events_numba import find_all_boundaries, mean_of_all_events, summarise_all_events
+    from f5py.signal._events_numba import find_all_events, take_all_events
 
     n_samples = batch.n_samples
     wanted = (batch.status == ReadStatus.OK) & (n_samples > 0)
     here = wanted if elsewhere is None else wanted & ~elsewhere.reads
-    slots = offsets_of(most_boundaries(n_samples, parameters) * wanted)
-    boundaries = np.empty(slots[-1], np.int32)  # mostly never touched, so never given memory
-    n_boundaries = np.zeros(len(batch), np.int64)
+    slots = offsets_of((most_boundaries(n_samples, parameters) + 1) * wanted)
+    n_slots = slots[-1]  # most are never touched, and so never given memory
+    n_further = 0 if means_only else n_slots
+    found = np.empty(n_further, np.int32), np.empty(n_slots, np.float32), np.empty(n_further, np.float32)
+    n_found = np.zeros(len(batch), np.int64)
 
     def find(some: NDArray[np.int64]) -> float:
-        return pool.run(
-            find_all_boundaries, some, batch.signals, parameters, slots, boundaries, n_boundaries, order=batch.number
-        )
+        return pool.run(find_all_events, some, batch.signals, parameters, slots, found, n_found, order=batch.number)
 
     reads = longest_first(n_samples, here)
     seconds = find(reads)
@@ -102,17 +102,14 @@ def detect_events(
         seconds += find(longest_first(n_samples, given_back))
         here = here | given_back
         reads = longest_first(n_samples, here)
-    batch.event_offsets = offsets_of((n_boundaries + 1) * here + others)
+    batch.event_offsets = offsets_of(n_found * here + others)
     n_events = batch.event_offsets[-1]
     batch.event_mean = np.empty(n_events, np.float32)
     if not means_only:
         batch.event_start = np.empty(n_events, np.int32)
         batch.event_length = np.empty(n_events, np.int32)
         batch.event_stdv = np.empty(n_events, np.float32)
-    return seconds + pool.run(
-        mean_of_all_events if means_only else summarise_all_events, reads, batch.signals, slots, boundaries,
-        n_boundaries, batch.events, order=batch.number,
-    )  # fmt: skip
+    return seconds + pool.run(take_all_events, reads, batch.signals, slots, found, batch.events, order=batch.number)
 
 
 def reverse_events(batch: ReadBatch, pool: WorkerPool, here: NDArray[np.bool_] | bool = True) -> float:

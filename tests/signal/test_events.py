@@ -6,9 +6,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from f5py.accelerate import exact_kernel
 from f5py.core.batch import Events
 from f5py.core.workers import WorkerPool
-from f5py.signal._events_numba import find_boundaries, summarise_events
+from f5py.signal._events_numba import find_events, quotient
 from f5py.signal.events import DNA, RNA, reverse_events
 
 
@@ -64,16 +65,13 @@ def _plain_boundaries(x, p):
     return found
 
 
-def _boundaries(raw, p, capacity=None):
-    out = np.empty(len(raw) if capacity is None else capacity, np.int32)
-    count = find_boundaries(
-        raw,
-        np.float32(10),
-        np.float32(0.17),
-        p,
-        out,
-    )
-    return count, out[: max(count, 0)]
+def _events(raw, p, capacity=None, means_only=False):
+    """Number of events, starts, means and standard deviations."""
+    n = len(raw) + 1 if capacity is None else capacity
+    further = 0 if means_only else n
+    start, mean, stdv = np.empty(further, np.int32), np.empty(n, np.float32), np.empty(further, np.float32)
+    count = find_events(raw, np.float32(10), np.float32(0.17), p, start, mean, stdv)
+    return count, *(values[: max(count, 0)] for values in (start, mean, stdv))
 
 
 def _steps(rng, n):
@@ -90,37 +88,55 @@ def test_equals_the_plain_detector(parameters, n):
     raw = _steps(np.random.default_rng(n), n)
     x = (raw.astype(np.float32) + np.float32(10)) * np.float32(0.17)
     expected = _plain_boundaries(x.astype(np.float64), parameters)
-    _, found = _boundaries(raw, parameters)
-    np.testing.assert_array_equal(found, expected)
+    _, found, _, _ = _events(raw, parameters)
+    np.testing.assert_array_equal(found, [0, *expected])
     if n >= 1000:
         assert len(found) > n // 40
 
 
 def test_too_small_a_buffer_is_reported_not_overrun():
     raw = _steps(np.random.default_rng(3), 3000)
-    count, _ = _boundaries(raw, DNA)
+    count, *_ = _events(raw, DNA)
     assert count > 100
-    assert _boundaries(raw, DNA, capacity=count)[0] == count
-    assert _boundaries(raw, DNA, capacity=count - 1)[0] == -1
+    assert _events(raw, DNA, capacity=count)[0] == count
+    assert _events(raw, DNA, capacity=count - 1)[0] == -1
 
 
 def test_summary_of_events():
     raw = _steps(np.random.default_rng(5), 2500)
     x = (raw.astype(np.float64) + 10) * 0.17
-    _, boundaries = _boundaries(raw, DNA)
-    n = len(boundaries) + 1
-    start, length = np.empty(n, np.int32), np.empty(n, np.int32)
-    mean, stdv = np.empty(n, np.float32), np.empty(n, np.float32)
-    summarise_events(raw, np.float32(10), np.float32(0.17), boundaries, start, length, mean, stdv)
-    pieces = np.split(x, boundaries)
-    np.testing.assert_array_equal(start, np.concatenate([[0], boundaries]))
-    np.testing.assert_array_equal(length, [len(piece) for piece in pieces])
+    _, start, mean, stdv = _events(raw, DNA)
+    pieces = np.split(x, start[1:])
     np.testing.assert_allclose(mean, [piece.mean() for piece in pieces], rtol=1e-6)
     np.testing.assert_allclose(stdv, [piece.std() for piece in pieces], atol=0.02)
+    np.testing.assert_array_equal(_events(raw, DNA, means_only=True)[2], mean)
+
+
+@exact_kernel
+def _divide(values, width, reciprocal, quotients):
+    for i in range(values.shape[0]):
+        quotients[i] = quotient(values[i], width, reciprocal)
+
+
+@pytest.mark.parametrize("width", [2, 3, 6, 7, 14])
+def test_quotients_are_those_of_a_division(width):
+    rng = np.random.default_rng(width)
+    for kind, exponents in ((np.float32, 30), (np.float64, 60)):
+        significands = rng.uniform(1, 2, 20_000).astype(kind)
+        # halfway between two numbers, or nearly so, and multiples, which have no remainder
+        near = (np.arange(1, 2000, dtype=kind) + kind(0.5)) * kind(width)
+        values = np.concatenate(
+            [np.ldexp(significands, rng.integers(-exponents, exponents, 20_000)), near, np.nextafter(near, kind(0)),
+             np.arange(2000, dtype=kind) * kind(width), [kind(0), np.finfo(np.float32).tiny]]
+        ).astype(kind)  # fmt: skip
+        for dividend in (values, -values):
+            quotients = np.empty_like(dividend)
+            _divide(dividend, kind(width), kind(1) / kind(width), quotients)
+            np.testing.assert_array_equal(quotients, dividend / kind(width))
 
 
 def test_constant_signal_is_one_event():
-    assert _boundaries(np.full(5000, 480, np.int16), DNA)[0] == 0
+    assert _events(np.full(5000, 480, np.int16), DNA)[0] == 1
 
 
 @pytest.mark.shared
