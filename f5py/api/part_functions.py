@@ -11,7 +11,7 @@ from f5py.progress import Listener
 
 @documented(RUN_PART)
 def run_part(plan: Any, parts: Any = (), *, progress: Listener | None = None, **options: Any) -> None:
-    """Work on parts of a plan, as ``f5py run-part`` does; the working folder is that of the plan meanwhile.
+    """Do parts of a plan, as ``f5py run-part`` does; the working folder is that of the plan meanwhile.
 
     Parameters
     ----------

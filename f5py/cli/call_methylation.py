@@ -21,7 +21,7 @@ def command(**given: Any) -> None:
     """Call methylated bases in every read.
 
     Prints a table with one row per group of neighbouring sites of each read; a positive log-likelihood ratio
-    speaks for methylation.
+    favours methylation.
     """
     from f5py.api.functions import call_methylation
 

@@ -18,11 +18,11 @@ from f5py.core.options.signal_commands import CompareOptions
     ),
 )
 def command(**given: Any) -> None:
-    """Compare the events of two samples, to find modified bases without a model of them.
+    """Compare the events of two samples, to find modified bases without a model for them.
 
     A and B are tables of f5py eventalign (text or Parquet), or alignments whose events are aligned first. For every
     position and strand, or every k-mer: mean, median and standard deviation of levels and dwell times in both samples,
-    and the tests of Kolmogorov and Smirnov and of Mann and Whitney, with q-values. Needs pyarrow:
+    and Kolmogorov-Smirnov and Mann-Whitney tests, with q-values. Needs pyarrow:
     pip install "f5py[parquet]".
     """
     from f5py.api.functions import compare

@@ -26,7 +26,7 @@ def command(**given: Any) -> None:
     """Simulate reads, index them, call methylation and compare its frequencies with the truth.
 
     Everything is written into FOLDER (default: f5py-demo), and every step is shown as the command that you
-    would type. The last lines tell whether f5py works here.
+    would type. The last lines show whether f5py works on this machine.
     """
     from f5py import console
     from f5py.api.functions import validate

@@ -16,7 +16,7 @@ from f5py.core.options.signal_commands import CheckOptions
     ),
 )
 def command(**given: Any) -> None:
-    """Read the signal of every read in an index, of any format.
+    """Read the signal of every read in an index, in any format.
 
     Prints a table with the file and the number of samples of each read, and what is wrong with those without a usable
     signal.

@@ -10,7 +10,7 @@ from f5py.core.options.part_commands import FinishOptions
 
 @options.command("finish", FinishOptions, examples=("f5py finish plan/",))
 def command(**given: Any) -> None:
-    """Write the outputs of a plan whose parts are done: the same bytes as those of one run over everything."""
+    """Write the outputs of a plan whose parts are all done: the same bytes as from a single run."""
     from f5py.api.part_functions import finish
 
     finish(**given)

@@ -16,7 +16,7 @@ from f5py.core.options.table_commands import MergeOptions
     ),
 )
 def command(**given: Any) -> None:
-    """Add up tables that meth-freq writes, also gzipped, as if their calls had been counted together."""
+    """Add up tables of meth-freq, plain or gzipped, as if their calls had been counted together."""
     from f5py.api.functions import merge_frequencies
 
     merge_frequencies(**given)

@@ -21,10 +21,9 @@ from f5py.core.options.table_commands import IndexOptions
 def command(**given: Any) -> None:
     """Index the basecalled READS (FASTA or FASTQ, plain or compressed) and their signal files.
 
-    Writes READS.index, READS.index.fai, READS.index.gzi and READS.index.readdb, or these names with another beginning
-    (-o PREFIX, which the other commands take as -r then). The signals are in fast5 files (-d),
-    POD5 files (--pod5), or a SLOW5 file (--slow5). f5c and nanopolish understand what is written too, but not the
-    signals that READS.index.readdb names if they are in POD5 files.
+    Writes READS.index, READS.index.fai, READS.index.gzi and READS.index.readdb, or these names with another prefix
+    (-o PREFIX; then give -r PREFIX to the other commands). The signals are in fast5 files (-d), POD5 files (--pod5),
+    or a SLOW5 file (--slow5). f5c and nanopolish can use the index too, except that they cannot read POD5 files.
     """
     from f5py.api.functions import index
 

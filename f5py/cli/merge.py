@@ -18,10 +18,10 @@ from f5py.core.options.part_commands import JoinOptions
     ),
 )
 def command(**given: Any) -> None:
-    """Merge outputs of one kind, such as those of windows: tables, Parquet, modBAM or bedMethyl.
+    """Merge outputs of the same kind, such as those of several windows: tables, Parquet, modBAM or bedMethyl.
 
-    Rows come in the order of the files. Records of modBAM that stand in several files become one with all calls, and
-    counts of bedMethyl are added up. For tables of frequencies there is freq-merge.
+    Rows come in the order of the files. modBAM records that are in several files are merged into one with all calls,
+    and bedMethyl counts are added up. For tables of frequencies use freq-merge.
     """
     from f5py.api.part_functions import merge
 

@@ -18,7 +18,7 @@ from f5py.core.options.table_commands import FrequencyOptions
     ),
 )
 def command(**given: Any) -> None:
-    """Methylation frequency at every site, from the tables that call-methylation writes."""
+    """Count methylation at every site, from tables of call-methylation."""
     from f5py.api.functions import frequencies
 
     frequencies(**given)

@@ -18,7 +18,7 @@ from f5py.core.options.part_commands import PlanOptions
     ),
 )
 def command(**given: Any) -> None:
-    """Tell how far a plan is that call-methylation or eventalign made with --plan, and how long the rest will take."""
+    """Show the progress of a plan made with --plan, and how long the rest will take."""
     from f5py.api.part_functions import plan
 
     plan(**given)

@@ -19,8 +19,8 @@ from f5py.core.options.plot_commands import PlotOptions
 def command(**given: Any) -> None:
     """Draw the signal, the events and the bases of one read.
 
-    With -b and -g the events are aligned to the reference, as eventalign does, without to the read's own bases, as
-    resquiggle does. Needs matplotlib: pip install "f5py[plot]".
+    With -b and -g the events are aligned to the reference, as in eventalign; otherwise to the read's own bases, as in
+    resquiggle. Needs matplotlib: pip install "f5py[plot]".
     """
     from f5py.api.functions import plot
 

@@ -17,10 +17,10 @@ from f5py.core.options.plot_commands import PlotRegionOptions
     ),
 )
 def command(**given: Any) -> None:
-    """Draw the reads over a locus: each with its methylation calls, and the frequency at every site.
+    """Draw the reads at a locus: each with its methylation calls, and the frequency at every site.
 
-    Calls are read from the MM and ML tags of alignments (call-methylation --modbam writes them, and dorado and others
-    do). Reads with an HP tag, as whatshap and hiphase write it, are drawn apart by haplotype. Needs matplotlib:
+    Calls are taken from the MM and ML tags of alignments, as written by call-methylation --modbam, dorado and others.
+    Reads with an HP tag, as written by whatshap and hiphase, are grouped by haplotype. Needs matplotlib:
     pip install "f5py[plot]".
     """
     from f5py.api.functions import plot_region

@@ -14,9 +14,9 @@ from f5py.core.options.part_commands import RunPartOptions
     examples=("f5py run-part plan/ 7", "f5py run-part plan/ 0-15 -t 16", "f5py run-part plan/"),
 )
 def command(**given: Any) -> None:
-    """Work on parts of a plan that call-methylation or eventalign made with --plan and --partitions.
+    """Do parts of a plan that was made by call-methylation or eventalign with --plan and --partitions.
 
-    Parts may be worked on in any order, by any number of processes and machines that see the folder.
+    Parts can be done in any order, by any number of processes and machines that see the folder.
     """
     from f5py.api.part_functions import run_part
 

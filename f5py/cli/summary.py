@@ -18,11 +18,11 @@ from f5py.core.options.table_commands import SummaryOptions
     ),
 )
 def command(**given: Any) -> None:
-    """Summarise tables of calls, and advise a threshold for their log-likelihood ratios.
+    """Summarise tables of calls, and recommend a threshold for their log-likelihood ratios.
 
-    Tells how many calls each threshold keeps, and how many of these are likely to be wrong: by the ratios themselves,
-    by two components that fit them, or by the calls of controls. Also methylation by read, by number of sites of a
-    group and by context. Needs pyarrow: pip install "f5py[parquet]".
+    Shows how many calls each threshold keeps, and how many of these are likely to be wrong: judging by the ratios, by
+    two components fitted to them, or by the calls of controls. Also shows methylation by read, by the number of sites
+    in a group and by context. Needs pyarrow: pip install "f5py[parquet]".
     """
     from f5py.api.functions import summary
 

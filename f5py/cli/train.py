@@ -19,9 +19,9 @@ from f5py.core.options.signal_commands import TrainOptions
 def command(**given: Any) -> None:
     """Estimate the levels of k-mers from reads of known methylation, and write them as a pore model.
 
-    Control reads are given with --methylated and --unmethylated, or with -b and --truth. With unmethylated reads
-    alone a nucleotide model is made, else one with methylated k-mers, for --meth-model. Some of the reads are held out
-    and test the model. k-mers that hardly occur get levels from similar ones.
+    Give control reads with --methylated and --unmethylated, or with -b and --truth. Unmethylated reads alone give a
+    nucleotide model, otherwise the model has methylated k-mers, for --meth-model. Some of the reads are held out to
+    test the model. Rare k-mers get levels from similar ones.
     """
     from f5py.api.functions import train
 

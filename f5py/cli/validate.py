@@ -18,12 +18,12 @@ from f5py.core.options.table_commands import ValidateOptions
     ),
 )
 def command(**given: Any) -> None:
-    """Compare calls or frequencies with what is known of the sites.
+    """Compare calls or frequencies with what is known about the sites.
 
     CALLS is a table of calls, BAM with MM and ML tags, bedMethyl or a table of meth-freq. TRUTH is bedMethyl, a table
-    of meth-freq, or a simulation's truth.tsv or truth_reads.tsv. In place of both, calls of controls can be given.
-    Calls get the area under the ROC curve, precision and recall by threshold, and the reliability of their
-    probabilities; sites get the correlation of frequencies. Calls need pyarrow: pip install "f5py[parquet]".
+    of meth-freq, or a simulation's truth.tsv or truth_reads.tsv. Instead of both, calls of controls can be given.
+    For calls, prints the area under the ROC curve, precision and recall by threshold, and the reliability of the
+    probabilities; for sites, the correlation of frequencies. Calls need pyarrow: pip install "f5py[parquet]".
     """
     from f5py.api.functions import validate
 

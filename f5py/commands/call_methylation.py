@@ -77,7 +77,7 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
 
 @obeys_strict
 def run_parts(options: CallOptions, job: PartJob) -> RunCounts:
-    """Work on parts of a plan; `options` are the plan's."""
+    """Do parts of a plan; `options` are the plan's."""
     return _run(options, None, job)
 
 

@@ -94,7 +94,7 @@ def run(options: EventalignOptions, take: Callable[[Any], None] | None = None) -
 
 @obeys_strict
 def run_parts(options: EventalignOptions, job: PartJob) -> RunCounts:
-    """Work on parts of a plan; `options` are the plan's."""
+    """Do parts of a plan; `options` are the plan's."""
     return _run(options, None, job)
 
 

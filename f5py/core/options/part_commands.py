@@ -17,30 +17,31 @@ class PartOptions:
 
     plan: str | None = option(
         "--plan", kind=Kind.PATH, group=Group.PARTS, metavar="FOLDER", ours=True,
-        help="Work in parts, and keep those that are done in this folder: the same command again goes on from there.",
+        help="Run in parts and keep the finished ones in this folder, so that the same command continues an "
+        "interrupted run.",
     )  # fmt: skip
     partitions: int | None = option(
         "--partitions", kind=Kind.INTEGER, group=Group.PARTS, at_least=1, at_most=MOST_PARTS, ours=True,
         default_words="by the size of the alignments",
-        help="Number of parts. With --plan, and without --engine, only the plan is made, for f5py run-part and f5py "
+        help="Number of parts. With --plan and without --engine, only the plan is made, for f5py run-part and f5py "
         "finish.",
     )  # fmt: skip
     resume: bool = flag(
         "--resume", group=Group.PARTS, ours=True,
-        help="As --plan with a folder beside the output, which is removed when all is done.",
+        help="The same as --plan with a folder next to the output, which is removed at the end.",
     )  # fmt: skip
     engine: str | None = option(
         "--engine", group=Group.PARTS, choices=ENGINES, default_words="local", ours=True,
-        help="What works on the parts: this process, the workers of a dask cluster, or jobs of Slurm.",
+        help="Where the parts are done: in this process, by the workers of a dask cluster, or in Slurm jobs.",
     )  # fmt: skip
     scheduler: str | None = option(
         "--scheduler", group=Group.PARTS, metavar="ADDRESS|FILE", ours=True, default_words="a cluster on this machine",
-        help="The scheduler of a dask cluster that is running, or its scheduler file.",
+        help="Scheduler of a running dask cluster, or its scheduler file.",
     )  # fmt: skip
     workers: int | None = option(
         "--workers", kind=Kind.INTEGER, group=Group.PARTS, at_least=1, at_most=MOST_PROCESSES, ours=True,
         default_words="as many as there are processors for -t threads each",
-        help="Processes of a dask cluster on this machine, or jobs of Slurm that may run at the same time.",
+        help="Number of worker processes of a dask cluster on this machine, or of Slurm jobs at the same time.",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -63,20 +64,20 @@ class WatchOptions:
 
     watch: str | None = option(
         "--watch", kind=Kind.PATH, group=Group.INPUT, metavar="FOLDER",
-        help="Call the alignments (BAM) that come into this folder, with the signals in it, as they come; FASTQ "
-        "without BAM is mapped with minimap2. Ctrl-C ends that and writes the results; the same command goes on.",
+        help="Call the alignments (BAM) that arrive in this folder, with the signals in it; without BAM, FASTQ is "
+        "mapped with minimap2. Ctrl-C ends the run and writes the results; the same command continues it.",
     )  # fmt: skip
     watch_until_idle: float | None = option(
         "--watch-until-idle", kind=Kind.NUMBER, group=Group.INPUT, at_least=0, metavar="MINUTES", ours=True,
-        default_words="never", help="Write the results and end when nothing new has come for so long.",
+        default_words="never", help="Write the results and end when nothing new has arrived for this long.",
     )  # fmt: skip
     watch_interval: float = option(
         "--watch-interval", kind=Kind.NUMBER, group=Group.INPUT, default=10.0, above=0, metavar="SECONDS", ours=True,
-        help="How often the folder is looked at; a file that has not changed in between is finished.",
+        help="How often the folder is checked; a file that has not changed in between is complete.",
     )  # fmt: skip
     watch_process_total: int | None = option(
         "-c", "--watch-process-total", kind=Kind.INTEGER, group=Group.INPUT, at_least=1, default_words="1",
-        help="Number of processes that share the files of the folder, by the last number in their names.",
+        help="Number of processes that share the files in the folder, by the last number in the file names.",
     )  # fmt: skip
     watch_process_index: int | None = option(
         "-i", "--watch-process-index", kind=Kind.INTEGER, group=Group.INPUT, at_least=0, default_words="0",
@@ -101,7 +102,7 @@ class RunPartOptions(Options):
     plan: str = argument("FOLDER", help="The folder of the plan.")
     parts: tuple[str, ...] = argument(
         "PART", default=(), repeated=True,
-        help="Numbers of parts, from 0, and ranges of them, such as 8-15; without any, all that are not done.",
+        help="Numbers of parts, from 0, or ranges such as 8-15; by default all that are not done.",
     )  # fmt: skip
     threads: int | None = option(
         "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, at_most=MOST_THREADS,
@@ -128,7 +129,7 @@ class FinishOptions(Options):
         "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, at_most=MOST_THREADS,
         default_words="as planned", help="Compression threads.",
     )  # fmt: skip
-    remove: bool = flag("--remove", group=Group.OUTPUT, help="Remove the folder of the plan when all is written.")
+    remove: bool = flag("--remove", group=Group.OUTPUT, help="Remove the folder of the plan at the end.")
 
 
 @options_class
@@ -138,27 +139,27 @@ class PlanOptions(Options):
     plan: str = argument("FOLDER", help="The folder of the plan.")
     estimate: bool = flag(
         "--estimate", group=Group.OUTPUT,
-        help="Tell how long the parts will take and how much memory and room they need, by those that are done, or by "
-        "--speed.",
+        help="Estimate how long the remaining parts will take and how much memory and space they need, from the "
+        "finished parts or from --speed.",
     )  # fmt: skip
     speed: float | None = option(
         "--speed", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, metavar="MBASES",
-        default_words="that of the parts that are done", help="Mbases in a second that a job gets through.",
+        default_words="that of the parts that are done", help="Speed of a job in Mbases per second.",
     )  # fmt: skip
     jobs: int = option(
         "-j", "--jobs", kind=Kind.INTEGER, group=Group.OUTPUT, default=1, at_least=1,
-        help="Parts that will be worked on at the same time.",
+        help="Number of parts done at the same time.",
     )  # fmt: skip
     price: float | None = option(
-        "--price", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, help="Price of a job's machine for an hour."
+        "--price", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, help="Price of a job's machine per hour."
     )
     print_slurm: bool = flag(
         "--print-slurm", group=Group.OUTPUT,
-        help="Print a script for Slurm: an array of jobs for the parts that are not done, and one that finishes.",
+        help="Print a Slurm script: an array of jobs for the parts that are not done, and a job that finishes.",
     )  # fmt: skip
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
-        help="Where it is written.",
+        help="Output file.",
     )  # fmt: skip
 
 
@@ -170,12 +171,11 @@ class JoinOptions(Options):
 
     inputs: tuple[str, ...] = argument(
         "FILE", default=(), repeated=True,
-        help="Outputs of call-methylation or eventalign of one kind: tables, Parquet, modBAM or bedMethyl.",
+        help="Outputs of call-methylation or eventalign of the same kind: tables, Parquet, modBAM or bedMethyl.",
     )  # fmt: skip
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
-        help="Where they are written together; compressed (bgzip) if the name ends in .gz. A file appears only when it "
-        "is complete.",
+        help="Output file; compressed (bgzip) if the name ends in .gz. It appears only when it is complete.",
     )  # fmt: skip
     threads: int = option(
         "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1, at_most=MOST_THREADS,

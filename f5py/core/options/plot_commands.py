@@ -28,12 +28,12 @@ class PlotOptions(RnaOptions, ModelOptions, SignalOptions, Options):
         help="Alignments (SAM, BAM or CRAM), to draw the reference's bases.",
     )  # fmt: skip
     genome: str | None = option(
-        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format; belongs to -b."
+        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format, for -b."
     )
     window: str | None = option(
         "-w", "--window", group=Group.SELECTION, metavar="REGION",
         default_words="the first 100 positions that the signal passes",
-        help="Only the region contig:start-end of the reference; without -b, k-mers first-last of the read.",
+        help="Region contig:start-end of the reference; without -b, k-mers first-last of the read.",
     )  # fmt: skip
     alignment: int | None = option(
         "--alignment", kind=Kind.INTEGER, group=Group.SELECTION, at_least=1,
@@ -42,11 +42,11 @@ class PlotOptions(RnaOptions, ModelOptions, SignalOptions, Options):
     )  # fmt: skip
     output: str | None = option(
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default_words="READ_ID.png",
-        help="Output, whose ending says the format: png, svg, pdf or html.",
+        help="Output file; its extension determines the format: png, svg, pdf or html.",
     )  # fmt: skip
     methylation: str | None = option(
         "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION,
-        help="In .html: the calls to show, if there is a model for them and -b is given.",
+        help="Calls to show in .html, if there is a model for them and -b is given.",
     )  # fmt: skip
     meth_model: str | None = option(
         "--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
@@ -54,7 +54,7 @@ class PlotOptions(RnaOptions, ModelOptions, SignalOptions, Options):
     )  # fmt: skip
     call_threshold: float = option(
         "--call-threshold", kind=Kind.NUMBER, group=Group.OUTPUT, default=CALL_THRESHOLD, at_least=0,
-        help="Calls whose absolute log_lik_ratio is smaller are shown pale.",
+        help="Calls with a lower absolute log_lik_ratio are shown pale.",
     )  # fmt: skip
     x_axis: str = option(
         "--x-axis", group=Group.OUTPUT, choices=("samples", "time"), default="samples",
@@ -72,10 +72,10 @@ class PlotRegionOptions(Options):
 
     bam: str = option(
         "-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Alignments (SAM, BAM or CRAM) with MM and ML tags; an index makes it quick.",
+        help="Alignments (SAM, BAM or CRAM) with MM and ML tags; faster with an index.",
     )  # fmt: skip
     genome: str | None = option(
-        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format; CRAM files need it."
+        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format; needed for CRAM files."
     )
     window: str = option(
         "-w", "--window", group=Group.SELECTION, metavar="REGION", default=REQUIRED,
@@ -87,17 +87,17 @@ class PlotRegionOptions(Options):
     )  # fmt: skip
     threshold: float = option(
         "--call-threshold", kind=Kind.NUMBER, group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
-        help="Calls whose absolute log-odds are smaller count for neither state.",
+        help="Calls with lower absolute log-odds count for neither state.",
     )  # fmt: skip
     min_mapq: int = min_mapq()
     max_reads: int = option(
         "--max-reads", kind=Kind.INTEGER, group=Group.LIMITS, default=200, at_least=1,
-        help="Maximum number of reads to draw; those that cover most of the locus are taken.",
+        help="Maximum number of reads to draw; those that cover most of the locus are chosen.",
     )  # fmt: skip
     max_bases: int = option(
         "--max-bases", kind=Kind.BASES, group=Group.LIMITS, default=1_000_000, help="Maximum length of the locus."
     )
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default=REQUIRED,
-        help="Output, whose ending says the format: png, svg, pdf or html.",
+        help="Output file; its extension determines the format: png, svg, pdf or html.",
     )  # fmt: skip

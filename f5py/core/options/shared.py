@@ -32,7 +32,7 @@ def min_mapq(*aliases: str) -> Any:
     """The declaration of ``--min-mapq``, with more names of nanopolish's."""
     return option(
         "--min-mapq", kind=Kind.INTEGER, group=Group.SELECTION, default=20,
-        aliases=("--min-mapping-quality", *aliases), help="Leave out alignments of lower mapping quality.",
+        aliases=("--min-mapping-quality", *aliases), help="Skip alignments with lower mapping quality.",
     )  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def max_bases(default: int) -> Any:
     """The declaration of ``--max-bases``."""
     return option(
         "-B", "--max-bases", kind=Kind.BASES, group=Group.SPEED, default=default, at_least=1,
-        help="Number of bases at which a batch is closed.",
+        help="Number of bases at which a batch is complete.",
     )  # fmt: skip
 
 
@@ -58,13 +58,13 @@ class InputOptions:
 
     reads: str | None = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default_words="the bases in the alignments",
-        help="Basecalled reads: FASTA or FASTQ indexed by f5py index, or, if they fit in memory and the signals are "
-        "named here, also without index, and as BAM.",
+        help="Basecalled reads: FASTA or FASTQ indexed by f5py index. Without an index, or as BAM, if they fit in "
+        "memory and the signals are named on the command line.",
     )  # fmt: skip
     bam: str = alignments()
     genome: str = option(
         "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Reference in FASTA format; its .fai is made if it is missing.",
+        help="Reference in FASTA format; a missing .fai is made.",
     )  # fmt: skip
 
 
@@ -74,7 +74,7 @@ class StrictOptions:
 
     strict: bool = flag(
         "--strict", group=Group.INPUT, ours=True,
-        help="End with an error where otherwise a warning says that input is damaged, incomplete or does not fit.",
+        help="Stop with an error instead of a warning if input is damaged, incomplete or inconsistent.",
     )  # fmt: skip
 
 
@@ -86,12 +86,12 @@ class SignalOptions:
         "--slow5", kind=Kind.FILE, group=Group.INPUT, help="Signals in a SLOW5 or BLOW5 file."
     )
     pod5: str | None = option(
-        "--pod5", kind=Kind.PATH, group=Group.INPUT, help="Signals in a POD5 file or in those below a folder.",
+        "--pod5", kind=Kind.PATH, group=Group.INPUT, help="Signals in a POD5 file or a folder of POD5 files.",
         ours=True,
     )  # fmt: skip
     fast5: str | None = option(
         "--fast5", kind=Kind.PATH, group=Group.INPUT, ours=True,
-        help="Signals in a fast5 file or in those below a folder, which is searched at the start of the run.",
+        help="Signals in a fast5 file or a folder of fast5 files, which is searched at the start of the run.",
     )  # fmt: skip
 
 
@@ -101,7 +101,7 @@ class RunOptions:
 
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
-        help="Where the results go; compressed (bgzip) if the name ends in .gz.",
+        help="Output file; compressed (bgzip) if the name ends in .gz.",
     )  # fmt: skip
     threads: int = option(
         "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1, at_most=MOST_THREADS,
@@ -115,19 +115,19 @@ class RunOptions:
     iop: int | None = option(
         "--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, at_most=MOST_PROCESSES,
         default_words="chosen from -t",
-        help="Processes that read fast5 or POD5 files.",
+        help="Number of processes that read fast5 or POD5 files.",
     )  # fmt: skip
     profile: str | None = option(
         "-x", "--profile", group=Group.SPEED, metavar="NAME|FILE",
-        help="Values for a kind of machine (laptop, desktop, hpc, ...) in the place of options that are not given.",
+        help="Defaults for a kind of machine (laptop, desktop, hpc, ...), for options that are not given.",
     )  # fmt: skip
     verbose: int = option(
         "-v", "--verbose", kind=Kind.INTEGER, default=0, at_least=0, at_most=255, number_may_lack=1,
-        help="1 or more: also name the reads with too many events per base.",
+        help="1 or more: also report the reads with too many events per base.",
     )  # fmt: skip
     failed_reads: str | None = option(
         "--failed-reads", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
-        help="Write the name of every read without a result to this file, and the cause.",
+        help="Write a list of all reads without a result, with the cause, to this file.",
     )  # fmt: skip
 
 
@@ -157,27 +157,27 @@ class LimitOptions:
 
     min_recalib_events: int = option(
         "--min-recalib-events", kind=Kind.INTEGER, group=Group.LIMITS, default=200, at_least=1,
-        help="Minimum number of events to recalibrate a read with. For short reads, such as tRNA, 30 is enough.",
+        help="Minimum number of events to recalibrate a read with. 30 is enough for short reads such as tRNA.",
     )  # fmt: skip
     max_events_per_base: float = option(
         "--max-events-per-base", kind=Kind.NUMBER, group=Group.LIMITS, default=15.0, above=0, ours=True,
-        help="Reads with this many events per base or more are not aligned.",
+        help="Do not align reads with this many events per base or more.",
     )  # fmt: skip
     min_mean_emission: float = option(
         "--min-mean-emission", kind=Kind.NUMBER, group=Group.LIMITS, default=-5.0, ours=True,
-        help="Alignments with a smaller mean log-likelihood per event are given up.",
+        help="Reject alignments with a lower mean log-likelihood per event.",
     )  # fmt: skip
     max_gap: int = option(
         "--max-gap", kind=Kind.INTEGER, group=Group.LIMITS, default=50, at_least=0, ours=True,
-        help="Alignments that pass over more bases in a row are given up.",
+        help="Reject alignments with more bases in a row without an event.",
     )  # fmt: skip
     qc_max_var: float = option(
         "--qc-max-var", kind=Kind.NUMBER, group=Group.LIMITS, default=2.5, above=0, ours=True,
-        help="Reads that are noisier than this after recalibration (var) are left out.",
+        help="Reject reads that are noisier than this (var) after recalibration.",
     )  # fmt: skip
     qc_max_events_per_base: float = option(
         "--qc-max-events-per-base", kind=Kind.NUMBER, group=Group.LIMITS, default=5.0, above=0, ours=True,
-        help="Aligned reads with more events per base are left out.",
+        help="Reject aligned reads with more events per base.",
     )  # fmt: skip
 
 
@@ -191,26 +191,26 @@ class CudaOptions:
 
     gpu: str | None = option(
         "--gpu", group=Group.GPU, choices=GPU_USES, default_words="auto", ours=True,
-        help="Use GPUs: auto, from when that pays; on, from the beginning; off, not at all. The result is the same.",
+        help="When to use GPUs: auto, once it pays off; on, from the beginning; off, never. The result is the same.",
     )  # fmt: skip
     disable_cuda: bool | None = option(
-        "--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="no", help="yes: as --gpu off."
+        "--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="no", help="yes: the same as --gpu off."
     )
     cuda_dev_id: str = option(
         "--cuda-dev-id", group=Group.GPU, metavar="INT[,INT...]|all", default="0",
-        help="Numbers of the GPUs; batches are dealt to several as they become free.",
+        help="Numbers of the GPUs; with several, each takes a batch when it becomes free.",
     )  # fmt: skip
     cuda_max_lf: float = option(
         "--cuda-max-lf", kind=Kind.NUMBER, group=Group.GPU, default=3.0,
-        help="Reads shorter than this times the batch's mean length may go to the GPU.",
+        help="Only reads shorter than this times the mean length of the batch can go to the GPU.",
     )  # fmt: skip
     cuda_avg_epk: float = option(
         "--cuda-avg-epk", kind=Kind.NUMBER, group=Group.GPU, default=2.0,
-        help="Events per base that GPU memory is laid out for.",
+        help="Number of events per base that GPU memory is allocated for.",
     )  # fmt: skip
     cuda_max_epk: float = option(
         "--cuda-max-epk", kind=Kind.NUMBER, group=Group.GPU, default=5.0,
-        help="Reads with fewer events per base may go to the GPU.",
+        help="Only reads with fewer events per base can go to the GPU.",
     )  # fmt: skip
     cuda_mem_frac: float | None = option(
         "--cuda-mem-frac", kind=Kind.NUMBER, group=Group.GPU, default_words="0.9; Jetson 0.7",
@@ -218,11 +218,11 @@ class CudaOptions:
     )  # fmt: skip
     cuda_block_size: int | None = option(
         "--cuda-block-size", kind=Kind.INTEGER, group=Group.DEVELOPER, default_words="none",
-        help="Accepted without effect: the kernels choose their own.",
+        help="Accepted, but has no effect: the kernels choose their own block size.",
     )  # fmt: skip
     auto_tune: bool = option(
         "--auto-tune", kind=Kind.YES_NO, group=Group.GPU, default=False, ours=True,
-        help="Follow the advice on batch sizes and on the GPU's share while running.",
+        help="Adjust batch sizes and the GPU's share during the run.",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -269,7 +269,7 @@ class DeveloperOptions:
     )  # fmt: skip
     print_banded_aln: bool = option(
         "--print-banded-aln", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False,
-        help="Print the aligned pairs of k-mers and events.",
+        help="Print the aligned pairs of k-mers and events of every read.",
     )  # fmt: skip
     print_scaling: bool = option(
         "--print-scaling", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False,
@@ -277,14 +277,14 @@ class DeveloperOptions:
     )  # fmt: skip
     debug_break: int = option(
         "--debug-break", kind=Kind.INTEGER, group=Group.DEVELOPER, default=-1,
-        help="Stop after the batch of this number, counted from 0.",
+        help="Stop after the batch with this number, counted from 0.",
     )  # fmt: skip
     profile_cpu: bool = option(
         "--profile-cpu", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False,
-        help="Accepted without effect: the times of the stages are always printed.",
+        help="Accepted, but has no effect: the times of the stages are always printed.",
     )  # fmt: skip
     progress: bool = flag(
-        "--progress", group=Group.DEVELOPER, help="Accepted without effect: progress is shown on every terminal."
+        "--progress", group=Group.DEVELOPER, help="Accepted, but has no effect: progress is always shown on a terminal."
     )
     print_raw: bool = refused(
         "--print-raw", kind=Kind.YES_NO,
@@ -322,8 +322,8 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
 
     window: str | None = option(
         "-w", "--window", group=Group.SELECTION, metavar="REGION", default_words="everything",
-        help="Only contig, contig:start-end (from 1, both included) or the windows in a .bed file; needs an indexed "
-        "BAM or CRAM.",
+        help="Only this region, contig or contig:start-end (from 1, both included), or the windows in a .bed file; "
+        "needs an indexed BAM or CRAM file.",
     )  # fmt: skip
     min_mapq: int = min_mapq()
     secondary: bool = option(
@@ -335,24 +335,24 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
     )  # fmt: skip
     skip_unreadable: bool = option(
         "--skip-unreadable", kind=Kind.YES_NO, group=Group.SELECTION, default=True,
-        help="Count reads without a usable signal as bad reads and go on; no: stop at the first one.",
+        help="Count reads without a usable signal as bad reads and continue; no: stop at the first one.",
     )  # fmt: skip
     hard_clips: bool = option(
         "--hard-clips", kind=Kind.YES_NO, group=Group.SELECTION, default=True, ours=True,
-        help="Count hard-clipped bases in read positions; f5c does not, and misplaces such records (no: as f5c).",
+        help="Count hard-clipped bases in read positions; no: as in f5c, which misplaces such records.",
     )  # fmt: skip
     skip_ultra: str | None = option(
         "--skip-ultra", kind=Kind.FILE, group=Group.SELECTION,
-        help="Leave out ultra-long reads and write their records to this BAM file.",
+        help="Skip ultra-long reads and write their records to this BAM file.",
     )  # fmt: skip
     ultra_thresh: int = option(
         "--ultra-thresh", kind=Kind.INTEGER, group=Group.SELECTION, default=100_000,
-        help="Reads with more bases are ultra-long; no effect without --skip-ultra.",
+        help="Reads with more bases are ultra-long; only used with --skip-ultra.",
     )  # fmt: skip
     report: str | None = option(
         "--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
-        help="Write counts, distributions, times, versions and parameters: as a page to look at if the name ends in "
-        ".html, else as JSON, which MultiQC takes if the name ends in _mqc.json.",
+        help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
+        ".html, else JSON, which MultiQC reads if the name ends in _mqc.json.",
     )  # fmt: skip
     sample: str | None = option(
         "--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
