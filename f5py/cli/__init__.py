@@ -188,16 +188,19 @@ def _point_at_nothing(descriptor: int) -> None:
 
 
 def _exit(status: int) -> NoReturn:
-    run = sys.modules.get("f5py.pipeline.runner")
+    run, selection = (sys.modules.get(f"f5py.{name}") for name in ("pipeline.runner", "gpu.selection"))
+    is_stuck = False
     if status and run is not None and run.stages_running():
-        # In a call that does not return. The interpreter's own end would come to blows with that thread.
+        is_stuck = True
         run.settle_unfinished()
-        if sys.stderr is not None:
-            sys.stderr.flush()
-        os._exit(status)
-    if status and sys.stdout is not None:
+    elif status and sys.stdout is not None:
         try:
             sys.stdout.flush()
         except OSError:  # has been reported
             _point_at_nothing(1)
+    if is_stuck or (selection is not None and selection.is_starting()):
+        # In a call that does not return, or not soon. The interpreter's own end would come to blows with that thread.
+        if sys.stderr is not None:
+            sys.stderr.flush()
+        os._exit(status)
     sys.exit(status)

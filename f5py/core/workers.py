@@ -127,6 +127,8 @@ class WorkerPool:
         if job.n_reads == 0:
             return 0.0
         with self._changed:
+            if self._closing:
+                raise RuntimeError("the worker threads have ended")
             if self._stopped:
                 job.turn[0] = _NO_MORE
             at = len(self._jobs)

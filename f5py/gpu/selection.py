@@ -16,20 +16,30 @@ from f5py.gpu.placement import Backend
 
 _WHO = "init_cuda"
 #: Loading the CUDA libraries, making a context and allocating the arena takes about this long. A GPU is started when
-#: the CPU threads have spent as much time on batches: a run is then never slowed down by more than it may gain, and a
-#: short one is not slowed down at all.
+#: the CPU threads would need twice as long for what is left or, where that cannot be told, have spent as much time on
+#: batches: a run is then hardly slowed down, and a short one not at all.
 _START_SECONDS = 2.0
+_START_THREAD = "f5py-gpu-start"
 #: How much a batch changes what is thought of the speed of where it was.
 _WEIGHT = 0.3
 #: A GPU that has not been chosen for so many batches is tried again: what keeps it slow may be over.
 _RETRY = 32
 
 
-class BatchLimits(Protocol):
-    """Where batches come from: what the tuning may change there."""
+class BatchSource(Protocol):
+    """Where batches come from.
+
+    Attributes
+    ----------
+    batch_size, max_bases : int
+        What the tuning may change.
+    tells_share : bool
+        Say of each batch which share of the input it ends, if that can be told.
+    """
 
     batch_size: int
     max_bases: int
+    tells_share: bool
 
 
 class GpuBackendLike(Backend, Protocol):
@@ -79,30 +89,33 @@ class _Lane:
 
 
 def opened(
-    numbers: list[int] | None, open_one: Callable[[int], GpuBackendLike], is_asked_for: bool
-) -> Iterator[GpuBackendLike]:
-    """Open devices one after the other; say why one cannot be used, and what helps.
+    numbers: list[int] | None, open_one: Callable[[int], GpuBackendLike]
+) -> Iterator[GpuBackendLike | Exception]:
+    """Open devices one after the other; in the place of one that cannot be used comes the reason.
 
     Parameters
     ----------
     numbers : list of int or None
         CUDA device numbers; None for all devices.
     open_one : callable of a device number
-    is_asked_for : bool
-        See `tell_unavailable`.
     """
     try:
         numbers = list(range(count_devices())) if numbers is None else numbers
     except Exception as problem:
-        tell_unavailable(problem, is_asked_for)
+        yield problem
         return
     for number in numbers:
         try:
             gpu = open_one(number)
         except Exception as problem:  # cupy and what it loads raise all kinds of them
-            tell_unavailable(problem, is_asked_for)
+            yield problem
         else:
             yield gpu
+
+
+def is_starting() -> bool:
+    """Whether a GPU is being started in a thread, which cannot be interrupted."""
+    return any(thread.name == _START_THREAD for thread in threading.enumerate())
 
 
 def tell_unavailable(problem: Exception, is_asked_for: bool) -> None:
@@ -114,13 +127,15 @@ def tell_unavailable(problem: Exception, is_asked_for: bool) -> None:
 class GpusWhenTheyPay:
     """Computes on the CPU until GPUs, started in a thread meanwhile, are ready; then where a batch is finished first.
 
-    All give the same result. A GPU that fails, when it is started or later, is left out from then on.
+    All give the same result. A GPU that fails, when it is started or later, is left out from then on; the user is told
+    why, and what helps.
 
     Parameters
     ----------
     cpu : Backend
-    gpus : iterator of backends
-        Each comes when it is ready; nothing is started before the first one is asked for.
+    gpus : iterator of backends or exceptions
+        Each comes when it is ready, or the reason why it cannot be used; nothing is started before the first one is
+        asked for.
     at_once : bool
         Start them now and wait, rather than when the run has proved long enough; the CPU threads then get only what the
         GPUs leave.
@@ -131,7 +146,7 @@ class GpusWhenTheyPay:
     def __init__(
         self,
         cpu: Backend,
-        gpus: Iterator[GpuBackendLike],
+        gpus: Iterator[GpuBackendLike | Exception],
         at_once: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
@@ -145,9 +160,11 @@ class GpusWhenTheyPay:
         self._closing = False
         self._lock = threading.Lock()  # batches come from several threads
         self._thread: threading.Thread | None = None
+        self._told = False  # why a GPU is not used
         if at_once:
             self._start_gpus()
-            self._join()
+            assert self._thread is not None
+            self._thread.join()
 
     def compute(self, batch: ReadBatch) -> None:
         """See `Backend.compute`."""
@@ -162,29 +179,27 @@ class GpusWhenTheyPay:
             lane.backend.compute(batch)
         with self._lock:
             lane.done(samples, ahead, self._clock() - started)
-            if self._thread is None and self._cpu_time.seconds >= _START_SECONDS:
+            if self._thread is None and self._start_pays(batch.share_of_input):
                 self._start_gpus()
             if lane in self._gpus and lane.backend.is_broken:  # type: ignore[attr-defined]
                 self._gpus.remove(lane)
 
     def close(self) -> None:
-        """Wait for a GPU that is being started, and close all."""
-        self._closing = True
-        if self._thread is None:
+        """Close all GPUs; one that is being started is not waited for, and closed by the thread that does that."""
+        with self._lock:
+            self._closing = True
+            lanes = self._opened.copy()
+        if self._thread is None or not (lanes or self._told):
             console.note(
                 _WHO,
                 f"the CPU threads computed all batches in {self._cpu_time.seconds:.1f} sec; a GPU would not have paid "
                 "(--gpu on starts it at once)",
             )
-        self._join()
-        if self._opened:
-            shares = (f"{lane.n_batches} by {lane.name}" for lane in (*self._opened, self._cpu))
+        if lanes:
+            shares = (f"{lane.n_batches} by {lane.name}" for lane in (*lanes, self._cpu))
             console.note(_WHO, f"batches computed: {', '.join(shares)}")
-        for lane in self._opened:
-            try:
-                lane.backend.close()
-            except Exception as problem:
-                console.warning(_WHO, f"{lane.name} could not be closed: {remedy(problem)}")
+        for lane in lanes:
+            self._close(lane)
 
     def _choose(self, samples: int) -> _Lane:
         """The lane that is done first; one that nothing is known of, and one long passed over, is tried."""
@@ -200,18 +215,35 @@ class GpusWhenTheyPay:
         chosen.passed_over = 0
         return chosen
 
-    def _start_gpus(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="f5py-gpu-start", daemon=True)
-        self._thread.start()
+    def _start_pays(self, share: float | None) -> bool:
+        """Whether GPUs are worth their start, when a batch has been computed that ends this share of the input."""
+        spent = self._cpu_time.seconds
+        if share is None:
+            return spent >= _START_SECONDS
+        return spent * (1.0 - share) >= 2.0 * _START_SECONDS * share
 
-    def _join(self) -> None:
-        if self._thread is not None:
-            self._thread.join()
+    def _start_gpus(self) -> None:
+        self._thread = threading.Thread(target=self._run, name=_START_THREAD, daemon=True)
+        self._thread.start()
 
     def _run(self) -> None:
         for gpu in self._gpus_to_come:
-            lane = _Lane(gpu, gpu.name)
-            self._opened.append(lane)
-            self._gpus.append(lane)
-            if self._closing:  # the run is over before all were there
+            with self._lock:
+                is_over = self._closing
+                if not is_over and not isinstance(gpu, Exception):
+                    lane = _Lane(gpu, gpu.name)
+                    self._opened.append(lane)
+                    self._gpus.append(lane)
+            if is_over:
+                if not isinstance(gpu, Exception):
+                    self._close(_Lane(gpu, gpu.name))
                 break
+            if isinstance(gpu, Exception):
+                self._told = True
+                tell_unavailable(gpu, self._prefers_gpus)
+
+    def _close(self, lane: _Lane) -> None:
+        try:
+            lane.backend.close()
+        except Exception as problem:
+            console.warning(_WHO, f"{lane.name} could not be closed: {remedy(problem)}")

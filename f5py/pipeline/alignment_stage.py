@@ -12,7 +12,7 @@ from f5py.core.options.shared import AlignmentOptions, device_numbers
 from f5py.core.workers import WorkerPool
 from f5py.gpu.device import NO_CUPY, NoGpuError, is_present, n_devices_likely, open_device
 from f5py.gpu.placement import Backend
-from f5py.gpu.selection import BatchLimits, GpuBackendLike, GpusWhenTheyPay, opened, tell_unavailable
+from f5py.gpu.selection import BatchSource, GpuBackendLike, GpusWhenTheyPay, opened, tell_unavailable
 from f5py.pipeline.chemistry import Chemistry
 from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.diagnosis import FitCheck
@@ -91,12 +91,12 @@ class AlignmentStage:
         #: GPUs that may be used, as far as is known before any is started.
         self.n_gpus = 0
 
-    def use_gpu(self, source: BatchLimits) -> None:
+    def use_gpu(self, source: BatchSource) -> None:
         """Compute on GPUs, if the options allow it and there are any: from when that pays, or at once if they say so.
 
         Parameters
         ----------
-        source : BatchLimits
+        source : BatchSource
             Where the batches come from.
         """
         use = self._options.gpu_use
@@ -109,10 +109,11 @@ class AlignmentStage:
             return
         numbers = device_numbers(self._options.cuda_dev_id)
         self.n_gpus = n_devices_likely() if numbers is None else len(numbers)
-        gpus = opened(numbers, lambda number: self._open_gpu(number, source), is_asked_for)
+        source.tells_share = True
+        gpus = opened(numbers, lambda number: self._open_gpu(number, source))
         self._backend = GpusWhenTheyPay(self.stages, gpus, is_asked_for)
 
-    def _open_gpu(self, number: int, source: BatchLimits) -> GpuBackendLike:
+    def _open_gpu(self, number: int, source: BatchSource) -> GpuBackendLike:
         from f5py.pipeline.gpu_backend import GpuBackend, GpuLimits
         from f5py.pipeline.gpu_watch import GpuWatch
 

@@ -10,7 +10,7 @@ from f5py.core.batch import ReadBatch
 from f5py.core.options.shared import AlignmentOptions
 from f5py.gpu.advisor import Advisor, BatchReport, TunedOptions
 from f5py.gpu.placement import Placement, Reason
-from f5py.gpu.selection import BatchLimits
+from f5py.gpu.selection import BatchSource
 from f5py.pipeline.gpu_backend import GpuBackend
 from f5py.pipeline.gpu_share import BatchTiming
 
@@ -22,13 +22,13 @@ class GpuWatch:
     ----------
     gpu : GpuBackend
         The first one, whose memory the advice is about; its limits may be changed, and those that share them.
-    source : BatchLimits
+    source : BatchSource
         Its limits may be changed.
     options : AlignmentOptions
         The share and times of each batch are only told with ``-v``.
     """
 
-    def __init__(self, gpu: GpuBackend, source: BatchLimits, options: AlignmentOptions) -> None:
+    def __init__(self, gpu: GpuBackend, source: BatchSource, options: AlignmentOptions) -> None:
         self._capacity = gpu.capacity
         self._lock = threading.Lock()
         self._source = source

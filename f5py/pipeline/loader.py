@@ -79,6 +79,8 @@ class Loader:
         Tag of the alignment records by which reads are told apart, such as HP; its values are in `partitions`.
     parts : list of Part or None
         Load these instead of the whole file.
+    tells_share : bool
+        Fill `ReadBatch.share_of_input` where that takes a look at the alignments' index.
     """
 
     alignments: AlignmentFile
@@ -103,7 +105,7 @@ class Loader:
     n_ultra: int = 0
     warned_of_lengths: bool = False
     _any_known: bool = False
-    _is_watched: bool = field(default_factory=is_watched)
+    tells_share: bool = field(default_factory=is_watched)
     _name: str = ""  # of a read
     times: LoadTimes = field(default_factory=LoadTimes)
 
@@ -284,7 +286,7 @@ class Loader:
                 return None
             place = int(columns.contig[-1]), int(columns.start[-1])
             return self.windows.share_passed(*place, self.alignments.contig_lengths)
-        n_expected = self._n_expected if self._is_watched else None
+        n_expected = self._n_expected if self.tells_share else None
         return min(n_visited / n_expected, 1.0) if n_expected else None
 
     @cached_property

@@ -35,6 +35,8 @@ class SequenceLoader:
         Those that have begun, of a file that is divided; to be taken from it.
     n_parts : int
         Parts that the file has, as far as it has been read.
+    tells_share : bool
+        Has no effect: how many reads there are is only known at their end.
     """
 
     def __init__(self, path: str, signals: SignalSource, batch_size: int, max_bases: int) -> None:
@@ -44,6 +46,7 @@ class SequenceLoader:
         self.signal_seconds = 0.0
         self.parts: deque[Part] = deque()
         self.n_parts = 0
+        self.tells_share = False
         self._reads_per_part: int | None = None
         self._leave_out: Callable[[int], bool] = lambda part: False
         self._is_left_out = False  # the part that is being read

@@ -1,5 +1,7 @@
 """Which backend a batch goes to, and when GPUs are started."""
 
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -92,17 +94,32 @@ def test_the_gpu_takes_over_when_the_cpu_has_spent_its_start_time(clock):
     assert gpu.closed
 
 
-def test_short_runs_never_open_a_gpu(clock, capfd):
+@pytest.mark.parametrize(("seconds", "share"), [(1.0, None), (1.0, 0.3), (10.0, 0.8), (10.0, 1.0)])
+def test_short_runs_and_the_end_of_long_ones_never_open_a_gpu(clock, capfd, seconds, share):
     def gpus():
         pytest.fail("opened")
         yield
 
-    cpu = _Recorder(clock)
+    cpu = _Recorder(clock, seconds)
     backend = GpusWhenTheyPay(cpu, gpus(), clock=clock)
-    _compute(backend, *_batches(1))
+    (batch,) = _batches(1)
+    batch.share_of_input = share
+    _compute(backend, batch)
     backend.close()
     assert cpu.finished == [0]
     assert "would not have paid" in capfd.readouterr().err
+
+
+def test_a_run_that_will_be_long_opens_a_gpu_after_its_first_batch(clock):
+    cpu, gpu = _Recorder(clock, 0.1), _Recorder(clock, 0.01)
+    backend = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    one, two = _batches(2)
+    one.share_of_input = 0.01
+    _compute(backend, one)
+    _wait_for_start()
+    _compute(backend, two)
+    backend.close()
+    assert gpu.finished == [1]
 
 
 def test_at_once_the_cpu_gets_no_batch(clock, capfd):
@@ -166,8 +183,8 @@ def test_a_failed_gpu_gets_no_more(clock):
     assert all(gpu.closed for gpu in gpus)
 
 
-def test_the_end_of_a_run_does_not_wait_for_all_gpus(clock):
-    """Only for the one that is being started."""
+def test_the_end_of_a_run_does_not_wait_for_gpus(clock, capfd):
+    """The one that is being started is closed when it is there, others are not started any more."""
     may_go_on = threading.Event()
     gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(3)]
 
@@ -178,13 +195,44 @@ def test_the_end_of_a_run_does_not_wait_for_all_gpus(clock):
 
     backend = GpusWhenTheyPay(_Recorder(clock, selection._START_SECONDS), come(), clock=clock)
     _compute(backend, *_batches(1))
-    closing = threading.Thread(target=backend.close)
-    closing.start()
-    while not backend._closing:
-        pass
+    assert selection.is_starting()
+    backend.close()
+    assert not any(gpu.closed for gpu in gpus)
     may_go_on.set()
-    closing.join()
+    _wait_for_start()
+    assert not selection.is_starting()
     assert [gpu.closed for gpu in gpus] == [True, False, False]
+    assert "would not have paid" in capfd.readouterr().err
+
+
+def test_what_is_wrong_with_a_gpu_is_not_told_after_the_end(clock, capfd):
+    may_go_on = threading.Event()
+
+    def come():
+        may_go_on.wait(20)
+        yield GpuUnavailableError("the NVIDIA driver is too old")
+
+    backend = GpusWhenTheyPay(_Recorder(clock, selection._START_SECONDS), come(), clock=clock)
+    _compute(backend, *_batches(1))
+    backend.close()
+    may_go_on.set()
+    _wait_for_start()
+    assert "driver" not in capfd.readouterr().err
+
+
+def test_a_process_ends_while_a_gpu_is_being_started():
+    code = (
+        "import time\n"
+        "from f5py.cli import _exit\n"
+        "from f5py.gpu.selection import GpusWhenTheyPay\n"
+        "backend = GpusWhenTheyPay(None, (time.sleep(600) for _ in range(1)))\n"
+        "backend._start_gpus()\n"
+        "backend.close()\n"
+        "print('written', flush=True)\n"
+        "_exit(0)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == "written\n"
 
 
 def test_one_that_cannot_be_closed_does_not_fail_the_run(clock, capfd):
@@ -213,8 +261,12 @@ def test_a_gpu_that_does_not_open_is_a_line_and_the_next_one_opens(clock, capfd,
             raise problem
         return gpu
 
+    cpu = _Recorder(clock, selection._START_SECONDS)
     with console.recorded_warnings() as warnings:
-        assert list(opened([0, 1], open_one, is_asked_for)) == [gpu]
+        backend = GpusWhenTheyPay(cpu, opened([0, 1], open_one), is_asked_for, clock=clock)
+        _compute(backend, *_batches(1))
+        _wait_for_start()
+    assert [lane.backend for lane in backend._opened] == [gpu]
     (line,) = capfd.readouterr().err.splitlines()
     assert line.startswith(f"[init_cuda::{level}] no GPU is used: {problem}")
     assert len(warnings) == (level == "WARNING")
