@@ -167,13 +167,13 @@ def align_read(
     n_events = event_mean.shape[0]
     n_kmers = kmer_rank.shape[0]
     margin = _PAD + BANDWIDTH
-    behind = (_VECTORS + 1) * simd.LANES
-    reversed_events = np.zeros(margin + n_events + behind, np.float32)
+    after = (_VECTORS + 1) * simd.LANES
+    reversed_events = np.zeros(margin + n_events + after, np.float32)
     for i in range(n_events):
         reversed_events[margin + i] = event_mean[n_events - 1 - i]
-    inverse = np.zeros(margin + n_kmers + behind, np.float32)
-    level = np.zeros(margin + n_kmers + behind, np.float32)
-    constant = np.zeros(margin + n_kmers + behind, np.float32)
+    inverse = np.zeros(margin + n_kmers + after, np.float32)
+    level = np.zeros(margin + n_kmers + after, np.float32)
+    constant = np.zeros(margin + n_kmers + after, np.float32)
     for j in range(n_kmers):
         rank = kmer_rank[j]
         level[margin + j] = scale * level_mean[rank] + shift
@@ -260,8 +260,8 @@ def align_all(
             break
         read = reads[i]
         first = base_map.offsets[read]
-        behind = base_map.offsets[read + 1]
-        end = behind - k + 1
+        stop = base_map.offsets[read + 1]
+        end = stop - k + 1
         verdict[read], n_pairs[read], event_span = align_read(
             events.mean[events.offsets[read] : events.offsets[read + 1]],
             kmer_rank[first:end],
@@ -275,6 +275,6 @@ def align_all(
             pairs[pair_offsets[read] : pair_offsets[read + 1]],
             limits,
         )
-        base_map.first_event[end:behind] = -1
-        base_map.last_event[end:behind] = -1
+        base_map.first_event[end:stop] = -1
+        base_map.last_event[end:stop] = -1
         events_per_base[read] = event_span / (end - first)

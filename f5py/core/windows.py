@@ -75,8 +75,8 @@ class Windows:
 
     def on_contig(self, contig: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Starts and ends of the windows on one contig; int64."""
-        first, behind = np.searchsorted(self._contigs, (contig, contig + 1))
-        return self._starts[first:behind], self._ends[first:behind]
+        first, stop = np.searchsorted(self._contigs, (contig, contig + 1))
+        return self._starts[first:stop], self._ends[first:stop]
 
     def overlapping(
         self, contig: NDArray[np.integer], start: NDArray[np.int64], end: NDArray[np.int64], extension: int = 0
@@ -94,13 +94,13 @@ class Windows:
         -------
         starts, ends : int64
             Of all windows, with the extension.
-        first, behind : int64, shape (n,)
+        first, stop : int64, shape (n,)
             The first window that is overlapped, and the one after the last.
         """
         end_places = self._end_places + extension
         first = np.searchsorted(end_places, _place(contig, start), side="right")
-        behind = np.searchsorted(self._start_places, _place(contig, end), side="left")
-        return self._starts, self._ends + extension, first, np.maximum(behind, first)
+        stop = np.searchsorted(self._start_places, _place(contig, end), side="left")
+        return self._starts, self._ends + extension, first, np.maximum(stop, first)
 
     def hold_groups(
         self, contig: NDArray[np.integer], first: NDArray[np.int64], last: NDArray[np.int64]

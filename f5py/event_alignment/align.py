@@ -135,7 +135,7 @@ def _windows_of_reads(batch: ReadBatch, windows: Windows | None) -> tuple:
     if windows is None:
         everything = np.array([0], np.int64), np.array([np.iinfo(np.int64).max], np.int64)
         return *everything, np.zeros(n, np.int64), np.ones(n, np.int64), True
-    starts, ends, first, behind = windows.overlapping(
+    starts, ends, first, stop = windows.overlapping(
         batch.contig, batch.reference_start, batch.reference_end, int(windows.is_region)
     )
-    return starts, ends, first, behind, windows.is_region
+    return starts, ends, first, stop, windows.is_region

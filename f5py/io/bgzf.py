@@ -118,8 +118,8 @@ class BlockReader:
             # the last listed block can only be where the index says if both come from the same run
             last = self._inflate(len(self._text_at) - 1)
             self.size = int(self._text_at[-1]) + len(last)
-            behind = read_at(self._descriptor, MAX_BLOCK_SIZE, self._last_end)
-            if behind != (END_BLOCK if last else b""):  # some writers list the end block too
+            after = read_at(self._descriptor, MAX_BLOCK_SIZE, self._last_end)
+            if after != (END_BLOCK if last else b""):  # some writers list the end block too
                 raise InputFileError(self._complaint("is truncated, or its .gzi is of another file"))
         except BaseException:
             self.close()

@@ -253,15 +253,15 @@ class IndexedFasta:
 
         index = self.index
         begin = index.offset[rows] + index._bytes_before(rows, start)
-        behind = np.where(end > start, index.offset[rows] + index._bytes_before(rows, end - 1) + 1, begin)
-        outside = behind > self._text.size
+        stop = np.where(end > start, index.offset[rows] + index._bytes_before(rows, end - 1) + 1, begin)
+        outside = stop > self._text.size
         n_bases = np.where(outside, 0, end - start)
-        behind = np.where(outside, begin, behind)
+        stop = np.where(outside, begin, stop)
         offsets = offsets_of(n_bases)
         bases = np.empty(offsets[-1], np.uint8)
         wrong = np.zeros(len(rows), np.bool_)
         wanted = np.flatnonzero(n_bases)
-        text, places = self._text.read(begin[wanted], behind[wanted], pool)
+        text, places = self._text.read(begin[wanted], stop[wanted], pool)
         begin[wanted] = places
         line_bases = np.maximum(index.line_bases[rows], 1)
         arguments = (

@@ -37,7 +37,7 @@ def fill_columns(
     for i in range(first, last):
         if n_rows[i] == 0:
             continue
-        begin, behind = event_offsets[i], event_offsets[i + 1]
+        begin, stop = event_offsets[i], event_offsets[i + 1]
         rows_end = begin + n_rows[i]
         letters = reference[reference_offsets[i] : reference_offsets[i + 1]]
         prepare_reference(letters, False, k, codes, forward, backward, plain_rank)
@@ -47,7 +47,7 @@ def fill_columns(
             my_samples = samples[sample_offsets[i] : sample_offsets[i + 1]]
         n, _ = fill_rows(
             np.int64(0), n_rows[i], row_event[begin:rows_end], row_position[begin:rows_end], row_state[begin:rows_end],
-            event_start[begin:behind], event_length[begin:behind], event_mean[begin:behind], event_stdv[begin:behind],
+            event_start[begin:stop], event_length[begin:stop], event_mean[begin:stop], event_stdv[begin:stop],
             my_samples, offset[i], unit[i], sampling_rate[i], shift[i], scale[i], var[i],
             rank, reference_start[i], level_mean, level_stdv, scaled, collapsed,
             position[at:], event[at:], model_rank[at:], start[at:], end[at:], level[at:], stdv[at:], seconds[at:],

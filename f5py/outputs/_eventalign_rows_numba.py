@@ -62,16 +62,16 @@ def fill_rows(
     root_var = np.sqrt(var)
     filled = 0
     while filled < limit and row < row_event.shape[0]:
-        behind = row + 1
-        while collapsed and behind < row_position.shape[0] and row_position[behind] == row_position[row]:
-            behind += 1
-        first, last = row_event[row], row_event[behind - 1]
+        stop = row + 1
+        while collapsed and stop < row_position.shape[0] and row_position[stop] == row_position[row]:
+            stop += 1
+        first, last = row_event[row], row_event[stop - 1]
         position[filled] = row_position[row]
         event[filled] = first
         start[filled] = min(event_start[first], event_start[last])
         end[filled] = max(event_start[first] + event_length[first], event_start[last] + event_length[last])
         row_level, row_stdv = event_mean[first], event_stdv[first]
-        if behind > row + 1:
+        if stop > row + 1:
             n_samples = np.float32(end[filled] - start[filled])
             total = _ZERO
             for t in range(start[filled], end[filled]):
@@ -98,7 +98,7 @@ def fill_rows(
         model_stdv[filled] = row_model_stdv
         standardized[filled] = (row_level - row_model_level) / (root_var * row_model_stdv)
         filled += 1
-        row = behind
+        row = stop
     return filled, row
 
 
@@ -116,10 +116,10 @@ def fill_positions(
     k, trim = shown
     filled = 0
     while filled < limit and row < row_event.shape[0]:
-        behind = row + 1
-        while behind < row_position.shape[0] and row_position[behind] == row_position[row]:
-            behind += 1
-        first, last = row_event[row], row_event[behind - 1]
+        stop = row + 1
+        while stop < row_position.shape[0] and row_position[stop] == row_position[row]:
+            stop += 1
+        first, last = row_event[row], row_event[stop - 1]
         kmer = row_position[row] - reference_start
         fits = True
         if reverse:
@@ -127,7 +127,7 @@ def fill_positions(
                 fits &= forward[kmer + i] == backward[n_letters - k - kmer + i]
         weight = np.int64(0)
         weighted_level, weighted_stdv, weighted_seconds = _ZERO, _ZERO, _ZERO
-        for i in range(row, behind if fits else row):
+        for i in range(row, stop if fits else row):
             if row_state[i] & _BAD == 0:
                 e = row_event[i]
                 length = np.float32(event_length[e])
@@ -143,5 +143,5 @@ def fill_positions(
             stdv[filled] = weighted_stdv / np.float32(weight)
             seconds[filled] = weighted_seconds / np.float32(weight)
             filled += 1
-        row = behind
+        row = stop
     return filled, row

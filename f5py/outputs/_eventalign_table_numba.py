@@ -134,12 +134,12 @@ def format_table(
         if n_rows[read] == 0:
             continue
         begin = event_offsets[read]
-        behind = event_offsets[read + 1]
+        stop = event_offsets[read + 1]
         my_event = row_event[begin : begin + n_rows[read]]
         my_position = row_position[begin : begin + n_rows[read]]
         my_state = row_state[begin : begin + n_rows[read]]
-        my_start, my_length = event_start[begin:behind], event_length[begin:behind]
-        my_mean, my_stdv = event_mean[begin:behind], event_stdv[begin:behind]
+        my_start, my_length = event_start[begin:stop], event_length[begin:stop]
+        my_mean, my_stdv = event_mean[begin:stop], event_stdv[begin:stop]
         my_samples = samples[sample_offsets[read] : sample_offsets[read + 1]]  # none, if they are not needed
         letters = reference[reference_offsets[read] : reference_offsets[read + 1]]
         n_letters = letters.shape[0]

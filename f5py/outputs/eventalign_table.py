@@ -125,10 +125,10 @@ class EventalignTable:
         )  # fmt: skip
 
 
-def _joined(texts: Iterable, behind: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """Texts, each with `behind` appended, one after the other with room after the last; and their offsets."""
+def _joined(texts: Iterable, suffix: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Texts, each with `suffix` appended, one after the other with room after the last; and their offsets."""
     from f5py.text._bytes_numba import BLOCK
 
-    pieces = [encoded(f"{text}{behind}") for text in texts]
+    pieces = [encoded(f"{text}{suffix}") for text in texts]
     joined = np.frombuffer(b"".join(pieces) + bytes(BLOCK), np.uint8)
     return joined, offsets_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))

@@ -75,7 +75,7 @@ def cause_text(batch: ReadBatch, read: int, options: AlignmentOptions) -> str:
 
 
 def cause_counts(counts: RunCounts) -> str:
-    """Numbers of failed reads by cause, the commonest first."""
+    """Numbers of failed reads by cause, the most common first."""
     numbers = sorted(((counts.of(cause), name) for cause, name in CAUSES.items() if counts.of(cause)), reverse=True)
     return ", ".join(f"{name}: {number}" for number, name in numbers)
 
@@ -177,7 +177,7 @@ def remedy(causes: NDArray[np.int64], chemistry: Chemistry) -> str:
 
 
 def listed(causes: NDArray[np.int64]) -> str:
-    """Numbers of failed reads by kind of cause, as messages name it, the commonest first."""
+    """Numbers of failed reads by kind of cause, as messages name it, the most common first."""
     groups = (
         ("no alignment", _UNALIGNED),
         ("too many events", _MANY),

@@ -70,11 +70,11 @@ def merge_rows(text, end, state, sites, names):
         if start < 0 or last < 0 or size < 0 or n_called < 0 or n_methylated < 0 or n_methylated > n_called:
             status = UNUSUAL
             break
-        first, behind = starts[_SEQUENCE], ends[_SEQUENCE]
+        first, stop = starts[_SEQUENCE], ends[_SEQUENCE]
         if (
             (n_sites + 1) * SLOTS_PER_ENTRY > slots.shape[0]
             or (n_names + 1) * SLOTS_PER_ENTRY > name_slots.shape[0]
-            or text_end + behind - first > texts.shape[0]
+            or text_end + stop - first > texts.shape[0]
             or name_ends[n_names] + ends[0] - starts[0] > name_text.shape[0]
         ):
             state[NEEDED] = 1
@@ -84,8 +84,8 @@ def merge_rows(text, end, state, sites, names):
             name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
             n_names = max(n_names, name + 1)
         site = find_site(slots, site_names, spans, n_sites, site + 1, name, start << 32 | last)
-        is_split = same_text(text, first, behind, SPLIT_TEXT, 0, SPLIT_TEXT.shape[0])
-        length = np.int64(0 if is_split else behind - first)
+        is_split = same_text(text, first, stop, SPLIT_TEXT, 0, SPLIT_TEXT.shape[0])
+        length = np.int64(0 if is_split else stop - first)
         begin, known = text_starts[site], np.int64(0)
         replace = site == n_sites
         if replace:
@@ -95,7 +95,7 @@ def merge_rows(text, end, state, sites, names):
             known = np.int64(text_sizes[site])
             if known == 0:
                 replace = True  # "split-group" only says that the sequence was not kept
-            elif not same_text(text, first, behind, texts, begin, begin + known):
+            elif not same_text(text, first, stop, texts, begin, begin + known):
                 state[NOTABLE] += 1
                 replace = length > known
         if replace:

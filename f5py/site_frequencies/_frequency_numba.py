@@ -67,22 +67,22 @@ def _begins_motif(text, start, end, masks):
 
 
 @kernel
-def group_sites(text, first, behind, position, last, number, masks, starts, n_before):
-    """List where the motifs in the sequence ``text[first:behind]`` of a row are; return their number.
+def group_sites(text, first, stop, position, last, number, masks, starts, n_before):
+    """List where the motifs in the sequence ``text[first:stop]`` of a row are; return their number.
 
-    Their positions go to `starts` from `n_before` on, where ``behind - first + 1`` must fit. The sequence shows k bases
+    Their positions go to `starts` from `n_before` on, where ``stop - first + 1`` must fit. The sequence shows k bases
     from the last motif's first one on. If that does not hold a longer motif as a whole, the row's end, `last`, tells
     where it is: it is listed if it is the one that the row counts more, and what is shown is its begin.
     """
     width = masks.shape[0]
     origin = np.int64(-1)  # where the row's start is in the text
     n_found = np.int64(0)
-    for window in range(first, behind - width + 1, LANES):
+    for window in range(first, stop - width + 1, LANES):
         found = _motif_starts(text, window, masks)
         while found != 0:
             motif = window + lowest_bit(found)
             found &= found - np.uint64(1)
-            if motif > behind - width:
+            if motif > stop - width:
                 break
             if origin < 0:
                 origin = motif
@@ -90,7 +90,7 @@ def group_sites(text, first, behind, position, last, number, masks, starts, n_be
             n_found += 1
     if n_found == number - 1 and n_found > 0:
         motif = origin + last - position
-        if motif > behind - width and _begins_motif(text, motif, behind, masks):
+        if motif > stop - width and _begins_motif(text, motif, stop, masks):
             starts[n_before + n_found] = last
             n_found += 1
     return n_found
@@ -140,16 +140,16 @@ def count_rows(
             break
         needed_ratio = threshold * number if per_site else threshold
         if not abs(ratio) < needed_ratio:  # not-a-number is kept
-            first, behind = starts[n_columns - 1], ends[n_columns - 1]
+            first, stop = starts[n_columns - 1], ends[n_columns - 1]
             is_group = split and number > 1
-            if is_group and position + behind - first > MAX_INT:
+            if is_group and position + stop - first > MAX_INT:
                 status = UNUSUAL
                 break
-            needed = behind - first + 1 if is_group else 1
+            needed = stop - first + 1 if is_group else 1
             if (
                 (n_sites + needed) * SLOTS_PER_ENTRY > slots.shape[0]
                 or (n_names + 1) * SLOTS_PER_ENTRY > name_slots.shape[0]
-                or text_end + behind - first > texts.shape[0]
+                or text_end + stop - first > texts.shape[0]
                 or name_ends[n_names] + ends[0] - starts[0] > name_text.shape[0]
             ):
                 state[NEEDED] = needed
@@ -164,7 +164,7 @@ def count_rows(
                 masks = masks_reverse if is_reverse else masks_forward
                 if needed > places.shape[0]:
                     places = np.empty(2 * needed, np.int64)
-                n_found = group_sites(text, first, behind, position, last, number, masks, places, 0)
+                n_found = group_sites(text, first, stop, position, last, number, masks, places, 0)
                 for place in places[:n_found]:
                     site = find_site(slots, site_names, spans, n_sites, site + 1, name, place << 32 | place)
                     if site == n_sites:
@@ -182,10 +182,10 @@ def count_rows(
                     n_sites += 1
                     group_sizes[site] = number
                     called[site] = methylated[site] = 0
-                    for i in range(behind - first):
+                    for i in range(stop - first):
                         texts[text_end + i] = text[first + i]
-                    text_sizes[site] = behind - first
-                    text_end += behind - first
+                    text_sizes[site] = stop - first
+                    text_end += stop - first
                     text_starts[n_sites] = text_end
                 called[site] += number
                 methylated[site] += number * is_methylated
@@ -234,8 +234,8 @@ def list_sites(
             ratio, plain = odd_ratio, True
         else:
             ratio, plain = decimal(text, starts[with_strand + 4], ends[with_strand + 4])
-        first, behind = starts[n_columns - 1], ends[n_columns - 1]
-        if position < 0 or last < 0 or number < 0 or not plain or position + behind - first > MAX_INT:
+        first, stop = starts[n_columns - 1], ends[n_columns - 1]
+        if position < 0 or last < 0 or number < 0 or not plain or position + stop - first > MAX_INT:
             status = UNUSUAL
             break
         is_reverse = False
@@ -246,20 +246,20 @@ def list_sites(
                 status = UNUSUAL
                 break
         if (
-            n_sites + behind - first + 1 > start.shape[0]
+            n_sites + stop - first + 1 > start.shape[0]
             or (n_names + 1) * SLOTS_PER_ENTRY > name_slots.shape[0]
             or name_ends[n_names] + ends[0] - starts[0] > name_text.shape[0]
         ):
-            state[NEEDED] = behind - first + 1
+            state[NEEDED] = stop - first + 1
             status = FULL
             break
         if name < 0 or not same_text(name_text, name_ends[name], name_ends[name + 1], text, starts[0], ends[0]):
             name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
             n_names = max(n_names, name + 1)
         masks = masks_reverse if is_reverse else masks_forward
-        n_found = group_sites(text, first, behind, position, last, number, masks, start, n_sites)
+        n_found = group_sites(text, first, stop, position, last, number, masks, start, n_sites)
         # the sequence may show neighbours that were called on their own
-        if number == 1 and (n_found > 0 or 2 * width > behind - first + 1):
+        if number == 1 and (n_found > 0 or 2 * width > stop - first + 1):
             n_found = np.int64(1)
             start[n_sites] = position
         if n_found != number or (number > 0 and start[n_sites + number - 1] != last):

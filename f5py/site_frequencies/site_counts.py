@@ -283,8 +283,8 @@ class TotalsByPartition:
 
     def of(self, partition: int = -1) -> SiteTotals:
         """The sites of one partition; there may be none."""
-        first, behind = np.searchsorted(self._partition, np.array((partition, partition + 1), np.int32))
-        sites = self._order[first:behind]
+        first, stop = np.searchsorted(self._partition, np.array((partition, partition + 1), np.int32))
+        sites = self._order[first:stop]
         step = self._step[sites]
         return SiteTotals(
             self._contig[sites],

@@ -133,10 +133,10 @@ def homopolymer(n_bases: int, n_events: int) -> Read:
     return Read(np.full(n_bases, ord("A"), np.uint8), np.full(n_events, MODEL.level_mean[0], np.float32))
 
 
-def stalled(read: Read, n_before: int, n_behind: int, level: float = 200.0) -> Read:
+def stalled(read: Read, n_before: int, n_after: int, level: float = 200.0) -> Read:
     """A read with constant events before and after, which the alignment trims."""
-    before, behind = np.full(n_before, level, np.float32), np.full(n_behind, level, np.float32)
-    return Read(read.bases, np.concatenate([before, read.events, behind]), read.shift, read.scale)
+    before, after = np.full(n_before, level, np.float32), np.full(n_after, level, np.float32)
+    return Read(read.bases, np.concatenate([before, read.events, after]), read.shift, read.scale)
 
 
 def made_model(seed: int, k: int) -> PoreModel:

@@ -64,11 +64,11 @@ def _by_numba(read: Read, model=MODEL):
 
 def _bands_by_numba(read: Read, kmers: np.ndarray) -> tuple[int, int]:
     """Event of the best end cell and corner of the last band, which are known of rejected reads too."""
-    before, behind = _cpu_numba._PAD + _cpu_numba.BANDWIDTH, (_cpu_numba._VECTORS + 1) * 16
+    before, after = _cpu_numba._PAD + _cpu_numba.BANDWIDTH, (_cpu_numba._VECTORS + 1) * 16
     n_events, n_kmers = len(read.events), len(kmers)
-    columns = [np.pad(np.ascontiguousarray(column), (before, behind)) for column in kmers.T[:3]]
+    columns = [np.pad(np.ascontiguousarray(column), (before, after)) for column in kmers.T[:3]]
     words = np.empty((n_events + n_kmers + 2) * _cpu_numba._WORDS, np.uint16)
-    reversed_events = np.pad(read.events[::-1], (before, behind))
+    reversed_events = np.pad(read.events[::-1], (before, after))
     return _cpu_numba._fill_bands(reversed_events, *columns, n_events, n_kmers, words)
 
 

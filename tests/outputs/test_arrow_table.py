@@ -16,9 +16,9 @@ _FIELDS = [("name", "names"), ("number", "int64"), ("text", "large_string"), ("v
 _N_ROWS = 1000
 
 
-def _rows(first: int, behind: int, rng: np.random.Generator) -> list[Any]:
+def _rows(first: int, stop: int, rng: np.random.Generator) -> list[Any]:
     """Columns of some of the made rows; dictionaries are in any order, and have doubles and what does not occur."""
-    rows = np.arange(first, behind)
+    rows = np.arange(first, stop)
     names = np.array([f"name{i}" for i in range(40)] * 2)[rng.permutation(80)]
     code = {name: i for i, name in enumerate(names.tolist())}
     other = {name: i for i, name in reversed(list(enumerate(names.tolist())))}
@@ -38,8 +38,8 @@ def _written(cuts: list[int], rows_per_group: int, seed: int = 0, n_threads: int
     out = io.BytesIO()
     rng = np.random.default_rng(seed)
     with ParquetOutput(out, _FIELDS, rows_per_group=rows_per_group, n_threads=n_threads) as writer:
-        for first, behind in zip([0, *cuts], [*cuts, _N_ROWS], strict=True):
-            writer.write(_rows(first, behind, rng))
+        for first, stop in zip([0, *cuts], [*cuts, _N_ROWS], strict=True):
+            writer.write(_rows(first, stop, rng))
     return out.getvalue()
 
 
