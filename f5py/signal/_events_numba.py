@@ -18,27 +18,32 @@ _LARGEST = np.float32(np.finfo(np.float32).max)
 
 
 @intrinsic
-def _fma(typingctx, a, b, c):
-    """a * b + c, rounded once."""
+def quotient(typingctx, a, width, reciprocal):
+    """``a / width`` to the last bit, of which `reciprocal` is 1 / width; a third of a division's time.
+
+    The rounded product is off by less than one in its last digit, and the remainder, which is exact, says by how much
+    (Markstein, IBM Journal of Research and Development 34:111, 1990). That takes sums of products that are rounded
+    once; a processor without them divides.
+    """
 
     def generate(context, builder, signature, arguments):
-        kind = arguments[0].type
+        dividend, divisor, inverse = arguments
+        if not has_fused_sums(context):
+            return builder.fdiv(dividend, divisor)
+        kind = dividend.type
         name = f"llvm.fma.{'f64' if isinstance(kind, ir.DoubleType) else 'f32'}"
-        function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
-        return builder.call(function, arguments)
+        fused = cgutils.get_or_insert_function(builder.module, ir.FunctionType(kind, [kind] * 3), name)
+        product = builder.fmul(dividend, inverse)
+        remainder = builder.call(fused, [builder.fneg(divisor), product, dividend])
+        return builder.call(fused, [remainder, inverse, product])
 
     return a(a, a, a), generate
 
 
-@exact_kernel
-def quotient(a, width, reciprocal):
-    """``a / width`` to the last bit, of which `reciprocal` is 1 / width; a third of a division's time.
-
-    The rounded product is off by less than one in its last digit, and the remainder, which is exact, says by how much
-    (Markstein, IBM Journal of Research and Development 34:111, 1990).
-    """
-    product = a * reciprocal
-    return _fma(_fma(-width, product, a), reciprocal, product)
+def has_fused_sums(context) -> bool:
+    """Whether the processor that is compiled for has fused multiply-add."""
+    machine, _, features = context.codegen().magic_tuple()
+    return machine.startswith(("aarch64", "arm64")) or "+fma" in features.split(",")
 
 
 @exact_kernel

@@ -3,12 +3,14 @@
 import gzip
 from types import SimpleNamespace
 
+import numba
 import numpy as np
 import pytest
 
 from f5py.accelerate import exact_kernel
 from f5py.core.batch import Events
 from f5py.core.workers import WorkerPool
+from f5py.signal import _events_numba
 from f5py.signal._events_numba import find_events, quotient
 from f5py.signal.events import DNA, RNA, reverse_events
 
@@ -118,8 +120,13 @@ def _divide(values, width, reciprocal, quotients):
         quotients[i] = quotient(values[i], width, reciprocal)
 
 
+@pytest.mark.parametrize("fused", [True, False])
 @pytest.mark.parametrize("width", [2, 3, 6, 7, 14])
-def test_quotients_are_those_of_a_division(width):
+def test_quotients_are_those_of_a_division(width, fused, monkeypatch):
+    divide, asked = _divide, []
+    if not fused:
+        monkeypatch.setattr(_events_numba, "has_fused_sums", asked.append)  # which returns nothing
+        divide = numba.njit(_divide.py_func)
     rng = np.random.default_rng(width)
     for kind, exponents in ((np.float32, 30), (np.float64, 60)):
         significands = rng.uniform(1, 2, 20_000).astype(kind)
@@ -131,8 +138,9 @@ def test_quotients_are_those_of_a_division(width):
         ).astype(kind)  # fmt: skip
         for dividend in (values, -values):
             quotients = np.empty_like(dividend)
-            _divide(dividend, kind(width), kind(1) / kind(width), quotients)
+            divide(dividend, kind(width), kind(1) / kind(width), quotients)
             np.testing.assert_array_equal(quotients, dividend / kind(width))
+    assert len(asked) == (0 if fused else 2)
 
 
 def test_constant_signal_is_one_event():
