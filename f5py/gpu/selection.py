@@ -223,7 +223,8 @@ class GpusWhenTheyPay:
         return spent * (1.0 - share) >= 2.0 * _START_SECONDS * share
 
     def _start_gpus(self) -> None:
-        self._thread = threading.Thread(target=self._run, name=_START_THREAD, daemon=True)
+        # No daemon: an interpreter that ends in the middle of it, where a program calls us, would not end well.
+        self._thread = threading.Thread(target=self._run, name=_START_THREAD)
         self._thread.start()
 
     def _run(self) -> None:

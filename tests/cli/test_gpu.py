@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import json
 import re
+import threading
 from pathlib import Path
 
 import pytest
 
+import f5py
+from f5py.gpu import selection
 from f5py.pipeline import gpu_backend
 
 from ..made_data import ReadSet, run_command, run_main
@@ -84,6 +87,29 @@ def test_short_runs_do_not_start_a_gpu_of_themselves(made: ReadSet, machine, tmp
     messages = capfd.readouterr().err
     assert "a GPU would not have paid" in messages
     assert "WARNING" not in messages
+
+
+def test_a_gpu_joins_in_a_run_that_will_be_long(
+    made: ReadSet, made_calls: bytes, machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    asked = []
+    start_pays = selection.GpusWhenTheyPay._start_pays
+
+    def asking(backend, share):
+        asked.append(share)
+        return start_pays(backend, share)
+
+    monkeypatch.setattr(selection, "_START_SECONDS", 1e-9)
+    monkeypatch.setattr(selection.GpusWhenTheyPay, "_start_pays", asking)
+    # not by the command line, which ends the process when a GPU is being started
+    inputs = {"reads": made.reads, "bam": made.bam, "genome": made.genome}
+    f5py.call_methylation(**inputs, output=tmp_path / "calls.tsv", batchsize=2, threads=2)
+    for thread in threading.enumerate():
+        if thread.name == selection._START_THREAD:  # the run has not waited for it
+            thread.join()
+    assert (tmp_path / "calls.tsv").read_bytes() == made_calls
+    assert len(asked) == 1
+    assert asked[0] in {2 * i / len(made.names) for i in range(1, len(made.names) // 2)}
 
 
 @pytest.mark.parametrize("use", [["--gpu", "off"], ["--disable-cuda=yes"], ["-x", "hpc-cpu", "-t", "2"]], ids=" ".join)

@@ -74,6 +74,14 @@ def test_records_are_not_kept_unless_asked_for(with_left_out_records: ReadSet):
     assert all(batch.records is None and (batch.partition == -1).all() for batch in batches)
 
 
+def test_batches_tell_which_share_of_the_input_they_end(made: ReadSet):
+    _, batches = load(made, 4, tells_share=True)
+    ends = np.cumsum([len(batch) for batch in batches])
+    assert [batch.share_of_input for batch in batches] == (ends / ends[-1]).tolist()
+    _, batches = load(made, 4)
+    assert {batch.share_of_input for batch in batches} == {None}
+
+
 def test_reads_are_told_apart_by_a_tag(made: ReadSet, tmp_path: Path):
     _, records = made.records()
     values = ["2", None, "1"] * len(records)
