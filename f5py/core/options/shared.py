@@ -58,8 +58,8 @@ class InputOptions:
 
     reads: str | None = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default_words="the bases in the alignments",
-        help="Basecalled reads: FASTA or FASTQ indexed by f5py index. Without an index, or as BAM, if they fit in "
-        "memory and the signals are named on the command line.",
+        help="Basecalled reads: FASTA or FASTQ indexed by f5py index. If they fit in memory and the signals are named "
+        "on the command line, they need no index, and can be BAM.",
     )  # fmt: skip
     bam: str = alignments()
     genome: str = option(
