@@ -160,7 +160,6 @@ class GpusWhenTheyPay:
         self._closing = False
         self._lock = threading.Lock()  # batches come from several threads
         self._thread: threading.Thread | None = None
-        self._told = False  # why a GPU is not used
         if at_once:
             self._start_gpus()
             assert self._thread is not None
@@ -189,7 +188,7 @@ class GpusWhenTheyPay:
         with self._lock:
             self._closing = True
             lanes = self._opened.copy()
-        if self._thread is None or not (lanes or self._told):
+        if self._thread is None or (not lanes and self._thread.is_alive()):
             console.note(
                 _WHO,
                 f"the CPU threads computed all batches in {self._cpu_time.seconds:.1f} sec; a GPU would not have paid "
@@ -229,19 +228,22 @@ class GpusWhenTheyPay:
 
     def _run(self) -> None:
         for gpu in self._gpus_to_come:
-            with self._lock:
-                is_over = self._closing
-                if not is_over and not isinstance(gpu, Exception):
-                    lane = _Lane(gpu, gpu.name)
-                    self._opened.append(lane)
-                    self._gpus.append(lane)
-            if is_over:
-                if not isinstance(gpu, Exception):
-                    self._close(_Lane(gpu, gpu.name))
-                break
-            if isinstance(gpu, Exception):
-                self._told = True
+            if not isinstance(gpu, Exception):
+                self._take(_Lane(gpu, gpu.name))
+            elif not self._closing:
                 tell_unavailable(gpu, self._prefers_gpus)
+            if self._closing:
+                break
+
+    def _take(self, lane: _Lane) -> None:
+        """Let a GPU that is ready have batches, or close it if the run is over."""
+        with self._lock:
+            is_over = self._closing
+            if not is_over:
+                self._opened.append(lane)
+                self._gpus.append(lane)
+        if is_over:
+            self._close(lane)
 
     def _close(self, lane: _Lane) -> None:
         try:

@@ -55,6 +55,13 @@ def log_sum(a, b):
 
 
 @kernel
+def log2_density(x, inverse, offset, constant, at):
+    """Base-two logarithm of the density of event mean `x`, in double precision, where its exponent may be any."""
+    z = np.float64(x) * np.float64(inverse[at]) + np.float64(offset[at])
+    return np.float64(constant[at]) - z * z
+
+
+@kernel
 def forward_exact(events, inverse, offset, constant, lane, n_events, n_kmers, p_stay):
     """The score of one lane in double precision.
 
@@ -70,8 +77,8 @@ def forward_exact(events, inverse, offset, constant, lane, n_events, n_kmers, p_
     scale = 0.0  # a row's true values are the stored ones times e ** scale
     greatest = 0.0
     for row in range(n_events):
-        x = np.float64(events[row * simd.LANES + lane])
-        entry = _log_emission(x, inverse, offset, constant, lane) + background(row) / _LOG2_E
+        x = events[row * simd.LANES + lane]
+        entry = (log2_density(x, inverse, offset, constant, lane) + background(row)) / _LOG2_E
         scale_before = scale
         scale = entry if row == 0 else max(scale + math.log(greatest), entry)
         change = 0.0 if row == 0 else math.exp(scale_before - scale)
@@ -80,7 +87,7 @@ def forward_exact(events, inverse, offset, constant, lane, n_events, n_kmers, p_
         match_left, wrong_left, skipped_left = 0.0, 0.0, 0.0
         greatest = 0.0
         for j in range(n_kmers):
-            emission = math.exp(_log_emission(x, inverse, offset, constant, j * simd.LANES + lane))
+            emission = math.exp(log2_density(x, inverse, offset, constant, j * simd.LANES + lane) / _LOG2_E)
             into_match = p_stay * match[j] + p_step * match_before + P_FROM_BAD * (wrong[j] + wrong_before)
             into_match += P_FROM_SKIP * skipped_before
             skipped_left = P_SKIP * match_left + P_FROM_BAD * wrong_left + P_SKIP_SELF * skipped_left
@@ -93,13 +100,6 @@ def forward_exact(events, inverse, offset, constant, lane, n_events, n_kmers, p_
         end = math.log(match_left + wrong_left + skipped_left) + scale
         score = log_sum(score, end + background(n_events - 1 - row) / _LOG2_E)
     return np.float32(score)
-
-
-@kernel
-def _log_emission(x, inverse, offset, constant, at):
-    """Natural logarithm of the density of event mean `x`, in double precision."""
-    z = x * np.float64(inverse[at]) + np.float64(offset[at])
-    return (np.float64(constant[at]) - z * z) / _LOG2_E
 
 
 @kernel

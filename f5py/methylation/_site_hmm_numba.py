@@ -15,7 +15,7 @@ from f5py import simd
 from f5py.accelerate import kernel
 from f5py.core.hmm import P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.methylation._calls_numba import LOG2_E
-from f5py.methylation._hmm_numba import background
+from f5py.methylation._hmm_numba import background, log2_density
 
 
 @kernel
@@ -66,8 +66,7 @@ def forward(x, p_stay, handover, lanes, inverse, offset, constant, scales, ends,
         _fill_emissions(x[row], inverse, offset, constant, emission)
         # No site's base lies under the first k-mer, so all lanes enter alike. The exponent may be far below what the
         # emissions hold, and the first event has no other way in.
-        z = np.float64(x[row]) * np.float64(inverse[0]) + np.float64(offset[0])
-        entry = (np.float64(constant[0]) - z * z + background(row)) / LOG2_E
+        entry = (log2_density(x[row], inverse, offset, constant, 0) + background(row)) / LOG2_E
         new_scale = entry if row == 0 else max(scale + math.log(greatest), entry)
         change = 0.0 if row == 0 else math.exp(scale - new_scale)
         scale = new_scale

@@ -123,11 +123,11 @@ class EventalignArrow:
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""
-        stop = np.cumsum(batch.n_rows)
+        ends = np.cumsum(batch.n_rows)
         first = 0
         while first < len(batch):
-            done = stop[first - 1] if first else 0
-            end = max(first + 1, int(np.searchsorted(stop, done + _ROWS_PER_PIECE, side="right")))
+            done = ends[first - 1] if first else 0
+            end = max(first + 1, int(np.searchsorted(ends, done + _ROWS_PER_PIECE, side="right")))
             self._pieces.add(batch, first, end)
             first = end
         self._pieces.finish()

@@ -109,7 +109,7 @@ class AlignmentStage:
             return
         numbers = device_numbers(self._options.cuda_dev_id)
         self.n_gpus = n_devices_likely() if numbers is None else len(numbers)
-        source.tells_share = True
+        source.tells_share = source.tells_share or not is_asked_for  # by that the start of a GPU is decided
         gpus = opened(numbers, lambda number: self._open_gpu(number, source))
         self._backend = GpusWhenTheyPay(self.stages, gpus, is_asked_for)
 
