@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import shlex
@@ -127,8 +128,7 @@ def _client(options: CallOptions | EventalignOptions, distributed: Any) -> Any:
         import dask
 
         n_workers = options.workers or max((os.cpu_count() or 1) // options.threads, 1)
-        # Nobody would see the profile, for which the stacks of all threads are looked at a hundred times a second. In
-        # that Python 3.11.7 may collect garbage under a lock that the garbage needs, and stop for ever (gh-106883).
+        # Nobody would see the profile, for which the stacks of all threads are looked at a hundred times a second.
         with dask.config.set({"distributed.worker.profile.enabled": False}):
             return distributed.Client(
                 n_workers=n_workers, threads_per_worker=1, processes=True, memory_limit=0,
@@ -148,9 +148,33 @@ def _leave_problems_to_us() -> None:
     logging.getLogger("distributed.worker").setLevel(logging.CRITICAL)
 
 
+def _keep_garbage_while_frames_are_listed() -> None:
+    """Make the listing of all threads' frames, of which dask makes its profile, safe in this process.
+
+    Python 3.11.7 may collect garbage meanwhile, under a lock that other threads need to end. Where that closes a mapped
+    file, which lets other threads run, the process stops for ever (gh-106883).
+    """
+    list_frames: Any = sys._current_frames
+    if hasattr(list_frames, "keeps_garbage"):
+        return
+
+    def current_frames() -> dict[int, Any]:
+        collects_garbage = gc.isenabled()
+        gc.disable()
+        try:
+            return list_frames()
+        finally:
+            if collects_garbage:
+                gc.enable()
+
+    current_frames.keeps_garbage = True  # type: ignore[attr-defined]
+    sys._current_frames = current_frames
+
+
 def _work_on_part(folder: str, number: int, free: dict[str, Any]) -> str:
     """Work on one part, in a worker; return what is wrong with it or "", as dask shows a traceback of exceptions."""
     keep_freed_memory()  # dask starts its workers with small limits
+    _keep_garbage_while_frames_are_listed()
     try:
         plan = Plan.load(folder)
         if not plan.is_done(number):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import logging
 import os
 import shutil
@@ -19,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from f5py.commands import engines
 
 from ..made_data import ReadSet, error_line, run_command
 from ..shared_memory import FOLDER, to_oneself
@@ -48,6 +51,16 @@ def outputs() -> tuple[bytes, bytes]:
     found = Path("calls.tsv").read_bytes(), Path("m.bam").read_bytes()
     Path("calls.tsv").unlink()
     return found
+
+
+def test_no_garbage_is_collected_while_frames_are_listed(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(sys, "_current_frames", gc.isenabled)
+    engines._keep_garbage_while_frames_are_listed()
+    assert sys._current_frames() is False
+    assert gc.isenabled()
+    once = sys._current_frames
+    engines._keep_garbage_while_frames_are_listed()
+    assert sys._current_frames is once
 
 
 @pytest.mark.usefixtures("semaphores")
