@@ -54,10 +54,10 @@ def merge_rows(text, end, state, sites, names):
     block = at - LANES
     separators = np.uint64(0)
     while at < end:
-        columns, behind_row, block, separators = next_row(text, at, block, separators, starts, ends)
+        columns, newline, block, separators = next_row(text, at, block, separators, starts, ends)
         if columns == 0:
             line += 1
-            at = behind_row + 1
+            at = newline + 1
             continue
         if columns != N_COLUMNS:
             status = UNUSUAL
@@ -112,7 +112,7 @@ def merge_rows(text, end, state, sites, names):
         called[site] += n_called
         methylated[site] += n_methylated
         line += 1
-        at = behind_row + 1
+        at = newline + 1
     state[AT] = at
     state[LINE] = line
     state[N_SITES] = n_sites

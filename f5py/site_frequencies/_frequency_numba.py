@@ -124,7 +124,7 @@ def count_rows(
     block = at - LANES
     separators = np.uint64(0)
     while at < end:
-        columns, behind_row, block, separators = next_row(text, at, block, separators, starts, ends)
+        columns, newline, block, separators = next_row(text, at, block, separators, starts, ends)
         if columns != n_columns:
             status = UNUSUAL
             break
@@ -191,7 +191,7 @@ def count_rows(
                 methylated[site] += number * is_methylated
         has_odd_ratio = False
         line += 1
-        at = behind_row + 1
+        at = newline + 1
     state[AT] = at
     state[LINE] = line
     state[N_SITES] = n_sites
@@ -223,7 +223,7 @@ def list_sites(
     block = at - LANES
     separators = np.uint64(0)
     while at < end:
-        columns, behind_row, block, separators = next_row(text, at, block, separators, starts, ends)
+        columns, newline, block, separators = next_row(text, at, block, separators, starts, ends)
         if columns != n_columns:
             status = UNUSUAL
             break
@@ -273,7 +273,7 @@ def list_sites(
         n_sites += n_found
         has_odd_ratio = False
         line += 1
-        at = behind_row + 1
+        at = newline + 1
     state[AT] = at
     state[LINE] = line
     state[N_SITES] = n_sites
