@@ -10,7 +10,7 @@ import numpy as np
 
 from f5py.core.batch import ReadBatch
 from f5py.core.offsets import offsets_of
-from f5py.core.options.signal_commands import CallOptions
+from f5py.options.signal_commands import CallOptions
 from f5py.pipeline.inputs import open_inputs
 
 _OFFSETS = {

@@ -23,7 +23,7 @@ _PIECE = 1 << 20
 
 
 def by_f5py(text: bytes, path: Path, n_threads: int) -> None:
-    from f5py.io.bgzip_output import BgzipOutput
+    from f5py.io.bytes.bgzip_output import BgzipOutput
 
     out = BgzipOutput(path.open("wb"), n_threads)
     for at in range(0, len(text), _PIECE):

@@ -33,9 +33,7 @@ INDEX_FILES = (".index.fai", ".index.readdb")
 class Caller:
     """A methylation caller with its own copy of the index, in a folder of its own."""
 
-    def __init__(
-        self, name: str, command: Sequence[str], read_set: Path, threads: int, cwd: Path | None = None
-    ):
+    def __init__(self, name: str, command: Sequence[str], read_set: Path, threads: int, cwd: Path | None = None):
         self.name = name
         self.command = list(command)
         self.read_set = read_set
@@ -99,8 +97,7 @@ class Benchmark:
             say(f"{caller.name} index")
             index[caller.name] = caller.index()
         same_index = all(
-            filecmp.cmp(f"{nanopolish.reads}{suffix}", f"{f5py.reads}{suffix}", shallow=False)
-            for suffix in INDEX_FILES
+            filecmp.cmp(f"{nanopolish.reads}{suffix}", f"{f5py.reads}{suffix}", shallow=False) for suffix in INDEX_FILES
         )
         say("f5py call-methylation, not timed, to fill the cache of compiled code")
         f5py.call()
@@ -345,9 +342,7 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("-n", "--replicates", type=int, default=8, help="for the comparison (default: 8)")
     parser.add_argument("--rounds", type=int, default=3, help="timed runs of each (default: 3)")
     parser.add_argument("-t", "--threads", type=int, default=2, help="for both callers (default: 2)")
-    parser.add_argument(
-        "--memory-replicates", type=int, nargs="+", default=[8, 40], metavar="N", help="default: 8 40"
-    )
+    parser.add_argument("--memory-replicates", type=int, nargs="+", default=[8, 40], metavar="N", help="default: 8 40")
     parser.add_argument("--nanopolish", default="nanopolish", metavar="COMMAND", help="default: nanopolish")
     parser.add_argument("--f5py", metavar="COMMAND", help="default: -m f5py of this checkout")
     parser.add_argument("--scratch", type=Path, metavar="DIR", help="where to put temporary files")

@@ -154,13 +154,13 @@ class Benchmark:
 
     def writing(self) -> list[str]:
         """Speed of formatting and writing alone, in one thread."""
-        from f5py.core.options.shared import AlignmentOptions
+        from f5py.compute.alignment import AlignmentStage
+        from f5py.compute.chemistry import R9_DNA
         from f5py.event_alignment.align import align_events
+        from f5py.options.shared import AlignmentOptions
         from f5py.outputs.eventalign_table import EventalignTable
         from f5py.outputs.formatting import pieces
         from f5py.outputs.table_layout import TableLayout
-        from f5py.pipeline.alignment_stage import AlignmentStage
-        from f5py.pipeline.chemistry import R9_DNA
 
         folder, _, description = self.read_set(1)
         batch = repeat(load_batch(folder), 2)

@@ -143,9 +143,7 @@ def main() -> None:
     total = options.flow_cells * options.gigabases * 1e9
     rows = []
     for bandwidth in options.bandwidth:
-        cluster = Cluster(
-            options.jobs, speed, start, bytes_per_base, bandwidth * 1e9, options.failures, options.slow
-        )
+        cluster = Cluster(options.jobs, speed, start, bytes_per_base, bandwidth * 1e9, options.failures, options.slow)
         for minutes in (2, 10, 30, 120, 480):
             n_parts = max(round(total / (speed * 60 * minutes)), 1)
             results = [simulate(cluster, n_parts, total / n_parts, seed) for seed in range(3)]

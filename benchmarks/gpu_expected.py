@@ -29,19 +29,19 @@ from report import ROOT, table
 
 sys.path.append(str(ROOT))
 
-from f5py.abea.kernels import macros
+from f5py.abea.align_gpu import macros
+from f5py.compute.cpu import SignalStages, StageTimes
+from f5py.compute.gpu import sources
+from f5py.compute.gpu.scores import in_warps
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import motif_named
 from f5py.core.offsets import elements_of
-from f5py.core.workers import WorkerPool
-from f5py.gpu import kernels
 from f5py.methylation._group_list_numba import Listing
 from f5py.methylation.calls import call_methylation
-from f5py.pipeline.gpu_scores import in_warps
-from f5py.pipeline.signal_stages import SignalStages, StageTimes
 from f5py.pore_model import builtin
 from f5py.signal.events import DNA
-from tests.gpu.nvrtc import Nvrtc
+from f5py.threads.pool import WorkerPool
+from tests.compute.gpu.nvrtc import Nvrtc
 
 _LANES, _SCHEDULERS = 32, 4
 _DOUBLE = ("DADD", "DMUL", "DFMA", "DSETP")
@@ -115,9 +115,9 @@ class Code(NamedTuple):
 @cache
 def code(file: str, kernel: str, architecture: int) -> Code:
     """The machine code of a kernel."""
-    options = (*kernels.compiler_options(file), *macros(), f"-arch=sm_{architecture}", "-lineinfo")
+    options = (*sources.compiler_options(file), *macros(), f"-arch=sm_{architecture}", "-lineinfo")
     with tempfile.NamedTemporaryFile(suffix=".cubin") as out:
-        out.write(Nvrtc().compile(f"{file}.cu", kernels.source(file), *options).cubin)
+        out.write(Nvrtc().compile(f"{file}.cu", sources.source(file), *options).cubin)
         out.flush()
         text = subprocess.run([nvdisasm(), "-g", "-c", out.name], capture_output=True, text=True, check=True).stdout
     text = text[text.index(f".text.{kernel}:") :]
@@ -141,7 +141,7 @@ def code(file: str, kernel: str, architecture: int) -> Code:
 def of_a_pass(loop: Loop, architecture: int) -> tuple[float, float]:
     """Instructions of a pass, and those in double precision."""
     kernel = code(loop.file, loop.kernel, architecture)
-    source = kernels.source(loop.file).splitlines()
+    source = sources.source(loop.file).splitlines()
     wanted = {number for number, line in enumerate(source, 1) if loop.text in line}
     assert wanted, f"{loop.file}.cu has no {loop.text!r}"
     found = []

@@ -20,15 +20,15 @@ from pathlib import Path
 import numpy as np
 from batches import load_batch, repeat
 
+from f5py.compute.cpu import SignalStages, StageTimes
+from f5py.compute.gpu.arena import Density
+from f5py.compute.gpu.backend import GpuBackend, GpuLimits
+from f5py.compute.gpu.device import open_device
+from f5py.compute.gpu.placement import Backend
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.core.workers import WorkerPool
-from f5py.gpu.arena import Density
-from f5py.gpu.device import open_device
-from f5py.gpu.placement import Backend
-from f5py.pipeline.gpu_backend import GpuBackend, GpuLimits
-from f5py.pipeline.signal_stages import SignalStages, StageTimes
 from f5py.pore_model import builtin
 from f5py.signal.events import DNA
+from f5py.threads.pool import WorkerPool
 
 #: f5c 1.6 on one H200 with 16 CPU cores: the E. coli set 60 times over, milliseconds.
 F5C = {"abea_pre": "17", "abea_core": "96", "abea_post": "30"}

@@ -1,8 +1,8 @@
 """How the GPU and the CPU threads share a batch with very long and over-segmented reads, and whether they overlap.
 
-    f5py simulate -o SET --genome-length 2M -n 1000 --length-sigma 1.086 --ultra-long 1M --slow-fraction 0.02
-    f5py index -d SET SET/reads.fastq
-    python benchmarks/gpu_long_tail.py SET [-t 16] [-o results/gpu_long_tail.md]
+f5py simulate -o SET --genome-length 2M -n 1000 --length-sigma 1.086 --ultra-long 1M --slow-fraction 0.02
+f5py index -d SET SET/reads.fastq
+python benchmarks/gpu_long_tail.py SET [-t 16] [-o results/gpu_long_tail.md]
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from pathlib import Path
 import numpy as np
 from batches import load_batch
 
+from f5py.compute.cpu import SignalStages, StageTimes
+from f5py.compute.gpu.backend import GpuBackend, GpuLimits
+from f5py.compute.gpu.device import open_device
+from f5py.compute.gpu.placement import Reason
 from f5py.core.batch import ReadStatus
-from f5py.core.workers import WorkerPool
-from f5py.gpu.device import open_device
-from f5py.gpu.placement import Reason
-from f5py.pipeline.gpu_backend import GpuBackend, GpuLimits
-from f5py.pipeline.signal_stages import SignalStages, StageTimes
 from f5py.pore_model import builtin
 from f5py.signal.events import DNA
+from f5py.threads.pool import WorkerPool
 
 _ROUNDS = 5
 

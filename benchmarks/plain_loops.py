@@ -99,17 +99,13 @@ FORMATS = {
         {"h5py": with_h5py, "ont-fast5-api": with_fast5_api},
     ),
     "vbz": Format("fast5, multi-read, VBZ", "vbz.fast5", {"h5py": with_h5py, "ont-fast5-api": with_fast5_api}),
-    "single": Format(
-        "fast5, single-read, gzip", "single", {"h5py": with_h5py_single, "ont-fast5-api": with_fast5_api}
-    ),
+    "single": Format("fast5, single-read, gzip", "single", {"h5py": with_h5py_single, "ont-fast5-api": with_fast5_api}),
     "blow5": Format(
         "BLOW5, zstd, svb-zd",
         "reads.blow5",
         {"pyslow5 seq_reads": with_pyslow5, "pyslow5 seq_reads_multi, 2 threads": with_pyslow5_threads},
     ),
-    "pod5": Format(
-        "POD5", "reads.pod5", {"pod5 reads": with_pod5, "pod5 reads, preload (threads)": with_pod5_preload}
-    ),
+    "pod5": Format("POD5", "reads.pod5", {"pod5 reads": with_pod5, "pod5 reads, preload (threads)": with_pod5_preload}),
 }
 #: Loops that use the second core too.
 PARALLEL = ("pyslow5 seq_reads_multi, 2 threads", "pod5 reads, preload (threads)")

@@ -101,9 +101,7 @@ def _replicate_bases(source: Path, target: Path, times: int) -> dict[str, int]:
     return {name: len(sequence) for name, sequence in bases.items()}
 
 
-def _replicate_signals(
-    sources: list[Path], folder: Path, times: int, reads_per_file: int
-) -> tuple[set[str], int]:
+def _replicate_signals(sources: list[Path], folder: Path, times: int, reads_per_file: int) -> tuple[set[str], int]:
     """Copy the signals; return the original identifiers and the number of files written.
 
     Replicate by replicate, so that neighbours in the sorted BAM, which are replicates of one read, are far

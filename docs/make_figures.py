@@ -1,6 +1,6 @@
 """Draw the figures of docs/how-it-works.md into docs/figures. Needs f5py with the extra plot.
 
-    python docs/make_figures.py
+python docs/make_figures.py
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from matplotlib.patches import Circle
 
 import f5py
 from f5py.commands.plot import compute
-from f5py.core.options.plot_commands import PlotOptions
+from f5py.options.plot_commands import PlotOptions
 from f5py.plotting.data import PlotData
 
 FIGURES = Path(__file__).resolve().parent / "figures"

@@ -16,9 +16,9 @@ from pathlib import Path
 import f5py
 from f5py.api import commands
 from f5py.api.command import shown_options
-from f5py.core.options import Group, Kind, Option, declarations
-from f5py.core.options.declaration import REQUIRED
-from f5py.core.options.table_commands import DemoOptions
+from f5py.options import Group, Kind, Option, declarations
+from f5py.options.declaration import REQUIRED
+from f5py.options.table_commands import DemoOptions
 
 ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = {command.name: command.options for command in commands.COMMANDS} | {"demo": DemoOptions}
@@ -82,7 +82,7 @@ def with_tables(path: Path) -> str:
 
 
 _STUB = ROOT / "f5py" / "__init__.pyi"
-_STUB_HEAD = '''# Made by docs/make_reference.py.
+_STUB_HEAD = """# Made by docs/make_reference.py.
 
 from collections.abc import Callable, Iterable, Iterator
 from os import PathLike
@@ -96,7 +96,7 @@ _File = _Path | IO[bytes]
 _Listener = Callable[[str, int, int | None], object]
 
 __version__: str
-'''
+"""
 _TYPES = {
     Kind.FLAG: "bool", Kind.YES_NO: "bool", Kind.INTEGER: "int", Kind.BASES: "int", Kind.NUMBER: "float",
     Kind.TEXT: "str", Kind.FILE: "_File", Kind.PATH: "_Path",
@@ -111,9 +111,7 @@ _COMMAND_OF = {command.python_name: command for command in commands.COMMANDS} | 
 
 def stub() -> str:
     """The text of the stub file."""
-    return _STUB_HEAD + "".join(
-        _stub_of(name) for name in f5py.__all__ if inspect.isfunction(getattr(f5py, name))
-    )
+    return _STUB_HEAD + "".join(_stub_of(name) for name in f5py.__all__ if inspect.isfunction(getattr(f5py, name)))
 
 
 def _stub_of(name: str) -> str:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from f5py import console
+from f5py.messages import console
 
 from .made_data import ReadSet, run_main
 
@@ -44,9 +44,9 @@ def played_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 def _forget_cupy() -> None:
     """Drop the imported modules, and the kernels made with them."""
-    from f5py.gpu import kernels
+    from f5py.compute.gpu import sources
 
-    kernels.functions.cache_clear()
+    sources.functions.cache_clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "cupy"]:
         del sys.modules[name]
 

@@ -18,9 +18,9 @@ import pytest
 
 import f5py.cli
 from f5py.cli.options import OptionsCommand
-from f5py.core.options import declarations
-from f5py.core.options.signal_commands import CallOptions, EventalignOptions
-from f5py.pipeline.profiles import PROFILES, Profile
+from f5py.options import declarations
+from f5py.options.profiles import PROFILES, Profile
+from f5py.options.signal_commands import CallOptions, EventalignOptions
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
@@ -161,7 +161,7 @@ def test_shell_completion(words, found):
 
 
 def test_imports_are_light():
-    modules = ["f5py", "f5py.cli", "f5py.errors", "f5py.console"]
+    modules = ["f5py", "f5py.cli", "f5py.errors", "f5py.messages.console"]
     modules += [f"f5py.cli.{module.name}" for module in pkgutil.iter_modules(f5py.cli.__path__)]
     assert "f5py.cli.call_methylation" in modules
     program = (

@@ -15,10 +15,10 @@ import math
 
 import numpy as np
 
-from f5py import simd
-from f5py.accelerate import kernel
-from f5py.core._turns_numba import next_turn
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI as _LN_INVERSE_SQRT_2PI
+from f5py.jit import simd
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import kernel
 
 #: Cells of a band.
 BANDWIDTH = 100
@@ -244,9 +244,7 @@ def align_read(
 
 
 @kernel
-def align_all(
-    turn, reads, events, base_map, kmer_rank, k, model, scaling, pairs, pair_offsets, results, limits
-):
+def align_all(turn, reads, events, base_map, kmer_rank, k, model, scaling, pairs, pair_offsets, results, limits):
     """`align_read` for `reads`.
 
     `model` has `level_mean`, `level_stdv` and `ln_stdv`, `results` number of pairs, events per base and verdict of each

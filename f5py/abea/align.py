@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.offsets import offsets_of
-from f5py.core.workers import WorkerPool, longest_first
 from f5py.pore_model.model import PoreModel
+from f5py.threads.pool import WorkerPool, longest_first
 
 
 class AlignmentLimits(NamedTuple):

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
-from f5py import console
-from f5py.core.options import Kind, Option, declarations
-from f5py.core.options.declaration import REQUIRED
-from f5py.progress import Listener, told_to
+from f5py.messages import console
+from f5py.messages.progress import Listener, told_to
+from f5py.options import Kind, Option, declarations
+from f5py.options.declaration import REQUIRED
 
 #: How the documentation calls the types of values.
 _TYPES = {
@@ -131,7 +131,7 @@ class Command:
         return self.options.__dataclass_fields__  # type: ignore[attr-defined]
 
     def _with_profile(self, name: str, values: dict[str, Any]) -> dict[str, Any]:
-        from f5py.pipeline.profiles import load_profile
+        from f5py.options.profiles import load_profile
 
         profile = load_profile(name).values()
         if "gpu" in values:

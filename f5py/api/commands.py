@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from f5py.api.command import Command
-from f5py.core.options.part_commands import FinishOptions, JoinOptions, PlanOptions, RunPartOptions
-from f5py.core.options.plot_commands import PlotOptions, PlotRegionOptions
-from f5py.core.options.signal_commands import (
+from f5py.options.part_commands import FinishOptions, JoinOptions, PlanOptions, RunPartOptions
+from f5py.options.plot_commands import PlotOptions, PlotRegionOptions
+from f5py.options.signal_commands import (
     CallOptions,
     CheckOptions,
     CompareOptions,
@@ -13,7 +13,7 @@ from f5py.core.options.signal_commands import (
     ResquiggleOptions,
     TrainOptions,
 )
-from f5py.core.options.table_commands import (
+from f5py.options.table_commands import (
     FrequencyOptions,
     IndexOptions,
     MergeOptions,

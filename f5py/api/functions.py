@@ -23,7 +23,7 @@ from f5py.api.commands import (
     VALIDATE,
 )
 from f5py.api.tables import collected, iterated
-from f5py.progress import Listener
+from f5py.messages.progress import Listener
 
 
 @documented(INDEX)

@@ -6,7 +6,7 @@ from typing import Any
 
 from f5py.api.command import documented
 from f5py.api.commands import FINISH, JOIN, PLAN, RUN_PART
-from f5py.progress import Listener
+from f5py.messages.progress import Listener
 
 
 @documented(RUN_PART)

@@ -9,7 +9,7 @@ from typing import Any
 
 from f5py.api.command import Command
 from f5py.errors import MissingDependencyError, UsageError
-from f5py.progress import Listener
+from f5py.messages.progress import Listener
 
 _POLL_SECONDS = 0.1
 _END = object()
@@ -48,7 +48,7 @@ def collected(command: Command, given: Mapping[str, Any], returns: str | None, p
             import pandas  # noqa: F401 - only to fail before the work starts
         except ImportError as problem:
             raise MissingDependencyError('returns="pandas" needs pandas: pip install pandas') from problem
-    from f5py.io.arrow import import_arrow
+    from f5py.io.arrow.arrow import import_arrow
 
     arrow, _ = import_arrow()
     tables: list[Any] = []

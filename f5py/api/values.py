@@ -13,8 +13,8 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from f5py.core.options import Group, Kind, Option
 from f5py.errors import UsageError
+from f5py.options import Group, Kind, Option
 
 _FILES = (Kind.FILE, Kind.PATH)
 _CHUNK_BYTES = 1 << 16

@@ -11,9 +11,11 @@ from typing import Any, NoReturn
 
 import click
 
-from f5py import __version__, blas, console
+from f5py import __version__
 from f5py.cli.signals import come_again, number_of, raise_on_signals
 from f5py.errors import F5pyError, UsageError
+from f5py.messages import console
+from f5py.threads import blas
 
 #: name -> (module below f5py.cli, one line of help); the order is that of the help.
 _COMMANDS = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from f5py.cli import options
-from f5py.core.options.signal_commands import CallOptions
+from f5py.options.signal_commands import CallOptions
 
 
 @options.command(

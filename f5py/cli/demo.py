@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from f5py.cli import options
-from f5py.core.options.table_commands import DemoOptions
+from f5py.options.table_commands import DemoOptions
 
 _MARKER = ".f5py-demo"
 _CALLS, _FREQUENCIES = "calls.tsv", "freq.tsv"
@@ -28,9 +28,9 @@ def command(**given: Any) -> None:
     Everything is written into FOLDER (default: f5py-demo), and every step is shown as the command that you
     would type. The last lines show whether f5py works on this machine.
     """
-    from f5py import console
     from f5py.api.functions import validate
     from f5py.errors import F5pyError
+    from f5py.messages import console
 
     chosen = DemoOptions(**given)
     place = _prepare(Path(chosen.folder), chosen.force)
@@ -74,8 +74,8 @@ def _prepare(place: Path, force: bool) -> Path:
 
 def _step(name: str, args: list[str]) -> None:
     """Show a command line and run it in this process."""
-    from f5py import console
     from f5py.errors import F5pyError
+    from f5py.messages import console
 
     console.note("demo", shlex.join(["f5py", name, *args]))
     module = import_module(f"f5py.cli.{name.replace('-', '_')}")

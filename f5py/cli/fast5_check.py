@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from f5py.cli import options
-from f5py.core.options.signal_commands import CheckOptions
+from f5py.options.signal_commands import CheckOptions
 
 
 @options.command(
     "fast5-check",
     CheckOptions,
-    examples=(
-        "f5py fast5-check -r reads.fastq -o signals.tsv",
-    ),
+    examples=("f5py fast5-check -r reads.fastq -o signals.tsv",),
 )
 def command(**given: Any) -> None:
     """Read the signal of every read in an index, in any format.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from f5py.cli import options
-from f5py.core.options.part_commands import JoinOptions
+from f5py.options.part_commands import JoinOptions
 
 
 @options.command(

@@ -12,10 +12,11 @@ from typing import Any
 
 import click
 
-from f5py import __version__, console
+from f5py import __version__
 from f5py.cli.words import expand
-from f5py.core.options import Group, Kind, Option, declarations
-from f5py.core.options.declaration import REQUIRED
+from f5py.messages import console
+from f5py.options import Group, Kind, Option, declarations
+from f5py.options.declaration import REQUIRED
 
 
 class YesNo(click.ParamType):
@@ -197,9 +198,7 @@ def _type(option: Option) -> click.ParamType:
     return click.STRING
 
 
-def command(
-    name: str, options: type, examples: Sequence[str] = ()
-) -> Callable[[Callable[..., None]], OptionsCommand]:
+def command(name: str, options: type, examples: Sequence[str] = ()) -> Callable[[Callable[..., None]], OptionsCommand]:
     """A decorator that makes a command of a function, which gets what is given; its docstring is the help."""
 
     def decorate(function: Callable[..., None]) -> OptionsCommand:

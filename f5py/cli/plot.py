@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from f5py.cli import options
-from f5py.core.options.plot_commands import PlotOptions
+from f5py.options.plot_commands import PlotOptions
 
 
 @options.command(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from f5py.cli import options
-from f5py.core.options.plot_commands import PlotRegionOptions
+from f5py.options.plot_commands import PlotRegionOptions
 
 
 @options.command(

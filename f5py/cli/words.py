@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from f5py.core.options import Kind, Option
 from f5py.errors import UsageError
+from f5py.options import Kind, Option
 
 #: Options of every command.
 COMMON = ("-h", "--help", "-V", "--version")

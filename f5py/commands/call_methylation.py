@@ -9,25 +9,27 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from f5py import console
 from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
+from f5py.compute.counts import RunCounts
+from f5py.compute.methylation import Caller, motifs_of
+from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
-from f5py.core.options.signal_commands import CallOptions
-from f5py.core.output_kind import OF_SITES, kind_of_output
-from f5py.core.strictness import obeys_strict
 from f5py.core.windows import Windows
 from f5py.errors import UsageError, blamed_on
-from f5py.io.complete_file import complete_output
-from f5py.io.output import TextOutput, open_output
-from f5py.outputs.arrow_table import ArrowStream
+from f5py.io.arrow.table import ArrowStream
+from f5py.io.files.complete_file import complete_output
+from f5py.io.files.output import TextOutput, open_output
+from f5py.messages import console
+from f5py.messages.strict import obeys_strict
+from f5py.options.output_names import OF_SITES, kind_of_output
+from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls_arrow import CallsArrow
 from f5py.outputs.calls_writer import CallsWriter
 from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.stage_tables import StageTables
 from f5py.partitions.job import PartJob, WriteBatch
 from f5py.partitions.part_outputs import ARROW, FAILED_READS, MODBAM, SITES, DonePart
-from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import (
     check_has_file,
@@ -37,10 +39,8 @@ from f5py.pipeline.inputs import (
     paths_of_inputs,
 )
 from f5py.pipeline.loader import Loader
-from f5py.pipeline.methylation_stage import Caller, motifs_of
 from f5py.pipeline.outcome import Outcome, RunContext
 from f5py.pipeline.runner import Outputs
-from f5py.pipeline.statistics import RunStatistics
 
 
 @obeys_strict

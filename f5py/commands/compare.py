@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from f5py import console
 from f5py.commands import eventalign
 from f5py.comparison.event_rows import LevelCollector, Levels, read_events
 from f5py.comparison.samples import compare_samples
-from f5py.core.options.signal_commands import CompareOptions, EventalignOptions
-from f5py.core.output_kind import is_alignments, kind_of_output
-from f5py.core.strictness import obeys_strict
-from f5py.core.workers import WorkerPool
 from f5py.errors import F5pyError, UsageError
-from f5py.io.arrow import import_arrow
-from f5py.io.bgzip_output import is_bgzip_name
-from f5py.io.byte_input import check_read_once, size_of
-from f5py.io.complete_file import complete_output, complete_text_output
-from f5py.io.output import shown_output
+from f5py.io.arrow.arrow import import_arrow
+from f5py.io.bytes.bgzip_output import is_bgzip_name
+from f5py.io.bytes.byte_input import check_read_once, size_of
+from f5py.io.files.complete_file import complete_output, complete_text_output
+from f5py.io.files.output import shown_output
+from f5py.messages import console
+from f5py.messages.progress import progress
+from f5py.messages.strict import obeys_strict
+from f5py.options.output_names import is_alignments, kind_of_output
+from f5py.options.signal_commands import CompareOptions, EventalignOptions
 from f5py.pipeline.inputs import check_outputs
-from f5py.progress import progress
+from f5py.threads.pool import WorkerPool
 
 _OF_READS = ("reads", "slow5", "pod5", "fast5")
 _OF_EVENTALIGN = ("genome", "pore", "kmer_model", "rna", "window")
@@ -43,9 +43,7 @@ def run(options: CompareOptions) -> Any:
     is_parquet = _check(options)
     contigs: dict[str, int] = {}
     kmers: dict[str, int] = {}
-    samples = tuple(
-        _levels(options, at, LevelCollector(contigs, kmers)) for at in range(2)
-    )
+    samples = tuple(_levels(options, at, LevelCollector(contigs, kmers)) for at in range(2))
     pool = WorkerPool(options.threads)
     try:
         columns = compare_samples(

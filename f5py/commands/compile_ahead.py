@@ -23,10 +23,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import console
 from f5py.core.batch import ReadBatch
 from f5py.core.names import Names
-from f5py.io.helper_process import environment
+from f5py.io.signals.helper_process import environment
+from f5py.messages import console
 
 if TYPE_CHECKING:
     from f5py.pore_model.model import PoreModel
@@ -200,7 +200,7 @@ def _calls_table() -> None:
 
 
 def _events() -> None:
-    from f5py.pipeline.chemistry import R9_DNA
+    from f5py.compute.chemistry import R9_DNA
     from f5py.signal.events import detect_events
 
     detect_events(_no_reads(), R9_DNA.event_parameters, _AT_ONCE, means_only=True)
@@ -256,7 +256,7 @@ def _is_kept(part: str) -> bool:
     """Whether Numba's cache has code of the part's kernel."""
     from importlib import import_module
 
-    from f5py.accelerate import is_kept
+    from f5py.jit.kernel import is_kept
 
     module, name = PARTS[part][0]
     return is_kept(getattr(import_module(module), name))

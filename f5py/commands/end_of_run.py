@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from f5py import console
 from f5py.commands.report import write_report
-from f5py.core.options import Group, Kind, declarations
-from f5py.core.options.shared import AlignmentOptions, MappedReadsOptions
-from f5py.core.options.signal_commands import CallOptions
-from f5py.core.strictness import input_warning
+from f5py.compute.counts import RunCounts
+from f5py.compute.diagnosis import advice, all_failed, cause_counts
 from f5py.errors import AllReadsFailedError
-from f5py.io.output import shown_output
-from f5py.pipeline.counts import RunCounts
-from f5py.pipeline.diagnosis import advice, all_failed, cause_counts
+from f5py.io.files.output import shown_output
+from f5py.messages import console
+from f5py.messages.strict import input_warning
+from f5py.options import Group, Kind, declarations
+from f5py.options.shared import AlignmentOptions, MappedReadsOptions
+from f5py.options.signal_commands import CallOptions
 from f5py.pipeline.outcome import Outcome, RunContext
 
 _WHO = "meth_main"
@@ -104,9 +104,7 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
     warn_of_bad_reads(_WHO, counts, options)
 
 
-def note_results(
-    who: str, options: AlignmentOptions, counts: RunCounts, what: str, is_taken: bool = False
-) -> None:
+def note_results(who: str, options: AlignmentOptions, counts: RunCounts, what: str, is_taken: bool = False) -> None:
     """Say in one line what came out, and where it is."""
     words = f"{counts.used:,} reads aligned"
     if what:

@@ -14,16 +14,16 @@ from contextlib import ExitStack, chdir, suppress
 from dataclasses import replace
 from typing import Any
 
-from f5py import console
 from f5py.commands import call_methylation, eventalign
 from f5py.commands.finish import options_of_plan
 from f5py.commands.plan import slurm_script
-from f5py.core.options.signal_commands import CallOptions, EventalignOptions
-from f5py.core.workers import keep_freed_memory
 from f5py.errors import F5pyError, MissingDependencyError
+from f5py.messages import console
+from f5py.messages.progress import progress
+from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.partitions.job import PartJob
 from f5py.partitions.plan import Plan
-from f5py.progress import progress
+from f5py.threads.pool import keep_freed_memory
 
 _WHO = "engine"
 #: How often a part is tried again, on the same or another worker.
@@ -191,9 +191,7 @@ def _by_slurm(options: CallOptions | EventalignOptions, plan: Plan, numbers: lis
         raise MissingDependencyError(
             "--engine slurm: there is no sbatch on this machine; f5py plan --print-slurm FOLDER prints the script"
         )
-    script = slurm_script(
-        plan, numbers, options.threads, options.workers, shlex.join([sys.executable, "-m", "f5py"])
-    )
+    script = slurm_script(plan, numbers, options.threads, options.workers, shlex.join([sys.executable, "-m", "f5py"]))
     pipe = subprocess.PIPE
     with subprocess.Popen(
         ["sbatch", "--wait", "--parsable"], stdin=pipe, stdout=pipe, stderr=pipe, text=True

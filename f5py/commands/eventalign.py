@@ -12,17 +12,20 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import console
 from f5py.commands.compile_ahead import CompileAhead
 from f5py.commands.end_of_run import report
+from f5py.compute.counts import RunCounts
+from f5py.compute.events_on_reference import ReferenceAligner
+from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
-from f5py.core.options.shared import CALL_THRESHOLD
-from f5py.core.options.signal_commands import EventalignOptions
-from f5py.core.output_kind import kind_of_output
-from f5py.core.strictness import obeys_strict
 from f5py.errors import UsageError, blamed_on
-from f5py.io.complete_file import complete_output
-from f5py.io.output import TextOutput, open_output
+from f5py.io.files.complete_file import complete_output
+from f5py.io.files.output import TextOutput, open_output
+from f5py.messages import console
+from f5py.messages.strict import obeys_strict
+from f5py.options.output_names import kind_of_output
+from f5py.options.shared import CALL_THRESHOLD
+from f5py.options.signal_commands import EventalignOptions
 from f5py.outputs.eventalign_paf import EventalignPaf
 from f5py.outputs.eventalign_sam import EventalignSam
 from f5py.outputs.eventalign_summary import EventalignSummary
@@ -38,8 +41,6 @@ from f5py.outputs.table_layout import TableLayout
 from f5py.partitions.job import PartJob, WriteBatch
 from f5py.partitions.part_outputs import ARROW, FAILED_READS, M6ANET, SUMMARY
 from f5py.partitions.text_chain import ChainedText
-from f5py.pipeline.counts import RunCounts
-from f5py.pipeline.eventalign_stage import ReferenceAligner
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import (
     check_has_file,
@@ -51,7 +52,6 @@ from f5py.pipeline.inputs import (
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.outcome import Outcome, RunContext
 from f5py.pipeline.runner import Outputs
-from f5py.pipeline.statistics import RunStatistics
 
 #: Samples of a read of which the text takes about as much room as a usual row.
 _SAMPLES_PER_LINE = 10
@@ -332,9 +332,7 @@ def _lines(options: EventalignOptions, batch: ReadBatch) -> NDArray[np.int64]:
     return lines
 
 
-def _summary(
-    options: EventalignOptions, rna: bool, loader: Loader, outputs: ExitStack
-) -> Callable[[ReadBatch], None]:
+def _summary(options: EventalignOptions, rna: bool, loader: Loader, outputs: ExitStack) -> Callable[[ReadBatch], None]:
     """Open the summary, and return what adds a batch to it."""
     if options.summary is None:
         return lambda batch: None

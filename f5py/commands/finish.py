@@ -8,17 +8,23 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from f5py import console
 from f5py.commands import call_methylation, eventalign
 from f5py.commands.end_of_run import report
 from f5py.commands.report import write_report
-from f5py.core.options.part_commands import FinishOptions
-from f5py.core.options.signal_commands import CallOptions, EventalignOptions
-from f5py.core.strictness import obeys_strict
+from f5py.compute.alignment import AlignmentStage
+from f5py.compute.chemistry import Chemistry
+from f5py.compute.counts import RunCounts
+from f5py.compute.events_on_reference import ReferenceAligner
+from f5py.compute.methylation import Caller
 from f5py.errors import F5pyError
-from f5py.io.alignments import RecordCounts
-from f5py.io.complete_file import complete_output
-from f5py.io.joined_bam import JoinedBam
+from f5py.io.bam.alignments import RecordCounts
+from f5py.io.bam.joined_bam import JoinedBam
+from f5py.io.files.complete_file import complete_output
+from f5py.messages import console
+from f5py.messages.progress import progress
+from f5py.messages.strict import obeys_strict
+from f5py.options.part_commands import FinishOptions
+from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.outputs.eventalign_arrow import EventalignArrow
 from f5py.outputs.m6anet_sites import sites_of_part
 from f5py.outputs.sam_to_bam import SamToBam
@@ -26,16 +32,10 @@ from f5py.partitions.join_outputs import WholeLines, has_name, join_tables, join
 from f5py.partitions.part_outputs import ARROW, FAILED_READS, M6ANET, SUMMARY, ULTRA, DonePart, read_part
 from f5py.partitions.plan import Plan
 from f5py.partitions.text_chain import Extent
-from f5py.pipeline.alignment_stage import AlignmentStage
-from f5py.pipeline.chemistry import Chemistry
-from f5py.pipeline.counts import RunCounts
-from f5py.pipeline.eventalign_stage import ReferenceAligner
 from f5py.pipeline.inputs import open_inputs
 from f5py.pipeline.loader import Loader
-from f5py.pipeline.methylation_stage import Caller
 from f5py.pipeline.outcome import Outcome, RunContext
 from f5py.pipeline.runner import Outputs
-from f5py.progress import progress
 
 _SHOWN = 5
 #: A plan, and the number of one of its parts.

@@ -8,23 +8,23 @@ from contextlib import ExitStack, chdir
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from f5py import console
 from f5py.commands import call_methylation, eventalign
 from f5py.commands.engines import run_parts, work_on
 from f5py.commands.finish import finish, options_of_plan
-from f5py.core.options import declarations
-from f5py.core.options.declaration import Kind
-from f5py.core.options.part_commands import PartOptions, RunPartOptions
-from f5py.core.options.signal_commands import CallOptions, EventalignOptions
+from f5py.compute.counts import RunCounts
 from f5py.core.windows import Windows
 from f5py.errors import UsageError
-from f5py.io.alignments import AlignmentFile
+from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.remote import is_url
+from f5py.messages import console
+from f5py.options import declarations
+from f5py.options.declaration import Kind
+from f5py.options.part_commands import PartOptions, RunPartOptions
+from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.outputs.bedmethyl import check_can_write
 from f5py.outputs.m6anet_json import path_of_json
 from f5py.partitions.plan import Plan
 from f5py.partitions.resume import check_can_resume, folder_beside
-from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.inputs import paths_of_inputs, with_local_inputs
 
 AnyOptions = TypeVar("AnyOptions", bound=CallOptions | EventalignOptions)

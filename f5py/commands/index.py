@@ -13,16 +13,16 @@ from contextlib import ExitStack
 from itertools import islice
 from typing import NamedTuple
 
-from f5py import console
-from f5py.core.options.table_commands import IndexOptions
-from f5py.core.strictness import input_warning, obeys_strict
 from f5py.errors import F5pyError, InputFileError, UsageError
-from f5py.io.fast5_scan import list_fast5, report_skipped, scan_fast5
-from f5py.io.read_index import READDB_SUFFIX
-from f5py.io.read_index_output import write_readdb, write_sequence_index
-from f5py.io.scan_journal import Found, ScanJournal
-from f5py.io.sequencing_summary import read_summary_list, reads_by_file
-from f5py.progress import progress
+from f5py.io.reads.read_index import READDB_SUFFIX
+from f5py.io.reads.read_index_output import write_readdb, write_sequence_index
+from f5py.io.signals.fast5_scan import list_fast5, report_skipped, scan_fast5
+from f5py.io.signals.scan_journal import Found, ScanJournal
+from f5py.io.signals.sequencing_summary import read_summary_list, reads_by_file
+from f5py.messages import console
+from f5py.messages.progress import progress
+from f5py.messages.strict import input_warning, obeys_strict
+from f5py.options.table_commands import IndexOptions
 
 #: The share of reads without a signal file that needs no warning.
 _USUAL_LOSS = 0.01
@@ -37,7 +37,7 @@ ScanFiles = Callable[[Sequence[str], Callable[[int], object]], list[Found]]
 
 
 def scan_in_one_process(paths: Sequence[str], advance: Callable[[int], object]) -> list[Found]:
-    """See `f5py.io.fast5_scan.scan_fast5`."""
+    """See `f5py.io.signals.fast5_scan.scan_fast5`."""
     return scan_fast5(paths, 1, advance)
 
 

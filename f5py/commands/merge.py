@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import os
 
-from f5py import console
-from f5py.core.options.part_commands import JoinOptions
-from f5py.core.output_kind import OF_SITES, kind_of_output
 from f5py.errors import UsageError
-from f5py.io.byte_input import check_read_once
-from f5py.io.complete_file import complete_output
-from f5py.io.output import shown_output
-from f5py.outputs.merged_bedmethyl import merge_bedmethyls
-from f5py.outputs.merged_modbam import merge_modbams
-from f5py.outputs.merged_tables import merge_parquets, merge_texts
+from f5py.io.bytes.byte_input import check_read_once
+from f5py.io.files.complete_file import complete_output
+from f5py.io.files.output import shown_output
+from f5py.messages import console
+from f5py.options.output_names import OF_SITES, kind_of_output
+from f5py.options.part_commands import JoinOptions
+from f5py.outputs.merge.merged_bedmethyl import merge_bedmethyls
+from f5py.outputs.merge.merged_modbam import merge_modbams
+from f5py.outputs.merge.merged_tables import merge_parquets, merge_texts
 from f5py.pipeline.inputs import check_outputs
 
 _WHO = "merge"

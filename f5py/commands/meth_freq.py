@@ -8,20 +8,20 @@ from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any, BinaryIO
 
-from f5py import console
 from f5py.core.motifs import Motif, motif_named, parse_motif
-from f5py.core.options.shared import METHYLATION
-from f5py.core.options.table_commands import EvaluationOptions, FrequencyOptions, MergeOptions
-from f5py.core.output_kind import OF_SITES, kind_of_output
-from f5py.core.strictness import input_warning, obeys_strict
 from f5py.errors import UsageError
-from f5py.io.bgzip_output import is_bgzip_name
-from f5py.io.byte_input import check_read_once, open_bytes, shown_name, size_of
-from f5py.io.chromosome_lengths import read_chromosome_lengths
-from f5py.io.complete_file import complete_text_output
-from f5py.io.joined_tables import open_tables
-from f5py.io.output import shown_output
-from f5py.progress import progress
+from f5py.io.bytes.bgzip_output import is_bgzip_name
+from f5py.io.bytes.byte_input import check_read_once, open_bytes, shown_name, size_of
+from f5py.io.bytes.joined_tables import open_tables
+from f5py.io.files.complete_file import complete_text_output
+from f5py.io.files.output import shown_output
+from f5py.io.reads.chromosome_lengths import read_chromosome_lengths
+from f5py.messages import console
+from f5py.messages.progress import progress
+from f5py.messages.strict import input_warning, obeys_strict
+from f5py.options.output_names import OF_SITES, kind_of_output
+from f5py.options.shared import METHYLATION
+from f5py.options.table_commands import EvaluationOptions, FrequencyOptions, MergeOptions
 from f5py.site_frequencies.frequency import methylation_frequency, site_counts
 from f5py.site_frequencies.frequency_merge import FrequencyMerger
 from f5py.site_frequencies.motif_rows import rows_of_motif
@@ -103,7 +103,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
             _write_bedmethyl(source, place, motif, options)
             return
         if take is not None or options.output_format == "parquet":
-            from f5py.io.arrow import import_arrow
+            from f5py.io.arrow.arrow import import_arrow
 
             import_arrow()  # or fail before the work starts
         out: Any

@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.options.part_commands import PlanOptions
 from f5py.errors import UsageError
-from f5py.io.alignments import AlignmentFile
-from f5py.io.complete_file import complete_text_output
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.files.complete_file import complete_text_output
+from f5py.options.part_commands import PlanOptions
 from f5py.partitions.part_outputs import read_part
 from f5py.partitions.plan import Plan
 
@@ -37,9 +37,7 @@ def run(options: PlanOptions) -> None:
     plan = Plan.load(options.plan)
     plan.check_divided()
     if options.print_slurm:
-        text = slurm_script(
-            plan, plan.unfinished() or list(range(len(plan))), plan.options["threads"], None, "f5py"
-        )
+        text = slurm_script(plan, plan.unfinished() or list(range(len(plan))), plan.options["threads"], None, "f5py")
     else:
         text = "\n".join(_state(plan) + (_estimate(plan, options) if options.estimate else [])) + "\n"
     with complete_text_output(options.output, 1) as out:
@@ -157,7 +155,7 @@ def _bytes_of_parts(plan: Plan) -> NDArray[np.int64]:
 
 def _bases_per_byte(plan: Plan) -> float:
     """Bases for each byte of the alignment file, by its first records."""
-    from f5py.io._bam_numba import N_BASES
+    from f5py.io.bam._bam_numba import N_BASES
 
     given: dict[str, Any] = plan.options
     with chdir(plan.working_folder):

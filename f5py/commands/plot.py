@@ -12,29 +12,29 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import console
+from f5py.compute.alignment import AlignmentStage
+from f5py.compute.chemistry import Chemistry, chemistry_of
+from f5py.compute.events_on_reference import ReferenceAligner
+from f5py.compute.methylation import builtin_methylation, methylation_models, motif_of
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import Motif
-from f5py.core.options.plot_commands import PlotOptions
-from f5py.core.options.shared import AlignmentOptions
-from f5py.core.options.signal_commands import CallOptions, EventalignOptions
 from f5py.core.windows import Windows, one_region
 from f5py.errors import F5pyError, InputFileError, SignalError, UsageError
-from f5py.io.alignments import AlignmentFile
-from f5py.io.bam_records import converted_chunks, overlaps
-from f5py.io.complete_file import complete_output
-from f5py.io.read_index import SEQUENCE_SUFFIX, ReadIndex
-from f5py.io.record_ranges import RecordRange
-from f5py.io.reference import Reference
-from f5py.io.sequence_files import sequence_records
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.bam_records import converted_chunks, overlaps
+from f5py.io.bam.record_ranges import RecordRange
+from f5py.io.files.complete_file import complete_output
+from f5py.io.reads.read_index import SEQUENCE_SUFFIX, ReadIndex
+from f5py.io.reads.reference import Reference
+from f5py.io.reads.sequence_files import sequence_records
 from f5py.io.signals import SignalSource, open_signals
+from f5py.messages import console
 from f5py.methylation.calls import call_methylation
-from f5py.pipeline.alignment_stage import AlignmentStage
-from f5py.pipeline.chemistry import Chemistry, chemistry_of
-from f5py.pipeline.eventalign_stage import ReferenceAligner
+from f5py.options.plot_commands import PlotOptions
+from f5py.options.shared import AlignmentOptions
+from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.loader import Loader
-from f5py.pipeline.methylation_stage import builtin_methylation, methylation_models, motif_of
 from f5py.pipeline.unmapped import unmapped_batch
 from f5py.plotting import FORMATS, format_of
 from f5py.plotting.data import PlotData, Source, read_data, reference_data
@@ -181,9 +181,7 @@ def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
     region = None if options.window is None else _parse_kmer_range(options.window)
     bases = _bases(options)
     signals, chemistry = _open_signals(options, files)
-    settings = AlignmentOptions(
-        threads=1, kmer_model=options.kmer_model, min_recalib_events=options.min_recalib_events
-    )
+    settings = AlignmentOptions(threads=1, kmer_model=options.kmer_model, min_recalib_events=options.min_recalib_events)
     stage = AlignmentStage(settings, chemistry, keep_samples=True)
     files.callback(stage.close)
     n_kmers = len(bases) - stage.model.k + 1
@@ -342,9 +340,7 @@ class OneAlignment(AlignmentFile):
             )
         if seen.left_out:
             what = "is not aligned" if all(seen.left_out) else "has secondary records only"
-            raise F5pyError(
-                f"{self.name}: read {self._read} {what}; leave -b and -g out to draw it with its own bases"
-            )
+            raise F5pyError(f"{self.name}: read {self._read} {what}; leave -b and -g out to draw it with its own bases")
         raise InputFileError(f"{self.name}: has no read {self._read}; leave -b and -g out to draw it without alignment")
 
     def _search(self, file: AlignmentFile, windows: Windows | None, seen: _Seen) -> pysam.AlignedSegment | None:

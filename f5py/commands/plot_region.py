@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from f5py import console
-from f5py.core.options.plot_commands import PlotRegionOptions
 from f5py.core.windows import one_region
 from f5py.errors import UsageError
-from f5py.io.alignments import AlignmentFile
-from f5py.io.bam_records import overlaps
-from f5py.io.complete_file import complete_output
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.bam_records import overlaps
+from f5py.io.files.complete_file import complete_output
+from f5py.messages import console
+from f5py.options.plot_commands import PlotRegionOptions
 from f5py.pipeline.inputs import check_outputs
 from f5py.plotting import format_of
 from f5py.plotting.figure import check_matplotlib

@@ -9,16 +9,20 @@ from pathlib import Path
 
 import numpy as np
 
-from f5py import console
 from f5py.commands.end_of_run import note_counts_and_times, note_results, warn_of_bad_reads
+from f5py.compute.alignment import AlignmentStage
+from f5py.compute.chemistry import chemistry_of
+from f5py.compute.counts import RunCounts
+from f5py.compute.diagnosis import advice, all_failed
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.core.options.signal_commands import ResquiggleOptions
-from f5py.core.strictness import obeys_strict
 from f5py.errors import AllReadsFailedError, SignalError, UsageError
-from f5py.io.alignments import RecordCounts
-from f5py.io.output import TextOutput, open_output
-from f5py.io.record_ranges import RecordRanges
+from f5py.io.bam.alignments import RecordCounts
+from f5py.io.bam.record_ranges import RecordRanges
+from f5py.io.files.output import TextOutput, open_output
 from f5py.io.signals import open_any
+from f5py.messages import console
+from f5py.messages.strict import obeys_strict
+from f5py.options.signal_commands import ResquiggleOptions
 from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.resquiggle_writer import ResquigglePaf, ResquiggleTable
@@ -29,10 +33,6 @@ from f5py.partitions.part_outputs import FAILED_READS, DonePart, outputs_of_part
 from f5py.partitions.plan import Plan
 from f5py.partitions.resume import check_can_resume, folder_beside
 from f5py.partitions.text_chain import Extent
-from f5py.pipeline.alignment_stage import AlignmentStage
-from f5py.pipeline.chemistry import chemistry_of
-from f5py.pipeline.counts import RunCounts
-from f5py.pipeline.diagnosis import advice, all_failed
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.outcome import Outcome

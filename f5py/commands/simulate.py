@@ -9,15 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import console
-from f5py.core.interrupts import Interrupt, remembered_interrupt
 from f5py.core.motifs import Motif, motif_named, parse_motif
-from f5py.core.options import declarations
-from f5py.core.options.table_commands import SimulateOptions
 from f5py.errors import UsageError
 from f5py.io.signals.source import Calibration
+from f5py.messages import console
+from f5py.messages.progress import Progress, progress
+from f5py.options import declarations
+from f5py.options.table_commands import SimulateOptions
 from f5py.pore_model.model import PoreModel
-from f5py.progress import Progress, progress
 from f5py.simulation.basecalls import basecall
 from f5py.simulation.current import simulate_signal
 from f5py.simulation.genome import Genome, random_genome, random_transcripts, read_genome, write_genome
@@ -33,6 +32,7 @@ from f5py.simulation.outputs import (
 from f5py.simulation.plan import ReadPlan, plan_reads
 from f5py.simulation.settings import CHEMISTRIES, SimulationSettings
 from f5py.simulation.sites import Sites
+from f5py.threads.interrupts import Interrupt, remembered_interrupt
 
 _N_CHANNELS = 512
 #: Options that settings of the same name stand for.

@@ -6,19 +6,19 @@ from typing import Any
 
 import numpy as np
 
-from f5py import console
 from f5py.commands.meth_freq import chosen_motif
-from f5py.core.options.table_commands import SummaryOptions
-from f5py.core.strictness import obeys_strict
 from f5py.errors import InputFileError
 from f5py.evaluation.call_table import read_calls
 from f5py.evaluation.mixture import Mixture, error_by_ratios, fit_mixture, share_by_ratios
 from f5py.evaluation.ratios import THRESHOLDS, RatioCounts
 from f5py.evaluation.summary import N_READ_BINS, WANTED, CallSummary
-from f5py.io.byte_input import check_read_once, shown_name, size_of
-from f5py.outputs.evaluation_report import check_reports, write_reports
-from f5py.outputs.summary_report import charts_of, text_of
-from f5py.progress import progress
+from f5py.io.bytes.byte_input import check_read_once, shown_name, size_of
+from f5py.messages import console
+from f5py.messages.progress import progress
+from f5py.messages.strict import obeys_strict
+from f5py.options.table_commands import SummaryOptions
+from f5py.reports.evaluation_report import check_reports, write_reports
+from f5py.reports.summary_report import charts_of, text_of
 
 #: Advice is one of these.
 _CANDIDATES = np.arange(0, 101) / 10

@@ -11,27 +11,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import __version__, console
+from f5py import __version__
+from f5py.compute.alignment import AlignmentStage
+from f5py.compute.chemistry import Chemistry
+from f5py.compute.methylation import builtin_methylation, motif_of
+from f5py.compute.training import TestingStage, TrainingStage
 from f5py.core.kmers import kmer_digits
 from f5py.core.motifs import Motif
-from f5py.core.options.shared import MappedReadsOptions
-from f5py.core.options.signal_commands import CallOptions, TrainOptions
-from f5py.core.strictness import obeys_strict
 from f5py.errors import F5pyError, PoreModelError, UsageError
 from f5py.evaluation.ranking import area_under_curve, roc_points
-from f5py.io.complete_file import complete_output, complete_text_output
+from f5py.io.files.complete_file import complete_output, complete_text_output
 from f5py.io.signals import SignalSource
-from f5py.outputs.training_report import training_page
-from f5py.pipeline.alignment_stage import AlignmentStage
-from f5py.pipeline.chemistry import Chemistry
+from f5py.messages import console
+from f5py.messages.strict import obeys_strict
+from f5py.options.shared import MappedReadsOptions
+from f5py.options.signal_commands import CallOptions, TrainOptions
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import check_outputs, open_inputs, open_signals_of, paths_of_inputs, with_local_inputs
-from f5py.pipeline.methylation_stage import builtin_methylation, motif_of
-from f5py.pipeline.training_stage import TestingStage, TrainingStage
 from f5py.pore_model import PoreModel, named_model
 from f5py.pore_model.model import with_methylation
 from f5py.pore_model.text_file import read_start
 from f5py.pore_model.text_output import model_text
+from f5py.reports.training_report import training_page
 from f5py.training.sums import FIRST_SHARE, KmerSums, Truth, plain_ranks
 from f5py.training.truth import read_truth
 from f5py.training.update import WELL_SEEN, Settings, updated

@@ -8,12 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import console
 from f5py.commands.meth_freq import chosen_motif
 from f5py.core.motifs import Motif
-from f5py.core.options.table_commands import ValidateOptions
-from f5py.core.output_kind import is_alignments
-from f5py.core.strictness import obeys_strict
 from f5py.errors import InputFileError, UsageError
 from f5py.evaluation.agreement import LabelledRatios, compare_frequencies, joined
 from f5py.evaluation.call_table import is_call_header, read_calls
@@ -28,10 +24,14 @@ from f5py.evaluation.truth import (
     read_truth_of_reads,
     truth_of_sites,
 )
-from f5py.io.byte_input import open_bytes
-from f5py.outputs.evaluation_report import check_reports, write_reports
-from f5py.outputs.validation_report import charts_of, text_of
-from f5py.progress import progress
+from f5py.io.bytes.byte_input import open_bytes
+from f5py.messages import console
+from f5py.messages.progress import progress
+from f5py.messages.strict import obeys_strict
+from f5py.options.output_names import is_alignments
+from f5py.options.table_commands import ValidateOptions
+from f5py.reports.evaluation_report import check_reports, write_reports
+from f5py.reports.validation_report import charts_of, text_of
 
 _COLUMNS = ("chromosome", "read_name", "start", "end", "log_lik_ratio")
 

@@ -19,25 +19,25 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from f5py import console
 from f5py.commands import call_methylation
 from f5py.commands.engines import run_job
 from f5py.commands.finish import PlannedPart, join_parts
 from f5py.commands.in_parts import as_one_run
-from f5py.core.interrupts import Interrupt, remembered_interrupt
-from f5py.core.options import declarations
-from f5py.core.options.part_commands import WatchOptions
-from f5py.core.options.signal_commands import CallOptions
+from f5py.compute.counts import RunCounts
 from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, UsageError
-from f5py.io.alignments import AlignmentFile
-from f5py.io.record_ranges import RecordRange, RecordRanges
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.record_ranges import RecordRange, RecordRanges
 from f5py.io.remote import is_url
-from f5py.io.run_folder import FinishedFiles, RunFolder
 from f5py.io.signals.content import Kind
+from f5py.io.signals.run_folder import FinishedFiles, RunFolder
+from f5py.messages import console
+from f5py.options import declarations
+from f5py.options.part_commands import WatchOptions
+from f5py.options.signal_commands import CallOptions
 from f5py.partitions.job import PartJob
 from f5py.partitions.part_outputs import read_part
 from f5py.partitions.plan import Plan
-from f5py.pipeline.counts import RunCounts
+from f5py.threads.interrupts import Interrupt, remembered_interrupt
 
 _WHO = "watch"
 _FOLDER = ".f5py-watch"
@@ -225,9 +225,7 @@ class _Watch:
         now = time.monotonic()
         if now - self._refreshed < self._refresh_seconds / _REFRESH_SHARE:
             return
-        totals = replace(
-            options, output="-", output_format="none", modbam=None, failed_reads=None, skip_ultra=None
-        )
+        totals = replace(options, output="-", output_format="none", modbam=None, failed_reads=None, skip_ultra=None)
         join_parts(totals, self._parts(), tells=False)
         self._refreshed = time.monotonic()
         self._refresh_seconds = self._refreshed - now
@@ -310,9 +308,7 @@ class _Watch:
         command = ["minimap2", "-ax", "map-ont", "-t", str(self._options.threads), "-o", str(sam)]
         reads = os.path.join(str(self._options.watch), name)
         try:
-            done = subprocess.run(
-                [*command, self._options.genome, reads], capture_output=True, text=True, check=False
-            )
+            done = subprocess.run([*command, self._options.genome, reads], capture_output=True, text=True, check=False)
             if done.returncode:
                 said = done.stderr.strip().splitlines() or ["no message"]
                 raise InputFileError(f"{reads}: minimap2 cannot map it: {said[-1]}")

@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
-from f5py.core._turns_numba import next_turn
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import exact_kernel
 
 #: The exact distribution of D takes as many steps as the product of the sizes.
 MOST_STEPS = 40_000

@@ -9,10 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
-from f5py.io.arrow import import_arrow, read_rows
-from f5py.io.byte_input import open_bytes, shown_name
-from f5py.io.byte_pieces import whole_lines
-from f5py.io.parquet_text import MAGIC, PROBLEMS
+from f5py.io.arrow.arrow import import_arrow, read_rows
+from f5py.io.arrow.parquet_text import MAGIC, PROBLEMS
+from f5py.io.bytes.byte_input import open_bytes, shown_name
+from f5py.io.bytes.byte_pieces import whole_lines
 
 _PIECE = 1 << 24
 #: What all layouts of the table have.

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.comparison.event_rows import POSITION_BITS, Levels
 from f5py.comparison.two_samples import q_values
-from f5py.core.workers import WorkerPool
+from f5py.threads.pool import WorkerPool
 
 _FACTS = ("mean", "median", "sd")
 _DIGITS = 5
@@ -53,9 +53,7 @@ def compare_samples(
     columns |= {"c1_reads": middle - first, "c2_reads": end - middle}
 
     # Tables that are not scaled have a model scaled to each read: the mean of these is what the group is shown at.
-    mean, stdv = (
-        _sums(values[order], first, end) / (end - first) for values in (joined.model_mean, joined.model_stdv)
-    )
+    mean, stdv = (_sums(values[order], first, end) / (end - first) for values in (joined.model_mean, joined.model_stdv))
     for name, values in (("intensity", joined.level), ("dwell", joined.dwell)):
         described, tested = _compared(values[order], first, middle, end, pool)
         if name == "intensity":

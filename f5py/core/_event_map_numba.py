@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from f5py.accelerate import kernel
+from f5py.jit.kernel import kernel
 
 _LOOK_AROUND = 1000  # k-mers searched for an event
 

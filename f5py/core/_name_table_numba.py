@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
+from f5py.jit.kernel import exact_kernel
 
 #: FNV-1a, 64 bits.
 _BASIS = np.uint64(0xCBF29CE484222325)

@@ -141,7 +141,7 @@ class ReadBatch:
         `ReadStatus`, and the `Cause` of one that is not OK.
     problems : dict of int to str
         One line for each read without a usable signal, which says what is wrong and where.
-    records : f5py.io.bam_records.RawRecords or None
+    records : f5py.io.bam.bam_records.RawRecords or None
         The alignment records as bytes, those that the filters have left out too, in the order of the input; only if
         asked for.
     partition : int32

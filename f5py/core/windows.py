@@ -56,9 +56,7 @@ class Windows:
     def with_previous_end(self) -> Iterator[tuple[int, int, int, int]]:
         """All (contig index, start, end, end of the window before on the contig or 0), in order."""
         before = -1, 0
-        for contig, start, end in zip(
-            self._contigs.tolist(), self._starts.tolist(), self._ends.tolist(), strict=True
-        ):
+        for contig, start, end in zip(self._contigs.tolist(), self._starts.tolist(), self._ends.tolist(), strict=True):
             yield contig, start, end, before[1] if before[0] == contig else 0
             before = contig, end
 

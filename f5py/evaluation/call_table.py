@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from f5py.errors import InputFileError
-from f5py.io.arrow import import_arrow, read_rows
-from f5py.io.byte_input import check_read_once, open_bytes, shown_name
-from f5py.io.byte_pieces import whole_lines
+from f5py.io.arrow.arrow import import_arrow, read_rows
+from f5py.io.bytes.byte_input import check_read_once, open_bytes, shown_name
+from f5py.io.bytes.byte_pieces import whole_lines
 
 _PIECE = 1 << 24
 _COLUMNS = (
@@ -42,7 +42,7 @@ def read_calls(
     motif : str, optional
         Of tables of several motifs, the name of the one whose rows are read.
     advance : function
-        See `f5py.io.byte_input.open_bytes`.
+        See `f5py.io.bytes.byte_input.open_bytes`.
 
     Yields
     ------

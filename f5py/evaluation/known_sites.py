@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from f5py.core.motifs import Motif
 from f5py.errors import InputFileError
-from f5py.io.byte_input import open_bytes
+from f5py.io.bytes.byte_input import open_bytes
 
 #: Bits of a place that are the position; the others are the contig.
 POSITION_BITS = 40

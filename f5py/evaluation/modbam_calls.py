@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from f5py.core.motifs import Motif
 from f5py.errors import InputFileError
-from f5py.io.alignments import AlignmentFile
-from f5py.io.arrow import import_arrow
-from f5py.io.modification_calls import aligned_calls, modifications_of
+from f5py.io.arrow.arrow import import_arrow
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.modification_calls import aligned_calls, modifications_of
 
 _BATCH = 4096
 

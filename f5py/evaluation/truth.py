@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
 from f5py.evaluation.known_sites import METHYLATED, POSITION_BITS, UNMETHYLATED, KnownSites
-from f5py.io.arrow import import_arrow
-from f5py.io.byte_input import open_bytes
+from f5py.io.arrow.arrow import import_arrow
+from f5py.io.bytes.byte_input import open_bytes
 
 READ_TRUTH_HEADER = b"read_name\tchromosome\tstrand\tposition\tmethylated"
 _PIECE = 1 << 24

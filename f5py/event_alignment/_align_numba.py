@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
 from f5py.core._event_map_numba import closest_event
 from f5py.core._kmers_numba import next_rank
-from f5py.core._turns_numba import next_turn
 from f5py.core.batch import RowState
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE, REFERENCE_SKIP
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
@@ -23,6 +21,8 @@ from f5py.event_alignment._viterbi_numba import (
     trace,
     words_needed,
 )
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import exact_kernel
 
 _BLOCK_ROWS = 50  # rows taken from a block that is not the last of its segment
 _MIN_EVENT_STEP = 2  # a block needs that many events besides its first one

@@ -22,8 +22,8 @@ import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
 
-from f5py import simd
-from f5py.accelerate import exact_kernel
+from f5py.jit import simd
+from f5py.jit.kernel import exact_kernel
 
 #: A block spans at most this many bases, and thus fewer k-mers.
 MAX_BASES = 101

@@ -17,8 +17,8 @@ from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.hmm import MIN_STAY, P_BAD, P_SKIP, P_SKIP_SELF
 from f5py.core.kmers import strand_codes
 from f5py.core.windows import Windows
-from f5py.core.workers import WorkerPool, longest_first
 from f5py.pore_model.model import PoreModel
+from f5py.threads.pool import WorkerPool, longest_first
 
 # In single precision, as the reference computes with them here.
 _P_SKIP = np.float32(P_SKIP)

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import simd
-from f5py.accelerate import kernel
-from f5py.core._turns_numba import next_turn
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
+from f5py.jit import simd
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import kernel
 from f5py.methylation._groups_numba import FLANK, Groups, find_groups, is_site
 from f5py.methylation._hmm_numba import forward_lanes
 
@@ -216,9 +216,7 @@ def call_read(
         log-likelihoods.
     """
     capacity = call_first.shape[0]
-    groups = Groups(
-        call_first, call_last, call_sites, np.empty(capacity, np.int64), np.empty(capacity, np.int64)
-    )
+    groups = Groups(call_first, call_last, call_sites, np.empty(capacity, np.int64), np.empty(capacity, np.int64))
     count = find_groups(segment, reference_start, cigar, reverse, first_event, read_length, model.k, motif, groups)
     if count > 0:
         score_groups(

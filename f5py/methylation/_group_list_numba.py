@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import simd
-from f5py.accelerate import kernel
-from f5py.core._turns_numba import next_turn
 from f5py.core.hmm import P_BAD, P_SKIP
+from f5py.jit import simd
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import kernel
 from f5py.methylation._calls_numba import (
     Fit,
     fill_emission,

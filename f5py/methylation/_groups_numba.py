@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.accelerate import kernel
 from f5py.core._event_map_numba import closest_event
-from f5py.core._turns_numba import next_turn
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import kernel
 
 #: Bases of a group's window before its first site and after the first base of its last one.
 FLANK = 10

@@ -16,9 +16,9 @@ import math
 
 import numpy as np
 
-from f5py import simd
-from f5py.accelerate import kernel
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
+from f5py.jit import simd
+from f5py.jit.kernel import kernel
 from f5py.methylation.hmm import LN_BACKGROUND_DENSITY, P_FIRST_BACKGROUND, P_MORE_BACKGROUND, P_NO_BACKGROUND
 
 _LOG2_E = math.log2(math.e)
@@ -249,8 +249,6 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
     simd.store(scales, 0, highest_end)
     for lane in range(simd.LANES):
         if scales[lane] < LOWEST_END:
-            scores[lane] = forward_exact(
-                events, inverse, offset, constant, lane, n_events[lane], n_kmers[lane], p_stay
-            )
+            scores[lane] = forward_exact(events, inverse, offset, constant, lane, n_events[lane], n_kmers[lane], p_stay)
         else:
             scores[lane] = log_score(scores[lane], counts[lane])

@@ -9,9 +9,9 @@ import math
 
 import numpy as np
 
-from f5py import simd
-from f5py.accelerate import kernel
-from f5py.core._turns_numba import next_turn
+from f5py.jit import simd
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import kernel
 from f5py.methylation._calls_numba import (
     CODES,
     LOG2_E,
@@ -128,9 +128,7 @@ def score_sites(codes, modified, x, reverse, fit, model, score_methylated, score
         for lane in range(lanes):
             masses[n_handovers, lane] += ends[row, lane] * weight * weight
     if n_handovers > 0:
-        backward(
-            x, p_stay, handover, lanes, inverse, offset, constant, scales, kept, reference, masses[:n_handovers]
-        )
+        backward(x, p_stay, handover, lanes, inverse, offset, constant, scales, kept, reference, masses[:n_handovers])
     prior = (width - 1) * math.log(2.0)
     for i in range(n_sites):
         bit = 1 << (i % width)

@@ -11,9 +11,9 @@ import math
 
 import numpy as np
 
-from f5py import simd
-from f5py.accelerate import kernel
 from f5py.core.hmm import P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
+from f5py.jit import simd
+from f5py.jit.kernel import kernel
 from f5py.methylation._calls_numba import LOG2_E
 from f5py.methylation._hmm_numba import background, log2_density
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import Motif, MotifCodes
 from f5py.core.offsets import elements_of, offsets_of
-from f5py.core.workers import WorkerPool, longest_first
 from f5py.pore_model.model import PoreModel
+from f5py.threads.pool import WorkerPool, longest_first
 
 if TYPE_CHECKING:
     from f5py.methylation._group_list_numba import Listing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
+from f5py.jit.kernel import exact_kernel
 from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_fixed, append_int
 
 _PLUS = np.uint8(ord("+"))
@@ -34,9 +34,7 @@ def _append_percent(out, at, part, whole):
 
 
 @exact_kernel
-def format_sites(
-    out, names, name_ends, code, combined, contig, position, reverse, methylated, canonical, failed
-):
+def format_sites(out, names, name_ends, code, combined, contig, position, reverse, methylated, canonical, failed):
     """Write one row per site that has calls of either kind; return the number of bytes."""
     at = np.int64(0)
     for site in range(contig.shape[0]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
+from f5py.jit.kernel import exact_kernel
 from f5py.outputs._eventalign_rows_numba import fill_rows, prepare_reference
 from f5py.text._bytes_numba import BLOCK
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
 from f5py.core._kmers_numba import next_rank
 from f5py.core.batch import RowState
+from f5py.jit.kernel import exact_kernel
 from f5py.text.complements import COMPLEMENTS
 
 _BAD = np.uint8(RowState.BAD)

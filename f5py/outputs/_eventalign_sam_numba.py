@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import kernel
 from f5py.core.batch import RowState
+from f5py.jit.kernel import kernel
 from f5py.text._format_numba import append_int
 
 _MATCH = np.uint8(ord("M"))

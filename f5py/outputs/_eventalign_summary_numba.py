@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from f5py.accelerate import kernel
+from f5py.jit.kernel import kernel
 
 #: Columns that the kernel fills.
 STEPS, SKIPS, STAYS, SAMPLES = range(4)

@@ -6,9 +6,8 @@ import math
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
 from f5py.core.cigar import ALIGNED, OF_RECORD, OF_REFERENCE
-from f5py.io._bam_numba import (
+from f5py.io.bam._bam_numba import (
     BIN,
     N_BASES,
     N_CIGAR,
@@ -20,7 +19,8 @@ from f5py.io._bam_numba import (
     tags_begin,
     unsigned16,
 )
-from f5py.io.bam_records import FIXED_SIZE
+from f5py.io.bam.bam_records import FIXED_SIZE
+from f5py.jit.kernel import exact_kernel
 from f5py.methylation._groups_numba import is_site
 from f5py.text._format_numba import append_bytes, append_int
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import kernel
+from f5py.jit.kernel import kernel
 from f5py.outputs._signal_strings_numba import kmer_interval
 from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_int
 

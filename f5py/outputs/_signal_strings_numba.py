@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import kernel
+from f5py.jit.kernel import kernel
 from f5py.text._format_numba import append_int
 
 _COMMA = np.uint8(ord(","))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import kernel
+from f5py.jit.kernel import kernel
 from f5py.text._format_numba import MAX_NUMBER, NEWLINE, TAB, append_fixed, append_int
 
 _OPEN = np.uint8(ord("{"))

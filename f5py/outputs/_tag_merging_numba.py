@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
-from f5py.io._bam_numba import N_BASES, find_tag, integer_of, signed32, tags_begin
+from f5py.io.bam._bam_numba import N_BASES, find_tag, integer_of, signed32, tags_begin
+from f5py.jit.kernel import exact_kernel
 from f5py.text._format_numba import append_bytes, append_int
 
 _COMMA, _SEMICOLON, _QUESTION, _DOT, _PLUS, _MINUS = (np.uint8(ord(one)) for one in ",;?.+-")
 _ZERO, _NINE = np.uint8(ord("0")), np.uint8(ord("9"))
-_MM, _OLD_MM, _ML, _OLD_ML, _MN = (
-    np.uint16(name[0] + 256 * name[1]) for name in (b"MM", b"Mm", b"ML", b"Ml", b"MN")
-)
+_MM, _OLD_MM, _ML, _OLD_ML, _MN = (np.uint16(name[0] + 256 * name[1]) for name in (b"MM", b"Mm", b"ML", b"Ml", b"MN"))
 
 
 @exact_kernel

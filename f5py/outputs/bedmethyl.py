@@ -24,12 +24,12 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
-from f5py.core.output_kind import kind_of_output, packed_ending
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError, OutputFileError
-from f5py.io.bgzip_output import is_bgzip_name
-from f5py.io.complete_file import complete_output, complete_text_output
-from f5py.io.output import TextOutput
+from f5py.io.bytes.bgzip_output import is_bgzip_name
+from f5py.io.files.complete_file import complete_output, complete_text_output
+from f5py.io.files.output import TextOutput
+from f5py.options.output_names import kind_of_output, packed_ending
 from f5py.outputs.site_tracks import import_bigwig, write_bedgraph, write_bigwig, write_rows
 from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts, SiteTotals, expand_calls
 from f5py.text.encoding import encoded
@@ -57,7 +57,7 @@ def write_bedmethyl(
     path : str
         ``-`` for standard output. A name that ends in ``.gz`` is compressed as bgzip does it, and indexed as tabix
         does it: in ``.tbi`` beside it, or in ``.csi`` if a position is beyond 536,870,911. A name of bedGraph or
-        bigWig makes such a file instead; see `f5py.core.output_kind`.
+        bigWig makes such a file instead; see `f5py.options.output_names`.
     counts : SiteCounts
     names : list of bytes
         Contig names by index.

@@ -9,7 +9,7 @@ import numpy as np
 
 from f5py.core.batch import ReadBatch
 from f5py.core.windows import Windows
-from f5py.outputs.arrow_table import RowTarget, arrow_sink, dictionary_column, stream_columns, string_column
+from f5py.io.arrow.table import RowTarget, arrow_sink, dictionary_column, stream_columns, string_column
 
 _FIELDS = [
     ("chromosome", "names"),

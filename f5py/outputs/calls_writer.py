@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.names import Names
 from f5py.core.windows import Windows
-from f5py.io.output import TextOutput
+from f5py.io.files.output import TextOutput
 
 _HEADERS = {
     1: "chromosome\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"

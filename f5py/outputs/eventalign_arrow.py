@@ -11,8 +11,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.kmers import kmer_letters, shown_ranks
 from f5py.core.offsets import offsets_of
-from f5py.core.ordered_work import OrderedWork
-from f5py.outputs.arrow_table import (
+from f5py.io.arrow.table import (
     MAX_ENCODERS,
     ROWS_PER_GROUP,
     ParquetOutput,
@@ -27,6 +26,7 @@ from f5py.outputs.part_rows import append_rows
 from f5py.outputs.table_columns import TableColumns, as_printed, table_columns
 from f5py.outputs.table_layout import TableLayout
 from f5py.pore_model.model import PoreModel
+from f5py.threads.ordered import OrderedWork
 
 #: Rows whose columns are made in one piece.
 _ROWS_PER_PIECE = 1 << 16

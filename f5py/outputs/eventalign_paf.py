@@ -27,9 +27,7 @@ class EventalignPaf:
     """
 
     def __init__(self, contigs: Sequence[str], contig_lengths: Sequence[int], k: int, rna: bool) -> None:
-        self._contigs = [
-            f"{name}\t{length - k + 1}" for name, length in zip(contigs, contig_lengths, strict=True)
-        ]
+        self._contigs = [f"{name}\t{length - k + 1}" for name, length in zip(contigs, contig_lengths, strict=True)]
         self._rna = rna
 
     def header(self) -> bytes:

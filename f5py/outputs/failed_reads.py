@@ -7,11 +7,11 @@ from contextlib import ExitStack
 
 import numpy as np
 
+from f5py.compute.diagnosis import CAUSES, FATES, cause_text
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.core.options.shared import AlignmentOptions
 from f5py.errors import blamed_on
-from f5py.io.output import open_output
-from f5py.pipeline.diagnosis import CAUSES, FATES, cause_text
+from f5py.io.files.output import open_output
+from f5py.options.shared import AlignmentOptions
 from f5py.text.encoding import encoded
 
 _HEADER = b"read_name\tfate\tcause\tdetails\n"

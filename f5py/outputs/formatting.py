@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
-from f5py.core.ordered_work import OrderedWork
-from f5py.io.output import TextOutput
+from f5py.io.files.output import TextOutput
 from f5py.text.encoding import PartialTextError
+from f5py.threads.ordered import OrderedWork
 
 #: Lines, or as much of one long line as usual lines have, whose text is made in one piece: two megabytes.
 _LINES_PER_PIECE = 20_000

@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
-from f5py.outputs.arrow_table import ROWS_PER_GROUP, arrow_sink, dictionary_column, string_column
+from f5py.io.arrow.table import ROWS_PER_GROUP, arrow_sink, dictionary_column, string_column
 from f5py.site_frequencies.site_table import Frequencies
 
 _ROWS_PER_BLOCK = 1 << 18
 
 
-def write_frequency_rows(
-    out: BinaryIO | Callable[[Any], None], frequencies: Frequencies, n_threads: int = 1
-) -> None:
+def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Frequencies, n_threads: int = 1) -> None:
     """Write the table.
 
     Names are those of the text table. Chromosomes are dictionary-encoded strings, positions and counts int64, the

@@ -15,7 +15,7 @@ import numpy as np
 
 from f5py.core.kmers import kmer_texts
 from f5py.errors import OutputFileError
-from f5py.io.complete_file import complete_output
+from f5py.io.files.complete_file import complete_output
 from f5py.outputs.m6anet_sites import SHOWN, ReadLimit, Sites, SitesOfReads
 from f5py.text.encoding import encoded
 

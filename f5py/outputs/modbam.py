@@ -15,13 +15,14 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import __version__, console
+from f5py import __version__
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, reverse_complement
 from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
-from f5py.io.bam_records import RawRecords
-from f5py.io.joined_bam import JoinedBam
+from f5py.io.bam.bam_records import RawRecords
+from f5py.io.bam.joined_bam import JoinedBam
+from f5py.messages import console
 from f5py.outputs.tag_merging import ModificationTags, no_tags, tags_of_motifs, tags_with_those_of_records
 from f5py.site_frequencies.site_counts import calls_inside
 from f5py.text.encoding import undecoded
@@ -98,9 +99,7 @@ def modification_tags(
         probability,
         probability_offsets,
     )
-    return ModificationTags(
-        text[: text_offsets[-1]], text_offsets, probability, probability_offsets, length
-    )
+    return ModificationTags(text[: text_offsets[-1]], text_offsets, probability, probability_offsets, length)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,8 +6,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, Protocol
 
-from f5py.io.complete_file import complete_output
-from f5py.outputs.arrow_table import ROWS_PER_GROUP, ArrowStream, Fields, ParquetOutput, stream_columns, table_of
+from f5py.io.arrow.table import ROWS_PER_GROUP, ArrowStream, Fields, ParquetOutput, stream_columns, table_of
+from f5py.io.files.complete_file import complete_output
 
 #: Beside the file of the first rows: those of whole row groups, and the last ones.
 _GROUPS, _LAST = ".groups", ".last"

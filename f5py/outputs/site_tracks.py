@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import MissingDependencyError, OutputFileError, UsageError
-from f5py.io.output import TextOutput
+from f5py.io.files.output import TextOutput
 from f5py.site_frequencies.site_counts import SiteTotals
 
 _ROWS_PER_BLOCK = 1 << 14
@@ -88,9 +88,7 @@ def write_bedgraph(out: TextOutput, totals: SiteTotals, names: list[bytes]) -> N
     write_rows(out, totals, names, _FIXED_COLUMNS, format_block)
 
 
-def write_bigwig(
-    path: str, shown: str, totals: SiteTotals, names: list[bytes], lengths: Mapping[bytes, int]
-) -> None:
+def write_bigwig(path: str, shown: str, totals: SiteTotals, names: list[bytes], lengths: Mapping[bytes, int]) -> None:
     """Write the percentage of every site.
 
     Parameters

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.io.output import TextOutput
+from f5py.io.files.output import TextOutput
 from f5py.text.encoding import encoded
 
 

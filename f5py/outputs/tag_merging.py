@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
-from f5py.io.bam_records import RawRecords
+from f5py.io.bam.bam_records import RawRecords
 
 
 class ModificationTags(NamedTuple):
@@ -66,15 +66,11 @@ def tags_with_those_of_records(tags: ModificationTags, records: RawRecords) -> M
     text = np.empty(len(tags.text) + room, np.uint8)
     probability = np.empty(len(tags.probability) + room, np.uint8)
     text_offsets, probability_offsets = np.zeros(n_reads + 1, np.int64), np.zeros(n_reads + 1, np.int64)
-    merge_into_records(
-        records.data, records.starts, record, tags, text, text_offsets, probability, probability_offsets
-    )
+    merge_into_records(records.data, records.starts, record, tags, text, text_offsets, probability, probability_offsets)
     return _trimmed(text, text_offsets, probability, probability_offsets, tags.length)
 
 
-def tags_of_records(
-    data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
-) -> ModificationTags:
+def tags_of_records(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> ModificationTags:
     """The tags that the chosen records have; empty where there are none, or damaged ones."""
     from f5py.outputs._tag_merging_numba import copy_tags, measure_tags
 
@@ -89,7 +85,7 @@ def tags_of_records(
 
 def chosen_tags(tags: ModificationTags, chosen: NDArray[np.int64]) -> ModificationTags:
     """The tags of some reads; -1 stands for a read without."""
-    from f5py.outputs._arrow_numba import gather
+    from f5py.io.arrow._table_numba import gather
 
     is_there = chosen >= 0
     if not is_there.any():

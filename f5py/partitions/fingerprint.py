@@ -7,10 +7,10 @@ import os
 from collections.abc import Iterable
 from typing import Any
 
-from f5py import console
 from f5py.errors import InputFileError
 from f5py.io.remote import is_url
 from f5py.io.remote.urls import about_url, samples
+from f5py.messages import console
 
 #: Stretches of a file that are looked at, and their bytes.
 _N_SAMPLES, _SAMPLE_BYTES = 16, 1 << 16

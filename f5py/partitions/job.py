@@ -6,13 +6,13 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import ExitStack
 
+from f5py.compute.alignment import AlignmentStage
+from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.partitions.part_outputs import OpenOutputs, outputs_of_parts
 from f5py.partitions.plan import Plan
-from f5py.pipeline.alignment_stage import AlignmentStage
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.parts import Part
-from f5py.pipeline.statistics import RunStatistics
 
 WriteBatch = Callable[[ReadBatch], None]
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from f5py.errors import InputFileError
-from f5py.io.output import open_output
+from f5py.io.files.output import open_output
 from f5py.partitions.part_outputs import DonePart
 from f5py.partitions.text_chain import give_name, header_of
 

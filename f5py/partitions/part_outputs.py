@@ -13,17 +13,17 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from f5py.compute.alignment import AlignmentStage
+from f5py.compute.counts import RunCounts
+from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, OutputFileError
-from f5py.io.complete_file import complete_output
-from f5py.io.output import TextOutput
+from f5py.io.files.complete_file import complete_output
+from f5py.io.files.output import TextOutput
 from f5py.partitions.plan import Plan
 from f5py.partitions.text_chain import ChainedText, Extent, TextChain, append_rows, is_whole
-from f5py.pipeline.alignment_stage import AlignmentStage
-from f5py.pipeline.counts import RunCounts
 from f5py.pipeline.outcome import Outcome
 from f5py.pipeline.parts import Part
-from f5py.pipeline.statistics import RunStatistics
 
 #: Names of files in the folder of a part.
 ARROW, MODBAM, SITES, M6ANET, FAILED_READS, ULTRA, SUMMARY = (

@@ -19,11 +19,11 @@ from pathlib import Path
 from typing import Any
 
 from f5py import __version__
-from f5py.core.options import Option, declarations
-from f5py.core.options.shared import AlignmentOptions
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
-from f5py.io.complete_file import complete_output
-from f5py.io.record_ranges import RecordRanges
+from f5py.io.bam.record_ranges import RecordRanges
+from f5py.io.files.complete_file import complete_output
+from f5py.options import Option, declarations
+from f5py.options.shared import AlignmentOptions
 from f5py.partitions.fingerprint import check_unchanged, fingerprints
 from f5py.partitions.text_chain import CHAINS
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from f5py.core.options.shared import AlignmentOptions
 from f5py.errors import UsageError
-from f5py.io.unfinished_file import is_special
+from f5py.io.files.unfinished_file import is_special
+from f5py.options.shared import AlignmentOptions
 
 _ENDING = ".f5py-parts"
 

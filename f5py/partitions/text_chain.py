@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from f5py.errors import InputFileError, OutputFileError
-from f5py.io.bgzip_output import is_bgzip_name
-from f5py.io.output import TextOutput, copy_bytes
-from f5py.io.unfinished_file import is_special, linked_in_place
+from f5py.io.bytes.bgzip_output import is_bgzip_name
+from f5py.io.files.output import TextOutput, copy_bytes
+from f5py.io.files.unfinished_file import is_special, linked_in_place
 
 CHAINS = "tables"
 _BUFFER_BYTES = 1 << 20

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from f5py.accelerate import exact_kernel
-from f5py.io._bam_numba import KEPT, ULTRA
+from f5py.io.bam._bam_numba import KEPT, ULTRA
+from f5py.jit.kernel import exact_kernel
 
 
 @exact_kernel

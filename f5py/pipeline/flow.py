@@ -8,14 +8,14 @@ from contextlib import ExitStack, closing
 
 import numpy as np
 
-from f5py import console
+from f5py.compute.alignment import AlignmentStage
+from f5py.compute.diagnosis import cause_text
 from f5py.core.batch import Cause, ReadBatch
-from f5py.core.options.shared import AlignmentOptions
 from f5py.errors import F5pyError
-from f5py.pipeline.alignment_stage import AlignmentStage
-from f5py.pipeline.diagnosis import cause_text
+from f5py.messages import console
+from f5py.messages.progress import progress
+from f5py.options.shared import AlignmentOptions
 from f5py.pipeline.runner import run_pipeline
-from f5py.progress import progress
 
 #: Up to this number of threads two batches are computed at the same time, with more of them three: while the last reads
 #: of one are at work, the others keep all threads busy.

@@ -8,19 +8,19 @@ from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
 
-from f5py import console
-from f5py.core.options.shared import AlignmentOptions, MappedReadsOptions
+from f5py.compute.chemistry import Chemistry, chemistry_of
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
-from f5py.io.alignments import AlignmentFile
-from f5py.io.memory_reads import load_reads
-from f5py.io.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX, ReadIndex
-from f5py.io.record_reads import RecordReads
-from f5py.io.reference import Reference
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.record_reads import RecordReads
+from f5py.io.reads.memory_reads import load_reads
+from f5py.io.reads.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX, ReadIndex
+from f5py.io.reads.reference import Reference
 from f5py.io.remote import is_url
 from f5py.io.signals import SignalSource, open_signals
 from f5py.io.signals.content import file_kind
-from f5py.pipeline.chemistry import Chemistry, chemistry_of
+from f5py.messages import console
+from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.pipeline.loader import Loader
 
 Options = TypeVar("Options", bound=MappedReadsOptions)
@@ -59,9 +59,7 @@ def open_inputs(
         For a file that is missing or damaged, files that do not fit together, or an unknown chemistry.
     """
     options = with_local_inputs(options, inputs)
-    alignments = AlignmentFile(
-        options.bam, options.genome, options.min_mapq, options.secondary, options.supplementary
-    )
+    alignments = AlignmentFile(options.bam, options.genome, options.min_mapq, options.secondary, options.supplementary)
     inputs.callback(alignments.close)
     windows = None if options.window is None else Windows.parse(options.window, alignments.contigs)
     if windows is not None:
@@ -145,9 +143,7 @@ def _check_reach(windows: Windows, alignments: AlignmentFile, text: str | None) 
         if start < lengths[contig]:
             return
         at = contig
-    raise F5pyError(
-        f"-w {text}: lies after the end of contig {alignments.contigs[at]}, which has {lengths[at]} bases"
-    )
+    raise F5pyError(f"-w {text}: lies after the end of contig {alignments.contigs[at]}, which has {lengths[at]} bases")
 
 
 def check_outputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None]) -> None:

@@ -15,22 +15,22 @@ from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.cigar import HARD_CLIP, OF_READ, REFERENCE_SKIP
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
-from f5py.core.strictness import input_warning
 from f5py.core.windows import Windows
-from f5py.core.workers import WorkerPool
 from f5py.errors import InputFileError, SignalError, UnsupportedDataError
-from f5py.io.alignments import AlignmentFile
-from f5py.io.bam_output import RecordOutput
-from f5py.io.bam_records import RawRecords, RecordColumns, record_name, tag_values
-from f5py.io.complete_file import complete_output
-from f5py.io.read_index import ReadIndex
-from f5py.io.record_ranges import RecordRange
-from f5py.io.record_reads import RecordReads
-from f5py.io.reference import Reference
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.bam_output import RecordOutput
+from f5py.io.bam.bam_records import RawRecords, RecordColumns, record_name, tag_values
+from f5py.io.bam.record_ranges import RecordRange
+from f5py.io.bam.record_reads import RecordReads
+from f5py.io.files.complete_file import complete_output
+from f5py.io.reads.read_index import ReadIndex
+from f5py.io.reads.reference import Reference
 from f5py.io.signals import SignalSource
 from f5py.io.signals.split_reads import fetch_split
+from f5py.messages.progress import is_watched
+from f5py.messages.strict import input_warning
 from f5py.pipeline.parts import Part
-from f5py.progress import is_watched
+from f5py.threads.pool import WorkerPool
 
 
 @dataclass
@@ -145,7 +145,7 @@ class Loader:
             yield ultra
 
     def _batches(self, ultra: RecordOutput | None, within: RecordRange | None = None) -> Iterator[ReadBatch]:
-        from f5py.io._bam_numba import KEPT
+        from f5py.io.bam._bam_numba import KEPT
         from f5py.pipeline._batch_limits_numba import cut
 
         number = 0
@@ -199,7 +199,7 @@ class Loader:
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], n: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
         """What becomes of each record, its row in the index of the reads and its read's number of bases."""
-        from f5py.io._bam_numba import KEPT, LOW_MAPQ, NO_BASES, SECONDARY, SUPPLEMENTARY, ULTRA, UNMAPPED, classify
+        from f5py.io.bam._bam_numba import KEPT, LOW_MAPQ, NO_BASES, SECONDARY, SUPPLEMENTARY, ULTRA, UNMAPPED, classify
 
         index = self.reads.held.index if isinstance(self.reads, RecordReads) else self.reads.index
         kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
@@ -223,7 +223,7 @@ class Loader:
     def _write_ultra(
         self, ultra: RecordOutput, data: NDArray, starts: NDArray, kinds: NDArray, first: int, end: int
     ) -> None:
-        from f5py.io._bam_numba import ULTRA
+        from f5py.io.bam._bam_numba import ULTRA
 
         for i in (first + np.flatnonzero(kinds[first:end] == ULTRA)).tolist():
             ultra.write(data[starts[i] : starts[i + 1]])
@@ -371,7 +371,7 @@ class _Part:
         end: int,
         read_index: int,
     ) -> _Part:
-        from f5py.io._bam_numba import KEPT
+        from f5py.io.bam._bam_numba import KEPT
 
         kept = kinds[first:end] == KEPT
         chosen = first + np.flatnonzero(kept)

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from f5py.io.alignments import AlignmentFile, RecordCounts
-from f5py.pipeline.chemistry import Chemistry
-from f5py.pipeline.counts import RunCounts
-from f5py.pipeline.statistics import RunStatistics
+from f5py.compute.chemistry import Chemistry
+from f5py.compute.counts import RunCounts
+from f5py.compute.statistics import RunStatistics
+from f5py.io.bam.alignments import AlignmentFile, RecordCounts
 
 if TYPE_CHECKING:
-    from f5py.pipeline.alignment_stage import AlignmentStage
+    from f5py.compute.alignment import AlignmentStage
     from f5py.pipeline.loader import Loader
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from f5py.io.alignments import RecordCounts
-from f5py.io.record_ranges import RecordRange
+from f5py.io.bam.alignments import RecordCounts
+from f5py.io.bam.record_ranges import RecordRange
 
 
 @dataclass

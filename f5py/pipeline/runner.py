@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Generic, TypeVar
 
-from f5py.io.unfinished_file import settle_unfinished
+from f5py.io.files.unfinished_file import settle_unfinished
 
 T = TypeVar("T")
 

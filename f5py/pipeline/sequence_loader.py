@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
-from f5py.io.sequence_files import iterate_sequences
+from f5py.io.reads.sequence_files import iterate_sequences
 from f5py.io.signals import SignalSource
 from f5py.pipeline.parts import Part
 from f5py.pipeline.unmapped import unmapped_batch

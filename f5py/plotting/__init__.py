@@ -1,6 +1,6 @@
 """Drawing reads: the signal of one with its events and bases, or the calls of all over a locus."""
 
-from f5py.core.output_kind import kind_of_several
+from f5py.options.output_names import kind_of_several
 
 #: File formats of figures, which are also the endings of the files' names.
 FORMATS = ("png", "svg", "pdf", "html")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from f5py.errors import F5pyError, MissingDependencyError
-from f5py.io.figure_file import RC, has_matplotlib, save_figure
 from f5py.plotting.data import PlotData
+from f5py.plotting.figure_file import RC, has_matplotlib, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import F5pyError
-from f5py.io.modification_calls import Modification, aligned_calls, has_modifications, modifications_of
+from f5py.io.bam.modification_calls import Modification, aligned_calls, has_modifications, modifications_of
 
 if TYPE_CHECKING:
     import pysam

@@ -9,8 +9,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 
-from f5py.io.figure_file import RC, save_figure
 from f5py.plotting.figure import check_matplotlib
+from f5py.plotting.figure_file import RC, save_figure
 from f5py.plotting.region import RegionData
 
 if TYPE_CHECKING:

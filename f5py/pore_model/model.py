@@ -71,9 +71,7 @@ def check_same_k(nucleotide: PoreModel, methylation: PoreModel) -> None:
         )
 
 
-def with_methylation(
-    nucleotide: PoreModel, shifts: Sequence[float], name: str, canonical: str = "C"
-) -> PoreModel:
+def with_methylation(nucleotide: PoreModel, shifts: Sequence[float], name: str, canonical: str = "C") -> PoreModel:
     """Make a model of methylated k-mers from that of plain ones.
 
     Parameters

@@ -153,8 +153,7 @@ class _Table:
         short = data[n_columns[data] < wanted]
         if len(short):
             raise PoreModelError(
-                f"{file}, line {short[0] + 1}: {n_columns[short[0]]} column(s) "
-                "where k-mer, mean and stdv are needed"
+                f"{file}, line {short[0] + 1}: {n_columns[short[0]]} column(s) where k-mer, mean and stdv are needed"
             )
         columns = first_token[data][:, None] + np.arange(wanted)
         return cls(file, text, stated_k, data + 1, token_start[columns], token_end[columns])
@@ -223,9 +222,7 @@ def _read_bytes(file: str) -> bytes:
         ) from problem
 
 
-def _spells(
-    text: NDArray[np.uint8], start: NDArray[np.intp], end: NDArray[np.intp], word: bytes
-) -> NDArray[np.bool_]:
+def _spells(text: NDArray[np.uint8], start: NDArray[np.intp], end: NDArray[np.intp], word: bytes) -> NDArray[np.bool_]:
     """Return which of the tokens are `word`."""
     same = end - start == len(word)
     for offset, character in enumerate(word):
@@ -236,9 +233,7 @@ def _spells(
 def _stated_k(file: str, line: int, value: list[bytes], before: int | None) -> int:
     text = value[0].decode(errors="replace") if value else ""
     if not (text.isascii() and text.isdigit() and 1 <= int(text[:9]) <= MAX_K):
-        raise PoreModelError(
-            f"{file}, line {line}: '#k' is followed by {text!r}, not by a number from 1 to {MAX_K}"
-        )
+        raise PoreModelError(f"{file}, line {line}: '#k' is followed by {text!r}, not by a number from 1 to {MAX_K}")
     if before not in (None, int(text)):
         raise PoreModelError(f"{file}, line {line}: k is {text} here but {before} above; keep one '#k' line")
     return int(text)

@@ -7,8 +7,8 @@ from llvmlite import ir
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from f5py.accelerate import exact_kernel
-from f5py.core._turns_numba import next_turn
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import exact_kernel
 
 #: Samples whose t-statistics are computed at a time: everything then stays in the first-level cache.
 _BLOCK = 1024

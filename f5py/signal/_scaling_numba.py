@@ -6,8 +6,8 @@ import math
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
-from f5py.core._turns_numba import next_turn
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import exact_kernel
 
 
 @exact_kernel

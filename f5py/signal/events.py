@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.offsets import offsets_of
-from f5py.core.workers import WorkerPool, longest_first
+from f5py.threads.pool import WorkerPool, longest_first
 
 
 class EventParameters(NamedTuple):

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.kmers import base_codes
-from f5py.core.workers import WorkerPool, longest_first
 from f5py.pore_model.model import PoreModel
+from f5py.threads.pool import WorkerPool, longest_first
 
 
 class QualityLimits(NamedTuple):
@@ -82,9 +82,7 @@ def estimate_scaling(
     )  # fmt: skip
 
 
-def recalibrate(
-    batch: ReadBatch, model: PoreModel, pool: WorkerPool, here: NDArray[np.bool_] | bool = True
-) -> float:
+def recalibrate(batch: ReadBatch, model: PoreModel, pool: WorkerPool, here: NDArray[np.bool_] | bool = True) -> float:
     """Replace `shift`, `scale` and `var` of aligned reads by the least squares fit, and fill `n_calibration`."""
     from f5py.signal._scaling_numba import recalibrate_all
 

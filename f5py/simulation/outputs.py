@@ -230,9 +230,7 @@ class ReadWriter:
             chemistry = self._settings.chemistry
             experiment = "rna" if chemistry.rna else "genomic_dna"
             self._signals = _writer(kind)(path, experiment_type=experiment, kit=chemistry.kit).__enter__()
-        self._signals.write(
-            read.name, read.samples, read.calibration, channel=read.channel, read_number=self._n_reads
-        )
+        self._signals.write(read.name, read.samples, read.calibration, channel=read.channel, read_number=self._n_reads)
 
     def _close_signals(
         self,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
+from f5py.jit.kernel import exact_kernel
 from f5py.site_frequencies._site_table_numba import (
     AT,
     DONE,

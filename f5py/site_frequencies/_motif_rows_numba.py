@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from f5py.accelerate import exact_kernel
+from f5py.jit.kernel import exact_kernel
 from f5py.text._format_numba import NEWLINE, TAB
 
 

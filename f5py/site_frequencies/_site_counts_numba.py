@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.accelerate import exact_kernel
+from f5py.jit.kernel import exact_kernel
 from f5py.methylation._groups_numba import is_site
 from f5py.site_frequencies._site_table_numba import SLOTS_PER_ENTRY, find_site
 
@@ -30,9 +30,7 @@ def mixed_name(contig, partition):
 
 
 @exact_kernel
-def count_sites(
-    first, contig, position, reverse, llr, size, partition, threshold, per_site, combine, n_sites, counts
-):
+def count_sites(first, contig, position, reverse, llr, size, partition, threshold, per_site, combine, n_sites, counts):
     """Count the calls from `first` on; return how many have been dealt with and the number of sites.
 
     All calls have been dealt with, or the table is full.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.accelerate import exact_kernel, kernel
+from f5py.jit.kernel import exact_kernel, kernel
 from f5py.text._byte_masks_numba import LANES, lowest_bit, where_is
 from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_int
 

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from f5py.core.motifs import Motif, motif_named
-from f5py.core.options.shared import CALL_THRESHOLD
 from f5py.errors import F5pyError, InputFileError
+from f5py.options.shared import CALL_THRESHOLD
 from f5py.site_frequencies.site_counts import SiteCounts
 from f5py.site_frequencies.site_table import (
     CHUNK_SIZE,

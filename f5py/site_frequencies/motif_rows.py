@@ -10,7 +10,7 @@ from typing import BinaryIO, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.io.byte_pieces import BytePieces, whole_lines
+from f5py.io.bytes.byte_pieces import BytePieces, whole_lines
 
 _COLUMN = b"\tmotif\n"
 _PIECE = 1 << 20
@@ -20,9 +20,7 @@ _HEADER_SIZE = 1 << 12
 _REMEMBERED = 32
 
 
-def rows_of_motif(
-    source: BinaryIO, name: str, place: Callable[[int], str]
-) -> tuple[BinaryIO, Callable[[int], str]]:
+def rows_of_motif(source: BinaryIO, name: str, place: Callable[[int], str]) -> tuple[BinaryIO, Callable[[int], str]]:
     """The table itself, or, if it has a column of motifs, the rows of that name without the column.
 
     Rows with another number of columns stay, for the errors of whoever reads the table.

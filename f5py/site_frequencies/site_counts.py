@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
 from f5py.core.offsets import used_elements
-from f5py.core.options.shared import CALL_THRESHOLD
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError
+from f5py.options.shared import CALL_THRESHOLD
 
 if TYPE_CHECKING:
     from f5py.site_frequencies._site_counts_numba import Counts

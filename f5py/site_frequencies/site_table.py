@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from f5py.errors import InputFileError
 
 if TYPE_CHECKING:
-    from f5py.io.output import TextOutput
+    from f5py.io.files.output import TextOutput
     from f5py.site_frequencies._site_table_numba import Names, Sites
 
 #: The name of a table, or a function that says where a line of it stands.

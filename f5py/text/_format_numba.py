@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
+from f5py.jit.kernel import exact_kernel
 from f5py.text._byte_masks_numba import lowest_bit
 from f5py.text._bytes_numba import address_of, bits_of, copy_bytes, print_fixed, print_general, store_byte, store_word
 

@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from f5py.accelerate import kernel
 from f5py.core._kmers_numba import next_rank
-from f5py.core._turns_numba import next_turn
 from f5py.core.batch import RowState
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.core.kmers import METHYLATED, OPPOSITE
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import kernel
 from f5py.methylation._groups_numba import is_site
 
 _BAD, _NEW_SEGMENT = int(RowState.BAD), int(RowState.NEW_SEGMENT)

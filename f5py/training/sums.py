@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.kmers import strand_codes
 from f5py.core.motifs import Motif
-from f5py.core.workers import WorkerPool, longest_first
 from f5py.pore_model.model import PoreModel
+from f5py.threads.pool import WorkerPool, longest_first
 
 #: Share of events of methylated reads that are taken for those of plain k-mers at first: no control is complete.
 FIRST_SHARE = 0.05

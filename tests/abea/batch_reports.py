@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from hypothesis import strategies as st
 
-from f5py.gpu.decision_trees import BatchReport, TunedOptions
+from f5py.compute.gpu.tuning.decision_trees import BatchReport, TunedOptions
 
 #: Says nothing in either tree: 80 % and 80 % used, equal times.
 FINE = BatchReport(
@@ -83,5 +83,3 @@ def spoken(reports, advisor, capsys):
         if capsys.readouterr().err:
             said.append(number)
     return said
-
-

@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from f5py.abea.kernels import model_table, transition_penalties
-from f5py.gpu.arena import trace_words
-from f5py.gpu.kernels import source_folder
+from f5py.abea.align_gpu import model_table, transition_penalties
+from f5py.compute.gpu.arena import trace_words
+from f5py.compute.gpu.sources import source_folder
 from f5py.pore_model import PoreModel
 
 from .made_reads import Read
@@ -92,6 +92,7 @@ class Kernels:
     def __init__(self, bandwidth: int, folder: Path) -> None:
         self.bandwidth = bandwidth
         self._library = build("harness.cpp", folder, f"-DW={bandwidth}")
+
     def scaled_kmers(
         self, reads: Sequence[Read], model: PoreModel, threads: int = 64, descending: bool = False
     ) -> np.ndarray:

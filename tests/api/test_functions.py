@@ -21,8 +21,8 @@ import pytest
 
 import f5py
 from f5py.api.commands import COMMANDS
-from f5py.core.options import declarations
 from f5py.errors import InputFileError, OutputFileError
+from f5py.options import declarations
 
 from ..made_data import ReadSet, run_command
 
@@ -77,9 +77,10 @@ def test_all_outputs_of_a_run(inputs: dict[str, Any], tmp_path: Path) -> None:
     assert (counts.total, counts.failed) == (16, 0)
     for file in ("calls.tsv.gz", "sites.bed.gz", "sites.bed.gz.tbi", "failed.tsv"):
         assert (tmp_path / "ours" / file).read_bytes() == (tmp_path / "theirs" / file).read_bytes()
-    with pysam.AlignmentFile(tmp_path / "ours/calls.bam") as ours, pysam.AlignmentFile(
-        tmp_path / "theirs/calls.bam"
-    ) as theirs:
+    with (
+        pysam.AlignmentFile(tmp_path / "ours/calls.bam") as ours,
+        pysam.AlignmentFile(tmp_path / "theirs/calls.bam") as theirs,
+    ):
         assert [record.to_string() for record in ours] == [record.to_string() for record in theirs]
         line = ours.header["PG"][-1]["CL"]
     assert line.startswith("f5py call-methylation --reads ")
@@ -338,8 +339,7 @@ def test_a_script_without_a_main_guard(inputs: dict[str, Any], made_calls: bytes
     script = tmp_path / "script.py"
     given = {name: value if isinstance(value, int) else str(value) for name, value in inputs.items()}
     script.write_text(
-        f"import f5py\nprint('started')\n"
-        f"for table in f5py.iter_calls(**{given!r}, iop=2):\n    print(table.num_rows)\n"
+        f"import f5py\nprint('started')\nfor table in f5py.iter_calls(**{given!r}, iop=2):\n    print(table.num_rows)\n"
     )
     done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
     assert (done.returncode, done.stderr) == (0, "")

@@ -85,9 +85,7 @@ def test_m6anet_rows_equal_f5c_less_those_without_numbers(align_ecoli: Align, ec
 def test_summary_equals_f5c_but_for_the_folder(align_ecoli: Align, ecoli: Path, tmp_path: Path):
     align_ecoli("--summary", str(tmp_path / "summary.tsv"))
     ours = [line.split("\t") for line in (tmp_path / "summary.tsv").read_text().splitlines()]
-    theirs = [
-        line.split("\t") for line in (ecoli / "expected" / "eventalign" / "summary.tsv").read_text().splitlines()
-    ]
+    theirs = [line.split("\t") for line in (ecoli / "expected" / "eventalign" / "summary.tsv").read_text().splitlines()]
     for row in ours[1:] + theirs[1:]:
         row[2] = Path(row[2]).name
     assert ours == theirs

@@ -341,7 +341,7 @@ def test_errors_of_reading_are_not_blamed_on_the_output(tmp_path: Path):
     import errno
 
     from f5py.errors import OutputFileError
-    from f5py.io.output import open_output
+    from f5py.io.files.output import open_output
 
     for number, kind in ((errno.ESTALE, OSError), (errno.EMFILE, OSError), (errno.ENOSPC, OutputFileError)):
         with pytest.raises(OSError if kind is OSError else kind), open_output(str(tmp_path / "x")):

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 
 from f5py.cli import main
-from f5py.io.read_files import ReadFiles
-from f5py.io.read_index import ReadIndex
+from f5py.io.reads.read_files import ReadFiles
+from f5py.io.reads.read_index import ReadIndex
 
 from ..index_files import fasta, multi_fast5, readdb, single_fast5
 from ..made_data import ReadSet, run_main, write_signals
@@ -250,7 +250,7 @@ def test_a_killed_scanning_process_is_one_line(tmp_path: Path) -> None:
     while process.poll() is None and not scanners:
         time.sleep(0.02)
         for child in children.read_text().split():
-            if b"f5py.io.helper_process" in Path(f"/proc/{child}/cmdline").read_bytes():
+            if b"f5py.io.signals.helper_process" in Path(f"/proc/{child}/cmdline").read_bytes():
                 scanners.append(int(child))
     os.kill(scanners[0], signal.SIGKILL)
     _, told = process.communicate(timeout=30)

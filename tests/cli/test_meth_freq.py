@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from f5py.cli import main
-from f5py.io.bgzf import BlockWriter
+from f5py.io.bytes.bgzf import BlockWriter
 
 _HEADER = (
     "chromosome\tstrand\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"

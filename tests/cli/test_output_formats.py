@@ -12,7 +12,7 @@ import pyBigWig
 import pysam
 import pytest
 
-from f5py.core.output_kind import kind_of_output
+from f5py.options.output_names import kind_of_output
 
 from ..made_data import ReadSet, run_command
 
@@ -166,9 +166,7 @@ def test_tables_may_be_parquet(made: ReadSet, calls: Path, tmp_path: Path) -> No
     assert run_command("meth-freq", calls, packed, "-o", tmp_path / "both") == 0
 
 
-def test_parquet_that_cannot_be_read(
-    made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_parquet_that_cannot_be_read(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     packed = tmp_path / "calls.parquet"
     content = bytearray(written(made, packed))
     content[200] ^= 1  # of a page with a checksum

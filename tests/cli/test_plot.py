@@ -86,9 +86,7 @@ def assert_shows(data: PlotData, rows: dict[int, list[str]]) -> None:
         (REVERSE, "3", (20_001, 20_500)),
     ],
 )
-def test_numbers_equal_f5c(
-    indexed_ecoli: Path, ecoli: Path, read: str, number: str, region: tuple[int, int] | None
-):
+def test_numbers_equal_f5c(indexed_ecoli: Path, ecoli: Path, read: str, number: str, region: tuple[int, int] | None):
     data = compute(
         PlotOptions(
             read=read,

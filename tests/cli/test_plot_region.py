@@ -14,8 +14,8 @@ import pytest
 import f5py
 from f5py.cli.plot_region import command
 from f5py.commands.plot_region import collect
-from f5py.core.options.plot_commands import PlotRegionOptions
 from f5py.errors import F5pyError, InputFileError, UsageError
+from f5py.options.plot_commands import PlotRegionOptions
 
 from ..made_data import ReadSet
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import f5py
-from f5py.pipeline.chemistry import R10_DNA, chemistry_of
+from f5py.compute.chemistry import R10_DNA, chemistry_of
 
 
 @pytest.mark.shared

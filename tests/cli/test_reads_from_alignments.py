@@ -40,9 +40,7 @@ def test_no_reads_file(made: ReadSet, made_calls: bytes, blow5: Path, pod5: Path
 
 
 @pytest.mark.parametrize("suffix", ["sam", "cram"])
-def test_no_reads_file_and_other_alignments(
-    made: ReadSet, made_calls: bytes, blow5: Path, tmp_path: Path, suffix: str
-):
+def test_no_reads_file_and_other_alignments(made: ReadSet, made_calls: bytes, blow5: Path, tmp_path: Path, suffix: str):
     path = tmp_path / f"reads.{suffix}"
     pysam.view("-h", "-T", str(made.genome), "-o", str(path), "-O", suffix, str(made.bam), catch_stdout=False)
     out = tmp_path / "calls.tsv"

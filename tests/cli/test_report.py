@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from f5py.outputs.svg_charts import bar_chart, line_chart
+from f5py.reports.svg_charts import bar_chart, line_chart
 
 from ..made_data import ReadSet, run_command, run_main
 

@@ -48,7 +48,6 @@ def ecoli_reads(ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-
 def ecoli_signals(ecoli: Path, folder: Path) -> list[Path]:
     """Every form of the same signals; SLOW5 needs an index beside it, so it is copied."""
     found = [ecoli / "fast5"]

@@ -127,9 +127,7 @@ def counts(messages: str) -> str:
 
 @pytest.mark.parametrize("kind", ["slow5", "pod5"])
 @pytest.mark.parametrize("missing", [1, N_READS // 2, N_READS - 1])
-def test_a_missing_read_counts_once(
-    made: ReadSet, made_calls: bytes, tmp_path: Path, capfd, kind: str, missing: int
-):
+def test_a_missing_read_counts_once(made: ReadSet, made_calls: bytes, tmp_path: Path, capfd, kind: str, missing: int):
     """f5c counts it twice in SLOW5 files, and so ends with an error when half of the reads are missing."""
     there = made.names[missing:]
     changed = getattr(made, f"with_{kind}")(tmp_path, there)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from f5py.cli.words import expand
-from f5py.core.options import declarations
-from f5py.core.options.signal_commands import CallOptions, EventalignOptions
-from f5py.core.options.table_commands import IndexOptions
 from f5py.errors import UsageError
+from f5py.options import declarations
+from f5py.options.signal_commands import CallOptions, EventalignOptions
+from f5py.options.table_commands import IndexOptions
 
 CALL = list(declarations(CallOptions).values())
 EVENTALIGN = list(declarations(EventalignOptions).values())

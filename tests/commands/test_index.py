@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py import console
 from f5py.commands.index import index_fast5, run
-from f5py.core.options.table_commands import IndexOptions
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
-from f5py.io import read_index_output
-from f5py.io.read_index import ReadIndex
-from f5py.io.read_index_output import write_readdb, write_sequence_index
+from f5py.io.reads import read_index_output
+from f5py.io.reads.read_index import ReadIndex
+from f5py.io.reads.read_index_output import write_readdb, write_sequence_index
+from f5py.messages import console
+from f5py.options.table_commands import IndexOptions
 
 from ..index_files import fasta, multi_fast5, readdb, single_fast5
 

@@ -140,8 +140,7 @@ def test_sites_are_found_on_the_records_own_strand(motif: Motif, segment: str) -
     width = len(motif.pattern)
     forward = [match.start() for match in re.finditer(f"(?={_regex(motif.pattern)})", segment)]
     opposite = [
-        n - width - match.start()
-        for match in re.finditer(f"(?={_regex(motif.pattern)})", reverse_complement(segment))
+        n - width - match.start() for match in re.finditer(f"(?={_regex(motif.pattern)})", reverse_complement(segment))
     ]
     for reverse, expected in ((False, forward), (True, sorted(opposite))):
         codes = motif.codes(reverse)

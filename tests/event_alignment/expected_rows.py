@@ -8,10 +8,10 @@ from pathlib import Path
 
 import numpy as np
 
+from f5py.compute.alignment import AlignmentStage
 from f5py.core.batch import ReadBatch, RowState
-from f5py.core.options.signal_commands import EventalignOptions
-from f5py.io.alignments import AlignmentFile
-from f5py.pipeline.alignment_stage import AlignmentStage
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.options.signal_commands import EventalignOptions
 from f5py.pipeline.inputs import open_inputs
 
 NUCLEOTIDE = "r9.4_450bps.nucleotide.6mer"

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 from f5py.core.batch import ReadStatus, RowState
 from f5py.core.windows import Windows
-from f5py.core.workers import WorkerPool
 from f5py.event_alignment._viterbi_numba import KMER_SLOTS, MARGIN, SCRATCH, fill, path_length, trace, words_needed
 from f5py.event_alignment.align import align_events, transitions
+from f5py.threads.pool import WorkerPool
 
 from .made_alignments import level_model, made_batch, made_model, made_read
 from .plain_viterbi import BAD, plain_rows, viterbi

@@ -7,9 +7,9 @@ import gzip
 import pytest
 
 from f5py.core.batch import RowState
-from f5py.core.workers import WorkerPool
 from f5py.event_alignment.align import align_events
 from f5py.pore_model import builtin
+from f5py.threads.pool import WorkerPool
 
 from .expected_rows import NUCLEOTIDE, calibrated_batch
 

@@ -260,9 +260,9 @@ def test_the_rows_are_the_sites_of_the_groups(made: ReadSet, made_calls: bytes) 
 
 
 def test_agreement_of_one_is_the_groups_call_and_of_zero_the_uniform_prior(made: ReadSet, monkeypatch) -> None:
+    from f5py.compute import methylation as caller
     from f5py.core.batch import ReadStatus
     from f5py.methylation import calls
-    from f5py.pipeline import methylation_stage as caller
 
     seen = []
 

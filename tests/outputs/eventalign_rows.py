@@ -134,9 +134,7 @@ def plain_table(
             if not (collapse_events or m6anet):
                 groups = [[row] for row in rows]
             for group in groups:
-                fields = _fields(
-                    batch, model, read, group, scale_events, samples, m6anet, signal_index
-                )
+                fields = _fields(batch, model, read, group, scale_events, samples, m6anet, signal_index)
                 if fields:
                     name = batch.names[read] if print_read_names else str(batch.read_index[read])
                     position = str(batch.row_position[group[0]])

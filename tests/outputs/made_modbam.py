@@ -9,12 +9,10 @@ import pysam
 
 from f5py.core.batch import ReadBatch
 from f5py.core.offsets import offsets_of
-from f5py.io.bam_records import RawRecords
+from f5py.io.bam.bam_records import RawRecords
 
 REVERSE, SECONDARY, SUPPLEMENTARY = 16, 256, 2048
-HEADER = pysam.AlignmentHeader.from_dict(
-    {"HD": {"VN": "1.6", "SO": "coordinate"}, "SQ": [{"SN": "chr1", "LN": 5000}]}
-)
+HEADER = pysam.AlignmentHeader.from_dict({"HD": {"VN": "1.6", "SO": "coordinate"}, "SQ": [{"SN": "chr1", "LN": 5000}]})
 #                  0         1         2
 #                  0123456789012345678901234567
 GENOME = "AACGTTCCGATCGAACCGGTTACGCATA"

@@ -225,7 +225,7 @@ def test_sites_are_sorted_once_for_all_partitions(tmp_path: Path, monkeypatch: p
 
 
 def test_threads_make_no_difference(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from f5py.io import complete_file
+    from f5py.io.files import complete_file
 
     asked = []
 

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.core.batch import Cause, ReadStatus
-from f5py.io.alignments import AlignmentFile
+from f5py.io.bam.alignments import AlignmentFile
 from f5py.outputs.eventalign_paf import EventalignPaf
 
 from .made_rows import CONTIG_LENGTHS, CONTIGS, K, MadeRead, made_reads, parse_paf, rows_batch, walk_ends
@@ -65,9 +65,7 @@ def test_strings_lead_back_to_the_rows(rna, data):
         ends = (positions[0], positions[-1] + 1)
         assert (line.kmer_start, line.kmer_end) == (ends[::-1] if rna else ends)
         assert line.block == ends[1] - ends[0]
-        pieces, passed = walk_ends(
-            line.tags["ss:Z"], line.raw_start, line.kmer_start, line.kmer_end, rna, read.reverse
-        )
+        pieces, passed = walk_ends(line.tags["ss:Z"], line.raw_start, line.kmer_start, line.kmer_end, rna, read.reverse)
         assert pieces == read.intervals(rna)
         assert passed == line.block
         assert pieces[-1][2] == line.raw_end

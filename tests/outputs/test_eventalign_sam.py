@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.errors import OutputFileError
-from f5py.io.alignments import AlignmentFile
-from f5py.io.bam_records import RawRecords
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.bam_records import RawRecords
 from f5py.outputs.eventalign_sam import EventalignSam
 from f5py.outputs.sam_to_bam import SamToBam
 
@@ -67,9 +67,7 @@ def test_pysam_reads_the_real_records(real, tmp_path):
     assert len(records) == len(batch)
     for record, original, n_samples in zip(records, batch.records.segments(header), batch.n_samples, strict=True):
         raw_start, raw_end, kmer_start, kmer_end = map(int, record.get_tag("si").split(","))
-        pieces, passed = walk_ends(
-            record.get_tag("ss"), raw_start, kmer_start, kmer_end, False, record.is_reverse
-        )
+        pieces, passed = walk_ends(record.get_tag("ss"), raw_start, kmer_start, kmer_end, False, record.is_reverse)
         assert pieces[-1][2] == raw_end <= n_samples
         assert passed == kmer_end - kmer_start
         assert record.query_sequence == original.query_sequence

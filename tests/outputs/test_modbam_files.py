@@ -12,7 +12,7 @@ import pytest
 from f5py import __version__
 from f5py.core.motifs import motif_named
 from f5py.errors import OutputFileError
-from f5py.io.complete_file import complete_output
+from f5py.io.files.complete_file import complete_output
 from f5py.outputs.modbam import ModbamWriter, TagOptions, header_with_program
 
 from .made_modbam import GENOME, HEADER, REVERSE, SECONDARY, SUPPLEMENTARY, made_batch, made_record
@@ -182,9 +182,7 @@ def test_a_full_disk_is_reported():
 
 
 def fill_the_disk():
-    with open("/dev/full", "wb") as file, ModbamWriter(
-        file, "/dev/full", HEADER, [CPG], TagOptions(), 1, ""
-    ) as writer:
+    with open("/dev/full", "wb") as file, ModbamWriter(file, "/dev/full", HEADER, [CPG], TagOptions(), 1, "") as writer:
         writer.write(made_batch(GENOME, [], [], [(0, made_record(GENOME, "28M"))] * 3000))
 
 

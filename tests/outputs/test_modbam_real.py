@@ -11,12 +11,12 @@ import numpy as np
 import pysam
 import pytest
 
+from f5py.compute.methylation import Caller
 from f5py.core.motifs import motif_named
-from f5py.core.options.signal_commands import CallOptions
-from f5py.io.complete_file import complete_output
+from f5py.io.files.complete_file import complete_output
+from f5py.options.signal_commands import CallOptions
 from f5py.outputs.modbam import ModbamWriter, TagOptions
 from f5py.pipeline.inputs import open_inputs
-from f5py.pipeline.methylation_stage import Caller
 
 from .modbam_parser import modified_bases
 
@@ -108,9 +108,7 @@ def calls_by_base(record: pysam.AlignedSegment) -> dict[int, int]:
 
 def test_read_style_has_nanopolishs_calls(ecoli, called_8, underflows, tmp_path):
     """Positions and strands equal, probabilities within 3 wherever nanopolish's does not underflow."""
-    theirs = [
-        with_todays_tag_names(r) for r in records_of(ecoli / "expected" / "nanopolish" / "cpg_read_style.bam")
-    ]
+    theirs = [with_todays_tag_names(r) for r in records_of(ecoli / "expected" / "nanopolish" / "cpg_read_style.bam")]
     ours = called_8.write(tmp_path / "out.bam")
     assert len(ours) == len(theirs) == 9
     n_calls = n_underflows = 0

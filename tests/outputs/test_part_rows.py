@@ -14,7 +14,7 @@ import pytest
 pytest.importorskip("pyarrow")
 
 from f5py.errors import InputFileError
-from f5py.outputs.arrow_table import ParquetOutput, dictionary_column
+from f5py.io.arrow.table import ParquetOutput, dictionary_column
 from f5py.outputs.part_rows import PartRows, append_rows
 
 _ROWS_PER_GROUP = 100

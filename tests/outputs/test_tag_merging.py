@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.core.offsets import offsets_of
-from f5py.io.bam_records import RawRecords
+from f5py.io.bam.bam_records import RawRecords
 from f5py.outputs.tag_merging import ModificationTags, tags_of_motifs, tags_with_those_of_records
 
 HEADER = pysam.AlignmentHeader.from_dict({"SQ": [{"SN": "chr", "LN": 1000}]})

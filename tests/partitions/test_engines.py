@@ -86,9 +86,7 @@ def test_dask_survives_the_loss_of_a_worker(made: ReadSet, here: Path):
     """A cluster of two workers in folders of their own, one of which is killed while it works."""
     distributed = pytest.importorskip("distributed")
     one = expected(made)
-    with distributed.LocalCluster(
-        n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0
-    ) as cluster:
+    with distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None, memory_limit=0) as cluster:
         victim = next(iter(cluster.workers.values())).process.pid
 
         def kill() -> None:
@@ -234,9 +232,7 @@ def test_slurm(made: ReadSet, here: Path, slurm: Callable[[str], None]):
     assert "#SBATCH --cpus-per-task=2\n" in script
 
 
-def test_slurm_that_fails(
-    made: ReadSet, here: Path, slurm: Callable[[str], None], capfd: pytest.CaptureFixture[str]
-):
+def test_slurm_that_fails(made: ReadSet, here: Path, slurm: Callable[[str], None], capfd: pytest.CaptureFixture[str]):
     """The first job is not done; after that an array has only what is not done."""
     slurm("sys.exit('a node is gone')")
     given = ("--plan", "p", "--partitions", "4", "--engine", "slurm")

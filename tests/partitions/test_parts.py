@@ -261,9 +261,9 @@ def n_done(folder: Path) -> int:
 
 def test_two_processes_at_the_same_parts(made: ReadSet, here: Path):
     expected = one_run("call-methylation", made, ("-o", "calls.tsv"), ("calls.tsv",))
-    assert run_command(
-        "call-methylation", *made.options(), "-o", "calls.tsv", "--plan", "plan", "--partitions", "6"
-    ) == 0
+    assert (
+        run_command("call-methylation", *made.options(), "-o", "calls.tsv", "--plan", "plan", "--partitions", "6") == 0
+    )
     processes = [subprocess.Popen(process_of("run-part", "plan"), stderr=subprocess.DEVNULL) for _ in range(3)]
     assert [process.wait() for process in processes] == [0, 0, 0]
     assert run_command("finish", "plan") == 0
@@ -353,9 +353,7 @@ def test_missing_and_damaged_parts(made: ReadSet, here: Path, capfd: pytest.Capt
         (["--engine", "dask"], "--engine"),
     ],
 )
-def test_contradictions(
-    made: ReadSet, here: Path, options: list[str], message: str, capfd: pytest.CaptureFixture[str]
-):
+def test_contradictions(made: ReadSet, here: Path, options: list[str], message: str, capfd: pytest.CaptureFixture[str]):
     given = [] if "-o" in options else ["-o", "calls.tsv"]
     assert message in refused(capfd, "call-methylation", *made.options(), *given, *options, status=2)
     assert list(here.iterdir()) == []

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from f5py.errors import InputFileError
-from f5py.io.output import open_output
+from f5py.io.files.output import open_output
 from f5py.partitions import text_chain
 from f5py.partitions.text_chain import Extent, TextChain, append_rows
 

@@ -170,7 +170,7 @@ def deliver(path: Path, folder: Path, chance: float) -> None:
 
 
 def test_half_written_files_are_left_alone(made: ReadSet, pieces: Path, here: Path):
-    from f5py.io.run_folder import RunFolder
+    from f5py.io.signals.run_folder import RunFolder
 
     fill(pieces, here / "run")
     for path in [*(here / "run").rglob("*.bam"), *(here / "run").rglob("*.pod5")]:
@@ -267,9 +267,7 @@ def test_fastq_without_minimap2(
     assert "minimap2" in error_line(capfd.readouterr().err)
 
 
-def test_a_damaged_file_stops_nothing(
-    made: ReadSet, pieces: Path, here: Path, capfd: pytest.CaptureFixture[str]
-):
+def test_a_damaged_file_stops_nothing(made: ReadSet, pieces: Path, here: Path, capfd: pytest.CaptureFixture[str]):
     fill(pieces, here / "run")
     content = bytearray((pieces / "run_0.bam").read_bytes())
     content[len(content) // 2] ^= 0xFF

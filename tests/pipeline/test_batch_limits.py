@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.io._bam_numba import KEPT, ULTRA, UNMAPPED
+from f5py.io.bam._bam_numba import KEPT, ULTRA, UNMAPPED
 from f5py.pipeline._batch_limits_numba import cut
 
 

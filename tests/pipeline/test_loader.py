@@ -11,7 +11,7 @@ import pytest
 
 from f5py.commands.index import index_fast5
 from f5py.core.batch import ReadBatch
-from f5py.core.options.signal_commands import CallOptions
+from f5py.options.signal_commands import CallOptions
 from f5py.pipeline.inputs import open_inputs
 from f5py.pipeline.loader import Loader
 

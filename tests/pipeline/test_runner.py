@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.io.complete_file import complete_output
+from f5py.io.files.complete_file import complete_output
 from f5py.pipeline.runner import Outputs, run_pipeline, stages_running
 
 
@@ -24,9 +24,7 @@ def pause(milliseconds: int) -> None:
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    n_items=st.integers(0, 10), pauses=st.tuples(*[st.sampled_from([0, 0, 1, 3])] * 4), n_lanes=st.integers(1, 4)
-)
+@given(n_items=st.integers(0, 10), pauses=st.tuples(*[st.sampled_from([0, 0, 1, 3])] * 4), n_lanes=st.integers(1, 4))
 def test_all_items_in_order(n_items, pauses, n_lanes):
     """`settle` and `write` see the items in order, after they have been computed; no more than `n_lanes` at a time."""
     computed = []

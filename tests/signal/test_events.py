@@ -7,12 +7,12 @@ import numba
 import numpy as np
 import pytest
 
-from f5py.accelerate import exact_kernel
 from f5py.core.batch import Events
-from f5py.core.workers import WorkerPool
+from f5py.jit.kernel import exact_kernel
 from f5py.signal import _events_numba
 from f5py.signal._events_numba import find_events, quotient
 from f5py.signal.events import DNA, RNA, reverse_events
+from f5py.threads.pool import WorkerPool
 
 
 def _t_statistic(x, window):

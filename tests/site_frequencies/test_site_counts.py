@@ -252,9 +252,7 @@ def test_windows_hold_the_calls_that_start_or_lie_in_one_of_them(data: st.DataOb
     first = np.array([data.draw(position) for _ in range(capacity.sum())], np.int64)
     last = first + np.array([data.draw(st.integers(0, 5)) for _ in first], np.int64)
     offsets = np.concatenate(([0], np.cumsum(capacity)))
-    batch: Any = SimpleNamespace(
-        call_offsets=offsets, n_calls=n_calls, contig=contig, call_first=first, call_last=last
-    )
+    batch: Any = SimpleNamespace(call_offsets=offsets, n_calls=n_calls, contig=contig, call_first=first, call_last=last)
     expected = np.zeros(len(first), np.bool_)
     for read, n in enumerate(n_calls.tolist()):
         for call in range(offsets[read], offsets[read] + n):

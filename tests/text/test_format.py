@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.accelerate import exact_kernel
+from f5py.jit.kernel import exact_kernel
 from f5py.text._format_numba import (
     MAX_NUMBER,
     TAB,

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from f5py import console
-from f5py.cache_folder import cache_folder
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
-from f5py.io.bam_blocks import DamagedBlocksError
-from f5py.io.bam_index import index_names
-from f5py.io.bam_records import header_size
-from f5py.io.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
-from f5py.io.record_ranges import range_file
+from f5py.io.bam.bam_blocks import DamagedBlocksError
+from f5py.io.bam.bam_index import index_names
+from f5py.io.bam.bam_records import header_size
+from f5py.io.bam.record_ranges import range_file
+from f5py.io.bytes.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
 from f5py.io.remote.copies import copy_into, limit
 from f5py.io.remote.ranged_file import RangedFile, RangedFiles, show_urls_below, shown
 from f5py.io.remote.urls import file_system, reading, without_secrets
 from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, POD5_MAGIC
+from f5py.jit.cache_folder import cache_folder
+from f5py.messages import console
 
 #: Bytes of a file's beginning and end that are looked at first.
 _BEGINNING, _POD5_END = 1 << 16, 1 << 18

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from f5py import console
-from f5py.io.byte_input import read_at
+from f5py.io.bytes.byte_input import read_at
 from f5py.io.remote.urls import cannot_be_kept, pieces
+from f5py.messages import console
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem

@@ -12,7 +12,7 @@ import os
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.io.byte_input import read_at
+from f5py.io.bytes.byte_input import read_at
 from f5py.io.remote.ranged_file import RangedFile
 from f5py.io.signals.content import POD5_MAGIC
 

@@ -13,15 +13,15 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import console
-from f5py.core.strictness import input_warning
-from f5py.core.workers import WorkerPool
 from f5py.errors import OutputFileError, SignalError
-from f5py.io.byte_input import read_at
-from f5py.io.complete_file import complete_output
+from f5py.io.bytes.byte_input import read_at
+from f5py.io.files.complete_file import complete_output
 from f5py.io.remote import need
 from f5py.io.signals._slow5_library import NEWER_VERSION, LibraryError, check_header, compression, functions, quiet
 from f5py.io.signals._slow5_numba import CANNOT_DECOMPRESS, CANNOT_READ, GOOD, NOT_FOUND, SHORTER
+from f5py.messages import console
+from f5py.messages.strict import input_warning
+from f5py.threads.pool import WorkerPool
 
 SUFFIX = ".idx"
 _MAGIC, _END = b"SLOW5IDX\x01", b"XDI5WOLS"

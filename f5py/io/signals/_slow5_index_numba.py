@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
-from f5py.core._addresses_numba import address_of_data, call_with_one, load_int64, load_uint8, load_uint16
-from f5py.core._turns_numba import add_to, next_turn
 from f5py.io.signals._slow5_numba import DAMAGED, FRAME, GOOD, expand, read_bytes
+from f5py.jit.atomics import add_to, next_turn
+from f5py.jit.c_memory import address_of_data, call_with_one, load_int64, load_uint8, load_uint16
+from f5py.jit.kernel import exact_kernel
 
 _PLACE_AND_SIZE = 16
 _TAB = 9

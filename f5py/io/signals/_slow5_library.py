@@ -87,8 +87,7 @@ def _library() -> Any:
         ctypes.c_int.in_dll(library, "slow5_log_level")
     except (OSError, AttributeError, ValueError) as problem:
         raise MissingDependencyError(
-            f"the installed pyslow5 lacks what f5py needs ({problem}); try: "
-            'pip install --force-reinstall "f5py[slow5]"'
+            f'the installed pyslow5 lacks what f5py needs ({problem}); try: pip install --force-reinstall "f5py[slow5]"'
         ) from None
     return library
 

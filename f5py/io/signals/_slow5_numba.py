@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
-from f5py.core._addresses_numba import (
+from f5py.core._name_table_numba import find_name
+from f5py.io.signals._slow5_text_numba import parse_text, take_room
+from f5py.jit.atomics import next_turn
+from f5py.jit.c_memory import (
     address_of_data,
     call_with_four,
     call_with_one,
@@ -22,9 +24,7 @@ from f5py.core._addresses_numba import (
     load_uint16,
     load_uint32,
 )
-from f5py.core._name_table_numba import find_name
-from f5py.core._turns_numba import next_turn
-from f5py.io.signals._slow5_text_numba import parse_text, take_room
+from f5py.jit.kernel import exact_kernel
 
 #: What can be wrong with a record. `CANNOT_READ` and `SHORTER` are of the file or the machine.
 GOOD, NOT_FOUND, DAMAGED, CANNOT_DECOMPRESS, OTHER_NAME, CANNOT_READ, SHORTER = range(7)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.accelerate import exact_kernel
-from f5py.core._addresses_numba import address_of_data, call_for_float
-from f5py.core._turns_numba import add_to
+from f5py.jit.atomics import add_to
+from f5py.jit.c_memory import address_of_data, call_for_float
+from f5py.jit.kernel import exact_kernel
 
 _TAB, _NEWLINE, _COMMA, _MINUS, _ZERO = 9, 10, 44, 45, 48
 _N_FIELDS = 8

@@ -6,16 +6,16 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from f5py import console
-from f5py.core.strictness import input_warning
 from f5py.errors import SignalError, UsageError
 from f5py.io.remote import is_remote
 from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 from f5py.io.signals.source import FileSource, SignalSource
-from f5py.progress import progress
+from f5py.messages import console
+from f5py.messages.progress import progress
+from f5py.messages.strict import input_warning
 
 if TYPE_CHECKING:
-    from f5py.io.read_files import ReadFiles
+    from f5py.io.reads.read_files import ReadFiles
 
 #: More are started only if the user says so.
 _MOST_PROCESSES = 8
@@ -151,8 +151,8 @@ def open_signals(
         return _open_fast5(fast5, n_processes, n_threads)
     if reads_path is None:
         raise UsageError("no signals are named; give --pod5, --slow5 or --fast5")
-    from f5py.io.read_files import ReadFiles
-    from f5py.io.read_index import READDB_SUFFIX
+    from f5py.io.reads.read_files import ReadFiles
+    from f5py.io.reads.read_index import READDB_SUFFIX
 
     paths = _with_places(ReadFiles.read(reads_path + READDB_SUFFIX), reads_path + READDB_SUFFIX)
     if path := paths.get(ALL_READS):
@@ -243,7 +243,7 @@ def _open_pod5(path: str, n_processes: int | None, n_threads: int) -> SignalSour
 
 
 def _open_fast5(path: str, n_processes: int | None, n_threads: int) -> SignalSource:
-    from f5py.io.fast5_scan import list_fast5
+    from f5py.io.signals.fast5_scan import list_fast5
 
     files = list_fast5(path) if os.path.isdir(path) else [path]
     paths = _fast5_reads(path, files, n_processes or reader_processes(n_threads, files))
@@ -314,7 +314,7 @@ def _kind_of_folder(path: str) -> Kind:
 
 def _fast5_reads(path: str, files: list[str], n_processes: int) -> dict[str, str]:
     """Return the file of every read in fast5 files; `path` is what the user gave."""
-    from f5py.io.fast5_scan import report_skipped, scan_fast5
+    from f5py.io.signals.fast5_scan import report_skipped, scan_fast5
 
     with progress("fast5 files", len(files)) as bar:
         found = scan_fast5(files, n_processes, bar.advance)

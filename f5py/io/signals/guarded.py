@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from f5py.core.strictness import input_warning
 from f5py.io.signals.content import Kind
 from f5py.io.signals.processes import ParallelSource, ReaderDiedError
 from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, merge_blocks, paths_of
+from f5py.messages.strict import input_warning
 
 #: A reader that is looking at a single file is given up when it has said nothing for so long.
 _PATIENCE_WITH_ONE = 60.0

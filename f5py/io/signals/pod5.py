@@ -321,9 +321,7 @@ def _keys_of(path: str) -> NDArray[np.void]:
         raise SignalError(f"{path}: the file {problem}") from None
 
 
-def _by_file(
-    builder: BlockBuilder, names: Sequence[str], paths: Sequence[str]
-) -> dict[str, dict[bytes, list[int]]]:
+def _by_file(builder: BlockBuilder, names: Sequence[str], paths: Sequence[str]) -> dict[str, dict[bytes, list[int]]]:
     """The indices of each read by file and UUID; what can be in no file is reported to the builder."""
     by_file: dict[str, dict[bytes, list[int]]] = {}
     for i, (name, path) in enumerate(zip(names, paths, strict=True)):

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import SignalError
-from f5py.io.helper_process import LOOK_EVERY, PATIENCE, HelperProcess, signal_name
 from f5py.io.signals._reader_process import N_SLOTS, SLOT_SAMPLES, WINDOW_BYTES, map_window, serve
 from f5py.io.signals.content import Kind
 from f5py.io.signals.fast5 import Fast5Reader
+from f5py.io.signals.helper_process import LOOK_EVERY, PATIENCE, HelperProcess, signal_name
 from f5py.io.signals.shares import share_out
 from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, kind_of_files, paths_of
 
@@ -172,9 +172,7 @@ class ParallelSource:
             for reader, share in zip(self._readers, share_out(paths, len(self._readers)), strict=True)
             if share.size
         }
-        requests = {
-            reader: ([names[i] for i in share], [paths[i] for i in share]) for reader, share in shares.items()
-        }
+        requests = {reader: ([names[i] for i in share], [paths[i] for i in share]) for reader, share in shares.items()}
         for reader, request in requests.items():
             reader.send(request)
         try:

@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.names import Names
-from f5py.core.strictness import input_warning
-from f5py.core.workers import WorkerPool
 from f5py.errors import SignalError
 from f5py.io.remote import ranged_file
 from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
 from f5py.io.signals.source import CALIBRATION, SignalBlock
+from f5py.messages.strict import input_warning
+from f5py.threads.pool import WorkerPool
 
 if TYPE_CHECKING:
     from f5py.io.remote.ranged_file import RangedFile

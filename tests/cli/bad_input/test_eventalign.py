@@ -94,10 +94,7 @@ def test_spliced_records_have_the_rows_of_their_exons(
     assert not ((positions > cut) & (positions < cut + length - 6)).any()
     assert (positions <= cut).sum() > 800
     assert (positions >= cut + length).sum() > 800
-    keys = {
-        (int(row[1]) - (length if int(row[1]) >= cut + length else 0), *row[2:])
-        for row in rows
-    }
+    keys = {(int(row[1]) - (length if int(row[1]) >= cut + length else 0), *row[2:]) for row in rows}
     unspliced = {(int(row[1]), *row[2:]) for row in rows_by_read(table)[name]}
     near = {row for row in keys ^ unspliced if abs(row[0] - cut) <= 110}  # the last block before the cut differs
     assert keys ^ unspliced == near
@@ -235,8 +232,13 @@ def test_names_that_get_too_long_for_bam(made: ReadSet, tmp_path: Path, capfd: p
     ],
 )
 def test_what_is_left_of_a_run_that_stopped(
-    made: ReadSet, table: bytes, tmp_path: Path, capfd: pytest.CaptureFixture[str], name: str,
-    options: list[str], left: str,
+    made: ReadSet,
+    table: bytes,
+    tmp_path: Path,
+    capfd: pytest.CaptureFixture[str],
+    name: str,
+    options: list[str],
+    left: str,
 ) -> None:
     """No BAM or Parquet file at all, and a whole compressed file of whole lines; the message says so."""
     odd = made.with_last_read_past_the_end(tmp_path)

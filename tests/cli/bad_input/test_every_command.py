@@ -14,8 +14,8 @@ import pytest
 
 from f5py.api import commands as api
 from f5py.api.command import Command
-from f5py.core.options import declarations
-from f5py.core.options.declaration import Group, Kind, Option
+from f5py.options import declarations
+from f5py.options.declaration import Group, Kind, Option
 
 from ...made_data import ReadSet, error_line, run_command
 

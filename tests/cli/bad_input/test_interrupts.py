@@ -211,7 +211,7 @@ class Held:
             readers = [
                 int(child)
                 for child in path.read_text().split()
-                if b"f5py.io.helper_process" in Path(f"/proc/{child}/cmdline").read_bytes()
+                if b"f5py.io.signals.helper_process" in Path(f"/proc/{child}/cmdline").read_bytes()
             ]
             if len(readers) == count:
                 return readers

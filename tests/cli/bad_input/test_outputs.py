@@ -142,9 +142,7 @@ def test_standard_output_is_closed(command: SignalCommand, made: ReadSet) -> Non
 
 def test_closed_pipe_is_quiet(command: SignalCommand, made: ReadSet, table: bytes, tmp_path: Path) -> None:
     many = command.many(made, tmp_path, 16)  # more than a pipe holds
-    with subprocess.Popen(
-        command.process(many, "-K", 1), stdout=subprocess.PIPE, stderr=subprocess.PIPE
-    ) as process:
+    with subprocess.Popen(command.process(many, "-K", 1), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline() == table.splitlines(keepends=True)[0]

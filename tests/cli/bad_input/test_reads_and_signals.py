@@ -135,9 +135,7 @@ def test_a_bad_signal_ends_the_run_if_wanted(
     command: SignalCommand, made: ReadSet, table: bytes, tmp_path: Path, stops: Stops
 ) -> None:
     bad = made.names[4]
-    line, output = stops(
-        made.with_signals(tmp_path, {bad: tmp_path / "absent.fast5"}), "--skip-unreadable=no", "-K", 1
-    )
+    line, output = stops(made.with_signals(tmp_path, {bad: tmp_path / "absent.fast5"}), "--skip-unreadable=no", "-K", 1)
     for words in ("absent.fast5", bad, "No such file", "--skip-unreadable=no", "the output is incomplete"):
         assert words in line
     assert table.startswith(output)
@@ -166,9 +164,7 @@ def test_no_read_has_a_signal(
 
 
 @mapped
-def test_signals_of_another_kind_or_missing(
-    made: ReadSet, unlabelled: ReadSet, tmp_path: Path, fails: Fails
-) -> None:
+def test_signals_of_another_kind_or_missing(made: ReadSet, unlabelled: ReadSet, tmp_path: Path, fails: Fails) -> None:
     blow5, fast5 = unlabelled.signal_path, made.signal_file(made.names[0])
     pod5 = write_signals(tmp_path / "signals.pod5", made.signals(made.names[:2]))
     (tmp_path / "text.blow5").write_text("no signals\n")

@@ -43,7 +43,7 @@ def children() -> set[int]:
     for process in Path("/proc").glob("[0-9]*"):
         with suppress(FileNotFoundError, ProcessLookupError):
             parent = int((process / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            if parent == os.getpid() and b"f5py.io.helper_process" in (process / "cmdline").read_bytes():
+            if parent == os.getpid() and b"f5py.io.signals.helper_process" in (process / "cmdline").read_bytes():
                 found.add(int(process.name))
     return found
 

@@ -7,7 +7,7 @@ import pysam
 import pytest
 
 from f5py.core.names import Names
-from f5py.io.bam_records import RawRecords, RecordColumns
+from f5py.io.bam.bam_records import RawRecords, RecordColumns
 from f5py.io.signals.source import BlockBuilder
 from f5py.io.signals.split_reads import TO_THE_END, UNKNOWN_START, fetch_split
 

@@ -1,0 +1,1 @@
+"""Compute batches: the stages on CPU threads and GPUs, and what they count."""

@@ -1,0 +1,163 @@
+"""What all commands on signals have in common: events, scaling, and the alignment of events to the read's bases."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from f5py.abea.align import AlignmentLimits
+from f5py.compute.chemistry import Chemistry
+from f5py.compute.counts import RunCounts
+from f5py.compute.cpu import SignalStages, StageTimes
+from f5py.compute.diagnosis import FitCheck
+from f5py.compute.gpu.device import NO_CUPY, NoGpuError, is_present, n_devices_likely, open_device
+from f5py.compute.gpu.placement import Backend
+from f5py.compute.gpu.selection import BatchSource, GpuBackendLike, GpusWhenTheyPay, opened, tell_unavailable
+from f5py.compute.statistics import RunStatistics
+from f5py.core.batch import ReadBatch
+from f5py.options.shared import AlignmentOptions, device_numbers
+from f5py.pore_model.model import PoreModel
+from f5py.signal.scaling import QualityLimits
+from f5py.threads.pool import WorkerPool
+
+if TYPE_CHECKING:
+    from f5py.compute.gpu.tuning.watch import GpuWatch
+
+
+class AlignmentStage:
+    """Fills a loaded batch's arrays up to the recalibrated alignment of events to the read's bases.
+
+    Parameters
+    ----------
+    options : AlignmentOptions
+    chemistry : Chemistry
+    keep_samples : bool
+        Do not release the samples after event detection.
+    model : PoreModel, optional
+        Instead of the one that the options name.
+
+    Raises
+    ------
+    PoreModelError
+        The model file is unusable.
+    UnsupportedDataError
+        There is no model for the chemistry.
+    """
+
+    #: The subcommand that the stage belongs to.
+    command = "resquiggle"
+    #: Parts of the work on a batch after which progress is told.
+    n_parts = 2
+
+    def __init__(
+        self,
+        options: AlignmentOptions,
+        chemistry: Chemistry,
+        keep_samples: bool = False,
+        model: PoreModel | None = None,
+    ) -> None:
+        self.chemistry = chemistry
+        self.model = chemistry.nucleotide_model(options.kmer_model) if model is None else model
+        self.times = StageTimes(options.threads)
+        self.counts = RunCounts()
+        self.pool = WorkerPool(options.threads)
+        self._options = options
+        #: Called with the name of a part of the work before it begins, see `f5py.commands.compile_ahead`.
+        self.before_stage: Callable[[str], None] = lambda part: None
+        #: Called with the batch after each of `n_parts` parts of the work on it.
+        self.after_part: Callable[[ReadBatch], None] = lambda batch: None
+        #: For a report, if one is wanted.
+        self.statistics: RunStatistics | None = None
+        #: Whether the first reads tell if the run is of this chemistry: those of the file do, those of a part do not.
+        self.judges_fit = True
+        self._check = FitCheck(chemistry, self.model.name)
+        #: Up to the alignment of events to bases.
+        self.stages = SignalStages(
+            chemistry.event_parameters,
+            chemistry.rna,
+            self.model,
+            self.pool,
+            self.times,
+            AlignmentLimits(options.max_events_per_base, options.min_mean_emission, options.max_gap),
+            QualityLimits(options.min_recalib_events, options.qc_max_var, options.qc_max_events_per_base),
+            keep_pairs=options.print_banded_aln,
+            keep_samples=keep_samples,
+            before_stage=lambda part: self.before_stage(part),
+            after_part=lambda batch: self.after_part(batch),
+        )
+        self._backend: Backend = self.stages
+        self._watch: GpuWatch | None = None
+        #: GPUs that may be used, as far as is known before any is started.
+        self.n_gpus = 0
+
+    def use_gpu(self, source: BatchSource) -> None:
+        """Compute on GPUs, if the options allow it and there are any: from when that pays, or at once if they say so.
+
+        Parameters
+        ----------
+        source : BatchSource
+            Where the batches come from.
+        """
+        use = self._options.gpu_use
+        if use == "off":
+            return
+        is_asked_for = use == "on"
+        if importlib.util.find_spec("cupy") is None:
+            if is_asked_for or is_present():
+                tell_unavailable(NoGpuError(NO_CUPY), is_asked_for)
+            return
+        numbers = device_numbers(self._options.cuda_dev_id)
+        self.n_gpus = n_devices_likely() if numbers is None else len(numbers)
+        source.tells_share = source.tells_share or not is_asked_for  # by that the start of a GPU is decided
+        gpus = opened(numbers, lambda number: self._open_gpu(number, source))
+        self._backend = GpusWhenTheyPay(self.stages, gpus, is_asked_for)
+
+    def _open_gpu(self, number: int, source: BatchSource) -> GpuBackendLike:
+        from f5py.compute.gpu.backend import GpuBackend, GpuLimits
+        from f5py.compute.gpu.tuning.watch import GpuWatch
+
+        options = self._options
+        device = open_device(number)
+        limits = GpuLimits(options.cuda_max_lf, options.cuda_avg_epk, options.cuda_max_epk, options.cuda_mem_frac)
+        if self._watch is not None:
+            limits = self._watch.limits  # what is tuned holds for all
+        gpu = GpuBackend(device, self.stages, limits, options.batchsize, options.max_bases)
+        if self._watch is None:
+            self._watch = GpuWatch(gpu, source, options)
+        gpu.on_batch = self._watch.observe
+        return gpu
+
+    def admit(self, batch: ReadBatch) -> None:
+        """Look at a loaded batch; to be called in order."""
+        if self.judges_fit:
+            self._check.letters(batch)
+
+    def compute(self, batch: ReadBatch) -> None:
+        """Fill the batch's arrays. May be called in several threads, with a batch in each."""
+        self._backend.compute(batch)
+
+    def settle(self, batch: ReadBatch) -> None:
+        """Judge and count the reads of a computed batch; to be called in order."""
+        if self.judges_fit:
+            self._check.fit(batch)
+        self.count(batch, self.counts, self.statistics)
+
+    def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
+        """Add a computed batch to `counts` and to `statistics`; to be called in order."""
+        counts.add(batch)
+        if statistics is not None:
+            statistics.add(batch)
+
+    def stop(self) -> None:
+        """Let what is being computed end soon, because it is not wanted any more."""
+        self.pool.stop()
+
+    def close(self) -> None:
+        """Close the backend and end the worker threads."""
+        if self._watch is not None:
+            self._watch.summarise()
+        try:
+            self._backend.close()
+        finally:
+            self.pool.close()

@@ -1,0 +1,213 @@
+"""Which chemistry the signals are of: what the user says, and what the signal files say."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from f5py.errors import F5pyError, UnsupportedDataError
+from f5py.messages.strict import input_warning
+from f5py.pore_model import PoreModel, builtin, named_model, read_model
+from f5py.signal.events import DNA, RNA, EventParameters
+
+_WHO = "chemistry"
+# Product codes that tell the pore, in lower case. Those of R10.4.1 have 114 in them, those of RNA004 rna004 or 004ra.
+# Kits of version 12, which are for several pores, and unknown ones tell nothing.
+_R9_DNA_KIT = re.compile(
+    r"(?:lsk(?:108|109|110|308)|rad00[1-4]|rbk(?:00\d|101|110)|pcs1(?:0\d|10|11)|pcb1(?:09|10|11)|dcs10\d|nbd10\d"
+    r"|(?:pbk|psk|rpb)004|rab20[14]|16s024|lwp001|cas109|ulk001)(?!\d)"
+)
+_R9_RNA_KIT = re.compile(r"rna00[12](?!\d)")
+_R9_FLOW_CELL = re.compile(r"min106|minsp6|flg001|pro00[12]")
+#: R10.4, and its first kit.
+_R10_4 = re.compile(r"(?:min|flg|pro)112|q20ea")
+#: R10 and R10.3, on which kits of R9 are used as well.
+_EARLY_R10_FLOW_CELL = re.compile(r"(?:min|flg|pro)11[01]")
+#: Names of basecalling models and of their configurations, which tell where kit and flow cell do not.
+_MODEL_NAMES = ("basecall_model", "basecall_config_filename")
+_RNA_MODEL = re.compile(r"(?:^|[^a-z])rna")
+
+
+@dataclass(frozen=True)
+class Chemistry:
+    """A pore and the kind of molecule that goes through it.
+
+    Attributes
+    ----------
+    name : str
+        For messages.
+    pore : {"r9", "r10", "rna004"}
+    rna : bool
+        Direct RNA: the signal runs from the 3' end of the molecule to its 5' end.
+    model : str or None
+        The built-in nucleotide model.
+    """
+
+    name: str
+    pore: str
+    rna: bool
+    model: str | None
+
+    @property
+    def event_parameters(self) -> EventParameters:
+        """Parameters of the event detection."""
+        return RNA if self.rna else DNA
+
+    def nucleotide_model(self, path: str | None) -> PoreModel:
+        """Return the pore model that events are aligned with: that of the file or name `path`, or the built-in one.
+
+        Raises
+        ------
+        PoreModelError
+            The file is unusable.
+        UnsupportedDataError
+            There is no built-in model.
+        """
+        if path is not None:
+            named = None if os.path.exists(path) else named_model(path, "ACGT")
+            return named or read_model(path, "ACGT", lambda: None if self.model is None else builtin(self.model))
+        if self.model is None:
+            raise UnsupportedDataError(f"there is no built-in pore model for {self.name}; give one with --kmer-model")
+        return builtin(self.model)
+
+
+R9_DNA = Chemistry("R9.4 DNA", "r9", False, "r9.4_450bps.nucleotide.6mer")
+R9_RNA = Chemistry("R9.4 RNA (RNA002)", "r9", True, "r9.4_70bps_rna.nucleotide.5mer")
+R10_DNA = Chemistry("R10.4.1 DNA", "r10", False, "r10.4.1_400bps.nucleotide.9mer")
+RNA004 = Chemistry("RNA004", "rna004", True, "rna004_130bps.nucleotide.9mer")
+
+_CHEMISTRIES = {("r9", False): R9_DNA, ("r9", True): R9_RNA, ("r10", False): R10_DNA, ("rna004", True): RNA004}
+
+
+def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_model: bool) -> Chemistry:
+    """Decide by the options and the metadata of the signal files.
+
+    The files' metadata count where the options say nothing. Where both speak, they must agree, and so must the
+    metadata among themselves, unless a pore model of the user's own is given: then the options count, and a warning is
+    printed. If kit and flow cell differ, ``--pore`` may also say which is right. Signals of which nothing is known are
+    taken as R9.4 DNA.
+
+    Parameters
+    ----------
+    pore : {"r9", "r10", "rna004"} or None
+        ``--pore``.
+    rna : bool
+        ``--rna``.
+    run_info : mapping of str to str
+        See `f5py.io.signals.source.SignalSource.run_info`; ``basecall_model`` is that of the alignments' header.
+    own_model : bool
+        ``--kmer-model`` is given.
+
+    Raises
+    ------
+    UnsupportedDataError
+        The metadata contradict each other or the options.
+    F5pyError
+        The options contradict each other.
+    """
+    if pore == "r10" and rna:
+        raise F5pyError("--pore r10 and --rna exclude each other: there is no RNA chemistry of R10; is it rna004?")
+    molecules, pores = _molecules(run_info), _pores(run_info)
+    evidence = ", ".join(
+        f"{key} {run_info[key]}"
+        for key in ("experiment_type", "sequencing_kit", "flow_cell_product_code", *_MODEL_NAMES)
+        if run_info.get(key)
+    )
+    if molecules == {True} and pores == {"r10"}:
+        raise UnsupportedDataError(
+            f"the signals say that they are RNA and R10 at the same time ({evidence}), which does not exist; "
+            "correct their metadata"
+        )
+    if pore in pores:
+        pores = {pore}
+    contradiction = None
+    if len(molecules) > 1:
+        contradiction = (
+            f"the signals say that they are DNA and RNA at the same time ({evidence}); correct their metadata, or give "
+            "the model of what they are with --kmer-model, and --rna or --pore if they are not R9.4 DNA"
+        )
+        molecules, pores = set(), set()
+    elif len(pores) > 1:
+        contradiction = (
+            f"the signals say that they are of {' and '.join(sorted(pores))} at the same time ({evidence}); say with "
+            "--pore which is right"
+        )
+        pores = set()
+    if contradiction is not None and not own_model:
+        raise UnsupportedDataError(contradiction)
+    found_rna, found_pore = next(iter(molecules), None), next(iter(pores), None)
+    problems = []
+    if rna and found_rna is False:
+        problems.append(f"--rna, but the signals are DNA ({evidence}); leave --rna out")
+    elif rna and found_pore == "r10":
+        problems.append(f"--rna, but the signals are of R10, which is for DNA ({evidence}); leave --rna out")
+    if pore == "rna004" and found_rna is False:
+        problems.append(f"--pore rna004, but the signals are DNA ({evidence}); leave --pore out")
+    elif pore == "r10" and found_rna:
+        problems.append(f"--pore r10, but the signals are RNA ({evidence}); leave --pore out")
+    elif pore is not None and found_pore is not None and pore != found_pore:
+        problems.append(f"--pore {pore}, but the signals are of {found_pore} ({evidence}); leave --pore out")
+    for problem in problems:
+        if not own_model:
+            raise UnsupportedDataError(problem)
+        input_warning(_WHO, f"{problem} unless the model given by --kmer-model is made for it")
+    if pore is None:
+        pore = found_pore or "r9"
+    is_rna = rna or pore == "rna004" or bool(found_rna)
+    if (pore, is_rna) == ("r10", True):  # --rna beside metadata of an R10 kit, with a model of the user's own
+        pore = "rna004"
+    chemistry = _CHEMISTRIES[pore, is_rna]
+    if contradiction is not None:
+        input_warning(_WHO, f"{contradiction}. They are taken as {chemistry.name}, with the model given")
+    return chemistry
+
+
+def _molecules(run_info: Mapping[str, str]) -> set[bool]:
+    """What the metadata say of the molecules: RNA (True), DNA (False), nothing, or both."""
+    found: set[bool] = set()
+    kind = run_info.get("experiment_type", "").lower()
+    if "dna" in kind:  # genomic_dna, cdna
+        found.add(False)
+    elif "rna" in kind:
+        found.add(True)
+    kit = run_info.get("sequencing_kit", "").lower()
+    if "rna" in kit or "rna004" in _pores(run_info):
+        found.add(True)
+    elif _R9_DNA_KIT.search(kit):
+        found.add(False)
+    for name in () if found else _model_names(run_info):
+        if _RNA_MODEL.search(name):
+            found.add(True)
+        elif "dna" in name:
+            found.add(False)
+    return found
+
+
+def _pores(run_info: Mapping[str, str]) -> set[str]:
+    """The pores of the kit and of the flow cell, as far as their names tell them."""
+    kit = run_info.get("sequencing_kit", "").lower()
+    flow_cell = run_info.get("flow_cell_product_code", "").lower()
+    found = set()
+    for name in (kit, flow_cell):
+        if "rna004" in name or "004ra" in name:
+            found.add("rna004")
+        elif "114" in name or _R10_4.search(name):
+            found.add("r10")
+    is_r9_kit = _R9_DNA_KIT.search(kit) or _R9_RNA_KIT.search(kit)
+    on_early_r10 = _EARLY_R10_FLOW_CELL.search(flow_cell) or _R10_4.search(flow_cell)
+    if _R9_FLOW_CELL.search(flow_cell) or (is_r9_kit and not on_early_r10):
+        found.add("r9")
+    for name in () if found else _model_names(run_info):
+        if "rna004" in name:
+            found.add("rna004")
+        elif "r10.4" in name:
+            found.add("r10")
+        elif "r9.4" in name or "rna002" in name:
+            found.add("r9")
+    return found
+
+
+def _model_names(run_info: Mapping[str, str]) -> list[str]:
+    return [run_info[key].lower() for key in _MODEL_NAMES if run_info.get(key)]

@@ -1,0 +1,148 @@
+"""From samples to recalibrated alignments: what all commands on signals compute, on the CPU threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.abea.align import F5C_LIMITS, AlignmentLimits, align, drop_over_segmented, drop_unaligned
+from f5py.core.batch import ReadBatch
+from f5py.event_alignment.align import RowsElsewhere
+from f5py.methylation.calls import ScoredElsewhere
+from f5py.pore_model.model import PoreModel
+from f5py.signal.events import EventParameters, EventsElsewhere, detect_events, reverse_events
+from f5py.signal.scaling import QualityLimits, drop_unfit, estimate_scaling, rank_kmers, recalibrate
+from f5py.threads.pool import WorkerPool
+
+
+class StageTimes:
+    """Seconds of each compute stage: those of all worker threads together, divided by their number.
+
+    Several batches are computed at the same time, so that wall times would count the same second more than once.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        self.seconds: dict[str, float] = {"Events": 0.0, "Alignment": 0.0, "Estimate scaling": 0.0}
+        self.output = 0.0
+        self._n_threads = n_threads
+        self._lock = threading.Lock()
+
+    def add(self, name: str, thread_seconds: float) -> None:
+        """Add to a stage what the threads together have worked."""
+        with self._lock:
+            self.seconds[name] = self.seconds.get(name, 0.0) + thread_seconds / self._n_threads
+
+
+class Share(EventsElsewhere, ScoredElsewhere, RowsElsewhere, Protocol):
+    """Reads of a batch that are computed elsewhere meanwhile; each step is asked for when it can begin."""
+
+    def align(self, batch: ReadBatch) -> None:
+        """Begin with all that follows the events, for those of its reads that have not dropped out."""
+        ...
+
+    def fetch_maps(self, batch: ReadBatch) -> None:
+        """Wait until all is done, and fill what `abea.align.align` fills, and the events."""
+        ...
+
+    def fetch_fit(self, batch: ReadBatch) -> None:
+        """Fill what `signal.scaling.recalibrate` fills."""
+        ...
+
+
+@dataclass
+class SignalStages:
+    """Fills a loaded batch's arrays up to the recalibrated alignment of events to the read's bases.
+
+    Attributes
+    ----------
+    parameters : EventParameters
+    rna : bool
+        Reads go through the pore with the 3' end first.
+    model : PoreModel
+    pool : WorkerPool
+    times : StageTimes
+    limits : AlignmentLimits
+    quality : QualityLimits
+    means_only : bool
+        Of the events only the means are needed.
+    keep_pairs : bool
+        The aligned pairs are wanted too.
+    keep_samples : bool
+        Do not release the samples after event detection.
+    results : str
+        What `finish` makes: ``calls``, ``rows`` or nothing that a share helps with.
+    finish : callable or None
+        Called at the end with the batch and its share, if it has one; returns the seconds that all threads together
+        have worked. May be called again for a batch.
+    finish_part : str
+        What `before_stage` calls that.
+    before_stage : callable
+        Called with the name of a part of the work before it begins.
+    after_part : callable
+        Called with the batch after each of two parts of the work on it, and after `finish`.
+    """
+
+    parameters: EventParameters
+    rna: bool
+    model: PoreModel
+    pool: WorkerPool
+    times: StageTimes
+    limits: AlignmentLimits = F5C_LIMITS
+    quality: QualityLimits = field(default_factory=QualityLimits)
+    means_only: bool = False
+    keep_pairs: bool = False
+    keep_samples: bool = False
+    results: str = ""
+    finish: Callable[[ReadBatch, Share | None], float] | None = None
+    finish_part: str = ""
+    before_stage: Callable[[str], None] = lambda part: None
+    after_part: Callable[[ReadBatch], None] = lambda batch: None
+
+    def compute(self, batch: ReadBatch, share: Share | None = None) -> None:
+        """Fill the batch's arrays. May be called in several threads, with a batch in each.
+
+        Parameters
+        ----------
+        batch : ReadBatch
+        share : Share, optional
+            Has begun with the events of its reads. The samples are kept then: it may fail.
+        """
+        pool, model, times = self.pool, self.model, self.times
+        self.before_stage("events")
+        times.add("Events", detect_events(batch, self.parameters, pool, self.means_only, share))
+        self.after_part(batch)
+        here: NDArray[np.bool_] | bool = True
+        if share is not None:
+            here = ~share.reads
+        elif not self.keep_samples:
+            batch.release("samples")
+        self.before_stage("scaling")
+        times.add("Estimate scaling", rank_kmers(batch, model, pool, here) + estimate_scaling(batch, model, pool, here))
+        if self.rna:
+            times.add("Events", reverse_events(batch, pool, here))
+        drop_over_segmented(batch, self.limits)
+        if share is not None:
+            share.align(batch)
+        self.before_stage("alignment")
+        times.add("Alignment", align(batch, model, pool, self.limits, self.keep_pairs, here))
+        if share is not None:
+            share.fetch_maps(batch)
+        drop_unaligned(batch)
+        self.before_stage("recalibration")
+        times.add("Estimate scaling", recalibrate(batch, model, pool, here))
+        if share is not None:
+            share.fetch_fit(batch)
+        drop_unfit(batch, self.quality)
+        self.after_part(batch)
+        if self.finish is not None:
+            self.before_stage(self.finish_part)
+            times.add("HMM", self.finish(batch, share))
+            self.after_part(batch)
+
+    def close(self) -> None:
+        """Nothing: the pool belongs to the caller."""

@@ -1,0 +1,188 @@
+"""Why reads fail, in words, and whether a run is of the chemistry that it is taken for."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.compute.chemistry import Chemistry
+from f5py.compute.counts import USABLE_EVENTS, RunCounts
+from f5py.core.batch import Cause, ReadBatch, ReadStatus
+from f5py.errors import UnsupportedDataError
+from f5py.options.shared import AlignmentOptions
+
+#: Shorter reads do not tell whether the pore model fits.
+LONG_ENOUGH = 300
+#: A run is judged by so many of its first reads that are long enough.
+_JUDGED = 50
+_MOST_FAILED = 0.8
+#: In the first reads of a run the letter U is looked for.
+_READS_WITH_LETTERS = 20
+
+#: What became of reads, as reports and tables call it.
+FATES = {
+    ReadStatus.BAD_READ: "bad_read",
+    ReadStatus.NO_ALIGNMENT: "no_alignment",
+    ReadStatus.NOT_CALIBRATED: "could_not_calibrate",
+    ReadStatus.QC_FAIL: "qc_fail",
+}
+#: Causes in a word, for reports.
+CAUSES = {
+    Cause.LOW_EMISSION: "low_emission",
+    Cause.NOT_SPANNING: "not_spanning",
+    Cause.LONG_GAP: "long_gap",
+    Cause.MANY_EVENTS: "too_many_events",
+    Cause.TOO_SHORT: "too_short",
+    Cause.FEW_EVENTS: "too_few_events",
+    Cause.NOISY: "too_noisy",
+    Cause.MANY_ALIGNED_EVENTS: "too_many_aligned_events",
+    Cause.NO_SIGNAL: "no_signal",
+}
+_UNALIGNED = (Cause.LOW_EMISSION, Cause.NOT_SPANNING, Cause.LONG_GAP, Cause.TOO_SHORT)
+_MANY = (Cause.MANY_EVENTS, Cause.MANY_ALIGNED_EVENTS)
+_UNCALIBRATED = (Cause.FEW_EVENTS, Cause.NOISY)
+
+
+def cause_text(batch: ReadBatch, read: int, options: AlignmentOptions) -> str:
+    """Why a read has no result, with the option that decides it."""
+    cause = Cause(int(batch.cause[read]))
+    length = int(batch.read_length[read])
+    if cause is Cause.NO_SIGNAL:
+        return batch.problems.get(read, "no usable signal")
+    if cause is Cause.MANY_EVENTS:
+        events = int(batch.event_offsets[read + 1] - batch.event_offsets[read])
+        ratio = f"{events / length:.1f} events per base" if length else "events, but no bases"
+        return f"{ratio} (--max-events-per-base {options.max_events_per_base:g})"
+    if cause is Cause.TOO_SHORT:
+        return f"{length} bases or no events: too short to align"
+    if cause is Cause.LOW_EMISSION:
+        return f"the events do not fit the pore model (--min-mean-emission {options.min_mean_emission:g})"
+    if cause is Cause.NOT_SPANNING:
+        return "no alignment of all events to all bases was found"
+    if cause is Cause.LONG_GAP:
+        return f"more than {options.max_gap} bases in a row without an event (--max-gap)"
+    if cause is Cause.FEW_EVENTS:
+        return (
+            f"{int(batch.n_calibration[read])} events to recalibrate with (--min-recalib-events "
+            f"{options.min_recalib_events})"
+        )
+    if cause is Cause.NOISY:
+        return f"var {float(batch.var[read]):.2f} after recalibration (--qc-max-var {options.qc_max_var:g})"
+    return (
+        f"{float(batch.events_per_base[read]):.1f} aligned events per base (--qc-max-events-per-base "
+        f"{options.qc_max_events_per_base:g})"
+    )
+
+
+def cause_counts(counts: RunCounts) -> str:
+    """Numbers of failed reads by cause, the most common first."""
+    numbers = sorted(((counts.of(cause), name) for cause, name in CAUSES.items() if counts.of(cause)), reverse=True)
+    return ", ".join(f"{name}: {number}" for number, name in numbers)
+
+
+def advice(counts: RunCounts, chemistry: Chemistry, options: AlignmentOptions) -> list[str]:
+    """What to say at the end of a run about the reads that have failed; nothing if most have not."""
+    lines = []
+    if counts.rescuable:
+        lines.append(
+            f"{counts.of(Cause.FEW_EVENTS)} reads have fewer than {options.min_recalib_events} events to recalibrate "
+            f"with; --min-recalib-events {USABLE_EVENTS} would try {counts.rescuable} of them"
+        )
+    others = counts.qc_fail + counts.not_calibrated + counts.no_alignment - counts.rescuable
+    if others > counts.total // 2:
+        lines.append(
+            f"more than half of the reads failed ({listed(counts.causes)}); {remedy(counts.causes, chemistry)}"
+        )
+    return lines
+
+
+def all_failed(counts: RunCounts, chemistry: Chemistry) -> str:
+    """What to say if not a single read has a result."""
+    head = f"all {counts.failed} reads failed ({listed(counts.causes)})"
+    if counts.bad_reads == counts.failed:
+        return f"{head}; give the signals of these reads"
+    if counts.rescuable > counts.failed // 2:
+        return f"{head}; they are short, try --min-recalib-events {USABLE_EVENTS}"
+    return f"{head}; {remedy(counts.causes, chemistry)}"
+
+
+class FitCheck:
+    """Judges by the first reads of a run whether they are of the chemistry that they are taken for.
+
+    Only reads of at least `LONG_ENOUGH` bases are judged, in the order of the input, so that the verdict does not
+    depend on the size of the batches. A run with few of them is never stopped.
+
+    Parameters
+    ----------
+    chemistry : Chemistry
+    model : str
+        Name of the pore model.
+    """
+
+    def __init__(self, chemistry: Chemistry, model: str) -> None:
+        self._chemistry = chemistry
+        self._model = model
+        self._started = 0
+        self._judged = 0
+        self._causes = np.zeros(len(Cause), np.int64)
+
+    def letters(self, batch: ReadBatch) -> None:
+        """Refuse RNA letters in what is to be DNA; to be called with every batch that is started."""
+        if self._chemistry.rna or self._started >= _READS_WITH_LETTERS:
+            return
+        self._started += int((batch.status != ReadStatus.BAD_READ).sum())
+        if (batch.bases == ord("U")).any():
+            raise UnsupportedDataError(
+                "the reads have the letter U, so they are direct RNA, but the signals are taken as "
+                f"{self._chemistry.name}; for RNA use eventalign or resquiggle with --rna"
+            )
+
+    def fit(self, batch: ReadBatch) -> None:
+        """Stop as soon as the pore model is seen not to fit the data, rather than finish with nothing called.
+
+        To be called with every batch that is aligned, in order.
+        """
+        if self._judged >= _JUDGED:
+            return
+        is_judged = (batch.status != ReadStatus.BAD_READ) & (batch.read_length >= LONG_ENOUGH)
+        judged = np.flatnonzero(is_judged)[: _JUDGED - self._judged]
+        self._judged += len(judged)
+        self._causes += np.bincount(batch.cause[judged], minlength=len(Cause))
+        n_failed = self._judged - int(self._causes[Cause.NONE])
+        if self._judged < _JUDGED or n_failed <= _MOST_FAILED * self._judged:
+            return
+        raise UnsupportedDataError(
+            f"{n_failed} of the first {self._judged} reads of {LONG_ENOUGH} bases or more do not fit the pore model "
+            f"{self._model} ({listed(self._causes)}); {remedy(self._causes, self._chemistry)}"
+        )
+
+
+def remedy(causes: NDArray[np.int64], chemistry: Chemistry) -> str:
+    """What to do if most reads fail, by the numbers of failed reads by cause."""
+    many, uncalibrated, unaligned = (int(causes[list(group)].sum()) for group in (_MANY, _UNCALIBRATED, _UNALIGNED))
+    if many > max(unaligned, uncalibrated):
+        return (
+            "the signals have far more events than bases: is this another chemistry (--pore, --rna), or a very slow "
+            "run (--max-events-per-base, --qc-max-events-per-base)?"
+        )
+    if uncalibrated > unaligned:
+        return (
+            f"they align, but not well: is the model that of {chemistry.name} reads (--pore, --kmer-model), or are "
+            "they short or noisy (--min-recalib-events, --qc-max-var)?"
+        )
+    return (
+        f"these are probably not {chemistry.name} reads (--pore, --rna), or the signals belong to other reads: check "
+        "the data, or give a fitting --kmer-model"
+    )
+
+
+def listed(causes: NDArray[np.int64]) -> str:
+    """Numbers of failed reads by kind of cause, as messages name it, the most common first."""
+    groups = (
+        ("no alignment", _UNALIGNED),
+        ("too many events", _MANY),
+        ("could not calibrate", _UNCALIBRATED),
+        ("no signal", (Cause.NO_SIGNAL,)),
+    )
+    numbers = [(int(causes[list(of)].sum()), name) for name, of in groups]
+    return ", ".join(f"{name}: {number}" for number, name in sorted(numbers, reverse=True) if number)

@@ -1,0 +1,51 @@
+"""The compute stage of eventalign: from loaded to writable batches."""
+
+from __future__ import annotations
+
+from f5py.compute.alignment import AlignmentStage
+from f5py.compute.chemistry import Chemistry
+from f5py.compute.counts import RunCounts
+from f5py.compute.statistics import RunStatistics
+from f5py.core.batch import ReadBatch
+from f5py.core.windows import Windows
+from f5py.event_alignment.align import align_events
+from f5py.options.signal_commands import EventalignOptions
+
+
+class ReferenceAligner(AlignmentStage):
+    """The alignment of events to the read's bases, and then to the reference's.
+
+    Parameters
+    ----------
+    options : EventalignOptions
+    chemistry : Chemistry
+    windows : Windows or None
+        Only rows of k-mers in these are made.
+    keep_map : bool
+        Keep the alignment of the events to the read's bases.
+    """
+
+    command = "eventalign"
+    n_parts = 3
+
+    def __init__(
+        self, options: EventalignOptions, chemistry: Chemistry, windows: Windows | None, keep_map: bool = False
+    ) -> None:
+        shows_samples = not (options.paf or options.sam or options.m6anet)
+        super().__init__(options, chemistry, shows_samples and (options.samples or options.collapse_events))
+        self.times.seconds["HMM"] = 0.0
+        self._keep_map = keep_map
+        self.stages.results = "rows"
+        self.stages.finish = lambda batch, share: align_events(batch, self.model, self.pool, windows, share)
+        self.stages.finish_part = "event rows"
+
+    def compute(self, batch: ReadBatch) -> None:
+        """Fill the batch's arrays, its rows too."""
+        super().compute(batch)
+        if not self._keep_map:
+            batch.release("bases", "kmer_rank", "first_event", "last_event")
+
+    def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
+        """See `AlignmentStage.count`."""
+        super().count(batch, counts, statistics)
+        counts.results += int(batch.n_rows.sum())

@@ -1,0 +1,57 @@
+"""Jitted copies between a batch and the GPU's pinned buffers; they release the GIL, so that threads share the work."""
+
+from __future__ import annotations
+
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import kernel
+
+
+@kernel
+def _copy(values, to):
+    """As ``to[:] = values``, which takes ten times as long to compile."""
+    for i in range(values.shape[0]):
+        to[i] = values[i]
+
+
+@kernel
+def gather(turn, reads, offsets, values, gathered_offsets, gathered):
+    """Copy the elements of each of `reads` to where they stand one read after another.
+
+    ``values[offsets[read]:offsets[read + 1]]`` goes to ``gathered[gathered_offsets[i]:]`` for read ``reads[i]``.
+    """
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        first = offsets[reads[i]]
+        n = offsets[reads[i] + 1] - first
+        to = gathered_offsets[i]
+        _copy(values[first : first + n], gathered[to : to + n])
+
+
+@kernel
+def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
+    """The way back of `gather`."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        first = offsets[reads[i]]
+        n = offsets[reads[i] + 1] - first
+        from_ = gathered_offsets[i]
+        _copy(gathered[from_ : from_ + n], values[first : first + n])
+
+
+@kernel
+def scatter_maps(turn, reads, k, p, gathered, base_map):
+    """Copy the base-to-event maps of `reads` back; the k - 1 entries of a read without k-mer become -1."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        n_kmers = p[i + 1] - p[i] - k + 1
+        first = base_map.offsets[reads[i]]
+        _copy(gathered.first_event[p[i] : p[i] + n_kmers], base_map.first_event[first : first + n_kmers])
+        _copy(gathered.last_event[p[i] : p[i] + n_kmers], base_map.last_event[first : first + n_kmers])
+        base_map.first_event[first + n_kmers : first + n_kmers + k - 1] = -1
+        base_map.last_event[first + n_kmers : first + n_kmers + k - 1] = -1

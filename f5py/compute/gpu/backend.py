@@ -1,0 +1,248 @@
+"""Batches on a GPU, with the CPU threads beside it.
+
+Batches come from several threads, and each takes one of the arena's two halves for itself: while the kernels work on
+one batch in the stream of its half, the next batch is packed into the pinned buffers of the other. A batch's long and
+over-segmented reads, and those that do not fit, are computed by the CPU threads meanwhile. Both do the same operations
+in the same order, so who computes a read does not show in the result. Whatever fails on the GPU, or in the libraries on
+the way to it, the CPU threads compute the batch, and all that follow.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, cast
+
+import numpy as np
+
+from f5py.abea.align_gpu import macros, model_table
+from f5py.compute.cpu import Share, SignalStages, StageTimes
+from f5py.compute.gpu.arena import ArenaSize, Density, capacity, memory_fraction
+from f5py.compute.gpu.buffers import Half, Tables
+from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError, first_line, free_pools, is_out_of_memory, remedy
+from f5py.compute.gpu.placement import Placement, Reason, place
+from f5py.compute.gpu.self_check import differences, made_batch
+from f5py.compute.gpu.share import BatchTiming, Device, GpuShare
+from f5py.compute.gpu.sources import functions
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.errors import F5pyError
+from f5py.messages import console
+
+_WHO = "init_cuda"
+_HALVES = 2
+#: How much longer the GPU takes for a band of a single read than a CPU thread; it wins by the number of reads.
+_BAND_LATENCY_RATIO = 3.0
+_MIN_READS, _MIN_BATCH = 16, 20_000
+#: Fewer bases than this are not worth an arena.
+_MIN_BASES = 100_000
+_SHRINK = 0.7
+#: Samples per base that the arena has room for: more than pores of DNA and RNA have on average.
+_DNA_SAMPLES, _RNA_SAMPLES = 16.0, 56.0
+
+
+@dataclass
+class GpuLimits:
+    """Which reads may go to the GPU, and how its memory is laid out: the ``--cuda-*`` options."""
+
+    max_lf: float = 3.0
+    avg_epk: float = 2.0
+    max_epk: float = 5.0
+    mem_frac: float | None = None
+
+
+class _GpuFailure(F5pyError):
+    """Something on the way to the GPU and back has failed."""
+
+
+class GpuBackend:
+    """See `f5py.compute.gpu.placement.Backend`.
+
+    Parameters
+    ----------
+    device : GpuDevice
+        The current device of the calling thread.
+    stages : SignalStages
+        What is computed, and what the CPU threads compute.
+    limits : GpuLimits
+    max_reads, max_bases : int
+        What a batch can hold (-K and -B); the arena is not made larger than that needs.
+    zero_copy : bool or None
+        Let the kernels work on host memory instead of copies; None: on integrated GPUs.
+
+    Attributes
+    ----------
+    capacity : ArenaSize
+        What one half could hold if it took all the memory that it may.
+    on_batch : callable or None
+        Called with (batch, placement, timing) when a batch is finished.
+
+    Raises
+    ------
+    GpuUnavailableError
+        If there is too little memory or the kernels do not compile.
+    """
+
+    def __init__(
+        self,
+        device: GpuDevice,
+        stages: SignalStages,
+        limits: GpuLimits,
+        max_reads: int,
+        max_bases: int,
+        zero_copy: bool | None = None,
+    ) -> None:
+        import cupy
+
+        self.device = device
+        self.name = f"GPU {device.number}"
+        self.limits = limits
+        self.on_batch: Callable[[ReadBatch, Placement, BatchTiming], None] | None = None
+        self._stages = stages
+        self._broken = False
+        self._lock = threading.Lock()
+        try:
+            compiled, tables = functions(macros(limits=stages.limits)), Tables()
+            model = tables.kept("model", lambda: model_table(stages.model))
+            self._on_device = Device(device.number, compiled, model, tables)
+        except cupy.cuda.compiler.CompileException as problem:
+            raise GpuUnavailableError(f"the kernels do not compile: {first_line(problem)}") from problem
+        except Exception as problem:
+            raise GpuUnavailableError(f"{device.name} does not work: {remedy(problem)}") from problem
+        # room for the batch that the device is checked by, too
+        zero_copy = device.integrated if zero_copy is None else zero_copy
+        halves = self._allocate(max(max_reads, _MIN_READS), max(max_bases, _MIN_BATCH), zero_copy)
+        self.size: ArenaSize = halves[0].size
+        self._free: queue.SimpleQueue[Half] = queue.SimpleQueue()
+        for half in halves:
+            self._free.put(half)
+        self._check()
+
+    def _check(self) -> None:
+        """Compute a small made-up batch as well as the CPU threads do: no driver or device may change a number."""
+        stages = replace(
+            self._stages, times=StageTimes(1), before_stage=lambda part: None, after_part=lambda batch: None
+        )
+        expected, found = (made_batch(stages.model, stages.rna) for _ in range(2))
+        stages.compute(expected)
+        half = self._free.get()
+        try:
+            reads = np.arange(len(found))
+            placement = Placement(reads, np.full(len(reads), Reason.GPU, np.uint8))
+            self._compute(found, placement, half, stages)
+        except _GpuFailure as problem:
+            raise GpuUnavailableError(f"{self.device.name} does not work: {problem}") from problem
+        finally:
+            self._free.put(half)
+        if differing := differences(found, expected):
+            raise GpuUnavailableError(
+                f"{self.device.name} computes other numbers than the CPU ({', '.join(differing)}); please report this, "
+                "with the versions of the driver and of cupy"
+            )
+
+    def _allocate(self, max_reads: int, max_bases: int, zero_copy: bool) -> list[Half]:
+        """Both halves, as large as memory allows and a batch can need; smaller ones if that fails."""
+        samples = _RNA_SAMPLES if self._stages.rna else _DNA_SAMPLES
+        kind = self._stages.results
+        density = Density(self.limits.avg_epk, samples, self._stages.means_only, kind == "calls", kind == "rows")
+        fraction = memory_fraction(self.limits.mem_frac, self.device.integrated)
+        full = self.capacity = capacity(self.device.free_memory * fraction, density, max_reads, _HALVES)
+        console.note(
+            _WHO,
+            f"Running on {self.device.name} (device id {self.device.number}), "
+            f"{self.device.free_memory / 2**30:.1f} GB free of {self.device.total_memory / 2**30:.1f} GB",
+        )
+        console.note(_WHO, f"Max GPU capacity {full.bases / 1e6:.1f}M bases in each of {_HALVES} halves")
+        # A batch ends with the read that reaches -B.
+        bases = min(full.bases, max_bases + max_bases // 8 + max_reads)
+        while bases >= min(_MIN_BASES, max_bases):
+            size = density.size(bases, max_reads)
+            try:
+                halves = [Half(size, zero_copy) for _ in range(_HALVES)]
+            except Exception as problem:
+                if not is_out_of_memory(problem):
+                    raise GpuUnavailableError(f"{self.device.name} does not work: {remedy(problem)}") from problem
+                free_pools()
+                console.info(_WHO, f"{bases / 1e6:.1f}M bases do not fit ({first_line(problem)}); trying fewer")
+                bases = int(bases * _SHRINK)
+            else:
+                console.note(_WHO, f"Arena of {_HALVES} x {bases / 1e6:.1f}M bases allocated")
+                return halves
+        raise GpuUnavailableError(
+            f"there is too little free memory on {self.device.name}; end other programs on it, or lower -B"
+        )
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the device has failed; the CPU threads then compute what it is given."""
+        return self._broken
+
+    def compute(self, batch: ReadBatch) -> None:
+        """See `Backend.compute`."""
+        stages = self._stages
+        reads = np.flatnonzero((batch.status == ReadStatus.OK) & (batch.n_samples > 0))
+        placement = place(batch, reads, stages.model.k, self.limits.max_lf, self.size)
+        if self._broken or stages.keep_pairs or self._is_small(batch, placement):
+            stages.compute(batch)
+            return
+        before = batch.status.copy(), batch.cause.copy()
+        half = self._free.get()
+        try:
+            self._compute(batch, placement, half, stages)
+        except _GpuFailure as problem:
+            self._give_up(problem)
+            batch.status, batch.cause = before
+            stages.compute(batch)
+        finally:
+            self._free.put(half)
+
+    def _compute(self, batch: ReadBatch, placement: Placement, half: Half, stages: SignalStages) -> None:
+        share: GpuShare = self._guarded(GpuShare, self._on_device, half, stages, batch, placement, self.limits.max_epk)
+        stages.compute(batch, cast(Share, _Guarded(share, self._guarded)))
+        if not stages.keep_samples:
+            batch.release("samples")
+        if self.on_batch is not None:
+            self.on_batch(batch, placement, share.timing)
+
+    def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """Call a function that uses the device; whatever it raises is a `_GpuFailure`."""
+        import cupy
+
+        try:
+            cupy.cuda.Device(self.device.number).use()
+            return function(*arguments)
+        except Exception as problem:  # cupy and what it loads raise all kinds of them
+            raise _GpuFailure(remedy(problem)) from problem
+
+    def _is_small(self, batch: ReadBatch, placement: Placement) -> bool:
+        """Whether the CPU threads are done with the GPU's reads before it would be done with the longest one."""
+        n_samples = batch.n_samples[placement.having(Reason.GPU)]
+        return len(n_samples) == 0 or (
+            n_samples.sum() / self._stages.pool.n_threads < _BAND_LATENCY_RATIO * n_samples.max()
+        )
+
+    def _give_up(self, problem: Exception) -> None:
+        with self._lock:
+            if not self._broken:
+                console.warning("align_cuda", f"{self.name} failed: {problem}; the run goes on without it")
+            self._broken = True
+
+    def close(self) -> None:
+        """Free the arena; no batch may be under way."""
+        self._free = queue.SimpleQueue()
+        if not self._broken:
+            self._guarded(free_pools)
+
+
+class _Guarded:
+    """A `Share` whose failures are told from those of the CPU threads."""
+
+    def __init__(self, share: GpuShare, guarded: Callable[..., Any]) -> None:
+        self._share = share
+        self._guarded = guarded
+
+    def __getattr__(self, name: str) -> Any:
+        found = getattr(self._share, name)
+        return partial(self._guarded, found) if callable(found) else found

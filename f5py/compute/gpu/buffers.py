@@ -1,0 +1,181 @@
+"""Memory for a batch on a GPU: arrays on the device, and those on the host that they are filled from."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.compute.gpu.arena import ArenaSize
+from f5py.core.offsets import offsets_of
+from f5py.pore_model.model import PoreModel
+from f5py.threads.pool import WorkerPool
+
+
+class Half:
+    """One half of the arena: device arrays, the pinned host arrays they are filled from or read into, and a stream.
+
+    Attributes
+    ----------
+    size : ArenaSize
+    host : dict of str to array
+    device : dict of str to array
+        All of `host`, and what stays on the device. ``slot_start``, ``slot_mean`` and ``slot_stdv`` lie in the memory
+        of ``trace``, which is not in use before the events have been placed.
+    stream : cupy.cuda.Stream
+    """
+
+    def __init__(self, size: ArenaSize, zero_copy: bool) -> None:
+        import cupy
+
+        self.size = size
+        self.stream = cupy.cuda.Stream(non_blocking=True)
+        self._zero_copy = zero_copy
+        self.host: dict[str, NDArray] = {}
+        self.device: dict[str, Any] = {}
+        for names, count, dtype in _transferred(size):
+            for name in names.split():
+                self._add(name, count, np.dtype(dtype))
+        self.device["kmers"] = cupy.empty((size.bases, 4), np.float32)
+        trace = self.device["trace"] = cupy.empty(size.trace_words, np.uint32)
+        self.device["best_event"] = cupy.empty(size.reads, np.int32)
+        self.device["corner"] = cupy.empty(size.reads, np.int32)
+        n = size.slots
+        self.device["slot_start"] = trace[:n].view(np.int32)
+        self.device["slot_mean"] = trace[n : 2 * n].view(np.float32)
+        self.device["slot_stdv"] = trace[2 * n : 3 * n].view(np.float32)
+        self.device["work"] = trace.view(np.float32)  # scores need no directions any more
+
+    def _add(self, name: str, count: int, dtype: np.dtype) -> None:
+        import cupy
+
+        size = max(count, 1) * dtype.itemsize
+        pinned = cupy.cuda.alloc_pinned_memory(size)
+        self.host[name] = np.frombuffer(pinned, dtype, count)
+        if self._zero_copy:
+            # Host and device addresses of pinned memory are the same where addressing is unified.
+            memory = cupy.cuda.UnownedMemory(pinned.ptr, size, pinned)
+            self.device[name] = cupy.ndarray(count, dtype, cupy.cuda.MemoryPointer(memory, 0))
+        else:
+            self.device[name] = cupy.empty(count, dtype)
+
+    def upload(self, name: str, count: int) -> None:
+        """Start to copy the first `count` elements to the device."""
+        if not self._zero_copy and count:
+            self.device[name][:count].set(self.host[name][:count], stream=self.stream)
+
+    def put(self, name: str, values: NDArray) -> None:
+        """Fill the host array from the beginning, and start to copy."""
+        self.host[name][: len(values)] = values
+        self.upload(name, len(values))
+
+    def put_reads(
+        self,
+        name: str,
+        values: NDArray,
+        offsets: NDArray[np.int64],
+        reads: NDArray[np.int64],
+        pool: WorkerPool,
+        order: int,
+    ) -> NDArray[np.int64]:
+        """Fill the host array with what reads have many of, one read after another, and start to copy.
+
+        Parameters
+        ----------
+        name : str
+        values : array
+            Read i has those from ``offsets[i]`` up to ``offsets[i + 1]``.
+        offsets : int64
+        reads : int64
+        pool : WorkerPool
+        order : int
+            Number of the batch, see `WorkerPool.run`.
+
+        Returns
+        -------
+        int64, shape (len(reads) + 1,)
+            Offsets in the half.
+        """
+        from f5py.compute.gpu._packing_numba import gather
+
+        to = offsets_of(np.diff(offsets)[reads])
+        pool.run(gather, reads, offsets, values, to, self.host[name], order=order)
+        self.upload(name, int(to[-1]))
+        return to
+
+    def launch(self, function: Any, n_blocks: int, n_threads: int, *arguments: Any) -> None:
+        """Queue a kernel in the current stream.
+
+        Names among the arguments are those of the device's arrays; integers are int32.
+        """
+        values = (
+            self.device[one] if isinstance(one, str) else np.int32(one) if isinstance(one, int) else one
+            for one in arguments
+        )
+        function((n_blocks,), (n_threads,), tuple(values))
+
+    def download(self, name: str, count: int) -> None:
+        """Start to copy the first `count` elements to the host."""
+        if not self._zero_copy and count:
+            self.device[name][:count].get(stream=self.stream, out=self.host[name][:count], blocking=False)
+
+
+class Tables:
+    """Device arrays that are made once: of pore models and motifs, of which a run has few."""
+
+    def __init__(self) -> None:
+        self._arrays: dict[Hashable, Any] = {}
+
+    def kept(self, key: Hashable, values: Callable[[], NDArray]) -> Any:
+        """The array of that key, made of `values` if it is new."""
+        import cupy
+
+        if key not in self._arrays:
+            made = cupy.asarray(values())
+            cupy.cuda.get_current_stream().synchronize()  # kernels of all streams use it
+            self._arrays[key] = made
+        return self._arrays[key]
+
+    def levels(self, model: PoreModel) -> Any:
+        """Level, stdv, ln(stdv) and nothing of each rank; float32, shape (n, 4)."""
+
+        def values() -> NDArray[np.float32]:
+            table = np.zeros((len(model.level_mean), 4), np.float32)
+            table[:, 0], table[:, 1], table[:, 2] = model.level_mean, model.level_stdv, model.ln_stdv
+            return table
+
+        return self.kept(id(model), values)  # models live as long as the run
+
+
+def _transferred(size: ArenaSize) -> tuple[tuple[str, int, type], ...]:
+    """Names, numbers of elements and types of the arrays that are copied."""
+    further = size.reads if size.scores or size.rows else 0
+    row_reads, row_events = (size.reads, size.events) if size.rows else (0, 0)
+    return (
+        ("samples", size.samples, np.int16),
+        ("bases", size.bases, np.uint8),
+        ("event_mean", size.events, np.float32),
+        ("event_stdv", 0 if size.means_only else size.events, np.float32),
+        ("event_start event_length", 0 if size.means_only else size.events, np.int32),
+        ("first_event last_event", size.bases, np.int32),
+        ("sample_offsets slots p q", size.reads + 1, np.int64),
+        ("sample_order order slot_of n_events n_pairs span verdict n_used", size.reads, np.int32),
+        ("reference", size.references, np.uint8),
+        ("groups", 6 * size.groups, np.int32),
+        ("found", 6 * size.groups, np.float32),
+        ("work_offsets", size.groups // 16, np.int64),
+        ("warp_columns warp_rows", size.groups // 16, np.int32),
+        ("reference_offsets", further + 1, np.int64),
+        ("is_reverse", further, np.int32),
+        ("numbers", 3 * further, np.float32),
+        ("cigar", size.cigars, np.uint32),
+        ("cigar_offsets reference_start", row_reads + 1, np.int64),
+        ("row_event row_position", row_events, np.int32),
+        ("row_state", row_events, np.uint8),
+        ("n_rows", row_reads, np.int32),
+        ("ln_var", row_reads, np.float32),
+        ("transitions", 8 * row_reads, np.float32),
+        ("offset unit lp_step lp_stay shift scale fit_shift fit_scale fit_var", size.reads, np.float32),
+    )

@@ -1,0 +1,155 @@
+"""Finding a usable GPU, and saying why there is none."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+from dataclasses import dataclass
+from pathlib import Path
+
+from f5py.compute.gpu.arena import reclaimable_memory
+from f5py.errors import F5pyError
+
+NO_CUPY = "cupy is not installed (pip install 'f5py[cuda12]' or 'f5py[cuda13]', as nvidia-smi says)"
+
+#: What the drivers of NVIDIA's cards, of Jetson boards and of Windows's subsystem for Linux make.
+_DEVICES = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/nvgpu", "/dev/dxg")
+_NO_DEVICE = "there is no CUDA device"
+_INSTALL = "install it again: pip install 'f5py[cuda12]' or 'f5py[cuda13]', as nvidia-smi says"
+_NO_MEMORY = ("MemoryAllocation", "out of memory", "Out of memory", "OUT_OF_MEMORY")
+#: What is in the message of an error, and what to say then.
+_REMEDIES = (
+    ("InsufficientDriver", "the NVIDIA driver is missing, or too old for the installed cupy; update it, or: "
+     "pip install 'f5py[cuda12]'"),
+    ("NoDevice", _NO_DEVICE),
+    ("nvrtc", "CUDA's run-time compiler is missing ({}); pip install 'f5py[cuda12]' or 'f5py[cuda13]' brings it"),
+    ("DevicesUnavailable", "another program has the GPU for itself ({}); nvidia-smi shows which"),
+    ("LaunchFailure", "{}; if it happens again, look for Xid errors in the kernel's log (dmesg)"),
+)  # fmt: skip
+#: Oldest architecture the kernels are tested for (Jetson Xavier).
+MIN_COMPUTE_CAPABILITY = (7, 2)
+
+
+def is_present() -> bool:
+    """Whether the machine seems to have a GPU, as far as can be told without its libraries."""
+    return any(map(os.path.exists, _DEVICES))
+
+
+def n_devices_likely() -> int:
+    """Number of GPUs as far as can be told without their libraries; at least one."""
+    return max(sum(path.name[len("nvidia") :].isdigit() for path in Path("/dev").glob("nvidia[0-9]*")), 1)
+
+
+class GpuUnavailableError(F5pyError):
+    """No GPU can be used; the message says why and what to do."""
+
+
+class NoGpuError(GpuUnavailableError):
+    """There is no GPU, or nothing to use one with."""
+
+
+@dataclass(frozen=True)
+class GpuDevice:
+    """A GPU that can run the aligner.
+
+    Attributes
+    ----------
+    number : int
+        CUDA device number.
+    name : str
+    compute_capability : (int, int)
+    integrated : bool
+        The GPU shares the host's memory, as on a Jetson board.
+    free_memory, total_memory : int
+        Bytes. On an integrated GPU the free memory includes the page cache.
+    """
+
+    number: int
+    name: str
+    compute_capability: tuple[int, int]
+    integrated: bool
+    free_memory: int
+    total_memory: int
+
+
+def count_devices() -> int:
+    """Number of CUDA devices, at least one.
+
+    Raises
+    ------
+    GpuUnavailableError
+    """
+    if importlib.util.find_spec("cupy") is None:
+        raise NoGpuError(NO_CUPY)
+    try:
+        import cupy
+
+        n_devices = cupy.cuda.runtime.getDeviceCount()
+    except Exception as problem:  # an installation can be broken in many ways
+        is_absent = "NoDevice" in str(problem) or ("InsufficientDriver" in str(problem) and not is_present())
+        raise (NoGpuError if is_absent else GpuUnavailableError)(remedy(problem)) from problem
+    if n_devices == 0:
+        raise NoGpuError(_NO_DEVICE)
+    return n_devices
+
+
+def open_device(number: int) -> GpuDevice:
+    """Make CUDA device `number` the current one of this thread.
+
+    Raises
+    ------
+    GpuUnavailableError
+    """
+    n_devices = count_devices()
+    if number >= n_devices:
+        raise GpuUnavailableError(f"there is no CUDA device {number} (--cuda-dev-id); there are {n_devices}")
+    import cupy
+
+    try:
+        device = cupy.cuda.Device(number)
+        device.use()
+        properties = cupy.cuda.runtime.getDeviceProperties(number)
+        free, total = device.mem_info
+    except Exception as problem:
+        raise GpuUnavailableError(remedy(problem)) from problem
+    name = properties["name"].decode()
+    capability = properties["major"], properties["minor"]
+    if capability < MIN_COMPUTE_CAPABILITY:
+        raise GpuUnavailableError(f"{name} has compute capability {capability[0]}.{capability[1]}; 7.2 is needed")
+    integrated = bool(properties["integrated"])
+    if integrated:
+        free = min(free + reclaimable_memory(Path("/proc/meminfo").read_text()), total)
+    return GpuDevice(number, name, capability, integrated, free, total)
+
+
+def remedy(problem: Exception) -> str:
+    """What went wrong on a GPU, in one line, with what helps."""
+    what = first_line(problem)
+    if isinstance(problem, GpuUnavailableError):
+        return what
+    if is_out_of_memory(problem):
+        return f"there is too little free GPU memory ({what}); end other programs on it, or lower -B"
+    for sign, text in _REMEDIES:
+        if sign in what:
+            return text.format(what)
+    if isinstance(problem, ImportError | OSError | AttributeError):
+        return f"cupy cannot be loaded ({what}); {_INSTALL}"
+    return f"{what} ({type(problem).__name__})"
+
+
+def is_out_of_memory(problem: Exception) -> bool:
+    """Whether there was no memory left, on the device or pinned on the host."""
+    return isinstance(problem, MemoryError) or any(sign in str(problem) for sign in _NO_MEMORY)
+
+
+def first_line(problem: Exception) -> str:
+    """Return the first line of an error's message."""
+    return (str(problem).strip() or type(problem).__name__).splitlines()[0]
+
+
+def free_pools() -> None:
+    """Give the memory that cupy keeps for later back to the device and the system."""
+    import cupy
+
+    cupy.get_default_memory_pool().free_all_blocks()
+    cupy.get_default_pinned_memory_pool().free_all_blocks()

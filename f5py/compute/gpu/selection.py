@@ -1,0 +1,252 @@
+"""Where a batch is computed: by the CPU threads, or by one of the GPUs, once these are started."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import nullcontext
+from dataclasses import dataclass
+from typing import Protocol
+
+from f5py.compute.gpu.device import NoGpuError, count_devices, remedy
+from f5py.compute.gpu.placement import Backend
+from f5py.core.batch import ReadBatch
+from f5py.messages import console
+
+_WHO = "init_cuda"
+#: Loading the CUDA libraries, making a context and allocating the arena takes about this long. A GPU is started when
+#: the CPU threads would need twice as long for what is left or, where that cannot be told, have spent as much time on
+#: batches: a run is then hardly slowed down, and a short one not at all.
+_START_SECONDS = 2.0
+_START_THREAD = "f5py-gpu-start"
+#: How much a batch changes what is thought of the speed of where it was.
+_WEIGHT = 0.3
+#: A GPU that has not been chosen for so many batches is tried again: what keeps it slow may be over.
+_RETRY = 32
+
+
+class BatchSource(Protocol):
+    """Where batches come from.
+
+    Attributes
+    ----------
+    batch_size, max_bases : int
+        What the tuning may change.
+    tells_share : bool
+        Say of each batch which share of the input it ends, if that can be told.
+    """
+
+    batch_size: int
+    max_bases: int
+    tells_share: bool
+
+
+class GpuBackendLike(Backend, Protocol):
+    """A backend on a device, which may fail; it has a name for messages."""
+
+    name: str
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the device has failed, so that the CPU threads do its work."""
+        ...
+
+
+@dataclass(eq=False)
+class _Lane:
+    """A backend and what is known of its speed.
+
+    Attributes
+    ----------
+    backend : Backend
+    name : str
+    waiting : int
+        Samples of the batches that it has and that are not finished.
+    rate : float or None
+        Seconds per sample; None before its first batch has come to its end.
+    passed_over : int
+        Batches that others have got since its last one.
+    n_batches : int
+    """
+
+    backend: Backend
+    name: str
+    waiting: int = 0
+    rate: float | None = None
+    passed_over: int = 0
+    n_batches: int = 0
+
+    def seconds_for(self, samples: int) -> float:
+        """When it would be done with another batch."""
+        return (self.rate or 0.0) * (self.waiting + samples)
+
+    def done(self, samples: int, ahead: int, seconds: float) -> None:
+        """Take note of a finished batch that had so many samples before it."""
+        self.waiting -= samples
+        rate = seconds / max(ahead + samples, 1)
+        self.rate = rate if self.rate is None else self.rate + _WEIGHT * (rate - self.rate)
+
+
+def opened(
+    numbers: list[int] | None, open_one: Callable[[int], GpuBackendLike]
+) -> Iterator[GpuBackendLike | Exception]:
+    """Open devices one after the other; in the place of one that cannot be used comes the reason.
+
+    Parameters
+    ----------
+    numbers : list of int or None
+        CUDA device numbers; None for all devices.
+    open_one : callable of a device number
+    """
+    try:
+        numbers = list(range(count_devices())) if numbers is None else numbers
+    except Exception as problem:
+        yield problem
+        return
+    for number in numbers:
+        try:
+            gpu = open_one(number)
+        except Exception as problem:  # cupy and what it loads raise all kinds of them
+            yield problem
+        else:
+            yield gpu
+
+
+def is_starting() -> bool:
+    """Whether a GPU is being started in a thread, which cannot be interrupted."""
+    return any(thread.name == _START_THREAD for thread in threading.enumerate())
+
+
+def tell_unavailable(problem: Exception, is_asked_for: bool) -> None:
+    """Say why a GPU is not used; that there is none deserves a warning only if the user has asked for one."""
+    say = console.info if isinstance(problem, NoGpuError) and not is_asked_for else console.warning
+    say(_WHO, f"no GPU is used: {remedy(problem)}; the CPU threads compute all")
+
+
+class GpusWhenTheyPay:
+    """Computes on the CPU until GPUs, started in a thread meanwhile, are ready; then where a batch is finished first.
+
+    All give the same result. A GPU that fails, when it is started or later, is left out from then on; the user is told
+    why, and what helps.
+
+    Parameters
+    ----------
+    cpu : Backend
+    gpus : iterator of backends or exceptions
+        Each comes when it is ready, or the reason why it cannot be used; nothing is started before the first one is
+        asked for.
+    at_once : bool
+        Start them now and wait, rather than when the run has proved long enough; the CPU threads then get only what the
+        GPUs leave.
+    clock : callable
+        Seconds.
+    """
+
+    def __init__(
+        self,
+        cpu: Backend,
+        gpus: Iterator[GpuBackendLike | Exception],
+        at_once: bool = False,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self._cpu = _Lane(cpu, "the CPU threads")
+        self._gpus: list[_Lane] = []
+        self._opened: list[_Lane] = []
+        self._gpus_to_come = gpus
+        self._prefers_gpus = at_once
+        self._clock = clock
+        self._cpu_time = console.Stopwatch(clock)
+        self._closing = False
+        self._lock = threading.Lock()  # batches come from several threads
+        self._thread: threading.Thread | None = None
+        if at_once:
+            self._start_gpus()
+            assert self._thread is not None
+            self._thread.join()
+
+    def compute(self, batch: ReadBatch) -> None:
+        """See `Backend.compute`."""
+        samples = int(batch.n_samples.sum())
+        with self._lock:
+            lane = self._choose(samples)
+            ahead = lane.waiting
+            lane.waiting += samples
+            lane.n_batches += 1
+        started = self._clock()
+        with self._cpu_time if lane is self._cpu else nullcontext():
+            lane.backend.compute(batch)
+        with self._lock:
+            lane.done(samples, ahead, self._clock() - started)
+            if self._thread is None and self._start_pays(batch.share_of_input):
+                self._start_gpus()
+            if lane in self._gpus and lane.backend.is_broken:  # type: ignore[attr-defined]
+                self._gpus.remove(lane)
+
+    def close(self) -> None:
+        """Close all GPUs; one that is being started is not waited for, and closed by the thread that does that."""
+        with self._lock:
+            self._closing = True
+            lanes = self._opened.copy()
+        if self._thread is None or (not lanes and self._thread.is_alive()):
+            console.note(
+                _WHO,
+                f"the CPU threads computed all batches in {self._cpu_time.seconds:.1f} sec; a GPU would not have paid "
+                "(--gpu on starts it at once)",
+            )
+        if lanes:
+            shares = (f"{lane.n_batches} by {lane.name}" for lane in (*lanes, self._cpu))
+            console.note(_WHO, f"batches computed: {', '.join(shares)}")
+        for lane in lanes:
+            self._close(lane)
+
+    def _choose(self, samples: int) -> _Lane:
+        """The lane that is done first; one that nothing is known of, and one long passed over, is tried."""
+        idle = [lane for lane in self._gpus if lane.waiting == 0]
+        untried = [lane for lane in idle if lane.rate is None or lane.passed_over >= _RETRY]
+        known = [lane for lane in self._gpus if lane.rate is not None or self._prefers_gpus]
+        if not self._prefers_gpus or not self._gpus:
+            known.append(self._cpu)
+        # of equals the first, so that GPUs come before the CPU threads and in their order
+        chosen = (untried or [min(known, key=lambda lane: (lane.seconds_for(samples), lane.waiting))])[0]
+        for lane in self._gpus:
+            lane.passed_over += 1
+        chosen.passed_over = 0
+        return chosen
+
+    def _start_pays(self, share: float | None) -> bool:
+        """Whether GPUs are worth their start, when a batch has been computed that ends this share of the input."""
+        spent = self._cpu_time.seconds
+        if share is None:
+            return spent >= _START_SECONDS
+        return spent * (1.0 - share) >= 2.0 * _START_SECONDS * share
+
+    def _start_gpus(self) -> None:
+        # No daemon: an interpreter that ends in the middle of it, where a program calls us, would not end well.
+        self._thread = threading.Thread(target=self._run, name=_START_THREAD)
+        self._thread.start()
+
+    def _run(self) -> None:
+        for gpu in self._gpus_to_come:
+            if not isinstance(gpu, Exception):
+                self._take(_Lane(gpu, gpu.name))
+            elif not self._closing:
+                tell_unavailable(gpu, self._prefers_gpus)
+            if self._closing:
+                break
+
+    def _take(self, lane: _Lane) -> None:
+        """Let a GPU that is ready have batches, or close it if the run is over."""
+        with self._lock:
+            is_over = self._closing
+            if not is_over:
+                self._opened.append(lane)
+                self._gpus.append(lane)
+        if is_over:
+            self._close(lane)
+
+    def _close(self, lane: _Lane) -> None:
+        try:
+            lane.backend.close()
+        except Exception as problem:
+            console.warning(_WHO, f"{lane.name} could not be closed: {remedy(problem)}")

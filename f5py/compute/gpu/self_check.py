@@ -1,0 +1,84 @@
+"""A small made-up batch, by which a GPU shows that it computes what the CPU threads compute."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from f5py.core.batch import ReadBatch
+from f5py.core.names import Names
+from f5py.core.offsets import offsets_of, used_elements
+from f5py.pore_model.model import PoreModel
+
+_N_READS = 6
+_BASES = 420
+#: All that is the same whoever computes it.
+_FIELDS = (
+    "status", "cause", "verdict", "event_offsets", "event_mean", "event_start", "event_length", "event_stdv",
+    "first_event", "last_event", "n_pairs", "events_per_base", "n_calibration", "shift", "scale", "var", "n_calls",
+    "n_rows",
+)  # fmt: skip
+#: Of these, slots are used up to a number.
+_OF_CALLS = ("call_first", "call_last", "call_methylated", "call_unmethylated")
+_OF_ROWS = ("row_event", "row_position", "row_state")
+
+
+def made_batch(model: PoreModel, rna: bool) -> ReadBatch:
+    """Reads of a few hundred bases as the loader makes them, the same ones every time.
+
+    One of them is noise, one has spikes, and their bases have a site now and then.
+    """
+    rng = np.random.default_rng(5)
+    n, k = _N_READS, model.k
+    codes = rng.integers(0, 4, n * _BASES)
+    sites = rng.integers(0, len(codes) - 1, len(codes) // 16)
+    codes[sites], codes[sites + 1] = 1, 2
+    letters = np.frombuffer(b"ACGT", np.uint8)[codes]
+    base_offsets = offsets_of(np.full(n, _BASES))
+    windows = np.lib.stride_tricks.sliding_window_view(codes.reshape(n, _BASES), k, axis=1)
+    ranks = windows @ 4 ** np.arange(k)[::-1]
+    if rna:
+        ranks = ranks[:, ::-1]  # the 3' end comes first
+    ranks = ranks.reshape(-1)
+    repeats = rng.integers(*((18, 40) if rna else (6, 14)), len(ranks))
+    level = np.repeat(model.level_mean[ranks], repeats)
+    level = level + np.repeat(model.level_stdv[ranks], repeats) * rng.normal(0, 0.5, len(level))
+    sample_offsets = offsets_of(repeats.reshape(n, -1).sum(axis=1))
+    level[sample_offsets[1] : sample_offsets[2]] = rng.uniform(40, 160, sample_offsets[2] - sample_offsets[1])
+    level[sample_offsets[2] + rng.integers(0, 2000, 5)] = 0.7
+    unit, offset = np.float32(0.17), np.float32(8.0)
+    everything = np.arange(n + 1)
+    return ReadBatch(
+        number=0,
+        names=Names.of([f"check{i}" for i in range(n)]),
+        read_index=np.arange(n),
+        status=np.zeros(n, np.uint8),
+        contig=np.zeros(n, np.int32),
+        reference_start=np.arange(n, dtype=np.int64),
+        reference_end=np.arange(n, dtype=np.int64) + _BASES,
+        reverse=np.zeros(n, np.bool_),
+        cigar=np.full(n, _BASES * 16, np.uint32),
+        cigar_offsets=everything,
+        reference=np.insert(letters, base_offsets[1:], ord("A")),
+        reference_offsets=offsets_of(np.full(n, _BASES + 1)),
+        bases=letters,
+        base_offsets=base_offsets,
+        samples=np.round(level / unit - offset).astype(np.int16),
+        sample_offsets=sample_offsets,
+        offset=np.full(n, offset),
+        unit=np.full(n, unit),
+        sampling_rate=np.full(n, 4000, np.float32),
+    )
+
+
+def differences(one: ReadBatch, other: ReadBatch) -> list[str]:
+    """Names of the arrays that are not the same to the last bit; unused slots of calls do not count."""
+    compared: list[tuple[str, Any]] = [(name, slice(None)) for name in _FIELDS]
+    if len(other.n_calls):
+        compared += [(name, used_elements(other.call_offsets, other.n_calls)) for name in _OF_CALLS]
+    if len(other.n_rows):
+        compared += [(name, used_elements(other.event_offsets, other.n_rows)) for name in _OF_ROWS]
+    return [
+        name for name, used in compared if getattr(one, name)[used].tobytes() != getattr(other, name)[used].tobytes()
+    ]

@@ -1,0 +1,302 @@
+"""The reads of a batch that a GPU computes, from their samples to the recalibrated alignment.
+
+Samples are copied to the device once. The numbers of events come back first, since what follows is laid out by them;
+then bases go in, and events, scaling and alignment stay where they are until all is done. Every step is queued in the
+stream of one half of the arena, so that the CPU threads work on their share meanwhile.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.abea.align_gpu import transition_penalties
+from f5py.compute.cpu import SignalStages
+from f5py.compute.gpu.buffers import Half, Tables
+from f5py.compute.gpu.placement import Placement, Reason
+from f5py.compute.gpu.references import reads_that_fit
+from f5py.compute.gpu.rows import GpuRows
+from f5py.compute.gpu.scores import GpuScores, can_be_scored
+from f5py.core.batch import BaseMap, ReadBatch, ReadStatus
+from f5py.core.motifs import MotifCodes
+from f5py.core.offsets import offsets_of
+from f5py.methylation._group_list_numba import Listing
+from f5py.pore_model.model import PoreModel
+from f5py.signal.events import most_boundaries
+
+_WARP = 32
+_THREADS = 128
+_MAP = ("first_event", "last_event")
+_EVENTS = ("event_start", "event_length", "event_stdv")
+_OF_READS = ("n_pairs", "span", "verdict", "n_used", "shift", "scale", "fit_shift", "fit_scale", "fit_var")
+
+
+@dataclass
+class BatchTiming:
+    """Seconds that the parts of one batch took; `gpu` runs beside the others."""
+
+    pack: float = 0.0
+    gpu: float = 0.0
+    cpu: float = 0.0
+    unpack: float = 0.0
+
+
+class Device(NamedTuple):
+    """What all batches on a GPU have in common.
+
+    Attributes
+    ----------
+    number : int
+        That of the CUDA device.
+    functions : dict of str to cupy.RawKernel
+    model : cupy.ndarray
+        See `f5py.abea.align_gpu.model_table`.
+    tables : Tables
+    """
+
+    number: int
+    functions: dict[str, Any]
+    model: Any
+    tables: Tables
+
+
+class GpuShare:
+    """See `f5py.compute.cpu.Share`.
+
+    Parameters
+    ----------
+    device : Device
+        Its number is that of the calling thread's current device.
+    half : Half
+        Nobody else uses it.
+    stages : SignalStages
+    batch : ReadBatch
+    placement : Placement
+        The reads with `Reason.GPU`; those that turn out not to fit are placed elsewhere.
+    max_events_per_base : float
+        Reads with more are given back.
+
+    Attributes
+    ----------
+    reads : bool, shape (n,)
+    timing : BatchTiming
+    """
+
+    def __init__(
+        self,
+        device: Device,
+        half: Half,
+        stages: SignalStages,
+        batch: ReadBatch,
+        placement: Placement,
+        max_events_per_base: float,
+    ) -> None:
+        import cupy
+
+        self._device, self._half, self._stages = device, half, stages
+        self._batch, self._placement = batch, placement
+        self._max_events_per_base = max_events_per_base
+        self.timing = BatchTiming()
+        self._started, self._ended = cupy.cuda.Event(), cupy.cuda.Event()
+        self._scores: GpuScores | None = None
+        self._find_events()
+        self.reads = self._mask(self._found)
+
+    def _mask(self, reads: NDArray[np.int64]) -> NDArray[np.bool_]:
+        mask = np.zeros(len(self._batch), np.bool_)
+        mask[reads] = True
+        return mask
+
+    def _launch(self, name: str, *arguments: Any) -> None:
+        self._half.launch(self._device.functions[name], *arguments)
+
+    def _put(self, name: str, reads: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Send an array of the batch that reads have many of; return the offsets in the half."""
+        batch = self._batch
+        return self._half.put_reads(name, getattr(batch, name), offsets, reads, self._stages.pool, batch.number)
+
+    def _find_events(self) -> None:
+        """Send the samples, and queue the search for events."""
+        started = time.perf_counter()
+        batch, half, parameters = self._batch, self._half, self._stages.parameters
+        reads = self._placement.having(Reason.GPU)
+        n_samples = batch.n_samples[reads]
+        # As many as the CPU has room for, and no more than a read may have here.
+        allowed = np.ceil(self._max_events_per_base * batch.read_length[reads]).astype(np.int64) + 1
+        slots = np.minimum(most_boundaries(n_samples, parameters), allowed)
+        fits = np.cumsum(slots) <= half.size.slots
+        self._placement.move(~fits, Reason.NO_MEMORY)
+        self._found, n_samples, slots = reads[fits], n_samples[fits], slots[fits]
+        n = len(self._found)
+        with half.stream:
+            self._started.record()
+            half.put("sample_offsets", self._put("samples", self._found, batch.sample_offsets))
+            half.put("slots", offsets_of(slots))
+            half.put("sample_order", np.argsort(-n_samples, kind="stable"))
+            half.put("offset", batch.offset[self._found])
+            half.put("unit", batch.unit[self._found])
+            if n:
+                self._launch(
+                    "events_find", n, _WARP, "samples", "sample_offsets", "sample_order", n, "offset", "unit",
+                    parameters.window_short, parameters.window_long, parameters.threshold_short,
+                    parameters.threshold_long, parameters.peak_height, "slots", "slot_start", "slot_mean", "slot_stdv",
+                    "n_events",
+                )  # fmt: skip
+            half.download("n_events", n)
+        self.timing.pack += time.perf_counter() - started
+
+    def count(self) -> NDArray[np.int64]:
+        """See `EventsElsewhere.count`."""
+        batch, half = self._batch, self._half
+        half.stream.synchronize()
+        n_events = half.host["n_events"][: len(self._found)].astype(np.int64)
+        events_per_base = n_events.astype(np.float32) / batch.read_length[self._found].astype(np.float32)
+        is_many = (n_events < 0) | (events_per_base >= self._max_events_per_base)
+        self._placement.move(is_many, Reason.MANY_EVENTS)
+        fits = np.cumsum(np.where(is_many, 0, n_events)) <= half.size.events
+        self._placement.move(~fits[~is_many], Reason.NO_MEMORY)
+        self._n_events = np.zeros(len(batch), np.int64)
+        kept = self._found[~is_many & fits]
+        self._n_events[kept] = n_events[~is_many & fits]
+        self.reads = self._mask(kept)
+        return self._n_events
+
+    def align(self, batch: ReadBatch) -> None:
+        """See `Share.align`."""
+        started = time.perf_counter()
+        half, k, means_only = self._half, self._stages.model.k, self._stages.means_only
+        self._aligned = reads = np.flatnonzero(self.reads & (batch.status == ReadStatus.OK))
+        lengths, n_events = batch.read_length[reads], self._n_events[reads]
+        self._q = q = offsets_of(n_events)
+        n = len(reads)
+        lp_step, lp_stay = transition_penalties(n_events, lengths - k + 1)
+        with half.stream:
+            self._p = p = self._put("bases", reads, batch.base_offsets)
+            half.put("p", p)
+            half.put("q", q)
+            half.put("slot_of", np.searchsorted(self._found, reads))
+            half.put("order", np.argsort(-(n_events + lengths), kind="stable"))
+            half.put("lp_step", lp_step)
+            half.put("lp_stay", lp_stay)
+            if n:
+                self._queue_alignment(n, k)
+            half.download("event_mean", int(q[-1]))
+            if not means_only:
+                for name in _EVENTS:
+                    half.download(name, int(q[-1]))
+            for name in _MAP:
+                half.download(name, int(p[-1]))
+            for name in _OF_READS:
+                half.download(name, n)
+            self._ended.record()
+        self.timing.pack += time.perf_counter() - started
+        self._cpu_started = time.perf_counter()
+
+    def _queue_alignment(self, n: int, k: int) -> None:
+        stages, model = self._stages, self._device.model
+        layout = "p", "q", "order", n, k
+        self._launch(
+            "events_place", n, _THREADS, "slots", "slot_start", "slot_mean", "slot_stdv", "sample_offsets", "q",
+            "slot_of", n, int(stages.rna), int(stages.means_only), "event_start", "event_length", "event_mean",
+            "event_stdv",
+        )  # fmt: skip
+        self._launch(
+            "scaling_moments", n, _WARP, "bases", "p", "event_mean", "q", "order", n, k, model, "shift", "scale"
+        )
+        self._launch("abea_pre", n, _THREADS, "bases", "p", n, k, model, "shift", "scale", "kmers")
+        self._launch(
+            "abea_core", n, _WARP, "event_mean", "kmers", *layout, "lp_step", "lp_stay", "trace", "best_event", "corner"
+        )
+        self._launch(
+            "abea_post", n, _WARP, "trace", "event_mean", "kmers", *layout, "best_event", "corner", *_MAP, "n_pairs",
+            "span", "verdict",
+        )  # fmt: skip
+        self._launch(
+            "scaling_fit", n, _WARP, "p", "event_mean", *layout[1:], model, "kmers", "first_event", "fit_shift",
+            "fit_scale", "fit_var", "n_used",
+        )  # fmt: skip
+
+    def fetch_maps(self, batch: ReadBatch) -> None:
+        """See `Share.fetch_maps`."""
+        import cupy
+
+        from f5py.compute.gpu._packing_numba import scatter, scatter_maps
+
+        self.timing.cpu = time.perf_counter() - self._cpu_started
+        half, pool, reads, k = self._half, self._stages.pool, self._aligned, self._stages.model.k
+        half.stream.synchronize()
+        self.timing.gpu = cupy.cuda.get_elapsed_time(self._started, self._ended) / 1e3
+        started = time.perf_counter()
+        host, n = half.host, len(reads)
+        for name in ("event_mean",) if self._stages.means_only else ("event_mean", *_EVENTS):
+            values = getattr(batch, name)
+            pool.run(scatter, reads, self._q, host[name], batch.event_offsets, values, order=batch.number)
+        maps = BaseMap(self._p, host["first_event"], host["last_event"])
+        pool.run(scatter_maps, reads, k, self._p, maps, batch.base_map, order=batch.number)
+        batch.n_pairs[reads] = host["n_pairs"][:n]
+        batch.verdict[reads] = host["verdict"][:n]
+        batch.events_per_base[reads] = host["span"][:n] / (batch.read_length[reads] - k + 1)
+        batch.shift[reads] = host["shift"][:n]
+        batch.scale[reads] = host["scale"][:n]
+        self.timing.unpack = time.perf_counter() - started
+
+    def fetch_fit(self, batch: ReadBatch) -> None:
+        """See `Share.fetch_fit`."""
+        is_aligned = batch.status[self._aligned] == ReadStatus.OK
+        reads, at = self._aligned[is_aligned], np.flatnonzero(is_aligned)
+        host = self._half.host
+        batch.n_calibration[reads] = host["n_used"][at]
+        batch.shift[reads] = host["fit_shift"][at]
+        batch.scale[reads] = host["fit_scale"][at]
+        batch.var[reads] = host["fit_var"][at]
+
+    def _that_fit(self, batch: ReadBatch) -> NDArray[np.bool_]:
+        wanted = self._mask(self._aligned) & (batch.status == ReadStatus.OK)
+        return reads_that_fit(batch, self._aligned, wanted, self._half)
+
+    def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
+        """See `f5py.methylation.calls.ScoredElsewhere`."""
+        if not self._half.size.scores or not can_be_scored(motifs):
+            return np.zeros(len(batch), np.bool_)
+        if self._scores is None:
+            self._scores = GpuScores(
+                self._half, self._device.functions, self._device.tables, self._aligned, self._stages.pool
+            )
+            self._chosen = self._that_fit(batch)
+        return self._chosen
+
+    def begin_scores(
+        self, batch: ReadBatch, model: PoreModel, motifs: tuple[MotifCodes, MotifCodes], listing: Listing
+    ) -> NDArray[np.bool_]:
+        """See `ScoredElsewhere`."""
+        assert self._scores is not None
+        return self._scores.begin(batch, self._chosen, model, motifs, listing)
+
+    def fetch_scores(self) -> NDArray[np.float32]:
+        """See `ScoredElsewhere`."""
+        assert self._scores is not None
+        return self._scores.fetch()
+
+    def rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
+        """See `f5py.event_alignment.align.RowsElsewhere`."""
+        if not self._half.size.rows:
+            return np.zeros(len(batch), np.bool_)
+        self._chosen = self._that_fit(batch)
+        return self._chosen
+
+    def begin_rows(
+        self, batch: ReadBatch, model: PoreModel, ln_var: NDArray[np.float32], log_transitions: NDArray[np.float32]
+    ) -> None:
+        """See `RowsElsewhere`."""
+        self._rows = GpuRows(
+            self._half, self._device.functions, self._device.tables, self._aligned, self._q, self._stages.pool
+        )
+        self._rows.begin(batch, self._chosen, model, ln_var, log_transitions)
+
+    def fetch_rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
+        """See `RowsElsewhere`."""
+        return self._rows.fetch(batch)

@@ -1,0 +1,1 @@
+"""Advice on GPU runs, and options chosen by themselves."""

@@ -1,0 +1,183 @@
+"""The compute stage of methylation calling: from loaded to writable batches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from f5py.compute.alignment import AlignmentStage
+from f5py.compute.chemistry import R10_DNA, Chemistry
+from f5py.compute.counts import RunCounts
+from f5py.compute.statistics import RunStatistics
+from f5py.core.batch import ReadBatch
+from f5py.core.motifs import Motif, motif_named, parse_motif
+from f5py.core.windows import Windows
+from f5py.errors import UnsupportedDataError, UsageError
+from f5py.messages import console
+from f5py.methylation.calls import ARRAYS, ScoredElsewhere, call_methylation, join_motifs
+from f5py.options.shared import METHYLATION, METHYLATIONS
+from f5py.options.signal_commands import CallOptions
+from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, check_same_k, read_model
+from f5py.site_frequencies.site_counts import calls_inside
+
+
+class Caller(AlignmentStage):
+    """The alignment of events and the scoring of sites.
+
+    Parameters
+    ----------
+    options : CallOptions
+    chemistry : Chemistry
+    windows : Windows or None
+        Only calls in these count.
+
+    Raises
+    ------
+    PoreModelError
+        If a model file is unusable or the two models differ in k.
+    UnsupportedDataError
+        If the data are RNA, or there is no built-in model.
+    """
+
+    command = "call-methylation"
+    n_parts = 3
+
+    def __init__(self, options: CallOptions, chemistry: Chemistry, windows: Windows | None = None) -> None:
+        if chemistry.rna:
+            raise UnsupportedDataError(
+                f"methylation is called in DNA only, not in {chemistry.name}; for RNA use eventalign and the tools "
+                "that read its table"
+            )
+        self.models = methylation_models(options, chemistry)
+        super().__init__(options, chemistry)
+        self.times.seconds["HMM"] = 0.0
+        try:
+            for _, model in self.models:
+                check_same_k(self.model, model)
+        except BaseException:
+            self.close()
+            raise
+        self._windows = windows
+        self._threshold = options.threshold
+        self._per_site = options.per_site
+        self.stages.means_only = not options.print_events
+        self.stages.results = "" if options.per_site else "calls"
+        self.stages.finish = self._call
+        self.stages.finish_part = "site calls" if options.per_site else "calls"
+        self._keep_cigar = options.modbam is not None
+
+    @property
+    def motifs(self) -> list[Motif]:
+        """What is called."""
+        return [motif for motif, _ in self.models]
+
+    @property
+    def motif_names(self) -> list[str]:
+        """Names for the table, which has none if there is one motif."""
+        return [motif.name for motif in self.motifs] if len(self.models) > 1 else []
+
+    def admit(self, batch: ReadBatch) -> None:
+        """See `AlignmentStage.admit`. A batch may have no reads, only records that were passed over."""
+        if len(batch):
+            super().admit(batch)
+
+    def compute(self, batch: ReadBatch) -> None:
+        """Fill the batch's arrays, its calls too."""
+        if not len(batch):
+            return
+        super().compute(batch)
+        batch.release("bases", "kmer_rank", "first_event", "last_event")
+        if not self._keep_cigar:
+            batch.release("cigar")
+        if self.stages.means_only:
+            batch.release("event_mean")
+
+    def _call(self, batch: ReadBatch, elsewhere: ScoredElsewhere | None) -> float:
+        """Fill the calls; see `SignalStages.finish`."""
+        batch.by_motif = []
+        seconds = 0.0
+        for motif, model in self.models:
+            seconds += call_methylation(batch, motif, model, self.pool, self._per_site, elsewhere=elsewhere)
+            if len(self.models) > 1:
+                batch.by_motif.append({name: getattr(batch, name) for name in ARRAYS})
+        if batch.by_motif:
+            join_motifs(batch)
+        return seconds
+
+    def settle(self, batch: ReadBatch) -> None:
+        """See `AlignmentStage.settle`."""
+        if len(batch):
+            super().settle(batch)
+
+    def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
+        """See `AlignmentStage.count`."""
+        if not len(batch):
+            return
+        super().count(batch, counts, statistics)
+        calls = calls_inside(batch, self._windows)
+        ratio = batch.call_methylated[calls] - batch.call_unmethylated[calls]
+        counts.results += int(calls.sum())
+        counts.methylated += int((ratio >= self._threshold).sum())
+        counts.unmethylated += int((ratio <= -self._threshold).sum())
+
+
+def motif_of(options: CallOptions) -> Motif:
+    """Return the one motif that `options` name."""
+    if len(motifs := motifs_of(options)) > 1:
+        raise UsageError(f"--methylation {options.methylation}: one motif is possible here")
+    return motifs[0]
+
+
+def motifs_of(options: CallOptions) -> list[Motif]:
+    """Return the motifs that `options` name."""
+    if options.motif is None:
+        names = (options.methylation or METHYLATION).split(",")
+        if wrong := [name for name in names if name not in METHYLATIONS]:
+            raise UsageError(
+                f"--methylation {options.methylation}: {wrong[0]!r} is not one of {', '.join(METHYLATIONS)}"
+            )
+        if len(set(names)) < len(names):
+            raise UsageError(f"--methylation {options.methylation}: names a motif twice")
+        if len(names) > 1 and options.meth_model is not None:
+            raise UsageError("--meth-model: is for one motif; of several the built-in models are used")
+        return [replace(motif_named(name), separation=options.min_separation) for name in names]
+    if options.methylation is not None:
+        raise UsageError("--methylation and --motif are both given; choose one")
+    if options.meth_model is None:
+        raise UsageError(f"--motif {options.motif}: needs a pore model with methylated bases of its own (--meth-model)")
+    return [replace(parse_motif(options.motif), separation=options.min_separation)]
+
+
+def methylation_models(options: CallOptions, chemistry: Chemistry) -> list[tuple[Motif, PoreModel]]:
+    """Return the motifs that `options` name, each with the model of its methylated bases.
+
+    Raises
+    ------
+    PoreModelError
+        The model file is unusable.
+    UnsupportedDataError
+        There is no built-in model for the chemistry.
+    """
+    motifs = motifs_of(options)
+    if options.meth_model:
+        return [(motifs[0], read_model(options.meth_model, "ACGMT"))]
+    found = []
+    for motif in motifs:
+        model = builtin_methylation(chemistry, motif)
+        if model is None:
+            raise UnsupportedDataError(
+                f"there is no built-in model of methylated bases for {chemistry.name}; give one with --meth-model"
+            )
+        found.append((motif, model))
+    if chemistry is R10_DNA:
+        console.info(
+            "methylation",
+            "CpG calls of R10.4.1 are experimental: the pore model is made of the nucleotide model and mean shifts of "
+            "a few methylated k-mers; it is not f5c's (f5py train makes better ones of control reads)",
+        )
+    return found
+
+
+def builtin_methylation(chemistry: Chemistry, motif: Motif) -> PoreModel | None:
+    """The built-in model of a motif's methylated k-mers, or None."""
+    name = "" if chemistry.model is None else chemistry.model.replace("nucleotide", motif.name)
+    return builtin(name) if name in BUILTIN_MODELS else None

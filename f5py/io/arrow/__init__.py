@@ -1,0 +1,1 @@
+"""Arrow tables and Parquet files."""

@@ -1,0 +1,123 @@
+"""Row groups that are encoded apart, each as a Parquet file in memory, put together as one file.
+
+The Parquet library encodes one row group after the other. Groups are complete in themselves, though, and all that ties
+them to a file is where it says that their columns begin: so they can be made in several threads, and then be copied.
+Source: apache/parquet-format, README.md (layout of a file) and src/main/thrift/parquet.thrift.
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from typing import BinaryIO
+
+from f5py.errors import InputFileError
+from f5py.io.arrow.thrift_compact import Elements, Field, Struct, decode, encode
+from f5py.io.files.output import copy_bytes
+
+_MAGIC = b"PAR1"
+_FOOTER = struct.Struct("<I4s")
+#: Fields of the structures FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
+_N_ROWS, _ROW_GROUPS = 3, 4
+_COLUMNS, _GROUP_ROWS, _GROUP_START, _ORDINAL = 1, 3, 5, 7
+_CHUNK_START, _META_DATA, _OFFSET_INDEX, _COLUMN_INDEX = 2, 3, 4, 6
+_DATA_PAGES, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER = 9, 10, 11, 14
+
+
+class ParquetGroups:
+    """A Parquet file that is put together of others with the same columns.
+
+    Parameters
+    ----------
+    out : binary file
+        Written from where it is, which becomes the begin of the Parquet file; stays open.
+    empty : memoryview or bytes
+        A file with these columns and without rows.
+    """
+
+    def __init__(self, out: BinaryIO, empty: memoryview | bytes) -> None:
+        self._out = out
+        self._size = 0
+        self._about, _ = _footer(empty)
+        self._groups: list[bytes] = []
+        self._n_rows = 0
+        self._write(_MAGIC)
+
+    def add(self, file: memoryview | bytes | str) -> None:
+        """Add the row groups of a complete file without indexes of pages, or of one with this path.
+
+        Raises
+        ------
+        InputFileError
+            It cannot be read.
+        """
+        if isinstance(file, str):
+            self._add_file(file)
+            return
+        end = self._place_groups(file)
+        self._write(file[len(_MAGIC) : end])
+
+    def _add_file(self, path: str) -> None:
+        try:
+            file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed below
+        except OSError as problem:
+            raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
+        with file:
+            size = file.seek(-_FOOTER.size, os.SEEK_END) + _FOOTER.size
+            about_size = _FOOTER.unpack(file.read(_FOOTER.size))[0] + _FOOTER.size
+            file.seek(-about_size, os.SEEK_END)
+            end = size - about_size + self._place_groups(file.read(about_size))
+            copy_bytes(path, file, end - file.seek(len(_MAGIC)), self._write)
+
+    def _place_groups(self, file: memoryview | bytes) -> int:
+        """Put down the groups of a file that will be written next, of which the end is there; return where that is."""
+        about, end = _footer(file)
+        for group in about[_ROW_GROUPS].value.values:
+            self._n_rows += group[_GROUP_ROWS].value
+            self._groups.append(encode(self._placed(group, self._size - len(_MAGIC))))
+        return end
+
+    def close(self) -> None:
+        """Complete the file."""
+        kind = self._about[_ROW_GROUPS].value.kind
+        about = self._about | {
+            _N_ROWS: Field(self._about[_N_ROWS].kind, self._n_rows),
+            _ROW_GROUPS: Field(self._about[_ROW_GROUPS].kind, Elements(kind, self._groups)),
+        }
+        end = encode(about)
+        self._write(end + _FOOTER.pack(len(end), _MAGIC))
+
+    def _placed(self, group: Struct, shift: int) -> Struct:
+        """What the file says of a row group whose bytes lie `shift` further than in its own file."""
+        moved = _moved(group, shift, (_GROUP_START,))
+        chunks = [self._placed_chunk(chunk, shift) for chunk in group[_COLUMNS].value.values]
+        moved[_COLUMNS] = Field(group[_COLUMNS].kind, Elements(group[_COLUMNS].value.kind, chunks))
+        moved.pop(_ORDINAL, None)  # may be left out, and has no more than 16 bits
+        return moved
+
+    @staticmethod
+    def _placed_chunk(chunk: Struct, shift: int) -> Struct:
+        moved = _moved(chunk, shift, (_CHUNK_START, _OFFSET_INDEX, _COLUMN_INDEX))
+        pages = (_DATA_PAGES, _INDEX_PAGE, _DICTIONARY_PAGE, _BLOOM_FILTER)
+        about = chunk[_META_DATA]
+        moved[_META_DATA] = Field(about.kind, _moved(about.value, shift, pages))
+        return moved
+
+    def _write(self, piece: memoryview | bytes) -> None:
+        self._out.write(piece)
+        self._size += len(piece)
+
+
+def _footer(file: memoryview | bytes) -> tuple[Struct, int]:
+    """What a file says of itself, and where that begins."""
+    size, _ = _FOOTER.unpack(file[-_FOOTER.size :])
+    begin = len(file) - _FOOTER.size - size
+    return decode(bytes(file[begin : -_FOOTER.size])), begin
+
+
+def _moved(about: Struct, shift: int, places: tuple[int, ...]) -> Struct:
+    """The same with fields that are places in the file shifted; 0 says that there is none."""
+    return {
+        number: Field(field.kind, field.value + shift) if number in places and field.value else field
+        for number, field in about.items()
+    }

@@ -1,0 +1,368 @@
+"""Columns of arrays as Arrow tables and Parquet files, through pyarrow, which is an optional package."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, BinaryIO, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.offsets import offsets_of
+from f5py.errors import InputFileError
+from f5py.io.arrow.arrow import import_arrow
+from f5py.io.arrow.parquet_groups import ParquetGroups
+from f5py.threads.ordered import OrderedWork
+
+#: Names and Arrow types of columns; the type ``"names"`` is a dictionary of strings with int32 indices, and
+#: ``"list:T"`` are lists of the type T.
+Fields = Sequence[tuple[str, str]]
+#: Maximum number of threads that prepare columns, and of those that encode them: more would take a lot of memory.
+MAX_ENCODERS = 8
+#: Unless a table says otherwise.
+ROWS_PER_GROUP = 1 << 18
+
+
+def string_column(starts: NDArray[np.int64], sizes: NDArray[np.integer], text: NDArray[np.uint8]) -> Any:
+    """Arrow array of n large strings, whose sizes may add up to more than 2 GiB, that are pieces of one text.
+
+    Parameters
+    ----------
+    starts, sizes : int64, integers; shape (n,)
+        In bytes.
+    text : uint8
+        UTF-8.
+    """
+    from f5py.io.arrow._table_numba import gather
+
+    pyarrow, _ = import_arrow()
+    offsets = offsets_of(sizes)
+    pieces = np.empty(offsets[-1], np.uint8)
+    gather(text, starts, sizes, pieces)
+    return pyarrow.LargeStringArray.from_buffers(len(sizes), pyarrow.py_buffer(offsets), pyarrow.py_buffer(pieces))
+
+
+def short_strings(letters: NDArray[np.uint8]) -> Any:
+    """Arrow array of n strings of one length.
+
+    Parameters
+    ----------
+    letters : uint8, shape (n, length)
+        ASCII.
+    """
+    pyarrow, _ = import_arrow()
+    n, length = letters.shape
+    offsets = np.arange(n + 1, dtype=np.int32) * np.int32(length)
+    return pyarrow.StringArray.from_buffers(n, pyarrow.py_buffer(offsets), pyarrow.py_buffer(letters))
+
+
+def dictionary_column(indices: NDArray[np.int32], values: Sequence[str] | Any) -> Any:
+    """Arrow dictionary array: `values`, str or an Arrow array of them, by index.
+
+    Equal values become one, as pandas' categories must differ.
+    """
+    pyarrow, _ = import_arrow()
+    distinct = pyarrow.array(values, pyarrow.string()).dictionary_encode()
+    if len(distinct.dictionary) < len(values):
+        indices = distinct.indices.to_numpy()[indices]
+    return pyarrow.DictionaryArray.from_arrays(indices, distinct.dictionary)
+
+
+def list_column(offsets: NDArray[np.int64], values: NDArray) -> Any:
+    """Arrow array of lists: list i holds ``values[offsets[i]:offsets[i + 1]]``."""
+    pyarrow, _ = import_arrow()
+    return pyarrow.ListArray.from_arrays(offsets.astype(np.int32), values)
+
+
+class ArrowSink(Protocol):
+    """What takes rows; a context manager."""
+
+    def write(self, columns: Sequence[Any]) -> None:
+        """Take rows: one array per field, of NumPy or Arrow, all of one length."""
+        ...
+
+    def __enter__(self) -> Any: ...
+
+    def __exit__(self, *problem: Any) -> None: ...
+
+
+def _schema(fields: Fields) -> Any:
+    arrow, _ = import_arrow()
+
+    def type_of(kind: str) -> Any:
+        if kind == "names":
+            return arrow.dictionary(arrow.int32(), arrow.string())
+        if kind.startswith("list:"):
+            return arrow.list_(type_of(kind.removeprefix("list:")))
+        return getattr(arrow, kind)()
+
+    return arrow.schema([(name, type_of(kind)) for name, kind in fields])
+
+
+def table_of(columns: Sequence[Any], schema: Any) -> Any:
+    """A `pyarrow.Table` of a schema: one array per field, of NumPy or Arrow, all of one length."""
+    arrow, _ = import_arrow()
+    arrays = [
+        arrow.array(column, field.type) if isinstance(column, np.ndarray) else column
+        for column, field in zip(columns, schema, strict=True)
+    ]
+    return arrow.Table.from_arrays(arrays, schema=schema)
+
+
+class ArrowTables:
+    """Hands rows on as `pyarrow.Table`; a context manager like `ParquetOutput`.
+
+    At the end of a run without rows it hands on one table without rows, as that has the columns.
+
+    Parameters
+    ----------
+    take : function of a pyarrow.Table
+    fields : Fields
+    """
+
+    def __init__(self, take: Callable[[Any], None], fields: Fields) -> None:
+        self._take = take
+        self._schema = _schema(fields)
+        self._has_handed_on = False
+
+    def __enter__(self) -> ArrowTables:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None and not self._has_handed_on:
+            self._take(self._schema.empty_table())
+
+    def write(self, columns: Sequence[Any]) -> None:
+        """Hand on a table of these columns."""
+        self._has_handed_on = True
+        self._take(table_of(columns, self._schema))
+
+
+class ParquetOutput:
+    """Writes tables of columns one after the other into one Parquet file, compressed with zstd; a context manager.
+
+    The file depends on the rows only, not on how they come in tables: row groups have equal sizes, and each has the
+    values of its dictionaries in the order in which they first occur. Groups are encoded in threads.
+
+    Parameters
+    ----------
+    out : binary file
+        Stays open. It is complete after the context is left without an error.
+    fields : Fields
+    encodings : mapping of str to str, optional
+        Encodings of columns; all others get a dictionary where that is smaller.
+    level : int, optional
+        Compression level.
+    rows_per_group : int
+        Rows that are collected, compressed and written together; the last group may have fewer.
+    n_threads : int
+    """
+
+    def __init__(
+        self,
+        out: BinaryIO,
+        fields: Fields,
+        encodings: Mapping[str, str] | None = None,
+        level: int | None = None,
+        rows_per_group: int = ROWS_PER_GROUP,
+        n_threads: int = 1,
+    ) -> None:
+        self._arrow, self._parquet = import_arrow()
+        self._schema = _schema(fields)
+        encodings = encodings or {}
+        others = [f"{name}.list.element" if kind.startswith("list:") else name for name, kind in fields]
+        self._settings = {
+            "compression": "zstd",
+            "compression_level": level,
+            "write_page_checksum": True,
+            "use_dictionary": [name for name in others if name not in encodings],
+            "column_encoding": dict(encodings),
+        }
+        self._file = ParquetGroups(out, self._parquet_of(self._schema.empty_table()))
+        n_threads = min(n_threads, MAX_ENCODERS)
+        self._encoding = OrderedWork(n_threads, self._encoded, self._file.add, "f5py-parquet", n_threads)
+        self._rows_per_group = rows_per_group
+        self._tables: deque[Any] = deque()
+        self._n_rows = 0
+
+    def __enter__(self) -> ParquetOutput:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        try:
+            if kind is None:
+                if self._n_rows:
+                    self._add_group(self._n_rows)
+                self._encoding.finish()
+                self._file.close()
+        finally:
+            self._encoding.close()
+
+    def write(self, columns: Sequence[Any]) -> None:
+        """Take rows: one array per field, of NumPy or Arrow, all of one length."""
+        self.write_table(table_of(columns, self._schema))
+
+    def write_table(self, table: Any) -> None:
+        """Take rows: a `pyarrow.Table` of the schema."""
+        self._tables.append(table)
+        self._n_rows += len(table)
+        while self._n_rows >= self._rows_per_group:
+            self._add_group(self._rows_per_group)
+
+    def append_groups(self, path: str) -> None:
+        """Take the row groups of a file that such an output has written.
+
+        Raises
+        ------
+        InputFileError
+            Row groups do not begin where the file's do.
+        """
+        if self._n_rows:
+            raise InputFileError(f"{path}: was made for other rows before it; work on the part again")
+        self._encoding.add(path)
+
+    def take_rest(self) -> list[Any]:
+        """Give back the rows that are too few for a group, as tables."""
+        rest = list(self._tables)
+        self._tables.clear()
+        self._n_rows = 0
+        return rest
+
+    def _add_group(self, n_rows: int) -> None:
+        """Let the first `n_rows` of the rows at hand be encoded."""
+        taken, missing = [], n_rows
+        while missing:
+            table = self._tables.popleft()
+            if len(table) > missing:
+                self._tables.appendleft(table.slice(missing))
+                table = table.slice(0, missing)
+            taken.append(table)
+            missing -= len(table)
+        self._n_rows -= n_rows
+        self._encoding.add(taken)
+
+    def _encoded(self, tables: list[Any] | str) -> Any:
+        """A Parquet file of one row group with the rows of all tables; or the path of a file as it is."""
+        if isinstance(tables, str):
+            return tables
+        group = self._arrow.concat_tables(tables).unify_dictionaries().combine_chunks()
+        tables.clear()  # they are not needed twice
+        for i, field in enumerate(self._schema):
+            if self._arrow.types.is_dictionary(field.type):
+                group = group.set_column(i, field, in_order_of_occurrence(group.column(i).chunk(0)))
+        return self._parquet_of(group)
+
+    def _parquet_of(self, rows: Any) -> Any:
+        """A Parquet file in memory, of one row group or, without rows, of none."""
+        out = self._arrow.BufferOutputStream()
+        with self._parquet.ParquetWriter(out, self._schema, **self._settings) as writer:
+            if len(rows):
+                writer.write_table(rows, row_group_size=len(rows))
+        return memoryview(out.getvalue())
+
+
+class ArrowStream:
+    """A file of rows that are kept for another output: an Arrow IPC stream; a context manager.
+
+    Parameters
+    ----------
+    out : binary file
+        Stays open.
+
+    Attributes
+    ----------
+    schema : pyarrow.Schema
+    """
+
+    def __init__(self, out: BinaryIO) -> None:
+        self._out = out
+
+    def of(self, fields: Fields, **_: Any) -> ArrowStream:
+        """The same with columns."""
+        arrow, _ = import_arrow()
+        self.schema = _schema(fields)
+        self._writer = arrow.ipc.new_stream(arrow.PythonFile(self._out, "w"), self.schema)
+        return self
+
+    def __enter__(self) -> ArrowStream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._writer.close()
+
+    def write(self, columns: Sequence[Any]) -> None:
+        """Take rows: one array per field, of NumPy or Arrow, all of one length."""
+        self.write_table(table_of(columns, self.schema))
+
+    def write_table(self, table: Any) -> None:
+        """Take rows: a `pyarrow.Table` of the schema."""
+        self._writer.write_table(table)
+
+
+def stream_columns(path: str) -> Iterator[Sequence[Any]]:
+    """Yield the columns of some rows after the other of an `ArrowStream`.
+
+    Raises
+    ------
+    InputFileError
+        The file is damaged.
+    """
+    arrow, _ = import_arrow()
+    try:
+        with arrow.memory_map(path) as file, arrow.ipc.open_stream(file) as stream:
+            for batch in stream:
+                yield batch.columns
+    except (OSError, arrow.ArrowInvalid) as problem:
+        raise InputFileError(f"{path}: cannot be read: {problem}") from None
+
+
+@runtime_checkable
+class RowKeeper(Protocol):
+    """What keeps rows for another output."""
+
+    def of(self, fields: Fields, **parquet: Any) -> ArrowSink:
+        """What takes the rows; `parquet` are arguments of the `ParquetOutput` that they are for."""
+        ...
+
+
+#: What rows are given to: a Parquet file, a function of a pyarrow.Table, or what keeps them.
+RowTarget = BinaryIO | Callable[[Any], None] | RowKeeper
+
+
+def arrow_sink(out: RowTarget, fields: Fields, **parquet: Any) -> ArrowSink:
+    """What writes rows to a Parquet file or, if `out` is a function, calls it with tables of them."""
+    if isinstance(out, RowKeeper):
+        return out.of(fields, **parquet)
+    return ArrowTables(out, fields) if callable(out) else ParquetOutput(out, fields, **parquet)
+
+
+def in_order_of_occurrence(column: Any) -> Any:
+    """The same Arrow dictionary array with its values in the order of their first rows, without others."""
+    pyarrow, _ = import_arrow()
+    indices, values = numbered(column.indices.to_numpy(), len(column.dictionary))
+    return pyarrow.DictionaryArray.from_arrays(indices, column.dictionary.take(pyarrow.array(values)))
+
+
+def numbered(codes: NDArray[np.int32], n_codes: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """Number the codes that occur, in the order of their first occurrence.
+
+    Parameters
+    ----------
+    codes : int32
+        Each is below `n_codes`.
+    n_codes : int
+
+    Returns
+    -------
+    numbers : int32
+        Of each element.
+    used : int32
+        The code that a number stands for.
+    """
+    from f5py.io.arrow._table_numba import renumber
+
+    numbers = np.empty(len(codes), np.int32)
+    used = np.empty(min(n_codes, len(codes)), np.int32)
+    n_used = renumber(codes, numbers, np.full(n_codes, -1, np.int32), used)
+    return numbers, used[:n_used]

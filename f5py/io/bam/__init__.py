@@ -1,0 +1,1 @@
+"""SAM, BAM and CRAM."""

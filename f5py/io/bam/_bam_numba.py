@@ -1,0 +1,375 @@
+"""Jitted decoding of BAM records (SAM specification, section 4.2): many records at a time become columns.
+
+A record's layout, from its first byte on: block size (4 bytes), contig (4), position (4), length of the name (1),
+mapping quality (1), bin (2), number of CIGAR operations (2), flags (2), length of the sequence (4), the mate's contig
+and position and the template length (12), name, CIGAR, sequence, qualities, tags.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core._name_table_numba import find_name
+from f5py.core.cigar import OF_REFERENCE, REFERENCE_SKIP, SOFT_CLIP
+from f5py.io.bam.bam_records import FIXED_SIZE
+from f5py.jit.kernel import exact_kernel
+
+#: What becomes of a record.
+KEPT, UNMAPPED, LOW_MAPQ, SECONDARY, SUPPLEMENTARY, NO_BASES, ULTRA = range(7)
+#: Where its fields are.
+CONTIG, POSITION, NAME_LENGTH, MAPQ, BIN, N_CIGAR, FLAGS, N_BASES = 4, 8, 12, 13, 14, 16, 18, 20
+_IS_UNMAPPED, _IS_REVERSE, _IS_SECONDARY, _IS_SUPPLEMENTARY = 4, 16, 256, 2048
+#: Tags with the place of a split read in its parent.
+_PARENT, _CG = (np.uint16(a + 256 * b) for a, b in (b"pi", b"CG"))
+_SPLIT = np.array([a + 256 * b for a, b in (b"sp", b"ns")], np.uint16)
+_UNKNOWN = -1
+#: Types of tags' values.
+_TYPE_INT8 = np.uint8(ord("c"))
+_TYPE_UINT8 = np.uint8(ord("C"))
+_TYPE_INT16 = np.uint8(ord("s"))
+_TYPE_UINT16 = np.uint8(ord("S"))
+_TYPE_INT32 = np.uint8(ord("i"))
+_TYPE_UINT32 = np.uint8(ord("I"))
+_TYPE_TEXT = np.uint8(ord("Z"))
+_TYPE_HEX = np.uint8(ord("H"))
+_TYPE_ARRAY = np.uint8(ord("B"))
+
+
+def _sizes(*sizes: tuple[bytes, int]) -> NDArray[np.uint8]:
+    table = np.zeros(256, np.uint8)
+    for kinds, size in sizes:
+        table[list(kinds)] = size
+    return table
+
+
+#: Bytes of a number by its type, in an array and elsewhere; 0 for types of none.
+_NUMBER_SIZES = _sizes((b"cC", 1), (b"sS", 2), (b"iIf", 4))
+_SIZES = _sizes((b"AcC", 1), (b"sS", 2), (b"iIf", 4), (b"d", 8))
+
+
+@exact_kernel
+def unsigned16(data, at):
+    """The two bytes at `at`."""
+    return np.uint16(data[at]) | np.uint16(data[at + 1]) << 8
+
+
+@exact_kernel
+def signed32(data, at):
+    """The four bytes at `at`."""
+    low = np.uint32(data[at]) | np.uint32(data[at + 1]) << 8
+    high = np.uint32(data[at + 2]) | np.uint32(data[at + 3]) << 8
+    return np.int64(np.int32(low | high << 16))
+
+
+@exact_kernel
+def cut_blocks(data, walked, block_size, ends):
+    """Cut text into blocks as `f5py.io.bam.bam_output` says; return how many are full.
+
+    Parameters
+    ----------
+    data : uint8
+        A block begins with it.
+    walked : int
+        Before this there is no end of a block; from here on there are whole records.
+    block_size : int
+    ends : int64
+        Where the full blocks end; with room for two for each size of a block, and two more.
+    """
+    begin = np.int64(0)
+    at = np.int64(walked)
+    n_full = 0
+    while at < data.shape[0]:
+        end = at + 4 + signed32(data, at)
+        if at > begin and end - begin > block_size:
+            ends[n_full] = begin = at
+            n_full += 1
+        at = end
+        while at - begin > block_size:
+            begin += block_size
+            ends[n_full] = begin
+            n_full += 1
+    return n_full
+
+
+@exact_kernel
+def list_records(data, n_contigs, starts):
+    """List where the whole records in `data` begin, and where the last one ends; return their number and the damage.
+
+    Parameters
+    ----------
+    data : uint8
+        From the beginning of a record on.
+    starts : int64
+        With room for all.
+
+    Returns
+    -------
+    n_records : int
+    damaged : bool
+        The record after these is not possible.
+    """
+    size = data.shape[0]
+    count = 0
+    at = np.int64(0)
+    starts[0] = 0
+    while at + 4 <= size:
+        end = at + 4 + signed32(data, at)
+        if end < at + FIXED_SIZE:
+            return count, True
+        if end > size:
+            break
+        n_bases = signed32(data, at + N_BASES)
+        name_end = at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH])
+        contig = signed32(data, at + CONTIG)
+        if n_bases < 0 or name_end == at + FIXED_SIZE or contig < -1 or contig >= n_contigs:
+            return count, True
+        if name_end + 4 * np.int64(unsigned16(data, at + N_CIGAR)) + (n_bases + 1) // 2 + n_bases > end:
+            return count, True
+        if data[name_end - 1] != 0:
+            return count, True
+        at = end
+        count += 1
+        starts[count] = at
+    return count, False
+
+
+@exact_kernel
+def classify(data, starts, n, min_mapq, secondary, supplementary, name_table, kinds, rows):
+    """Say what becomes of each of `n` records, and which row of the reads' index those that are kept have, or -1."""
+    names, name_begin, name_end, table = name_table
+    for i in range(n):
+        at = starts[i]
+        flags = unsigned16(data, at + FLAGS)
+        mapq = np.int64(data[at + MAPQ])
+        # a position or the CIGAR can be missing without the flag that says so
+        unmapped = flags & _IS_UNMAPPED != 0 or signed32(data, at + CONTIG) < 0 or signed32(data, at + POSITION) < 0
+        unmapped = unmapped or unsigned16(data, at + N_CIGAR) == 0
+        rows[i] = -1
+        if mapq < min_mapq:
+            kinds[i] = LOW_MAPQ
+        elif unmapped:
+            kinds[i] = UNMAPPED
+        elif flags & _IS_SECONDARY != 0 and not secondary:
+            kinds[i] = SECONDARY
+        elif flags & _IS_SUPPLEMENTARY != 0 and not supplementary:
+            kinds[i] = SUPPLEMENTARY
+        else:
+            kinds[i] = KEPT
+            begin = at + FIXED_SIZE
+            end = begin + np.int64(data[at + NAME_LENGTH]) - 1
+            rows[i] = find_name(data, begin, end, names, name_begin, name_end, table)
+
+
+@exact_kernel
+def size_of_value(data, at, kind, end):
+    """Bytes of a tag's value of that type, or -1 if it is not possible."""
+    size = np.int64(_SIZES[kind])
+    if size > 0:
+        return size
+    if kind == _TYPE_ARRAY:
+        size = np.int64(_NUMBER_SIZES[data[at]]) if at + 5 <= end else np.int64(0)
+        return np.int64(-1) if size == 0 else 5 + size * (signed32(data, at + 1) & 0xFFFFFFFF)
+    if kind != _TYPE_TEXT and kind != _TYPE_HEX:
+        return np.int64(-1)
+    while at + size < end and data[at + size] != 0:
+        size += 1
+    return size + 1 if at + size < end else np.int64(-1)
+
+
+@exact_kernel
+def find_tag(data, at, end, tag):
+    """Where the type of a tag's value is in the tags ``data[at:end]``, and where the value ends; or -1, -1."""
+    while at + 3 <= end:
+        size = size_of_value(data, at + 3, data[at + 2], end)
+        if size < 0 or at + 3 + size > end:
+            return np.int64(-1), np.int64(-1)
+        if unsigned16(data, at) == tag:
+            return at + 2, at + 3 + size
+        at += 3 + size
+    return np.int64(-1), np.int64(-1)
+
+
+@exact_kernel
+def sequence_begins(data, at):
+    """Where a record's sequence begins."""
+    return at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH]) + 4 * np.int64(unsigned16(data, at + N_CIGAR))
+
+
+@exact_kernel
+def tags_begin(data, at):
+    """Where a record's tags begin."""
+    n_bases = signed32(data, at + N_BASES)
+    return sequence_begins(data, at) + (n_bases + 1) // 2 + n_bases
+
+
+@exact_kernel
+def cigar_of(data, at, end):
+    """Where a record's CIGAR is, and its number of operations; more than 65,535 are in the tag CG."""
+    n = np.int64(unsigned16(data, at + N_CIGAR))
+    begin = at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH])
+    if n == 2:
+        n_bases = signed32(data, at + N_BASES)
+        if signed32(data, begin) == (n_bases << 4 | SOFT_CLIP) and data[begin + 4] & 15 == REFERENCE_SKIP:
+            value, _ = find_tag(data, tags_begin(data, at), end, _CG)
+            if value >= 0 and data[value] == _TYPE_ARRAY and data[value + 1] == _TYPE_UINT32:
+                return value + 6, signed32(data, value + 2)
+    return begin, n
+
+
+@exact_kernel
+def reference_span(data, begin, n):
+    """Number of bases of the reference that a CIGAR of `n` operations covers."""
+    span = np.int64(0)
+    for j in range(n):
+        operation = np.uint32(signed32(data, begin + 4 * j))
+        if OF_REFERENCE >> (operation & 15) & 1:
+            span += np.int64(operation >> 4)
+    return span
+
+
+@exact_kernel
+def places_of(data, starts, contig, begin, end):
+    """Fill contig, start and end of all records; one that covers no base counts as one base long, as in an index."""
+    for i in range(contig.shape[0]):
+        at = starts[i]
+        contig[i] = signed32(data, at + CONTIG)
+        begin[i] = signed32(data, at + POSITION)
+        span = np.int64(0)
+        if unsigned16(data, at + FLAGS) & _IS_UNMAPPED == 0:
+            cigar, n = cigar_of(data, at, starts[i + 1])
+            span = reference_span(data, cigar, n)
+        end[i] = begin[i] + max(span, 1)
+
+
+@exact_kernel
+def copy_records(data, starts, chosen, offsets, out):
+    """Fill `out` with the chosen records."""
+    for i in range(chosen.shape[0]):
+        begin = starts[chosen[i]]
+        to = offsets[i]
+        for j in range(offsets[i + 1] - to):
+            out[to + j] = data[begin + j]
+
+
+@exact_kernel
+def integer_of(data, value, missing):
+    """A whole number that is a tag's value, whose type is at `value`; or `missing`."""
+    if value < 0:
+        return np.int64(missing)
+    kind = data[value]
+    at = value + 1
+    if kind == _TYPE_INT8:
+        return np.int64(np.int8(data[at]))
+    if kind == _TYPE_UINT8:
+        return np.int64(data[at])
+    if kind == _TYPE_INT16:
+        return np.int64(np.int16(unsigned16(data, at)))
+    if kind == _TYPE_UINT16:
+        return np.int64(unsigned16(data, at))
+    if kind == _TYPE_INT32:
+        return signed32(data, at)
+    if kind == _TYPE_UINT32:
+        return signed32(data, at) & 0xFFFFFFFF
+    return np.int64(missing)
+
+
+@exact_kernel
+def measure(data, starts, chosen, sizes, places, split):
+    """Find what `decode` copies of each chosen record.
+
+    Parameters
+    ----------
+    data, starts, chosen
+        See `decode`.
+    sizes : int64, shape (3, n)
+        Filled with the sizes of name, CIGAR and parent's name.
+    places : int64, shape (2, n)
+        Filled with where in `data` the CIGAR and the parent's name begin.
+    split : int64, shape (2, n)
+        Filled with the tags sp and ns.
+    """
+    for i in range(chosen.shape[0]):
+        at = starts[chosen[i]]
+        end = starts[chosen[i] + 1]
+        sizes[0, i] = np.int64(data[at + NAME_LENGTH]) - 1
+        places[0, i], sizes[1, i] = cigar_of(data, at, end)
+        tags = tags_begin(data, at)
+        value, value_end = find_tag(data, tags, end, _PARENT)
+        places[1, i] = value + 1
+        sizes[2, i] = value_end - value - 2 if value >= 0 and data[value] == _TYPE_TEXT else 0
+        for which in range(_SPLIT.shape[0]):
+            value, _ = find_tag(data, tags, end, _SPLIT[which])
+            split[which, i] = integer_of(data, value, _UNKNOWN)
+
+
+@exact_kernel
+def decode(data, starts, chosen, places, columns):
+    """Fill the columns of the chosen records.
+
+    Parameters
+    ----------
+    data : uint8
+    starts : int64
+        Of all records, and the end of the last one.
+    chosen : int64, shape (n,)
+        The records.
+    places : int64, shape (2, n)
+        As `measure` has filled it.
+    columns : f5py.io.bam.bam_records.RecordColumns
+        With the offsets of names, CIGARs and parents filled.
+    """
+    for i in range(chosen.shape[0]):
+        at = starts[chosen[i]]
+        columns.contig[i] = signed32(data, at + CONTIG)
+        position = signed32(data, at + POSITION)
+        columns.start[i] = position
+        columns.reverse[i] = unsigned16(data, at + FLAGS) & _IS_REVERSE != 0
+        to = columns.name_offsets[i]
+        for j in range(columns.name_offsets[i + 1] - to):
+            columns.names[to + j] = data[at + FIXED_SIZE + j]
+        begin = places[0, i]
+        to = columns.cigar_offsets[i]
+        n = columns.cigar_offsets[i + 1] - to
+        for j in range(n):
+            columns.cigar[to + j] = np.uint32(signed32(data, begin + 4 * j))
+        span = reference_span(data, begin, n)
+        columns.end[i] = position + (1 if n > 0 and span == 0 else span)  # 1 as htslib takes it
+        to = columns.parent_offsets[i]
+        for j in range(columns.parent_offsets[i + 1] - to):
+            columns.parents[to + j] = data[places[1, i] + j]
+
+
+@exact_kernel
+def keys_of(data, starts, n, keys):
+    """Fill a number for each of `n` records that is the same for records which differ in their tags only (FNV-1a)."""
+    for i in range(n):
+        key = np.uint64(0xCBF29CE484222325)
+        for at in range(starts[i] + CONTIG, tags_begin(data, starts[i])):
+            key = (key ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
+        keys[i] = key
+
+
+@exact_kernel
+def flags_of(data, starts, n, flags):
+    """Fill the flags of `n` records."""
+    for i in range(n):
+        flags[i] = unsigned16(data, starts[i] + FLAGS)
+
+
+@exact_kernel
+def copy_names(data, starts, chosen, offsets, names):
+    """Fill the names of the chosen records."""
+    for i in range(chosen.shape[0]):
+        begin = starts[chosen[i]] + FIXED_SIZE
+        to = offsets[i]
+        for j in range(offsets[i + 1] - to):
+            names[to + j] = data[begin + j]
+
+
+@exact_kernel
+def find_tags(data, starts, chosen, tag, begin, end):
+    """Fill where a tag's value, beginning with its type, is in each chosen record; -1, -1 where it is missing."""
+    for i in range(chosen.shape[0]):
+        at = starts[chosen[i]]
+        begin[i], end[i] = find_tag(data, tags_begin(data, at), starts[chosen[i] + 1], tag)

@@ -1,0 +1,395 @@
+"""Alignment records from SAM, BAM or CRAM: filtered, counted and numbered."""
+
+from __future__ import annotations
+
+import os
+import re
+import select
+import zlib
+from collections.abc import Generator, Iterator
+from contextlib import closing, suppress
+from dataclasses import dataclass, fields
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.windows import Windows
+from f5py.errors import InputFileError
+from f5py.io.bam.bam_index import BamIndex, find_index, read_index
+from f5py.io.bam.record_cursor import RecordCursor
+from f5py.io.bam.record_ranges import RecordRange, RecordRanges, range_file, split_records
+from f5py.io.bytes.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
+from f5py.io.bytes.byte_input import shown_name
+from f5py.io.bytes.watched_pipe import WatchedPipe
+from f5py.messages.strict import input_warning
+from f5py.text.encoding import undecoded
+
+if TYPE_CHECKING:
+    import pysam
+
+
+@dataclass
+class RecordCounts:
+    """How many records were left out, and why."""
+
+    unmapped: int = 0
+    secondary: int = 0
+    low_mapq: int = 0
+    supplementary: int = 0
+    no_bases: int = 0
+    kept: int = 0
+
+    def plus(self, other: RecordCounts, times: int = 1) -> RecordCounts:
+        """The sums of both, of the other one so many times."""
+        names = [one.name for one in fields(self)]
+        return RecordCounts(**{name: getattr(self, name) + times * getattr(other, name) for name in names})
+
+
+class AlignmentFile:
+    """The records of an alignment file that pass the filters, in the file's order.
+
+    Parameters
+    ----------
+    path : str
+        SAM, BAM or CRAM; ``-`` is standard input.
+    reference_path : str or None
+        FASTA file, needed to decode CRAM.
+    min_mapq : int
+        Records with a lower mapping quality are left out.
+    secondary, supplementary : bool
+        Keep secondary and supplementary alignments.
+
+    Raises
+    ------
+    InputFileError
+        If the file cannot be read or is truncated.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        reference_path: str | None,
+        min_mapq: int,
+        secondary: bool,
+        supplementary: bool = True,
+    ) -> None:
+        import pysam
+
+        self.path = path
+        #: Whether it can be read only once.
+        self.is_pipe = path == "-" or not (os.path.isfile(path) or os.path.isdir(path))
+        self.name = shown_name(path)
+        self.counts = RecordCounts()
+        self._reference_path = reference_path
+        self._is_index_checked = False
+        self._index: BamIndex | None = None
+        self._cursor = RecordCursor()
+        self.min_mapq = min_mapq
+        self.secondary = secondary
+        self.supplementary = supplementary
+        pysam.set_verbosity(0)  # errors are reported here, in one line
+        if path != "-" and not os.path.exists(path):
+            raise InputFileError(f"{path}: no such file; give the alignments with -b")
+        try:
+            if path == "-":
+                select.select([0], [], [])  # can be interrupted, unlike the library's first read
+            else:
+                _check_beginning(path)
+            self._pipe = WatchedPipe(path) if self.is_pipe else None
+            self._file = _opened(path, reference_path, self._pipe)
+        except (OSError, ValueError) as problem:
+            raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {_reason(problem)}") from None
+        #: The file's header; the library forgets it when the file is closed.
+        self.header: pysam.AlignmentHeader = self._file.header
+        try:
+            self.contigs: list[str] = list(self._file.references)
+        except UnicodeDecodeError:
+            self.close()
+            raise InputFileError(
+                f"{self.name}: the name of a contig in the header is not text; make the file again"
+            ) from None
+        self.contig_lengths: list[int] = list(self._file.lengths)
+        if not self.contigs:
+            self.close()
+            raise InputFileError(f"{self.name}: the header names no contigs; map the reads to the reference first")
+
+    @property
+    def has_index(self) -> bool:
+        """Whether records can be looked up by position."""
+        return self.path != "-" and self._file.has_index()
+
+    def reopened(self) -> AlignmentFile:
+        """The same file, opened once more, from its beginning; a pipe cannot be."""
+        return AlignmentFile(self.path, self._reference_path, self.min_mapq, self.secondary, self.supplementary)
+
+    def basecall_models(self) -> list[str]:
+        """Names of the models that the reads were basecalled with, as dorado writes them into the read groups."""
+        words = [word for group in self._read_groups for word in re.split(r"\s|DS:", group)]
+        return sorted({word.partition("=")[2] for word in words if word.startswith("basecall_model=")})
+
+    @property
+    def sample(self) -> str | None:
+        """Name of the sample in the read groups, if they agree on one."""
+        fields = [field for group in self._read_groups for field in group.split("\t")]
+        names = {field.removeprefix("SM:") for field in fields if field.startswith("SM:")} - {""}
+        return names.pop() if len(names) == 1 else None
+
+    @cached_property
+    def _read_groups(self) -> list[str]:
+        """Lines of the header; kept, because it cannot be read when the file is closed."""
+        return [line for line in self._header_lines() if line.startswith("@RG\t")]
+
+    @property
+    def is_sorted(self) -> bool:
+        """Whether the header says that the records are sorted by their places on the reference."""
+        return any(line.startswith("@HD\t") and "\tSO:coordinate" in line for line in self._header_lines())
+
+    def _header_lines(self) -> list[str]:
+        return undecoded(self.header.__str__).decode("utf-8", "replace").splitlines()
+
+    def expected_records(self) -> int | None:
+        """Number of mapped records of a BAM file by its index, if that is sound."""
+        path = self._index_path()
+        if path is None:
+            return None
+        try:
+            index = read_index(path, self.path)
+        except InputFileError:
+            return None  # only -w needs it, and complains then
+        return index.n_mapped if index.n_contigs == len(self.contigs) else None
+
+    def chunks(
+        self, windows: Windows | None = None, at_most: int = 4096, within: RecordRange | None = None
+    ) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
+        """Yield all records as bytes, many at a time, as `f5py.io.bam.bam_records.record_chunks` does.
+
+        With `windows` only records that overlap one are visited, each once, which needs an index. BAM files are decoded
+        here, in bulk; other formats come through htslib, no more than `at_most` records at a time. Only the records of
+        the range `within`, one of `ranges`, may be asked for.
+
+        Raises
+        ------
+        InputFileError
+            After the records before the damage; `counts` tells how many were kept of these.
+        """
+        from f5py.io.bam.bam_records import converted_chunks, record_chunks
+        from f5py.io.bam.window_records import window_chunks
+
+        try:
+            if windows is not None:
+                self.check_index()
+            if within is not None and within.is_empty:
+                return
+            if windows is not None and self._index is not None:
+                yield from window_chunks(self.path, self._index, windows, within or RecordRange(0, None))
+            elif windows is not None or self.is_pipe or not self._file.is_bam:
+                records = self._visit(windows)
+                if within is not None:
+                    records = self._cursor.between(within, lambda: self._from_beginning(windows))
+                yield from converted_chunks(records, self.header, at_most)
+            else:
+                begin, end, _ = within or RecordRange(0, None)
+                with range_file(self.path, end) as file:
+                    file.seek(begin >> 16)
+                    yield from record_chunks(file, len(self.contigs), begin & 0xFFFF if begin else None)
+        except OSError as problem:
+            raise self._damaged(problem) from None
+
+    def ranges(self, n_parts: int, windows: Windows | None, are_numbered: bool) -> RecordRanges:
+        """Split the records into ranges that `chunks` can be asked for; see `f5py.io.bam.record_ranges.split_records`.
+
+        With `are_numbered`, and of SAM and CRAM, all records are visited to count them.
+
+        Raises
+        ------
+        InputFileError
+            The file is damaged, or a pipe.
+        """
+        if self.is_pipe:
+            raise InputFileError(f"{self.name}: a pipe cannot be worked on in parts; name a file")
+        if windows is not None:
+            self.check_index()
+        if not self._file.is_bam:
+            try:
+                return RecordRanges.of_numbers(sum(1 for _ in self._from_beginning(windows)), n_parts)
+            except OSError as problem:
+                raise self._damaged(problem) from None
+        path = self._index_path()
+        index = self._index
+        if index is None and path is not None:
+            try:
+                index = self._checked_index(path)
+            except InputFileError:
+                index = None  # only -w needs it, and complains then
+        try:
+            ranges = split_records(self.path, len(self.contigs), n_parts, index, windows)
+        except OSError as problem:
+            raise self._damaged(problem) from None
+        if not are_numbered:
+            return ranges
+        first_records, n_visited = [], 0
+        for one in ranges:
+            first_records.append(n_visited)
+            with closing(self.chunks(windows, within=one)) as chunks:
+                n_visited += sum(n for _, _, n in chunks)
+        return ranges.numbered(first_records)
+
+    def _damaged(self, problem: OSError) -> InputFileError:
+        if self._file.is_cram:
+            return InputFileError(
+                f"{self.name}: cannot be decoded after {self.counts.kept} usable records; the file is damaged, or "
+                f"{self._reference_path or 'the reference'} is not the reference that it was made with"
+            )
+        return InputFileError(
+            f"{self.name}: truncated or damaged after {self.counts.kept} usable records ({_reason(problem)}); "
+            "make the file again"
+        )
+
+    def records(
+        self, windows: Windows | None = None, left_out: bool = False
+    ) -> Iterator[tuple[int, pysam.AlignedSegment]]:
+        """Yield (read index, record) for each record kept.
+
+        With `left_out` the others are yielded too, in their places, with -1 in the place of the read index.
+
+        The read index counts all records visited, kept or not. With `windows` only records that overlap one are
+        visited, each once, which needs an index.
+        """
+        counts = self.counts
+        try:
+            for read_index, record in enumerate(self._segments(windows)):
+                # a position or the CIGAR can be missing without the flag that says so
+                is_unmapped = record.is_unmapped or record.reference_id < 0 or record.reference_start < 0
+                is_unmapped = is_unmapped or not record.cigartuples
+                if is_unmapped or record.mapping_quality < self.min_mapq:
+                    if record.mapping_quality < self.min_mapq:
+                        counts.low_mapq += 1
+                    else:
+                        counts.unmapped += 1
+                    if left_out:
+                        yield -1, record
+                elif record.is_secondary and not self.secondary:
+                    counts.secondary += 1
+                    if left_out:
+                        yield -1, record
+                elif record.is_supplementary and not self.supplementary:
+                    counts.supplementary += 1
+                    if left_out:
+                        yield -1, record
+                else:
+                    counts.kept += 1
+                    yield read_index, record
+        except OSError as problem:
+            raise self._damaged(problem) from None
+
+    def _segments(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
+        from f5py.io.bam.bam_records import segments_of
+
+        if windows is not None:
+            self.check_index()
+        if windows is None or self._index is None:
+            yield from self._visit(windows)
+            return
+        for data, starts, n in self.chunks(windows):
+            yield from segments_of(data[: starts[n]], self.header)
+
+    def _from_beginning(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
+        with closing(self.reopened()) as file:
+            yield from file._visit(windows)
+
+    def _visit(self, windows: Windows | None) -> Iterator[pysam.AlignedSegment]:
+        if windows is None:
+            yield from self._file.fetch(until_eof=True)
+            if self._pipe is not None and self._pipe.problem is not None:
+                raise self._pipe.problem
+            return
+        for contig, start, end, previous_end in windows.with_previous_end():
+            length = self.contig_lengths[contig]
+            if start >= length:
+                continue
+            for record in self._file.fetch(self.contigs[contig], start, min(end, length)):
+                if record.reference_start >= previous_end:  # else the window before has had it
+                    yield record
+
+    def _index_path(self) -> str | None:
+        """The index that is read here: that of a BAM file."""
+        return find_index(self.path) if self._file.is_bam and not self.is_pipe else None
+
+    def check_index(self) -> None:
+        """Raise `InputFileError` unless the file has an index, which windows need."""
+        path = self._index_path()
+        if path is None and not self._file.has_index():
+            if self.is_pipe:
+                raise InputFileError(f"{self.name}: -w needs an indexed BAM file; give its name with -b")
+            raise InputFileError(f"{self.path}: -w needs an index; run: samtools index {self.path}")
+        if self._is_index_checked:
+            return
+        self._is_index_checked = True
+        if path is not None:
+            self._index = self._checked_index(path)
+        other = f"{self.path}.crai"
+        if path is None and os.path.exists(other) and os.path.getmtime(other) < os.path.getmtime(self.path):
+            input_warning("load_bam", f"{other} is older than {self.path}; if that has changed, index it again")
+
+    def _checked_index(self, path: str) -> BamIndex:
+        """Read an index, which must be sound and cover the file to its last record on the reference."""
+        from f5py.io.bam.window_records import is_mapped_at
+
+        index = read_index(path, self.path)
+        stale = InputFileError(f"{path}: is not the index of {self.path} as it is now; run: samtools index {self.path}")
+        if index.n_contigs != len(self.contigs):
+            raise stale
+        try:
+            if index.last and is_mapped_at(self.path, index.last, index.n_contigs):
+                raise stale
+        except OSError:
+            raise stale from None
+        return index
+
+    def close(self) -> None:
+        """Close the file."""
+        with suppress(OSError):  # of a file that was found to be damaged
+            self._file.close()
+
+
+def _opened(path: str, reference_path: str | None, pipe: WatchedPipe | None) -> pysam.AlignmentFile:
+    """Open a file, a BAM file with an index without its name: htslib does not look for that then, and may crash.
+
+    The index is read by `f5py.io.bam.bam_index`.
+    """
+    import pysam
+
+    if pipe is not None:
+        try:
+            return pysam.AlignmentFile(pipe.descriptor, check_sq=False, reference_filename=reference_path)
+        finally:
+            pipe.close_descriptor()
+    if find_index(path) is None:
+        return pysam.AlignmentFile(path, check_sq=False, reference_filename=reference_path)
+    with open(path, "rb") as file:
+        number = file.fileno()  # it would take the name of a file object
+        opened = pysam.AlignmentFile(number, check_sq=False, reference_filename=reference_path)
+    if not opened.is_bam:  # a CRAM file beside the index of a BAM file
+        opened.close()
+        return pysam.AlignmentFile(path, check_sq=False, reference_filename=reference_path)
+    return opened
+
+
+def _check_beginning(path: str) -> None:
+    """Raise `OSError` for a file whose first compressed block is damaged: pysam would say more than is wanted of it."""
+    if not os.path.isfile(path):
+        return
+    with open(path, "rb") as file:
+        start = file.read(MAX_BLOCK)
+    if start.startswith(BLOCK_MAGIC):
+        try:
+            zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(start)
+        except zlib.error as problem:
+            raise OSError(f"its first block is damaged ({problem})") from None
+
+
+def _reason(problem: Exception) -> str:
+    text = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
+    return text.splitlines()[0]

@@ -1,0 +1,233 @@
+"""The index of a BAM file: checked, because a damaged one makes htslib loop, crash or lose records, and looked up here.
+
+Of an index only beginnings count: where in the file the first record is that reaches into a stretch of the reference
+(the linear index of a .bai, the offset of a bin of a .csi). From there on the file, which is sorted, is read until the
+records begin after the window. Which chunks a bin has only saves reading, and is not used: no flipped bit in it can
+hide a record. The beginning itself is that of the stretch before, whose value is not larger, or that of the window if
+it is smaller: a single value that is too large hides nothing either.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import InputFileError
+from f5py.io.bytes.bgzf_blocks import BLOCK_MAGIC
+from f5py.io.bytes.byte_input import read_at
+from f5py.io.remote import need, ranged_file
+
+_BAI_MAGIC, _CSI_MAGIC = b"BAI\x01", b"CSI\x01"
+#: At so many places it is looked whether a block begins there.
+_PLACES, _REMOTE_PLACES = 2048, 32
+#: A stretch of a .bai is two to the power of this long.
+_BAI_SHIFT = 14
+#: Positions have 31 bits in BAM, so that more levels of bins, eight to one, or longer stretches are damage.
+_MOST_DEPTH, _MOST_SHIFT = 10, 31
+#: Where there is no record.
+_NOWHERE = np.uint64(2**64 - 1)
+
+
+class Scan(NamedTuple):
+    """What is found in an index of n contigs.
+
+    Attributes
+    ----------
+    n_mapped : int64, shape (n,)
+        Mapped records; -1 if the index does not count them.
+    first, last : uint64, shape (n,)
+        Virtual offsets at which the first chunk begins and the last one ends.
+    n_stretches : int64, shape (n,)
+        Stretches after which there are no records; -1 if that is not known.
+    starts : int64
+        Places in the file where chunks begin and end.
+    contigs, stretches, offsets : int64, int64, uint64
+        Where the first record is that reaches into the stretch of a contig.
+    sizes : int64, shape (2,)
+        Elements of `starts`, and of the three after it, that are filled.
+    """
+
+    n_mapped: NDArray[np.int64]
+    first: NDArray[np.uint64]
+    last: NDArray[np.uint64]
+    n_stretches: NDArray[np.int64]
+    starts: NDArray[np.int64]
+    contigs: NDArray[np.int64]
+    stretches: NDArray[np.int64]
+    offsets: NDArray[np.uint64]
+    sizes: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, n_contigs: int, n_bytes: int) -> Scan:
+        """Arrays for an index of that size."""
+        room = n_bytes // 8 + 2
+        return cls(
+            np.zeros(n_contigs, np.int64),
+            np.full(n_contigs, _NOWHERE),
+            np.zeros(n_contigs, np.uint64),
+            np.full(n_contigs, -1),
+            np.empty(room, np.int64),
+            np.empty(room, np.int64),
+            np.empty(room, np.int64),
+            np.empty(room, np.uint64),
+            np.zeros(2, np.int64),
+        )
+
+
+@dataclass(frozen=True)
+class BamIndex:
+    """A sound index.
+
+    Attributes
+    ----------
+    path : str
+    scan : Scan
+        With its entries by contig and stretch.
+    shift : int
+        A stretch has two to the power of this bases.
+    """
+
+    path: str
+    scan: Scan
+    shift: int
+
+    @property
+    def n_contigs(self) -> int:
+        """Contigs that it is of."""
+        return len(self.scan.first)
+
+    @property
+    def n_mapped(self) -> int | None:
+        """Mapped records, if the index counts them."""
+        counts = self.scan.n_mapped
+        return None if (counts < 0).any() else int(counts.sum())
+
+    @property
+    def last(self) -> int:
+        """Virtual offset of the end of the last record that lies on the reference; 0 without any."""
+        return int(self.scan.last.max(initial=np.uint64(0)))
+
+    def places(self) -> NDArray[np.int64]:
+        """Virtual offsets at which records begin, as far as the index names them, ascending; int64."""
+        first = self.scan.first[self.scan.first != _NOWHERE]
+        return np.unique(np.concatenate([first, self.scan.offsets])).astype(np.int64)
+
+    def beginning(self, contig: int, start: int) -> int | None:
+        """Virtual offset of a record before which none reaches `start` or beyond; None if none does at all."""
+        stretch = start >> self.shift
+        if 0 <= self.scan.n_stretches[contig] <= stretch or self.scan.first[contig] == _NOWHERE:
+            return None
+        begin, end = np.searchsorted(self.scan.contigs, (contig, contig + 1))
+        known = [int(self.scan.first[contig])]
+        at = begin + int(np.searchsorted(self.scan.stretches[begin:end], stretch, "left"))
+        if at > begin:
+            known = [int(self.scan.offsets[at - 1])]
+        if at < end and self.scan.stretches[at] == stretch:
+            known.append(int(self.scan.offsets[at]))
+        return min(known)
+
+
+def find_index(bam_path: str) -> str | None:
+    """The index of a BAM file, where htslib looks for it: it prefers a ``.csi``."""
+    return next(filter(os.path.exists, index_names(bam_path)), None)
+
+
+def index_names(bam_path: str) -> list[str]:
+    """What the index of a BAM file may be called; the first one that is there counts."""
+    stem = os.path.splitext(bam_path)[0]
+    return [f"{bam_path}.csi", f"{stem}.csi", f"{bam_path}.bai", f"{stem}.bai"]
+
+
+def read_index(path: str, bam_path: str) -> BamIndex:
+    """Read and check an index.
+
+    Raises
+    ------
+    InputFileError
+        It is damaged, or that of another file: a place that it names is not the beginning of a block.
+    """
+    damaged = not_its_index(path, bam_path)
+    try:
+        with open(path, "rb") as file:
+            content = file.read()
+        size = os.path.getsize(bam_path)
+        found = _scanned(content, size)
+        if found is None:
+            raise damaged
+        index = BamIndex(path, *found)
+        places = np.unique(index.scan.starts)
+        n_places = min(_PLACES if ranged_file(bam_path) is None else _REMOTE_PLACES, len(places))
+        chosen = places[np.unique(np.linspace(0, len(places) - 1, n_places).astype(np.int64))]
+        if not all(_are_block_starts(bam_path, chosen[chosen < size])):
+            raise damaged
+    except OSError as problem:
+        raise InputFileError(f"{path}: cannot be read ({problem.strerror}); run: samtools index {bam_path}") from None
+    return index
+
+
+def _scanned(content: bytes, bam_size: int) -> tuple[Scan, int] | None:
+    """What the index says, and the shift of its stretches; None if it is damaged."""
+    from f5py.io.bam._bam_index_numba import scan_bai, scan_csi
+
+    if not content.startswith(_BAI_MAGIC):
+        content = _inflated(content)
+    data = np.frombuffer(bytearray(content), np.uint8)
+    is_bai = content.startswith(_BAI_MAGIC)
+    shift, depth, begin = _BAI_SHIFT, 0, 4
+    if not is_bai:
+        shift, depth, n_extra = (int.from_bytes(content[at : at + 4], "little") for at in (4, 8, 12))
+        begin = 16 + n_extra
+        if not content.startswith(_CSI_MAGIC) or shift > _MOST_SHIFT or depth > _MOST_DEPTH or begin + 4 > len(content):
+            return None
+    n_contigs = int.from_bytes(content[begin : begin + 4], "little")
+    if n_contigs > len(content) // 4:
+        return None
+    scan = Scan.empty(n_contigs, len(content))
+    if not (scan_bai(data, bam_size, scan) if is_bai else scan_csi(data, begin + 4, depth, bam_size, scan)):
+        return None
+    n_starts, n_entries = scan.sizes.tolist()
+    order = np.lexsort((scan.offsets[:n_entries], scan.stretches[:n_entries], scan.contigs[:n_entries]))
+    contigs, stretches, offsets = scan.contigs[order], scan.stretches[order], scan.offsets[order]
+    goes_back = (offsets[1:] < offsets[:-1]) & (contigs[1:] == contigs[:-1])
+    if goes_back.any() or (offsets >> np.uint64(16) >= bam_size).any():
+        return None
+    entries = scan._replace(starts=scan.starts[:n_starts], contigs=contigs, stretches=stretches, offsets=offsets)
+    return entries, shift
+
+
+def _inflated(content: bytes) -> bytes:
+    """The text of a gzip file; nothing of a damaged one."""
+    pieces = []
+    while content:
+        stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
+        try:
+            pieces.append(stream.decompress(content))
+        except zlib.error:
+            return b""
+        if not stream.eof:
+            return b""
+        content = stream.unused_data
+    return b"".join(pieces)
+
+
+def is_block_start(path: str, place: int) -> bool:
+    """Whether a block of a BAM file begins at `place`."""
+    return all(_are_block_starts(path, np.array([place])))
+
+
+def _are_block_starts(path: str, places: NDArray[np.int64]) -> Iterator[bool]:
+    need(path, places, places + len(BLOCK_MAGIC))
+    with open(path, "rb", buffering=0) as bam:
+        for place in places.tolist():
+            yield read_at(bam.fileno(), len(BLOCK_MAGIC), place) == BLOCK_MAGIC
+
+
+def not_its_index(path: str, bam_path: str) -> InputFileError:
+    """The error for an index that cannot be used."""
+    return InputFileError(f"{path}: is damaged or not the index of {bam_path}; run: samtools index {bam_path}")

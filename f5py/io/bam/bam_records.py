@@ -1,0 +1,367 @@
+"""Alignment records as bytes, as BAM has them, and their columns."""
+
+from __future__ import annotations
+
+import os
+import struct
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.names import Names
+from f5py.core.offsets import joined_tuples, offsets_of
+from f5py.io.bam.bam_blocks import READ_BYTES, DamagedBlocksError, inflated_portions
+from f5py.text.encoding import undecoded
+
+if TYPE_CHECKING:
+    import pysam
+
+_MAGIC = b"BAM\1"
+#: Bytes of a record before its name.
+FIXED_SIZE = 36
+#: About so many bytes of records are converted by htslib at a time.
+_CONVERTED_BYTES = 1 << 22
+#: How the types of single numbers are stored.
+_NUMBERS = {b"c": "<b", b"C": "<B", b"s": "<h", b"S": "<H", b"i": "<i", b"I": "<I", b"f": "<f", b"d": "<d"}
+
+
+class RecordColumns(NamedTuple):
+    """Columns of n records.
+
+    Attributes
+    ----------
+    names, name_offsets : uint8, int64
+    contig, start, end : int32, int64, int64
+        0-based, half-open.
+    reverse : bool
+    cigar, cigar_offsets : uint32, int64
+        Length times 16 plus operation.
+    parents, parent_offsets : uint8, int64
+        Names of the reads that these were split from (tag pi); empty without.
+    split_start, split_length : int64
+        Tags sp and ns; -1 without.
+    """
+
+    names: NDArray[np.uint8]
+    name_offsets: NDArray[np.int64]
+    contig: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    reverse: NDArray[np.bool_]
+    cigar: NDArray[np.uint32]
+    cigar_offsets: NDArray[np.int64]
+    parents: NDArray[np.uint8]
+    parent_offsets: NDArray[np.int64]
+    split_start: NDArray[np.int64]
+    split_length: NDArray[np.int64]
+
+    @classmethod
+    def of(cls, data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> RecordColumns:
+        """Decode the chosen ones of the records that begin at `starts`, which also has the end of the last one."""
+        from f5py.io.bam._bam_numba import decode, measure
+
+        n = len(chosen)
+        sizes, places, split = np.empty((3, n), np.int64), np.empty((2, n), np.int64), np.empty((2, n), np.int64)
+        measure(data, starts, chosen, sizes, places, split)
+        names, cigar, parents = (offsets_of(size) for size in sizes)
+        columns = cls(
+            np.empty(names[-1], np.uint8),
+            names,
+            np.empty(n, np.int32),
+            np.empty(n, np.int64),
+            np.empty(n, np.int64),
+            np.empty(n, np.bool_),
+            np.empty(cigar[-1], np.uint32),
+            cigar,
+            np.empty(parents[-1], np.uint8),
+            parents,
+            *split,
+        )
+        decode(data, starts, chosen, places, columns)
+        return columns
+
+    @classmethod
+    def joined(cls, parts: list[RecordColumns]) -> RecordColumns:
+        """The records of all parts."""
+        return parts[0] if len(parts) == 1 else joined_tuples(parts)
+
+
+@dataclass
+class RawRecords:
+    """Records as bytes.
+
+    Attributes
+    ----------
+    data : uint8
+    starts : int64, shape (n + 1,)
+        Record i is ``data[starts[i]:starts[i + 1]]``, its size first.
+    read : int64, shape (n,)
+        The read of the batch that a record belongs to, -1 for one that the filters have left out.
+    """
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    read: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.read)
+
+    @classmethod
+    def joined(cls, parts: list[RawRecords]) -> RawRecords:
+        """The records of all parts; reads are numbered on."""
+        reads, n_reads = [], 0
+        for part in parts:
+            reads.append(np.where(part.read >= 0, part.read + n_reads, -1))
+            n_reads += int((part.read >= 0).sum())
+        sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(part.starts) for part in parts)])
+        data = np.concatenate([np.empty(0, np.uint8), *(part.data for part in parts)])
+        return cls(data, offsets_of(sizes), np.concatenate([np.empty(0, np.int64), *reads]))
+
+    @classmethod
+    def of(cls, records: Iterable[pysam.AlignedSegment], header: pysam.AlignmentHeader) -> RawRecords:
+        """The bytes of records, each of which belongs to a read."""
+        parts = []
+        for data, starts, n in converted_chunks(records, header):
+            parts.append(cls(data, starts[: n + 1], np.arange(n)))
+        return cls.joined(parts)
+
+    def of_reads(self, first: int, end: int) -> RawRecords:
+        """The records of reads `first` to `end` - 1."""
+        chosen = np.flatnonzero((self.read >= first) & (self.read < end))
+        pieces = [self.data[self.starts[i] : self.starts[i + 1]] for i in chosen.tolist()]
+        sizes = np.diff(self.starts)[chosen]
+        data = np.concatenate([np.empty(0, np.uint8), *pieces])
+        return RawRecords(data, offsets_of(sizes), self.read[chosen] - first)
+
+    def segments(self, header: pysam.AlignmentHeader) -> list[pysam.AlignedSegment]:
+        """The records as objects of pysam."""
+        return segments_of(self.data, header)
+
+
+def segments_of(data: NDArray[np.uint8], header: pysam.AlignmentHeader) -> list[pysam.AlignedSegment]:
+    """Whole records as objects of pysam."""
+    import pysam
+
+    with open(os.memfd_create("f5py records"), "w+b") as file:
+        file.write(bam_header(header))
+        file.write(data.data)
+        file.seek(0)
+        with pysam.AlignmentFile(file, "rb", check_sq=False, ignore_truncation=True) as records:
+            return list(records.fetch(until_eof=True))
+
+
+def bam_header(header: pysam.AlignmentHeader) -> bytes:
+    """What a BAM file has before its first record."""
+    text = undecoded(header.__str__)
+    pieces = [_MAGIC, struct.pack("<i", len(text)), text, struct.pack("<i", header.nreferences)]
+    for name, length in zip(header.references, header.lengths, strict=True):
+        encoded = name.encode("utf-8", "surrogateescape") + b"\0"
+        pieces += [struct.pack("<i", len(encoded)), encoded, struct.pack("<i", length)]
+    return b"".join(pieces)
+
+
+def tag_values(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], tag: str
+) -> list[str | None]:
+    """The chosen records' values of a tag as text, None for a record without it."""
+    from f5py.io.bam._bam_numba import find_tags
+
+    begin, end = np.empty(len(chosen), np.int64), np.empty(len(chosen), np.int64)
+    find_tags(data, starts, chosen, np.uint16(int.from_bytes(tag.encode("latin-1"), "little")), begin, end)
+    values = [data[a:b].tobytes() if a >= 0 else None for a, b in zip(begin.tolist(), end.tolist(), strict=True)]
+    texts = {value: None if value is None else _value_text(value) for value in set(values)}
+    return [texts[value] for value in values]
+
+
+def chosen_records(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The chosen records one after the other, and where they begin and the last one ends."""
+    from f5py.io.bam._bam_numba import copy_records
+
+    offsets = offsets_of(starts[chosen + 1] - starts[chosen])
+    out = np.empty(offsets[-1], np.uint8)
+    copy_records(data, starts, chosen, offsets, out)
+    return out, offsets
+
+
+def record_names(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> Names:
+    """The names of the chosen records."""
+    from f5py.io.bam._bam_numba import NAME_LENGTH, copy_names
+
+    offsets = offsets_of(data[starts[chosen] + NAME_LENGTH].astype(np.int64) - 1)
+    text = np.empty(offsets[-1], np.uint8)
+    copy_names(data, starts, chosen, offsets, text)
+    return Names(text, offsets)
+
+
+def record_name(data: NDArray[np.uint8], start: int) -> str:
+    """The name in the record that begins at `start`."""
+    begin = start + FIXED_SIZE
+    return data[begin : begin + 255].tobytes().split(b"\0")[0].decode("utf-8", "replace")
+
+
+def _value_text(value: bytes) -> str:
+    """A tag's value as text; its type comes first."""
+    kind, content = value[:1], value[1:]
+    if kind in _NUMBERS:
+        return str(struct.unpack(_NUMBERS[kind], content)[0])
+    if kind == b"B":
+        numbers = struct.iter_unpack(_NUMBERS[content[:1]], content[5:])
+        return ",".join(str(number) for (number,) in numbers)
+    return content.rstrip(b"\0").decode("utf-8", "surrogateescape")
+
+
+def record_chunks(
+    file: BinaryIO, n_contigs: int, skipped: int | None = None, first_bytes: int = READ_BYTES
+) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
+    """Yield the records of a BAM file or stream, many at a time.
+
+    Parameters
+    ----------
+    file : binary file
+        Read from where it stands.
+    n_contigs : int
+    skipped : int, optional
+        Bytes of its text before the first record that is wanted, if that is not the whole header.
+    first_bytes : int
+        See `f5py.io.bam.bam_blocks.inflated_portions`.
+
+    Yields
+    ------
+    data : uint8
+    starts : int64
+        Record i is ``data[starts[i]:starts[i + 1]]``.
+    n : int
+        Number of records, at least one.
+
+    Raises
+    ------
+    DamagedBlocksError
+        After the records before the damage.
+    OSError
+        The file cannot be read.
+    """
+    from f5py.io.bam._bam_numba import list_records
+
+    rest = bytearray()
+    is_before = True
+    problem: OSError | None = None
+    with closing(inflated_portions(file, first_bytes)) as portions:
+        while True:
+            try:
+                portion = next(portions, None)
+            except OSError as damage:
+                portion, problem = None, damage
+            if portion is None:
+                break
+            rest += portion
+            if is_before:
+                end = header_end(rest) if skipped is None else skipped
+                if end is None or end > len(rest):
+                    continue
+                del rest[:end]
+                is_before = False
+            data = np.frombuffer(rest, np.uint8)
+            starts = np.empty(len(data) // FIXED_SIZE + 2, np.int64)
+            n, damaged = list_records(data, n_contigs, starts)
+            rest = bytearray(data[starts[n] :])
+            if n:
+                yield data, starts, n
+            if damaged:
+                raise DamagedBlocksError("a record is damaged")
+    if problem is not None:
+        raise problem
+    if rest or is_before:
+        raise DamagedBlocksError("the file is truncated")
+
+
+def header_size(file: BinaryIO) -> int:
+    """Bytes of a BAM file's text before its first record.
+
+    Raises
+    ------
+    DamagedBlocksError, OSError
+        See `f5py.io.bam.bam_blocks.inflated_portions`.
+    """
+    text = bytearray()
+    with closing(inflated_portions(file)) as portions:
+        for portion in portions:
+            text += portion
+            if (end := header_end(text)) is not None:
+                return end
+    raise DamagedBlocksError("the file is truncated")
+
+
+def header_end(data: bytearray) -> int | None:
+    """Where the first record begins, or None if that is not there yet."""
+    if len(data) < 8:
+        return None
+    if not data.startswith(_MAGIC):
+        raise DamagedBlocksError("it is not BAM")
+    at = 8 + int.from_bytes(data[4:8], "little")
+    if len(data) < at + 4:
+        return None
+    n_contigs = int.from_bytes(data[at : at + 4], "little")
+    at += 4
+    for _ in range(n_contigs):
+        if len(data) < at + 4:
+            return None
+        at += 8 + int.from_bytes(data[at : at + 4], "little")
+    return at if at <= len(data) else None
+
+
+def overlaps(record: pysam.AlignedSegment, contig: int, start: int, end: int) -> bool:
+    """Whether an aligned record overlaps a 0-based, half-open interval."""
+    record_end = record.reference_end or record.reference_start
+    return record.reference_id == contig and record.reference_start < end and record_end > start
+
+
+def converted_chunks(
+    records: Iterable[pysam.AlignedSegment], header: pysam.AlignmentHeader, at_most: int = 4096
+) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
+    """`record_chunks` of the records of an iterator, which htslib writes as BAM into memory, `at_most` at a time.
+
+    Raises
+    ------
+    OSError
+        What the iterator raises, after the records before.
+    """
+    import pysam
+
+    remaining = iter(records)
+    bytes_at_a_time = max(_CONVERTED_BYTES, 4 * len(undecoded(header.__str__)))
+    problem: OSError | None = None
+    while problem is None:
+        group, problem = _next_group(remaining, at_most, bytes_at_a_time)
+        if not group:
+            break
+        with open(os.memfd_create("f5py records"), "w+b") as file:
+            with pysam.AlignmentFile(file, "wbu", header=header) as out:
+                for record in group:
+                    out.write(record)
+            file.seek(0)
+            yield from record_chunks(file, header.nreferences)
+    if problem is not None:
+        raise problem
+
+
+def _next_group(
+    records: Iterator[pysam.AlignedSegment], at_most: int, n_bytes: int
+) -> tuple[list[pysam.AlignedSegment], OSError | None]:
+    """The next records, so many at most, that have about that many bytes, and what the one after them has raised."""
+    group: list[pysam.AlignedSegment] = []
+    size = 0
+    try:
+        for record in records:
+            group.append(record)
+            size += FIXED_SIZE + 2 * record.query_length
+            if size >= n_bytes or len(group) >= at_most:
+                break
+    except OSError as problem:
+        return group, problem
+    return group, None

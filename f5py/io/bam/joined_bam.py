@@ -1,0 +1,117 @@
+"""BAM files one after the other as one, whose blocks are copied as they are wherever that can be."""
+
+from __future__ import annotations
+
+from contextlib import closing
+from typing import BinaryIO
+
+import numpy as np
+
+from f5py.errors import InputFileError
+from f5py.io.bam.bam_blocks import READ_BYTES, DamagedBlocksError, block_portions, block_size, first_text, text_size
+from f5py.io.bam.bam_output import RecordOutput
+from f5py.io.bam.bam_records import FIXED_SIZE, header_end, record_chunks
+from f5py.io.bytes.bgzf_blocks import MAX_BLOCK
+
+
+class JoinedBam(RecordOutput):
+    """A `RecordOutput` that takes the records of whole files, too; they must have its header's contigs.
+
+    The file is the one that would be written of the same records without a file in between, if the files were written
+    by `RecordOutput`.
+    """
+
+    def append(self, path: str) -> None:
+        """Append the records of a BAM file.
+
+        Raises
+        ------
+        InputFileError
+            The file cannot be read, or is damaged.
+        OutputFileError
+            See `RecordOutput`.
+        """
+        try:
+            with open(path, "rb", buffering=0) as file:
+                if self.is_bam:
+                    self._append_blocks(file)
+                    return
+                with closing(record_chunks(file, self.n_contigs)) as chunks:
+                    for data, starts, n in chunks:
+                        self.write(data[: starts[n]])
+        except DamagedBlocksError as damage:
+            raise InputFileError(f"{path}: {damage}; make the file again") from None
+        except OSError as problem:
+            if problem.filename not in (None, path):
+                raise
+            raise InputFileError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+
+    def _append_blocks(self, file: BinaryIO) -> None:
+        place = self._append_until_blocks_meet(file)
+        if place is None:
+            return
+        # From here on the blocks are the same, but for the last, which what follows may be added to.
+        file.seek(place)
+        held = b""
+        for data, blocks, problem in block_portions(file, READ_BYTES):
+            if problem is not None:
+                raise problem
+            begin = 0
+            first = 0
+            for _, footer, end in blocks:
+                if text_size(data, footer):
+                    first, begin = begin, end
+            if begin == 0:  # nothing but the empty block that marks the end
+                continue
+            self.put_blocks([held, data[:first]])
+            held = data[first:begin]
+        if held:
+            self.set_pending(first_text(held))
+
+    def _append_until_blocks_meet(self, file: BinaryIO) -> int | None:
+        """Append records until a block of theirs begins where one of the output does; return its place in the file.
+
+        None if there is no such block.
+        """
+        from f5py.io.bam._bam_numba import list_records
+
+        text = bytearray()  # of the header, then of a record that is not whole
+        n_header: int | None = None
+        n_appended = 0  # bytes of records
+        n_read = 0
+        begins: dict[int, int] = {}  # places of blocks in the file, by the bytes of records before them
+        place = 0
+        while True:
+            file.seek(place)
+            data = file.read(MAX_BLOCK)
+            if not data:
+                break
+            size = block_size(data)
+            if n_header is not None:
+                begins[n_read - n_header] = place
+                if self.n_pending == 0 and not text:
+                    return place
+            piece = first_text(data)
+            n_read += len(piece)
+            place += size
+            text += piece
+            if n_header is None:
+                n_header = header_end(text)
+                if n_header is None:
+                    continue
+                del text[:n_header]
+            records = np.frombuffer(bytes(text), np.uint8)
+            starts = np.empty(len(records) // FIXED_SIZE + 2, np.int64)
+            n, damaged = list_records(records, self.n_contigs, starts)
+            if damaged:
+                raise DamagedBlocksError("a record is damaged")
+            self.write(records[: starts[n]])
+            n_appended += int(starts[n])
+            del text[: starts[n]]
+            met = begins.get(n_appended - self.n_pending)
+            if met is not None:
+                self.set_pending(b"")
+                return met
+        if text or n_header is None:
+            raise DamagedBlocksError("the file is truncated")
+        return None

@@ -1,0 +1,151 @@
+"""Basecalled reads from the alignment records themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.bam_records import record_names
+from f5py.io.reads.memory_reads import reads_in_memory
+from f5py.io.reads.read_index import ReadIndex
+from f5py.messages import console
+
+#: Primary records do not have these flags: unmapped reads have bases too, but nobody asks for them.
+_NOT_PRIMARY = 0x4 | 0x100 | 0x800
+
+
+class RecordReads:
+    """The reads whose bases are in alignment records.
+
+    A hard-clipped record (most supplementary ones) and a secondary one without a sequence take the bases of the read's
+    primary record, for which the file is read twice more. Standard input can be read only once: there they have none.
+
+    Parameters
+    ----------
+    alignments : AlignmentFile
+    """
+
+    def __init__(self, alignments: AlignmentFile) -> None:
+        self._alignments = alignments
+        self._held = _no_reads(alignments.name)
+        self._has_searched = alignments.is_pipe
+
+    @property
+    def held(self) -> ReadIndex:
+        """The bases of reads with records that have not got all of them."""
+        return self._held
+
+    def first_names(self, n: int) -> list[str]:
+        """Names of the reads of the first n records, if the file can be read twice."""
+        if self._alignments.is_pipe:
+            return []
+        for data, starts, n_records in all_chunks(self._alignments):
+            return list(record_names(data, starts, np.arange(min(n, n_records))))
+        return []
+
+    def look_up(
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: NDArray[np.bool_]
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Find the bases of the reads of `n` records.
+
+        Parameters
+        ----------
+        data, starts, n
+            As `f5py.io.bam.bam_records.record_chunks` gives them.
+        wanted : bool, shape (n,)
+            Which records matter.
+
+        Returns
+        -------
+        lengths : int64, shape (n,)
+            Bases of the read; 0 where they cannot be had.
+        rows : int64, shape (n,)
+            Row in `held`, or -1: the bases are in the record.
+        """
+        lengths = _whole_lengths(data, starts, np.arange(n))
+        rows = np.full(n, -1)
+        incomplete = np.flatnonzero(wanted & (lengths == 0))
+        if len(incomplete):
+            if not self._has_searched:
+                self._search()
+            found = self._held.index.rows_of(record_names(data, starts, incomplete))
+            rows[incomplete] = found
+            if len(self._held):
+                lengths[incomplete] = np.where(found >= 0, self._held.index.length[found], 0)
+        return lengths, rows
+
+    def sequences(
+        self, data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], rows: NDArray[np.int64]
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """The bases of the reads of some records, as sequenced, and their offsets; `rows` as from `look_up`."""
+        from f5py.io.bam._bam_sequence_numba import copy_sequences
+
+        held_at = np.flatnonzero(rows >= 0)
+        held, held_offsets = self._held.sequences_of(rows[held_at])
+        sizes = _whole_lengths(data, starts, chosen)
+        sizes[held_at] = np.diff(held_offsets)
+        held_row = np.full(len(chosen), -1)
+        held_row[held_at] = np.arange(len(held_at))
+        offsets = offsets_of(sizes)
+        bases = np.empty(offsets[-1], np.uint8)
+        copy_sequences(data, starts, chosen, held_row, held, held_offsets, offsets, bases)
+        return bases, offsets
+
+    def close(self) -> None:
+        """Forget the bases."""
+        self._held.close()
+
+    def _search(self) -> None:
+        """Hold the bases of the reads of all records that have not got them."""
+        from f5py.io.bam._bam_numba import flags_of
+
+        self._has_searched = True
+        console.info("load_reads", "hard-clipped records get their bases from the primary ones, which are searched")
+        wanted: list[Names] = []
+        for data, starts, n in all_chunks(self._alignments):
+            lengths = _whole_lengths(data, starts, np.arange(n))
+            wanted.append(record_names(data, starts, np.flatnonzero(lengths == 0)))
+        names = Names.joined(wanted)
+        is_wanted = reads_in_memory(names, np.empty(0, np.uint8), np.zeros(len(names) + 1, np.int64), "").index
+        found_names: list[Names] = []
+        found: list[tuple[NDArray[np.uint8], NDArray[np.int64]]] = []
+        for data, starts, n in all_chunks(self._alignments):
+            flags, lengths = np.empty(n, np.uint16), _whole_lengths(data, starts, np.arange(n))
+            flags_of(data, starts, n, flags)
+            candidates = np.flatnonzero((flags & _NOT_PRIMARY == 0) & (lengths > 0))
+            of_candidates = record_names(data, starts, candidates)
+            chosen = candidates[is_wanted.rows_of(of_candidates) >= 0]
+            found_names.append(record_names(data, starts, chosen))
+            found.append(self.sequences(data, starts, chosen, np.full(len(chosen), -1)))
+        bases = np.concatenate([np.empty(0, np.uint8), *(part for part, _ in found)])
+        sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(offsets) for _, offsets in found)])
+        self._held = reads_in_memory(Names.joined(found_names), bases, offsets_of(sizes), self._alignments.name)
+
+
+def all_chunks(
+    alignments: AlignmentFile,
+) -> Generator[tuple[NDArray[np.uint8], NDArray[np.int64], int], None, None]:
+    """Yield all records of a file once more, from its beginning, as `AlignmentFile.chunks` does."""
+    again = alignments.reopened()
+    try:
+        yield from again.chunks()
+    finally:
+        again.close()
+
+
+def _whole_lengths(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bases of records, 0 for those that have not all of their read."""
+    from f5py.io.bam._bam_sequence_numba import whole_lengths
+
+    lengths = np.empty(len(chosen), np.int64)
+    whole_lengths(data, starts, chosen, lengths)
+    return lengths
+
+
+def _no_reads(path: str) -> ReadIndex:
+    return reads_in_memory(Names.of([]), np.empty(0, np.uint8), np.zeros(1, np.int64), path)

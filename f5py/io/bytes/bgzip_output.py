@@ -1,0 +1,102 @@
+"""Text written as blocked gzip (bgzip), which tabix, samtools and plain gzip read."""
+
+from __future__ import annotations
+
+import os
+import threading
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
+from f5py.options.output_names import PACKED
+from f5py.threads.ordered import OrderedWork
+
+#: Bytes of text in a block, as bgzip has it: a compressed block then never exceeds 64 KiB.
+_BLOCK_BYTES = 0xFF00
+_BYTES_PER_JOB = 16 * _BLOCK_BYTES
+#: Compression is several times faster than with zlib's default level; tables of numbers grow by a tenth.
+_LEVEL = 2
+
+
+class BgzipOutput:
+    """Compresses in threads what is written to it, in order. One thread at a time gets into its methods.
+
+    Parameters
+    ----------
+    file : binary file
+        Closed with this object. What has been given to it is flushed, so that it holds whole blocks at any time.
+    n_threads : int
+        Compression threads. The bytes written do not depend on it.
+
+    Raises
+    ------
+    ValueError
+        From `write` and `flush` after the end.
+    """
+
+    def __init__(self, file: BinaryIO, n_threads: int) -> None:
+        self._file = file
+        self._compressor = OrderedWork(n_threads, _compress, self._put, "f5py-bgzf")
+        self._pending = bytearray()
+        self._closed = False
+        self._lock = threading.Lock()
+
+    def write(self, text: Any) -> None:
+        """Take text; whole groups of blocks are compressed."""
+        with self._lock:
+            self._check_open()
+            self._pending += memoryview(text)  # an array would be added to, not appended
+            while len(self._pending) >= _BYTES_PER_JOB:
+                self._compressor.add(self._first_pending())
+
+    def flush(self) -> None:
+        """Write what has been compressed."""
+        with self._lock:
+            self._check_open()
+            self._compressor.finish()
+
+    def close(self) -> None:
+        """Compress the rest, mark the end, and close the file. May be called twice."""
+        with self._lock:
+            if self._closed:
+                return
+            try:
+                self._compressor.add(self._first_pending())
+                self._compressor.finish()
+                self._put([END_BLOCK])
+                self._file.close()
+            finally:
+                self._end()
+
+    def abandon(self) -> None:
+        """Close a file that cannot be written further, without the mark of a complete one. May be called twice."""
+        with self._lock:
+            self._end()
+
+    def _first_pending(self) -> bytes:
+        portion = bytes(self._pending[:_BYTES_PER_JOB])
+        del self._pending[:_BYTES_PER_JOB]
+        return portion
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise ValueError("write to a closed bgzip file")
+
+    def _put(self, blocks: list[bytes]) -> None:
+        self._file.write(b"".join(blocks))
+        self._file.flush()
+
+    def _end(self) -> None:
+        self._closed = True
+        self._compressor.close()
+        with suppress(OSError):
+            self._file.close()
+
+
+def _compress(text: bytes) -> list[bytes]:
+    return bgzf_blocks(text, _BLOCK_BYTES, _LEVEL)
+
+
+def is_bgzip_name(path: str) -> bool:
+    """Whether output of that name is to be compressed."""
+    return os.fspath(path).endswith(PACKED)

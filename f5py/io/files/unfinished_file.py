@@ -1,0 +1,200 @@
+"""Files that are written under another name until they are complete.
+
+The other name follows from the file's, so that what a killed run has left is taken up by the next one; a lock keeps two
+runs apart that write the same file at the same time.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import os
+import secrets
+import stat
+from contextlib import suppress
+from typing import BinaryIO
+
+from f5py.errors import OutputFileError
+from f5py.io.bytes.bgzip_output import is_bgzip_name
+
+_PREFIX = ".unfinished-"
+_MOST_NAME = 255
+_CHUNK_BYTES = 65536
+#: Files that have not got their names yet.
+_open_files: set[UnfinishedFile] = set()
+
+
+class UnfinishedFile:
+    """A file that gets its name later.
+
+    Parameters
+    ----------
+    path : str
+        That name, or a link to the file that is meant. An earlier file of that name stays as it is until then.
+    keeps_rows : bool
+        It is text whose whole lines are worth something before it is complete.
+
+    Attributes
+    ----------
+    path : str
+        Name until then.
+    file : binary file
+
+    Raises
+    ------
+    OutputFileError
+        The file cannot be written, or another run is writing it.
+    """
+
+    def __init__(self, path: str, keeps_rows: bool = False) -> None:
+        self._shown = path
+        self._keeps_rows = keeps_rows
+        self._is_in_place = False
+        self._target = os.path.realpath(path)
+        if os.path.exists(self._target) and not os.access(self._target, os.W_OK):
+            raise OutputFileError(f"{path}: cannot write: it is write-protected; give another name")
+        folder, name = os.path.split(self._target)
+        if len(os.fsencode(name)) > _MOST_NAME - len(_PREFIX):
+            name = hashlib.sha256(os.fsencode(name)).hexdigest()
+        self.path = os.path.join(folder, _PREFIX + name)
+        try:
+            descriptor = self._opened()
+            self.file: BinaryIO = open(self.path, "wb", opener=lambda *_: descriptor)  # noqa: SIM115 - closed later
+        except OSError as problem:
+            raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from problem
+        _open_files.add(self)
+
+    def put_in_place(self) -> None:
+        """Close the file and give it its name.
+
+        Raises
+        ------
+        OSError
+            It cannot be closed or renamed; it still has the other name.
+        """
+        try:
+            self.file.close()
+            _replace(self.path, self._target)
+            self._is_in_place = True
+        finally:
+            _open_files.discard(self)
+
+    def discard(self) -> None:
+        """Close and remove the file, unless it has its name: the other one may be that of another run's by now."""
+        if self._is_in_place:
+            return
+        with suppress(OSError):
+            self.file.close()
+        with suppress(OSError):
+            os.unlink(self.path)
+        _open_files.discard(self)
+
+    def keep_whole_lines(self) -> None:
+        """Drop what comes after the last line end, unless it is compressed: then it has whole blocks."""
+        if is_bgzip_name(self._target):
+            return
+        with open(self.path, "r+b") as file:
+            end = file.seek(0, os.SEEK_END)
+            line_end = 0
+            while end > 0 and line_end == 0:
+                begin = max(0, end - _CHUNK_BYTES)
+                file.seek(begin)
+                newline = file.read(end - begin).rfind(b"\n")
+                line_end = begin + newline + 1 if newline >= 0 else 0
+                end = begin
+            file.truncate(line_end)
+
+    def settle(self) -> None:
+        """Leave the file as it should be found if it will not be complete, while a thread may still write to it."""
+        with suppress(OSError):
+            if self._keeps_rows:
+                self.keep_whole_lines()
+                os.replace(self.path, self._target)
+            else:
+                os.unlink(self.path)
+
+    def _opened(self) -> int:
+        """Open and lock the file; empty, and no one else's."""
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
+        while True:
+            try:
+                descriptor = os.open(self.path, flags, 0o666)
+            except OSError:
+                if not os.path.lexists(self.path):
+                    raise
+                return self._opened_elsewhere(flags)
+            about = os.fstat(descriptor)
+            if not stat.S_ISREG(about.st_mode) or about.st_nlink > 1 or about.st_uid != os.geteuid():
+                os.close(descriptor)
+                return self._opened_elsewhere(flags)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(descriptor)
+                raise OutputFileError(f"{self._shown}: another run is writing to it; give another name") from None
+            except OSError:  # file systems without locks
+                pass
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.lstat(self.path), about):
+                    os.ftruncate(descriptor, 0)
+                    return descriptor
+            os.close(descriptor)  # another run has just completed it
+
+    def _opened_elsewhere(self, flags: int) -> int:
+        """Open a file of a name that nobody can foresee: something of that other name is not ours."""
+        self.path = _new_name(self.path)
+        return os.open(self.path, flags | os.O_EXCL, 0o666)
+
+
+def linked_in_place(path: str, output: str) -> bool:
+    """Give a complete file a second name, that of an output, whose mode it takes over from a file of that name.
+
+    Returns False, and changes nothing, if that file is write-protected or the file system has no such links.
+    """
+    target = os.path.realpath(output)
+    if os.path.exists(target) and not os.access(target, os.W_OK):
+        return False
+    linked = _new_name(target)
+    try:
+        os.link(path, linked)
+        _replace(linked, target)
+    except OSError:
+        with suppress(OSError):
+            os.unlink(linked)
+        return False
+    return True
+
+
+def _new_name(target: str) -> str:
+    """A name beside a file that nobody can foresee."""
+    return os.path.join(os.path.dirname(target), _PREFIX + secrets.token_hex(16))
+
+
+def _replace(path: str, target: str) -> None:
+    """Give a file the name, and the mode, of another one, if there is one."""
+    if os.path.exists(target):
+        os.chmod(path, stat.S_IMODE(os.stat(target).st_mode))
+    os.replace(path, target)
+
+
+def settle_unfinished() -> None:
+    """Let every unfinished file be found as it should, for a process that will end while a thread may write to them."""
+    for unfinished in list(_open_files):
+        unfinished.settle()
+
+
+def is_special(path: str) -> bool:
+    """Whether `path` exists and is neither a regular file nor a folder.
+
+    Raises
+    ------
+    OutputFileError
+        It is a folder.
+    """
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    if stat.S_ISDIR(mode):
+        raise OutputFileError(f"{path}: is a folder; give the name of a file")
+    return not stat.S_ISREG(mode)

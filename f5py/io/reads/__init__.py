@@ -1,0 +1,1 @@
+"""Reads and references: FASTA, FASTQ, and indexes of reads."""

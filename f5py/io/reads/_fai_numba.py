@@ -1,0 +1,130 @@
+"""Jitted parts of `f5py.io.reads.indexed_fasta`: parsing a ``.fai``, and gathering bases."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import exact_kernel
+
+_TAB = np.uint8(ord("\t"))
+_NEWLINE = np.uint8(ord("\n"))
+_ZERO = np.uint8(ord("0"))
+_NINE = np.uint8(ord("9"))
+_SPACE = np.uint8(ord(" "))
+_HEADER = np.uint8(ord(">"))
+_COLUMNS = 4
+_MOST_DIGITS = 18
+
+
+@exact_kernel
+def parse_fai(text, name_begin, name_end, columns):
+    """Fill names and the four numbers of every line; return the 1-based number of the first bad line, or 0.
+
+    Parameters
+    ----------
+    text : uint8
+        The file; the last line must have its end.
+    name_begin, name_end : int64, shape (n,)
+    columns : int64, shape (4, n)
+        Length, offset, bases and bytes of a line.
+    """
+    at = 0
+    size = text.shape[0]
+    for row in range(name_begin.shape[0]):
+        name_begin[row] = at
+        while at < size and text[at] != _TAB and text[at] != _NEWLINE:
+            at += 1
+        name_end[row] = at
+        for column in range(_COLUMNS):
+            if at >= size or text[at] != _TAB:
+                return row + 1
+            at += 1
+            begin = at
+            value = np.int64(0)
+            while at < size and _ZERO <= text[at] <= _NINE:
+                value = 10 * value + np.int64(text[at] - _ZERO)
+                at += 1
+            if at == begin or at - begin > _MOST_DIGITS:
+                return row + 1
+            columns[column, row] = value
+        if at >= size or text[at] != _NEWLINE:
+            return row + 1
+        at += 1
+        if columns[2, row] < (1 if columns[0, row] > 0 else 0) or columns[3, row] < columns[2, row]:
+            return row + 1
+    return 0
+
+
+@exact_kernel
+def first_wrong_row(text, names, name_begin, name_end, columns):
+    """The first row of an index that is not that of `text`, or -1.
+
+    The line before a sequence's first base must be its header line, with its name; after its last base there must be
+    the end of a line or of the text.
+    """
+    length, offset, line_bases, line_width = columns
+    size = text.shape[0]
+    for row in range(length.shape[0]):
+        line_end = offset[row] - 1
+        if line_end < 0 or line_end >= size or text[line_end] != _NEWLINE:
+            return row
+        at = line_end
+        while at > 0 and text[at - 1] != _NEWLINE:
+            at -= 1
+        n = name_end[row] - name_begin[row]
+        if text[at] != _HEADER or at + 1 + n > line_end or text[at + 1 + n] > _SPACE:
+            return row
+        for i in range(n):
+            if text[at + 1 + i] != names[name_begin[row] + i]:
+                return row
+        if length[row] > 0:
+            last = length[row] - 1
+            end = offset[row] + last // line_bases[row] * line_width[row] + last % line_bases[row] + 1
+            if end > size or (end < size and text[end] > _SPACE):
+                return row
+    return -1
+
+
+@exact_kernel
+def gather_bases(turn, pieces, text, begin, phase, line_bases, line_width, offsets, table, out, wrong):
+    """Copy the bases of `pieces`, through `table`, without the line ends between them.
+
+    Parameters
+    ----------
+    text : uint8
+    begin : int64, shape (n,)
+        Where in `text` each piece's first base is.
+    phase, line_bases, line_width : int64, shape (n,)
+        Place of the first base in its line; bases and bytes of a line.
+    offsets : int64, shape (n + 1,)
+        Of the pieces in `out`.
+    table : uint8, shape (256,)
+        What each letter becomes; 0 for characters that are none.
+    out : uint8
+        Filled.
+    wrong : bool, shape (n,)
+        Set for a piece in which there is a character that is no letter: then the index is not that of the file.
+    """
+    while True:
+        i = next_turn(turn)
+        if i >= pieces.shape[0]:
+            break
+        piece = pieces[i]
+        at = begin[piece]
+        column = phase[piece]
+        to = offsets[piece]
+        end = offsets[piece + 1]
+        gap = line_width[piece] - line_bases[piece]
+        lowest = np.uint8(255)
+        while to < end:
+            n = min(line_bases[piece] - column, end - to)
+            for j in range(n):
+                letter = text[at + j]
+                base = table[letter]
+                lowest = min(lowest, base)
+                out[to + j] = base
+            to += n
+            at += n + gap
+            column = np.int64(0)
+        wrong[piece] = lowest == 0

@@ -1,0 +1,278 @@
+"""Random access to the sequences of a FASTA file through its ``.fai``, many at a time.
+
+Plain files are mapped into memory; of blocked gzip the blocks that are needed are inflated in threads. Used for the
+reference and for the index of the base-called reads, which have the same form.
+"""
+
+from __future__ import annotations
+
+import mmap
+import os
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
+from f5py.errors import InputFileError, blamed_on
+from f5py.io.bytes.bgzf import BlockReader
+from f5py.threads.pool import WorkerPool
+
+#: Characters that may stand in a sequence.
+_LETTERS = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz*-."
+
+
+def letter_table() -> NDArray[np.uint8]:
+    """Every letter as it is, and 0 in the place of other characters; uint8, shape (256,)."""
+    table = np.zeros(256, np.uint8)
+    table[list(_LETTERS)] = list(_LETTERS)
+    return table
+
+
+class FastaIndex:
+    """Where the sequences of a text are, by name.
+
+    Parameters
+    ----------
+    text : uint8
+        Has the names.
+    name_begin, name_end : int64, shape (n,)
+        Name i is ``text[name_begin[i]:name_end[i]]``.
+    columns : int64, shape (4, n)
+        The attributes.
+
+    Attributes
+    ----------
+    length, offset, line_bases, line_width : int64, shape (n,)
+        Bases of a sequence, where in the text its first base is, bases and bytes of its lines.
+    """
+
+    def __init__(
+        self,
+        text: NDArray[np.uint8],
+        name_begin: NDArray[np.int64],
+        name_end: NDArray[np.int64],
+        columns: NDArray[np.int64],
+    ) -> None:
+        from f5py.core._name_table_numba import fill_table
+
+        self._text = text
+        self._name_begin, self._name_end = name_begin, name_end
+        self.length, self.offset, self.line_bases, self.line_width = columns
+        self._table = np.full(1 << (2 * len(name_begin) + 1).bit_length(), -1, np.int64)
+        fill_table(self._text, self._name_begin, self._name_end, self._table)
+
+    @classmethod
+    def read(cls, path: str, advice: str) -> FastaIndex:
+        """Read a ``.fai``.
+
+        Raises
+        ------
+        InputFileError
+            A line is not one of such a file; the message ends with `advice`.
+        """
+        from f5py.io.reads._fai_numba import parse_fai
+
+        with blamed_on(path), open(path, "rb") as file:
+            content = bytearray(file.read())
+        n = content.count(b"\n")
+        text = np.frombuffer(content, np.uint8)
+        name_begin, name_end, columns = np.empty(n, np.int64), np.empty(n, np.int64), np.empty((4, n), np.int64)
+        bad_line = parse_fai(text, name_begin, name_end, columns)
+        if not bad_line and len(text) and text[-1] != ord("\n"):
+            bad_line = n + 1
+        if bad_line:
+            raise InputFileError(f"{path}: line {bad_line} is not a line of a FASTA index; {advice}")
+        return cls(text, name_begin, name_end, columns)
+
+    @classmethod
+    def of_sequences(cls, names: Names, offsets: NDArray[np.int64]) -> FastaIndex:
+        """The index of sequences that follow each other without anything between them."""
+        length = np.diff(offsets)
+        lines = np.maximum(length, 1)
+        columns = np.stack([length, offsets[:-1], lines, lines])
+        return cls(names.text, names.offsets[:-1].copy(), names.offsets[1:].copy(), columns)
+
+    def fits(self, text: NDArray[np.uint8]) -> bool:
+        """Whether the sequences are where the index says, with these names, in the whole text of a file."""
+        from f5py.io.reads._fai_numba import first_wrong_row
+
+        columns = self.length, self.offset, self.line_bases, self.line_width
+        return bool(first_wrong_row(text, self._text, self._name_begin, self._name_end, columns) < 0)
+
+    def __len__(self) -> int:
+        return len(self.length)
+
+    def name(self, row: int) -> str:
+        """The name of a row."""
+        return self._text[self._name_begin[row] : self._name_end[row]].tobytes().decode("utf-8", "surrogateescape")
+
+    def rows_of(self, names: Names) -> NDArray[np.int64]:
+        """The row of each name, -1 for one that is absent."""
+        from f5py.core._name_table_numba import find_names
+
+        rows = np.empty(len(names), np.int64)
+        find_names(names.text, names.offsets, *self.name_table, rows)
+        return rows
+
+    @property
+    def name_table(self) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+        """What `f5py.core._name_table_numba.find_name` needs: text, begins, ends, table."""
+        return self._text, self._name_begin, self._name_end, self._table
+
+    def end(self) -> NDArray[np.int64]:
+        """Where in the text each sequence ends."""
+        return (
+            self.offset + self._bytes_before(np.arange(len(self)), np.maximum(self.length - 1, 0)) + (self.length > 0)
+        )
+
+    def _bytes_before(self, rows: NDArray[np.int64], position: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Bytes from a sequence's first base to that at `position`."""
+        line_bases = np.maximum(self.line_bases[rows], 1)
+        return position // line_bases * self.line_width[rows] + position % line_bases
+
+
+class TextSource(Protocol):
+    """Where the text of a FASTA file comes from."""
+
+    size: int
+
+    def read(
+        self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Return some text, and where in it each of the ranges begins."""
+        ...
+
+    def close(self) -> None:
+        """Close the file. May be called twice."""
+        ...
+
+
+class MappedText:
+    """An uncompressed file, mapped into memory."""
+
+    def __init__(self, path: str) -> None:
+        with open(path, "rb") as file:
+            self.size = os.fstat(file.fileno()).st_size
+            self._map = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE) if self.size else None
+        self._text = np.frombuffer(self._map or bytearray(), np.uint8)
+
+    @property
+    def text(self) -> NDArray[np.uint8]:
+        """The whole file."""
+        return self._text
+
+    def read(
+        self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """See `TextSource.read`."""
+        return self._text, begin
+
+    def close(self) -> None:
+        """See `TextSource.close`."""
+        self._text = np.empty(0, np.uint8)  # the map goes with its last user
+
+
+class MemoryText:
+    """A text in memory."""
+
+    def __init__(self, text: NDArray[np.uint8]) -> None:
+        self.size = len(text)
+        self._text = text
+
+    def read(
+        self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """See `TextSource.read`."""
+        return self._text, begin
+
+    def close(self) -> None:
+        """See `TextSource.close`."""
+        self._text = np.empty(0, np.uint8)
+
+
+class BlockText:
+    """A file of blocked gzip with its ``.gzi``."""
+
+    def __init__(self, path: str, index_path: str) -> None:
+        self._blocks = BlockReader(path, index_path)
+        self.size = self._blocks.size
+
+    def read(
+        self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """See `TextSource.read`."""
+        return self._blocks.read(begin, end, pool)
+
+    def close(self) -> None:
+        """See `TextSource.close`."""
+        self._blocks.close()
+
+
+class IndexedFasta:
+    """Bases of many sequences, or stretches of them, at once. For one thread at a time.
+
+    Parameters
+    ----------
+    index : FastaIndex
+    text : TextSource
+        Closed with this object.
+    letters : uint8, shape (256,), optional
+        What each letter becomes; itself if it is not given. 0 for characters that are no letters.
+    """
+
+    def __init__(self, index: FastaIndex, text: TextSource, letters: NDArray[np.uint8] | None = None) -> None:
+        self.index = index
+        self._text = text
+        self._letters = letter_table() if letters is None else letters
+
+    def fetch(
+        self, rows: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None = None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.bool_]]:
+        """Fetch n stretches.
+
+        Parameters
+        ----------
+        rows : int64, shape (n,)
+            Of the index.
+        start, end : int64, shape (n,)
+            0-based, half-open, within the sequences.
+        pool : WorkerPool, optional
+            Threads that help.
+
+        Returns
+        -------
+        bases : uint8, shape (offsets[-1],)
+        offsets : int64, shape (n + 1,)
+        wrong : bool, shape (n,)
+            Stretches that lie outside of the file, and have nothing then, or have something else than letters in them:
+            the index is not that of the file.
+        """
+        from f5py.io.reads._fai_numba import gather_bases
+
+        index = self.index
+        begin = index.offset[rows] + index._bytes_before(rows, start)
+        stop = np.where(end > start, index.offset[rows] + index._bytes_before(rows, end - 1) + 1, begin)
+        outside = stop > self._text.size
+        n_bases = np.where(outside, 0, end - start)
+        stop = np.where(outside, begin, stop)
+        offsets = offsets_of(n_bases)
+        bases = np.empty(offsets[-1], np.uint8)
+        wrong = np.zeros(len(rows), np.bool_)
+        wanted = np.flatnonzero(n_bases)
+        text, places = self._text.read(begin[wanted], stop[wanted], pool)
+        begin[wanted] = places
+        line_bases = np.maximum(index.line_bases[rows], 1)
+        arguments = (
+            text, begin, start % line_bases, line_bases, index.line_width[rows], offsets, self._letters, bases, wrong,
+        )  # fmt: skip
+        if pool is None:
+            gather_bases(np.zeros(1, np.int64), wanted, *arguments)
+        else:
+            pool.run(gather_bases, wanted, *arguments)
+        return bases, offsets, wrong | outside
+
+    def close(self) -> None:
+        """Close the file. May be called twice."""
+        self._text.close()

@@ -1,0 +1,51 @@
+"""Basecalled reads in memory: files without an index, if they fit."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
+from f5py.io.reads.indexed_fasta import FastaIndex, IndexedFasta, MemoryText
+from f5py.io.reads.read_index import ReadIndex
+from f5py.io.reads.sequence_files import sequence_records
+from f5py.messages import console
+
+
+def reads_in_memory(names: Names, bases: NDArray[np.uint8], offsets: NDArray[np.int64], path: str) -> ReadIndex:
+    """Reads that are in memory, as `ReadIndex` gives those of a file.
+
+    Parameters
+    ----------
+    names : Names
+        Of n reads; of equal names the first one counts.
+    bases : uint8, shape (offsets[-1],)
+    offsets : int64, shape (n + 1,)
+    path : str
+        For messages.
+    """
+    return ReadIndex(IndexedFasta(FastaIndex.of_sequences(names, offsets), MemoryText(bases)), path)
+
+
+def load_reads(path: str) -> ReadIndex:
+    """Read all basecalled reads of a file into memory.
+
+    Parameters
+    ----------
+    path : str
+        FASTA, FASTQ or BAM, see `f5py.io.reads.sequence_files.sequence_records`.
+
+    Raises
+    ------
+    InputFileError
+        If the file is missing, damaged, truncated, without reads or in another format.
+    """
+    console.note("load_reads", f"{path} has no index; its reads are held in memory")
+    names: list[str] = []
+    pieces: list[bytes] = []
+    for name, _, bases in sequence_records(path):
+        names.append(name)
+        pieces.append(bases)
+    offsets = offsets_of([len(piece) for piece in pieces])
+    return reads_in_memory(Names.of(names), np.frombuffer(bytearray().join(pieces), np.uint8), offsets, path)

@@ -1,0 +1,194 @@
+"""Which signal file each read is in, as the ``.readdb`` of an index says.
+
+The lines of the file are sorted by name. A small file is held as a dict, for which nothing must be compiled. In a large
+one reads are looked up where it is, mapped into memory: nothing is held for each of the millions of reads.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence, ValuesView
+from copy import copy
+from itertools import islice
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.names import Names
+from f5py.errors import InputFileError, blamed_on
+from f5py.io.reads.indexed_fasta import MappedText
+from f5py.messages import console
+
+#: Smaller files are held as a dict.
+_LARGE_BYTES = 4 << 20
+#: How much of the text is taken apart at a time where all of it is wanted.
+_CHUNK_BYTES = 1 << 20
+#: How many relative paths are remembered.
+_MOST_RELATIVE = 100
+
+
+class ReadFiles(Mapping[str, str]):
+    """Read name to signal file, as the lines of a ``.readdb`` say; open one with `ReadFiles.read`.
+
+    Parameters
+    ----------
+    text : uint8
+        Lines of a name, a tab and a path, sorted by the bytes of the name, each name once.
+    n_lines : int
+    relative : list of str
+        Relative paths in it; if there are many, some of them.
+    held : dict of bytes to bytes, optional
+        Name to path; then `text` is not looked at.
+    """
+
+    def __init__(
+        self, text: NDArray[np.uint8], n_lines: int, relative: list[str], held: dict[bytes, bytes] | None = None
+    ) -> None:
+        self._text = text
+        self._n_lines = n_lines
+        self.relative = relative
+        self._held = held
+        self._folder = ""
+
+    @classmethod
+    def read(cls, path: str) -> ReadFiles:
+        """Open a ``.readdb`` file.
+
+        The path is empty where no signal file is known. The name ``*`` stands for all reads: their signals are in one
+        SLOW5 file (or POD5 file or folder), as f5py and nanopolish write it for SLOW5.
+
+        Parameters
+        ----------
+        path : str
+            The ``.readdb`` file itself, that is, the reads file's name and `f5py.io.reads.read_index.READDB_SUFFIX`.
+
+        Raises
+        ------
+        InputFileError
+            The file is missing or a line does not have two fields.
+        """
+        try:
+            with blamed_on(path):
+                text = MappedText(path).text
+        except (FileNotFoundError, NotADirectoryError) as problem:
+            raise InputFileError(
+                f"{path}: not found; run f5py index with -d and the fast5 folder, with --slow5 or with --pod5"
+            ) from problem
+        if len(text) >= _LARGE_BYTES:
+            n_lines, relative, is_sorted = _check(text, path)
+            if is_sorted:
+                return cls(text, n_lines, relative)
+            console.note("readdb", f"{path}: is not sorted by name (LC_ALL=C sort), which takes memory and time")
+        held = _hold(text, path)
+        different = (raw.decode("utf-8", "surrogateescape") for raw in dict.fromkeys(held.values()))
+        relative = list(islice((file for file in different if file and not os.path.isabs(file)), _MOST_RELATIVE))
+        return cls(text[:0], len(held), relative, held)
+
+    def below(self, folder: str) -> ReadFiles:
+        """The same reads; relative paths are taken from a folder."""
+        moved = copy(self)
+        moved.relative, moved._folder = [], folder
+        return moved
+
+    def paths_of(self, names: Sequence[str]) -> list[str]:
+        """Return the file of each read, "" where none is known."""
+        return [path or "" for path in self._found(names)]
+
+    def __getitem__(self, name: str) -> str:
+        (path,) = self._found([name])
+        if path is None:
+            raise KeyError(name)
+        return path
+
+    def __len__(self) -> int:
+        return self._n_lines
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, _ in self._fields())
+
+    def values(self) -> ValuesView[str]:
+        """Return the files of all reads; iterating looks nothing up."""
+        return _Values(self)
+
+    def _found(self, names: Sequence[str]) -> list[str | None]:
+        """The file of each read, None for one that is not there."""
+        raw = self._find(names) if self._held is None else list(map(self._held.get, map(_encoded, names)))
+        paths = {path: None if path is None else self._path(path) for path in set(raw)}
+        return [paths[path] for path in raw]
+
+    def _find(self, names: Sequence[str]) -> list[bytes | None]:
+        """The bytes of each path in the text."""
+        from f5py.io.reads._read_files_numba import find_paths
+
+        wanted = Names.of(names)
+        begins, ends = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
+        find_paths(self._text, wanted.text, wanted.offsets, begins, ends)
+        places = zip(begins.tolist(), ends.tolist(), strict=True)
+        return [None if begin < 0 else self._text[begin:end].tobytes() for begin, end in places]
+
+    def _fields(self) -> Iterator[tuple[str, str]]:
+        """All reads and their files, in the order of the lines."""
+        lines = (line.partition(b"\t") for line in _lines(self._text))
+        fields = ((name, path) for name, _, path in lines) if self._held is None else self._held.items()
+        for name, path in fields:
+            yield name.decode("utf-8", "surrogateescape"), self._path(path)
+
+    def _path(self, raw: bytes) -> str:
+        path = raw.decode("utf-8", "surrogateescape")
+        return os.path.join(self._folder, path) if path else path
+
+
+class _Values(ValuesView[str]):
+    _mapping: ReadFiles
+
+    def __iter__(self) -> Iterator[str]:
+        return (path for _, path in self._mapping._fields())
+
+
+def _line_from(text: NDArray[np.uint8], place: int) -> str:
+    """The rest of a line."""
+    end = place
+    while end < len(text) and text[end] != ord("\n"):
+        end += 1
+    return text[place:end].tobytes().decode("utf-8", "surrogateescape")
+
+
+def _check(text: NDArray[np.uint8], path: str) -> tuple[int, list[str], bool]:
+    """The number of lines, some of the relative paths, and whether the lines are sorted."""
+    from f5py.io.reads._read_files_numba import check_lines
+
+    places = np.empty(_MOST_RELATIVE, np.int64)
+    n_lines, bad_line, is_sorted, n_relative = check_lines(text, places)
+    if bad_line:
+        raise _bad_line(path, bad_line)
+    relative = dict.fromkeys(_line_from(text, place) for place in places[:n_relative].tolist())
+    return n_lines, list(relative), is_sorted
+
+
+def _hold(text: NDArray[np.uint8], path: str) -> dict[bytes, bytes]:
+    """Name to path; of a name that occurs again the last one counts."""
+    held: dict[bytes, bytes] = {}
+    paths: dict[bytes, bytes] = {}
+    for number, line in enumerate(_lines(text), 1):
+        name, tab, file = line.partition(b"\t")
+        if not tab or not name:
+            raise _bad_line(path, number)
+        held[name] = paths.setdefault(file, file)  # thousands of reads share a multi-read file
+    return held
+
+
+def _bad_line(path: str, number: int) -> InputFileError:
+    return InputFileError(f"{path}: line {number} is not a read name, a tab and a path; run f5py index again")
+
+
+def _encoded(name: str) -> bytes:
+    return name.encode("utf-8", "surrogateescape")
+
+
+def _lines(text: NDArray[np.uint8]) -> Iterator[bytes]:
+    rest = b""
+    for at in range(0, len(text), _CHUNK_BYTES):
+        *lines, rest = (rest + text[at : at + _CHUNK_BYTES].tobytes()).split(b"\n")
+        yield from lines
+    if rest:
+        yield rest

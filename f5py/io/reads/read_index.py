@@ -1,0 +1,159 @@
+"""The index of the basecalled reads, as callers use it: sequences and signal files by read name.
+
+`f5py.commands.index` makes these files. They are those of f5c and nanopolish, and theirs can be used here.
+"""
+
+from __future__ import annotations
+
+import gzip
+import os
+from collections.abc import Iterable
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.names import Names
+from f5py.errors import InputFileError
+from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta
+from f5py.messages.strict import input_warning
+from f5py.threads.pool import WorkerPool
+
+#: What is put after the name of the reads file.
+SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX = (
+    ".index",
+    ".index.fai",
+    ".index.gzi",
+    ".index.readdb",
+)
+
+
+class ReadIndex:
+    """Random access to the base-called reads in ``<reads>.index``. For one thread at a time.
+
+    Open one with `ReadIndex.open`; it is a context manager.
+    """
+
+    def __init__(self, fasta: IndexedFasta, path: str) -> None:
+        self._fasta = fasta
+        self._path = path
+
+    @classmethod
+    def open(cls, reads_path: str) -> ReadIndex:
+        """Open the index of the reads file `reads_path`.
+
+        Raises
+        ------
+        InputFileError
+            If a file of the index is missing, damaged, or the index is that of other reads.
+        """
+        paths = [reads_path + suffix for suffix in (SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX)]
+        for path in paths:
+            if not os.path.exists(path):
+                raise InputFileError(f"{path}: not found; the reads have no index, run f5py index with {reads_path}")
+        index = FastaIndex.read(paths[1], "run f5py index again")
+        text = BlockText(paths[0], paths[2])
+        try:
+            if len(index) and int(index.end().max()) > text.size:
+                raise InputFileError(f"{paths[1]}: does not belong to {paths[0]}; run f5py index again")
+            _check_is_index_of(reads_path, paths[0], index)
+        except BaseException:
+            text.close()
+            raise
+        return cls(IndexedFasta(index, text), paths[0])
+
+    @property
+    def index(self) -> FastaIndex:
+        """Names and lengths of the reads."""
+        return self._fasta.index
+
+    def close(self) -> None:
+        """Close the files. May be called twice."""
+        self._fasta.close()
+
+    def __enter__(self) -> ReadIndex:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __len__(self) -> int:
+        return len(self.index)
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and bool(self.index.rows_of(Names.of([name]))[0] >= 0)
+
+    def first_names(self, n: int) -> list[str]:
+        """Names of the first n reads, or of all if there are fewer."""
+        return [self.index.name(row) for row in range(min(n, len(self)))]
+
+    def lengths(self, names: Iterable[str]) -> NDArray[np.int64]:
+        """Return the number of bases of each named read, int64, shape (n,); -1 for a read that is absent.
+
+        Reads without any base are not in the index and so count as absent.
+        """
+        rows = self.index.rows_of(Names.of(names))
+        return np.where(rows >= 0, self.index.length[rows], -1) if len(self) else rows
+
+    def sequences(
+        self, names: Iterable[str], pool: WorkerPool | None = None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Fetch the bases of n reads.
+
+        Parameters
+        ----------
+        names : iterable of str
+            Read names, in any order, with or without repeats.
+        pool : WorkerPool, optional
+            Threads that help.
+
+        Returns
+        -------
+        bases : uint8, shape (offsets[-1],)
+            ASCII letters as they are in the reads file (case and U are kept), read after read.
+        offsets : int64, shape (n + 1,)
+            Read i has ``bases[offsets[i]:offsets[i + 1]]``; an absent read has none.
+
+        Raises
+        ------
+        InputFileError
+            If the index file is damaged.
+        """
+        return self.sequences_of(self.index.rows_of(Names.of(names)), pool)
+
+    def sequences_of(
+        self, rows: NDArray[np.int64], pool: WorkerPool | None = None
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Fetch the bases of reads by their rows in the index, -1 for an absent one; as `sequences`."""
+        length = np.where(rows >= 0, self.index.length[rows], 0) if len(self) else np.zeros(len(rows), np.int64)
+        if not length.any():
+            return np.empty(0, np.uint8), np.zeros(len(rows) + 1, np.int64)
+        bases, offsets, wrong = self._fasta.fetch(np.maximum(rows, 0), np.zeros(len(rows), np.int64), length, pool)
+        if wrong.any():
+            raise InputFileError(f"{self._path}: does not fit its .fai; run f5py index again")
+        return bases, offsets
+
+
+def _check_is_index_of(reads_path: str, index_path: str, index: FastaIndex) -> None:
+    """Compare the reads file with its index as far as that costs nothing. It may well be absent."""
+    try:
+        with open(reads_path, "rb") as plain:
+            zipped = plain.read(2) == b"\x1f\x8b"
+        with gzip.open(reads_path) if zipped else open(reads_path, "rb") as file:
+            lines = file.read(1 << 16).split(b"\n")
+        is_newer = os.path.getmtime(reads_path) > os.path.getmtime(index_path)
+    except (OSError, EOFError, ValueError):
+        return
+    # the first read with a base on its first line: only those are sure to be in the index
+    is_text = lines[0][:1] in (b">", b"@")  # not BAM, bzip2 and the like
+    for header, sequence in pairwise(lines if is_text else []):
+        if header[:1] in (b">", b"@") and header[1:].split() and sequence.strip():
+            name = header[1:].split()[0].decode("utf-8", "surrogateescape")
+            if index.rows_of(Names.of([name]))[0] < 0:
+                raise InputFileError(
+                    f"{index_path}: is not the index of {reads_path}, whose first read {name} it lacks; "
+                    "run f5py index again"
+                )
+            break
+    if is_newer:
+        input_warning("read_index", f"{reads_path} is newer than its index; was it indexed again?")

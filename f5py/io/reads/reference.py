@@ -1,0 +1,201 @@
+"""Reference sequences, with ambiguity codes resolved as the callers expect."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from contextlib import ExitStack, suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.names import Names
+from f5py.errors import InputFileError, OutputFileError
+from f5py.io.files.complete_file import complete_output
+from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MappedText, TextSource, letter_table
+from f5py.jit.cache_folder import cache_folder
+from f5py.messages import console
+from f5py.messages.strict import input_warning
+from f5py.threads.pool import WorkerPool
+
+#: Ambiguity codes and the alphabetically first base that they may stand for.
+_RESOLVED = dict.fromkeys("MRWVHDN", "A") | dict.fromkeys("SYB", "C") | {"K": "G"}
+
+
+def _letter_table() -> NDArray[np.uint8]:
+    table = letter_table()
+    for letter in range(ord("a"), ord("z") + 1):
+        table[letter] = letter - 32
+    for code, base in _RESOLVED.items():
+        table[ord(code)] = table[ord(code.lower())] = ord(base)
+    return table
+
+
+class Reference:
+    """An indexed FASTA file; the index is made if it is missing.
+
+    Parameters
+    ----------
+    path : str
+    contigs, lengths : sequences
+        Names and lengths in the BAM header. Those that the FASTA file lacks must not be asked for; there is a warning.
+
+    Attributes
+    ----------
+    lacks : bool, shape (number of contigs,)
+
+    Raises
+    ------
+    InputFileError
+        If the file is unreadable, has none of the contigs, or one of them in another length.
+    """
+
+    def __init__(self, path: str, contigs: list[str], lengths: list[int]) -> None:
+        import pysam
+
+        if not os.path.exists(path):
+            raise InputFileError(f"{path}: no such file; give the reference with -g")
+        self._fai, gzi = _index_names(path)
+        try:
+            is_zipped = _is_zipped(path)
+            _make_index(path, self._fai, gzi if is_zipped else None)
+            names = {"filepath_index": self._fai} | ({"filepath_index_compressed": gzi} if is_zipped else {})
+            with pysam.FastaFile(path, **names) as fasta:
+                known = dict(zip(fasta.references, fasta.lengths, strict=True))
+        except (OSError, ValueError) as problem:
+            reason = (
+                getattr(problem, "strerror", None)
+                or _system_reason(path, self._fai, gzi)
+                or ("it is no FASTA file (plain or bgzip), or its index .fai is damaged or cannot be written")
+            )
+            raise InputFileError(f"{path}: cannot read the reference: {reason}") from None
+        self.path = path
+        self._contigs = contigs
+        self._lengths = np.array(lengths, np.int64)
+        missing = [name for name in contigs if name not in known]
+        if missing:
+            listed = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
+            lacking = f"{path}: the reference lacks {len(missing)} of the BAM file's {len(contigs)} contigs ({listed})"
+            if len(missing) == len(contigs):
+                raise InputFileError(f"{lacking}; give the FASTA file that the reads were mapped to")
+            input_warning("reference", f"{lacking}; a read that is used and lies on one of them will end the run")
+        for name, length in zip(contigs, lengths, strict=True):
+            if known.get(name, length) != length:
+                raise InputFileError(
+                    f"{path}: contig {name} has {known[name]} bases, but {length} in the BAM file; "
+                    "give the FASTA file that the reads were mapped to"
+                )
+        index = FastaIndex.read(self._fai, f"delete it to have it made again: {self._fai}")
+        if is_zipped:
+            text: TextSource = BlockText(path, gzi)
+        else:
+            text = mapped = MappedText(path)
+            if not index.fits(mapped.text):
+                raise InputFileError(
+                    f"{self._fai}: is not the index of {path} as it is now; delete it to have it made again"
+                )
+        self._fasta = IndexedFasta(index, text, _letter_table())
+        self._rows = index.rows_of(Names.of(contigs))
+        self.lacks = self._rows < 0
+
+    def segments(
+        self,
+        contig: NDArray[np.int32],
+        start: NDArray[np.int64],
+        end: NDArray[np.int64],
+        pool: WorkerPool | None = None,
+    ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+        """Fetch the bases of n stretches, cut at their contigs' ends.
+
+        Parameters
+        ----------
+        contig, start, end : integers, shape (n,)
+            Index of the contig; 0-based, half-open.
+        pool : WorkerPool, optional
+            Threads that help.
+
+        Returns
+        -------
+        bases : uint8, shape (offsets[-1],)
+            Upper-case letters, every ambiguity code replaced by its alphabetically first base.
+        offsets : int64, shape (n + 1,)
+
+        Raises
+        ------
+        InputFileError
+            If the file does not have them, because it is damaged or its index is not that of the file.
+        """
+        if self.lacks[contig].any():
+            name = self._contigs[contig[np.argmax(self.lacks[contig])]]
+            raise InputFileError(
+                f"{self.path}: the reference lacks contig {name}, on which reads lie; give the FASTA file that the "
+                "reads were mapped to"
+            )
+        end = np.minimum(end, self._lengths[contig])
+        bases, offsets, wrong = self._fasta.fetch(self._rows[contig], start, end, pool)
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            raise InputFileError(
+                f"{self.path}: bases {start[i] + 1} to {end[i]} of contig {self._contigs[contig[i]]} cannot be read; "
+                f"is the file damaged or newer than its index? Delete {self._fai} to have it made again"
+            )
+        return bases, offsets
+
+    def close(self) -> None:
+        """Close the file."""
+        self._fasta.close()
+
+
+def _index_names(path: str) -> tuple[str, str]:
+    """Names of the index and of that of the blocks.
+
+    They stand beside the file or, if its folder cannot be written, in the user's cache folder, under names that follow
+    from the file's place, size and time.
+    """
+    beside = f"{path}.fai", f"{path}.gzi"
+    if os.path.exists(beside[0]) or os.access(os.path.dirname(os.path.realpath(path)), os.W_OK):
+        return beside
+    about = os.stat(path)
+    key = f"{os.path.realpath(path)}\n{about.st_size}\n{about.st_mtime_ns}"
+    name = hashlib.sha256(os.fsencode(key)).hexdigest()
+    folder = os.path.join(cache_folder(), "f5py", "references")
+    kept = os.path.join(folder, f"{name}.fai"), os.path.join(folder, f"{name}.gzi")
+    with suppress(OSError):
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+    if not os.path.exists(kept[0]):
+        console.note("reference", f"{path}: its folder cannot be written; the index is kept as {kept[0]}")
+    return kept
+
+
+def _make_index(path: str, fai: str, gzi: str | None) -> None:
+    """Make the index if it is missing, so that it appears when it is complete; htslib, asked for it, writes in place.
+
+    What goes wrong here is said when the file is opened.
+    """
+    import pysam
+
+    if os.path.exists(fai):
+        return
+    with suppress(OutputFileError, OSError, ValueError, pysam.SamtoolsError), ExitStack() as files:
+        index = files.enter_context(complete_output(fai))
+        blocks = None if gzi is None else files.enter_context(complete_output(gzi))
+        options = [] if blocks is None else ["--gzi-idx", blocks.name]
+        pysam.faidx(path, "--fai-idx", index.name, *options)
+
+
+def _is_zipped(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(2) == b"\x1f\x8b"
+
+
+def _system_reason(*names: str) -> str:
+    """Why the system does not let the file or its index be read, "" if it does."""
+    for name in names:
+        try:
+            with open(name, "rb") as file:
+                file.read(1)
+        except FileNotFoundError:
+            continue
+        except OSError as problem:
+            return problem.strerror or ""
+    return ""

@@ -1,0 +1,234 @@
+"""Find fast5 files below folders and the names of the reads in them."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from f5py.errors import F5pyError, InputFileError
+from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess
+from f5py.io.signals.scan_journal import Found, ScanJournal
+from f5py.messages import console
+from f5py.messages.strict import input_warning
+
+#: Files that a process scans between two reports; few, so that an interrupt does not have to wait.
+_MOST_FILES_PER_CHUNK = 64
+
+
+def list_fast5(directory: str) -> list[str]:
+    """List the fast5 files below `directory`, itself included, in an order that is always the same.
+
+    A file counts if ``.fast5`` stands anywhere in its path, as in f5c and nanopolish. Within a folder the
+    entries come in bytewise order of their names; symbolic links are followed, but never in a circle.
+
+    Returns
+    -------
+    list of str
+        `directory` as it was given, ``/``, and the path below it. Empty if it is no directory.
+    """
+    if not os.path.isdir(directory):
+        return []
+    return list(_walk(directory, frozenset()))
+
+
+def _walk(directory: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
+    about = os.stat(directory)
+    identity = (about.st_dev, about.st_ino)
+    if identity in above:
+        return
+    for name in sorted(os.listdir(directory), key=os.fsencode):
+        path = f"{directory}/{name}"
+        if os.path.isdir(path):
+            yield from _walk(path, above | {identity})
+        elif ".fast5" in path and os.path.isfile(path) and "\n" not in path:
+            yield path
+
+
+def read_names(path: str) -> list[str]:
+    """Return the names of the reads in a fast5 file.
+
+    A file whose root attribute ``file_version`` is a text of at least 1.0 holds many reads, each in a group
+    called ``read_<name>``. Any other holds one, named by the attribute ``read_id`` of the first group below
+    ``/Raw/Reads``.
+
+    Raises
+    ------
+    OSError
+        If it is not a readable HDF5 file.
+    LookupError
+        If it lacks what a fast5 file of its kind has.
+    InputFileError
+        If ``file_version`` is a text but not a version.
+    """
+    import h5py
+
+    # a lock is of no use to a reader and cannot be had on many network file systems
+    with h5py.File(path, "r", locking=False) as file:
+        version = file.attrs.get("file_version")
+        if isinstance(version, bytes):
+            version = version.decode("utf-8", "replace")
+        if isinstance(version, str):
+            parsed = re.match(r"\s*(\d+)\.(\d+)", version)
+            if parsed is None:
+                raise InputFileError(f"{path}: the fast5 version {version!r} is not a version such as 2.0")
+            if int(parsed[1]) >= 1:
+                return [name.removeprefix("read_") for name in file if name.startswith("read_")]
+        reads = file["Raw/Reads"]
+        name = reads[next(iter(reads))].attrs["read_id"]
+        return [name.decode() if isinstance(name, bytes) else str(name)]
+
+
+def _scan(path: str) -> Found:
+    """Return the names of the reads in a file or, if it cannot be used, why."""
+    try:
+        names = read_names(path)
+    except (OSError, LookupError, StopIteration, ValueError, TypeError, RuntimeError) as problem:
+        reason = " ".join(str(problem).split()) or type(problem).__name__
+        return f"{path}: skipped, not a usable fast5 file ({reason})"
+    return names if names else f"{path}: skipped, holds no reads"
+
+
+def scan_fast5(
+    paths: Sequence[str],
+    processes: int,
+    advance: Callable[[int], object] = lambda files: None,
+    journal: ScanJournal | None = None,
+) -> list[Found]:
+    """Read the names of the reads in many fast5 files.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The files.
+    processes : int
+        Processes that open files at the same time. The result does not depend on it. A file that ends one of them, or
+        keeps it in an endless loop, is a file that cannot be used.
+    advance : callable, optional
+        Called with the number of files done since its last call.
+    journal : ScanJournal, optional
+        What it knows is not scanned again; it gets what is found.
+
+    Returns
+    -------
+    list
+        For each file its read names or, if it cannot be used, a str that says why.
+
+    Raises
+    ------
+    InputFileError
+        If a file's version is malformed.
+    F5pyError
+        If a process was killed.
+    """
+    known = {} if journal is None else {path: one for path in paths if (one := journal.found(path)) is not None}
+    if known:
+        console.note("readdb", f"{len(known)} of {len(paths)} fast5 files have been scanned before")
+    rest = [path for path in paths if path not in known]
+    advance(len(paths) - len(rest))
+    size = max(1, min(_MOST_FILES_PER_CHUNK, len(rest) // (4 * processes)))
+    chunks = [_Chunk(rest[start : start + size]) for start in range(0, len(rest), size)]
+    _scan_chunks(chunks, min(processes, len(chunks)), advance, journal)
+    scanned = iter([one for chunk in chunks for one in chunk.found])
+    return [known[path] if path in known else next(scanned) for path in paths]
+
+
+class _Chunk:
+    """Files that a process scans one after the other, and what it has found so far."""
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        self.paths = paths
+        self.found: list[Found] = []
+
+    @property
+    def rest(self) -> Sequence[str]:
+        return self.paths[len(self.found) :]
+
+
+def _work(connection: Connection) -> None:
+    """Scan the files that come through `connection` until the other end closes it, or dies."""
+    try:
+        while True:
+            for path in connection.recv():
+                try:
+                    connection.send(_scan(path))
+                except F5pyError as problem:
+                    connection.send(problem)
+    except (EOFError, OSError):
+        return
+
+
+def _scan_chunks(
+    chunks: list[_Chunk], processes: int, advance: Callable[[int], object], journal: ScanJournal | None
+) -> None:
+    waiting = iter(chunks)
+    busy: dict[Any, tuple[HelperProcess, _Chunk]] = {}
+
+    def start(process: HelperProcess | None, chunk: _Chunk | None) -> None:
+        """Let a process, or a new one, go on with a chunk."""
+        if chunk is None:
+            if process is not None:
+                process.close()
+            return
+        process = process or HelperProcess(_work)
+        busy[process.connection] = process, chunk
+        process.begin()
+        with suppress(ConnectionError):  # it has died, as its end of the connection tells below
+            process.connection.send(chunk.rest)
+
+    def take(chunk: _Chunk, found: Found) -> None:
+        if journal is not None:
+            journal.add(chunk.rest[0], found)
+        chunk.found.append(found)
+        advance(1)
+
+    try:
+        for _ in range(processes):
+            start(None, next(waiting, None))
+        while busy:
+            ready: list[Any] = wait(list(busy), LOOK_EVERY)
+            for connection, (process, chunk) in list(busy.items()):
+                fate = ""
+                if connection in ready:
+                    try:
+                        answer = connection.recv()
+                        process.begin()
+                    except (EOFError, ConnectionError) as problem:
+                        if not (number := process.deadly_signal()):
+                            raise _killed() from problem
+                        fate = f"ends the library that reads it ({number})"
+                    else:
+                        if isinstance(answer, F5pyError):
+                            raise answer
+                        take(chunk, answer)
+                elif process.loops(1):
+                    fate = "keeps the library that reads it in an endless loop"
+                if fate:
+                    take(chunk, f"{chunk.rest[0]}: skipped, it is damaged and {fate}")
+                if fate or not chunk.rest:
+                    del busy[connection]
+                    if fate:
+                        process.close()
+                    start(None if fate else process, chunk if chunk.rest else next(waiting, None))
+    finally:
+        for process, _ in busy.values():
+            process.close()
+
+
+def _killed() -> F5pyError:
+    return F5pyError(
+        "a process that scanned fast5 files was killed, perhaps for lack of memory; try again with a smaller --iop"
+    )
+
+
+def report_skipped(found: Sequence[Found], everything: bool) -> None:
+    """Print why files were skipped, ten of them unless `everything` is asked for."""
+    reasons = [one for one in found if isinstance(one, str)]
+    shown = reasons if everything else reasons[:10]
+    for reason in shown:
+        console.note("readdb", reason)
+    if reasons:
+        input_warning("readdb", f"{len(reasons)} of {len(found)} fast5 files were skipped")

@@ -1,0 +1,188 @@
+"""Processes beside this one: each runs one function and talks with this one through a connection.
+
+They are started anew and not forked, because the caller may run threads and libraries that must not be forked; and not
+by multiprocessing, which would run the caller's own script again in each of them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.abc import MetaPathFinder
+from multiprocessing.connection import Connection, Pipe
+from typing import Any
+
+from f5py.threads import blas
+
+#: Seconds for which one that does not answer is taken to wait, for a slow disk for instance.
+PATIENCE = 180.0
+#: Seconds after which one that computes and does not answer is taken to be in an endless loop; more for each read.
+_CPU_SECONDS, _CPU_SECONDS_PER_READ = 20.0, 0.2
+#: How often that should be looked at, in seconds.
+LOOK_EVERY = 2.0
+#: A library that ends by one of these has met damage; SIGKILL comes from outside.
+_OF_DAMAGE = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
+_PR_SET_PDEATHSIG = 1
+_PROGRAM = f"from {__name__} import _main; _main()"
+
+
+class HelperProcess:
+    """A process that runs ``function(connection, *arguments)``.
+
+    Ctrl-C does not reach it, though a terminal sends it to all processes: its caller ends it. If that dies, the
+    connection closes.
+
+    Parameters
+    ----------
+    function : function
+        Of a module, which is imported in the process.
+    *arguments : str
+    descriptors : tuple of int
+        File descriptors that it keeps under their numbers.
+
+    Attributes
+    ----------
+    connection : Connection
+        This end.
+
+    Raises
+    ------
+    OSError
+        It cannot be started.
+    """
+
+    def __init__(self, function: Callable[..., None], *arguments: str, descriptors: tuple[int, ...] = ()) -> None:
+        self.connection, theirs = Pipe()
+        try:
+            with _interrupts_held():
+                self._process = subprocess.Popen(
+                    [
+                        sys.executable, "-P", "-c", _PROGRAM,
+                        function.__module__, function.__qualname__, str(theirs.fileno()), *arguments,
+                    ],
+                    stdin=subprocess.DEVNULL,
+                    pass_fds=(theirs.fileno(), *descriptors),
+                    env=environment(),
+                )  # fmt: skip
+        except BaseException:
+            self.connection.close()  # upon which the process ends, if it has come to be
+            raise
+        finally:
+            theirs.close()
+        self.begin()
+
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
+    @property
+    def status(self) -> int | None:
+        """Its exit status, the negative number of the signal that has ended it, or None while it runs."""
+        return self._process.poll()
+
+    def kill(self) -> None:
+        """End it at once, which works on a stopped process too."""
+        self._process.kill()
+
+    def wait(self, seconds: float) -> None:
+        """Wait for its end, but no longer than that."""
+        try:
+            self._process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            return
+
+    def close(self) -> None:
+        """End it, if it has not ended, and close the connection."""
+        self.kill()
+        self.wait(0.5)
+        self.connection.close()
+
+    def begin(self) -> None:
+        """Say that it is to answer from now on."""
+        self._began = time.monotonic()
+        self._cpu_before = self._cpu_seconds()
+
+    def loops(self, n_reads: int, patience: float = PATIENCE) -> bool:
+        """Whether it has been at `n_reads` reads for so long that it must be in an endless loop, or stopped."""
+        now = self._cpu_seconds()
+        computed = 0.0 if now is None or self._cpu_before is None else now - self._cpu_before
+        return self.silence >= patience or computed > _CPU_SECONDS + _CPU_SECONDS_PER_READ * n_reads
+
+    @property
+    def silence(self) -> float:
+        """Seconds since `begin`."""
+        return time.monotonic() - self._began
+
+    def deadly_signal(self) -> str:
+        """The signal that has ended it, if a library does that to itself over damage; else ""."""
+        self.wait(0.5)
+        status = self.status or 0
+        return signal_name(-status) if -status in _OF_DAMAGE else ""
+
+    def _cpu_seconds(self) -> float | None:
+        """Processor time that it has used, where the system tells."""
+        try:
+            with open(f"/proc/{self.pid}/stat", "rb") as file:
+                fields = file.read().rpartition(b")")[2].split()
+            return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+        except (OSError, ValueError, IndexError):
+            return None
+
+
+def signal_name(number: int) -> str:
+    """Name of a signal."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"
+
+
+def environment() -> dict[str, str]:
+    """Environment in which another Python imports what this one does, if it is told not to add its working folder."""
+    paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
+    return {**blas.ONE_THREAD, **os.environ, "PYTHONPATH": paths}
+
+
+def _main() -> None:
+    """What the process runs."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    _end_with_parent()
+    sys.meta_path.insert(0, _NoPandas())
+    module, name, descriptor, *arguments = sys.argv[1:]
+    function: Any = getattr(import_module(module), name)
+    function(Connection(int(descriptor)), *arguments)
+
+
+class _NoPandas(MetaPathFinder):
+    """Has pyarrow do without pandas, which it takes in if it can; that takes longer than all that a helper imports."""
+
+    def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
+        """Where a module is, for Python's import."""
+        if fullname == "pandas":
+            raise ModuleNotFoundError("not used here", name=fullname)
+
+
+def _end_with_parent() -> None:
+    """Let the system end this process with its parent: in an endless loop of a library it would not notice that."""
+    if sys.platform == "linux":
+        import ctypes
+
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+@contextmanager
+def _interrupts_held() -> Iterator[None]:
+    """Start a process inside that never sees Ctrl-C, not even while it starts: it inherits the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)

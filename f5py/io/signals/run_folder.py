@@ -1,0 +1,118 @@
+"""A folder that a sequencer or basecaller is writing into: which of its files are finished."""
+
+from __future__ import annotations
+
+import os
+from typing import NamedTuple
+
+from f5py.io.bytes.bgzf_blocks import END_BLOCK
+from f5py.io.signals.content import KIND_OF_ENDING, POD5_MAGIC, Kind
+
+_READS = (".fastq", ".fq", ".fastq.gz", ".fq.gz")
+#: How files end that are complete; of the others it only counts that they do not change.
+_ENDS = {".bam": END_BLOCK, ".pod5": POD5_MAGIC, ".blow5": b"5WOLB"}
+#: Folders of reads that have failed, as MinKNOW calls them.
+_LEFT_OUT = ("_fail", "_skip", "_skipped")
+
+
+class FinishedFiles(NamedTuple):
+    """Finished files, by their names relative to the folder, ascending.
+
+    Attributes
+    ----------
+    alignments : list of str
+        BAM.
+    reads : list of str
+        FASTQ.
+    signals : list of (str, str)
+        Names and kinds.
+    n_unfinished : int
+        Files that were found, but may still grow.
+    has_alignments : bool
+        There is a BAM file, finished or not.
+    """
+
+    alignments: list[str]
+    reads: list[str]
+    signals: list[tuple[str, Kind]]
+    n_unfinished: int
+    has_alignments: bool
+
+
+class RunFolder:
+    """Looks at a folder again and again.
+
+    A file is finished if it has not changed since the last look, and ends as its format does. Folders whose names end
+    in ``_fail`` or ``_skip``, and names that begin with a dot, are left out.
+
+    Parameters
+    ----------
+    path : str
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._seen: dict[str, tuple[int, int]] = {}
+        self._finished: set[str] = set()
+
+    def look(self) -> FinishedFiles:
+        """The files that are finished.
+
+        Raises
+        ------
+        OSError
+            The folder cannot be read.
+        """
+        os.scandir(self.path).close()  # which says what is wrong with it
+        alignments, reads, signals, n_unfinished, has_alignments = [], [], [], 0, False
+        for folder, below, names in os.walk(self.path, followlinks=True):
+            below[:] = sorted(name for name in below if not name.startswith(".") and not name.endswith(_LEFT_OUT))
+            for name in sorted(names):
+                path = os.path.relpath(os.path.join(folder, name), self.path)
+                ending = _ending(name)
+                if name.startswith(".") or ending is None:
+                    continue
+                has_alignments = has_alignments or ending == ".bam"
+                if not self._is_finished(path, ending):
+                    n_unfinished += 1
+                elif ending == ".bam":
+                    alignments.append(path)
+                elif ending in KIND_OF_ENDING:
+                    signals.append((path, KIND_OF_ENDING[ending]))
+                else:
+                    reads.append(path)
+        return FinishedFiles(sorted(alignments), sorted(reads), sorted(signals), n_unfinished, has_alignments)
+
+    def _is_finished(self, path: str, ending: str) -> bool:
+        if path in self._finished:
+            return True
+        whole = os.path.join(self.path, path)
+        try:
+            about = os.stat(whole)
+        except OSError:  # it has been renamed
+            return False
+        now = about.st_size, about.st_mtime_ns
+        before = self._seen.get(path)
+        self._seen[path] = now
+        if before != now or about.st_size == 0 or not _ends_as_it_should(whole, ending, about.st_size):
+            return False
+        self._finished.add(path)
+        return True
+
+
+def _ending(name: str) -> str | None:
+    """The ending of a name that tells its format, if there is one."""
+    endings = (".bam", *KIND_OF_ENDING, *_READS)
+    return next((ending for ending in endings if name.lower().endswith(ending)), None)
+
+
+def _ends_as_it_should(path: str, ending: str, size: int) -> bool:
+    end = b"\n" if ending in (".fastq", ".fq", ".slow5") else _ENDS.get(ending, b"")
+    if not end:
+        return True
+    try:
+        with open(path, "rb") as file:
+            file.seek(max(size - len(end), 0))
+            return file.read() == end
+    except OSError:
+        return False

@@ -1,0 +1,92 @@
+"""Which reads are in which signal file, from the basecaller's sequencing summary: saves opening the files."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from f5py.errors import InputFileError
+from f5py.messages.strict import input_warning
+
+#: Reads per file that are believed when too few files agree on a number.
+_USUAL_READS_PER_FILE = 4000
+#: More files than this must agree on a number of reads per file for it to be the limit.
+_ENOUGH_FILES = 20
+_FILE_COLUMNS = ("filename", "filename_fast5")
+
+
+def read_summary_list(path: str) -> list[str]:
+    """Read a file of summary paths, one per line; blank lines are skipped.
+
+    Raises
+    ------
+    InputFileError
+        A line cannot be a path.
+    """
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        lines = [line.strip() for line in file]
+    for number, line in enumerate(lines, 1):
+        if "\0" in line:
+            raise InputFileError(f"{path}: line {number} is not a path; give a list of summaries, one per line")
+    return [line for line in lines if line]
+
+
+def reads_by_file(paths: Sequence[str]) -> dict[str, list[str]]:
+    """Gather the reads that sequencing summaries list for every signal file.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Tab-separated tables with a header that names ``read_id`` and ``filename`` or ``filename_fast5``; the
+        latter of the two if both are there.
+
+    Returns
+    -------
+    dict of str to list of str
+        File name (without folders) to read names, without the files whose number of reads is not credible:
+        more than the commonest number when over 20 files have that one, else more than 4000. A basecaller
+        that was restarted or merged several runs writes such tables. The rule is f5c's.
+
+    Raises
+    ------
+    InputFileError
+        If a needed column is missing or a line is too short.
+    """
+    reads: dict[str, list[str]] = {}
+    for path in paths:
+        _add_summary(path, reads)
+    if not reads:
+        return reads
+    files_with = Counter(len(names) for names in reads.values())
+    commonest, files = min(files_with.items(), key=lambda item: (-item[1], item[0]))
+    limit = commonest if files > _ENOUGH_FILES else _USUAL_READS_PER_FILE
+    doubtful = [name for name, names in reads.items() if len(names) > limit]
+    if doubtful:
+        input_warning(
+            "readdb",
+            f"the sequencing summaries list more than {limit} reads for {len(doubtful)} files, such as "
+            f"{doubtful[0]}; these files will be opened instead",
+        )
+    for name in doubtful:
+        del reads[name]
+    return reads
+
+
+def _add_summary(path: str, reads: dict[str, list[str]]) -> None:
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        header = file.readline().rstrip("\r\n").split("\t")
+        file_columns = [i for i, title in enumerate(header) if title in _FILE_COLUMNS]
+        read_columns = [i for i, title in enumerate(header) if title == "read_id"]
+        if not file_columns or not read_columns:
+            raise InputFileError(
+                f"{path}: the header lacks the column read_id, or filename or filename_fast5; "
+                "is it a sequencing summary?"
+            )
+        file_column, read_column = file_columns[-1], read_columns[-1]
+        for number, line in enumerate(file, 2):
+            fields = line.rstrip("\r\n").split("\t")
+            if len(fields) <= max(file_column, read_column):
+                if fields == [""]:
+                    continue
+                raise InputFileError(f"{path}: line {number} has too few columns; is the file truncated?")
+            reads.setdefault(fields[file_column], []).append(fields[read_column])

@@ -1,0 +1,1 @@
+"""Everything about Numba: kernels, their cache, inner functions, vector code, atomics, C memory."""

@@ -1,0 +1,236 @@
+"""The one place where Numba is configured.
+
+Modules with jitted loops (``_*_numba.py``) take their decorator from here. Importing this module imports
+Numba, so it must only be imported by those modules, and those only from inside functions.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import pickle
+import re
+import resource
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numba
+from numba.core.runtime import rtsys
+
+from f5py.errors import F5pyError
+from f5py.jit.cache_folder import cache_folder
+from f5py.jit.compile_lock import let_one_compile
+from f5py.jit.inner import leave_inner_entries_out
+from f5py.messages import console
+
+#: Allowed fast-math: contraction into fused multiply-add and reciprocals. Never ``nnan`` or ``ninf``:
+#: scores use minus infinity for "impossible".
+FASTMATH = {"contract", "arcp", "nsz"}
+#: For all. Without the wrapper for C, of which there is no use, compilation takes a tenth less time.
+_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+
+cache_folder()  # Numba would make a folder called ~ for a user without a home
+#: What LLVM may need for the largest of our functions.
+_COMPILER_BYTES = 300 << 20
+_CHECKSUM_SIZE = hashlib.sha256().digest_size
+
+
+def kernel(function):
+    """Compile `function` without the GIL, cached on disk, with C's rules for division by zero."""
+    return _compiled(function, FASTMATH)
+
+
+def exact_kernel(function):
+    """Compile `function` like `kernel` but with every IEEE operation as written.
+
+    For code whose results must equal the reference's to the last bit, such as event detection.
+    """
+    return _compiled(function, False)
+
+
+def _compiled(function, fastmath):
+    try:
+        compiled = numba.njit(cache=_can_cache, fastmath=fastmath, **_OPTIONS)(function)
+        leave_inner_entries_out(compiled)
+        if _can_cache:
+            _stamp_cache(compiled, function.__code__.co_filename)
+            _load_at_once(compiled._cache)
+            let_one_compile(compiled, is_kept)
+        return compiled
+    except RuntimeError as problem:  # neither the package's folder nor the user's cache can be written
+        _do_without_cache(str(problem))
+    except AttributeError as problem:
+        _do_without_cache(f"Numba {numba.__version__} keeps it in another way: {problem}")
+    return numba.njit(fastmath=fastmath, **_OPTIONS)(function)
+
+
+def is_kept(compiled) -> bool:
+    """Whether the disk cache has code of a compiled function, or there is no cache to be filled.
+
+    What is found is not sure to fit the arguments of the next call or the processor; it will be compiled then.
+    """
+    if not _can_cache:
+        return True
+    if compiled.signatures:
+        return True
+    try:
+        return bool(compiled._cache._cache_file._load_index())
+    except (AttributeError, OSError):
+        return True
+    except Exception:  # damaged, see `_guard`
+        return False
+
+
+def _stamp_cache(compiled, path: str) -> None:
+    """Make kept code out of date when any file that it was compiled from changes.
+
+    Numba compares only the file of the function itself, but the code has the functions that it calls in it: after an
+    upgrade of the package in place, old code would be used.
+    """
+    file = compiled._cache._cache_file
+    file._source_stamp = (file._source_stamp, sources_stamp(Path(path)))
+    _guard(file)
+
+
+def _load_at_once(cache: Any) -> None:
+    """Let code that is kept be loaded without what only compilation needs.
+
+    Numba would first install all that it knows how to compile, which takes longer than everything else before the first
+    batch; where it compiles, it does that by itself.
+    """
+    load = cache._load_overload
+
+    def load_overload(signature: Any, target: Any) -> Any:
+        rtsys.initialize(target)  # what compiled code calls to have memory
+        return load(signature, target)
+
+    cache.load_overload = load_overload
+
+
+def _guard(file: Any) -> None:
+    """Make a damaged cache file one that is not there, and one that cannot be written no concern of the run.
+
+    Compiled code gets a checksum: what damaged machine code does cannot be foreseen.
+    """
+    load, save = file.load, file.save
+
+    def load_data(name: str) -> Any:
+        content = Path(file._data_path(name)).read_bytes()
+        code, checksum = content[:-_CHECKSUM_SIZE], content[-_CHECKSUM_SIZE:]
+        if hashlib.sha256(code).digest() != checksum:
+            raise ValueError("wrong checksum")
+        return pickle.loads(code)
+
+    def save_data(name: str, data: Any) -> None:
+        code = file._dump(data)
+        with file._open_for_write(file._data_path(name)) as out:
+            out.write(code + hashlib.sha256(code).digest())
+
+    file._load_data, file._save_data = load_data, save_data
+
+    def load_if_sound(key: Any) -> Any:
+        found = load_or_drop(key)
+        if found is None:
+            _check_memory()  # it will be compiled
+        return found
+
+    def load_or_drop(key: Any) -> Any:
+        try:
+            return load(key)
+        except Exception as problem:  # unpickling damaged bytes raises whatever it happens to meet
+            for path in (file._index_path, *Path(file._cache_path).glob(f"{Path(file._index_path).stem}*.nbc")):
+                with suppress(OSError):
+                    os.unlink(path)
+            console.warning("accelerate", f"{file._index_path}: is damaged ({problem!r}); compiling again")
+            return None
+
+    def save_if_possible(key: Any, data: Any) -> None:
+        try:
+            save(key, data)
+        except OSError as problem:
+            _do_without_cache(f"{file._cache_path}: {problem.strerror or problem}")
+        except Exception:  # the old index is damaged
+            with suppress(OSError):
+                os.unlink(file._index_path)
+            with suppress(Exception):
+                save(key, data)
+
+    file.load, file.save = load_if_sound, save_if_possible
+
+
+def _check_memory() -> None:
+    """Raise before a compilation under a memory limit that leaves too little: LLVM would end the process then.
+
+    Raises
+    ------
+    F5pyError
+        The message names the limit.
+    """
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    if limit == resource.RLIM_INFINITY:
+        return
+    try:
+        pages = int(Path("/proc/self/statm").read_text().split()[0])
+    except (OSError, ValueError, IndexError):
+        return
+    left = limit - pages * resource.getpagesize()
+    if left < _COMPILER_BYTES:
+        raise F5pyError(
+            f"the limit on memory (ulimit -v) leaves {max(left, 0) >> 20} MB, too little to compile for this "
+            "processor; raise it, or run once without it: compiled code is kept"
+        )
+
+
+@cache
+def sources_stamp(path: Path) -> str:
+    """Checksum of a source file and of all files of the package that it imports, directly or not."""
+    content = hashlib.sha256()
+    for source in sorted(_with_imports(path)):
+        content.update(source.read_bytes())
+    return content.hexdigest()
+
+
+_PACKAGE = Path(__file__).resolve().parents[1]
+
+
+def _with_imports(path: Path) -> set[Path]:
+    found, new = set(), {path}
+    while new:
+        found |= new
+        names = {name for source in new for name in _imported_names(source)}
+        paths = {_PACKAGE.parent.joinpath(*name.split(".")).with_suffix(".py") for name in names}
+        new = {source for source in paths if source.is_file()} - found
+    return found
+
+
+_FROM_IMPORT = re.compile(r"^\s*from (f5py[\w.]*) import (\([^)]*\)|[^\n]*)", re.MULTILINE)
+_IMPORT = re.compile(r"^\s*import (f5py[\w.]*)", re.MULTILINE)
+
+
+@cache
+def _imported_names(source: Path) -> set[str]:
+    """Names that may be modules of this package: those that are imported, and those they are imported from.
+
+    By their looks, because parsing all sources would take longer than loading the compiled code.
+    """
+    text = source.read_text(encoding="utf-8")
+    names = set(_IMPORT.findall(text))
+    for module, imported in _FROM_IMPORT.findall(text):
+        names |= {module, *(f"{module}.{name.split()[0]}" for name in imported.strip("()").split(",") if name.strip())}
+    return names
+
+
+_can_cache = True
+
+
+def _do_without_cache(problem: str) -> None:
+    global _can_cache
+    if _can_cache:
+        console.warning(
+            "accelerate",
+            f"compiled code cannot be kept ({problem}), so every run compiles again; "
+            "set NUMBA_CACHE_DIR to a folder that can be written",
+        )
+    _can_cache = False

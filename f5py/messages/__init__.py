@@ -1,0 +1,1 @@
+"""Messages on stderr, and progress."""

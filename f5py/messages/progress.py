@@ -1,0 +1,138 @@
+"""How far long work has come: a bar on a terminal, or calls of a function for callers from Python."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+from f5py.messages import console
+
+#: Told the unit, how many are done, and of how many if that is known or can be estimated.
+Listener = Callable[[str, int, int | None], object]
+
+_listener: ContextVar[Listener | None] = ContextVar("listener", default=None)
+#: Units of which there are so many that they are shown in millions, and what these are called.
+_MILLIONS = {"bases": "Mbases", "bytes": "MB"}
+
+_SECONDS_BETWEEN = 0.1
+
+
+@contextmanager
+def told_to(listener: Listener | None) -> Iterator[None]:
+    """Tell `listener` of the progress of what this thread does while inside."""
+    before = _listener.set(listener)
+    try:
+        yield
+    finally:
+        _listener.reset(before)
+
+
+class Progress:
+    """How much is done; may be used by several threads.
+
+    Parameters
+    ----------
+    total : int or None
+    show : function of (done, total)
+    """
+
+    def __init__(self, total: int | None, show: Callable[[int, int | None], object]) -> None:
+        self._total = total
+        self._done = 0
+        self._show = show
+        self._lock = threading.Lock()
+
+    def advance(self, count: int) -> None:
+        """So many more are done."""
+        with self._lock:
+            self._done += count
+            self._show(self._done, self._total)
+
+    def expect(self, total: int | None) -> None:
+        """There will be about so many in all."""
+        self._total = total
+
+
+def is_watched() -> bool:
+    """Whether progress is shown to anyone."""
+    return _listener.get() is not None or console.is_terminal()
+
+
+@contextmanager
+def progress(unit: str, total: int | None = None) -> Iterator[Progress]:
+    """Show a progress bar while inside, on a terminal only, or tell the caller's listener.
+
+    Parameters
+    ----------
+    unit : str
+        What is counted, such as "reads"; "bases" and "bytes" are shown in millions.
+    total : int or None
+        How many there will be, if known.
+    """
+    if not is_watched():
+        yield Progress(total, lambda *_: None)
+        return
+    if (listener := _listener.get()) is not None:
+        yield Progress(total, lambda done, total: listener(unit, done, total))
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, TextColumn
+    from rich.progress import Progress as Bar
+
+    columns = (BarColumn(), TextColumn("{task.percentage:>3.0f} %"), TextColumn("{task.fields[words]}"))
+    started: tuple[float, int] | None = None
+    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+        task: Any = bar.add_task("", total=total, words=unit)
+
+        shown = 0.0
+
+        def show(done: int, total: int | None) -> None:
+            nonlocal shown, started
+            now = time.perf_counter()
+            # the rate is that from the first piece on, before which there may have been much to prepare
+            started = started or (now, done)
+            if now - shown >= _SECONDS_BETWEEN:
+                shown = now
+                bar.update(
+                    task, completed=done, total=total, words=in_words(unit, done, total, now - started[0], started[1])
+                )
+
+        yield Progress(total, show)
+
+
+def in_words(unit: str, done: int, total: int | None, seconds: float, before: int = 0) -> str:
+    """What stands beside the bar: how much of how much is done, how fast, and how long the rest will take.
+
+    Parameters
+    ----------
+    unit : str
+    done, total : int
+    seconds : float
+        In which all but `before` were done.
+    before : int
+    """
+    words = _amount(unit, done) if total is None else f"{_amount(unit, done)} of {_amount(unit, total)}"
+    shown = f"{words} {_MILLIONS.get(unit, unit)}"
+    if done <= before or seconds < 1.0:
+        return shown
+    rate = (done - before) / seconds
+    shown += f", {_amount(unit, rate)} {_MILLIONS.get(unit, unit)}/s"
+    if total is not None and total > done:
+        shown += f", {_duration((total - done) / rate)} left"
+    return shown
+
+
+def _amount(unit: str, count: float) -> str:
+    if unit in _MILLIONS:
+        return f"{count / 1e6:.1f}" if count < 1e9 else f"{count / 1e6:,.0f}"
+    return f"{count:,.0f}"
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(int(seconds + 0.5), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"

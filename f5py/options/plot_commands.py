@@ -1,0 +1,103 @@
+"""The options of the commands that draw."""
+
+from __future__ import annotations
+
+from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, option, options_class
+from f5py.options.shared import (
+    CALL_THRESHOLD,
+    METHYLATION,
+    METHYLATIONS,
+    ModelOptions,
+    RnaOptions,
+    SignalOptions,
+    min_mapq,
+)
+
+
+@options_class
+class PlotOptions(RnaOptions, ModelOptions, SignalOptions, Options):
+    """Options of ``f5py plot``."""
+
+    read: str = argument("READ_ID", help="Name of the read.")
+    reads: str = option(
+        "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
+        help="Basecalled reads, indexed by f5py index.",
+    )  # fmt: skip
+    bam: str | None = option(
+        "-b", "--bam", kind=Kind.FILE, group=Group.INPUT,
+        help="Alignments (SAM, BAM or CRAM), to draw the reference's bases.",
+    )  # fmt: skip
+    genome: str | None = option(
+        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format, for -b."
+    )
+    window: str | None = option(
+        "-w", "--window", group=Group.SELECTION, metavar="REGION",
+        default_words="the first 100 positions that the signal passes",
+        help="Region contig:start-end of the reference; without -b, k-mers first-last of the read.",
+    )  # fmt: skip
+    alignment: int | None = option(
+        "--alignment", kind=Kind.INTEGER, group=Group.SELECTION, at_least=1,
+        default_words="the primary one that overlaps the region",
+        help="Which of the read's primary and supplementary alignments, counted from 1 in the order of -b.",
+    )  # fmt: skip
+    output: str | None = option(
+        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default_words="READ_ID.png",
+        help="Output file; its extension determines the format: png, svg, pdf or html.",
+    )  # fmt: skip
+    methylation: str | None = option(
+        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION,
+        help="Calls to show in .html, if there is a model for them and -b is given.",
+    )  # fmt: skip
+    meth_model: str | None = option(
+        "--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
+        help="Pore model with methylated bases for these calls.",
+    )  # fmt: skip
+    call_threshold: float = option(
+        "--call-threshold", kind=Kind.NUMBER, group=Group.OUTPUT, default=CALL_THRESHOLD, at_least=0,
+        help="Calls with a lower absolute log_lik_ratio are shown pale.",
+    )  # fmt: skip
+    x_axis: str = option(
+        "--x-axis", group=Group.OUTPUT, choices=("samples", "time"), default="samples",
+        help="Unit of the x axis: samples, or seconds since the start of the read.",
+    )  # fmt: skip
+    min_recalib_events: int = option(
+        "--min-recalib-events", kind=Kind.INTEGER, group=Group.LIMITS, default=200, at_least=1,
+        help="Minimum number of events to recalibrate the read with.",
+    )  # fmt: skip
+
+
+@options_class
+class PlotRegionOptions(Options):
+    """Options of ``f5py plot-region``."""
+
+    bam: str = option(
+        "-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
+        help="Alignments (SAM, BAM or CRAM) with MM and ML tags; faster with an index.",
+    )  # fmt: skip
+    genome: str | None = option(
+        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format; needed for CRAM files."
+    )
+    window: str = option(
+        "-w", "--window", group=Group.SELECTION, metavar="REGION", default=REQUIRED,
+        help="The locus, contig:start-end.",
+    )  # fmt: skip
+    code: str | None = option(
+        "--code", group=Group.SELECTION, default_words="that with the most calls",
+        help="Code of the modification in the MM tag, such as m, h or a.",
+    )  # fmt: skip
+    threshold: float = option(
+        "--call-threshold", kind=Kind.NUMBER, group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
+        help="Calls with lower absolute log-odds count for neither state.",
+    )  # fmt: skip
+    min_mapq: int = min_mapq()
+    max_reads: int = option(
+        "--max-reads", kind=Kind.INTEGER, group=Group.LIMITS, default=200, at_least=1,
+        help="Maximum number of reads to draw; those that cover most of the locus are chosen.",
+    )  # fmt: skip
+    max_bases: int = option(
+        "--max-bases", kind=Kind.BASES, group=Group.LIMITS, default=1_000_000, help="Maximum length of the locus."
+    )
+    output: str = option(
+        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default=REQUIRED,
+        help="Output file; its extension determines the format: png, svg, pdf or html.",
+    )  # fmt: skip

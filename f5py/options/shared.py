@@ -1,0 +1,363 @@
+"""Options that several commands have."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from f5py.errors import UsageError
+from f5py.options.declaration import (
+    REQUIRED,
+    Group,
+    Kind,
+    Options,
+    flag,
+    option,
+    options_class,
+    part_of_options,
+    refused,
+)
+
+#: Calls with a smaller absolute log-likelihood ratio count for neither state, unless the user says otherwise.
+CALL_THRESHOLD = 2.5
+#: What is called, unless the user says otherwise.
+METHYLATION = "cpg"
+#: Kinds of methylation, and the recognition sites that they are named for.
+METHYLATIONS = ("cpg", "gpc", "dam", "dcm")
+#: More than any machine is good for; a slip of the finger would take all memory.
+MOST_THREADS, MOST_PROCESSES = 1024, 256
+_PORES = ("r9", "r10", "rna004")
+
+
+def min_mapq(*aliases: str) -> Any:
+    """The declaration of ``--min-mapq``, with more names of nanopolish's."""
+    return option(
+        "--min-mapq", kind=Kind.INTEGER, group=Group.SELECTION, default=20,
+        aliases=("--min-mapping-quality", *aliases), help="Skip alignments with lower mapping quality.",
+    )  # fmt: skip
+
+
+def max_bases(default: int) -> Any:
+    """The declaration of ``--max-bases``."""
+    return option(
+        "-B", "--max-bases", kind=Kind.BASES, group=Group.SPEED, default=default, at_least=1,
+        help="Number of bases at which a batch is complete.",
+    )  # fmt: skip
+
+
+def alignments(**more: Any) -> Any:
+    """The declaration of ``--bam``."""
+    return option(
+        "-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
+        help="Alignments (SAM, BAM or CRAM; - for standard input).", **more,
+    )  # fmt: skip
+
+
+@part_of_options
+class InputOptions:
+    """Reads, their alignments and the reference."""
+
+    reads: str | None = option(
+        "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default_words="the bases in the alignments",
+        help="Basecalled reads: FASTA or FASTQ indexed by f5py index. If they fit in memory and the signals are named "
+        "on the command line, they need no index, and can be BAM.",
+    )  # fmt: skip
+    bam: str = alignments()
+    genome: str = option(
+        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
+        help="Reference in FASTA format; a missing .fai is made.",
+    )  # fmt: skip
+
+
+@part_of_options
+class StrictOptions:
+    """What to do about doubtful input."""
+
+    strict: bool = flag(
+        "--strict", group=Group.INPUT, ours=True,
+        help="Stop with an error instead of a warning if input is damaged, incomplete or inconsistent.",
+    )  # fmt: skip
+
+
+@part_of_options
+class SignalOptions:
+    """Where the raw signals are."""
+
+    slow5: str | None = option("--slow5", kind=Kind.FILE, group=Group.INPUT, help="Signals in a SLOW5 or BLOW5 file.")
+    pod5: str | None = option(
+        "--pod5", kind=Kind.PATH, group=Group.INPUT, help="Signals in a POD5 file or a folder of POD5 files.",
+        ours=True,
+    )  # fmt: skip
+    fast5: str | None = option(
+        "--fast5", kind=Kind.PATH, group=Group.INPUT, ours=True,
+        help="Signals in a fast5 file or a folder of fast5 files, which is searched at the start of the run.",
+    )  # fmt: skip
+
+
+@part_of_options
+class RunOptions:
+    """Output and speed of a command that works on signals."""
+
+    output: str = option(
+        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
+        help="Output file; compressed (bgzip) if the name ends in .gz.",
+    )  # fmt: skip
+    threads: int = option(
+        "-t",
+        "--threads",
+        kind=Kind.INTEGER,
+        group=Group.SPEED,
+        default=8,
+        at_least=1,
+        at_most=MOST_THREADS,
+        help="Worker threads.",
+    )
+    batchsize: int = option(
+        "-K", "--batchsize", kind=Kind.INTEGER, group=Group.SPEED, default=512, at_least=1,
+        help="Maximum number of reads in a batch.",
+    )  # fmt: skip
+    max_bases: int = max_bases(5_000_000)
+    iop: int | None = option(
+        "--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, at_most=MOST_PROCESSES,
+        default_words="chosen from -t",
+        help="Number of processes that read fast5 or POD5 files.",
+    )  # fmt: skip
+    profile: str | None = option(
+        "-x", "--profile", group=Group.SPEED, metavar="NAME|FILE",
+        help="Defaults for a kind of machine (laptop, desktop, hpc, ...), for options that are not given.",
+    )  # fmt: skip
+    verbose: int = option(
+        "-v", "--verbose", kind=Kind.INTEGER, default=0, at_least=0, at_most=255, number_may_lack=1,
+        help="1 or more: also report the reads with too many events per base.",
+    )  # fmt: skip
+    failed_reads: str | None = option(
+        "--failed-reads", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
+        help="Write a list of all reads without a result, with the cause, to this file.",
+    )  # fmt: skip
+
+
+@part_of_options
+class ModelOptions:
+    """Which pore the signals come from."""
+
+    pore: str | None = option(
+        "--pore", group=Group.MODEL, choices=_PORES, default_words="as the signals say, else r9", help="Pore chemistry."
+    )
+    kmer_model: str | None = option(
+        "--kmer-model", metavar="FILE|NAME", group=Group.MODEL, default_words="built in",
+        help="Pore model to align with: a file, or the name of a built-in model such as rna004-5mer.",
+    )  # fmt: skip
+
+
+@part_of_options
+class RnaOptions:
+    """For commands that take direct RNA."""
+
+    rna: bool = flag("--rna", group=Group.MODEL, help="The reads are direct RNA.")
+
+
+@part_of_options
+class LimitOptions:
+    """Which alignments of events are believed; the defaults are f5c's constants."""
+
+    min_recalib_events: int = option(
+        "--min-recalib-events", kind=Kind.INTEGER, group=Group.LIMITS, default=200, at_least=1,
+        help="Minimum number of events to recalibrate a read with. 30 is enough for short reads such as tRNA.",
+    )  # fmt: skip
+    max_events_per_base: float = option(
+        "--max-events-per-base", kind=Kind.NUMBER, group=Group.LIMITS, default=15.0, above=0, ours=True,
+        help="Do not align reads with this many events per base or more.",
+    )  # fmt: skip
+    min_mean_emission: float = option(
+        "--min-mean-emission", kind=Kind.NUMBER, group=Group.LIMITS, default=-5.0, ours=True,
+        help="Reject alignments with a lower mean log-likelihood per event.",
+    )  # fmt: skip
+    max_gap: int = option(
+        "--max-gap", kind=Kind.INTEGER, group=Group.LIMITS, default=50, at_least=0, ours=True,
+        help="Reject alignments with more bases in a row without an event.",
+    )  # fmt: skip
+    qc_max_var: float = option(
+        "--qc-max-var", kind=Kind.NUMBER, group=Group.LIMITS, default=2.5, above=0, ours=True,
+        help="Reject reads that are noisier than this (var) after recalibration.",
+    )  # fmt: skip
+    qc_max_events_per_base: float = option(
+        "--qc-max-events-per-base", kind=Kind.NUMBER, group=Group.LIMITS, default=5.0, above=0, ours=True,
+        help="Reject aligned reads with more events per base.",
+    )  # fmt: skip
+
+
+#: When GPUs are used.
+GPU_USES = ("auto", "on", "off")
+
+
+@part_of_options
+class CudaOptions:
+    """Use of GPUs; `gpu_use` says what all of it comes to."""
+
+    gpu: str | None = option(
+        "--gpu", group=Group.GPU, choices=GPU_USES, default_words="auto", ours=True,
+        help="When to use GPUs: auto, once it pays off; on, from the beginning; off, never. The result is the same.",
+    )  # fmt: skip
+    disable_cuda: bool | None = option(
+        "--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="no", help="yes: the same as --gpu off."
+    )
+    cuda_dev_id: str = option(
+        "--cuda-dev-id", group=Group.GPU, metavar="INT[,INT...]|all", default="0",
+        help="Numbers of the GPUs; with several, each takes a batch when it becomes free.",
+    )  # fmt: skip
+    cuda_max_lf: float = option(
+        "--cuda-max-lf", kind=Kind.NUMBER, group=Group.GPU, default=3.0,
+        help="Only reads shorter than this times the mean length of the batch can go to the GPU.",
+    )  # fmt: skip
+    cuda_avg_epk: float = option(
+        "--cuda-avg-epk", kind=Kind.NUMBER, group=Group.GPU, default=2.0,
+        help="Number of events per base that GPU memory is allocated for.",
+    )  # fmt: skip
+    cuda_max_epk: float = option(
+        "--cuda-max-epk", kind=Kind.NUMBER, group=Group.GPU, default=5.0,
+        help="Only reads with fewer events per base can go to the GPU.",
+    )  # fmt: skip
+    cuda_mem_frac: float | None = option(
+        "--cuda-mem-frac", kind=Kind.NUMBER, group=Group.GPU, default_words="0.9; Jetson 0.7",
+        help="Share of the free GPU memory to use.",
+    )  # fmt: skip
+    cuda_block_size: int | None = option(
+        "--cuda-block-size", kind=Kind.INTEGER, group=Group.DEVELOPER, default_words="none",
+        help="Accepted, but has no effect: the kernels choose their own block size.",
+    )  # fmt: skip
+    auto_tune: bool = option(
+        "--auto-tune", kind=Kind.YES_NO, group=Group.GPU, default=False, ours=True,
+        help="Adjust batch sizes and the GPU's share during the run.",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]
+        if self.disable_cuda and self.gpu not in (None, "off"):
+            raise UsageError(f"--gpu {self.gpu} and --disable-cuda=yes contradict each other; give one of them")
+        device_numbers(self.cuda_dev_id)
+
+    @property
+    def gpu_use(self) -> str:
+        """One of `GPU_USES`."""
+        return "off" if self.disable_cuda else self.gpu or "auto"
+
+
+def device_numbers(text: str | int) -> list[int] | None:
+    """The numbers that ``--cuda-dev-id`` names; None for all devices.
+
+    Raises
+    ------
+    UsageError
+        They are not numbers, or one is named twice.
+    """
+    if text == "all":
+        return None
+    words = str(text).split(",")
+    if not all(word.isascii() and word.isdigit() for word in words):
+        raise UsageError(f"--cuda-dev-id {text}: give numbers of GPUs from 0, such as 0 or 0,1, or all")
+    numbers = [int(word) for word in words]
+    if len(set(numbers)) < len(numbers):
+        raise UsageError(f"--cuda-dev-id {text}: names a GPU twice")
+    return numbers
+
+
+_NO_DUMP = "f5c's dump of signals is for its own debugging; to keep signals, convert them to BLOW5 with slow5tools"
+
+
+@part_of_options
+class DeveloperOptions:
+    """Tables of the stages' results, mixed into the output."""
+
+    print_events: bool = option(
+        "--print-events", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False,
+        help="Print the events of every read before the batch's results.",
+    )  # fmt: skip
+    print_banded_aln: bool = option(
+        "--print-banded-aln", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False,
+        help="Print the aligned pairs of k-mers and events of every read.",
+    )  # fmt: skip
+    print_scaling: bool = option(
+        "--print-scaling", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False,
+        help="Print shift, scale and var of every read.",
+    )  # fmt: skip
+    debug_break: int = option(
+        "--debug-break", kind=Kind.INTEGER, group=Group.DEVELOPER, default=-1,
+        help="Stop after the batch with this number, counted from 0.",
+    )  # fmt: skip
+    profile_cpu: bool = option(
+        "--profile-cpu", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False,
+        help="Accepted, but has no effect: the times of the stages are always printed.",
+    )  # fmt: skip
+    progress: bool = flag(
+        "--progress", group=Group.DEVELOPER, help="Accepted, but has no effect: progress is always shown on a terminal."
+    )
+    print_raw: bool = refused(
+        "--print-raw", kind=Kind.YES_NO,
+        reason="samples are not printed; take them out of the signal file, e.g. with slow5tools view or pod5 inspect",
+    )  # fmt: skip
+    write_dump: bool = refused("--write-dump", kind=Kind.YES_NO, reason=_NO_DUMP)
+    read_dump: bool = refused("--read-dump", kind=Kind.YES_NO, reason=_NO_DUMP)
+
+
+@options_class  # plots are made with these alone
+class AlignmentOptions(DeveloperOptions, CudaOptions, LimitOptions, ModelOptions, RunOptions, StrictOptions, Options):
+    """How reads are batched and their events aligned to their bases."""
+
+    ultra_thresh: int = 100_000  # for the advice on a GPU's share
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.profile is not None:
+            raise UsageError(
+                "profile: give its values instead, CallOptions(**load_profile(name).values(), ...) with "
+                "f5py.options.profiles.load_profile"
+            )
+
+    @property
+    def is_rna(self) -> bool:
+        """Whether ``--rna`` is given, to a command that has it."""
+        return bool(getattr(self, "rna", False))
+
+
+@part_of_options
+class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
+    """Options of a command that takes its reads from an alignment file."""
+
+    window: str | None = option(
+        "-w", "--window", group=Group.SELECTION, metavar="REGION", default_words="everything",
+        help="Only this region, contig or contig:start-end (from 1, both included), or the windows in a .bed file; "
+        "needs an indexed BAM or CRAM file.",
+    )  # fmt: skip
+    min_mapq: int = min_mapq()
+    secondary: bool = option(
+        "--secondary", kind=Kind.YES_NO, group=Group.SELECTION, default=False, help="Use secondary alignments too."
+    )
+    supplementary: bool = option(
+        "--supplementary", kind=Kind.YES_NO, group=Group.SELECTION, default=True,
+        help="Use supplementary alignments too.",
+    )  # fmt: skip
+    skip_unreadable: bool = option(
+        "--skip-unreadable", kind=Kind.YES_NO, group=Group.SELECTION, default=True,
+        help="Count reads without a usable signal as bad reads and continue; no: stop at the first one.",
+    )  # fmt: skip
+    hard_clips: bool = option(
+        "--hard-clips", kind=Kind.YES_NO, group=Group.SELECTION, default=True, ours=True,
+        help="Count hard-clipped bases in read positions; no: as in f5c, which misplaces such records.",
+    )  # fmt: skip
+    skip_ultra: str | None = option(
+        "--skip-ultra", kind=Kind.FILE, group=Group.SELECTION,
+        help="Skip ultra-long reads and write their records to this BAM file.",
+    )  # fmt: skip
+    ultra_thresh: int = option(
+        "--ultra-thresh", kind=Kind.INTEGER, group=Group.SELECTION, default=100_000,
+        help="Reads with more bases are ultra-long; only used with --skip-ultra.",
+    )  # fmt: skip
+    report: str | None = option(
+        "--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
+        help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
+        ".html, else JSON, which MultiQC reads if the name ends in _mqc.json.",
+    )  # fmt: skip
+    sample: str | None = option(
+        "--sample", group=Group.OUTPUT, ours=True, metavar="NAME",
+        default_words="SM of the alignments' read groups, else the name of their file",
+        help="What the report, and with it MultiQC, calls the sample.",
+    )  # fmt: skip

@@ -1,0 +1,308 @@
+"""The options of the commands that work on signals."""
+
+from __future__ import annotations
+
+from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, options_class, refused
+from f5py.options.part_commands import PartOptions, WatchOptions
+from f5py.options.shared import (
+    CALL_THRESHOLD,
+    METHYLATION,
+    METHYLATIONS,
+    MOST_THREADS,
+    AlignmentOptions,
+    MappedReadsOptions,
+    ModelOptions,
+    RnaOptions,
+    SignalOptions,
+    StrictOptions,
+    alignments,
+    max_bases,
+    min_mapq,
+)
+
+
+@options_class
+class CallOptions(WatchOptions, PartOptions, MappedReadsOptions):
+    """Options of ``f5py call-methylation``; `command_line` is what an @PG line says.
+
+    Without `methylation` and `motif`, `METHYLATION` is called; `call_threshold` is `CALL_THRESHOLD`.
+    """
+
+    bam: str = alignments(unless="watch")
+
+    window_mode: str | None = option(
+        "--window-mode", group=Group.SELECTION, choices=("start", "clip"), default_words="start", ours=True,
+        help="Which groups of sites belong to a window of -w: those that start in it, so that adjacent windows have "
+        "each group once; or, as in f5c, those that lie entirely within it.",
+    )  # fmt: skip
+    meth_model: str | None = option(
+        "--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
+        help="Pore model over ACGMT to call methylation with; must have the same k as the other model.",
+    )  # fmt: skip
+    methylation: str | None = option(
+        "-q", "--methylation", group=Group.MODEL, metavar="NAME[,NAME]", default_words=METHYLATION,
+        help="Kind of methylation: cpg, gpc, dam or dcm, or several, such as cpg,gpc, in which case the table has a "
+        "motif column.",
+    )  # fmt: skip
+    motif: str | None = option(
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True,
+        help="Another motif and the offset of its methylated base, such as CHG:0; needs --meth-model.",
+    )  # fmt: skip
+    min_separation: int = option(
+        "--min-separation", kind=Kind.INTEGER, group=Group.MODEL, default=10, at_least=1,
+        help="Sites at most this many bases apart are called together, as a group.",
+    )  # fmt: skip
+    per_site: bool = flag(
+        "--per-site", group=Group.MODEL, help="Call every site of a group individually.",
+        ours=True,
+    )  # fmt: skip
+    meth_out_version: int = option(
+        "--meth-out-version", group=Group.OUTPUT, choices=(1, 2), default=2,
+        help="Layout of the table: 2 has a strand column, 1 does not.",
+    )  # fmt: skip
+    output_format: str | None = option(
+        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet", "none"), ours=True,
+        default_words="what the name of the output says, else tsv",
+        help="Format of the table; parquet needs -o; none: no table, only the outputs of other options. By default "
+        ".parquet, .bam (as --modbam), .bed, .bedgraph and .bw (as --bedmethyl) in the name determine it.",
+    )  # fmt: skip
+    modbam: str | None = option(
+        "--modbam", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
+        help="Also write the alignments with MM and ML tags to this BAM file; - is standard output.",
+    )  # fmt: skip
+    modbam_output_name: str | None = option(
+        "--modbam-output-name", kind=Kind.FILE, group=Group.OUTPUT,
+        help="The same as --modbam FILE --output-format none; this is what nanopolish does.",
+    )  # fmt: skip
+    modbam_style: str = option(
+        "--modbam-style", group=Group.OUTPUT, choices=("read", "reference"), default="read", aliases=("-s",),
+        help="Tags for the bases of the read or of the reference.",
+    )  # fmt: skip
+    replace_tags: bool = flag(
+        "--replace-tags", help="Replace the MM and ML tags that called records already have.", ours=True
+    )
+    merge_tags: bool = flag(
+        "--merge-tags", ours=True,
+        help="Keep the MM and ML tags of called records for other modifications, and replace those for the "
+        "modifications that are called.",
+    )  # fmt: skip
+    prior: float | None = option(
+        "--prior", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, at_most=0.999999, default_words="0.5", ours=True,
+        help="Prior probability of methylation, for the probabilities in ML.",
+    )  # fmt: skip
+    bedmethyl: str | None = option(
+        "--bedmethyl", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
+        help="Also write counts per site as bedMethyl, with a tabix index if the name ends in .gz; as bedGraph or "
+        "bigWig if it ends in .bedgraph or .bw.",
+    )  # fmt: skip
+    call_threshold: float | None = option(
+        "--call-threshold", kind=Kind.NUMBER, group=Group.OUTPUT, default_words=f"{CALL_THRESHOLD}", ours=True,
+        help="Calls with a lower absolute ratio count as failed in --bedmethyl.",
+    )  # fmt: skip
+    threshold_per_site: bool = flag(
+        "--threshold-per-site", ours=True,
+        help="Multiply the threshold by the number of sites in the group, as nanopolish does.",
+    )  # fmt: skip
+    combine_strands: bool = flag("--combine-strands", help="Count both strands together in --bedmethyl.", ours=True)
+    partition_tag: str | None = option(
+        "--partition-tag", group=Group.OUTPUT, metavar="TAG", ours=True,
+        help="Write a --bedmethyl file for each value of this tag of the alignments, such as HP; at most 1,000.",
+    )  # fmt: skip
+    rna: bool = refused("--rna", kind=Kind.FLAG, reason="methylation is called in DNA; for RNA use f5py eventalign")
+    watch_write_bam: bool = refused(
+        "--watch-write-bam", kind=Kind.FLAG, reason="mapped reads are kept in the folder of --plan, below mapped"
+    )
+    command_line: str = "f5py call-methylation"
+
+    @property
+    def threshold(self) -> float:
+        """Calls with a smaller absolute ratio count for neither state."""
+        return CALL_THRESHOLD if self.call_threshold is None else self.call_threshold
+
+
+@options_class
+class EventalignOptions(RnaOptions, PartOptions, MappedReadsOptions):
+    """Options of ``f5py eventalign``."""
+
+    min_mapq: int = min_mapq("-q")
+    max_bases: int = max_bases(1_000_000)  # a base makes two rows or more, which take most of the memory
+    paf: bool = flag("-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.")
+    sam: bool = flag("-a", "--sam", help="Write SAM, or BAM if the name of the output ends in .bam.")
+    sam_out_version: int | None = option(
+        "--sam-out-version", group=Group.OUTPUT, choices=(1, 2), default_words="2",
+        help="SAM layout: 2 is the record with signal tags, 1 is nanopolish's alignment of events.",
+    )  # fmt: skip
+    m6anet: bool = flag("--m6anet", help="Write f5c's table for m6anet: a row per position.")
+    m6anet_json: str | None = option(
+        "--m6anet-json", kind=Kind.PATH, group=Group.OUTPUT, metavar="FOLDER", ours=True,
+        help="Write data.json and data.info, as m6anet dataprep would make them from the table, into this folder, and "
+        "no table.",
+    )  # fmt: skip
+    m6anet_min_reads: int = option(
+        "--m6anet-min-reads", kind=Kind.INTEGER, group=Group.OUTPUT, default=20, at_least=1, ours=True,
+        help="Minimum number of reads of a site in --m6anet-json (dataprep's --min_segment_count).",
+    )  # fmt: skip
+    m6anet_max_reads: int = option(
+        "--m6anet-max-reads", kind=Kind.INTEGER, group=Group.OUTPUT, default=1000, at_least=1, ours=True,
+        help="Maximum number of reads of a transcript in --m6anet-json (dataprep's --readcount_max).",
+    )  # fmt: skip
+    kmer_view: int | None = option(
+        "--kmer-view", kind=Kind.INTEGER, group=Group.OUTPUT, at_least=1, default_words="the k of the pore model",
+        ours=True, help="Only show this many bases in the middle of each k-mer, at their position: 5 for m6anet and "
+        "xpore.",
+    )  # fmt: skip
+    output_format: str | None = option(
+        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet"), ours=True,
+        default_words="what the name of the output says, else tsv",
+        help="Format of the table; parquet takes a tenth of the space and needs -o. By default .parquet, .sam, .bam "
+        "and .paf in the name determine the format.",
+    )  # fmt: skip
+    summary: str | None = option(
+        "--summary", kind=Kind.FILE, group=Group.OUTPUT, help="Also write a summary with a line per read."
+    )
+    print_read_names: bool = flag(
+        "--print-read-names", aliases=("-n",), help="Print read names instead of read indices."
+    )
+    scale_events: bool = flag("--scale-events", help="Scale events to the pore model, not the model to the events.")
+    samples: bool = flag("--samples", help="Append the scaled samples of each event.")
+    signal_index: bool = flag("--signal-index", help="Append each event's first sample and the one after its last.")
+    collapse_events: bool = flag("--collapse-events", help="Print consecutive events of one position as one.")
+    models_fofn: str | None = refused("--models-fofn", reason="a run has one pore model; give it with --kmer-model")
+
+
+@options_class
+class ResquiggleOptions(RnaOptions, AlignmentOptions):
+    """Options of ``f5py resquiggle``."""
+
+    reads: str = argument("READS", help="FASTA or FASTQ file, plain or compressed.")
+    signals: str = argument("SIGNALS", help="SLOW5, BLOW5, POD5 or fast5 file, or a folder of POD5 or fast5 files.")
+    paf: bool = flag("-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.")
+    resume: bool = flag(
+        "--resume", group=Group.PARTS, ours=True,
+        help="Save progress in a folder next to the output, which is removed at the end, so that the same command "
+        "continues an interrupted run.",
+    )  # fmt: skip
+
+
+@options_class
+class CheckOptions(SignalOptions, Options):
+    """Options of ``f5py fast5-check``."""
+
+    reads: str = option(
+        "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
+        help="Basecalled reads, indexed by f5py index.",
+    )  # fmt: skip
+    output: str = option(
+        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
+        help="Where the table goes; compressed (bgzip) if the name ends in .gz.",
+    )  # fmt: skip
+    threads: int = option(
+        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1,
+        help="Number of threads that read a SLOW5 file.",
+    )  # fmt: skip
+    iop: int | None = option(
+        "--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, default_words="chosen from -t",
+        help="Processes that read fast5 or POD5 files.",
+    )  # fmt: skip
+
+
+@options_class
+class TrainOptions(RnaOptions, MappedReadsOptions):
+    """Options of ``f5py train``."""
+
+    bam: str | None = option(  # type: ignore[assignment]  # the others need it
+        "-b", "--bam", kind=Kind.FILE, group=Group.INPUT,
+        help="Alignments of reads for which --truth says which sites are methylated.",
+    )  # fmt: skip
+    truth: str | None = option(
+        "--truth", kind=Kind.FILE, group=Group.INPUT, ours=True,
+        help="bedMethyl for the sample in -b: sites with at least 95 % count as methylated, those with at most 5 % as "
+        "unmethylated; k-mers with other sites are ignored.",
+    )  # fmt: skip
+    methylated: tuple[str, ...] = option(
+        "--methylated", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(), ours=True,
+        help="Alignments of control reads with all sites methylated. Repeatable.",
+    )  # fmt: skip
+    unmethylated: tuple[str, ...] = option(
+        "--unmethylated", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(), ours=True,
+        help="Alignments of reads without methylation, such as those of amplified DNA. Repeatable.",
+    )  # fmt: skip
+    start: str | None = option(
+        "--start", aliases=("--input-model-filename",), metavar="FILE|NAME", group=Group.MODEL, ours=True,
+        default_words="the built-in model",
+        help="Pore model to start from: a file, with or without methylated k-mers; a table of k-mers and levels in "
+        "any unit, of which only the order is used; or the name of a built-in model.",
+    )  # fmt: skip
+    methylation: str | None = option(
+        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION,
+        help="Kind of methylation of the controls.",
+    )  # fmt: skip
+    motif: str | None = option(
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True,
+        help="A motif of your own instead of -q, such as CHG:0.",
+    )  # fmt: skip
+    train_kmers: str = option(
+        "--train-kmers", group=Group.MODEL, choices=("all", "methylated", "unmethylated"), default="all",
+        help="Which k-mers get new levels.",
+    )  # fmt: skip
+    rounds: int = option(
+        "--rounds", kind=Kind.INTEGER, group=Group.LIMITS, default=5, at_least=1, at_most=100, ours=True,
+        help="Maximum number of rounds; training stops earlier if the levels change by less than 0.05 pA.",
+    )  # fmt: skip
+    prior_events: float = option(
+        "--prior-events", kind=Kind.NUMBER, group=Group.LIMITS, default=20.0, at_least=0, ours=True,
+        help="Weight, in events, of the level predicted from similar k-mers.",
+    )  # fmt: skip
+    directory: str | None = refused("-d", reason="there is one model; name its file with -o")
+    held_out: float = option(
+        "--held-out", kind=Kind.NUMBER, group=Group.LIMITS, default=0.1, at_least=0, at_most=0.9, ours=True,
+        help="Share of the reads that are held out to test the model.",
+    )  # fmt: skip
+
+
+@options_class
+class CompareOptions(RnaOptions, ModelOptions, StrictOptions, Options):
+    """Options of ``f5py compare``."""
+
+    a: str = argument("A", help="Events or alignments of the first sample.")
+    b: str = argument("B", help="Events or alignments of the second sample.")
+    output: str = option(
+        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
+        help="Output table: Parquet if the name ends in .parquet, else text, compressed (bgzip) if it ends in .gz.",
+    )  # fmt: skip
+    by: str = option(
+        "--by", group=Group.OUTPUT, choices=("position", "kmer"), default="position",
+        help="Compare every position and strand of the reference, or every k-mer.",
+    )  # fmt: skip
+    min_coverage: int = option(
+        "--min-coverage", kind=Kind.INTEGER, group=Group.SELECTION, default=10, at_least=1,
+        help="Minimum number of reads in each sample.",
+    )  # fmt: skip
+    genome: str | None = option(
+        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference of the alignments in FASTA format."
+    )
+    reads: tuple[str, ...] = option(
+        "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
+        default_words="the bases in the alignments", help="Basecalled reads; given twice for A and for B.",
+    )  # fmt: skip
+    slow5: tuple[str, ...] = option(
+        "--slow5", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
+        help="Signals in a SLOW5 or BLOW5 file; given twice for A and for B.",
+    )  # fmt: skip
+    pod5: tuple[str, ...] = option(
+        "--pod5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
+        help="Signals in a POD5 file or a folder of POD5 files; given twice for A and for B.",
+    )  # fmt: skip
+    fast5: tuple[str, ...] = option(
+        "--fast5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),
+        help="Signals in a fast5 file or a folder of fast5 files; given twice for A and for B.",
+    )  # fmt: skip
+    window: str | None = option(
+        "-w", "--window", group=Group.SELECTION, metavar="REGION", default_words="everything",
+        help="Only this region, contig or contig:start-end, or the windows in a .bed file; needs indexed alignments.",
+    )  # fmt: skip
+    min_mapq: int = min_mapq()
+    threads: int = option(
+        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1, at_most=MOST_THREADS,
+        help="Worker threads.",
+    )  # fmt: skip

@@ -1,0 +1,1 @@
+"""Join the outputs of several runs into one file."""

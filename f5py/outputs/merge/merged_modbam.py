@@ -1,0 +1,184 @@
+"""modBAM files of several windows as one: each record once, with the calls of all windows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from contextlib import closing
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.offsets import joined_tuples, offsets_of
+from f5py.errors import InputFileError
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.bam_records import chosen_records
+from f5py.io.bam.joined_bam import JoinedBam
+from f5py.io.bam.record_reads import all_chunks
+from f5py.outputs.modbam import header_with_program
+from f5py.outputs.tag_merging import ModificationTags, chosen_tags, tags_of_motifs, tags_of_records
+
+
+def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int, command_line: str) -> int:
+    """Write the records of all files, one file after the other; return how many stood in several.
+
+    A record that stands in several files, with other tags of base modifications, is written where it comes first, with
+    the calls of all: where several have called a base, those of the first count. So files of windows that follow each
+    other on the reference give what one run over all of them gives, in its order. Memory grows with the number of
+    records, by some 24 bytes, and with the tags of those that stand in several files.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        Of alignments to the same reference.
+    out : binary file
+        Must have a file descriptor.
+    path : str
+        Its name.
+    n_threads : int
+        Compression threads.
+    command_line : str
+        For the @PG line.
+
+    Raises
+    ------
+    InputFileError
+        A file is damaged, or has other contigs than the first.
+    OutputFileError
+        The file cannot be written.
+    """
+    files = _opened(paths)
+    try:
+        keys = [_keys(file) for file in files]
+        shared = _shared(keys)
+        later = _tags_of_later(files, keys, shared)
+        header = header_with_program(files[0].header, command_line)
+        with JoinedBam(out, path, header, n_threads) as joined:
+            is_written = np.zeros(len(shared), np.bool_)
+            for file, of_file in zip(files, keys, strict=True):
+                _write(file, of_file, shared, is_written, later, joined)
+    finally:
+        for file in files:
+            file.close()
+    return len(shared)
+
+
+def _opened(paths: Sequence[str]) -> list[AlignmentFile]:
+    files: list[AlignmentFile] = []
+    try:
+        for path in paths:
+            files.append(AlignmentFile(path, None, min_mapq=0, secondary=True))
+            first = files[0]
+            if files[-1].contigs != first.contigs or files[-1].contig_lengths != first.contig_lengths:
+                raise InputFileError(f"{path}: has other contigs than {paths[0]}; merge files of one reference")
+    except BaseException:
+        for file in files:
+            file.close()
+        raise
+    return files
+
+
+def _keys(file: AlignmentFile) -> NDArray[np.uint64]:
+    """A number for each record, which it shares with the same record in other files; uint64."""
+    from f5py.io.bam._bam_numba import keys_of
+
+    found = [np.empty(0, np.uint64)]
+    with closing(file.chunks()) as chunks:
+        for data, starts, n in chunks:
+            keys = np.empty(n, np.uint64)
+            keys_of(data, starts, n, keys)
+            found.append(keys)
+    keys = np.concatenate(found)
+    # a record that stands in one file twice does so after merging
+    order = np.argsort(keys, kind="stable")
+    again = np.zeros(len(keys), np.uint64)
+    is_same = keys[order][1:] == keys[order][:-1]
+    runs = np.arange(1, len(keys)) - np.maximum.accumulate(np.where(is_same, 0, np.arange(1, len(keys))))
+    again[order[1:]] = np.where(is_same, runs, 0)
+    return keys + again * np.uint64(0x9E3779B97F4A7C15)
+
+
+def _shared(keys: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
+    """The keys that stand in several files, ascending."""
+    every = np.sort(np.concatenate(keys))
+    return np.unique(every[1:][every[1:] == every[:-1]])
+
+
+def _place(keys: NDArray[np.uint64], shared: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """Which of the shared keys each key is; -1 for none."""
+    if not len(shared):
+        return np.full(len(keys), -1)
+    at = np.minimum(np.searchsorted(shared, keys), len(shared) - 1)
+    return np.where(shared[at] == keys, at, -1)
+
+
+def _tags_of_later(
+    files: list[AlignmentFile], keys: list[NDArray[np.uint64]], shared: NDArray[np.uint64]
+) -> ModificationTags:
+    """Of each shared record the tags that it has in all files but the first one with it."""
+    nothing = tags_of_records(np.empty(0, np.uint8), np.zeros(1, np.int64), np.empty(0, np.int64))
+    tags = chosen_tags(nothing, np.full(len(shared), -1)) if len(shared) else nothing
+    is_seen = np.zeros(len(shared), np.bool_)
+    for file, of_file in zip(files, keys, strict=True):
+        place = _place(of_file, shared)
+        known = np.flatnonzero(place >= 0)
+        later = known[is_seen[place[known]]]
+        is_seen[place[known]] = True
+        if len(later):
+            row = np.full(len(shared), -1)
+            row[place[later]] = np.arange(len(later))
+            tags = tags_of_motifs(tags, chosen_tags(_tags_at(file, later), row))
+    return tags
+
+
+def _tags_at(file: AlignmentFile, wanted: NDArray[np.int64]) -> ModificationTags:
+    """The tags of the records of a file with these numbers, ascending."""
+    found = []
+    n_before = 0
+    with closing(all_chunks(file)) as chunks:
+        for data, starts, n in chunks:
+            first, end = np.searchsorted(wanted, (n_before, n_before + n))
+            found.append(tags_of_records(data, starts, wanted[first:end] - n_before))
+            n_before += n
+    return joined_tuples(found)
+
+
+def _write(
+    file: AlignmentFile,
+    keys: NDArray[np.uint64],
+    shared: NDArray[np.uint64],
+    is_written: NDArray[np.bool_],
+    later: ModificationTags,
+    out: JoinedBam,
+) -> None:
+    """Write the records of a file that no file before has."""
+    from f5py.outputs._modbam_numba import tag_records, tagged_sizes
+
+    n_before = 0
+    with closing(all_chunks(file)) as chunks:
+        for data, starts, n in chunks:
+            place = _place(keys[n_before : n_before + n], shared)
+            n_before += n
+            is_new = (place < 0) | ~is_written[place] if len(shared) else np.ones(n, np.bool_)
+            here = np.flatnonzero((place >= 0) & is_new)
+            is_written[place[here]] = True
+            tags = tags_of_records(data, starts, here)
+            if len(here):
+                tags = tags_of_motifs(tags, chosen_tags(later, place[here]))
+            read = np.full(n, -1)
+            read[here] = np.arange(len(here))
+            size = np.zeros(n, np.int64)
+            given = (data, starts[: n + 1], read)
+            tagged_sizes(*given, tags, True, False, np.zeros(n, np.bool_), size)
+            size[~is_new] = 0
+            kept = np.flatnonzero(is_new)
+            if len(kept) < n:
+                data, bounds = chosen_records(data, starts, kept)
+                given, size = (data, bounds, read[kept]), size[kept]
+            offsets = offsets_of(size)
+            records = np.empty(offsets[-1], np.uint8)
+            tag_records(
+                *given, tags, True, False, np.zeros(len(kept), np.bool_), np.empty(0, np.uint8),
+                np.zeros(1, np.int64), records, offsets,
+            )  # fmt: skip
+            out.write(records)

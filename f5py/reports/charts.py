@@ -1,0 +1,98 @@
+"""Charts of a report as data, drawn as SVG in a page of HTML or with matplotlib."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, BinaryIO
+
+from f5py.errors import MissingDependencyError
+from f5py.options.output_names import kind_of_several
+from f5py.plotting.figure_file import KINDS, RC, has_matplotlib, save_figure
+from f5py.reports.html_report import section
+from f5py.reports.svg_charts import bar_chart, line_chart
+
+#: Endings of the names of reports.
+REPORT_KINDS = ("html", "json", *KINDS)
+_COLOURS = ("#2f6db3", "#c2453a", "#3a8f4d")
+_COLUMNS, _SIZE = 2, (5.6, 3.4)
+_MOST_TICKS = 12
+_DOTS_PER_INCH = 130
+
+
+@dataclass(frozen=True)
+class Chart:
+    """Series over places.
+
+    Attributes
+    ----------
+    title, axis : str
+        The title, and what the places are.
+    places : sequence
+        Words make a chart of bars, which stand on top of each other; numbers one of lines.
+    series : mapping of str to sequence of float
+    """
+
+    title: str
+    axis: str
+    places: Sequence[Any]
+    series: Mapping[str, Sequence[float]]
+
+    @property
+    def has_bars(self) -> bool:
+        """Whether the places are words."""
+        return bool(self.places) and isinstance(self.places[0], str)
+
+    def html(self) -> str:
+        """A part of a page."""
+        draw: Any = bar_chart if self.has_bars else line_chart
+        return section(self.title, draw(self.places, self.series, self.axis))
+
+
+def report_kind(path: str) -> str:
+    """The kind that the name of a report says; `UsageError` if it is none of `REPORT_KINDS`."""
+    return kind_of_several("--report", path, REPORT_KINDS)
+
+
+def check_can_draw(kinds: Sequence[str]) -> None:
+    """Raise `MissingDependencyError` if one of the kinds needs matplotlib and that is not installed."""
+    if set(kinds) & set(KINDS) and not has_matplotlib():
+        raise MissingDependencyError('figures need matplotlib: pip install "f5py[plot]"; .html and .json do not')
+
+
+def write_charts(charts: Sequence[Chart], file: BinaryIO, kind: str, title: str) -> None:
+    """Draw charts beside and below each other with matplotlib; `kind` is png, svg or pdf."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+    from matplotlib.style import context
+
+    with context(["default", RC]):
+        n_rows = -(-len(charts) // _COLUMNS)
+        figure = Figure(figsize=(_COLUMNS * _SIZE[0], n_rows * _SIZE[1] + 0.5), layout="constrained")
+        FigureCanvasAgg(figure)
+        figure.suptitle(title, parse_math=False)
+        for axes in (grid := figure.subplots(n_rows, _COLUMNS, squeeze=False).ravel())[len(charts) :]:
+            axes.set_visible(False)
+        for axes, chart in zip(grid, charts, strict=False):
+            _draw(axes, chart)
+        save_figure(figure, file, kind, _DOTS_PER_INCH)
+
+
+def _draw(axes: Any, chart: Chart) -> None:
+    axes.set_title(chart.title, fontsize=10, parse_math=False)
+    axes.set_xlabel(chart.axis, fontsize=9)
+    axes.tick_params(labelsize=8)
+    if chart.has_bars:
+        base = [0.0] * len(chart.places)
+        for (name, heights), colour in zip(chart.series.items(), _COLOURS, strict=False):
+            axes.bar(range(len(base)), heights, bottom=base, color=colour, label=name, width=0.85)
+            base = [low + height for low, height in zip(base, heights, strict=True)]
+        step = -(-len(base) // _MOST_TICKS)
+        turned = 90 if max(map(len, chart.places)) > 5 else 0
+        axes.set_xticks(range(0, len(base), step), chart.places[::step], rotation=turned)
+    else:
+        for (name, heights), colour in zip(chart.series.items(), _COLOURS, strict=False):
+            axes.plot(chart.places, heights, color=colour, label=name, marker="o", markersize=2.5, linewidth=1.2)
+        axes.grid(color="#e6e6e6", linewidth=0.6)
+    if len(chart.series) > 1:
+        axes.legend(fontsize=8, frameon=False)

@@ -1,0 +1,72 @@
+"""Reports of `f5py summary` and `validate`: text, JSON, a page or a figure."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from html import escape
+from typing import Any
+
+from f5py.io.files.complete_file import complete_output
+from f5py.options.table_commands import EvaluationOptions
+from f5py.pipeline.inputs import check_outputs
+from f5py.reports.charts import Chart, check_can_draw, report_kind, write_charts
+from f5py.reports.html_report import page, section
+
+
+def check_reports(options: EvaluationOptions, inputs: Iterable[str | None]) -> None:
+    """Raise for an output that is an input or another output, and a report of no known kind or without its library."""
+    check_outputs(inputs, {"-o": options.output, **{f"--report {path}": path for path in options.report}})
+    check_can_draw([report_kind(path) for path in options.report])
+
+
+def write_reports(
+    options: EvaluationOptions, title: str, lines: Sequence[str], data: dict[str, Any], charts: Sequence[Chart]
+) -> None:
+    """Write every report in the format that its name says, and the text.
+
+    Parameters
+    ----------
+    options : EvaluationOptions
+    title : str
+    lines : sequence of str
+        For readers.
+    data : dict
+        For programs.
+    charts : sequence of Chart
+    """
+    text = "\n".join(lines) + "\n"
+    for path in options.report:
+        kind = report_kind(path)
+        with complete_output(path) as file:
+            if kind == "json":
+                file.write((json.dumps(data, indent=2) + "\n").encode())
+            elif kind == "html":
+                drawn = "".join(chart.html() for chart in charts)
+                blocks = [
+                    f"<h1>{escape(title)}</h1>",
+                    f'<div class="grid">{section("Figures", f"<pre>{escape(text)}</pre>")}</div>',
+                    f'<div class="grid">{drawn}</div>',
+                ]
+                file.write(page(title, blocks).encode())
+            else:
+                write_charts(charts, file, kind, title)
+    with complete_output(options.output) as out:
+        out.write(text.encode())
+
+
+def percent(value: float | None) -> str:
+    """A share as a percentage; a dash for None."""
+    return "-" if value is None else f"{100 * value:.2f}"
+
+
+def aligned(header: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines of a table; the first column is flush left, the others right."""
+    widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+    return [
+        "  ".join(
+            cell.ljust(width) if i == 0 else cell.rjust(width)
+            for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in (header, *rows)
+    ]

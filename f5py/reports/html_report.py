@@ -1,0 +1,159 @@
+"""The report of a run as one page of HTML that loads nothing from elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from importlib import resources
+from typing import Any
+
+from f5py.reports.run_report import FATES
+from f5py.reports.svg_charts import bar_chart, line_chart
+
+_MOST_CONTIGS = 24
+
+
+def html_report(sample: str, run: Mapping[str, Any]) -> str:
+    """The page.
+
+    Parameters
+    ----------
+    sample : str
+    run : mapping
+        What the JSON report has below ``run``.
+    """
+    command = run["command"]
+    seconds = table([(_words(name), f"{value:,.2f}") for name, value in run["seconds"].items()])
+    blocks = [
+        f"<h1>f5py {escape(command)}: {escape(sample)}</h1>",
+        f"<p>{escape(run['parameters'].get('bam', ''))}, {escape(run['finished'])}</p>",
+        f'<div class="grid cards">{"".join(_card(*one) for one in _figures(run))}</div>',
+        warnings_shown(run["warnings"]),
+        f'<div class="grid">{"".join(_charts(run))}</div>',
+        f'<div class="grid">{section("Reads", table(_reads(run["counts"])))}{section("Seconds", seconds)}</div>',
+        _details("Options", [(key, _shown(value)) for key, value in run["parameters"].items()]),
+        _details(
+            "Input files",
+            [(one["path"], f"{one['bytes']:,} bytes, {one['modified']}, MD5 {one['md5']}") for one in run["inputs"]],
+        ),
+        _details("Versions", list(run["versions"].items())),
+    ]
+    return page(f"f5py {command}: {sample}", blocks)
+
+
+def page(title: str, blocks: Iterable[str]) -> str:
+    """A page of blocks of HTML."""
+    style = resources.files(__package__).joinpath("report.css").read_text()
+    return (
+        '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
+        '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
+        f"<title>{escape(title)}</title>\n<style>\n{style}</style>\n</head>\n<body>\n"
+        + "\n".join(blocks)
+        + "\n</body>\n</html>\n"
+    )
+
+
+def _figures(run: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
+    counts, rates = run["counts"], run["rates"]
+    yield f"{counts['passed']:,}", f"of {counts['total_entries']:,} reads used"
+    yield f"{counts['results']:,}", "calls" if run["command"] == "call-methylation" else "rows"
+    if "methylated_fraction" in rates:
+        yield f"{100 * rates['methylated_fraction']:.1f} %", "of calls beyond the threshold methylated"
+    yield f"{counts['total_bases'] / 1e6:,.1f} M", "bases"
+    yield f"{rates['bases_per_second'] / 1e6:,.2f} M", "bases per second"
+
+
+def _charts(run: Mapping[str, Any]) -> Iterable[str]:
+    shown = run["distributions"]
+    counts = run["counts"]
+    fates = {_words(name): counts[name] for name in FATES if counts.get(name)}
+    yield section("What became of the reads", bar_chart(list(fates), {"reads": list(fates.values())}, ""))
+    if "ratios" in shown:
+        ratios = shown["ratios"]
+        labels = [f"{low:g}" for low in ratios["from"]]
+        yield section(
+            "Log-likelihood ratios",
+            bar_chart(labels, {"calls": ratios["calls"]}, "ratio, at the ends all beyond; above 0 is methylated"),
+        )
+    contigs = shown["contigs"]
+    called = {one["name"]: one for one in contigs if one.get("methylated", 0) + one.get("unmethylated", 0)}
+    if called:
+        some = dict(list(called.items())[:_MOST_CONTIGS])
+        yield section("Methylation by contig", _methylation_chart(some, "% of calls"))
+    if shown.get("contexts"):
+        chart = _methylation_chart(shown["contexts"], "% of calls of single sites")
+        yield section("Methylation by context", chart)
+    lengths = shown["read_lengths"]
+    used = [i for i, count in enumerate(lengths["reads"]) if count]
+    if used:
+        part = slice(used[0], used[-1] + 1)
+        labels = [_bases(low) for low in lengths["from"][part]]
+        yield section("Read lengths", bar_chart(labels, {"reads": lengths["reads"][part]}, "bases"))
+    covered = [one for one in contigs if one["coverage"]][:_MOST_CONTIGS]
+    if covered:
+        means = {"mean": [one["coverage"] for one in covered]}
+        names = [one["name"] for one in covered]
+        yield section("Coverage", bar_chart(names, means, "reads over a base, by contig"))
+    drift = shown["scaling"]
+    if len(drift) > 1:
+        for name, title in (
+            ("shift", "Shift of the signals"),
+            ("scale", "Scale of the signals"),
+            ("var", "Noise (var)"),
+        ):
+            yield section(
+                f"{title} over the run",
+                line_chart([one["reads"] for one in drift], {"": [one[name] for one in drift]}, "reads"),
+            )
+
+
+def _methylation_chart(counts: Mapping[str, Mapping[str, int]], axis: str) -> str:
+    """Percentages of methylated calls by name; 0 where there are no calls."""
+    pairs = [(one["methylated"], one["methylated"] + one["unmethylated"]) for one in counts.values()]
+    percent = [round(100 * methylated / n, 2) if n else 0.0 for methylated, n in pairs]
+    return bar_chart(list(counts), {"% methylated": percent}, axis)
+
+
+def _reads(counts: Mapping[str, int]) -> list[tuple[str, str]]:
+    return [(_words(name), f"{count:,}") for name, count in counts.items() if count or name in FATES]
+
+
+def warnings_shown(lines: Sequence[str]) -> str:
+    """A part of a page with the warnings, if there are any."""
+    if not lines:
+        return ""
+    listed = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f'<div class="grid">{section("Warnings", f"<ul>{listed}</ul>")}</div>'
+
+
+def _card(figure: str, words: str) -> str:
+    return f"<section><b>{escape(figure)}</b><span>{escape(words)}</span></section>"
+
+
+def section(title: str, inside: str) -> str:
+    """A part of a page."""
+    return f"<section><h2>{escape(title)}</h2>{inside}</section>"
+
+
+def _details(title: str, rows: list[tuple[str, str]]) -> str:
+    inside = f"<details><summary>{title}</summary>{table(rows)}</details>"
+    return f'<div class="grid"><section class="wide">{inside}</section></div>'
+
+
+def table(rows: Iterable[tuple[str, str]]) -> str:
+    """A table of names and values."""
+    return f"<table>{''.join(f'<tr><td>{escape(a)}</td><td>{escape(b)}</td></tr>' for a, b in rows)}</table>"
+
+
+def _words(name: str) -> str:
+    return name.replace("_", " ")
+
+
+def _shown(value: Any) -> str:
+    if value is None or value == []:
+        return "not given"
+    return ("yes" if value else "no") if isinstance(value, bool) else str(value)
+
+
+def _bases(count: float) -> str:
+    return f"{count / 1000:.2g} k" if count >= 1000 else f"{count:.3g}"

@@ -1,0 +1,165 @@
+"""The report of a run as JSON, for people, scripts and MultiQC."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib import metadata
+from typing import Any, NamedTuple
+
+from f5py import __version__
+from f5py.io.files.complete_file import complete_output
+from f5py.io.remote import is_url
+from f5py.io.remote.urls import about_url, without_secrets
+
+#: Counts of reads that add up to all.
+FATES = ("passed", "qc_fail", "could_not_calibrate", "no_alignment", "bad_reads", "ultra_long")
+#: How the names of files end that MultiQC looks for.
+_MULTIQC = "_mqc.json"
+#: Columns that MultiQC shows without being asked.
+_COLUMNS: dict[str, dict[str, Any]] = {
+    "total_entries": {"title": "Reads", "format": "{:,.0f}"},
+    "passed_fraction": {"title": "Used", "format": "{:.1%}", "min": 0, "max": 1, "scale": "RdYlGn"},
+    "total_bases": {"title": "Bases", "format": "{:,.0f}"},
+    "results": {"title": "Results", "description": "Calls or rows", "format": "{:,.0f}"},
+    "methylated_fraction": {
+        "title": "Methylated", "description": "Share of the calls beyond the threshold", "format": "{:.1%}",
+        "min": 0, "max": 1, "scale": "Blues",
+    },
+    "bases_per_second": {"title": "Bases/s", "format": "{:,.0f}"},
+}  # fmt: skip
+#: Larger files get no checksum.
+_MOST_SUMMED = 1 << 28
+_LIBRARIES = ("numpy", "numba", "h5py", "pysam", "pyslow5", "pod5", "pyarrow", "cupy")
+
+
+class RunFigures(NamedTuple):
+    """What a run's report tells.
+
+    Attributes
+    ----------
+    counts, rates, seconds : mapping
+        Reads and results by kind; shares of reads and bases per second; wall time of each stage.
+    distributions : mapping
+        What the page has figures of.
+    warnings : list of str
+    """
+
+    counts: Mapping[str, int]
+    rates: Mapping[str, float]
+    seconds: Mapping[str, float]
+    distributions: Mapping[str, Any]
+    warnings: list[str]
+
+
+def write_run_report(
+    path: str, command: str, sample: str, options: Any, inputs: Iterable[str | None], figures: RunFigures
+) -> None:
+    """Write the report of a run.
+
+    A file whose name ends in ``.html`` is a page to look at. Any other is JSON: the outer keys are those of MultiQC's
+    custom content, so that a file whose name ends in ``_mqc.json`` becomes a table there; ``run`` holds everything.
+    Such a file gets a second one beside it, ``_reads_mqc.json``, which MultiQC draws as bars.
+
+    Parameters
+    ----------
+    path : str
+    command : str
+        The subcommand.
+    sample : str
+        What the run's row is called.
+    options : dataclass
+        The run's parameters.
+    inputs : iterable of str or None
+        Paths of what was read; those that are no files are left out.
+    figures : RunFigures
+
+    Raises
+    ------
+    OutputFileError
+        The file cannot be written.
+    """
+    counts, rates = figures.counts, figures.rates
+    run = {
+        "command": command,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "counts": dict(counts),
+        "rates": dict(rates),
+        "seconds": {name: round(value, 3) for name, value in figures.seconds.items()},
+        "distributions": figures.distributions,
+        "warnings": figures.warnings,
+        "parameters": asdict(options),
+        "inputs": [about for path in dict.fromkeys(inputs) if path and (about := _described(path)) is not None],
+        "versions": _versions(),
+    }
+    if path.endswith((".html", ".htm")):
+        from f5py.reports.html_report import html_report
+
+        with complete_output(path) as file:
+            file.write(html_report(sample, run).encode("utf-8", "backslashreplace"))
+        return
+    name = f"f5py_{command.replace('-', '_')}"
+    data = {**counts, **{rate: round(value, 6) for rate, value in rates.items()}}
+    content = {
+        "id": name,
+        "section_name": f"f5py {command}",
+        "description": "Reads of each run, results and speed.",
+        "plot_type": "table",
+        "pconfig": {"id": f"{name}_table", "title": f"f5py {command}"},
+        "headers": {key: _COLUMNS.get(key, {"title": key.replace("_", " "), "hidden": True}) for key in data},
+        "data": {sample: data},
+        "run": run,
+    }
+    _write_json(path, content)
+    if path.endswith(_MULTIQC):
+        bars = {
+            "id": f"{name}_reads",
+            "section_name": f"f5py {command}: reads",
+            "description": "Reads of each run by what became of them.",
+            "plot_type": "bargraph",
+            "pconfig": {"id": f"{name}_reads_plot", "title": f"f5py {command}: reads", "ylab": "Reads"},
+            "data": {sample: {key.replace("_", " "): counts[key] for key in FATES}},
+        }
+        _write_json(path.removesuffix(_MULTIQC) + "_reads" + _MULTIQC, bars)
+
+
+def _write_json(path: str, content: Any) -> None:
+    with complete_output(path) as file:
+        file.write(json.dumps(content, indent=2).encode() + b"\n")
+
+
+def sample_name(path: str) -> str:
+    """Name of a run's row: that of the alignment file without its ending."""
+    return "standard_input" if path == "-" else os.path.splitext(os.path.basename(path))[0]
+
+
+def _described(path: str) -> dict[str, Any] | None:
+    """What tells later whether a file is still the same; the checksum of large files would take longer than the run."""
+    if is_url(path):
+        found = about_url(path)
+        what = None if found is None else {"bytes": found.size, "modified": found.identity, "md5": None}
+        return None if what is None else {"path": without_secrets(path), **what}
+    if not os.path.isfile(path):
+        return None
+    about = os.stat(path)
+    md5 = None
+    if about.st_size <= _MOST_SUMMED:
+        with open(path, "rb") as file:
+            md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+    modified = datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds")
+    return {"path": os.path.abspath(path), "bytes": about.st_size, "modified": modified, "md5": md5}
+
+
+def _versions() -> dict[str, str]:
+    versions = {"f5py": __version__, "python": platform.python_version()}
+    for name in _LIBRARIES:
+        try:
+            versions[name] = metadata.version(name)
+        except metadata.PackageNotFoundError:
+            continue
+    return versions

@@ -1,0 +1,106 @@
+"""What `f5py summary` found, as text and charts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from f5py.evaluation.summary import LEAST_CALLS_OF_READ
+from f5py.reports.charts import Chart
+from f5py.reports.evaluation_report import aligned, percent
+
+
+def text_of(data: dict[str, Any]) -> list[str]:
+    """Lines for readers."""
+    lines = [
+        f"calls                 {data['calls']:,} of {data['sites']:,} sites in {data['reads']:,} alignments of reads",
+        f"beyond {data['threshold']:<14g} {data['calls_beyond']:,} ({percent(data['calls_beyond'] / data['calls'])} %)",
+        f"methylated of these   {percent(data['methylated'])} %",
+        f"methylated of all     {percent(data['methylated_share_by_ratios'])} % (estimated from the ratios)",
+    ]
+    if data["undefined_ratios"]:
+        lines.append(f"no ratio              {data['undefined_ratios']:,} more calls")
+    names = list(data["thresholds"][0]["errors"])
+    header = ["threshold", "calls", "% kept", "% methylated", *(f"% wrong {name.replace('_', ' ')}" for name in names)]
+    rows = [
+        [
+            f"{one['threshold']:g}", f"{one['calls']:,}", percent(one["share_of_calls"]), percent(one["methylated"]),
+            *(percent(rate) for rate in one["errors"].values()),
+        ]
+        for one in data["thresholds"]
+    ]  # fmt: skip
+    lines += ["", *aligned(header, rows), ""]
+    advice = data["advice"]
+    if advice["threshold"] is None:
+        lines.append("No threshold is advised:")
+    else:
+        lines.append(
+            f"Advice: a threshold of {advice['threshold']:g} keeps {percent(advice['share_of_calls'])} % of the calls, "
+            f"with {percent(advice['error_rate'])} % wrong:"
+        )
+    lines += [f"  {reason}" for reason in advice["reasons"]]
+    groups = [
+        [f"{one['sites']}{' and more' if one is data['groups'][-1] else ''}", *_counted(one)]
+        for one in data["groups"]
+        if one["calls"]
+    ]
+    lines += ["", *aligned(["sites of a group", "calls", "% beyond", "% methylated"], groups)]
+    if data["contexts"]:
+        contexts = [[name, *_counted(one), f"{one['mean_ratio']:.2f}"] for name, one in data["contexts"].items()]
+        header = ["context of single sites", "calls", "% beyond", "% methylated", "mean ratio"]
+        lines += ["", *aligned(header, contexts)]
+    reads = data["read_methylation"]
+    if reads["reads"]:
+        shares = np.array(reads["count"]) / reads["reads"]
+        lines += [
+            "",
+            f"Of {reads['reads']:,} reads with {LEAST_CALLS_OF_READ} or more calls beyond the threshold, "
+            f"{100 * shares[0]:.1f} % are methylated in less than 5 % of them, {100 * shares[-1]:.1f} % in 95 % or "
+            "more.",
+        ]
+    return lines
+
+
+def _counted(one: dict[str, int]) -> list[str]:
+    beyond, n = one["beyond"], one["calls"]
+    return [f"{n:,}", percent(beyond / n), percent(one["methylated"] / beyond if beyond else None)]
+
+
+def charts_of(data: dict[str, Any]) -> list[Chart]:
+    """The figures."""
+    ratios, reads, table = data["ratios"], data["read_methylation"], data["thresholds"]
+    charts = [
+        Chart(
+            "Log-likelihood ratios", "ratio, from; at the ends all beyond", [f"{low:g}" for low in ratios["from"]],
+            {"calls": ratios["calls"]},
+        ),
+        Chart(
+            "Calls kept by a threshold, %", "threshold", [one["threshold"] for one in table],
+            {"": [100 * one["share_of_calls"] for one in table]},
+        ),
+    ]  # fmt: skip
+    errors = {
+        name.replace("_", " "): [100 * one["errors"][name] for one in table]
+        for name in table[0]["errors"]
+        if all(one["errors"][name] is not None for one in table)
+    }
+    charts.append(Chart("Wrong calls among those kept, %", "threshold", [one["threshold"] for one in table], errors))
+    charts.append(
+        Chart(
+            "Reads by their methylated share of calls", "% methylated, from",
+            [f"{100 * low:.0f}" for low in reads["from"]], {"reads": reads["count"]},
+        )
+    )  # fmt: skip
+    contexts = {name: one for name, one in data["contexts"].items() if one["beyond"]}
+    if contexts:
+        shares = [100 * one["methylated"] / one["beyond"] for one in contexts.values()]
+        charts.append(Chart("Methylated calls of single sites by context, %", "context", list(contexts), {"": shares}))
+    groups = [one for one in data["groups"] if one["calls"]]
+    charts.append(
+        Chart(
+            "Calls beyond the threshold, %", "sites of a group", [str(one["sites"]) for one in groups],
+            {"": [100 * one["beyond"] / one["calls"] for one in groups]},
+        )
+    )  # fmt: skip
+    return charts

@@ -1,0 +1,120 @@
+"""What `f5py validate` found, as text and charts."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from f5py.reports.charts import Chart
+from f5py.reports.evaluation_report import aligned, percent
+
+_MEASURES = ("share_of_calls", "accuracy", "precision", "recall", "specificity", "f1")
+
+
+def _number(value: float | None, digits: int = 4) -> str:
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
+def text_of(data: dict[str, Any]) -> list[str]:
+    """Lines for readers."""
+    lines: list[str] = []
+    if "auc" in data:
+        lines += [
+            f"calls of known state         {data['calls']:,}, {data['methylated_calls']:,} at methylated sites",
+            f"area under the ROC curve     {_number(data['auc'])}",
+        ]
+    if data.get("mixed_groups"):
+        lines.append(
+            f"left out                     {data['mixed_groups']:,} groups whose sites differ or are in between"
+        )
+    if data.get("unknown"):
+        lines.append(f"left out                     {data['unknown']:,} calls at sites that the truth does not have")
+    if "auc" in data:
+        header = ["threshold", "calls", "% kept", "% accuracy", "% precision", "% recall", "% specificity", "% F1"]
+        rows = [
+            [f"{one['threshold']:g}", f"{one['calls']:,}", *(percent(one[name]) for name in _MEASURES)]
+            for one in data["thresholds"]
+        ]
+        lines += ["", *aligned(header, rows)]
+        found = data["reliability"]
+        rows = [
+            [f"{low:.1f}", f"{n:,}", _number(predicted, 3), _number(observed, 3)]
+            for low, n, predicted, observed in zip(
+                found["from"], found["calls"], found["predicted"], found["observed"], strict=True
+            )
+        ]
+        lines += [
+            "",
+            f"probabilities of methylation with a prior of {found['prior']:g}: expected calibration error "
+            f"{_number(found['expected_calibration_error'])}, Brier score {_number(found['brier_score'])}",
+            *aligned(["from", "calls", "mean probability", "methylated"], rows),
+        ]
+    if "frequencies" in data:
+        lines += ["", *_frequencies(data["frequencies"])] if lines else _frequencies(data["frequencies"])
+    return lines
+
+
+def _frequencies(found: dict[str, Any]) -> list[str]:
+    if not found["sites"]:
+        return [f"no site of the truth has {found['min_coverage']} or more calls beyond the threshold"]
+    header = ["sites", "true", "called", "correlation", "RMS", "|difference|"]
+
+    def row(name: str, one: dict[str, Any]) -> list[str]:
+        means = (_number(one[key], 3) for key in ("true", "called"))
+        return [
+            name, f"{one['sites']:,}", *means, _number(one["correlation"]), _number(one["rms"], 3),
+            _number(one["difference"], 3),
+        ]  # fmt: skip
+
+    fifths = [row(f"{one['from']:.1f} to {one['from'] + 0.2:.1f}", one) for one in found["by_frequency"]]
+    coverage = [row(_interval(one), one) for one in found["by_coverage"]]
+    return [
+        *aligned(["true frequency", *header], [*fifths, row("all", found)]),
+        "",
+        *aligned(["calls of a site", *header], coverage),
+        "",
+        f"Pearson correlation over {found['sites']:,} sites of {found['min_coverage']} or more calls: "
+        f"{_number(found['correlation'])}",
+    ]
+
+
+def _interval(one: dict[str, Any]) -> str:
+    return f"{one['from']} and more" if one["to"] is None else f"{one['from']} to {one['to']}"
+
+
+def charts_of(data: dict[str, Any]) -> list[Chart]:
+    """The figures."""
+    charts = []
+    if "auc" in data:
+        table = data["thresholds"]
+        thresholds = [one["threshold"] for one in table]
+        if data["auc"] is not None:
+            roc = data["roc"]
+            charts.append(
+                Chart(
+                    f"ROC curve, area {data['auc']:.4f}", "rate of false positives", roc["false_positive_rate"],
+                    {"": roc["true_positive_rate"]},
+                )
+            )  # fmt: skip
+        measures = {
+            name: [100 * one[name] for one in table]
+            for name in ("precision", "recall", "specificity")
+            if all(one[name] is not None for one in table)
+        }
+        charts.append(Chart("Of the calls kept, %", "threshold", thresholds, measures))
+        kept = {"": [100 * (one["share_of_calls"] or 0) for one in table]}
+        charts.append(Chart("Calls kept, %", "threshold", thresholds, kept))
+        found = data["reliability"]
+        lines = {"observed": found["observed"], "ideal": found["predicted"]}
+        charts.append(Chart(f"Reliability, prior {found['prior']:g}", "mean probability", found["predicted"], lines))
+    if "frequencies" in data and data["frequencies"]["sites"]:
+        fifths = data["frequencies"]["by_frequency"]
+        points = {"called": [one["called"] for one in fifths], "ideal": [one["true"] for one in fifths]}
+        charts.append(Chart("Frequencies of sites", "mean true frequency", [one["true"] for one in fifths], points))
+        coverage = data["frequencies"]["by_coverage"]
+        charts.append(
+            Chart(
+                "Difference of frequencies (RMS)", "calls of a site", [_interval(one) for one in coverage],
+                {"": [one["rms"] for one in coverage]},
+            )
+        )  # fmt: skip
+    return charts

@@ -1,0 +1,1 @@
+"""Pools of threads, ordered work, and interrupts."""

@@ -1,0 +1,210 @@
+"""The worker threads, which all batches in flight share.
+
+A stage is one compiled function that is given a batch's arrays and the reads that it should take. Every free worker
+calls it; inside, without the interpreter, they take the next read from a shared counter until there is none left (see
+`f5py.jit.atomics`). A worker that comes back looks for another stage that still has reads: that of the oldest
+batch first. So the end of one batch's stage, when only a long read is left, does not idle the other threads.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import F5pyError
+
+#: A turn beyond every list of reads.
+_NO_MORE = 1 << 62
+#: Heaps that all threads share. Else each thread gets one of its own, in which stays what it has freed: with 16 threads
+#: that is a fifth of a run's memory.
+_N_HEAPS = 4
+_M_ARENA_MAX = -8  # malloc.h of glibc
+#: Freed memory is kept up to this size, and arrays below the other one are made of it: glibc comes to these limits by
+#: itself, unless it is told others.
+_M_TRIM_THRESHOLD, _TRIM_BYTES = -1, 64 << 20
+_M_MMAP_THRESHOLD, _MMAP_BYTES = -3, 32 << 20
+
+
+class WorkerPool:
+    """Threads for kernels that release the GIL.
+
+    Parameters
+    ----------
+    n_threads : int
+
+    Raises
+    ------
+    F5pyError
+        If the system does not allow so many threads.
+    """
+
+    def __init__(self, n_threads: int) -> None:
+        _share_heaps()
+        self.n_threads = n_threads
+        self._jobs: list[_Job] = []
+        self._changed = threading.Condition()
+        self._closing = False
+        self._stopped = False
+        self._threads: list[threading.Thread] = []
+        for i in range(n_threads):
+            thread = threading.Thread(target=self._work, name=f"f5py-worker-{i}", daemon=True)
+            try:
+                thread.start()
+            except RuntimeError:
+                self.close()
+                raise F5pyError(f"cannot start {n_threads} worker threads; use a smaller -t") from None
+            self._threads.append(thread)
+
+    def run(
+        self, kernel: Callable[..., object], reads: NDArray[np.int64], *arguments: object, order: int = -1
+    ) -> float:
+        """Let all threads call ``kernel(turn, reads, *arguments)``; wait until all of `reads` are done.
+
+        May be called from several threads at the same time.
+
+        Parameters
+        ----------
+        kernel : compiled function
+            Handles ``reads[i]`` for every i that it gets from ``next_turn(turn)``, until that is beyond the end.
+        reads : int64, shape (n,)
+        *arguments
+            Further arguments of the kernel.
+        order : int
+            Of several calls at the same time the one with the lowest number is served first: the number of the batch.
+            By default before all batches, as loading is.
+
+        Returns
+        -------
+        float
+            Seconds that all threads together have worked.
+
+        Raises
+        ------
+        Exception
+            The first one of the kernel, after the reads in progress have ended.
+        """
+        reads = np.ascontiguousarray(reads, np.int64)
+        turn = np.zeros(1, np.int64)
+        return self._run(_Job(order, turn, len(reads), lambda: kernel(turn, reads, *arguments)))
+
+    def each(self, function: Callable[[int], None], items: Iterable[int], order: int = -1) -> float:
+        """Call a Python function for every element of `items`, in this order but concurrently; wait as `run` does."""
+        numbers = list(items)
+        turn = np.zeros(1, np.int64)
+        counter = itertools.count()
+
+        def work() -> None:
+            while turn[0] < len(numbers) and (i := next(counter)) < len(numbers):
+                function(numbers[i])
+
+        return self._run(_Job(order, turn, len(numbers), work))
+
+    def stop(self) -> None:
+        """Let every call end after the reads in progress; to be called when the results are not wanted any more."""
+        with self._changed:
+            self._stopped = True
+            for job in self._jobs:
+                job.turn[0] = _NO_MORE
+
+    def close(self) -> None:
+        """End the threads; nothing may be running."""
+        with self._changed:
+            self._closing = True
+            self._changed.notify_all()
+        for thread in self._threads:
+            thread.join()
+        self._threads = []
+
+    def _run(self, job: _Job) -> float:
+        if job.n_reads == 0:
+            return 0.0
+        with self._changed:
+            if self._closing:
+                raise RuntimeError("the worker threads have ended")
+            if self._stopped:
+                job.turn[0] = _NO_MORE
+            at = len(self._jobs)
+            while at and self._jobs[at - 1].order > job.order:
+                at -= 1
+            self._jobs.insert(at, job)
+            self._changed.notify_all()
+        job.done.wait()
+        if job.error is not None:
+            raise job.error
+        return job.seconds
+
+    def _work(self) -> None:
+        while (job := self._next_job()) is not None:
+            started = time.perf_counter()
+            try:
+                job.work()
+            except BaseException as error:
+                job.error = job.error or error
+                job.turn[0] = _NO_MORE
+            with self._changed:
+                job.seconds += time.perf_counter() - started
+                job.n_workers -= 1
+                if job in self._jobs:  # the first one to come back: nothing is left to be begun
+                    self._jobs.remove(job)
+                if job.n_workers == 0:
+                    job.done.set()
+
+    def _next_job(self) -> _Job | None:
+        with self._changed:
+            while not self._jobs:
+                if self._closing:
+                    return None
+                self._changed.wait()
+            job = self._jobs[0]
+            job.n_workers += 1
+            if job.n_workers >= job.n_reads:  # more would find nothing to do
+                self._jobs.remove(job)
+            return job
+
+
+class _Job:
+    """A call of `WorkerPool.run`."""
+
+    def __init__(self, order: int, turn: NDArray[np.int64], n_reads: int, work: Callable[[], object]) -> None:
+        self.order = order
+        self.turn = turn
+        self.n_reads = n_reads
+        self.work = work
+        self.n_workers = 0
+        self.seconds = 0.0
+        self.error: BaseException | None = None
+        self.done = threading.Event()
+
+
+def longest_first(work: NDArray, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """Indices of the wanted reads, those with most work first, so that no long read is left for the end."""
+    reads = np.flatnonzero(wanted)
+    return reads[np.argsort(-work[reads], kind="stable")]
+
+
+def _share_heaps() -> None:
+    """Limit the number of heaps where the C library is glibc, unless the user has."""
+    if "MALLOC_ARENA_MAX" not in os.environ:
+        _set_malloc(_M_ARENA_MAX, _N_HEAPS)
+
+
+def keep_freed_memory() -> None:
+    """Let glibc keep what is freed for the next arrays, in processes that are started with other settings.
+
+    Else every batch gets its memory from the system again, a fifth of the time.
+    """
+    _set_malloc(_M_TRIM_THRESHOLD, _TRIM_BYTES)
+    _set_malloc(_M_MMAP_THRESHOLD, _MMAP_BYTES)
+
+
+def _set_malloc(what: int, value: int) -> None:
+    with suppress(AttributeError, OSError, TypeError):  # another library, or another system
+        ctypes.CDLL(None).mallopt(what, value)

@@ -1,0 +1,116 @@
+"""Which reads go to the GPU, and how large the arena is."""
+
+import numpy as np
+import pytest
+
+from f5py.compute.gpu.arena import (
+    INTEGRATED_FRACTION,
+    ArenaSize,
+    Density,
+    capacity,
+    memory_fraction,
+    reclaimable_memory,
+)
+from f5py.compute.gpu.placement import Reason, place
+from f5py.options.profiles import PROFILES
+
+from ...abea.batch_maker import made_batch
+
+
+@pytest.fixture
+def batch():
+    return made_batch(np.random.default_rng(4), 60)
+
+
+def _place(batch, reads=None, max_lf=3.0, bases=10**9, n_reads=512, samples=10**9):
+    reads = np.arange(len(batch)) if reads is None else reads
+    placement = place(batch, reads, 6, max_lf, ArenaSize(bases, 10**9, n_reads, samples))
+    assert placement.reads.tolist() == reads.tolist()
+    assert sum(placement.count(reason) for reason in Reason) == len(reads)
+    assert placement.having(*Reason).tolist() == reads.tolist()
+    return placement
+
+
+def test_long_reads_and_those_without_a_kmer_go_to_the_cpu(batch):
+    reads = np.arange(1, len(batch), 2)
+    placement = _place(batch, reads)
+    lengths = batch.read_length
+    expected = np.where((lengths[reads] >= 3 * lengths.mean()) | (lengths[reads] < 6), Reason.LONG, Reason.GPU)
+    assert placement.reason.tolist() == expected.tolist()
+    assert placement.count(Reason.LONG) > 0
+
+
+@pytest.mark.parametrize("limit", [{"bases": 5000}, {"samples": 9000}, {"n_reads": 7}, {"bases": 1}], ids=str)
+def test_what_does_not_fit_goes_to_the_cpu(batch, limit):
+    batch.sample_offsets = 9 * batch.base_offsets
+    placement = _place(batch, **limit)
+    gpu, left = placement.having(Reason.GPU), placement.having(Reason.NO_MEMORY)
+    assert (batch.read_length[gpu] + 1).sum() <= limit.get("bases", 10**9)
+    assert batch.n_samples[gpu].sum() <= limit.get("samples", 10**9)
+    assert len(gpu) <= limit.get("n_reads", 512)
+    assert len(left) > 0
+    assert len(gpu) == 0 or gpu.max() < left.min()
+
+
+def test_reads_are_moved(batch):
+    placement = _place(batch)
+    gpu = placement.having(Reason.GPU)
+    moved = np.zeros(len(gpu), np.bool_)
+    moved[[1, 3]] = True
+    placement.move(moved, Reason.MANY_EVENTS)
+    assert placement.having(Reason.MANY_EVENTS).tolist() == gpu[[1, 3]].tolist()
+    assert placement.having(Reason.GPU).tolist() == gpu[~moved].tolist()
+
+
+@pytest.mark.parametrize("density", [Density(2.0, 16.0), Density(2.0, 56.0, means_only=False)])
+def test_the_capacity_fills_the_memory_and_no_more(density):
+    memory = 2e9
+    size = capacity(memory, density, 512, 2)
+    assert size.events == 2 * size.bases
+    assert size.samples == density.samples * size.bases
+    assert 0.98 * memory < 2 * size.device_bytes <= memory
+    assert capacity(1000.0, density, 512, 2).bases == 0
+
+
+def test_bytes_per_base_are_a_tenth_of_the_reference_design_that_holds_no_samples():
+    assert Density(2.0, 16.0).bytes_per_base <= (521 + 548 * 2) / 10
+
+
+def test_there_is_room_for_the_events_of_over_segmented_reads_while_they_are_found():
+    """By default a read may have 5 events per base, and the trace has room for as many."""
+    size = Density(2.0, 16.0).size(100_000, 512)
+    assert size.slots > 5 * size.bases
+
+
+@pytest.mark.parametrize("gigabytes", [4, 8, 16, 32])
+@pytest.mark.parametrize("rna", [False, True])
+def test_jetson_boards_have_room_for_batches_of_their_profiles(gigabytes, rna):
+    """A quarter of the memory that they share is free, of which 0.7 is taken; batches shrink to what fits."""
+    density = Density(2.0, 56.0 if rna else 16.0, means_only=not rna)
+    size = capacity(INTEGRATED_FRACTION * gigabytes * 2**30 / 4, density, 1024, 2)
+    profile = {4: "jetson-nano", 8: "jetson-tx2"}.get(gigabytes, "jetson-xavier")
+    assert size.bases > (1 if rna else 1.1) * PROFILES[profile].max_bases
+
+
+def test_trace_words_hold_every_band_of_every_read():
+    """The closed form of the kernels' header, against the sum over reads."""
+    rng = np.random.default_rng(1)
+    bases, events = rng.integers(1, 40, 200), rng.integers(1, 90, 200)
+    p, q = np.cumsum(bases), np.cumsum(events)
+    starts = (np.concatenate([[0], p + q]) // 4 + 3 * np.arange(201)) * 32
+    needed = (bases + events + 2 + 3) // 4 * 32
+    assert (starts[:-1] + needed <= starts[1:]).all()
+    assert starts[-1] <= ArenaSize(int(p[-1]), int(q[-1]), 200).trace_words
+
+
+@pytest.mark.parametrize(
+    ("requested", "integrated", "expected"),
+    [(None, False, 0.9), (None, True, 0.7), (0.5, True, 0.5), (0.0, False, 0.9), (1.0, True, 0.7), (-1, False, 0.9)],
+)
+def test_memory_fraction(requested, integrated, expected):
+    assert memory_fraction(requested, integrated) == expected
+
+
+def test_page_cache_counts_as_free_on_integrated_gpus():
+    meminfo = "MemTotal: 8000000 kB\nMemFree: 100 kB\nBuffers:  20 kB\nCached: 300 kB\nSwapCached: 7 kB\n"
+    assert reclaimable_memory(meminfo) == 320 * 1024

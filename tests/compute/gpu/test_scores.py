@@ -1,0 +1,192 @@
+"""Scores of site groups on a GPU, a played and a real one: those of the CPU threads, bit by bit."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.motifs import MOTIFS
+from f5py.core.offsets import offsets_of, used_elements
+from f5py.methylation.calls import ARRAYS, call_methylation
+from f5py.pore_model import builtin
+
+from ...abea.batch_maker import made_batch
+
+CPG = builtin("r9.4_450bps.cpg.6mer")
+
+
+def made_aligned_batch(seed: int, n_reads: int, events_per_base: float = 1.6) -> ReadBatch:
+    """Reads of both strands that lie on references full of CpGs, with some of their k-mers without events."""
+    rng = np.random.default_rng(seed)
+    batch = made_batch(rng, n_reads)
+    lengths = rng.integers(60, 700, n_reads)
+    letters = rng.choice(np.frombuffer(b"ACGT", np.uint8), lengths.sum() + n_reads)
+    sites = np.flatnonzero(rng.random(len(letters) - 1) < 0.06)
+    letters[sites], letters[sites + 1] = ord("C"), ord("G")
+    letters[rng.integers(0, len(letters), 5)] = ord("N")
+    batch.reference, batch.reference_offsets = letters, offsets_of(lengths + 1)
+    batch.cigar, batch.cigar_offsets = (lengths * 16).astype(np.uint32), np.arange(n_reads + 1)
+    batch.reference_start = rng.integers(0, 10_000, n_reads)
+    batch.reverse = rng.random(n_reads) < 0.5
+    batch.base_offsets = offsets_of(lengths)
+    batch.first_event = np.full(lengths.sum(), -1, np.int32)
+    counts = []
+    for first, n in zip(batch.base_offsets, lengths - 5, strict=False):
+        events = rng.poisson(events_per_base, n)
+        begins = np.cumsum(events) - events
+        batch.first_event[first : first + n] = np.where(events > 0, begins, -1)
+        counts.append(events.sum() + 1)
+    batch.event_offsets = offsets_of(np.array(counts))
+    batch.event_mean = rng.normal(95, 12, batch.event_offsets[-1]).astype(np.float32)
+    batch.event_mean[rng.integers(0, len(batch.event_mean), 30)] = 400.0  # what no k-mer explains
+    batch.shift = rng.normal(0, 5, n_reads).astype(np.float32)
+    batch.scale = rng.normal(1, 0.05, n_reads).astype(np.float32)
+    batch.var = rng.uniform(0.8, 1.6, n_reads).astype(np.float32)
+    batch.events_per_base = rng.uniform(0.9, 2.5, n_reads)
+    batch.status[::7] = ReadStatus.NO_ALIGNMENT
+    return batch
+
+
+class _Scorer:
+    """The half of an arena as it is left by what comes before the scores."""
+
+    def __init__(self, pool, batch: ReadBatch, max_bases: int) -> None:
+        from f5py.compute.gpu.arena import Density
+        from f5py.compute.gpu.buffers import Half, Tables
+        from f5py.compute.gpu.scores import GpuScores
+        from f5py.compute.gpu.sources import functions
+
+        self.half = Half(Density(4.0, 1.0, scores=True).size(max_bases, 64), zero_copy=False)
+        self.reads = np.flatnonzero(batch.status == ReadStatus.OK)
+        counts = batch.n_events[self.reads]
+        with self.half.stream:
+            events = [batch.event_mean[a:b] for a, b in zip(batch.event_offsets, batch.event_offsets[1:], strict=False)]
+            self.half.put("event_mean", np.concatenate([events[read] for read in self.reads]))
+            self.half.put("q", offsets_of(counts))
+            for name in ("shift", "scale", "var"):
+                self.half.put(f"fit_{name}", getattr(batch, name)[self.reads])
+        self.half.stream.synchronize()
+        self.n_launches = 0
+        counted = {name: self._counted(kernel) for name, kernel in functions(("-DW=100",)).items()}
+        self._scores = GpuScores(self.half, counted, Tables(), self.reads, pool)
+
+    def _counted(self, kernel):
+        def launch(*arguments):
+            self.n_launches += 1
+            kernel(*arguments)
+
+        return launch
+
+    def scores(self, batch, motifs):
+        from f5py.compute.gpu.references import reads_that_fit
+
+        return reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.half)
+
+    def begin_scores(self, batch, model, motifs, listing):
+        given_back = self._scores.begin(batch, self.scores(batch, motifs), model, motifs, listing)
+        self.n_given_back = int(given_back.sum())
+        return given_back
+
+    def fetch_scores(self):
+        return self._scores.fetch()
+
+
+def _called(batch: ReadBatch, pool, motif="cpg", model=CPG, elsewhere=None) -> dict[str, np.ndarray]:
+    """The calls, without what lies in unused slots."""
+    batch = copy.copy(batch)
+    call_methylation(batch, MOTIFS[motif], model, pool, elsewhere=elsewhere)
+    used = used_elements(batch.call_offsets, batch.n_calls)
+    return {
+        name: values if name in ("call_offsets", "n_calls") else values[used]
+        for name in ARRAYS
+        for values in [getattr(batch, name)]
+    }
+
+
+def _assert_same(one: dict, other: dict) -> None:
+    for name in ARRAYS:
+        np.testing.assert_array_equal(one[name], other[name], err_msg=name)
+
+
+@pytest.mark.parametrize(("seed", "events_per_base"), [(1, 1.6), (2, 0.4), (3, 4.0)])
+def test_the_same_bits(device, pool, seed, events_per_base):
+    batch = made_aligned_batch(seed, 24, events_per_base)
+    expected = _called(batch, pool)
+    scorer = _Scorer(pool, batch, 20_000)
+    _assert_same(_called(batch, pool, elsewhere=scorer), expected)
+    assert len(expected["call_first"]) > 100
+    assert scorer.n_launches == 1
+
+
+@pytest.mark.parametrize("motif", MOTIFS)
+def test_every_motif(device, pool, motif):
+    """Also those that are longer, may overlap, or have letters for several bases."""
+    batch = made_aligned_batch(4, 24)
+    rng = np.random.default_rng(5)
+    pattern = {"W": b"A", "M": b"A"}
+    site = b"".join(pattern.get(letter, letter.encode()) for letter in MOTIFS[motif].pattern)
+    for place in rng.integers(0, len(batch.reference) - 10, len(batch.reference) // 20):
+        batch.reference[place : place + len(site)] = np.frombuffer(site, np.uint8)
+    model = builtin(MOTIFS[motif].model)
+    expected = _called(batch, pool, motif, model)
+    _assert_same(_called(batch, pool, motif, model, _Scorer(pool, batch, 20_000)), expected)
+    assert len(expected["call_first"]) > 50
+
+
+def test_where_single_precision_does_not_reach(device, pool):
+    """A dozen events under a hundred k-mers: those groups are scored in double precision, by the CPU threads."""
+    from f5py.methylation import _group_list_numba
+
+    batch = made_aligned_batch(6, 60, 0.15)
+    expected = _called(batch, pool)
+    scorer = _Scorer(pool, batch, 20_000)
+    _assert_same(_called(batch, pool, elsewhere=scorer), expected)
+    found = scorer._scores._found[scorer._scores._slots]
+    is_beyond = found[:, :, 2] < _group_list_numba.LOWEST_END
+    assert is_beyond.any()
+    assert not is_beyond.all()
+
+
+def test_several_motifs_and_batches_one_after_the_other(device, pool):
+    batch = made_aligned_batch(7, 24)
+    scorer = _Scorer(pool, batch, 20_000)
+    for motif in ("cpg", "gpc", "cpg"):
+        model = builtin(MOTIFS[motif].model)
+        _assert_same(_called(batch, pool, motif, model, scorer), _called(batch, pool, motif, model))
+
+
+def test_groups_that_do_not_fit_at_once_are_scored_in_turns(device, pool):
+    batch = made_aligned_batch(8, 40)
+    scorer = _Scorer(pool, batch, 20_000)
+    object.__setattr__(scorer.half, "size", _Small(scorer.half.size, trace_words=40_000))
+    _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
+    assert scorer.n_launches > 3
+
+
+def test_groups_that_never_fit_are_left_to_the_cpu(device, pool):
+    batch = made_aligned_batch(12, 40)
+    scorer = _Scorer(pool, batch, 20_000)
+    object.__setattr__(scorer.half, "size", _Small(scorer.half.size, trace_words=24_000))
+    _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
+    assert 2 < scorer.n_given_back < len(scorer.reads)
+
+
+def test_reads_whose_reference_does_not_fit_are_left_to_the_cpu(device, pool):
+    batch = made_aligned_batch(9, 24)
+    scorer = _Scorer(pool, batch, 20_000)
+    object.__setattr__(scorer.half, "size", _Small(scorer.half.size, references=2500))
+    assert 2 < scorer.scores(batch, None).sum() < 15
+    _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
+
+
+class _Small:
+    """A size, but for some of its numbers."""
+
+    def __init__(self, size, **others) -> None:
+        self._size, self._others = size, others
+
+    def __getattr__(self, name):
+        return self._others[name] if name in self._others else getattr(self._size, name)

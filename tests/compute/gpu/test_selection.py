@@ -1,0 +1,272 @@
+"""Which backend a batch goes to, and when GPUs are started."""
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+from f5py.compute.gpu import selection
+from f5py.compute.gpu.device import GpuUnavailableError, NoGpuError
+from f5py.compute.gpu.selection import GpusWhenTheyPay, opened
+from f5py.messages import console
+
+from ...abea.batch_maker import made_batch
+
+
+class _Clock:
+    def __init__(self):
+        self.now = 0.0
+        self.meanwhile = lambda: None
+
+    def __call__(self):
+        return self.now
+
+
+class _Recorder:
+    """A backend that takes `seconds` for a batch."""
+
+    def __init__(self, clock, seconds=1.0, name="GPU 0"):
+        self.started, self.finished, self.closed = [], [], False
+        self.name, self.is_broken, self.seconds = name, False, seconds
+        self._clock = clock
+
+    def compute(self, batch):
+        self.started.append(batch.number)
+        self._clock.now += self.seconds
+        self._clock.meanwhile()
+        self.finished.append(batch.number)
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def clock():
+    return _Clock()
+
+
+def _batches(n):
+    made = []
+    for number in range(n):
+        batch = made_batch(np.random.default_rng(0), 2)
+        batch.number = number
+        batch.sample_offsets = 9 * batch.base_offsets
+        made.append(batch)
+    return made
+
+
+def _wait_for_start():
+    for thread in threading.enumerate():
+        if thread.name == "f5py-gpu-start":
+            thread.join()
+
+
+def _compute(backend, *batches):
+    for batch in batches:
+        backend.compute(batch)
+
+
+def _compute_at_once(backend, clock, *batches):
+    """Each batch begins before those before it have ended."""
+    left = list(batches)
+
+    def next_one():
+        if left:
+            backend.compute(left.pop(0))
+
+    clock.meanwhile = next_one
+    next_one()
+    clock.meanwhile = lambda: None
+
+
+def test_the_gpu_takes_over_when_the_cpu_has_spent_its_start_time(clock):
+    cpu, gpu = _Recorder(clock, selection._START_SECONDS / 2), _Recorder(clock, 0.1)
+    backend = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    one, two, three = _batches(3)
+    _compute(backend, one, two)
+    _wait_for_start()
+    _compute(backend, three)
+    backend.close()
+    assert cpu.started == cpu.finished == [0, 1]
+    assert gpu.started == gpu.finished == [2]
+    assert gpu.closed
+
+
+@pytest.mark.parametrize(("seconds", "share"), [(1.0, None), (1.0, 0.3), (10.0, 0.8), (10.0, 1.0)])
+def test_short_runs_and_the_end_of_long_ones_never_open_a_gpu(clock, capfd, seconds, share):
+    def gpus():
+        pytest.fail("opened")
+        yield
+
+    cpu = _Recorder(clock, seconds)
+    backend = GpusWhenTheyPay(cpu, gpus(), clock=clock)
+    (batch,) = _batches(1)
+    batch.share_of_input = share
+    _compute(backend, batch)
+    backend.close()
+    assert cpu.finished == [0]
+    assert "would not have paid" in capfd.readouterr().err
+
+
+def test_a_run_that_will_be_long_opens_a_gpu_after_its_first_batch(clock):
+    cpu, gpu = _Recorder(clock, 0.1), _Recorder(clock, 0.01)
+    backend = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    one, two = _batches(2)
+    one.share_of_input = 0.01
+    _compute(backend, one)
+    _wait_for_start()
+    _compute(backend, two)
+    backend.close()
+    assert gpu.finished == [1]
+
+
+def test_at_once_the_cpu_gets_no_batch(clock, capfd):
+    cpu, gpu = _Recorder(clock, 0.001), _Recorder(clock, 1.0)
+    backend = GpusWhenTheyPay(cpu, iter([gpu]), at_once=True, clock=clock)
+    _compute(backend, *_batches(5))
+    backend.close()
+    assert gpu.finished == [0, 1, 2, 3, 4]
+    assert cpu.started == []
+    assert "batches computed: 5 by GPU 0, 0 by the CPU threads" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("gpu_seconds", [0.5, 20.0])
+def test_batches_go_where_they_are_finished_first(clock, gpu_seconds):
+    """A slow GPU is tried once, and now and then again; a fast one gets all."""
+    cpu, gpu = _Recorder(clock, 2.0), _Recorder(clock, gpu_seconds)
+    backend = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    batches = _batches(40)
+    _compute(backend, batches[0])
+    _wait_for_start()
+    _compute(backend, *batches[1:])
+    backend.close()
+    assert gpu.started == (list(range(1, 40)) if gpu_seconds < 1 else [1, 2 + selection._RETRY])
+
+
+def test_a_gpu_with_batches_waiting_leaves_some_to_the_cpu(clock):
+    """Twice as fast as the CPU threads, but another batch would have to wait for the first."""
+    cpu, gpu = _Recorder(clock, 2.0), _Recorder(clock, 1.0)
+    backend = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
+    batches = _batches(6)
+    _compute(backend, batches[0])
+    _wait_for_start()
+    _compute(backend, batches[1])
+    _compute_at_once(backend, clock, *batches[2:])
+    assert gpu.started[:2] == [1, 2]
+    assert cpu.started[:2] == [0, 3]
+    backend.close()
+
+
+def test_several_gpus_get_batches_as_they_become_free(clock):
+    cpu, gpus = _Recorder(clock, 9.0), [_Recorder(clock, 1.0, f"GPU {i}") for i in range(3)]
+    backend = GpusWhenTheyPay(cpu, iter(gpus), at_once=True, clock=clock)
+    _compute_at_once(backend, clock, *_batches(6))
+    assert [gpu.started for gpu in gpus] == [[0, 3], [1, 4], [2, 5]]
+    backend.close()
+    assert all(gpu.closed for gpu in gpus)
+
+
+def test_a_failed_gpu_gets_no_more(clock):
+    cpu, gpus = _Recorder(clock, 9.0), [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
+    backend = GpusWhenTheyPay(cpu, iter(gpus), at_once=True, clock=clock)
+    batches = _batches(6)
+    _compute(backend, *batches[:2])
+    gpus[0].is_broken = True
+    _compute(backend, *batches[2:4])
+    gpus[1].is_broken = True
+    _compute(backend, *batches[4:])
+    backend.close()
+    assert [gpu.started for gpu in gpus] == [[0, 2], [1, 3, 4]]
+    assert cpu.started == [5]
+    assert all(gpu.closed for gpu in gpus)
+
+
+def test_the_end_of_a_run_does_not_wait_for_gpus(clock, capfd):
+    """The one that is being started is closed when it is there, others are not started any more."""
+    may_go_on = threading.Event()
+    gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(3)]
+
+    def come():
+        for gpu in gpus:
+            may_go_on.wait(20)
+            yield gpu
+
+    backend = GpusWhenTheyPay(_Recorder(clock, selection._START_SECONDS), come(), clock=clock)
+    _compute(backend, *_batches(1))
+    assert selection.is_starting()
+    backend.close()
+    assert not any(gpu.closed for gpu in gpus)
+    may_go_on.set()
+    _wait_for_start()
+    assert not selection.is_starting()
+    assert [gpu.closed for gpu in gpus] == [True, False, False]
+    assert "would not have paid" in capfd.readouterr().err
+
+
+def test_what_is_wrong_with_a_gpu_is_not_told_after_the_end(clock, capfd):
+    may_go_on = threading.Event()
+
+    def come():
+        may_go_on.wait(20)
+        yield GpuUnavailableError("the NVIDIA driver is too old")
+
+    backend = GpusWhenTheyPay(_Recorder(clock, selection._START_SECONDS), come(), clock=clock)
+    _compute(backend, *_batches(1))
+    backend.close()
+    may_go_on.set()
+    _wait_for_start()
+    assert "driver" not in capfd.readouterr().err
+
+
+def test_a_process_ends_while_a_gpu_is_being_started():
+    code = (
+        "import time\n"
+        "from f5py.cli import _exit\n"
+        "from f5py.compute.gpu.selection import GpusWhenTheyPay\n"
+        "backend = GpusWhenTheyPay(None, (time.sleep(600) for _ in range(1)))\n"
+        "backend._start_gpus()\n"
+        "backend.close()\n"
+        "print('written', flush=True)\n"
+        "_exit(0)\n"
+    )
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == "written\n"
+
+
+def test_one_that_cannot_be_closed_does_not_fail_the_run(clock, capfd):
+    gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
+    gpus[0].close = lambda: {}["gone"]
+    backend = GpusWhenTheyPay(_Recorder(clock), iter(gpus), at_once=True, clock=clock)
+    backend.close()
+    assert gpus[1].closed
+    assert "GPU 0 could not be closed" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("problem", "is_asked_for", "level"),
+    [
+        (NoGpuError("there is no CUDA device"), False, "INFO"),
+        (NoGpuError("there is no CUDA device"), True, "WARNING"),
+        (GpuUnavailableError("the NVIDIA driver is too old"), False, "WARNING"),
+        (ZeroDivisionError("float division by zero"), False, "WARNING"),
+    ],
+)
+def test_a_gpu_that_does_not_open_is_a_line_and_the_next_one_opens(clock, capfd, problem, is_asked_for, level):
+    gpu = _Recorder(clock)
+
+    def open_one(number):
+        if number == 0:
+            raise problem
+        return gpu
+
+    cpu = _Recorder(clock, selection._START_SECONDS)
+    with console.recorded_warnings() as warnings:
+        backend = GpusWhenTheyPay(cpu, opened([0, 1], open_one), is_asked_for, clock=clock)
+        _compute(backend, *_batches(1))
+        _wait_for_start()
+    assert [lane.backend for lane in backend._opened] == [gpu]
+    (line,) = capfd.readouterr().err.splitlines()
+    assert line.startswith(f"[init_cuda::{level}] no GPU is used: {problem}")
+    assert len(warnings) == (level == "WARNING")

@@ -1,0 +1,179 @@
+"""Compressed text output: what bgzip's readers make of it."""
+
+from __future__ import annotations
+
+import gzip
+import itertools
+import struct
+import subprocess
+import threading
+import time
+import zlib
+
+import numpy as np
+import pysam
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from f5py.errors import OutputFileError
+from f5py.io.bytes.bgzip_output import BgzipOutput
+from f5py.io.files.output import open_output
+
+TEXT = b"".join(b"%d\t%d\n" % (i, i * i) for i in range(200_000))
+
+
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_gzip_and_htslib_read_it(tmp_path, n_threads):
+    path = tmp_path / "table.tsv.gz"
+    with open_output(str(path), n_threads) as out:
+        for start in range(0, len(TEXT), 100_001):
+            out.write(TEXT[start : start + 100_001])
+    assert gzip.decompress(path.read_bytes()) == TEXT
+    with pysam.BGZFile(str(path)) as file:
+        assert file.read() == TEXT
+    assert path.read_bytes().endswith(pysam_end_block())
+
+
+def test_bytes_do_not_depend_on_threads_or_portions(tmp_path):
+    made = []
+    for n_threads, portion in ((1, 7_000), (2, 1_000_003), (4, len(TEXT))):
+        path = tmp_path / f"{n_threads}.gz"
+        with open_output(str(path), n_threads) as out:
+            for start in range(0, len(TEXT), portion):
+                out.write(memoryview(TEXT)[start : start + portion])
+                out.flush()
+        made.append(path.read_bytes())
+    assert made[0] == made[1] == made[2]
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(parts=st.lists(st.binary(max_size=300), max_size=6))
+def test_any_bytes_come_back(tmp_path, parts):
+    path = tmp_path / "any.gz"
+    with open_output(str(path)) as out:
+        for part in parts:
+            out.write(part)
+    assert gzip.decompress(path.read_bytes()) == b"".join(parts)
+
+
+def test_what_was_written_before_an_error_is_valid(tmp_path):
+    path = tmp_path / "table.tsv.gz"
+
+    def write_and_fail():
+        with open_output(str(path)) as out:
+            out.write(TEXT)
+            raise RuntimeError("elsewhere")
+
+    with pytest.raises(RuntimeError):
+        write_and_fail()
+    assert gzip.decompress(path.read_bytes()) == TEXT
+
+
+def test_a_full_disk_is_one_line(tmp_path):
+    link = tmp_path / "full.gz"
+    link.symlink_to("/dev/full")
+    with pytest.raises(OutputFileError, match="No space left"), open_output(str(link)) as out:
+        out.write(TEXT)
+
+
+def test_tabix_takes_it(tmp_path):
+    path = tmp_path / "table.bed.gz"
+    with open_output(str(path), 2) as out:
+        for start in range(0, 50_000, 10):
+            out.write(b"chr1\t%d\t%d\n" % (start, start + 1))
+    pysam.tabix_index(str(path), preset="bed")
+    with pysam.TabixFile(str(path)) as file:
+        assert len(list(file.fetch("chr1", 1_000, 2_000))) == 100
+
+
+def pysam_end_block() -> bytes:
+    return bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000000")
+
+
+def test_gunzip_does_not_complain(tmp_path):
+    path = tmp_path / "table.tsv.gz"
+    with open_output(str(path)) as out:
+        out.write(TEXT)
+    done = subprocess.run(["gzip", "-t", str(path)], capture_output=True, check=False)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_the_bytes_are_those_of_zlib_at_level_2(tmp_path):
+    """Blocks of 0xFF00 bytes of text, whatever makes them."""
+    path = tmp_path / "table.tsv.gz"
+    with open_output(str(path), 2) as out:
+        out.write(TEXT)
+    expected = b""
+    for start in range(0, len(TEXT), 0xFF00):
+        piece = TEXT[start : start + 0xFF00]
+        packer = zlib.compressobj(2, zlib.DEFLATED, -15)
+        packed = packer.compress(piece) + packer.flush()
+        head = bytes.fromhex("1f8b08040000000000ff060042430200") + struct.pack("<H", len(packed) + 25)
+        expected += head + packed + struct.pack("<II", zlib.crc32(piece), len(piece))
+    assert path.read_bytes() == expected + pysam_end_block()
+
+
+def test_nothing_can_be_written_after_the_end(tmp_path):
+    for end in ("close", "abandon"):
+        path = tmp_path / f"{end}.gz"
+        out = BgzipOutput(path.open("wb"), 1)
+        out.write(b"row\n")
+        getattr(out, end)()
+        size = path.stat().st_size
+        with pytest.raises(ValueError, match="closed"):
+            out.write(b"more\n")
+        with pytest.raises(ValueError, match="closed"):
+            out.flush()
+        out.close()
+        out.abandon()
+        assert path.stat().st_size == size
+        assert (size == 0) == (end == "abandon")
+
+
+@pytest.mark.parametrize("end", ["close", "abandon"])
+def test_the_end_while_another_thread_writes(tmp_path, end):
+    """What has been written until then is whole, and the rest is refused."""
+    for attempt in range(10):
+        path = tmp_path / f"{attempt}.gz"
+        out = BgzipOutput(path.open("wb"), 3)
+        written = []
+        started = threading.Event()
+
+        refused = []
+
+        def write(out=out, written=written, started=started, refused=refused):
+            try:
+                for number in itertools.count():
+                    out.write(b"%d\n" % number * 50_000)
+                    written.append(number)
+                    started.set()
+            except ValueError as problem:
+                refused.append(problem)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        started.wait()
+        time.sleep(0.002 * attempt)
+        getattr(out, end)()
+        size = path.stat().st_size
+        writer.join(timeout=10)
+        assert not writer.is_alive()
+        assert len(refused) == 1
+        expected = b"".join(b"%d\n" % number * 50_000 for number in written)
+        text = gzip.decompress(path.read_bytes())
+        assert text == expected if end == "close" else expected.startswith(text)
+        assert path.stat().st_size == size
+
+
+def test_the_file_holds_whole_blocks_at_any_time(tmp_path):
+    """So that it can be read if the process ends before it is closed."""
+    path = tmp_path / "table.tsv.gz"
+    noise = np.random.default_rng(1).bytes(9_000_000)
+    with path.open("wb") as file:
+        out = BgzipOutput(file, 2)
+        for start in range(0, len(noise), 700_000):
+            out.write(noise[start : start + 700_000])
+            assert noise.startswith(gzip.decompress(path.read_bytes()))
+        assert path.stat().st_size > 1_000_000
+        out.abandon()

@@ -1,0 +1,82 @@
+"""Files that get their names later."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from f5py.errors import OutputFileError
+from f5py.io.files.unfinished_file import UnfinishedFile
+
+
+def put(path: Path, content: bytes) -> UnfinishedFile:
+    unfinished = UnfinishedFile(str(path))
+    unfinished.file.write(content)
+    return unfinished
+
+
+def test_the_name_comes_last(tmp_path: Path) -> None:
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    path.chmod(0o640)
+    unfinished = put(path, b"new")
+    assert path.read_bytes() == b"old"
+    unfinished.put_in_place()
+    assert path.read_bytes() == b"new"
+    assert path.stat().st_mode & 0o777 == 0o640
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_what_a_killed_run_has_left_is_taken_up(tmp_path: Path) -> None:
+    (tmp_path / ".unfinished-x").write_bytes(b"something that is longer")
+    put(tmp_path / "x", b"new").put_in_place()
+    assert (tmp_path / "x").read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["x"]
+
+
+def test_one_run_at_a_time(tmp_path: Path) -> None:
+    first = put(tmp_path / "x", b"first")
+    with pytest.raises(OutputFileError, match="x: another run is writing to it; give another name"):
+        UnfinishedFile(str(tmp_path / "x"))
+    first.put_in_place()
+    second = put(tmp_path / "x", b"second")
+    first.discard()  # of the one before, whose name is the second's now
+    second.put_in_place()
+    assert (tmp_path / "x").read_bytes() == b"second"
+
+
+@pytest.mark.parametrize("kind", ["link", "hard link", "folder"])
+def test_what_is_not_ours_is_not_written(tmp_path: Path, kind: str) -> None:
+    victim, planted = tmp_path / "victim", tmp_path / ".unfinished-x"
+    victim.write_bytes(b"precious")
+    if kind == "link":
+        planted.symlink_to(victim)
+    elif kind == "hard link":
+        planted.hardlink_to(victim)
+    else:
+        planted.mkdir()
+    put(tmp_path / "x", b"new").put_in_place()
+    assert (tmp_path / "x").read_bytes() == b"new"
+    assert victim.read_bytes() == b"precious"
+    assert sorted(os.listdir(tmp_path)) == sorted([".unfinished-x", "victim", "x"])
+
+
+def test_a_link_to_the_file_stays(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "x").symlink_to(tmp_path / "there" / "y")
+    put(tmp_path / "x", b"new").put_in_place()
+    assert (tmp_path / "x").is_symlink()
+    assert (tmp_path / "there" / "y").read_bytes() == b"new"
+
+
+def test_a_very_long_name(tmp_path: Path) -> None:
+    path = tmp_path / ("n" * 250)
+    put(path, b"new").put_in_place()
+    assert path.read_bytes() == b"new"
+
+
+def test_discarded(tmp_path: Path) -> None:
+    put(tmp_path / "x", b"new").discard()
+    assert os.listdir(tmp_path) == []

@@ -1,0 +1,131 @@
+"""Reading basecalls in batches."""
+
+from __future__ import annotations
+
+import gzip
+import subprocess
+import sys
+
+import numpy as np
+import pysam
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from f5py.errors import InputFileError
+from f5py.io.reads.sequence_files import iterate_sequences
+
+READS = [("a", "ACGT"), ("b", "GG"), ("c", ""), ("d", "acgun"), ("e", "TTTTTTT")]
+
+
+def fasta(reads, width=3) -> bytes:
+    lines = []
+    for name, bases in reads:
+        lines += [f">{name} comment", *(bases[i : i + width] for i in range(0, len(bases), width))]
+    return "".join(line + "\n" for line in lines).encode()
+
+
+def fastq(reads) -> bytes:
+    return "".join(f"@{name} comment\n{bases}\n+\n{'I' * len(bases)}\n" for name, bases in reads).encode()
+
+
+def flattened(batches):
+    found = []
+    for names, bases, offsets in batches:
+        assert bases.dtype == np.uint8
+        assert offsets.dtype == np.int64
+        assert bases.flags.writeable
+        assert offsets[0] == 0
+        assert offsets[-1] == len(bases)
+        assert len(offsets) == len(names) + 1
+        found += [
+            (name, bases[first:end].tobytes().decode())
+            for name, first, end in zip(names, offsets[:-1], offsets[1:], strict=True)
+        ]
+    return found
+
+
+@pytest.mark.parametrize("write", [fasta, fastq])
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+@pytest.mark.parametrize("batch_size", [1, 2, 100])
+def test_every_format(tmp_path, write, compress, batch_size):
+    path = tmp_path / "reads"
+    path.write_bytes(compress(write(READS)))
+    assert flattened(iterate_sequences(str(path), batch_size, 1000)) == READS
+
+
+@settings(deadline=None, max_examples=50)
+@given(
+    lengths=st.lists(st.integers(0, 30), min_size=1, max_size=30),
+    batch_size=st.integers(1, 10),
+    max_bases=st.integers(1, 60),
+)
+def test_batches_close_when_full(tmp_path_factory, lengths, batch_size, max_bases):
+    path = tmp_path_factory.mktemp("reads") / "reads.fasta"
+    reads = [(f"r{i}", "A" * length) for i, length in enumerate(lengths)]
+    path.write_bytes(fasta(reads))
+    batches = list(iterate_sequences(str(path), batch_size, max_bases))
+    assert flattened(batches) == reads
+    for number, (names, bases, offsets) in enumerate(batches):
+        is_full = len(names) == batch_size or len(bases) >= max_bases
+        assert is_full or number == len(batches) - 1
+        assert len(names) <= batch_size
+        assert offsets[-2] < max_bases  # it was not full before its last read
+
+
+def test_real_reads(ecoli):
+    with pysam.FastxFile(ecoli / "reads.fasta") as records:
+        expected = [(record.name, record.sequence) for record in records]
+    assert flattened(iterate_sequences(str(ecoli / "reads.fasta"), 50, 100_000)) == expected
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress])
+def test_standard_input(compress):
+    code = (
+        "from f5py.io.reads.sequence_files import iterate_sequences\n"
+        "print([(names, bases.tobytes()) for names, bases, _ in iterate_sequences('-', 3, 100)])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=compress(fastq(READS)), capture_output=True, check=True, timeout=60
+    )
+    assert done.stdout.decode() == "[(['a', 'b', 'c'], b'ACGTGG'), (['d', 'e'], b'acgunTTTTTTT')]\n"
+
+
+def bam(path) -> None:
+    header = pysam.AlignmentHeader.from_references(["one"], [100])
+    with pysam.AlignmentFile(path, "wb", header=header):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (fastq(READS)[:-4], "truncated or damaged after read 4; give a complete"),
+        (fastq(READS)[:-12], "truncated; read 5, e, has no qualities"),
+        (fastq([*READS, ("f", "")])[:-3], "truncated; read 6, f, has no bases"),
+        (fastq(READS).replace(b"GG\n+\nII", b"GG\n+\nI"), "truncated or damaged after read"),
+        (gzip.compress(fastq(READS) * 500, mtime=0)[:-30], "truncated or damaged"),
+        (b"name\tbases\na\tACGT\n", "neither FASTA nor FASTQ"),
+        (b"@SQ\tSN:one\tLN:100\n", "a SAM file; give the base-called reads"),
+        (b"", "holds no reads; a FASTA or FASTQ file is needed"),
+        (b">\nACGT\n", "read 1 has no name"),
+        (None, "holds no reads"),
+    ],
+)
+def test_other_files_are_refused(tmp_path, content, message):
+    path = tmp_path / "reads.file"
+    if content is None:
+        bam(path)
+    else:
+        path.write_bytes(content)
+    with pytest.raises(InputFileError, match=message) as caught:
+        list(iterate_sequences(str(path), 2, 1000))
+    assert str(caught.value).startswith(f"{path}: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_file_and_a_folder_are_refused(tmp_path):
+    with pytest.raises(InputFileError, match="not found"):
+        next(iterate_sequences(str(tmp_path / "none.fasta"), 1, 1))
+    with pytest.raises(InputFileError, match="is a folder"):
+        next(iterate_sequences(str(tmp_path), 1, 1))

@@ -1,0 +1,194 @@
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from pathlib import Path
+
+import h5py
+import numpy as np
+import pytest
+
+from f5py.errors import F5pyError, InputFileError, OutputFileError
+from f5py.io.signals import fast5_scan, helper_process
+from f5py.io.signals.fast5_scan import list_fast5, read_names, scan_fast5
+from f5py.io.signals.helper_process import HelperProcess
+from f5py.io.signals.scan_journal import ScanJournal
+
+from ...index_files import multi_fast5, single_fast5
+
+
+def test_a_number_as_version_means_one_read(tmp_path: Path) -> None:
+    assert read_names(str(single_fast5(tmp_path / "a.fast5", "r1", np.float64(2.0)))) == ["r1"]
+
+
+@pytest.mark.parametrize("version", ["0.6", np.bytes_("0.9")])
+def test_a_text_below_1_means_one_read(tmp_path: Path, version: object) -> None:
+    assert read_names(str(single_fast5(tmp_path / "a.fast5", "r1", version))) == ["r1"]
+
+
+@pytest.mark.parametrize("version", ["1.0", "2.3", np.bytes_("2.2")])
+def test_a_text_of_at_least_1_means_many_reads(tmp_path: Path, version: object) -> None:
+    path = multi_fast5(tmp_path / "a.fast5", ["b", "a"], version)
+    with h5py.File(path, "a") as file:
+        file.create_group("other")
+    assert sorted(read_names(str(path))) == ["a", "b"]
+
+
+def test_read_id_may_have_any_kind_of_text(tmp_path: Path) -> None:
+    assert read_names(str(single_fast5(tmp_path / "a.fast5", "", read_id="r1"))) == ["r1"]
+
+
+@pytest.mark.parametrize("version", ["two", "", "2"])
+def test_a_malformed_version_is_an_error(tmp_path: Path, version: str) -> None:
+    path = multi_fast5(tmp_path / "a.fast5", ["a"], version)
+    with pytest.raises(InputFileError, match=r"a\.fast5: the fast5 version"):
+        read_names(str(path))
+
+
+def test_unusable_files_are_reported_in_place(tmp_path: Path) -> None:
+    good = single_fast5(tmp_path / "good.fast5", "r1")
+    (tmp_path / "text.fast5").write_text("not HDF5")
+    (tmp_path / "empty.fast5").touch()
+    (tmp_path / "cut.fast5").write_bytes(good.read_bytes()[:700])
+    multi_fast5(tmp_path / "none.fast5", [])
+    single_fast5(tmp_path / "group.fast5", "r1")
+    with h5py.File(tmp_path / "group.fast5", "a") as file:
+        del file["Raw"]
+    names = ["text", "good", "empty", "cut", "none", "group"]
+    found = scan_fast5([str(tmp_path / f"{name}.fast5") for name in names], 1)
+    assert found[1] == ["r1"]
+    for name, one in zip(names, found, strict=True):
+        if name != "good":
+            assert isinstance(one, str)
+            assert one.startswith(str(tmp_path / f"{name}.fast5: skipped"))
+            assert "\n" not in one
+
+
+def test_processes_do_not_change_the_result(tmp_path: Path) -> None:
+    paths = [str(single_fast5(tmp_path / f"{i:03}.fast5", f"r{i}")) for i in range(30)]
+    paths.insert(7, str(multi_fast5(tmp_path / "m.fast5", ["x", "y"])))
+    (tmp_path / "bad.fast5").write_text("?")
+    paths.insert(20, str(tmp_path / "bad.fast5"))
+    done: list[int] = []
+    expected = scan_fast5(paths, 1)
+    assert scan_fast5(paths, 3, done.append) == expected
+    assert sum(done) == len(paths)
+
+
+def test_what_is_known_is_not_scanned_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [str(single_fast5(tmp_path / f"{i}.fast5", f"r{i}")) for i in range(5)]
+    paths.insert(2, str(multi_fast5(tmp_path / "m.fast5", ["x", "\u00e4\u2028\\"])))
+    (tmp_path / "bad.fast5").write_text("?")
+    paths.append(str(tmp_path / "bad.fast5"))
+    expected = scan_fast5(paths, 1)
+    path = str(tmp_path / "journal")
+    done: list[int] = []
+    with ScanJournal(path) as journal:
+        assert scan_fast5(paths[:3], 2, journal=journal) == expected[:3]
+    with ScanJournal(path) as journal:
+        assert scan_fast5(paths, 1, done.append, journal) == expected
+    assert sum(done) == len(paths)
+    monkeypatch.setattr(fast5_scan, "_work", kill_own_process)
+    with ScanJournal(path) as journal:
+        assert scan_fast5(paths, 1, journal=journal) == expected
+        assert scan_fast5([*paths[4:], *paths[:4]], 1, journal=journal) == [*expected[4:], *expected[:4]]
+        assert journal.found("gone.fast5") is None
+    os.utime(paths[3], ns=(0, 0))  # has changed
+    with ScanJournal(path) as journal, pytest.raises(F5pyError, match="was killed"):
+        scan_fast5(paths, 1, journal=journal)
+    with ScanJournal(path) as journal:
+        journal.remove()
+    assert not Path(path).exists()
+
+
+@pytest.mark.parametrize("cut", [1, 2, 30])
+def test_a_journal_that_was_cut(tmp_path: Path, cut: int) -> None:
+    paths = [str(single_fast5(tmp_path / f"{i}.fast5", f"r{i}")) for i in range(3)]
+    path = tmp_path / "journal"
+    with ScanJournal(str(path)) as journal:
+        scan_fast5(paths, 1, journal=journal)
+    text = path.read_bytes()
+    path.write_bytes(text[:-cut])
+    for _ in range(2):
+        with ScanJournal(str(path)) as journal:
+            known = [journal.found(name) for name in paths]
+            assert known == [["r0"], ["r1"], ["r2"] if cut == 1 else None]
+    with ScanJournal(str(path)) as journal:
+        assert scan_fast5(paths, 1, journal=journal) == [["r0"], ["r1"], ["r2"]]
+    with ScanJournal(str(path)) as journal:
+        assert [journal.found(name) for name in paths] == [["r0"], ["r1"], ["r2"]]
+
+
+def test_a_journal_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(OutputFileError, match="journal: cannot be written"):
+        ScanJournal(str(tmp_path / "none/journal"))
+
+
+def test_an_error_in_a_process_arrives(tmp_path: Path) -> None:
+    paths = [str(single_fast5(tmp_path / "a.fast5", "a")), str(multi_fast5(tmp_path / "b.fast5", [], "x"))]
+    with pytest.raises(InputFileError, match=r"b\.fast5: the fast5 version"):
+        scan_fast5(paths, 2)
+
+
+def kill_own_process(_: object) -> None:
+    os.kill(os.getpid(), 9)
+
+
+def test_a_killed_process_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paths = [str(single_fast5(tmp_path / f"{i}.fast5", f"r{i}")) for i in range(4)]
+    monkeypatch.setattr(fast5_scan, "_work", kill_own_process)
+    with pytest.raises(F5pyError, match="was killed"):
+        scan_fast5(paths, 2)
+
+
+def test_a_process_killed_before_it_is_asked_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Killed(HelperProcess):
+        def begin(self) -> None:
+            self.kill()
+            self.wait(30)
+            super().begin()
+
+    monkeypatch.setattr(fast5_scan, "HelperProcess", Killed)
+    with pytest.raises(F5pyError, match="was killed"):
+        scan_fast5([str(single_fast5(tmp_path / "a.fast5", "a"))], 1)
+
+
+@pytest.mark.parametrize("processes", [1, 3])
+def test_a_file_that_ends_or_stops_the_library_is_skipped(monkeypatch: pytest.MonkeyPatch, processes: int) -> None:
+    monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).parent / "signals")])
+    odd_scan = importlib.import_module("odd_readers").odd_scan
+    monkeypatch.setattr(fast5_scan, "_work", odd_scan)
+    monkeypatch.setattr(helper_process, "_CPU_SECONDS", 1.5)  # more than starting takes
+    monkeypatch.setattr(fast5_scan, "LOOK_EVERY", 0.1)
+    done: list[int] = []
+    paths = [f"{name}.fast5" for name in ("a", "abort-1", "b", "loop-1", "abort-2", "c")]
+    found = scan_fast5(paths, processes, done.append)
+    assert sum(done) == 6
+    assert [one for one in found if isinstance(one, list)] == [["a"], ["b"], ["c"]]
+    assert found[1] == "abort-1.fast5: skipped, it is damaged and ends the library that reads it (SIGABRT)"
+    assert found[3] == "loop-1.fast5: skipped, it is damaged and keeps the library that reads it in an endless loop"
+    assert str(found[4]).startswith("abort-2.fast5: skipped")
+
+
+def test_files_are_listed_in_order_with_paths_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("b.fast5", "a/2.fast5", "a/1.fast5", "c.txt", "x.fast5dir/y/plain", "B.fast5.tmp"):
+        (tmp_path / "d" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "d" / name).touch()
+    monkeypatch.chdir(tmp_path)
+    below = ["B.fast5.tmp", "a/1.fast5", "a/2.fast5", "b.fast5", "x.fast5dir/y/plain"]
+    assert list_fast5("d") == [f"d/{name}" for name in below]
+    assert list_fast5("./d/") == [f"./d//{name}" for name in below]
+    assert list_fast5("d/b.fast5") == []
+    assert list_fast5("absent") == []
+
+
+def test_links_are_followed_but_not_in_a_circle(tmp_path: Path) -> None:
+    (tmp_path / "d").mkdir()
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other/1.fast5").touch()
+    (tmp_path / "d/circle").symlink_to(tmp_path / "d")
+    (tmp_path / "d/away").symlink_to(tmp_path / "other")
+    (tmp_path / "d/lost.fast5").symlink_to(tmp_path / "nowhere")
+    os.mkfifo(tmp_path / "d/pipe.fast5")
+    assert list_fast5(f"{tmp_path}/d") == [f"{tmp_path}/d/away/1.fast5"]

@@ -1,0 +1,51 @@
+"""Processes beside this one start with no more than they need."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from f5py.io.signals.helper_process import HelperProcess
+
+from ...made_data import run_process
+
+#: Runs in the other process; a scalar asks for pandas.
+_MODULE = """
+import os
+import sys
+import h5py
+
+n_threads = len(os.listdir("/proc/self/task"))
+import pyarrow
+
+def tell_what_there_is(connection):
+    pyarrow.scalar(1.0)
+    connection.send((n_threads, "pandas" in sys.modules))
+"""
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/task"), reason="needs /proc")
+def test_neither_threads_nor_pandas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert importlib.util.find_spec("pandas") is not None
+    monkeypatch.delenv("OPENBLAS_NUM_THREADS", raising=False)
+    (tmp_path / "what_there_is.py").write_text(_MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    process = HelperProcess(importlib.import_module("what_there_is").tell_what_there_is)
+    try:
+        assert process.connection.recv() == (1, False)
+    finally:
+        process.close()
+
+
+@pytest.mark.parametrize("given", [None, "2"])
+def test_the_command_line_has_no_threads_unless_told(given: str | None):
+    environment = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+    environment |= {} if given is None else {"OPENBLAS_NUM_THREADS": given}
+    program = "import atexit, os\natexit.register(lambda: print(os.environ['OPENBLAS_NUM_THREADS']))\n"
+    program += "from f5py.cli import main\nmain(['--version'])"
+    found = run_process([sys.executable, "-c", program], env=environment)
+    assert found.stdout.split()[-1].decode() == (given or "1")

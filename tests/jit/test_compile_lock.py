@@ -1,0 +1,102 @@
+"""Of several processes one compiles a kernel, and the others find its code."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import subprocess
+import sys
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from numba.core.dispatcher import Dispatcher
+
+from f5py.jit import compile_lock
+from f5py.jit import kernel as kernel_module
+from f5py.jit.kernel import kernel
+
+_MODULE = """
+from f5py.jit.kernel import kernel
+
+
+@kernel
+def inner(x):
+    return x + 1
+
+
+@kernel
+def outer(x):
+    total = 0
+    for i in range(x):
+        total += inner(i)
+    return total
+"""
+_PROGRAM = """
+import sys
+from some_kernels import inner, outer
+print("ready", flush=True)
+sys.stdin.readline()
+assert (outer(3), inner(3)) == (6, 4)
+print(*(sum(each.values()) for one in (outer, inner) for each in (one.stats.cache_hits, one.stats.cache_misses)))
+"""
+
+
+def test_each_kernel_is_compiled_once(tmp_path: Path) -> None:
+    (tmp_path / "some_kernels.py").write_text(_MODULE)
+    paths = (str(tmp_path), str(Path(compile_lock.__file__).parents[1]))
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(paths), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    pipe = subprocess.PIPE
+    processes = [
+        subprocess.Popen([sys.executable, "-c", _PROGRAM], stdin=pipe, stdout=pipe, text=True, env=environment)
+        for _ in range(3)
+    ]
+    for process in processes:
+        assert process.stdout.readline() == "ready\n"
+    found = [tuple(map(int, process.communicate("go\n")[0].split())) for process in processes]
+    assert all(process.returncode == 0 for process in processes)
+    assert sorted(hits_and_misses[:2] for hits_and_misses in found) == [(0, 1), (1, 0), (1, 0)]
+    assert sorted(hits_and_misses[2:] for hits_and_misses in found) == [(0, 1), (1, 0), (1, 0)]
+
+
+@pytest.fixture
+def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dispatcher:
+    """A kernel that is not kept."""
+    monkeypatch.setattr(kernel_module, "is_kept", lambda _: False)
+
+    @kernel
+    def plus_one(x):
+        return x + 1
+
+    return plus_one
+
+
+def lock_file(made: Dispatcher) -> str:
+    path = f"{made._cache._cache_file._index_path}.lock"
+    with suppress(FileNotFoundError):
+        os.unlink(path)  # of an earlier test
+    return path
+
+
+def test_a_process_that_stands_still_is_waited_for_no_longer(made: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compile_lock, "_PATIENCE_SECONDS", 0.2)
+    with open(lock_file(made), "w") as other:
+        fcntl.flock(other, fcntl.LOCK_EX)
+        assert made(1) == 2
+
+
+def test_no_locks(made: Dispatcher, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError("no locks here")
+
+    monkeypatch.setattr(compile_lock.fcntl, "flock", refuse)
+    assert made(1) == 2
+
+
+def test_no_lock_file(made: Dispatcher) -> None:
+    path = lock_file(made)
+    os.mkdir(path)
+    try:
+        assert made(1) == 2
+    finally:
+        os.rmdir(path)

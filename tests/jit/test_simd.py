@@ -1,0 +1,109 @@
+"""The explicit vectors against NumPy."""
+
+import numpy as np
+import pytest
+
+from f5py.jit import simd
+from f5py.jit.kernel import kernel
+
+_ONE = np.float32(1.0)
+
+
+@kernel
+def _arithmetic(a, b, out):
+    x = simd.load(a, 1)
+    y = simd.load(b, 0)
+    simd.store(out, 0, x + y)
+    simd.store(out, 16, x - y)
+    simd.store(out, 32, x * y)
+    simd.store(out, 48, simd.madd(x, y, simd.splat(_ONE)))
+    simd.store(out, 64, simd.maximum(x, y))
+    simd.store(out, 80, simd.minimum(x, y))
+    simd.store(out, 96, simd.floor(x))
+    simd.store(out, 112, simd.select(simd.first_lanes(np.int32(5)), x, y))
+    return simd.bits(simd.ge(x, y)), simd.bits(simd.gt(x, y))
+
+
+@kernel
+def _exp2(a, out):
+    simd.store(out, 0, simd.exp2(simd.load(a, 0)))
+
+
+@kernel
+def _exponent(a, out):
+    simd.store(out, 0, simd.exponent(simd.load(a, 0)))
+
+
+def test_arithmetic_is_lane_by_lane():
+    rng = np.random.default_rng(1)
+    a = rng.normal(size=17).astype(np.float32)
+    b = rng.normal(size=16).astype(np.float32)
+    b[3] = a[4]  # a tie
+    out = np.full(128, np.nan, np.float32)
+    at_least, greater = _arithmetic(a, b, out)
+    x = a[1:]
+    np.testing.assert_array_equal(out[:16], x + b)
+    np.testing.assert_array_equal(out[16:32], x - b)
+    np.testing.assert_array_equal(out[32:48], x * b)
+    np.testing.assert_allclose(out[48:64], x * b + 1, rtol=3e-7, atol=1e-7)
+    np.testing.assert_array_equal(out[64:80], np.maximum(x, b))
+    np.testing.assert_array_equal(out[80:96], np.minimum(x, b))
+    np.testing.assert_array_equal(out[96:112], np.floor(x))
+    np.testing.assert_array_equal(out[112:], np.where(np.arange(16) < 5, x, b))
+    weights = 1 << np.arange(16)
+    assert at_least == ((x >= b) * weights).sum()
+    assert greater == ((x > b) * weights).sum()
+    assert at_least != greater
+
+
+def test_minus_infinity_is_an_ordinary_value():
+    a = np.full(17, -np.inf, np.float32)
+    b = np.zeros(16, np.float32)
+    out = np.zeros(128, np.float32)
+    at_least, _ = _arithmetic(a, b, out)
+    assert at_least == 0
+    np.testing.assert_array_equal(out[:16], -np.inf)
+    np.testing.assert_array_equal(out[64:80], 0)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_exp2_is_accurate(seed):
+    x = np.random.default_rng(seed).uniform(-125, 127, 16).astype(np.float32)
+    out = np.empty(16, np.float32)
+    _exp2(x, out)
+    np.testing.assert_allclose(out, 2.0 ** x.astype(np.float64), rtol=3e-7)
+
+
+def test_exp2_of_integers_is_exact_and_of_very_small_numbers_zero():
+    x = np.array([-126, -100, -1, 0, 1, 2, 60, 127, -127, -128, -200, -1e30, -np.inf, 3, 4, 5], np.float32)
+    out = np.empty(16, np.float32)
+    _exp2(x, out)
+    expected = np.where(x < -126, 0, 2.0 ** x.astype(np.float64))
+    np.testing.assert_array_equal(out, expected.astype(np.float32))
+
+
+def test_exponent():
+    x = np.array([1, 1.5, 2, 3.99, 4, 0.5, 0.49, 1e-30, 1e30, 2**-126, 7, 8, 9, 1e3, 1e-3, 0], np.float32)
+    out = np.empty(16, np.float32)
+    _exponent(x, out)
+    np.testing.assert_array_equal(out[:15], np.floor(np.log2(x[:15].astype(np.float64))))
+    assert out[15] == -127
+
+
+@kernel
+def _halve(a, out, flush):
+    mode = simd.flush_denormals() if flush else 0
+    simd.store(out, 0, simd.load(a, 0) * simd.splat(np.float32(0.5)))
+    if flush:
+        simd.restore_mode(mode)
+    simd.store(out, 16, simd.load(a, 0) * simd.splat(np.float32(0.5)))
+
+
+def test_denormals_are_flushed_only_between_the_two_calls():
+    a = np.full(16, np.finfo(np.float32).tiny, np.float32)
+    out = np.full(32, np.nan, np.float32)
+    _halve(a, out, False)
+    assert (out > 0).all()
+    _halve(a, out, True)
+    assert (out[:16] == 0).all()
+    assert (out[16:] > 0).all()

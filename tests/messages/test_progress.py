@@ -1,0 +1,88 @@
+"""How far long work has come, as a person at a terminal sees it."""
+
+from __future__ import annotations
+
+import os
+import pty
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from f5py.messages.progress import in_words, progress, told_to
+
+from ..made_data import ReadSet
+
+MB = 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("unit", "done", "total", "seconds", "before", "words"),
+    [
+        ("bases", 0, None, 0.0, 0, "0.0 Mbases"),
+        ("bases", 2 * MB, 10 * MB, 0.5, 0, "2.0 of 10.0 Mbases"),
+        ("bases", 2 * MB, 10 * MB, 4.0, 0, "2.0 of 10.0 Mbases, 0.5 Mbases/s, 0:16 left"),
+        ("bases", 3 * MB, 10 * MB, 4.0, 1 * MB, "3.0 of 10.0 Mbases, 0.5 Mbases/s, 0:14 left"),
+        ("bases", 2 * MB, None, 4.0, 0, "2.0 Mbases, 0.5 Mbases/s"),
+        ("bases", 2 * MB, 2 * MB, 4.0, 0, "2.0 of 2.0 Mbases, 0.5 Mbases/s"),
+        ("bytes", 20 * MB, 72_020 * MB, 10.0, 0, "20.0 of 72,020 MB, 2.0 MB/s, 10:00:00 left"),
+        ("fast5 files", 1500, 4000, 1.0, 0, "1,500 of 4,000 fast5 files, 1,500 fast5 files/s, 0:02 left"),
+    ],
+)
+def test_words_beside_the_bar(unit: str, done: int, total: int | None, seconds: float, before: int, words: str) -> None:
+    assert in_words(unit, done, total, seconds, before) == words
+
+
+def test_a_listener_is_told_while_it_is_set(capfd: pytest.CaptureFixture[str]) -> None:
+    told: list[tuple[str, int, int | None]] = []
+    with told_to(lambda *what: told.append(what)), progress("reads", 5) as bar:
+        bar.advance(2)
+        bar.expect(7)
+        bar.advance(1)
+    with progress("reads", 5) as bar:  # and nobody here
+        bar.advance(2)
+    assert told == [("reads", 2, 5), ("reads", 3, 7)]
+    assert capfd.readouterr() == ("", "")
+
+
+def on_terminal(command: list[str]) -> str:
+    """What a command shows on a terminal."""
+    ours, theirs = pty.openpty()
+    with subprocess.Popen(command, stderr=theirs, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while piece := os.read(ours, 65536):
+                shown += piece
+        except OSError:  # what Linux says when the other end is closed
+            pass
+        finally:
+            os.close(ours)
+        assert process.wait(60) == 0
+    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
+
+
+def test_a_run_on_a_terminal(made: ReadSet, tmp_path: Path) -> None:
+    shown = on_terminal(made.command("-o", str(tmp_path / "calls.tsv"), "-K", "2"))
+    assert re.search(r"\d+ % \d+\.\d of \d+\.\d Mbases", shown)
+    assert "Entries (" not in shown
+    assert "total entries: 16, qc fail: 0" in shown
+    result = re.search(r"\] (\d+) calls of 16 of 16 reads; (\d+\.\d) % of those .* written: (\S+)\r\n", shown)
+    assert result is not None
+    assert int(result[1]) == (tmp_path / "calls.tsv").read_text().count("\n") - 1
+    assert result[3] == str(tmp_path / "calls.tsv")
+    ratios = [float(line.split("\t")[5]) for line in (tmp_path / "calls.tsv").read_text().splitlines()[1:]]
+    expected = 100 * sum(ratio >= 2.5 for ratio in ratios) / sum(abs(ratio) >= 2.5 for ratio in ratios)
+    assert float(result[2]) == pytest.approx(expected, abs=0.3)
+    assert "Entries (" in on_terminal(made.command("-o", str(tmp_path / "calls.tsv"), "-v"))
+
+
+def test_a_run_with_a_log(made: ReadSet, tmp_path: Path) -> None:
+    """f5c's lines for each batch, no bar, and no hint about GPUs where there is none."""
+    command = made.command("-o", str(tmp_path / "calls.tsv"))
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    assert "16 Entries (0.0M bases) loaded" in done.stderr
+    assert "%" not in done.stderr
+    if not os.path.exists("/dev/nvidiactl"):
+        assert "GPU" not in done.stderr

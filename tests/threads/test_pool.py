@@ -1,0 +1,178 @@
+"""The worker pool: every read once, errors are raised, the oldest batch first, no thread is left."""
+
+from __future__ import annotations
+
+import os
+import platform
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from f5py.errors import F5pyError
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import kernel
+from f5py.threads.pool import WorkerPool, longest_first
+
+
+@kernel
+def count_up(turn, reads, done):
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        done[reads[i]] += 1
+
+
+@pytest.fixture
+def no_thread_is_left():
+    before = set(threading.enumerate())
+    yield
+    assert set(threading.enumerate()) <= before
+
+
+@pytest.mark.usefixtures("no_thread_is_left")
+@pytest.mark.parametrize("n_threads", [1, 2, 5])
+def test_every_read_once(n_threads):
+    pool = WorkerPool(n_threads)
+    for n_reads in (0, 1, 3, 100_000):
+        done = np.zeros(n_reads + 1, np.int64)
+        seconds = pool.run(count_up, np.arange(n_reads)[::-1], done)
+        assert (done[:-1] == 1).all()
+        assert done[-1] == 0
+        assert (seconds > 0) == (n_reads > 0)
+    pool.close()
+
+
+@pytest.mark.usefixtures("no_thread_is_left")
+@pytest.mark.parametrize("n_threads", [1, 3])
+def test_calls_from_several_threads(n_threads):
+    pool = WorkerPool(n_threads)
+    done = np.zeros((8, 1000), np.int64)
+    callers = [
+        threading.Thread(target=lambda i=i: pool.run(count_up, np.arange(1000), done[i], order=i)) for i in range(8)
+    ]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    assert (done == 1).all()
+    pool.close()
+
+
+@pytest.mark.usefixtures("no_thread_is_left")
+def test_the_lowest_order_is_served_first():
+    pool = WorkerPool(1)
+    begun, release = threading.Event(), threading.Event()
+    served = []
+
+    def block(_):
+        begun.set()
+        release.wait()
+
+    def call(order):
+        pool.each(lambda _: served.append(order), [0], order=order)
+
+    callers = [threading.Thread(target=pool.each, args=(block, [0]))]
+    callers += [threading.Thread(target=call, args=(order,)) for order in (2, 0, 1)]
+    callers[0].start()
+    assert begun.wait(5)
+    for caller in callers[1:]:
+        caller.start()
+    while len(pool._jobs) < 3:
+        pass
+    release.set()
+    for caller in callers:
+        caller.join()
+    assert served == [0, 1, 2]
+    pool.close()
+
+
+@pytest.mark.usefixtures("no_thread_is_left")
+@settings(max_examples=30, deadline=None)
+@given(n_threads=st.integers(1, 4), n_reads=st.integers(1, 30), data=st.data())
+def test_an_error_stops_all_and_is_raised(n_threads, n_reads, data):
+    broken = data.draw(st.sets(st.integers(0, n_reads - 1), min_size=1))
+    pool = WorkerPool(n_threads)
+    done = []
+
+    def work(read):
+        if read in broken:
+            raise ValueError(read)
+        done.append(read)
+
+    try:
+        with pytest.raises(ValueError, match=r"^\d+$") as raised:
+            pool.each(work, range(n_reads))
+        assert raised.value.args[0] in broken
+        assert len(set(done)) == len(done)
+        assert n_threads > 1 or done == list(range(min(broken)))
+        pool.each(done.append, range(100, 103))  # the pool can still be used
+        assert set(done[-3:]) == {100, 101, 102}
+    finally:
+        pool.close()
+
+
+@pytest.mark.usefixtures("no_thread_is_left")
+def test_a_stop_ends_all_calls_after_the_reads_in_progress():
+    pool = WorkerPool(2)
+    done = []
+
+    def work(read):
+        done.append(read)
+        pool.stop()
+
+    pool.each(work, range(500))
+    assert len(done) <= 4
+    counted = np.zeros(10, np.int64)
+    pool.run(count_up, np.arange(10), counted)
+    assert counted.sum() == 0
+    pool.close()
+
+
+@pytest.mark.usefixtures("no_thread_is_left")
+def test_threads_that_the_system_does_not_allow(monkeypatch):
+    start = threading.Thread.start
+
+    def limited(thread):
+        if thread.name == "f5py-worker-3":
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", limited)
+    with pytest.raises(F5pyError, match="cannot start 8 worker threads; use a smaller -t"):
+        WorkerPool(8)
+
+
+def test_longest_first_takes_the_wanted_reads_by_work():
+    work = np.array([5, 9, 1, 9, 7])
+    wanted = np.array([True, True, True, True, False])
+    assert longest_first(work, wanted).tolist() == [1, 3, 0, 2]
+    assert longest_first(work, ~wanted).tolist() == [4]
+    assert longest_first(work, np.zeros(5, bool)).tolist() == []
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+@pytest.mark.parametrize("keeps", [False, True])
+def test_freed_memory_is_kept_where_the_environment_says_otherwise(keeps: bool):
+    """By the number of pages that arrays get from the system again."""
+    script = (
+        "import resource\n"
+        "import numpy as np\n"
+        "from f5py.threads.pool import keep_freed_memory\n"
+        f"{'keep_freed_memory()' if keeps else ''}\n"
+        "def faults():\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "np.ones(1 << 17, np.int64)\n"
+        "before = faults()\n"
+        "for _ in range(40):\n"
+        "    np.ones(1 << 17, np.int64)\n"
+        "print(faults() - before)\n"
+    )
+    environment = os.environ | {"MALLOC_TRIM_THRESHOLD_": "65536"}
+    ran = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
+    assert (int(ran.stdout) < 1000) == keeps
