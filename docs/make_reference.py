@@ -111,7 +111,9 @@ _COMMAND_OF = {command.python_name: command for command in commands.COMMANDS} | 
 
 def stub() -> str:
     """The text of the stub file."""
-    return _STUB_HEAD + "".join(_stub_of(name) for name in f5py.__all__ if inspect.isfunction(getattr(f5py, name)))
+    return (
+        _STUB_HEAD + "\n" + "".join(_stub_of(name) for name in f5py.__all__ if inspect.isfunction(getattr(f5py, name)))
+    )
 
 
 def _stub_of(name: str) -> str:
@@ -126,7 +128,7 @@ def _stub_of(name: str) -> str:
             words = "_Listener | None" if parameter.name == "progress" else f"Literal[{_TABLE_TYPES}] | None"
         default = "" if parameter.default is parameter.empty else " = ..."
         lines.append(f"    {parameter.name}: {words}{default},\n")
-    return f"\ndef {name}(\n{''.join(lines)}) -> {_RESULTS.get(name, 'Any')}: ...\n"
+    return f"def {name}(\n{''.join(lines)}) -> {_RESULTS.get(name, 'Any')}: ...\n"
 
 
 def _stub_type(option: Option) -> str:

@@ -89,7 +89,6 @@ def call_methylation(
     returns: Literal["arrow", "pandas"] | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
-
 def compare(
     a: _File,
     b: _File,
@@ -111,7 +110,6 @@ def compare(
     threads: int = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
-
 def eventalign(
     *,
     bam: _File,
@@ -180,7 +178,6 @@ def eventalign(
     returns: Literal["arrow", "pandas"] | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
-
 def fast5_check(
     *,
     reads: _File,
@@ -192,7 +189,6 @@ def fast5_check(
     iop: int | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
-
 def finish(
     plan: _File,
     *,
@@ -200,7 +196,6 @@ def finish(
     threads: int | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
-
 def frequencies(
     tables: _File | Iterable[_File] = ...,
     *,
@@ -219,7 +214,6 @@ def frequencies(
     returns: Literal["arrow", "pandas"] | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
-
 def index(
     reads: _File | Iterable[_File],
     *,
@@ -237,7 +231,6 @@ def index(
     verbose: int = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
-
 def iter_calls(
     *,
     bam: _File,
@@ -313,7 +306,6 @@ def iter_calls(
     verbose: int = ...,
     progress: _Listener | None = ...,
 ) -> Iterator[Any]: ...
-
 def iter_events(
     *,
     bam: _File,
@@ -381,14 +373,12 @@ def iter_events(
     verbose: int = ...,
     progress: _Listener | None = ...,
 ) -> Iterator[Any]: ...
-
 def merge(
     inputs: _File | Iterable[_File] = ...,
     *,
     output: _File = ...,
     threads: int = ...,
 ) -> Any: ...
-
 def merge_frequencies(
     tables: _File | Iterable[_File] = ...,
     *,
@@ -396,7 +386,6 @@ def merge_frequencies(
     output: _File = ...,
     progress: _Listener | None = ...,
 ) -> None: ...
-
 def plan(
     plan: _File,
     *,
@@ -407,7 +396,6 @@ def plan(
     print_slurm: bool = ...,
     output: _File = ...,
 ) -> Any: ...
-
 def plot(
     read: _File,
     *,
@@ -429,7 +417,6 @@ def plot(
     meth_model: _File | None = ...,
     min_recalib_events: int = ...,
 ) -> None: ...
-
 def plot_region(
     *,
     bam: _File,
@@ -442,7 +429,6 @@ def plot_region(
     max_reads: int = ...,
     max_bases: int = ...,
 ) -> None: ...
-
 def resquiggle(
     reads: _File,
     signals: _File,
@@ -477,7 +463,6 @@ def resquiggle(
     verbose: int = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
-
 def run_part(
     plan: _File,
     parts: _File | Iterable[_File] = ...,
@@ -488,7 +473,6 @@ def run_part(
     cuda_dev_id: str | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
-
 def simulate(
     *,
     output: _Path,
@@ -527,7 +511,6 @@ def simulate(
     level_noise: float | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
-
 def summary(
     tables: _File | Iterable[_File] = ...,
     *,
@@ -542,7 +525,6 @@ def summary(
     error_rate: float = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
-
 def train(
     *,
     genome: _File,
@@ -599,7 +581,6 @@ def train(
     verbose: int = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
-
 def validate(
     calls: _File | None = ...,
     truth: _File | None = ...,

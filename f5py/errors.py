@@ -39,11 +39,33 @@ class UnsupportedDataError(F5pyError):
 
 
 class MissingDependencyError(F5pyError):
-    """An optional package is needed; the message names the pip command."""
+    """An optional package is needed; the message names the pip command (`pip_install`)."""
 
 
 class AllReadsFailedError(F5pyError):
     """Not a single read could be processed."""
+
+
+#: What pip is asked for, by the name of an extra in pyproject.toml. Messages name the packages themselves: f5py may
+#: have been installed from a checkout, a wheel or conda, and the project called f5py on PyPI is another one.
+EXTRAS = {
+    "bigwig": "pyBigWig",
+    "cuda12": 'cupy-cuda12x "cuda-toolkit[cudart,nvrtc]==12.*"',
+    "cuda13": 'cupy-cuda13x "cuda-toolkit[cudart,nvrtc]==13.*"',
+    "dask": "distributed",
+    "parquet": "pyarrow",
+    "plot": "matplotlib",
+    "pod5": "pod5",
+    "s3": "s3fs",
+    "slow5": '"pyslow5<1.6"',
+    "vbz": "vbz-h5py-plugin",
+    "zstd": "zstandard",
+}
+
+
+def pip_install(extra: str, again: bool = False) -> str:
+    """Return the pip command that installs the packages of an extra, or installs them once more."""
+    return f"pip install {'--force-reinstall ' if again else ''}{EXTRAS[extra]}"
 
 
 @contextmanager

@@ -23,9 +23,9 @@ PLACES = (
     ("f5py/__init__.py", '__version__ = "'),
     ("CITATION.cff", "\nversion: "),
     ("packaging/bioconda/meta.yaml", 'set version = "'),
-    ("packaging/nextflow/f5py/callmethylation/environment.yml", "bioconda::f5py="),
-    ("packaging/nextflow/f5py/callmethylation/main.nf", "singularity/f5py:"),
-    ("packaging/nextflow/f5py/callmethylation/main.nf", "biocontainers/f5py:"),
+    ("packaging/nextflow/f5py/callmethylation/environment.yml", "bioconda::f5py-nanopore="),
+    ("packaging/nextflow/f5py/callmethylation/main.nf", "singularity/f5py-nanopore:"),
+    ("packaging/nextflow/f5py/callmethylation/main.nf", "biocontainers/f5py-nanopore:"),
 )
 CHANGELOG = ROOT / "docs" / "changelog.md"
 RECIPE = ROOT / "packaging" / "bioconda" / "meta.yaml"
@@ -80,13 +80,13 @@ def build() -> None:
     if subprocess.run(["git", "status", "--porcelain"], cwd=ROOT, capture_output=True, check=True).stdout:
         sys.exit("the checkout has changes that are not committed")
     subprocess.run([sys.executable, "-m", "build", "--outdir", "dist", "."], cwd=ROOT, check=True)
-    source = ROOT / "dist" / f"f5py-{current()}.tar.gz"
-    (wheel,) = (ROOT / "dist").glob(f"f5py-{current()}-*.whl")
+    source = ROOT / "dist" / f"f5py_nanopore-{current()}.tar.gz"
+    (wheel,) = (ROOT / "dist").glob(f"f5py_nanopore-{current()}-*.whl")
     subprocess.run([sys.executable, ".ci/check_wheel.py", str(wheel)], cwd=ROOT, check=True)
     digest = hashlib.sha256(source.read_bytes()).hexdigest()
     RECIPE.write_text(re.sub(r"sha256: \w+", f"sha256: {digest}", RECIPE.read_text()))
     print(f"{source.name}: sha256 {digest}, now in {RECIPE.relative_to(ROOT)}")
-    print(f"Then: git tag -a v{current()} && git push --tags && twine upload dist/f5py-{current()}*")
+    print(f"Then: git tag -a v{current()} && git push --tags && twine upload dist/f5py_nanopore-{current()}*")
 
 
 def check() -> None:

@@ -61,9 +61,9 @@ def test_version():
 
 def test_installed_metadata_have_the_version_and_the_command():
     try:
-        distribution = metadata.distribution("f5py")
+        distribution = metadata.distribution("f5py-nanopore")
     except metadata.PackageNotFoundError:
-        pytest.skip("f5py is not installed here, the tests run on the checkout")
+        pytest.skip("f5py-nanopore is not installed here, the tests run on the checkout")
     assert distribution.version == f5py.__version__
     assert [(entry.name, entry.value) for entry in distribution.entry_points] == [("f5py", "f5py.cli:main")]
 
@@ -120,7 +120,7 @@ def test_manual_pages_are_installed():
     try:
         files = metadata.files("f5py") or []
     except metadata.PackageNotFoundError:
-        pytest.skip("f5py is not installed here, the tests run on the checkout")
+        pytest.skip("f5py-nanopore is not installed here, the tests run on the checkout")
     if any("direct_url" in str(file) for file in files) and not any(str(file).endswith("console.py") for file in files):
         pytest.skip("an editable installation has no manual pages")
     assert pages <= {Path(str(file)).name for file in files}

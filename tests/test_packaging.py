@@ -5,15 +5,18 @@ from __future__ import annotations
 import importlib.util
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import f5py
+from f5py.errors import EXTRAS, pip_install
 
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGING = ROOT / "packaging"
@@ -70,10 +73,61 @@ def test_conda_requires_what_pip_does():
     extras = PROJECT["optional-dependencies"]
     (everything,) = extras["all"]
     wanted = [*PROJECT["dependencies"]]
-    for extra in re.findall(r"\w+", everything.removeprefix("f5py")):
+    for extra in re.findall(r"\w+", everything.removeprefix(PROJECT["name"])):
         wanted += extras[extra]
     pip = dict(split(requirement) for requirement in wanted)
     assert conda == pip | {"python": PROJECT["requires-python"]}
+
+
+def requirement_names(requirements: list[str]) -> set[str]:
+    """The packages that requirements ask for, in lower case."""
+    return {re.split(r"[^\w-]", requirement)[0].lower() for requirement in requirements}
+
+
+def test_messages_ask_for_what_the_extras_have():
+    """Not for `f5py[...]`, which is another project on PyPI."""
+    extras = PROJECT["optional-dependencies"]
+    asked = {extra: requirement_names(shlex.split(packages)) for extra, packages in EXTRAS.items()}
+    assert asked == {extra: requirement_names(extras[extra]) for extra in EXTRAS}
+    assert set(extras) == {*EXTRAS, "all", "docs", "test", "dev"}
+    assert pip_install("vbz") == "pip install vbz-h5py-plugin"
+    assert pip_install("slow5", again=True) == 'pip install --force-reinstall "pyslow5<1.6"'
+
+
+def checkout_texts() -> Iterator[tuple[str, str]]:
+    """Every text file of the checkout: its name and what is in it."""
+    skipped = {".git", ".venv", "__pycache__", ".hypothesis", ".pytest_cache", ".mypy_cache", ".ruff_cache", "dist"}
+    for path in ROOT.rglob("*"):
+        name = path.relative_to(ROOT)
+        if not skipped.intersection(name.parts) and path.is_file() and path.suffix not in {".npz", ".png", ".pyc"}:
+            yield str(name), path.read_text(errors="replace")
+
+
+#: What the checkout itself and workflows are installed from.
+_OUR_OWN = re.compile(r"\.|\.\[[\w,]+\]|f5py-nanopore(\[[\w,]+\])?|\$\(ls|\S*[$@{].*")
+#: Tools of the development, and of recipes for other people's programs.
+_TOOLS = {"build", "uv", "setuptools", "nvidia-cuda-nvdisasm", "m6anet", "pip", "pandas", "fsspec"}
+
+
+def test_only_our_own_distribution_and_its_packages_are_advised():
+    """Nobody is sent to the project that is called f5py on PyPI, from messages, documentation or recipes."""
+    lists = [PROJECT["dependencies"], *PROJECT["optional-dependencies"].values()]
+    known = _TOOLS | {name for requirements in lists for name in requirement_names(requirements)}
+    foreign = re.compile(
+        r"(?<![\w/.-])f5py\[[a-z]|pypi\.org/\S*/f5py(?![\w-])|(bioconda::|containers/|singularity/)f5py[=:]"
+    )
+    wrong, n_found = [], 0
+    for name, text in checkout_texts():
+        for line in text.splitlines():
+            if foreign.search(line) and name != "tests/test_packaging.py":
+                wrong.append(f"{name}: {line.strip()}")
+            for arguments in re.findall(r"pip install((?: +-\S+)* +[^\s`]+)", line):
+                package = arguments.split()[-1].lstrip("'\"(").rstrip("'\"();,:.") or "."
+                n_found += 1
+                if not _OUR_OWN.fullmatch(package) and re.split(r"[^\w-]", package)[0].lower() not in known:
+                    wrong.append(f"{name}: {line.strip()}")
+    assert wrong == []
+    assert n_found > 30
 
 
 @pytest.mark.parametrize("path", sorted((PACKAGING / "containers").iterdir()), ids=lambda path: path.name)

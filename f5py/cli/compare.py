@@ -23,7 +23,7 @@ def command(**given: Any) -> None:
     A and B are tables of f5py eventalign (text or Parquet), or alignments whose events are aligned first. For every
     position and strand, or every k-mer: mean, median and standard deviation of levels and dwell times in both samples,
     and Kolmogorov-Smirnov and Mann-Whitney tests, with q-values. Needs pyarrow:
-    pip install "f5py[parquet]".
+    pip install pyarrow.
     """
     from f5py.api.functions import compare
 

@@ -20,7 +20,7 @@ def command(**given: Any) -> None:
     """Draw the signal, the events and the bases of one read.
 
     With -b and -g the events are aligned to the reference, as in eventalign; otherwise to the read's own bases, as in
-    resquiggle. Needs matplotlib: pip install "f5py[plot]".
+    resquiggle. Needs matplotlib: pip install matplotlib.
     """
     from f5py.api.functions import plot
 

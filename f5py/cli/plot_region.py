@@ -21,7 +21,7 @@ def command(**given: Any) -> None:
 
     Calls are taken from the MM and ML tags of alignments, as written by call-methylation --modbam, dorado and others.
     Reads with an HP tag, as written by whatshap and hiphase, are grouped by haplotype. Needs matplotlib:
-    pip install "f5py[plot]".
+    pip install matplotlib.
     """
     from f5py.api.functions import plot_region
 

@@ -22,7 +22,7 @@ def command(**given: Any) -> None:
 
     Shows how many calls each threshold keeps, and how many of these are likely to be wrong: judging by the ratios, by
     two components fitted to them, or by the calls of controls. Also shows methylation by read, by the number of sites
-    in a group and by context. Needs pyarrow: pip install "f5py[parquet]".
+    in a group and by context. Needs pyarrow: pip install pyarrow.
     """
     from f5py.api.functions import summary
 

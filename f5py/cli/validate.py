@@ -23,7 +23,7 @@ def command(**given: Any) -> None:
     CALLS is a table of calls, BAM with MM and ML tags, bedMethyl or a table of meth-freq. TRUTH is bedMethyl, a table
     of meth-freq, or a simulation's truth.tsv or truth_reads.tsv. Instead of both, calls of controls can be given.
     For calls, prints the area under the ROC curve, precision and recall by threshold, and the reliability of the
-    probabilities; for sites, the correlation of frequencies. Calls need pyarrow: pip install "f5py[parquet]".
+    probabilities; for sites, the correlation of frequencies. Calls need pyarrow: pip install pyarrow.
     """
     from f5py.api.functions import validate
 

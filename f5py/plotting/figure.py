@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from f5py.errors import F5pyError, MissingDependencyError
+from f5py.errors import F5pyError, MissingDependencyError, pip_install
 from f5py.plotting.data import PlotData
 from f5py.plotting.figure_file import RC, has_matplotlib, save_figure
 
@@ -35,7 +35,7 @@ MAX_KMERS = 5000
 def check_matplotlib(command: str = "plot") -> None:
     """Raise `MissingDependencyError` unless matplotlib is installed."""
     if not has_matplotlib():
-        raise MissingDependencyError(f'f5py {command} needs matplotlib; install it: pip install "f5py[plot]"')
+        raise MissingDependencyError(f"f5py {command} needs matplotlib; install it: {pip_install('plot')}")
 
 
 def write_figure(data: PlotData, file: BinaryIO, kind: str, seconds: bool = False) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from f5py.errors import MissingDependencyError
+from f5py.errors import MissingDependencyError, pip_install
 from f5py.options.output_names import kind_of_several
 from f5py.plotting.figure_file import KINDS, RC, has_matplotlib, save_figure
 from f5py.reports.html_report import section
@@ -57,7 +57,7 @@ def report_kind(path: str) -> str:
 def check_can_draw(kinds: Sequence[str]) -> None:
     """Raise `MissingDependencyError` if one of the kinds needs matplotlib and that is not installed."""
     if set(kinds) & set(KINDS) and not has_matplotlib():
-        raise MissingDependencyError('figures need matplotlib: pip install "f5py[plot]"; .html and .json do not')
+        raise MissingDependencyError(f"figures need matplotlib: {pip_install('plot')}; .html and .json do not")
 
 
 def write_charts(charts: Sequence[Chart], file: BinaryIO, kind: str, title: str) -> None:

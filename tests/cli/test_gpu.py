@@ -120,12 +120,12 @@ def test_off(made: ReadSet, machine, tmp_path: Path, capfd, use):
 
 
 FAULTS = {
-    "import": ["cupy cannot be loaded (libcudart.so.12: ", "pip install 'f5py[cuda12]'"],
+    "import": ["cupy cannot be loaded (libcudart.so.12: ", "pip install cupy-cuda12x"],
     "broken": ["cupy cannot be loaded (module 'numpy' has no attribute", "install it again"],
     "driver": ["the NVIDIA driver is missing, or too old", "update it"],
     "devices": ["there is no CUDA device"],
     "busy": ["another program has the GPU for itself", "nvidia-smi"],
-    "nvrtc": ["CUDA's run-time compiler is missing", "pip install 'f5py[cuda12]'"],
+    "nvrtc": ["CUDA's run-time compiler is missing", "pip install cupy-cuda12x"],
     "compile": ["the kernels do not compile: events.cu(1): error"],
     "memory": ["too little free", "-B"],
     "memory@9": ["too little free", "-B"],

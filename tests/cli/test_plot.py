@@ -541,4 +541,4 @@ def test_outputs_that_cannot_be(made: ReadSet, tmp_path: Path):
 
 def test_without_matplotlib(made: ReadSet, refuses: Callable[..., None], monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    refuses(MissingDependencyError, r'pip install "f5py\[plot\]"', made.names[0], *made.options()[:2])
+    refuses(MissingDependencyError, "pip install matplotlib", made.names[0], *made.options()[:2])

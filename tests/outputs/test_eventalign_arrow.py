@@ -171,7 +171,7 @@ def test_after_an_error_the_file_is_not_completed(monkeypatch):
 
 def test_without_pyarrow(monkeypatch):
     monkeypatch.setitem(sys.modules, "pyarrow", None)
-    with pytest.raises(MissingDependencyError, match=r'pip install "f5py\[parquet\]"'):
+    with pytest.raises(MissingDependencyError, match="pip install pyarrow"):
         EventalignArrow(io.BytesIO(), _CONTIGS, made_model())
 
 

@@ -8,21 +8,22 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from f5py.compute.gpu.arena import reclaimable_memory
-from f5py.errors import F5pyError
+from f5py.errors import F5pyError, pip_install
 
-NO_CUPY = "cupy is not installed (pip install 'f5py[cuda12]' or 'f5py[cuda13]', as nvidia-smi says)"
+_PIP = f"{pip_install('cuda12')}, or 13 for both, as nvidia-smi says"
+NO_CUPY = f"cupy is not installed ({_PIP})"
 
 #: What the drivers of NVIDIA's cards, of Jetson boards and of Windows's subsystem for Linux make.
 _DEVICES = ("/dev/nvidiactl", "/dev/nvhost-gpu", "/dev/nvgpu", "/dev/dxg")
 _NO_DEVICE = "there is no CUDA device"
-_INSTALL = "install it again: pip install 'f5py[cuda12]' or 'f5py[cuda13]', as nvidia-smi says"
+_INSTALL = f"install it again: {_PIP}"
 _NO_MEMORY = ("MemoryAllocation", "out of memory", "Out of memory", "OUT_OF_MEMORY")
 #: What is in the message of an error, and what to say then.
 _REMEDIES = (
     ("InsufficientDriver", "the NVIDIA driver is missing, or too old for the installed cupy; update it, or: "
-     "pip install 'f5py[cuda12]'"),
+     f"{pip_install('cuda12')}"),
     ("NoDevice", _NO_DEVICE),
-    ("nvrtc", "CUDA's run-time compiler is missing ({}); pip install 'f5py[cuda12]' or 'f5py[cuda13]' brings it"),
+    ("nvrtc", f"CUDA's run-time compiler is missing ({{}}); this brings it: {_PIP}"),
     ("DevicesUnavailable", "another program has the GPU for itself ({}); nvidia-smi shows which"),
     ("LaunchFailure", "{}; if it happens again, look for Xid errors in the kernel's log (dmesg)"),
 )  # fmt: skip

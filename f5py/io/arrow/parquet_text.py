@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from f5py.errors import InputFileError, MissingDependencyError
+from f5py.errors import InputFileError, MissingDependencyError, pip_install
 from f5py.io.bytes.byte_pieces import BytePieces
 
 MAGIC = b"PAR1"
@@ -38,7 +38,7 @@ class ParquetText(BytePieces):
             import pyarrow.parquet
         except ImportError as problem:
             raise MissingDependencyError(
-                f'{path}: a Parquet file, which needs pyarrow: pip install "f5py[parquet]"'
+                f"{path}: a Parquet file, which needs pyarrow: {pip_install('parquet')}"
             ) from problem
         self._arrow = pyarrow
         self._path = path

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from f5py.errors import InputFileError, MissingDependencyError
+from f5py.errors import InputFileError, MissingDependencyError, pip_install
 
 _PIECE = 1 << 22
 
@@ -30,7 +30,7 @@ def _unpack_zstd(path: str, out: BinaryIO) -> None:
         import zstandard
     except ImportError:
         raise MissingDependencyError(
-            f'{path}: reading zstd files needs the package zstandard; install it: pip install "f5py[zstd]"'
+            f"{path}: reading zstd files needs the package zstandard; install it: {pip_install('zstd')}"
         ) from None
     # frame by frame, as the library's files do not tell a truncated one
     frame = zstandard.ZstdDecompressor().decompressobj()

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError
+from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, pip_install
 
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
@@ -167,5 +167,5 @@ def _package(problem: str) -> str:
 
 
 def _needs_package(shown: str, package: str) -> MissingDependencyError:
-    name = '"f5py[s3]"' if package == "s3fs" else f"fsspec {package}"
-    return MissingDependencyError(f"{shown}: reading it needs the package {package}; install it: pip install {name}")
+    command = pip_install("s3") if package == "s3fs" else f"pip install fsspec {package}"
+    return MissingDependencyError(f"{shown}: reading it needs the package {package}; install it: {command}")

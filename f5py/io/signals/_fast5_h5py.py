@@ -17,7 +17,7 @@ import numpy as np
 from h5py import _errors, h5a, h5d, h5f, h5g, h5p, h5pl, h5s, h5t, h5z
 from numpy.typing import NDArray
 
-from f5py.errors import MissingDependencyError, SignalError
+from f5py.errors import MissingDependencyError, SignalError, pip_install
 from f5py.io.signals.recent import raise_if_of_machine
 from f5py.io.signals.source import CALIBRATION
 
@@ -349,11 +349,11 @@ def _load_vbz(path: str) -> None:
         from vbz_h5py_plugin import get_vbz_resource_path
     except ImportError:
         raise MissingDependencyError(
-            f'{path}: the signals are VBZ-compressed; install the decoder: pip install "f5py[vbz]"'
+            f"{path}: the signals are VBZ-compressed; install the decoder: {pip_install('vbz')}"
         ) from None
     h5pl.prepend(os.fsencode(get_vbz_resource_path()))
     if not h5z.filter_avail(VBZ_FILTER):
         raise MissingDependencyError(
             f"{path}: the signals are VBZ-compressed and HDF5 cannot load the installed decoder; "
-            'try: pip install --force-reinstall "f5py[vbz]"'
+            f"try: {pip_install('vbz', again=True)}"
         )

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-from f5py.errors import MissingDependencyError
+from f5py.errors import MissingDependencyError, pip_install
 
 _TEXT_FORM, _BINARY_FORM = 1, 2
 NEWER_VERSION = -15
@@ -68,7 +68,7 @@ def _library() -> Any:
         import pyslow5
     except ImportError:
         raise MissingDependencyError(
-            'SLOW5 files need the package pyslow5; install it: pip install "f5py[slow5]"'
+            f"SLOW5 files need the package pyslow5; install it: {pip_install('slow5')}"
         ) from None
     file, text = ctypes.c_void_p, ctypes.c_char_p
     signatures: dict[str, tuple[Any, list[Any]]] = {
@@ -87,7 +87,7 @@ def _library() -> Any:
         ctypes.c_int.in_dll(library, "slow5_log_level")
     except (OSError, AttributeError, ValueError) as problem:
         raise MissingDependencyError(
-            f'the installed pyslow5 lacks what f5py needs ({problem}); try: pip install --force-reinstall "f5py[slow5]"'
+            f"the installed pyslow5 lacks what f5py needs ({problem}); try: {pip_install('slow5', again=True)}"
         ) from None
     return library
 

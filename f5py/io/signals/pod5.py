@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.errors import MissingDependencyError, SignalError
+from f5py.errors import MissingDependencyError, SignalError, pip_install
 from f5py.io.remote import ranged_file
 from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
 from f5py.io.signals.source import BlockBuilder, FileSource, SignalBlock
@@ -290,7 +290,7 @@ def require_pod5(path: str) -> None:
         import pod5  # noqa: F401
     except ImportError:
         raise MissingDependencyError(
-            f'{path}: reading POD5 files needs the package pod5; install it: pip install "f5py[pod5]"'
+            f"{path}: reading POD5 files needs the package pod5; install it: {pip_install('pod5')}"
         ) from None
 
 

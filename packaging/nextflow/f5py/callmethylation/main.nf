@@ -4,8 +4,8 @@ process F5PY_CALLMETHYLATION {
 
     conda "${moduleDir}/environment.yml"
     container "${ workflow.containerEngine == 'singularity' && !task.ext.singularity_pull_docker_container ?
-        'https://depot.galaxyproject.org/singularity/f5py:0.1.0--pyhdfd78af_0' :
-        'biocontainers/f5py:0.1.0--pyhdfd78af_0' }"
+        'https://depot.galaxyproject.org/singularity/f5py-nanopore:0.1.0--pyhdfd78af_0' :
+        'biocontainers/f5py-nanopore:0.1.0--pyhdfd78af_0' }"
 
     input:
     tuple val(meta), path(bam), path(bai), path(signals)
