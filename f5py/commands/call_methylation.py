@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from f5py.commands.compile_ahead import CompileAhead
-from f5py.commands.end_of_run import report
 from f5py.compute.counts import RunCounts
 from f5py.compute.methylation import Caller, motifs_of
 from f5py.compute.statistics import RunStatistics
@@ -28,8 +26,6 @@ from f5py.outputs.calls_arrow import CallsArrow
 from f5py.outputs.calls_writer import CallsWriter
 from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.stage_tables import StageTables
-from f5py.partitions.job import PartJob, WriteBatch
-from f5py.partitions.part_outputs import ARROW, FAILED_READS, MODBAM, SITES, DonePart
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import (
     check_has_file,
@@ -39,8 +35,12 @@ from f5py.pipeline.inputs import (
     paths_of_inputs,
 )
 from f5py.pipeline.loader import Loader
-from f5py.pipeline.outcome import Outcome, RunContext
 from f5py.pipeline.runner import Outputs
+from f5py.runs.compile_ahead import CompileAhead
+from f5py.runs.end_of_run import report
+from f5py.runs.outcome import Outcome, RunContext
+from f5py.runs.parts.job import PartJob, WriteBatch
+from f5py.runs.parts.part_outputs import ARROW, FAILED_READS, MODBAM, SITES, DonePart
 
 
 @obeys_strict
@@ -61,13 +61,13 @@ def run(options: CallOptions, take: Callable[[Any], None] | None = None) -> RunC
     if options.watch is not None:
         if take is not None:
             raise UsageError("--watch: the calls are handed on as they come; leave this option out")
-        from f5py.commands import watch
+        from f5py.runs import watch
 
         return watch.run(options)
     if options.plan is not None or options.resume:
         if take is not None:
             raise UsageError("--plan and --resume: the calls are handed on as they come; leave these options out")
-        from f5py.commands.in_parts import run_in_parts
+        from f5py.runs.in_parts import run_in_parts
 
         return run_in_parts(options)
     options = with_formats(options, take is not None)

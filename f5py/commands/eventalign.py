@@ -12,8 +12,6 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.commands.compile_ahead import CompileAhead
-from f5py.commands.end_of_run import report
 from f5py.compute.counts import RunCounts
 from f5py.compute.events_on_reference import ReferenceAligner
 from f5py.compute.statistics import RunStatistics
@@ -38,9 +36,6 @@ from f5py.outputs.part_rows import PartRows
 from f5py.outputs.sam_to_bam import SamToBam
 from f5py.outputs.stage_tables import StageTables
 from f5py.outputs.table_layout import TableLayout
-from f5py.partitions.job import PartJob, WriteBatch
-from f5py.partitions.part_outputs import ARROW, FAILED_READS, M6ANET, SUMMARY
-from f5py.partitions.text_chain import ChainedText
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import (
     check_has_file,
@@ -50,8 +45,13 @@ from f5py.pipeline.inputs import (
     paths_of_inputs,
 )
 from f5py.pipeline.loader import Loader
-from f5py.pipeline.outcome import Outcome, RunContext
 from f5py.pipeline.runner import Outputs
+from f5py.runs.compile_ahead import CompileAhead
+from f5py.runs.end_of_run import report
+from f5py.runs.outcome import Outcome, RunContext
+from f5py.runs.parts.job import PartJob, WriteBatch
+from f5py.runs.parts.part_outputs import ARROW, FAILED_READS, M6ANET, SUMMARY
+from f5py.runs.parts.text_chain import ChainedText
 
 #: Samples of a read of which the text takes about as much room as a usual row.
 _SAMPLES_PER_LINE = 10
@@ -84,7 +84,7 @@ def run(options: EventalignOptions, take: Callable[[Any], None] | None = None) -
     if options.plan is not None or options.resume:
         if take is not None:
             raise UsageError("--plan and --resume: the rows are handed on as they come; leave these options out")
-        from f5py.commands.in_parts import run_in_parts
+        from f5py.runs.in_parts import run_in_parts
 
         return run_in_parts(options)
     options = with_format(options)
@@ -140,7 +140,7 @@ def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: Pa
 
 
 def _compiled_table(options: EventalignOptions) -> list[str]:
-    """The part of `f5py.commands.compile_ahead` that formats the table, if it is that of most runs."""
+    """The part of `f5py.runs.compile_ahead` that formats the table, if it is that of most runs."""
     is_other = options.output_format == "parquet" or options.samples or any(getattr(options, name) for name in _MODES)
     return [] if is_other else ["event table"]
 

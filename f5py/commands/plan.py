@@ -15,8 +15,8 @@ from f5py.errors import UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.files.complete_file import complete_text_output
 from f5py.options.part_commands import PlanOptions
-from f5py.partitions.part_outputs import read_part
-from f5py.partitions.plan import Plan
+from f5py.runs.parts.part_outputs import read_part
+from f5py.runs.parts.plan import Plan
 
 #: Jobs of an array that any Slurm takes.
 _MOST_JOBS = 1000

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import numpy as np
 
-from f5py.commands.end_of_run import note_counts_and_times, note_results, warn_of_bad_reads
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import chemistry_of
 from f5py.compute.counts import RunCounts
@@ -27,17 +26,18 @@ from f5py.outputs.failed_reads import listing_failed_reads
 from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.resquiggle_writer import ResquigglePaf, ResquiggleTable
 from f5py.outputs.stage_tables import StageTables
-from f5py.partitions.job import PartJob, WriteBatch
-from f5py.partitions.join_outputs import join_tables, join_texts
-from f5py.partitions.part_outputs import FAILED_READS, DonePart, outputs_of_parts, read_part
-from f5py.partitions.plan import Plan
-from f5py.partitions.resume import check_can_resume, folder_beside
-from f5py.partitions.text_chain import Extent
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import check_outputs
-from f5py.pipeline.outcome import Outcome
 from f5py.pipeline.runner import Outputs
 from f5py.pipeline.sequence_loader import SequenceLoader
+from f5py.runs.end_of_run import note_counts_and_times, note_results, warn_of_bad_reads
+from f5py.runs.outcome import Outcome
+from f5py.runs.parts.job import PartJob, WriteBatch
+from f5py.runs.parts.join_outputs import join_tables, join_texts
+from f5py.runs.parts.part_outputs import FAILED_READS, DonePart, outputs_of_parts, read_part
+from f5py.runs.parts.plan import Plan
+from f5py.runs.parts.resume import check_can_resume, folder_beside
+from f5py.runs.parts.text_chain import Extent
 
 _WHO = "resquiggle_main"
 _COMMAND = "resquiggle"

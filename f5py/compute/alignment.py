@@ -63,7 +63,7 @@ class AlignmentStage:
         self.counts = RunCounts()
         self.pool = WorkerPool(options.threads)
         self._options = options
-        #: Called with the name of a part of the work before it begins, see `f5py.commands.compile_ahead`.
+        #: Called with the name of a part of the work before it begins, see `f5py.runs.compile_ahead`.
         self.before_stage: Callable[[str], None] = lambda part: None
         #: Called with the batch after each of `n_parts` parts of the work on it.
         self.after_part: Callable[[ReadBatch], None] = lambda batch: None

@@ -248,7 +248,7 @@ def on_real_reads(options: Any, places: dict[str, Path], out: Path) -> Any:
     return replace(options, **changes)
 
 
-# --watch does not end by itself; tests/partitions has tests of it
+# --watch does not end by itself; tests/runs/parts has tests of it
 RUN = [line for line in IN_SCOPE if "--profile-cpu" not in line and "--watch" not in line]
 
 

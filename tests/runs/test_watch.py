@@ -15,7 +15,7 @@ from pathlib import Path
 import pysam
 import pytest
 
-from f5py.commands import watch
+from f5py.runs import watch
 
 from ..made_data import ReadSet, error_line, process_of, run_command, write_signals
 

@@ -21,7 +21,7 @@ from typing import Any
 
 import pytest
 
-from f5py.commands import engines
+from f5py.runs import engines
 
 from ..made_data import ReadSet, error_line, run_command
 from ..shared_memory import FOLDER, to_oneself

@@ -24,8 +24,8 @@ from f5py.io.bam.record_ranges import RecordRanges
 from f5py.io.files.complete_file import complete_output
 from f5py.options import Option, declarations
 from f5py.options.shared import AlignmentOptions
-from f5py.partitions.fingerprint import check_unchanged, fingerprints
-from f5py.partitions.text_chain import CHAINS
+from f5py.runs.parts.fingerprint import check_unchanged, fingerprints
+from f5py.runs.parts.text_chain import CHAINS
 
 _MANIFEST = "plan.json"
 _PARTS = "parts"

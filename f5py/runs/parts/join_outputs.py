@@ -9,8 +9,8 @@ from typing import Any
 
 from f5py.errors import InputFileError
 from f5py.io.files.output import open_output
-from f5py.partitions.part_outputs import DonePart
-from f5py.partitions.text_chain import give_name, header_of
+from f5py.runs.parts.part_outputs import DonePart
+from f5py.runs.parts.text_chain import give_name, header_of
 
 
 def join_texts(paths: Iterable[Path], output: str, n_threads: int) -> None:

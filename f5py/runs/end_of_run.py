@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from f5py.commands.report import write_report
 from f5py.compute.counts import RunCounts
 from f5py.compute.diagnosis import advice, all_failed, cause_counts
 from f5py.errors import AllReadsFailedError
@@ -14,7 +13,8 @@ from f5py.messages.strict import input_warning
 from f5py.options import Group, Kind, declarations
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.options.signal_commands import CallOptions
-from f5py.pipeline.outcome import Outcome, RunContext
+from f5py.runs.outcome import Outcome, RunContext
+from f5py.runs.report import write_report
 
 _WHO = "meth_main"
 #: What a command's results are called.

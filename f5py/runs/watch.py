@@ -20,9 +20,6 @@ from pathlib import Path
 from typing import Any
 
 from f5py.commands import call_methylation
-from f5py.commands.engines import run_job
-from f5py.commands.finish import PlannedPart, join_parts
-from f5py.commands.in_parts import as_one_run
 from f5py.compute.counts import RunCounts
 from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
@@ -34,9 +31,12 @@ from f5py.messages import console
 from f5py.options import declarations
 from f5py.options.part_commands import WatchOptions
 from f5py.options.signal_commands import CallOptions
-from f5py.partitions.job import PartJob
-from f5py.partitions.part_outputs import read_part
-from f5py.partitions.plan import Plan
+from f5py.runs.engines import run_job
+from f5py.runs.finish import PlannedPart, join_parts
+from f5py.runs.in_parts import as_one_run
+from f5py.runs.parts.job import PartJob
+from f5py.runs.parts.part_outputs import read_part
+from f5py.runs.parts.plan import Plan
 from f5py.threads.interrupts import Interrupt, remembered_interrupt
 
 _WHO = "watch"

@@ -20,10 +20,10 @@ from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import TextOutput
-from f5py.partitions.plan import Plan
-from f5py.partitions.text_chain import ChainedText, Extent, TextChain, append_rows, is_whole
-from f5py.pipeline.outcome import Outcome
 from f5py.pipeline.parts import Part
+from f5py.runs.outcome import Outcome
+from f5py.runs.parts.plan import Plan
+from f5py.runs.parts.text_chain import ChainedText, Extent, TextChain, append_rows, is_whole
 
 #: Names of files in the folder of a part.
 ARROW, MODBAM, SITES, M6ANET, FAILED_READS, ULTRA, SUMMARY = (
@@ -54,7 +54,7 @@ class DonePart(NamedTuple):
         return str(self.plan.part_folder(self.number) / name)
 
     def append_rows(self, out: TextOutput) -> None:
-        """Write the rows of its table of text; see `f5py.partitions.text_chain.append_rows`."""
+        """Write the rows of its table of text; see `f5py.runs.parts.text_chain.append_rows`."""
         append_rows(self.plan.folder, self.table, out)
 
 

@@ -11,8 +11,8 @@ import pytest
 
 from f5py.errors import InputFileError
 from f5py.io.files.output import open_output
-from f5py.partitions import text_chain
-from f5py.partitions.text_chain import Extent, TextChain, append_rows
+from f5py.runs.parts import text_chain
+from f5py.runs.parts.text_chain import Extent, TextChain, append_rows
 
 
 @pytest.fixture

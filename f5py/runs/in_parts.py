@@ -9,8 +9,6 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from f5py.commands import call_methylation, eventalign
-from f5py.commands.engines import run_parts, work_on
-from f5py.commands.finish import finish, options_of_plan
 from f5py.compute.counts import RunCounts
 from f5py.core.windows import Windows
 from f5py.errors import UsageError
@@ -23,9 +21,11 @@ from f5py.options.part_commands import PartOptions, RunPartOptions
 from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.outputs.bedmethyl import check_can_write
 from f5py.outputs.m6anet_json import path_of_json
-from f5py.partitions.plan import Plan
-from f5py.partitions.resume import check_can_resume, folder_beside
 from f5py.pipeline.inputs import paths_of_inputs, with_local_inputs
+from f5py.runs.engines import run_parts, work_on
+from f5py.runs.finish import finish, options_of_plan
+from f5py.runs.parts.plan import Plan
+from f5py.runs.parts.resume import check_can_resume, folder_beside
 
 AnyOptions = TypeVar("AnyOptions", bound=CallOptions | EventalignOptions)
 

@@ -8,8 +8,8 @@ from f5py.compute.diagnosis import CAUSES
 from f5py.compute.statistics import LENGTH_EDGES, MOST_RATIO, RATIO_WIDTH, RunStatistics
 from f5py.options.shared import MappedReadsOptions
 from f5py.pipeline.inputs import paths_of_inputs
-from f5py.pipeline.outcome import Outcome, RunContext
 from f5py.reports.run_report import RunFigures, sample_name, write_run_report
+from f5py.runs.outcome import Outcome, RunContext
 
 _MOST_POINTS = 500
 

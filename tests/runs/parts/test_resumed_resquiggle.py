@@ -13,10 +13,10 @@ import pytest
 
 from f5py.commands import resquiggle
 from f5py.errors import OutputFileError
-from f5py.partitions.plan import Plan
 from f5py.pipeline import sequence_loader
+from f5py.runs.parts.plan import Plan
 
-from ..made_data import N_READS, ReadSet, refused, run_command
+from ...made_data import N_READS, ReadSet, refused, run_command
 
 PER_PART = 3
 N_PARTS = -(-N_READS // PER_PART)

@@ -15,14 +15,14 @@ from dataclasses import replace
 from typing import Any
 
 from f5py.commands import call_methylation, eventalign
-from f5py.commands.finish import options_of_plan
 from f5py.commands.plan import slurm_script
 from f5py.errors import F5pyError, MissingDependencyError, pip_install
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.signal_commands import CallOptions, EventalignOptions
-from f5py.partitions.job import PartJob
-from f5py.partitions.plan import Plan
+from f5py.runs.finish import options_of_plan
+from f5py.runs.parts.job import PartJob
+from f5py.runs.parts.plan import Plan
 from f5py.threads.pool import keep_freed_memory
 
 _WHO = "engine"

@@ -19,7 +19,7 @@ import pytest
 
 from f5py.errors import UsageError
 
-from ..made_data import N_READS, ReadSet, process_of, refused, run_command
+from ...made_data import N_READS, ReadSet, process_of, refused, run_command
 
 CALLS = ("-o", "calls.tsv", "--modbam", "m.bam", "--bedmethyl", "s.bed", "--failed-reads", "failed.tsv")
 CALL_FILES = ("calls.tsv", "m.bam", "s.bed", "failed.tsv")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from f5py.commands import compile_ahead
+from f5py.runs import compile_ahead
 
 from ..made_data import ReadSet
 
@@ -20,7 +20,7 @@ PROGRAM = """
 import json, sys
 from importlib import import_module
 from f5py.cli import main
-from f5py.commands.compile_ahead import PARTS
+from f5py.runs.compile_ahead import PARTS
 for command in json.loads(sys.argv[1]):
     try:
         main(command)

@@ -9,10 +9,10 @@ from contextlib import ExitStack
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
-from f5py.partitions.part_outputs import OpenOutputs, outputs_of_parts
-from f5py.partitions.plan import Plan
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.parts import Part
+from f5py.runs.parts.part_outputs import OpenOutputs, outputs_of_parts
+from f5py.runs.parts.plan import Plan
 
 WriteBatch = Callable[[ReadBatch], None]
 

@@ -9,8 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from f5py.commands import call_methylation, eventalign
-from f5py.commands.end_of_run import report
-from f5py.commands.report import write_report
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
@@ -28,14 +26,16 @@ from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.outputs.eventalign_arrow import EventalignArrow
 from f5py.outputs.m6anet_sites import sites_of_part
 from f5py.outputs.sam_to_bam import SamToBam
-from f5py.partitions.join_outputs import WholeLines, has_name, join_tables, join_texts
-from f5py.partitions.part_outputs import ARROW, FAILED_READS, M6ANET, SUMMARY, ULTRA, DonePart, read_part
-from f5py.partitions.plan import Plan
-from f5py.partitions.text_chain import Extent
 from f5py.pipeline.inputs import open_inputs
 from f5py.pipeline.loader import Loader
-from f5py.pipeline.outcome import Outcome, RunContext
 from f5py.pipeline.runner import Outputs
+from f5py.runs.end_of_run import report
+from f5py.runs.outcome import Outcome, RunContext
+from f5py.runs.parts.join_outputs import WholeLines, has_name, join_tables, join_texts
+from f5py.runs.parts.part_outputs import ARROW, FAILED_READS, M6ANET, SUMMARY, ULTRA, DonePart, read_part
+from f5py.runs.parts.plan import Plan
+from f5py.runs.parts.text_chain import Extent
+from f5py.runs.report import write_report
 
 _SHOWN = 5
 #: A plan, and the number of one of its parts.

@@ -1,0 +1,1 @@
+"""A run of a command on signals: at once, in parts, or while files arrive."""
