@@ -13,6 +13,9 @@ from f5py.threads.pool import WorkerPool
 
 _FACTS = ("mean", "median", "sd")
 _DIGITS = 5
+_LOWEST, _HIGHEST = -308, 308
+#: Powers of ten, each the closest number to it.
+_POWERS = np.array([float(f"1e{exponent}") for exponent in range(_LOWEST, _HIGHEST + 1)])
 
 
 def compare_samples(
@@ -108,9 +111,15 @@ def _compared(
 
 
 def _rounded(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """To significant digits, so that the text is short."""
-    with np.errstate(divide="ignore"):
-        magnitude = np.floor(np.log10(np.abs(values)))
-    scale = 10.0 ** np.where(np.isfinite(magnitude), _DIGITS - 1 - magnitude, 0.0)
-    usable = np.isfinite(scale) & (scale > 0)
-    return np.where(usable, np.rint(values * np.where(usable, scale, 1)) / np.where(usable, scale, 1), values)
+    """To significant digits, so that the text is short.
+
+    Powers of ten come from a table: processors, and versions of NumPy, differ in the last bit of theirs.
+    """
+    size = np.abs(values)
+    usable = np.isfinite(size) & (size >= _POWERS[1])
+    exponent = np.searchsorted(_POWERS, np.where(usable, size, 1.0), side="right") - 1 + _LOWEST
+    decimals = np.minimum(_DIGITS - 1 - exponent, _HIGHEST)
+    scale = _POWERS[np.abs(decimals) - _LOWEST]
+    with np.errstate(over="ignore"):
+        rounded = np.where(decimals >= 0, np.rint(values * scale) / scale, np.rint(values / scale) * scale)
+    return np.where(usable & np.isfinite(rounded), rounded, values)

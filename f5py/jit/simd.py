@@ -276,14 +276,17 @@ def _x86_control(builder, name: str, slot) -> None:
     builder.call(function, [builder.bitcast(slot, ir.IntType(8).as_pointer())])
 
 
+def _arm_control(builder, name: str, kind: ir.FunctionType, *values):
+    """Call an intrinsic, not inline assembly: LLVM cannot assemble that unless somebody has initialised its parser."""
+    return builder.call(cgutils.get_or_insert_function(builder.module, kind, f"llvm.aarch64.{name}.fpcr"), values)
+
+
 def _arm_read_control(builder):
-    kind = ir.FunctionType(ir.IntType(64), [])
-    return builder.call(ir.InlineAsm(kind, "mrs $0, fpcr", "=r", side_effect=True), [])
+    return _arm_control(builder, "get", ir.FunctionType(ir.IntType(64), []))
 
 
 def _arm_write_control(builder, value) -> None:
-    kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)])
-    builder.call(ir.InlineAsm(kind, "msr fpcr, $0", "r", side_effect=True), [value])
+    _arm_control(builder, "set", ir.FunctionType(ir.VoidType(), [ir.IntType(64)]), value)
 
 
 _MACHINE = platform.machine().lower()
