@@ -156,7 +156,7 @@ def test_a_process_killed_before_it_is_asked_is_an_error(tmp_path: Path, monkeyp
 
 @pytest.mark.parametrize("processes", [1, 3])
 def test_a_file_that_ends_or_stops_the_library_is_skipped(monkeypatch: pytest.MonkeyPatch, processes: int) -> None:
-    monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).parent / "signals")])
+    monkeypatch.setattr(sys, "path", [*sys.path, str(Path(__file__).parent)])
     odd_scan = importlib.import_module("odd_readers").odd_scan
     monkeypatch.setattr(fast5_scan, "_work", odd_scan)
     monkeypatch.setattr(helper_process, "_CPU_SECONDS", 1.5)  # more than starting takes
