@@ -114,6 +114,11 @@ class WorkerPool:
             for job in self._jobs:
                 job.turn[0] = _NO_MORE
 
+    @property
+    def is_closed(self) -> bool:
+        """Whether the threads have ended, or are about to."""
+        return self._closing
+
     def close(self) -> None:
         """End the threads; nothing may be running."""
         with self._changed:

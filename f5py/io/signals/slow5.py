@@ -95,7 +95,7 @@ class Slow5Source:
             raise ValueError(f"n_threads must be at least 1, not {n_threads}")
         self.path = path
         self._n_threads = n_threads
-        self._pool: WorkerPool | None = None
+        self._lent_pool: WorkerPool | None = None
         self._own_pool: WorkerPool | None = None
         self._scratch = np.empty(1 << 20, np.int16)
         self._file: RecordFile | None = None
@@ -116,8 +116,8 @@ class Slow5Source:
         return "slow5"
 
     def use_pool(self, pool: WorkerPool) -> None:
-        """Read with these threads instead of own ones."""
-        self._pool = pool
+        """Read with these threads instead of own ones, as long as they are there."""
+        self._lent_pool = pool
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads, as `SignalSource.fetch`."""
@@ -198,7 +198,7 @@ class Slow5Source:
 
     def close(self) -> None:
         """Close the file and end the threads. May be called twice."""
-        self._pool = None
+        self._lent_pool = None
         if self._own_pool is not None:
             self._own_pool.close()
             self._own_pool = None
@@ -207,9 +207,11 @@ class Slow5Source:
             self._file = None
 
     def _workers(self) -> WorkerPool:
-        if self._pool is None:
-            self._pool = self._own_pool = WorkerPool(self._n_threads)
-        return self._pool
+        if self._lent_pool is not None and not self._lent_pool.is_closed:
+            return self._lent_pool
+        if self._own_pool is None:
+            self._own_pool = WorkerPool(self._n_threads)
+        return self._own_pool
 
     def _opened(self) -> RecordFile:
         if self._file is None:
