@@ -46,7 +46,7 @@ def _forget_cupy() -> None:
     """Drop the imported modules, and the kernels made with them."""
     from f5py.compute.gpu import sources
 
-    sources.functions.cache_clear()
+    sources._functions.cache_clear()
     for name in [name for name in sys.modules if name.partition(".")[0] == "cupy"]:
         del sys.modules[name]
 

@@ -94,8 +94,6 @@ class GpuBackend:
         max_bases: int,
         zero_copy: bool | None = None,
     ) -> None:
-        import cupy
-
         self.device = device
         self.name = f"GPU {device.number}"
         self.limits = limits
@@ -104,11 +102,11 @@ class GpuBackend:
         self._broken = False
         self._lock = threading.Lock()
         try:
-            compiled, tables = functions(macros(limits=stages.limits)), Tables()
+            compiled, tables = functions(device.number, macros(limits=stages.limits), stages.results), Tables()
             model = tables.kept("model", lambda: model_table(stages.model))
             self._on_device = Device(device.number, compiled, model, tables)
-        except cupy.cuda.compiler.CompileException as problem:
-            raise GpuUnavailableError(f"the kernels do not compile: {first_line(problem)}") from problem
+        except GpuUnavailableError:
+            raise
         except Exception as problem:
             raise GpuUnavailableError(f"{device.name} does not work: {remedy(problem)}") from problem
         # room for the batch that the device is checked by, too

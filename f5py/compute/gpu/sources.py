@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import re
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
 from typing import Any
+
+from f5py.compute.gpu.machine_code import machine_code
 
 #: The files of the kernels and what is in each, in the order in which they run.
 KERNELS = {
@@ -19,8 +23,10 @@ KERNELS = {
 }
 #: Their products and sums are rounded one by one but where they say fmaf, as on the CPU.
 _UNFUSED = ("events", "scaling", "hmm", "viterbi")
-#: Numbers below 2 ** -126 are zero, as on the CPU there.
+#: Numbers below 2 ** -126 are zero, as on the CPU there, and nowhere else.
 _FLUSHED = ("hmm",)
+#: What only one kind of results takes, see `f5py.compute.cpu.SignalStages`.
+_OF_RESULTS = {"hmm": "calls", "viterbi": "rows"}
 _INCLUDE = re.compile(r'#include "([\w.]+)"\n')
 
 
@@ -56,19 +62,45 @@ def compiler_options(name: str) -> tuple[str, ...]:
     )
 
 
-@cache
-def functions(macros: tuple[str, ...] = ()) -> dict[str, Any]:
-    """All kernels as callable ``cupy.RawKernel`` objects, compiled when they are first called and kept on disk by cupy.
+def functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, Any]:
+    """The kernels as callable ``cupy.cuda.function.Function`` objects.
 
     Parameters
     ----------
+    device : int
+        Number of the calling thread's current CUDA device, which the code is loaded into.
     macros : tuple of str
         Definitions for the compiler, such as ``-DW=100``.
+    results : str
+        ``calls``, ``rows`` or nothing: kernels that only other results take are left out.
+
+    Raises
+    ------
+    GpuUnavailableError
+        See `machine_code`.
     """
+    with _loading:  # devices are started at the same time, and need the same code
+        return _functions(device, macros, results)
+
+
+_loading = threading.Lock()
+
+
+@cache
+def _functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, Any]:
     import cupy
 
+    capability = cupy.cuda.Device(device).compute_capability
+    files = [file for file in KERNELS if _OF_RESULTS.get(file, results) == results]
+
+    def code_of(file: str) -> bytes:
+        return machine_code(source(file), (*compiler_options(file), *macros), capability)
+
+    with ThreadPoolExecutor(len(files)) as threads:
+        codes = list(threads.map(code_of, files))
     found: dict[str, Any] = {}
-    for file, names in KERNELS.items():
-        module = cupy.RawModule(code=source(file), options=(*compiler_options(file), *macros))
-        found |= {name: module.get_function(name) for name in names}
+    for file, code in zip(files, codes, strict=True):
+        module = cupy.cuda.function.Module()
+        module.load(code)
+        found |= {name: module.get_function(name) for name in KERNELS[file]}
     return found

@@ -185,13 +185,13 @@ def test_a_device_failure_is_finished_on_the_cpu(device, pool, batch, monkeypatc
 
     stages = stages_of(pool)
     backend, _ = _watched(device, stages, {})
-    step = getattr(backend.GpuShare, where)
+    step = getattr(backend_module.GpuShare, where)
 
     def fail(self, *arguments):
         step(self, *arguments)
         raise cupy.cuda.runtime.CUDARuntimeError(46) if kind == "cuda" else AttributeError("gone")
 
-    monkeypatch.setattr(backend.GpuShare, where, fail)
+    monkeypatch.setattr(backend_module.GpuShare, where, fail)
     expected = _computed(batch, stages)
     _assert_same(_computed(batch, backend), expected)
     _assert_same(_computed(batch, backend), expected)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from f5py.compute.gpu import sources
 from f5py.compute.gpu.placement import Reason
 from f5py.core.batch import ReadBatch
 from f5py.core.offsets import offsets_of
@@ -52,11 +53,35 @@ SIGNALS = {
 }
 
 
+def random_signal(rng: np.random.Generator) -> tuple[NDArray[np.int16], float, float]:
+    """Raw samples, offset and unit: stretches of every kind one after the other, also such as no pore has."""
+    unit = float(rng.choice([0.17, 0.1755, 0.25, 1.0, 0.013, rng.uniform(0.02, 2.0)]))
+    offset = float(rng.choice([0.0, 8.0, -243.0, rng.integers(-300, 300)]))
+    parts = []
+    for _ in range(rng.integers(1, 12)):
+        n = int(rng.integers(1, 900))
+        level = rng.choice([0.0, rng.uniform(-20, 20), rng.uniform(40, 160), rng.uniform(40, 160), 3000.0])
+        length = int(rng.choice([1, 2, 3, 7, 9, 40, n]))
+        noise = float(rng.choice([0.0, 0.0, 0.05, 0.4, 2.0, 30.0]))
+        spread = float(rng.choice([0.0, 0.3, 15.0, 15.0]))
+        levels = np.repeat(level + rng.normal(0, spread, -(-n // length)), length)[:n]
+        parts.append((levels + rng.normal(0, noise, n)) / unit - offset)
+    raw = np.clip(np.round(np.concatenate(parts)), -32768, 32767).astype(np.int16)
+    if rng.random() < 0.1:
+        raw[rng.integers(0, len(raw), 3)] = rng.choice([-32768, 32767, 0], 3)
+    return raw, offset, unit
+
+
 def batch_of(signals: list[NDArray[np.float64]]) -> ReadBatch:
+    raw = [np.round(signal / _UNIT - _OFFSET).astype(np.int16) for signal in signals]
+    return batch_of_raw([(samples, _OFFSET, _UNIT) for samples in raw])
+
+
+def batch_of_raw(signals: list[tuple[NDArray[np.int16], float, float]]) -> ReadBatch:
     batch = made_batch(np.random.default_rng(3), len(signals), usual=500, long=520)
-    batch.offset[:], batch.unit[:] = _OFFSET, _UNIT
-    batch.samples = np.round(np.concatenate(signals) / _UNIT - _OFFSET).astype(np.int16)
-    batch.sample_offsets = offsets_of(np.array([len(signal) for signal in signals]))
+    raw, batch.offset[:], batch.unit[:] = zip(*signals, strict=True)
+    batch.samples = np.concatenate(raw)
+    batch.sample_offsets = offsets_of(np.array([len(samples) for samples in raw]))
     batch.event_offsets, batch.event_mean = np.zeros(0, np.int64), np.zeros(0, np.float32)
     batch.kmer_rank = np.zeros(0, np.int32)
     return batch
@@ -66,15 +91,14 @@ def batch_of(signals: list[NDArray[np.float64]]) -> ReadBatch:
 def compare(device, pool):
     """A function that computes signals on the GPU and the CPU, and compares their events."""
 
-    def compare(signals: list[NDArray[np.float64]], rna: bool) -> ReadBatch:
+    def compare(batch: ReadBatch, rna: bool, share: float = 0.8) -> ReadBatch:
         stages = stages_of(pool, parameters=events.RNA if rna else events.DNA, rna=rna)
         backend, placements = _watched(device, stages, ALL)
-        batch = batch_of(signals)
         found, expected = _computed(batch, backend), _computed(batch, stages)
         backend.close()
         for name in _EVENTS:
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
-        assert placements[0].count(Reason.GPU) > 0.8 * len(signals)
+        assert placements[0].count(Reason.GPU) > share * len(batch)
         return expected
 
     return compare
@@ -82,7 +106,7 @@ def compare(device, pool):
 
 @pytest.mark.parametrize("rna", [False, True])
 def test_signals(compare, rna: bool):
-    found = compare(list(SIGNALS.values()), rna)
+    found = compare(batch_of(list(SIGNALS.values())), rna)
     n_events = dict(zip(SIGNALS, np.diff(found.event_offsets).tolist(), strict=True))
     assert n_events["usual"] > (100 if rna else 400)
     assert n_events["constant"] == 1
@@ -93,4 +117,26 @@ def test_signals(compare, rna: bool):
 def test_lengths(compare, rna: bool):
     """A few samples, and such that the lanes' stretches end in different places."""
     lengths = [*range(1, 70), 95, 96, 97, 127, 128, 129, 1023, 1024, 1025, 4095, 4096, 4097]
-    compare([SIGNALS["usual"][:length] for length in lengths], rna)
+    compare(batch_of([SIGNALS["usual"][:length] for length in lengths]), rna)
+
+
+@pytest.mark.parametrize("rna", [False, True])
+def test_any_signal(compare, request: pytest.FixtureRequest, rna: bool):
+    """As many as the device can be given in some seconds."""
+    n_batches, n_signals = (8, 500) if request.node.get_closest_marker("gpu") else (1, 24)
+    for seed in range(n_batches):
+        rng = np.random.default_rng(100 + seed)
+        compare(batch_of_raw([random_signal(rng) for _ in range(n_signals)]), rna, 0.5)
+
+
+def test_numbers_below_the_normal_ones_are_needed(played_gpu, pool, monkeypatch):
+    """The variance of samples that are all alike, over a window, is such a number; without it boundaries differ."""
+    from f5py.compute.gpu.device import open_device
+
+    options = sources.compiler_options
+    monkeypatch.setattr(sources, "compiler_options", lambda name: (*options(name), "-ftz=true"))
+    stages = stages_of(pool)
+    backend, _ = _watched(open_device(0), stages, ALL)
+    batch = batch_of(list(SIGNALS.values()))
+    found, expected = _computed(batch, backend), _computed(batch, stages)
+    assert not np.array_equal(found.event_offsets, expected.event_offsets)

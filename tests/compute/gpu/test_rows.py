@@ -106,7 +106,7 @@ class _Aligner:
                 self.half.put(f"fit_{name}", getattr(batch, name)[self.reads])
         self.half.stream.synchronize()
         self.pool = WorkerPool(1)
-        self._rows = GpuRows(self.half, functions(("-DW=100",)), Tables(), self.reads, q, self.pool)
+        self._rows = GpuRows(self.half, functions(0, ("-DW=100",), "rows"), Tables(), self.reads, q, self.pool)
         self.n_failed = 0
 
     def rows(self, batch):

@@ -70,7 +70,7 @@ class _Scorer:
                 self.half.put(f"fit_{name}", getattr(batch, name)[self.reads])
         self.half.stream.synchronize()
         self.n_launches = 0
-        counted = {name: self._counted(kernel) for name, kernel in functions(("-DW=100",)).items()}
+        counted = {name: self._counted(kernel) for name, kernel in functions(0, ("-DW=100",), "calls").items()}
         self._scores = GpuScores(self.half, counted, Tables(), self.reads, pool)
 
     def _counted(self, kernel):

@@ -27,11 +27,13 @@ from . import faults
 
 faults.at_import()
 
-from . import cuda  # noqa: E402
-from .kernels import RawModule  # noqa: E402
+from . import cuda, kernels  # noqa: E402
+
+cuda.nvrtc = kernels.nvrtc
+cuda.function = kernels
 
 __all__ = [
-    "RawModule", "asarray", "cuda", "empty", "get_default_memory_pool", "get_default_pinned_memory_pool", "ndarray",
+    "asarray", "cuda", "empty", "get_default_memory_pool", "get_default_pinned_memory_pool", "ndarray",
 ]  # fmt: skip
 
 

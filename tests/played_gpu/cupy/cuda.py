@@ -37,10 +37,6 @@ class OutOfMemoryError(MemoryError):
         super().__init__(f"Out of memory allocating {size:,} bytes (allocated so far: {total:,} bytes).")
 
 
-class CompileException(Exception):
-    """As in `cupy.cuda.compiler`."""
-
-
 def n_devices() -> int:
     return int(os.environ.get("F5PY_PLAYED_DEVICES", 1))
 
@@ -79,7 +75,6 @@ runtime = SimpleNamespace(
 )
 driver = SimpleNamespace(CUDADriverError=CUDADriverError)
 memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
-compiler = SimpleNamespace(CompileException=CompileException)
 
 
 class Device:
@@ -89,6 +84,10 @@ class Device:
     def use(self) -> None:
         _here.device = self.number
         faults.pass_by("busy")
+
+    @property
+    def compute_capability(self) -> str:
+        return "90"
 
     @property
     def mem_info(self) -> tuple[int, int]:

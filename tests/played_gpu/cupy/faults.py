@@ -20,6 +20,11 @@ from __future__ import annotations
 import os
 import threading
 
+
+class Refused(Exception):
+    """What the compiler complains of."""
+
+
 _lock = threading.Lock()
 _passed: dict[str, int] = {}
 _lost: set[int] = set()
@@ -73,7 +78,7 @@ def pass_by(kind: str) -> None:
     if kind == "nvrtc":
         raise RuntimeError('Failure finding "libnvrtc.so.13 or libnvrtc.so.12": No such file')
     if kind == "compile":
-        raise cuda.compiler.CompileException("events.cu(1): error: this does not compile")
+        raise Refused("events.cu(1): error: this does not compile")
     if kind == "memory":
         raise cuda.memory.OutOfMemoryError(1024, 0)
     if kind == "launch":

@@ -1,0 +1,91 @@
+"""Machine code of the kernels, made by CUDA's run-time compiler and kept for the next runs.
+
+`cupy.RawModule` would compile them too, but it adds ``-ftz=true`` to everybody's options: numbers below 2 ** -126 would
+be zero. The variance of samples that are all alike is such a number, and events would begin elsewhere than on the CPU.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import tempfile
+from contextlib import suppress
+
+from f5py.compute.gpu.device import GpuUnavailableError
+from f5py.jit.cache_folder import cache_folder
+
+_DIGEST_SIZE = hashlib.sha256().digest_size
+
+
+def machine_code(source: str, options: tuple[str, ...], capability: str) -> bytes:
+    """Compile kernels for a GPU, unless an earlier run has.
+
+    Parameters
+    ----------
+    source : str
+        Without files to include: what is kept is found by the text.
+    options : tuple of str
+        For NVRTC.
+    capability : str
+        Of the GPU, such as ``"90"``.
+
+    Returns
+    -------
+    bytes
+        What `cupy.cuda.function.Module.load` takes.
+
+    Raises
+    ------
+    GpuUnavailableError
+        The compiler refuses the source; the message begins with its first complaint.
+    """
+    from cupy.cuda import nvrtc
+
+    known = [number for number in nvrtc.getSupportedArchs() if number <= int(capability)]
+    is_known = int(capability) in known
+    # A GPU that is newer than the compiler gets code that its driver translates.
+    target = f"-arch={'sm' if is_known else 'compute'}_{capability if is_known else max(known, default=75)}"
+    key = "\0".join([source, *options, target, str(nvrtc.getVersion())])
+    path = os.path.join(cache_folder(), "f5py", "kernels", hashlib.sha256(key.encode()).hexdigest()[:40])
+    if (kept := _kept(path)) is not None:
+        return kept
+    code = _compiled(source, (*options, target), is_known)
+    with suppress(OSError):  # then the next run compiles again
+        _keep(path, code)
+    return code
+
+
+def _compiled(source: str, options: tuple[str, ...], is_final: bool) -> bytes:
+    from cupy.cuda import nvrtc
+
+    program = nvrtc.createProgram(source, "f5py.cu", (), ())
+    try:
+        nvrtc.compileProgram(program, options)
+        return nvrtc.getCUBIN(program) if is_final else nvrtc.getPTX(program)
+    except nvrtc.NVRTCError as problem:
+        complaints = nvrtc.getProgramLog(program).strip() or str(problem)
+        raise GpuUnavailableError(f"the kernels do not compile: {complaints.splitlines()[0]}") from problem
+    finally:
+        nvrtc.destroyProgram(program)
+
+
+def _kept(path: str) -> bytes | None:
+    """The code in that file, unless there is none or it is damaged."""
+    try:
+        with open(path, "rb") as file:
+            digest, code = file.read(_DIGEST_SIZE), file.read()
+    except OSError:
+        return None
+    return code if hashlib.sha256(code).digest() == digest else None
+
+
+def _keep(path: str, code: bytes) -> None:
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    descriptor, unfinished = tempfile.mkstemp(dir=os.path.dirname(path))
+    try:
+        with open(descriptor, "wb") as file:
+            file.write(hashlib.sha256(code).digest() + code)
+        os.replace(unfinished, path)
+    except BaseException:
+        os.unlink(unfinished)
+        raise
