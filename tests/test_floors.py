@@ -21,7 +21,7 @@ FLOORS = (
     ("compute",),
     ("site_frequencies", "training"),
     ("evaluation", "comparison"),
-    ("signal", "abea", "methylation", "event_alignment"),
+    ("signal", "abea", "methylation", "event_alignment", "mapping"),
     ("io",),
     ("text", "pore_model"),
     ("core",),

@@ -1,0 +1,100 @@
+"""A batch of reads on the way from their bases to records of alignments."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.names import Names
+
+
+class Anchors(NamedTuple):
+    """Matches of minimizers between reads and reference.
+
+    Attributes
+    ----------
+    x : uint64, shape (offsets[-1],)
+        Other strand << 63 | contig << 32 | last base on the contig.
+    y : int64, shape (offsets[-1],)
+        Flags | span << 32 | last base on this strand of the read.
+    offsets : int64, shape (n_reads + 1,)
+    seeds : int64, shape (seed_offsets[-1],)
+        Span << 32 | last base on the read of the minimizers that were used.
+    seed_offsets : int64, shape (n_reads + 1,)
+    rep_len : int64, shape (n_reads,)
+        Bases of the read that frequent minimizers cover, which were not used.
+    f, p : int32, shape (offsets[-1],)
+        Score of the best chain up to an anchor, and its predecessor's index in the read, -1 for none.
+    """
+
+    x: NDArray[np.uint64]
+    y: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    seeds: NDArray[np.int64]
+    seed_offsets: NDArray[np.int64]
+    rep_len: NDArray[np.int64]
+    f: NDArray[np.int32]
+    p: NDArray[np.int32]
+
+
+class Hits(NamedTuple):
+    """Places of reads on the reference.
+
+    Attributes
+    ----------
+    table : int64, shape (offsets[-1], n_fields)
+        Columns: `f5py.mapping.hit_fields`. Best first.
+    offsets : int64, shape (n_reads + 1,)
+    ops : int64
+        Operations of all CIGAR strings: length << 4 | operation.
+    """
+
+    table: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    ops: NDArray[np.int64]
+
+
+@dataclass
+class MappingBatch:
+    """Reads as columns.
+
+    Attributes
+    ----------
+    names : Names
+    letters : uint8, shape (offsets[-1],)
+        Bases as they stand in the file.
+    offsets : int64, shape (n_reads + 1,)
+    qualities : uint8, shape (offsets[-1],) or (0,)
+        Letters of FASTQ; of a read without qualities the first is 0.
+    tags : uint8, shape (tag_offsets[-1],)
+        Tags for every record of the read, as BAM has them.
+    tag_offsets : int64, shape (n_reads + 1,)
+    number : int
+        Of the batch.
+    codes : uint8, shape (offsets[-1],)
+        0 to 3, 4 for unknown bases.
+    anchors, hits
+        Filled by the stages.
+    """
+
+    names: Names
+    letters: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    qualities: NDArray[np.uint8]
+    tags: NDArray[np.uint8]
+    tag_offsets: NDArray[np.int64]
+    number: int = 0
+    codes: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
+    anchors: Anchors | None = None
+    hits: Hits | None = None
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    @property
+    def lengths(self) -> NDArray[np.int64]:
+        """Numbers of bases."""
+        return np.diff(self.offsets)

@@ -1,0 +1,214 @@
+"""Explicit vectors of 32 lanes of int8 and int32 for Numba kernels; see `f5py.jit.simd` for the idea.
+
+Functions, all usable only inside Numba kernels; arrays are one-dimensional and contiguous:
+
+``load8(a, i)``, ``store8(a, i, v)``    32 bytes of an int8 or uint8 array from index `i` on, no alignment needed
+``load32(a, i)``, ``store32(a, i, v)``  32 numbers of an int32 array
+``splat8(x)``, ``splat32(x)``           the same number in all lanes
+``add, sub, larger, either``            lane by lane, of two vectors of one kind: a + b, a - b, maximum, a | b;
+                                        sums wrap around
+``greater(a, b)``, ``equal(a, b)``      a mask; ``bits32(mask)`` packs it into a uint32, lane 0 in the lowest bit
+``choose(mask, a, b)``                  a where the mask is set, else b
+``first_of_32(n)``                      a mask of the first `n` lanes
+``widen(v)``                            int8 to int32
+``largest(v)``                          the largest lane of an int32 vector
+"""
+
+from __future__ import annotations
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic, models, register_model
+
+#: Lanes of a vector.
+LANES = 32
+
+_INT = ir.IntType(32)
+_BYTES = ir.VectorType(ir.IntType(8), LANES)
+_INTS = ir.VectorType(_INT, LANES)
+_MASK = ir.VectorType(ir.IntType(1), LANES)
+
+
+class _BytesType(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="int8x32")
+
+
+class _IntsType(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="int32x32")
+
+
+class _MaskType(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="mask32")
+
+
+byte_vector = _BytesType()
+int_vector = _IntsType()
+mask = _MaskType()
+_LLVM = {byte_vector: _BYTES, int_vector: _INTS}
+
+
+def _register(kind, llvm_type):
+    @register_model(kind)
+    class _Model(models.PrimitiveModel):
+        def __init__(self, dmm, fe_type):
+            super().__init__(dmm, fe_type, llvm_type)
+
+
+_register(_BytesType, _BYTES)
+_register(_IntsType, _INTS)
+_register(_MaskType, _MASK)
+
+
+def _pointer(context, builder, array_type, array, index, llvm_type):
+    view = context.make_array(array_type)(context, builder, array)
+    return builder.bitcast(builder.gep(view.data, [index]), llvm_type.as_pointer())
+
+
+def _memory(kind, dtypes, alignment):
+    """The functions that load and store vectors of a kind."""
+    llvm_type = _LLVM[kind]
+
+    def fits(array):
+        return isinstance(array, types.Array) and array.dtype in dtypes and array.ndim == 1
+
+    @intrinsic
+    def load(typingctx, array, index):
+        if not fits(array):
+            return None
+
+        def generate(context, builder, signature, arguments):
+            array, index = arguments
+            value = builder.load(_pointer(context, builder, signature.args[0], array, index, llvm_type))
+            value.align = alignment
+            return value
+
+        return kind(array, types.intp), generate
+
+    @intrinsic
+    def store(typingctx, array, index, value):
+        if not fits(array):
+            return None
+
+        def generate(context, builder, signature, arguments):
+            array, index, value = arguments
+            instruction = builder.store(value, _pointer(context, builder, signature.args[0], array, index, llvm_type))
+            instruction.align = alignment
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp, kind), generate
+
+    return load, store
+
+
+load8, store8 = _memory(byte_vector, (types.int8, types.uint8), 1)
+load32, store32 = _memory(int_vector, (types.int32,), 4)
+
+
+def _broadcast(builder, scalar, llvm_type):
+    undefined = ir.Constant(llvm_type, ir.Undefined)
+    first = builder.insert_element(undefined, scalar, ir.Constant(_INT, 0))
+    return builder.shuffle_vector(first, undefined, ir.Constant(_INTS, [0] * LANES))
+
+
+@intrinsic
+def splat8(typingctx, scalar):
+    """A vector with the same byte in all lanes; the scalar is cut to its lowest eight bits."""
+
+    def generate(context, builder, signature, arguments):
+        return _broadcast(builder, builder.trunc(arguments[0], ir.IntType(8)), _BYTES)
+
+    return byte_vector(types.int64), generate
+
+
+@intrinsic
+def splat32(typingctx, scalar):
+    """A vector with the same int32 in all lanes."""
+
+    def generate(context, builder, signature, arguments):
+        return _broadcast(builder, builder.trunc(arguments[0], _INT), _INTS)
+
+    return int_vector(types.int64), generate
+
+
+def _binary(emit):
+    @intrinsic
+    def operation(typingctx, a, b):
+        if a is not b or a not in _LLVM:
+            return None
+        return a(a, a), lambda context, builder, signature, arguments: emit(builder, *arguments)
+
+    return operation
+
+
+add = _binary(lambda builder, a, b: builder.add(a, b))
+sub = _binary(lambda builder, a, b: builder.sub(a, b))
+either = _binary(lambda builder, a, b: builder.or_(a, b))
+larger = _binary(lambda builder, a, b: builder.select(builder.icmp_signed(">", a, b), a, b))
+
+
+def _comparison(symbol: str):
+    @intrinsic
+    def compare(typingctx, a, b):
+        if a is not b or a not in _LLVM:
+            return None
+        return mask(a, a), lambda context, builder, signature, arguments: builder.icmp_signed(symbol, *arguments)
+
+    return compare
+
+
+greater = _comparison(">")
+equal = _comparison("==")
+
+
+@intrinsic
+def choose(typingctx, lanes, a, b):
+    """a where the mask is set, else b."""
+    if a is not b or a not in _LLVM:
+        return None
+    return a(mask, a, a), lambda context, builder, signature, arguments: builder.select(*arguments)
+
+
+@intrinsic
+def bits32(typingctx, lanes):
+    """The mask as a uint32, lane 0 in the lowest bit."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.bitcast(arguments[0], _INT)
+
+    return types.uint32(mask), generate
+
+
+@intrinsic
+def first_of_32(typingctx, n):
+    """A mask of the first n lanes."""
+
+    def generate(context, builder, signature, arguments):
+        numbers = ir.Constant(_INTS, list(range(LANES)))
+        return builder.icmp_signed("<", numbers, _broadcast(builder, builder.trunc(arguments[0], _INT), _INTS))
+
+    return mask(types.int64), generate
+
+
+@intrinsic
+def widen(typingctx, value):
+    """int8 lanes as int32."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.sext(arguments[0], _INTS)
+
+    return int_vector(byte_vector), generate
+
+
+@intrinsic
+def largest(typingctx, value):
+    """The largest lane."""
+
+    def generate(context, builder, signature, arguments):
+        kind = ir.FunctionType(_INT, [_INTS])
+        function = cgutils.get_or_insert_function(builder.module, kind, f"llvm.vector.reduce.smax.v{LANES}i32")
+        return builder.call(function, arguments)
+
+    return types.int32(int_vector), generate

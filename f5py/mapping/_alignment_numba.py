@@ -1,0 +1,356 @@
+"""Jitted loops of the alignment of two stretches; see `f5py.mapping.base_alignment`.
+
+Differences between neighbouring cells fit into a byte (Suzuki and Kasahara, BMC Bioinformatics 19:45, 2018): 32 cells
+of an anti-diagonal are computed at once. Arrays go by the cell's row, the base of the target. A cell needs those of the
+row before it and of its own row on the anti-diagonal before, so blocks are taken from the last to the first and written
+in place.
+"""
+
+# mypy: disable-error-code="assignment,arg-type"
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.kernel import exact_kernel
+from f5py.jit.simd_int import (
+    LANES,
+    add,
+    bits32,
+    choose,
+    either,
+    equal,
+    first_of_32,
+    greater,
+    larger,
+    largest,
+    load8,
+    load32,
+    splat8,
+    splat32,
+    store8,
+    store32,
+    sub,
+    widen,
+)  # fmt: skip
+from f5py.mapping.settings import E2, MATCH, MISMATCH, N_SCORE, Q2, E, Q
+
+#: Bytes after the end of every sequence and array.
+PAD = 2 * LANES
+_LOWEST = -(1 << 30)
+# Bits of a cell: 0 to 4 for where its score comes from, and which gaps go on.
+_OPENED_1, _OPENED_2, _OPENED_3, _OPENED_4 = 8, 16, 32, 64
+
+
+@exact_kernel
+def _border(n, integers):
+    """Score of a gap of `n` bases, negated."""
+    if n == 0:
+        return 0
+    return min(integers[Q] + integers[E] * n, integers[Q2] + integers[E2] * n)
+
+
+@exact_kernel
+def _best_cell(h, first, last, best):
+    """Which of the cells with the best score of an anti-diagonal is taken: the order of minimap2's vectors."""
+    if h[last] == best or first == last:
+        return last
+    n = last - first + 1
+    whole = ((n - 1) >> 2) << 2
+    lanes = splat32(best)
+    chosen = np.int64(1) << 62
+    for b in range(first, last, LANES):
+        bits = np.int64(bits32(equal(load32(h, b), lanes)))
+        while bits:
+            low = bits & -bits
+            bits ^= low
+            at = b - first
+            while low > 1:
+                low >>= 1
+                at += 1
+            if at < whole:
+                chosen = min(chosen, ((at & 3) << 32) | at)
+            elif at < n - 1:
+                chosen = min(chosen, (np.int64(4) << 32) | at)
+    return first + (chosen & 0xFFFFFFFF)
+
+
+@exact_kernel
+def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, rows, cells):
+    """Compute all cells.
+
+    Parameters
+    ----------
+    target : uint8, shape (>= n + PAD,)
+    n : int
+    query : uint8, shape (>= m + PAD,)
+        The last base first.
+    m, band : int
+    integers : int64
+        `f5py.mapping.settings.Parameters`.
+    right : int
+        1 if of equal scores the later gap is taken.
+    exact : bool
+        Find the best cell, and stop at a drop.
+    zdrop : int
+    state : int8, shape (>= 6 * (n + PAD),)
+    h : int32, shape (>= n + PAD,)
+        Used if `exact`.
+    rows : int64, shape (>= n + m,)
+        Filled: index in `cells` of row 0 of each anti-diagonal.
+    cells : uint8
+        Filled.
+
+    Returns
+    -------
+    score : int
+        At the corner of both sequences.
+    best, best_t, best_q : int
+        Largest score above 0 and where it is; -1 for none.
+    dropped : bool
+    """
+    q = integers[Q]
+    e = integers[E]
+    q2 = integers[Q2]
+    e2 = integers[E2]
+    qe = q + e
+    qe2 = q2 + e2
+    length = n + PAD
+    u = LANES
+    v = u + length
+    x = v + length
+    y = x + length
+    x2 = y + length
+    y2 = x2 + length
+    tie = splat8(right)
+    zero = splat8(0)
+    match = splat8(integers[MATCH])
+    mismatch = splat8(-integers[MISMATCH])
+    other = splat8(N_SCORE)
+    three = splat8(3)
+    vq = splat8(q)
+    vq2 = splat8(q2)
+    vqe = splat8(qe)
+    vqe2 = splat8(qe2)
+    one = splat8(1)
+    two = splat8(2)
+    four = splat8(4)
+    bit1 = splat8(_OPENED_1)
+    bit2 = splat8(_OPENED_2)
+    bit3 = splat8(_OPENED_3)
+    bit4 = splat8(_OPENED_4)
+    lowest = splat32(_LOWEST)
+
+    best = 0
+    best_t = -1
+    best_q = -1
+    last_h = 0
+    st_before = 0
+    en_before = -1
+    at = 0
+    for d in range(n + m - 1):
+        st = max(0, d - m + 1, (d - band + 1) >> 1)
+        en = min(n - 1, d, (d + band) >> 1)
+        if st > en:
+            return _LOWEST, best, best_t, best_q, True
+        if st == 0:
+            state[v - 1] = -(_border(d + 1, integers) - _border(d, integers))
+            state[x - 1] = -qe
+            state[x2 - 1] = -qe2
+        elif st == st_before:
+            state[v + st - 1] = -qe
+            state[x + st - 1] = -qe
+            state[x2 + st - 1] = -qe2
+        if en > en_before:
+            if en == d:
+                state[u + en] = -(_border(d + 1, integers) - _border(d, integers))
+                last_h = -_border(d + 1, integers)
+            else:
+                state[u + en] = -qe
+                last_h -= qe + np.int64(state[v + en - 1])  # of row en, column d - en - 1
+            state[y + en] = -qe
+            state[y2 + en] = -qe2
+            if exact:
+                h[en] = last_h
+        row = at - st
+        rows[d] = row
+        query_at = m - 1 - d
+        h_best = lowest
+        b = st + ((en - st) >> 5 << 5)
+        while b >= st:
+            tb = load8(target, b)
+            qb = load8(query, query_at + b)
+            s = choose(equal(tb, qb), match, mismatch)
+            s = choose(greater(larger(tb, qb), three), other, s)
+            vb = load8(state, v + b - 1)
+            ub = load8(state, u + b)
+            a1 = add(load8(state, x + b - 1), vb)
+            b1 = add(load8(state, y + b), ub)
+            a2 = add(load8(state, x2 + b - 1), vb)
+            b2 = add(load8(state, y2 + b), ub)
+            cell = choose(greater(add(a1, tie), s), one, zero)
+            s = larger(s, a1)
+            cell = choose(greater(add(b1, tie), s), two, cell)
+            s = larger(s, b1)
+            cell = choose(greater(add(a2, tie), s), three, cell)
+            s = larger(s, a2)
+            cell = choose(greater(add(b2, tie), s), four, cell)
+            s = larger(s, b2)
+            store8(state, u + b, sub(s, vb))
+            v_new = sub(s, ub)
+            store8(state, v + b, v_new)
+            sq = sub(s, vq)
+            a1 = sub(a1, sq)
+            b1 = sub(b1, sq)
+            sq = sub(s, vq2)
+            a2 = sub(a2, sq)
+            b2 = sub(b2, sq)
+            store8(state, x + b, sub(larger(a1, zero), vqe))
+            store8(state, y + b, sub(larger(b1, zero), vqe))
+            store8(state, x2 + b, sub(larger(a2, zero), vqe2))
+            store8(state, y2 + b, sub(larger(b2, zero), vqe2))
+            cell = either(cell, choose(greater(add(a1, tie), zero), bit1, zero))
+            cell = either(cell, choose(greater(add(b1, tie), zero), bit2, zero))
+            cell = either(cell, choose(greater(add(a2, tie), zero), bit3, zero))
+            cell = either(cell, choose(greater(add(b2, tie), zero), bit4, zero))
+            store8(cells, row + b, cell)
+            if exact:
+                hb = add(load32(h, b), widen(v_new))
+                store32(h, b, hb)
+                if en - b < LANES - 1:
+                    hb = choose(first_of_32(en - b + 1), hb, lowest)
+                h_best = larger(h_best, hb)
+            b -= LANES
+        last_h += np.int64(state[v + en])
+        at += en - st + 1
+        st_before = st
+        en_before = en
+        if exact:
+            here = np.int64(largest(h_best))
+            if here > best:
+                best_t = _best_cell(h, st, en, here)
+                best_q = d - best_t
+                best = here
+            elif zdrop >= 0 and best - here > zdrop:
+                t = _best_cell(h, st, en, here)
+                if t >= best_t and d - t >= best_q:
+                    off = abs((t - best_t) - (d - t - best_q))
+                    if best - here > zdrop + e2 * off:
+                        return _LOWEST, best, best_t, best_q, True
+    return last_h, best, best_t, best_q, False
+
+
+@exact_kernel
+def way_back(rows, cells, i, j, n, m, band, forwards, ops, n_ops):
+    """Append the path that ends at a cell to a CIGAR string; return its new length.
+
+    Parameters
+    ----------
+    rows, cells, n, m, band
+        As in `fill`.
+    i, j : int
+        Row and column of the cell.
+    forwards : bool
+        Leave the operations in the order of the way back, for sequences that are reversed.
+    ops : int64
+        Length << 4 | operation (0 M, 1 I, 2 D). There must be room for ``i + j + 2`` more.
+    n_ops : int
+    """
+    begin = n_ops
+    came = 0
+    while i >= 0 and j >= 0:
+        d = i + j
+        st = max(0, d - m + 1, (d - band + 1) >> 1)
+        en = min(n - 1, d, (d + band) >> 1)
+        if i < st:
+            came = 2
+        elif i > en:
+            came = 1
+        else:
+            cell = np.int64(cells[rows[d] + i])
+            if came == 0 or not (cell >> (came + 2)) & 1:
+                came = cell & 7
+        op = 0 if came == 0 else (2 if came & 1 else 1)
+        if op != 1:
+            i -= 1
+        if op != 2:
+            j -= 1
+        n_ops = append_op(ops, n_ops, op, 1, begin)
+    if i >= 0:
+        n_ops = append_op(ops, n_ops, 2, i + 1, begin)
+    if j >= 0:
+        n_ops = append_op(ops, n_ops, 1, j + 1, begin)
+    if not forwards:
+        a = begin
+        b = n_ops - 1
+        while a < b:
+            ops[a], ops[b] = ops[b], ops[a]
+            a += 1
+            b -= 1
+    return n_ops
+
+
+@exact_kernel
+def append_op(ops, n_ops, op, length, begin):
+    """Append an operation, or lengthen the last one if it stands at `begin` or behind; return the new length."""
+    if n_ops > begin and (ops[n_ops - 1] & 15) == op:
+        ops[n_ops - 1] += length << 4
+        return n_ops
+    ops[n_ops] = (length << 4) | op
+    return n_ops + 1
+
+
+@exact_kernel
+def local_alignment(target, n, query, m, integers, reach):
+    """Score of the best local alignment with one kind of gap, and its last bases on target and query.
+
+    Of several cells with the best score the one in the last row is taken, in this row the one that comes last where
+    minimap2 keeps columns: eight to a vector, every ``s``-th in one. Columns up to a multiple of eight exist, and
+    score 0 there; so the end may lie outside of the query, as in minimap2 2.24.
+
+    Parameters
+    ----------
+    target, query : uint8
+    n, m : int
+    integers : int64
+    reach : int64, shape (>= 2 * (m + 8),)
+        Scratch.
+    """
+    s = (m + 7) // 8
+    width = 8 * s
+    qe = integers[Q] + integers[E]
+    e = integers[E]
+    for j in range(2 * width):
+        reach[j] = 0
+    best = 0
+    best_t = -1
+    best_q = -1
+    for i in range(n):
+        diagonal = np.int64(0)
+        gap = np.int64(0)
+        base = target[i]
+        row_best = np.int64(0)
+        for j in range(width):
+            if j >= m:
+                score = 0
+            elif base > 3 or query[j] > 3:
+                score = N_SCORE
+            elif base == query[j]:
+                score = integers[MATCH]
+            else:
+                score = -integers[MISMATCH]
+            above = reach[2 * j + 1]
+            cell = max(diagonal + score, above, gap, 0)
+            diagonal = reach[2 * j]
+            reach[2 * j] = cell
+            reach[2 * j + 1] = max(cell - qe, above - e, 0)
+            gap = max(cell - qe, gap - e, 0)
+            row_best = max(row_best, cell)
+        if row_best >= best and row_best > 0:
+            best = row_best
+            best_t = i
+            order = -1
+            for j in range(width):
+                if reach[2 * j] == best and (j % s) * 8 + j // s > order:
+                    order = (j % s) * 8 + j // s
+                    best_q = j
+    return best, best_t, best_q

@@ -1,0 +1,226 @@
+"""Jitted loops that choose the anchors between which a hit is aligned; see `f5py.mapping.base_alignment`."""
+
+# mypy: disable-error-code="assignment,arg-type"
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.kernel import exact_kernel
+from f5py.mapping._seeds_numba import IGNORE, LONG_JOIN
+from f5py.mapping.hit_fields import COUNT, FIRST, MLEN
+from f5py.mapping.settings import BW, MATCH, MAX_GAP, MIN_CNT, MIN_SC, E, Q
+
+_LOW = np.uint64(0xFFFFFFFF)
+_HIGH = np.uint64(32)
+#: Gaps that make seeds suspect, in bases.
+_MIN_GAP, _MIN_DIFFERENCE, _MOST_PAIRS = 10, 40, 10
+_MIN_GAP_ALONE = 30
+
+
+@exact_kernel
+def _steps(x, y, i):
+    """Distances on reference and read from the anchor before to anchor `i`."""
+    t = np.int64(x[i] & _LOW) - np.int64(x[i - 1] & _LOW)
+    return t, (y[i] & 0xFFFFFFFF) - (y[i - 1] & 0xFFFFFFFF)
+
+
+@exact_kernel
+def trim_ends(hit, x, y, integers):
+    """Leave out anchors at the ends behind large gaps; return the first anchor and how many are left."""
+    first = hit[FIRST]
+    count = hit[COUNT]
+    if count < 3:
+        return first, count
+    last = first + count - 1
+    bw = integers[BW]
+    enough = 2 * integers[MIN_SC]
+    start = first
+    matched = covered = (y[first] >> 32) & 0xFF
+    for i in range(first + 1, last):
+        if y[i] & LONG_JOIN:
+            break
+        t, q = _steps(x, y, i)
+        if abs(t - q) > covered >> 1:
+            start = i
+        covered += min(t, q)
+        matched += min(min(t, q), (y[i] >> 32) & 0xFF)
+        if covered >= 2 * bw or (matched >= enough and matched >= bw) or matched >= hit[MLEN] >> 1:
+            break
+    end = last
+    matched = covered = (y[last] >> 32) & 0xFF
+    for i in range(last - 1, start, -1):
+        if y[i + 1] & LONG_JOIN:
+            break
+        t, q = _steps(x, y, i + 1)
+        if abs(t - q) > covered >> 1:
+            end = i
+        covered += min(t, q)
+        matched += min(min(t, q), (y[i + 1] >> 32) & 0xFF)
+        if covered >= 2 * bw or (matched >= enough and matched >= bw) or matched >= hit[MLEN] >> 1:
+            break
+    return start, end + 1 - start
+
+
+@exact_kernel
+def _large_gaps(x, y, first, count, smallest, places):
+    """Write the anchors behind gaps larger than `smallest`; return how many."""
+    n = 0
+    for i in range(first + 1, first + count):
+        t, q = _steps(x, y, i)
+        if abs(q - t) > smallest:
+            places[n] = i
+            n += 1
+    return n
+
+
+@exact_kernel
+def ignore_opposite_gaps(x, y, first, count, reach, places):
+    """Ignore anchors between insertions and deletions that cancel out."""
+    n = _large_gaps(x, y, first, count, _MIN_GAP, places)
+    if n < 2:
+        return
+    largest = 0
+    start = -1
+    end = -1
+    k = 0
+    while True:
+        if k == n or k >= end:
+            if end > 0:
+                for i in range(places[start], places[end]):
+                    y[i] |= IGNORE
+            largest = 0
+            start = -1
+            end = -1
+            if k == n:
+                return
+        t, q = _steps(x, y, places[k])
+        inserted = max(q - t, 0)
+        deleted = max(t - q, 0)
+        at = places[k] - 1
+        q_at = y[at] & 0xFFFFFFFF
+        t_at = np.int64(x[at] & _LOW)
+        best = 0
+        best_at = -1
+        m = k + 1
+        while m < n and m <= k + _MOST_PAIRS:
+            here = places[m]
+            if (y[here] & 0xFFFFFFFF) - q_at > reach or np.int64(x[here] & _LOW) - t_at > reach:
+                break
+            t, q = _steps(x, y, here)
+            inserted += max(q - t, 0)
+            deleted += max(t - q, 0)
+            difference = inserted + deleted - abs(inserted - deleted)
+            if difference > best:
+                best = difference
+                best_at = m
+            m += 1
+        if best > _MIN_DIFFERENCE and best > largest:
+            largest = best
+            start = k
+            end = best_at
+        k += 1
+
+
+@exact_kernel
+def ignore_close_gaps(x, y, first, count, reach, places):
+    """Ignore anchors between large gaps with few matches between them."""
+    n = _large_gaps(x, y, first, count, _MIN_GAP_ALONE, places)
+    if n < 2:
+        return
+    k = 0
+    while k < n:
+        here = places[k]
+        t, q = _steps(x, y, here)
+        gap = abs(q - t)
+        t_end = np.int64(x[here] & _LOW)
+        q_end = y[here] & 0xFFFFFFFF
+        m = k + 1
+        while m < n:
+            here = places[m]
+            if (y[here] & 0xFFFFFFFF) - q_end > reach or np.int64(x[here] & _LOW) - t_end > reach:
+                break
+            span = (y[here - 1] >> 32) & 0xFF
+            between = min(np.int64(x[here - 1] & _LOW) + span - t_end, (y[here - 1] & 0xFFFFFFFF) + span - q_end)
+            t, q = _steps(x, y, here)
+            if between > gap + abs(q - t):
+                break
+            t_end = np.int64(x[here] & _LOW)
+            q_end = y[here] & 0xFFFFFFFF
+            gap = abs(q - t)
+            m += 1
+        if m > k + 1:
+            for i in range(places[k], places[m - 1]):
+                y[i] |= IGNORE
+            y[places[m - 1]] |= LONG_JOIN
+        k = m
+
+
+@exact_kernel
+def _longer(length, integers, room, to_end):
+    """How far an end of `length` bases may reach on the reference."""
+    gain = length * integers[MATCH]
+    if gain > integers[Q]:
+        length += (gain - integers[Q]) // integers[E]
+    return min(length, room, to_end)
+
+
+@exact_kernel
+def left_limits(x, y, first, rs, qs, integers):
+    """Where the alignment before the first cut (`rs`, `qs`) may begin."""
+    span = (y[first] >> 32) & 0xFF
+    rs0 = max(0, np.int64(x[first] & _LOW) + 1 - span)
+    qs0 = (y[first] & 0xFFFFFFFF) + 1 - span
+    rs1 = np.int64(0)
+    qs1 = np.int64(0)
+    n_before = 0
+    for i in range(first - 1, -1, -1):
+        if x[i] >> _HIGH != x[first] >> _HIGH:
+            break
+        span = (y[i] >> 32) & 0xFF
+        t = np.int64(x[i] & _LOW) + 1 - span
+        q = (y[i] & 0xFFFFFFFF) + 1 - span
+        if t < rs0 and q < qs0:
+            n_before += 1
+            if n_before > integers[MIN_CNT]:
+                length = max(rs0 - t, qs0 - q)
+                rs1 = max(0, rs0 - length)
+                qs1 = qs0 - length
+                break
+    if qs <= 0 or rs <= 0:
+        return rs, qs
+    length = min(qs, integers[MAX_GAP])
+    qs1 = max(qs1, qs - length)
+    qs0 = min(qs0, qs1)
+    length = _longer(length, integers, integers[MAX_GAP], rs)
+    rs1 = max(rs1, rs - length)
+    return min(rs0, rs1, rs), qs0
+
+
+@exact_kernel
+def right_limits(x, y, n_anchors, last, re, qe, contig_length, read_length, integers):
+    """Where the alignment behind the last cut (`re`, `qe`) may end; `n_anchors` is the number of the read's."""
+    re0 = np.int64(x[last] & _LOW) + 1
+    qe0 = (y[last] & 0xFFFFFFFF) + 1
+    re1 = contig_length
+    qe1 = read_length
+    n_behind = 0
+    for i in range(last + 1, n_anchors):
+        if x[i] >> _HIGH != x[last] >> _HIGH:
+            break
+        t = np.int64(x[i] & _LOW) + 1
+        q = (y[i] & 0xFFFFFFFF) + 1
+        if t > re0 and q > qe0:
+            n_behind += 1
+            if n_behind > integers[MIN_CNT]:
+                length = max(t - re0, q - qe0)
+                re1 = re0 + length
+                qe1 = qe0 + length
+                break
+    if qe >= read_length or re >= contig_length:
+        return re, qe
+    length = min(read_length - qe, integers[MAX_GAP])
+    qe1 = min(qe1, qe + length)
+    qe0 = max(qe0, qe1)
+    length = _longer(length, integers, integers[MAX_GAP], contig_length - re)
+    re1 = min(re1, re + length)
+    return max(re0, re1), qe0

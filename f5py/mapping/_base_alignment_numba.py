@@ -1,0 +1,391 @@
+"""Jitted loops that align hits base by base; see `f5py.mapping.base_alignment`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.kernel import exact_kernel
+from f5py.mapping._alignment_numba import PAD, local_alignment
+from f5py.mapping._anchor_choice_numba import (
+    ignore_close_gaps,
+    ignore_opposite_gaps,
+    left_limits,
+    right_limits,
+    trim_ends,
+)  # fmt: skip
+from f5py.mapping._cigar_numba import find_drop, finish_hit
+from f5py.mapping._hits_numba import copy_hit, set_coordinates
+from f5py.mapping._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS, align_pair, join_ops
+from f5py.mapping._seeds_numba import IGNORE, LONG_JOIN, TANDEM
+from f5py.mapping.hit_fields import (
+    ALIGNED,
+    CONTIG,
+    COUNT,
+    DIVERGENCE,
+    DP_MAX,
+    DP_SCORE,
+    FIRST,
+    ID,
+    INVERSION,
+    MLEN,
+    N_FIELDS,
+    N_OPS,
+    NO_PARENT,
+    OPS,
+    OWN_PARENT,
+    PARENT,
+    QE,
+    QS,
+    RE,
+    REVERSE,
+    RS,
+    SCORE,
+    SPLIT,
+    SPLIT_INV,
+)  # fmt: skip
+from f5py.mapping.settings import (
+    BW,
+    BW_LONG,
+    HPC,
+    MAX_GAP,
+    MIN_CNT,
+    MIN_DP_LEN,
+    MIN_DP_MAX,
+    MIN_SC,
+    ZDROP,
+    ZDROP_INV,
+    K,
+)  # fmt: skip
+
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@exact_kernel
+def _cut(x, y, reference, contig_begin, strand, strand_begin, integers):
+    """Where an anchor's bases are cut: places on the contig and on the read's strand."""
+    t = np.int64(x & _LOW)
+    q = y & 0xFFFFFFFF
+    if integers[HPC]:
+        base = reference[contig_begin + t]
+        while t > 0 and reference[contig_begin + t - 1] == base:
+            t -= 1
+        base = strand[strand_begin + q]
+        while q > 1 and strand[strand_begin + q - 1] == base:
+            q -= 1
+        return t, q
+    half = integers[K] // 2
+    return t - half, q - half
+
+
+@exact_kernel
+def _split(hits, h, n_hits, n_kept, x, y, read_length):
+    """Insert behind hit `h` one with its anchors from the `n_kept`-th on."""
+    for i in range(n_hits, h + 1, -1):
+        copy_hit(hits, i, i - 1)
+    copy_hit(hits, h + 1, h)
+    hit = hits[h]
+    rest = hits[h + 1]
+    rest[ID] = -1
+    rest[ALIGNED] = 0
+    rest[OPS] = 0
+    rest[N_OPS] = 0
+    rest[DP_SCORE] = 0
+    rest[SPLIT_INV] = 0
+    if hit[PARENT] == hit[ID]:
+        rest[PARENT] = OWN_PARENT
+    rest[COUNT] = hit[COUNT] - n_kept
+    ratio = np.float32(rest[COUNT]) / np.float32(hit[COUNT])
+    rest[SCORE] = np.int64(np.float64(np.float32(hit[SCORE]) * ratio) + 0.499)
+    rest[FIRST] = hit[FIRST] + n_kept
+    hit[COUNT] -= rest[COUNT]
+    hit[SCORE] -= rest[SCORE]
+    set_coordinates(hit, x, y, read_length)
+    set_coordinates(rest, x, y, read_length)
+    hit[SPLIT] |= 1
+    rest[SPLIT] |= 2
+
+
+@exact_kernel
+def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, n_ops):
+    """Align hit `h`; return the new number of hits, `ops` or a larger array, and its new length.
+
+    Parameters
+    ----------
+    hits : int64, shape (> n_hits, N_FIELDS)
+    x, y
+        The read's anchors that belong to hits; `y` gets flags.
+    reference, contig_offsets : uint8, int64
+    strands : uint8, shape (2 * read_length,)
+        Codes of the read, then of its reverse complement.
+    ops, n_ops
+        Operations of all hits of the read.
+    """
+    hit = hits[h]
+    contig_begin = contig_offsets[hit[CONTIG]]
+    contig_length = contig_offsets[hit[CONTIG] + 1] - contig_begin
+    strand = read_length if hit[REVERSE] else 0
+    begin_ops = n_ops
+    dp_score = np.int64(0)
+    first, count = trim_ends(hit, x, y, integers)
+    places = np.empty(count, np.int64)
+    ignore_opposite_gaps(x, y, first, count, integers[MAX_GAP] >> 1, places)
+    ignore_close_gaps(x, y, first, count, integers[MAX_GAP] >> 1, places)
+    band = np.int64(1.5 * integers[BW] + 1.0)
+    long_band = np.int64(1.5 * integers[BW_LONG] + 1.0)
+    last = first + count - 1
+    rs, qs = _cut(x[first], y[first], reference, contig_begin, strands, strand, integers)
+    re, qe = _cut(x[last], y[last], reference, contig_begin, strands, strand, integers)
+    rs0, qs0 = left_limits(x, y, hit[FIRST], rs, qs, integers)
+    re0, qe0 = right_limits(x, y, x.shape[0], hit[FIRST] + hit[COUNT] - 1, re, qe, contig_length, read_length, integers)
+    rs1 = rs
+    qs1 = qs
+    if qs > 0 and rs > 0:
+        zdrop = integers[ZDROP_INV] if hit[SPLIT_INV] else integers[ZDROP]
+        before = n_ops
+        ops, n_ops, _, best, best_t, best_q, dropped = align_pair(
+            reference,
+            contig_begin + rs0,
+            rs - rs0,
+            strands,
+            strand + qs0,
+            qs - qs0,
+            EXTEND_BACKWARDS,
+            band,
+            zdrop,
+            integers,
+            ops,
+            n_ops,
+        )
+        if n_ops > before:
+            dp_score += best
+        rs1 = rs - (best_t + 1)
+        qs1 = qs - (best_q + 1)
+    re1 = rs
+    qe1 = qs
+    is_dropped = False
+    for i in range(1, count):
+        flags = y[first + i]
+        is_last = i == count - 1
+        if flags & (IGNORE | TANDEM) and not is_last:
+            continue
+        re, qe = _cut(x[first + i], flags, reference, contig_begin, strands, strand, integers)
+        re1 = re
+        qe1 = qe
+        if not (is_last or flags & LONG_JOIN or (qe - qs >= MIN_DP_LEN and re - rs >= MIN_DP_LEN)):
+            continue
+        this_band = max(qe - qs, re - rs) if flags & LONG_JOIN else long_band
+        before = n_ops
+        ops, n_ops, score, best, best_t, best_q, dropped = align_pair(
+            reference,
+            contig_begin + rs,
+            re - rs,
+            strands,
+            strand + qs,
+            qe - qs,
+            GLOBAL,
+            this_band,
+            -1,
+            integers,
+            ops,
+            n_ops,
+        )
+        code = find_drop(ops, before, n_ops, reference, contig_begin + rs, strands, strand + qs, integers)
+        if code != 0:
+            n_ops = before
+            ops, n_ops, score, best, best_t, best_q, dropped = align_pair(
+                reference,
+                contig_begin + rs,
+                re - rs,
+                strands,
+                strand + qs,
+                qe - qs,
+                GLOBAL_WITH_DROPS,
+                this_band,
+                integers[ZDROP_INV] if code == 2 else integers[ZDROP],
+                integers,
+                ops,
+                n_ops,
+            )
+        if before > begin_ops:
+            n_ops = join_ops(ops, before, n_ops)
+        if dropped:
+            is_dropped = True
+            hit[ALIGNED] = 1
+            j = i - 1
+            while j > 0 and np.int64(x[first + j] & _LOW) > rs + best_t:
+                j -= 1
+            dp_score += best
+            re1 = rs + best_t + 1
+            qe1 = qs + best_q + 1
+            if count - (j + 1) >= integers[MIN_CNT]:
+                _split(hits, h, n_hits, first + j + 1 - hit[FIRST], x, y, read_length)
+                n_hits += 1
+                if code == 2:
+                    hits[h + 1, SPLIT_INV] = 1
+            break
+        dp_score += score
+        rs = re
+        qs = qe
+    if not is_dropped and qe < qe0 and re < re0:
+        before = n_ops
+        ops, n_ops, _, best, best_t, best_q, dropped = align_pair(
+            reference,
+            contig_begin + re,
+            re0 - re,
+            strands,
+            strand + qe,
+            qe0 - qe,
+            EXTEND,
+            band,
+            integers[ZDROP],
+            integers,
+            ops,
+            n_ops,
+        )
+        if n_ops > before:
+            dp_score += best
+            if before > begin_ops:
+                n_ops = join_ops(ops, before, n_ops)
+        re1 = re + best_t + 1
+        qe1 = qe + best_q + 1
+    hit[RS] = rs1
+    hit[RE] = re1
+    if hit[REVERSE]:
+        hit[QS] = read_length - qe1
+        hit[QE] = read_length - qs1
+    else:
+        hit[QS] = qs1
+        hit[QE] = qe1
+    if n_ops > begin_ops or hit[ALIGNED]:
+        hit[ALIGNED] = 1
+        hit[OPS] = begin_ops
+        hit[N_OPS] = n_ops - begin_ops
+        hit[DP_SCORE] = dp_score
+        finish_hit(hit, ops, reference, contig_begin + rs1, strands, strand + qs1, integers)
+    return n_hits, ops, n_ops
+
+
+@exact_kernel
+def _reversed(source, begin, n):
+    """A reversed copy of bases, with the padding of the aligner."""
+    result = np.empty(n + PAD, np.uint8)
+    for i in range(n):
+        result[i] = source[begin + n - 1 - i]
+    return result
+
+
+@exact_kernel
+def align_inversion(hits, h, reference, contig_offsets, strands, read_length, integers, ops, n_ops):
+    """Look for an inverted stretch between hit `h` and the one before; if there is one, fill row ``h + 1``.
+
+    The rows from there on must have been moved. Returns whether there is one, `ops` and its new length.
+    """
+    one = hits[h - 1]
+    two = hits[h]
+    if not (one[SPLIT] & 1 and two[SPLIT] & 2):
+        return False, ops, n_ops
+    if one[ID] != one[PARENT] and one[PARENT] != OWN_PARENT:
+        return False, ops, n_ops
+    if two[ID] != two[PARENT] and two[PARENT] != OWN_PARENT:
+        return False, ops, n_ops
+    if one[CONTIG] != two[CONTIG] or one[REVERSE] != two[REVERSE]:
+        return False, ops, n_ops
+    m = one[QS] - two[QE] if one[REVERSE] else two[QS] - one[QE]
+    n = two[RS] - one[RE]
+    if min(m, n) < integers[MIN_SC] or max(m, n) > integers[MAX_GAP]:
+        return False, ops, n_ops
+    contig_begin = contig_offsets[one[CONTIG]]
+    q = two[QE] if one[REVERSE] else 2 * read_length - two[QS]
+    reach = np.empty(2 * (m + 8), np.int64)
+    score, t_last, q_last = local_alignment(
+        _reversed(reference, contig_begin + one[RE], n), n, _reversed(strands, q, m), m, integers, reach
+    )
+    if score < integers[MIN_DP_MAX]:
+        return False, ops, n_ops
+    q_off = m - (q_last + 1)
+    t_off = n - (t_last + 1)
+    begin_ops = n_ops
+    ops, n_ops, _, best, best_t, best_q, _ = align_pair(
+        reference, contig_begin + one[RE] + t_off, n - t_off, strands, q + q_off, m - q_off, EXTEND,
+        np.int64(1.5 * integers[BW]), integers[ZDROP], integers, ops, n_ops,
+    )  # fmt: skip
+    if n_ops == begin_ops:
+        return False, ops, n_ops
+    hit = hits[h + 1]
+    for field in range(N_FIELDS):
+        hit[field] = 0
+    hit[ID] = -1
+    hit[PARENT] = NO_PARENT
+    hit[INVERSION] = 1
+    hit[REVERSE] = 0 if one[REVERSE] else 1
+    hit[CONTIG] = one[CONTIG]
+    hit[DIVERGENCE] = -1
+    if hit[REVERSE]:
+        hit[QE] = two[QS] - q_off
+        hit[QS] = hit[QE] - (best_q + 1)
+    else:
+        hit[QS] = two[QE] + q_off
+        hit[QE] = hit[QS] + best_q + 1
+    hit[RS] = one[RE] + t_off
+    hit[RE] = hit[RS] + best_t + 1
+    hit[ALIGNED] = 1
+    hit[DP_SCORE] = best
+    hit[OPS] = begin_ops
+    hit[N_OPS] = n_ops - begin_ops
+    finish_hit(hit, ops, reference, contig_begin + hit[RS], strands, q + q_off, integers)
+    return True, ops, n_ops
+
+
+@exact_kernel
+def drop_poor(hits, n, integers):
+    """Drop hits with too few anchors, matches or too low a score; return how many stay."""
+    kept = 0
+    for i in range(n):
+        hit = hits[i]
+        if hit[INVERSION] == 0 and hit[COUNT] < integers[MIN_CNT]:
+            continue
+        if hit[ALIGNED] and (hit[MLEN] < integers[MIN_SC] or hit[DP_MAX] < integers[MIN_DP_MAX]):
+            continue
+        copy_hit(hits, kept, i)
+        kept += 1
+    return kept
+
+
+@exact_kernel
+def align_hits(hits, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops):
+    """Align all hits of a read, which may add hits.
+
+    Returns
+    -------
+    hits : int64
+        The table, or a larger one.
+    n_hits : int
+    ops : int64
+    n_ops : int
+    """
+    n_ops = 0
+    i = 0
+    while i < n_hits:
+        if hits.shape[0] < n_hits + 2:
+            larger = np.empty((2 * n_hits + 2, N_FIELDS), np.int64)
+            for j in range(n_hits):
+                for field in range(N_FIELDS):
+                    larger[j, field] = hits[j, field]
+            hits = larger
+        n_hits, ops, n_ops = align_hit(
+            hits, i, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, n_ops
+        )
+        if i > 0 and hits[i, SPLIT_INV]:
+            for j in range(n_hits, i + 1, -1):
+                copy_hit(hits, j, j - 1)
+            found, ops, n_ops = align_inversion(
+                hits, i, reference, contig_offsets, strands, read_length, integers, ops, n_ops
+            )
+            if found:
+                i += 1
+                n_hits += 1
+            else:
+                for j in range(i + 1, n_hits):
+                    copy_hit(hits, j, j + 1)
+        i += 1
+    return hits, drop_poor(hits, n_hits, integers), ops, n_ops

@@ -1,0 +1,122 @@
+"""Jitted loops that score chains of anchors; see `f5py.mapping.chaining`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import exact_kernel
+from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER, MAX_SKIP
+
+_HIGH = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@exact_kernel
+def score_anchors(x, y, begin, end, integers, gap_penalty, f, p, marks):
+    """Score the best chain that ends at each anchor of one read, and its predecessor.
+
+    Parameters
+    ----------
+    x, y : uint64, int64
+        Anchors of all reads, those of the read sorted by x.
+    begin, end : int
+        The read's anchors.
+    integers, gap_penalty
+        `f5py.mapping.settings.Parameters`.
+    f, p : int32
+        Filled: score; index of the predecessor from `begin` on, -1 for none.
+    marks : int32
+        Scratch, one element an anchor of the read; filled with 0 here.
+    """
+    max_iter = integers[MAX_ITER]
+    max_skip = integers[MAX_SKIP]
+    bw = integers[BW]
+    reach = max(integers[MAX_GAP], bw)
+    far = np.uint64(reach)
+    for i in range(end - begin):
+        marks[i] = 0
+    st = begin
+    best_near = -1
+    for i in range(begin, end):
+        xi = x[i]
+        while x[st] >> _HIGH != xi >> _HIGH or xi > x[st] + far:
+            st += 1
+        if i - st > max_iter:
+            st = i - max_iter
+        qi = y[i] & 0xFFFFFFFF
+        span = (y[i] >> 32) & 0xFF
+        score = span
+        parent = -1
+        skipped = 0
+        stopped = st - 1
+        turn = i - begin
+        for j in range(i - 1, st - 1, -1):
+            dq = qi - (y[j] & 0xFFFFFFFF)
+            if dq <= 0 or dq > reach:
+                continue
+            dr = np.int64(xi - x[j])
+            if dr == 0:
+                continue
+            difference = abs(dr - dq)
+            if difference > bw:
+                continue
+            step = min(dr, dq)
+            span_j = (y[j] >> 32) & 0xFF
+            gain = min(span_j, step)
+            if difference > 0 or step > span_j:
+                gain -= gap_penalty[difference]
+            gain += f[j]
+            if gain > score:
+                score = gain
+                parent = j
+                if skipped > 0:
+                    skipped -= 1
+            elif marks[j - begin] == turn:
+                skipped += 1
+                if skipped > max_skip:
+                    stopped = j
+                    break
+            if p[j] >= 0:
+                marks[p[j]] = turn
+        if best_near < 0 or xi - x[best_near] > far:
+            best_near = -1
+            best = np.int64(-(1 << 40))
+            for j in range(i - 1, st - 1, -1):
+                if f[j] > best:
+                    best = f[j]
+                    best_near = j
+        if best_near >= 0 and best_near < stopped:
+            j = best_near
+            dq = qi - (y[j] & 0xFFFFFFFF)
+            dr = np.int64(np.int32((xi - x[j]) & _LOW))
+            difference = abs(dr - dq)
+            if dq > 0 and dq <= reach and dr != 0 and difference <= bw:
+                step = min(dr, dq)
+                span_j = (y[j] >> 32) & 0xFF
+                gain = min(span_j, step)
+                if difference > 0 or step > span_j:
+                    gain -= gap_penalty[difference]
+                gain += f[j]
+                if gain > score:
+                    score = gain
+                    parent = j
+        f[i] = score
+        p[i] = parent - begin if parent >= 0 else -1
+        if best_near < 0 or (xi - x[best_near] <= far and f[best_near] < score):
+            best_near = i
+
+
+@exact_kernel
+def score_reads(turn, reads, x, y, offsets, integers, gap_penalty, f, p):
+    """`score_anchors` of reads, whose anchors stand between `offsets`."""
+    marks = np.empty(0, np.int32)
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            return
+        begin = offsets[reads[i]]
+        end = offsets[reads[i] + 1]
+        if marks.shape[0] < end - begin:
+            marks = np.empty(2 * (end - begin), np.int32)
+        score_anchors(x, y, begin, end, integers, gap_penalty, f, p, marks)

@@ -1,0 +1,287 @@
+"""Jitted loops that cut chains out of scored anchors, and join chains over long gaps; see `f5py.mapping.chaining`."""
+
+# mypy: disable-error-code="assignment,arg-type"
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.kernel import exact_kernel
+from f5py.mapping._sorting_numba import sort_pairs
+from f5py.mapping.settings import (
+    BW,
+    BW_LONG,
+    GAP_PENALTY,
+    INNER_DISTANCE,
+    MAX_GAP,
+    MAX_SKIP,
+    MIN_CNT,
+    MIN_SC,
+    RMQ_CAPACITY,
+)  # fmt: skip
+
+_LOW = np.uint64(0xFFFFFFFF)
+_HIGH = np.uint64(32)
+
+
+@exact_kernel
+def cut_chains(x, y, begin, n, integers, max_drop, f, p, out_x, out_y, chains, scratch):
+    """Write the chains of `n` anchors from index `begin` on, in the order of their first anchors.
+
+    Parameters
+    ----------
+    x, y, f, p
+        Anchors, scores and predecessors; see `score_anchors`.
+    out_x, out_y : uint64, int64, shape (>= n,)
+        Filled with the anchors of all chains.
+    chains : int64
+        Filled with score << 32 | number of anchors.
+
+    Returns
+    -------
+    n_chains, n_chained : int
+    """
+    min_sc = integers[MIN_SC]
+    z_key = np.empty(n, np.uint64)
+    z_at = np.empty(n, np.int64)
+    n_z = 0
+    for i in range(n):
+        if f[begin + i] >= min_sc:
+            z_key[n_z] = np.uint64(f[begin + i])
+            z_at[n_z] = i
+            n_z += 1
+    sort_pairs(z_key, z_at, 0, n_z, scratch)
+    is_used = np.zeros(n, np.uint8)
+    order = np.empty(n, np.int64)
+    n_order = 0
+    sums = np.empty(n_z, np.int64)
+    n_chains = 0
+    for z in range(n_z - 1, -1, -1):
+        first = z_at[z]
+        if is_used[first]:
+            continue
+        top = np.int64(z_key[z])
+        cut = first
+        best = np.int64(0)
+        i = first
+        while True:
+            i = np.int64(p[begin + i])
+            s = top if i < 0 else top - f[begin + i]
+            if s > best:
+                best = s
+                cut = i
+            elif best - s > max_drop:
+                break
+            if i < 0 or is_used[i]:
+                break
+        i = first
+        at = n_order
+        while i != cut:
+            order[n_order] = i
+            n_order += 1
+            is_used[i] = 1
+            i = np.int64(p[begin + i])
+        score = top if i < 0 else top - f[begin + i]
+        if score >= min_sc and n_order > at and n_order - at >= integers[MIN_CNT]:
+            sums[n_chains] = (score << 32) | (n_order - at)
+            n_chains += 1
+        else:
+            n_order = at
+    # Chains in the order of their first anchors: the last of `order`, which goes backwards.
+    at = 0
+    for c in range(n_chains):
+        count = sums[c] & 0xFFFFFFFF
+        z_key[c] = x[begin + order[at + count - 1]]
+        z_at[c] = (at << 32) | c
+        at += count
+    sort_pairs(z_key, z_at, 0, n_chains, scratch)
+    n_out = 0
+    for c in range(n_chains):
+        number = z_at[c] & 0xFFFFFFFF
+        at = z_at[c] >> 32
+        count = sums[number] & 0xFFFFFFFF
+        chains[c] = sums[number]
+        for i in range(count - 1, -1, -1):
+            out_x[n_out] = x[begin + order[at + i]]
+            out_y[n_out] = y[begin + order[at + i]]
+            n_out += 1
+    return n_chains, n_out
+
+
+@exact_kernel
+def _step(x, y, i, j, gap_penalty):
+    """Gain of a step from anchor `j` to `i`, difference of the distances, and whether the step is exact."""
+    dq = (y[i] & 0xFFFFFFFF) - (y[j] & 0xFFFFFFFF)
+    dr = np.int64(np.int32((x[i] - x[j]) & _LOW))
+    difference = abs(dr - dq)
+    step = min(dr, dq)
+    span = (y[j] >> 32) & 0xFF
+    gain = min(span, step)
+    if (difference > 0 or dq > span) and difference < gap_penalty.shape[0]:
+        gain -= gap_penalty[difference]
+    return gain, difference, difference == 0 and step <= span
+
+
+@exact_kernel
+def _set_active(tree, half, rank, is_active, priority):
+    """Make a rank of the tree of largest priorities active or not."""
+    tree[half + rank] = rank if is_active else -1
+    node = (half + rank) >> 1
+    while node >= 1:
+        left = tree[2 * node]
+        right = tree[2 * node + 1]
+        if left < 0 or (right >= 0 and priority[right] >= priority[left]):
+            left = right
+        tree[node] = left
+        node >>= 1
+
+
+@exact_kernel
+def _best_active(tree, half, low, high, priority):
+    """The active rank in ``[low, high)`` with the largest priority, of equal ones the last; -1 if there is none."""
+    best = -1
+    left = half + low
+    right = half + high
+    while left < right:
+        if left & 1:
+            other = tree[left]
+            if other >= 0 and (
+                best < 0 or priority[other] > priority[best] or (priority[other] == priority[best] and other > best)
+            ):
+                best = other
+            left += 1
+        if right & 1:
+            right -= 1
+            other = tree[right]
+            if other >= 0 and (
+                best < 0 or priority[other] > priority[best] or (priority[other] == priority[best] and other > best)
+            ):
+                best = other
+        left >>= 1
+        right >>= 1
+    return best
+
+
+@exact_kernel
+def _first_rank(keys, n, key):
+    """Index of the first of `n` ascending keys that is not less."""
+    low = 0
+    high = n
+    while low < high:
+        middle = (low + high) >> 1
+        if keys[middle] < key:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@exact_kernel
+def score_long_joins(x, y, n, integers, floats, gap_penalty, f, p, scratch):
+    """Score chains over gaps of up to the long bandwidth; as `score_anchors`, for anchors from index 0 on.
+
+    Ranks are the anchors' places in the order of (y, index); a tree over the ranks finds the predecessor with the
+    largest priority, a bitmap those nearby.
+    """
+    bw = integers[BW_LONG]
+    reach = max(integers[MAX_GAP], bw)
+    max_skip = integers[MAX_SKIP]
+    y_sorted = np.empty(n, np.uint64)
+    anchor = np.empty(n, np.int64)
+    for i in range(n):
+        y_sorted[i] = (np.uint64(y[i] & 0xFFFFFFFF) << _HIGH) | np.uint64(i)
+        anchor[i] = i
+    sort_pairs(y_sorted, anchor, 0, n, scratch)
+    rank = np.empty(n, np.int64)
+    for r in range(n):
+        rank[anchor[r]] = r
+        y_sorted[r] >>= _HIGH
+    half = 1
+    while half < n:
+        half *= 2
+    tree = np.full(2 * half, -1, np.int64)
+    priority = np.empty(n, np.float64)
+    near = np.zeros(n // 64 + 2, np.uint64)
+    marks = np.zeros(n, np.int32)
+    half_gap = 0.5 * np.float64(floats[GAP_PENALTY])
+    inserted = 0
+    st = 0
+    st_near = 0
+    for i in range(n):
+        if x[inserted] != x[i]:
+            for j in range(inserted, i):
+                priority[rank[j]] = f[j] + half_gap * np.float64(np.int64(np.int32(x[j] & _LOW)) + (y[j] & 0xFFFFFFFF))
+                _set_active(tree, half, rank[j], True, priority)
+                near[rank[j] >> 6] |= np.uint64(1) << np.uint64(rank[j] & 63)
+            inserted = i
+        while st < i and (
+            x[i] >> _HIGH != x[st] >> _HIGH or x[i] > x[st] + np.uint64(reach) or inserted - st > RMQ_CAPACITY
+        ):
+            if st < inserted:
+                _set_active(tree, half, rank[st], False, priority)
+            st += 1
+        while st_near < i and (
+            x[i] >> _HIGH != x[st_near] >> _HIGH
+            or x[i] > x[st_near] + np.uint64(INNER_DISTANCE)
+            or inserted - st_near > RMQ_CAPACITY
+        ):
+            near[rank[st_near] >> 6] &= ~(np.uint64(1) << np.uint64(rank[st_near] & 63))
+            st_near += 1
+        own = (y[i] >> 32) & 0xFF
+        score = own
+        parent = np.int64(-1)
+        q = y[i] & 0xFFFFFFFF
+        high = _first_rank(y_sorted, n, np.uint64(q))
+        low = 0
+        if q - reach >= 0:
+            low = _first_rank(y_sorted, n, np.uint64(q - reach + 1))
+        best = _best_active(tree, half, low, high, priority)
+        if best >= 0:
+            j = anchor[best]
+            gain, difference, exact = _step(x, y, i, j, gap_penalty)
+            gain += f[j]
+            if difference <= bw and gain > score:
+                score = gain
+                parent = j
+            if not exact and q > 0:
+                skipped = 0
+                r = high - 1
+                while r >= 0:
+                    word = near[r >> 6] << np.uint64(63 - (r & 63))
+                    if word == 0:
+                        r = ((r >> 6) << 6) - 1
+                        if r < 0 or q - np.int64(y_sorted[r]) > INNER_DISTANCE:
+                            break
+                        continue
+                    while word >> np.uint64(63) == 0:
+                        word <<= np.uint64(1)
+                        r -= 1
+                    if q - np.int64(y_sorted[r]) > INNER_DISTANCE:
+                        break
+                    j = anchor[r]
+                    gain, difference, exact = _step(x, y, i, j, gap_penalty)
+                    gain += f[j]
+                    if difference <= bw:
+                        if gain > score:
+                            score = gain
+                            parent = j
+                            if skipped > 0:
+                                skipped -= 1
+                        elif marks[j] == i:
+                            skipped += 1
+                            if skipped > max_skip:
+                                break
+                        if p[j] >= 0:
+                            marks[p[j]] = i
+                    r -= 1
+        f[i] = score
+        p[i] = parent
+
+
+@exact_kernel
+def is_worth_joining(y, chains, n_chains, read_length, integers, rescue_bases, rescue_ratio):
+    """Whether the first chain leaves so much of the read out that chains are joined over long gaps."""
+    if integers[BW_LONG] <= integers[BW] or n_chains < 2:
+        return False
+    count = chains[0] & 0xFFFFFFFF
+    span = np.int64(np.int32((y[count - 1] & 0xFFFFFFFF) - (y[0] & 0xFFFFFFFF)))
+    return read_length - span > rescue_bases or np.float32(span) > np.float32(read_length) * np.float32(rescue_ratio)

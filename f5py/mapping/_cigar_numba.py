@@ -1,0 +1,288 @@
+"""Jitted loops over the CIGAR string of a hit: tidying up, scores, the search for drops; see `base_alignment`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.kernel import exact_kernel
+from f5py.mapping._alignment_numba import local_alignment
+from f5py.mapping.hit_fields import (
+    BLEN,
+    DP_MAX,
+    MLEN,
+    N_AMBI,
+    N_GAP,
+    N_GAPOPEN,
+    N_OPS,
+    OPS,
+    QE,
+    QS,
+    REVERSE,
+    RS,
+)  # fmt: skip
+from f5py.mapping.settings import (
+    MATCH,
+    MAX_GAP,
+    MIN_DP_MAX,
+    MIN_SC,
+    MISMATCH,
+    N_SCORE,
+    ZDROP,
+    ZDROP_INV,
+    E,
+    Q,
+)  # fmt: skip
+
+
+@exact_kernel
+def log2_of(n):
+    """Approximate binary logarithm of a positive integer, as float32: `f5py.mapping.settings.log2_approximation`."""
+    z = np.float32(n)
+    exponent = np.float32(-1)
+    while z >= np.float32(2):
+        z *= np.float32(0.5)
+        exponent += np.float32(1)
+    first = np.float32(-0.34484843) * z + np.float32(2.02466578)
+    return exponent + (first * z - np.float32(0.67487759))
+
+
+@exact_kernel
+def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
+    """Look for a drop of the score along a path; 0 for none, 1 for a drop, 2 for one that an inversion explains.
+
+    Parameters
+    ----------
+    ops : int64
+        Operations from `begin` to `n_ops`.
+    reference, r
+        Bases and where the path begins.
+    strand, s
+        Bases of the read's strand and where the path begins.
+    integers : int64
+    """
+    i = np.int64(0)
+    j = np.int64(0)
+    score = np.int64(0)
+    largest = np.int64(-(1 << 60))
+    i_best = np.int64(-1)
+    j_best = np.int64(-1)
+    drop = np.int64(0)
+    from_i = np.int64(-1)
+    from_j = np.int64(-1)
+    to_i = np.int64(-1)
+    to_j = np.int64(-1)
+    e = integers[E]
+    match = integers[MATCH]
+    mismatch = -integers[MISMATCH]
+    for o in range(begin, n_ops):
+        op = ops[o] & 15
+        length = ops[o] >> 4
+        steps = length if op == 0 else 1
+        for _ in range(steps):
+            if op == 0:
+                a = reference[r + i]
+                b = strand[s + j]
+                if a > 3 or b > 3:
+                    score += N_SCORE
+                elif a == b:
+                    score += match
+                else:
+                    score += mismatch
+                point_i = i
+                point_j = j
+                i += 1
+                j += 1
+            else:
+                score -= integers[Q] + e * length
+                if op == 1:
+                    j += length
+                else:
+                    i += length
+                point_i = i
+                point_j = j
+            if score < largest:
+                z = largest - score - e * abs((point_i - i_best) - (point_j - j_best))
+                if z > drop:
+                    drop = z
+                    from_i = i_best
+                    from_j = j_best
+                    to_i = point_i
+                    to_j = point_j
+            else:
+                largest = score
+                i_best = point_i
+                j_best = point_j
+    if drop > integers[ZDROP_INV]:
+        n = to_i - from_i
+        m = to_j - from_j
+        if n < integers[MAX_GAP] and m < integers[MAX_GAP]:
+            other = np.empty(m, np.uint8)
+            for at in range(m):
+                base = strand[s + to_j - 1 - at]
+                other[at] = 3 - base if base < 4 else 4
+            target = np.empty(n, np.uint8)
+            for at in range(n):
+                target[at] = reference[r + from_i + at]
+            reach = np.empty(2 * (m + 8), np.int64)
+            found = local_alignment(target, n, other, m, integers, reach)[0]
+            if found >= integers[MATCH] * integers[MIN_SC] and found >= integers[MIN_DP_MAX]:
+                return 2
+    return 1 if drop > integers[ZDROP] else 0
+
+
+@exact_kernel
+def tidy(hit, ops, reference, r, strand, s):
+    """Shift gaps to the left, merge what can be merged, drop a leading gap; return the bases dropped of each sequence.
+
+    Parameters
+    ----------
+    hit : int64, shape (N_FIELDS,)
+        Its coordinates change with a dropped gap.
+    ops, reference, r, strand, s
+        See `find_drop`.
+    """
+    begin = hit[OPS]
+    n = hit[N_OPS]
+    if n <= 1:
+        return 0, 0
+    i = r
+    j = s
+    for k in range(begin, begin + n):
+        op = ops[k] & 15
+        length = ops[k] >> 4
+        if op == 0:
+            i += length
+            j += length
+            continue
+        if k > begin and k < begin + n - 1 and ops[k - 1] & 15 == 0 and ops[k + 1] & 15 == 0:
+            before = ops[k - 1] >> 4
+            shift = 0
+            if op == 1:
+                while shift < before and strand[j - 1 - shift] == strand[j + length - 1 - shift]:
+                    shift += 1
+            else:
+                while shift < before and reference[i - 1 - shift] == reference[i + length - 1 - shift]:
+                    shift += 1
+            ops[k - 1] -= shift << 4
+            ops[k + 1] += shift << 4
+            i -= shift
+            j -= shift
+        if op == 1:
+            j += length
+        else:
+            i += length
+    k = begin
+    end = begin + n
+    while k < end - 2:
+        op = ops[k] & 15
+        if op > 0 and op + (ops[k + 1] & 15) == 3:
+            inserted = 0
+            deleted = 0
+            m = k
+            while m < end:
+                op = ops[m] & 15
+                if op == 1:
+                    inserted += ops[m] >> 4
+                elif op == 2:
+                    deleted += ops[m] >> 4
+                elif ops[m] >> 4 != 0:
+                    break
+                m += 1
+            if inserted > 0 and deleted > 0 and m - k > 2:
+                ops[k] = (inserted << 4) | 1
+                ops[k + 1] = (deleted << 4) | 2
+                for empty in range(k + 2, m):
+                    ops[empty] &= 15
+            k = m
+        k += 1
+    kept = begin
+    for k in range(begin, end):
+        if ops[k] >> 4 == 0:
+            continue
+        if kept > begin and (ops[kept - 1] & 15) == (ops[k] & 15):
+            ops[kept - 1] += ops[k] >> 4 << 4
+        else:
+            ops[kept] = ops[k]
+            kept += 1
+    op = ops[begin] & 15
+    dropped_t = 0
+    dropped_q = 0
+    if op != 0:
+        length = ops[begin] >> 4
+        if op == 1:
+            dropped_q = length
+            if hit[REVERSE]:
+                hit[QE] -= length
+            else:
+                hit[QS] += length
+        else:
+            dropped_t = length
+            hit[RS] += length
+        for k in range(begin + 1, kept):
+            ops[k - 1] = ops[k]
+        kept -= 1
+    hit[N_OPS] = kept - begin
+    return dropped_t, dropped_q
+
+
+@exact_kernel
+def finish_hit(hit, ops, reference, r, strand, s, integers):
+    """Tidy up the path of a hit and count its columns; `reference`, `r`, `strand`, `s` as in `find_drop`."""
+    dropped_t, dropped_q = tidy(hit, ops, reference, r, strand, s)
+    i = r + dropped_t
+    j = s + dropped_q
+    score = 0.0
+    largest = 0.0
+    mlen = 0
+    blen = 0
+    n_ambi = 0
+    n_gap = 0
+    n_open = 0
+    match = np.float64(integers[MATCH])
+    mismatch = np.float64(-integers[MISMATCH])
+    for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
+        op = ops[k] & 15
+        length = ops[k] >> 4
+        if op == 0:
+            for at in range(length):
+                a = reference[i + at]
+                b = strand[j + at]
+                if a > 3 or b > 3:
+                    n_ambi += 1
+                    score += np.float64(N_SCORE)
+                elif a == b:
+                    mlen += 1
+                    blen += 1
+                    score += match
+                else:
+                    blen += 1
+                    score += mismatch
+                if score < 0:
+                    score = 0.0
+                elif score > largest:
+                    largest = score
+            i += length
+            j += length
+            continue
+        unknown = 0
+        if op == 1:
+            for at in range(length):
+                unknown += strand[j + at] > 3
+            j += length
+        else:
+            for at in range(length):
+                unknown += reference[i + at] > 3
+            i += length
+        n_ambi += unknown
+        blen += length - unknown
+        n_gap += length
+        n_open += 1
+        score -= integers[Q] + integers[E] * np.float64(log2_of(1 + length))
+        if score < 0:
+            score = 0.0
+    hit[MLEN] = mlen
+    hit[BLEN] = blen
+    hit[N_AMBI] = n_ambi
+    hit[N_GAP] = n_gap
+    hit[N_GAPOPEN] = n_open
+    hit[DP_MAX] = np.int64(largest + 0.499)

@@ -1,0 +1,191 @@
+"""Jitted loops that rank the hits of a read and judge them; see `f5py.mapping.mapping_quality`."""
+
+# mypy: disable-error-code="assignment,arg-type"
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from f5py.jit.kernel import exact_kernel
+from f5py.mapping._base_alignment_numba import drop_poor
+from f5py.mapping._cigar_numba import log2_of
+from f5py.mapping._hits_numba import select_secondaries, set_parents
+from f5py.mapping._sorting_numba import sort_pairs
+from f5py.mapping.hit_fields import (
+    ALIGNED,
+    BLEN,
+    CONTIG,
+    COUNT,
+    DP_MAX,
+    DP_MAX2,
+    HASH,
+    ID,
+    INVERSION,
+    MAPQ,
+    MLEN,
+    N_AMBI,
+    N_FIELDS,
+    N_GAP,
+    N_GAPOPEN,
+    N_OPS,
+    N_SUB,
+    OPS,
+    PARENT,
+    PRIMARY,
+    QE,
+    QS,
+    RS,
+    SCORE,
+    SCORE0,
+    SUBSC,
+)  # fmt: skip
+from f5py.mapping.settings import MATCH, MIN_SC, MISMATCH, RANK_FRACTION, RANK_MIN_LENGTH
+
+_FRACTION = np.float64(np.float32(RANK_FRACTION))
+
+
+@exact_kernel
+def _rescore(hits, n, ops, read_length, integers):
+    """Score again with mismatches and gaps weighed by the divergence if two hits are nearly as good."""
+    largest = -1
+    second = -1
+    at = -1
+    for i in range(n):
+        if not hits[i, ALIGNED]:
+            continue
+        score = hits[i, DP_MAX]
+        if score > largest:
+            second = largest
+            largest = score
+            at = i
+        elif score > second:
+            second = score
+    if at < 0 or second < 0:
+        return
+    best = hits[at]
+    if best[QE] - best[QS] < read_length * _FRACTION or second < largest * _FRACTION:
+        return
+    columns = best[BLEN] + best[N_AMBI] - best[N_GAP] + best[N_GAPOPEN]
+    divergence = max(0.02, 1.0 - best[MLEN] / columns)
+    match = np.float64(integers[MATCH])
+    weight = 0.5 / divergence
+    if weight * match < integers[MISMATCH]:
+        weight = match / integers[MISMATCH]
+    for i in range(n):
+        hit = hits[i]
+        if not hit[ALIGNED]:
+            continue
+        gaps = 0.0
+        for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
+            if ops[k] & 15 != 0:
+                gaps += weight + np.float64(log2_of(1 + (ops[k] >> 4)))
+        mismatches = hit[BLEN] + hit[N_AMBI] - hit[MLEN] - hit[N_GAP]
+        score = match * (hit[MLEN] - weight * mismatches - gaps)
+        hit[DP_MAX] = max(0, np.int64(score + 0.499))
+
+
+@exact_kernel
+def _sort_hits(hits, n, scratch):
+    """Sort by score, then hash; best first."""
+    key = np.empty(n, np.uint64)
+    place = np.empty(n, np.int64)
+    copy = np.empty((n, N_FIELDS), np.int64)
+    for i in range(n):
+        score = hits[i, DP_MAX] if hits[i, ALIGNED] else hits[i, SCORE]
+        key[i] = np.uint64((score << 32) | hits[i, HASH])
+        place[i] = i
+        for field in range(N_FIELDS):
+            copy[i, field] = hits[i, field]
+    sort_pairs(key, place, 0, n, scratch)
+    for i in range(n):
+        for field in range(N_FIELDS):
+            hits[i, field] = copy[place[n - 1 - i], field]
+
+
+@exact_kernel
+def _set_quality(hits, n, rep_len, integers):
+    """Set the mapping quality of all hits but inversions."""
+    one = np.float32(1)
+    forty = np.float32(40)
+    match = np.float32(integers[MATCH])
+    total = 0
+    for i in range(n):
+        if hits[i, PARENT] == hits[i, ID]:
+            total += hits[i, SCORE]
+    unique = np.float32(total) / np.float32(total + rep_len)
+    for i in range(n):
+        hit = hits[i]
+        hit[MAPQ] = 0
+        if hit[INVERSION] or hit[PARENT] != hit[ID]:
+            continue
+        penalty = (one if hit[SCORE] > 100 else np.float32(0.01) * np.float32(hit[SCORE])) * unique
+        of_count = one if hit[COUNT] > 10 else np.float32(0.1) * np.float32(hit[COUNT])
+        penalty = min(penalty, of_count)
+        second = np.float32(max(hit[SUBSC], integers[MIN_SC]))
+        if not hit[ALIGNED]:
+            x = second / np.float32(hit[SCORE0])
+            quality = np.int64(penalty * forty * (one - x) * np.float32(math.log(np.float32(hit[SCORE]))))
+        else:
+            dp_max = np.float32(hit[DP_MAX])
+            identity = np.float32(hit[MLEN]) / np.float32(hit[BLEN])
+            logarithm = np.float32(math.log(np.float32(dp_max / match)))
+            if hit[DP_MAX2] > 0 and hit[DP_MAX] > 0:
+                x = np.float32(hit[DP_MAX2]) * second / dp_max / np.float32(hit[SCORE0])
+                quality = np.int64(identity * penalty * forty * (one - x * x) * logarithm)
+                other = np.float32(6.02) * identity * identity * np.float32(hit[DP_MAX] - hit[DP_MAX2]) / match
+                quality = min(quality, np.int64(other + np.float32(0.499)))
+            else:
+                x = second / np.float32(hit[SCORE0])
+                quality = np.int64(identity * penalty * forty * (one - x) * logarithm)
+        rivals = np.float32(math.log(np.float32(hit[N_SUB] + 1)))
+        quality -= np.int64(np.float32(4.343) * rivals + np.float32(0.499))
+        quality = min(max(quality, 0), 60)
+        if quality == 0 and hit[ALIGNED] and hit[DP_MAX] > hit[DP_MAX2]:
+            quality = 1
+        hit[MAPQ] = quality
+
+
+@exact_kernel
+def _set_quality_of_inversions(hits, n, scratch):
+    """Give an inversion the smaller quality of its neighbours on the reference."""
+    found = False
+    for i in range(n):
+        found = found or hits[i, INVERSION] != 0
+    if n < 3 or not found:
+        return
+    key = np.empty(n, np.uint64)
+    place = np.empty(n, np.int64)
+    m = 0
+    for i in range(n):
+        if hits[i, PARENT] == i or hits[i, PARENT] < 0:
+            key[m] = np.uint64((hits[i, CONTIG] << 32) | hits[i, RS])
+            place[m] = i
+            m += 1
+    sort_pairs(key, place, 0, m, scratch)
+    for i in range(1, m - 1):
+        if hits[place[i], INVERSION]:
+            hits[place[i], MAPQ] = min(hits[place[i - 1], MAPQ], hits[place[i + 1], MAPQ])
+
+
+@exact_kernel
+def rank_hits(hits, n, ops, read_length, integers, floats, scratch):
+    """Rank aligned hits, and keep the primary and the best secondary ones; return how many are kept."""
+    if n >= 2 and read_length >= RANK_MIN_LENGTH:
+        _rescore(hits, n, ops, read_length, integers)
+        n = drop_poor(hits, n, integers)
+    _sort_hits(hits, n, scratch)
+    set_parents(hits, n, integers, floats)
+    return select_secondaries(hits, n, integers, floats, False)
+
+
+@exact_kernel
+def judge_hits(hits, n, rep_len, integers, scratch):
+    """Mark the primary record and set the mapping qualities."""
+    n_primary = 0
+    for i in range(n):
+        is_own = hits[i, ID] == hits[i, PARENT]
+        hits[i, PRIMARY] = 1 if is_own and n_primary == 0 else 0
+        n_primary += is_own
+    _set_quality(hits, n, rep_len, integers)
+    _set_quality_of_inversions(hits, n, scratch)

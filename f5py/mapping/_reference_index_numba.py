@@ -1,0 +1,120 @@
+"""Jitted loops of the index of a reference; see `f5py.mapping.reference_index`."""
+
+# mypy: disable-error-code="assignment,arg-type"
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import exact_kernel
+from f5py.mapping._sketch_numba import NONE, sketch
+
+#: Bits of the number of places in an entry of the table; the others say where they begin.
+COUNT_BITS = 28
+_DIGIT = 11
+
+
+@exact_kernel
+def sketch_contigs(turn, contigs, bases, offsets, k, w, hpc, keys, places, n_found):
+    """Find the minimizers of contigs; those of contig c begin at ``offsets[c]`` of `keys` and `places`."""
+    ring = np.empty(2 * w + k, np.uint64)
+    while True:
+        i = next_turn(turn)
+        if i >= contigs.shape[0]:
+            return
+        c = contigs[i]
+        begin = offsets[c]
+        n = sketch(bases, begin, offsets[c + 1], k, w, hpc, c, ring, keys, places, begin)
+        n_found[c] = n - begin
+
+
+@exact_kernel
+def close_up(offsets, n_found, keys, places):
+    """Move the minimizers of all contigs together, without their spans; return how many there are."""
+    n = 0
+    for c in range(n_found.shape[0]):
+        for i in range(offsets[c], offsets[c] + n_found[c]):
+            keys[n] = keys[i] >> np.uint64(8)
+            places[n] = places[i]
+            n += 1
+    return n
+
+
+@exact_kernel
+def sort_by_key(keys, places, other_keys, other_places, n, n_bits):
+    """Sort stably by key, digit by digit; return whether the result is in the other arrays."""
+    counts = np.empty((1 << _DIGIT) + 1, np.int64)
+    swapped = False
+    low = 0
+    mask = np.uint64((1 << _DIGIT) - 1)
+    while low < n_bits:
+        shift = np.uint64(low)
+        for b in range(counts.shape[0]):
+            counts[b] = 0
+        for i in range(n):
+            counts[np.int64((keys[i] >> shift) & mask) + 1] += 1
+        for b in range(1, counts.shape[0]):
+            counts[b] += counts[b - 1]
+        for i in range(n):
+            b = np.int64((keys[i] >> shift) & mask)
+            other_keys[counts[b]] = keys[i]
+            other_places[counts[b]] = places[i]
+            counts[b] += 1
+        keys, other_keys = other_keys, keys
+        places, other_places = other_places, places
+        swapped = not swapped
+        low += _DIGIT
+    return swapped
+
+
+@exact_kernel
+def count_keys(keys, n, counts):
+    """Write the number of places of every distinct key; return how many keys there are."""
+    n_keys = 0
+    i = 0
+    while i < n:
+        j = i + 1
+        while j < n and keys[j] == keys[i]:
+            j += 1
+        counts[n_keys] = j - i
+        n_keys += 1
+        i = j
+    return n_keys
+
+
+@exact_kernel
+def fill_table(keys, places, counts, n_keys, table):
+    """Fill the hash table: key, then where its places begin and how many there are. Places of a key ascend."""
+    mask = table.shape[0] // 2 - 1
+    for s in range(mask + 1):
+        table[2 * s] = NONE
+    first = 0
+    for c in range(n_keys):
+        key = keys[first]
+        slot = np.int64(key) & mask
+        while table[2 * slot] != NONE:
+            slot = (slot + 1) & mask
+        table[2 * slot] = key
+        table[2 * slot + 1] = np.uint64((first << COUNT_BITS) | counts[c])
+        for i in range(first + 1, first + counts[c]):
+            place = places[i]
+            j = i
+            while j > first and places[j - 1] > place:
+                places[j] = places[j - 1]
+                j -= 1
+            places[j] = place
+        first += counts[c]
+
+
+@exact_kernel
+def look_up(table, key):
+    """Entry of a key: first place << COUNT_BITS | number of places; 0 for a key that does not occur."""
+    mask = table.shape[0] // 2 - 1
+    slot = np.int64(key) & mask
+    while True:
+        found = table[2 * slot]
+        if found == key:
+            return np.int64(table[2 * slot + 1])
+        if found == NONE:
+            return 0
+        slot = (slot + 1) & mask

@@ -1,0 +1,272 @@
+"""Jitted loops from the bases of reads to sorted anchors; see `f5py.mapping.seeds`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import exact_kernel
+from f5py.mapping._reference_index_numba import COUNT_BITS, look_up
+from f5py.mapping._sketch_numba import NONE, sketch
+from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
+from f5py.mapping.settings import AVA, HPC, MAX_MAX_OCC, MID_OCC, OCC_DIST, Q_OCC_FRAC, K, W
+
+#: Flags of an anchor, in the high word of y.
+LONG_JOIN = 1 << 40
+IGNORE = 1 << 41
+TANDEM = 1 << 42
+SELF = 1 << 43
+#: The bit of x that says that the read's other strand was matched.
+REVERSE = np.uint64(1 << 63)
+#: Most minimizers that are rescued between two others.
+_MOST_RESCUED = 128
+
+
+@exact_kernel
+def _drop_frequent_in_read(key, place, n, mid_occ, fraction, slots):
+    """Drop minimizers that occur in the read more often than `mid_occ` and `fraction` of them; return how many stay."""
+    mask = slots.shape[0] // 2 - 1
+    for i in range(2 * (mask + 1)):
+        slots[i] = -1
+    limit = np.float32(n) * fraction
+    any_dropped = False
+    for i in range(n):
+        slot = np.int64((key[i] >> np.uint64(8)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
+        while slots[2 * slot] >= 0 and key[slots[2 * slot]] != key[i]:
+            slot = (slot + 1) & mask
+        if slots[2 * slot] < 0:
+            slots[2 * slot] = i
+            slots[2 * slot + 1] = 0
+        slots[2 * slot + 1] += 1
+        if slots[2 * slot + 1] > mid_occ and np.float32(slots[2 * slot + 1]) > limit:
+            any_dropped = True
+    if not any_dropped:
+        return n
+    m = 0
+    for i in range(n):
+        slot = np.int64((key[i] >> np.uint64(8)) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(20)) & mask
+        while key[slots[2 * slot]] != key[i]:
+            slot = (slot + 1) & mask
+        count = slots[2 * slot + 1]
+        if count > mid_occ and np.float32(count) > limit:
+            place[i] = -1
+    for i in range(n):
+        if place[i] >= 0:
+            key[m] = key[i]
+            place[m] = place[i]
+            m += 1
+    return m
+
+
+@exact_kernel
+def _choose_rescued(entries, begin, end, allowed, max_max_occ, dropped):
+    """Drop the seeds of a run of frequent ones but the `allowed` rarest."""
+    count_mask = (1 << COUNT_BITS) - 1
+    for i in range(begin, end):
+        dropped[i] = 1
+    for _ in range(min(allowed, end - begin)):
+        best = -1
+        for i in range(begin, end):
+            if dropped[i] == 1 and (best < 0 or (entries[i] & count_mask) < (entries[best] & count_mask)):
+                best = i
+        dropped[best] = 0
+    for i in range(begin, end):
+        if (entries[i] & count_mask) > max_max_occ:
+            dropped[i] = 1
+
+
+@exact_kernel
+def seeds_of_read(key, place, n, read_length, table, integers, floats, entries, dropped, slots):
+    """Turn minimizers into seeds; return their number and how much of the read dropped ones cover.
+
+    `key`, `place`, `entries` and `dropped` get one element a seed; of the place, bit 32 says that the seed is next to
+    one with the same key.
+    """
+    count_mask = (1 << COUNT_BITS) - 1
+    mid_occ = integers[MID_OCC]
+    if n > mid_occ:
+        n = _drop_frequent_in_read(key, place, n, mid_occ, floats[Q_OCC_FRAC], slots)
+    m = 0
+    any_frequent = False
+    before = NONE
+    for i in range(n):
+        this = key[i] >> np.uint64(8)
+        after = key[i + 1] >> np.uint64(8) if i + 1 < n else NONE
+        entry = look_up(table, this)
+        if entry != 0:
+            tandem = np.int64(this == before) | np.int64(this == after)
+            key[m] = key[i]  # m <= i: the next one is still as it was
+            place[m] = place[i] | (tandem << 32)
+            entries[m] = entry
+            dropped[m] = 0
+            if (entry & count_mask) > mid_occ:
+                any_frequent = True
+            m += 1
+        before = this
+    if any_frequent:
+        if integers[OCC_DIST] > 0 and integers[MAX_MAX_OCC] > mid_occ:
+            if m >= 2:
+                i = 0
+                while i < m:
+                    if (entries[i] & count_mask) <= mid_occ:
+                        i += 1
+                        continue
+                    j = i
+                    while j < m and (entries[j] & count_mask) > mid_occ:
+                        j += 1
+                    begin = 0 if i == 0 else (place[i - 1] & 0xFFFFFFFF) >> 1
+                    end = read_length if j == m else (place[j] & 0xFFFFFFFF) >> 1
+                    allowed = min(_MOST_RESCUED, np.int64((end - begin) / integers[OCC_DIST] + 0.499))
+                    _choose_rescued(entries, i, j, allowed, integers[MAX_MAX_OCC], dropped)
+                    i = j
+        else:
+            for i in range(m):
+                if (entries[i] & count_mask) > mid_occ:
+                    dropped[i] = 1
+    covered = 0
+    begin = 0
+    end = 0
+    for i in range(m):
+        if dropped[i]:
+            last = ((place[i] & 0xFFFFFFFF) >> 1) + 1
+            first = last - np.int64(key[i] & np.uint64(255))
+            if first > end:
+                covered += end - begin
+                begin = first
+            end = last
+    return m, covered + end - begin
+
+
+@exact_kernel
+def seed_reads(
+    turn,
+    reads,
+    bases,
+    offsets,
+    table,
+    places,
+    integers,
+    floats,
+    smaller,
+    same,
+    target_rank,
+    n_anchors,
+    n_seeds,
+    rep_len,
+):
+    """Find the sorted anchors of reads.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    bases, offsets : uint8, int64
+        Codes of all reads.
+    table, places
+        The index.
+    integers, floats
+        `f5py.mapping.settings.Parameters`.
+    smaller, same : int64, shape (n_reads,)
+        For overlaps: rank of the first target that has not a smaller name; the target that is the read itself, or -1.
+    target_rank : int64, shape (n_targets,)
+    n_anchors, n_seeds, rep_len : int64, shape (n_reads,)
+        Filled.
+
+    Returns
+    -------
+    done : int64
+        The reads in the order in which this thread took them.
+    x, y : uint64, int64
+        Their anchors, one read after the other.
+    seeds : int64
+        Span << 32 | last base of the seeds that were used.
+    """
+    k = integers[K]
+    ava = integers[AVA] != 0
+    done = np.empty(16, np.int64)
+    n_done = 0
+    x = np.empty(1 << 12, np.uint64)
+    y = np.empty(1 << 12, np.int64)
+    used = np.empty(1 << 12, np.int64)
+    n = 0
+    n_used = 0
+    ring = np.empty(2 * integers[W] + k, np.uint64)
+    scratch = np.empty(SORT_SCRATCH, np.int64)
+    key = np.empty(0, np.uint64)
+    place = np.empty(0, np.int64)
+    entries = np.empty(0, np.int64)
+    dropped = np.empty(0, np.uint8)
+    count_mask = (1 << COUNT_BITS) - 1
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        length = offsets[read + 1] - offsets[read]
+        if key.shape[0] < length:
+            key = np.empty(length, np.uint64)
+            place = np.empty(length, np.int64)
+            entries = np.empty(length, np.int64)
+            dropped = np.empty(length, np.uint8)
+        m = sketch(bases, offsets[read], offsets[read + 1], k, integers[W], integers[HPC], 0, ring, key, place, 0)
+        n_slots = 16
+        while n_slots < 2 * m:
+            n_slots *= 2
+        slots = np.empty(2 * n_slots, np.int64)
+        m, rep_len[read] = seeds_of_read(key, place, m, length, table, integers, floats, entries, dropped, slots)
+        done = grown(done, n_done + 1)
+        done[n_done] = read
+        n_done += 1
+        begin = n
+        used = grown(used, n_used + m)
+        first_used = n_used
+        for s in range(m):
+            if dropped[s]:
+                continue
+            span = np.int64(key[s] & np.uint64(255))
+            strand = place[s] & 1
+            last = (place[s] & 0xFFFFFFFF) >> 1
+            high = span << 32
+            if place[s] >> 32:
+                high |= TANDEM
+            used[n_used] = (span << 32) | last
+            n_used += 1
+            count = entries[s] & count_mask
+            first = entries[s] >> COUNT_BITS
+            x = grown(x, n + count)
+            y = grown(y, n + count)
+            for p in range(first, first + count):
+                target = places[p] >> 32
+                at = (places[p] & 0xFFFFFFFF) >> 1
+                flags = high
+                if ava:
+                    if target == same[read]:
+                        if at == last:
+                            continue
+                        if (places[p] & 1) == strand:
+                            flags |= SELF
+                    if target_rank[target] < smaller[read]:
+                        continue
+                if (places[p] & 1) == strand:
+                    x[n] = np.uint64((target << 32) | at)
+                    y[n] = flags | last
+                else:
+                    x[n] = REVERSE | np.uint64((target << 32) | at)
+                    y[n] = flags | (length - 1 - (last + 1 - span))
+                n += 1
+        sort_pairs(x, y, begin, n, scratch)
+        n_anchors[read] = n - begin
+        n_seeds[read] = n_used - first_used
+    return done[:n_done], x[:n], y[:n], used[:n_used]
+
+
+@exact_kernel
+def gather(done, counts, offsets, source, target):
+    """Copy what one thread has found of its reads to their places."""
+    at = 0
+    for i in range(done.shape[0]):
+        begin = offsets[done[i]]
+        n = counts[done[i]]
+        for j in range(n):
+            target[begin + j] = source[at + j]
+        at += n

@@ -1,0 +1,138 @@
+"""Jitted loops that find minimizers; see `f5py.mapping.sketch`."""
+
+# mypy: disable-error-code="assignment,arg-type"
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.kernel import exact_kernel
+
+#: No k-mer: greater than every key.
+NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
+
+
+@exact_kernel
+def hash_bits(x, mask):
+    """Invertible hash of the bits in `mask`; uint64."""
+    x = (~x + (x << np.uint64(21))) & mask
+    x = x ^ (x >> np.uint64(24))
+    x = (x + (x << np.uint64(3)) + (x << np.uint64(8))) & mask
+    x = x ^ (x >> np.uint64(14))
+    x = (x + (x << np.uint64(2)) + (x << np.uint64(4))) & mask
+    x = x ^ (x >> np.uint64(28))
+    return (x + (x << np.uint64(31))) & mask
+
+
+@exact_kernel
+def sketch(bases, begin, end, k, w, hpc, rid, ring, key_out, place_out, n):
+    """Write the minimizers of ``bases[begin:end]`` from index `n` on; return the index after the last.
+
+    Parameters
+    ----------
+    bases : uint8, shape (n_bases,)
+        0 to 3, 4 for others.
+    begin, end, k, w, hpc : int
+    rid : int
+        Number of the sequence.
+    ring : uint64, shape (2 * w + k,)
+        Scratch: keys and places of a window, then lengths of homopolymers.
+    key_out : uint64
+        Hash << 8 | span; room for one a base.
+    place_out : int64
+        rid << 32 | last base << 1 | strand.
+    n : int
+    """
+    mask = np.uint64((1 << (2 * k)) - 1)
+    shift = np.uint64(2 * (k - 1))
+    forward = np.uint64(0)
+    backward = np.uint64(0)
+    high = np.int64(rid) << 32
+    for s in range(w):
+        ring[s] = NONE
+    runs = 2 * w  # the last k lengths of homopolymers, behind w keys and w places
+    n_runs = 0
+    length = 0
+    span = 0
+    slot = 0
+    min_key = NONE
+    min_place = np.int64(-1)
+    min_slot = 0
+    i = begin
+    while i < end:
+        key = NONE
+        place = np.int64(-1)
+        c = bases[i]
+        if c < 4:
+            if hpc:
+                first = i
+                while i + 1 < end and bases[i + 1] == c:
+                    i += 1
+                ring[runs + n_runs % k] = np.uint64(i + 1 - first)
+                n_runs += 1
+                span = 0
+                for r in range(min(n_runs, k)):
+                    span += np.int64(ring[runs + r])
+            else:
+                span = min(length + 1, k)
+            forward = ((forward << np.uint64(2)) | np.uint64(c)) & mask
+            backward = (backward >> np.uint64(2)) | (np.uint64(3 - c) << shift)
+            if forward == backward:
+                i += 1
+                continue
+            length += 1
+            if length >= k and span < 256:
+                if forward < backward:
+                    key = (hash_bits(forward, mask) << np.uint64(8)) | np.uint64(span)
+                    place = high | (np.int64(i - begin) << 1)
+                else:
+                    key = (hash_bits(backward, mask) << np.uint64(8)) | np.uint64(span)
+                    place = high | (np.int64(i - begin) << 1) | 1
+        else:
+            length = 0
+            n_runs = 0
+            span = 0
+        ring[slot] = key
+        ring[w + slot] = np.uint64(place)
+        if length == w + k - 1 and min_key != NONE:
+            for s in range(1, w):  # oldest first; not the one just written
+                at = slot + s if slot + s < w else slot + s - w
+                if ring[at] == min_key and at != min_slot:
+                    key_out[n] = min_key
+                    place_out[n] = np.int64(ring[w + at])
+                    n += 1
+        if key <= min_key:
+            if length >= w + k and min_key != NONE:
+                key_out[n] = min_key
+                place_out[n] = min_place
+                n += 1
+            min_key = key
+            min_place = place
+            min_slot = slot
+        elif slot == min_slot:
+            if length >= w + k - 1 and min_key != NONE:
+                key_out[n] = min_key
+                place_out[n] = min_place
+                n += 1
+            min_key = NONE
+            for s in range(1, w + 1):
+                at = slot + s if slot + s < w else slot + s - w
+                if ring[at] <= min_key:
+                    min_key = ring[at]
+                    min_slot = at
+            min_place = np.int64(ring[w + min_slot])
+            if length >= w + k - 1 and min_key != NONE:
+                for s in range(1, w + 1):
+                    at = slot + s if slot + s < w else slot + s - w
+                    if ring[at] == min_key and at != min_slot:
+                        key_out[n] = min_key
+                        place_out[n] = np.int64(ring[w + at])
+                        n += 1
+        slot += 1
+        if slot == w:
+            slot = 0
+        i += 1
+    if min_key != NONE:
+        key_out[n] = min_key
+        place_out[n] = min_place
+        n += 1
+    return n

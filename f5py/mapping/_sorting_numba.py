@@ -1,0 +1,107 @@
+"""The sort whose order of equal keys decides ties, and arrays that grow."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.kernel import exact_kernel
+
+_SMALL = 64
+#: Elements of the scratch of `sort_pairs`: two for every bucket, three for every pending range.
+SORT_SCRATCH = 512 + 3 * 256 * 8
+
+
+@exact_kernel
+def _insert(x, y, begin, end):
+    """Stable insertion sort."""
+    for i in range(begin + 1, end):
+        key = x[i]
+        if key < x[i - 1]:
+            value = y[i]
+            j = i
+            while j > begin and key < x[j - 1]:
+                x[j] = x[j - 1]
+                y[j] = y[j - 1]
+                j -= 1
+            x[j] = key
+            y[j] = value
+
+
+@exact_kernel
+def sort_pairs(x, y, begin, end, scratch):
+    """Sort ``x[begin:end]`` in place, `y` with it, in the order in which minimap2's radix sort leaves equal keys.
+
+    Parameters
+    ----------
+    x : uint64
+    y : int64
+    begin, end : int
+    scratch : int64, shape (SORT_SCRATCH,)
+    """
+    if end - begin <= _SMALL:
+        _insert(x, y, begin, end)
+        return
+    stack = 512
+    scratch[stack] = begin
+    scratch[stack + 1] = end
+    scratch[stack + 2] = 56
+    stack += 3
+    while stack > 512:
+        stack -= 3
+        first = scratch[stack]
+        last = scratch[stack + 1]
+        level = scratch[stack + 2]
+        shift = np.uint64(level)
+        for b in range(512):
+            scratch[b] = 0
+        for i in range(first, last):
+            scratch[256 + np.int64((x[i] >> shift) & np.uint64(255))] += 1
+        at = first
+        for b in range(256):
+            scratch[b] = at
+            at += scratch[256 + b]
+            scratch[256 + b] = at
+        for b in range(256):
+            while scratch[b] != scratch[256 + b]:
+                at = scratch[b]
+                key = x[at]
+                to = np.int64((key >> shift) & np.uint64(255))
+                if to != b:
+                    value = y[at]
+                    while to != b:
+                        place = scratch[to]
+                        scratch[to] = place + 1
+                        other_key = x[place]
+                        other_value = y[place]
+                        x[place] = key
+                        y[place] = value
+                        key = other_key
+                        value = other_value
+                        to = np.int64((key >> shift) & np.uint64(255))
+                    x[scratch[b]] = key
+                    y[scratch[b]] = value
+                scratch[b] += 1
+        if level > 0:
+            at = first
+            for b in range(256):
+                end_of_bucket = scratch[256 + b]
+                n = end_of_bucket - at
+                if n > _SMALL:
+                    scratch[stack] = at
+                    scratch[stack + 1] = end_of_bucket
+                    scratch[stack + 2] = level - 8
+                    stack += 3
+                elif n > 1:
+                    _insert(x, y, at, end_of_bucket)
+                at = end_of_bucket
+
+
+@exact_kernel
+def grown(array, n):
+    """`array`, or a copy with room for more than `n` elements."""
+    if n <= array.shape[0]:
+        return array
+    larger = np.empty(max(n, 2 * array.shape[0]), array.dtype)
+    for i in range(array.shape[0]):
+        larger[i] = array[i]
+    return larger

@@ -1,0 +1,117 @@
+"""The index of a reference: its bases, and where each minimizer is.
+
+Memory: 16 bytes for every place of the hash table, of which there are 1.5 to 3 times as many as distinct minimizers,
+8 bytes a minimizer and one a base.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.offsets import offsets_of
+from f5py.mapping.settings import MapSettings
+from f5py.threads.pool import WorkerPool, longest_first
+
+
+class ReferenceIndex(NamedTuple):
+    """An index.
+
+    Attributes
+    ----------
+    names : list of str
+        Contigs.
+    bases : uint8, shape (offsets[-1],)
+        0 to 3 for A, C, G, T; 4 for others.
+    offsets : int64, shape (n_contigs + 1,)
+    table : uint64, shape (2 * n_slots,)
+        Hash table with open addressing: key, then first place << 28 | number of places.
+    places : int64
+        contig << 32 | last base << 1 | strand, ascending for each key.
+    counts : int32, shape (n_keys,)
+        Numbers of places of the keys, ascending.
+    k, w, hpc : int, int, bool
+    """
+
+    names: list[str]
+    bases: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    table: NDArray[np.uint64]
+    places: NDArray[np.int64]
+    counts: NDArray[np.int32]
+    k: int
+    w: int
+    hpc: bool
+
+    def mid_occ(self, settings: MapSettings) -> int:
+        """Largest number of places of a minimizer that is always used."""
+        fraction = settings.mid_occ_frac
+        if fraction >= 1:
+            return int(fraction)
+        n = len(self.counts)
+        if fraction <= 0 or n == 0:
+            chosen = 2**31 - 1
+        else:
+            chosen = int(self.counts[int((1.0 - float(np.float32(fraction))) * n)]) + 1
+        chosen = max(chosen, settings.min_mid_occ)
+        if settings.max_mid_occ > settings.min_mid_occ:
+            chosen = min(chosen, settings.max_mid_occ)
+        return chosen
+
+
+def build_index(
+    names: Sequence[str], bases: NDArray[np.uint8], offsets: NDArray[np.int64], settings: MapSettings, pool: WorkerPool
+) -> ReferenceIndex:
+    """Index contigs.
+
+    Parameters
+    ----------
+    names : sequence of str
+    bases : uint8, shape (offsets[-1],)
+        Codes.
+    offsets : int64, shape (n + 1,)
+    settings : MapSettings
+    pool : WorkerPool
+    """
+    from f5py.mapping._reference_index_numba import close_up, count_keys, fill_table, sketch_contigs, sort_by_key
+
+    lengths = np.diff(offsets)
+    k, w, hpc = settings.k, settings.w, int(settings.hpc)
+    keys = np.empty(len(bases), np.uint64)
+    places = np.empty(len(bases), np.int64)
+    n_found = np.zeros(len(lengths), np.int64)
+    contigs = longest_first(lengths, np.ones(len(lengths), np.bool_))
+    pool.run(sketch_contigs, contigs, bases, offsets, k, w, hpc, keys, places, n_found)
+    n = close_up(offsets, n_found, keys, places)
+    keys, places = keys[:n].copy(), places[:n].copy()
+    other_keys, other_places = np.empty_like(keys), np.empty_like(places)
+    if sort_by_key(keys, places, other_keys, other_places, n, 2 * k):
+        keys, places = other_keys, other_places
+    del other_keys, other_places
+    counts = np.empty(n, np.int32)
+    n_keys = count_keys(keys, n, counts)
+    counts = counts[:n_keys].copy()
+    n_slots = 16
+    while n_slots < 1.5 * n_keys:
+        n_slots *= 2
+    table = np.empty(2 * n_slots, np.uint64)
+    fill_table(keys, places, counts, n_keys, table)
+    counts.sort()
+    return ReferenceIndex(list(names), bases, offsets, table, places, counts, k, w, bool(hpc))
+
+
+def codes_of(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
+    """Codes of letters: A, C, G, T or U in either case are 0 to 3, others 4."""
+    table = np.full(256, 4, np.uint8)
+    for code, both in enumerate(("Aa", "Cc", "Gg", "TtUu")):
+        for letter in both:
+            table[ord(letter)] = code
+    return table[letters]
+
+
+def contig_offsets(lengths: Sequence[int]) -> NDArray[np.int64]:
+    """Offsets of contigs from their lengths."""
+    return offsets_of(np.asarray(lengths, np.int64))

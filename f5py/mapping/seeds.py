@@ -1,0 +1,113 @@
+"""Seeds of reads: minimizers that the reference has as well, and the anchors that they make.
+
+A minimizer (Roberts et al., Bioinformatics 20:3363, 2004) is the k-mer with the smallest hash of `w` neighbours, on
+either strand. Those that occur too often are passed over, but for the rarest of a long stretch without others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.mapping_batch import Anchors, MappingBatch
+from f5py.core.offsets import offsets_of
+from f5py.mapping.reference_index import ReferenceIndex
+from f5py.mapping.settings import Parameters
+from f5py.threads.pool import WorkerPool, longest_first
+
+
+class OverlapTargets:
+    """What overlaps of reads with themselves need to know about the targets' names.
+
+    Parameters
+    ----------
+    index : ReferenceIndex
+    """
+
+    def __init__(self, index: ReferenceIndex) -> None:
+        names = np.array([name.encode("utf-8", "surrogateescape") for name in index.names], object)
+        order = np.argsort(names, kind="stable")
+        self._names = [names[i] for i in order]
+        self._order = order
+        self._lengths = np.diff(index.offsets)
+        self.rank = np.empty(len(names), np.int64)
+        #: Rank of each target's name; equal names have the rank of the first.
+        for place, i in enumerate(order):
+            is_same = place > 0 and self._names[place] == self._names[place - 1]
+            self.rank[i] = self.rank[order[place - 1]] if is_same else place
+
+    def of(self, batch: MappingBatch) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """For each read, the number of targets with smaller names, and the target that is the read, or -1."""
+        from bisect import bisect_left
+
+        smaller = np.empty(len(batch), np.int64)
+        same = np.full(len(batch), -1, np.int64)
+        for i, name in enumerate(batch.names):
+            smaller[i] = at = bisect_left(self._names, name.encode("utf-8", "surrogateescape"))
+            if at < len(self._names) and self._names[at] == name.encode("utf-8", "surrogateescape"):
+                target = self._order[at]
+                if self._lengths[target] == batch.lengths[i]:
+                    same[i] = target
+        return smaller, same
+
+
+def collecting(kernel: Callable[..., Any], results: list[Any]) -> Callable[..., None]:
+    """A function for `WorkerPool.run` that keeps what each thread returns."""
+
+    def call(*arguments: Any) -> None:
+        results.append(kernel(*arguments))
+
+    return call
+
+
+def find_anchors(
+    batch: MappingBatch,
+    index: ReferenceIndex,
+    parameters: Parameters,
+    pool: WorkerPool,
+    overlaps: OverlapTargets | None = None,
+) -> float:
+    """Find the sorted anchors of all reads; fills ``batch.anchors``.
+
+    Parameters
+    ----------
+    batch : MappingBatch
+        With codes.
+    index : ReferenceIndex
+    parameters : Parameters
+    pool : WorkerPool
+    overlaps : OverlapTargets, optional
+        For overlaps of reads with themselves.
+
+    Returns
+    -------
+    float
+        Seconds that all threads together have worked.
+    """
+    from f5py.mapping._seeds_numba import gather, seed_reads
+
+    n = len(batch)
+    n_anchors, n_seeds, rep_len = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    smaller, same, rank = np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, np.int64)
+    if overlaps is not None:
+        smaller, same = overlaps.of(batch)
+        rank = overlaps.rank
+    results: list[Any] = []
+    seconds = pool.run(
+        collecting(seed_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.codes,
+        batch.offsets, index.table, index.places, parameters.integers, parameters.floats, smaller, same, rank,
+        n_anchors, n_seeds, rep_len, order=batch.number,
+    )  # fmt: skip
+    offsets, seed_offsets = offsets_of(n_anchors), offsets_of(n_seeds)
+    x, y = np.empty(offsets[-1], np.uint64), np.empty(offsets[-1], np.int64)
+    seeds = np.empty(seed_offsets[-1], np.int64)
+    for done, found_x, found_y, found_seeds in results:
+        gather(done, n_anchors, offsets, found_x.view(np.int64), x.view(np.int64))
+        gather(done, n_anchors, offsets, found_y, y)
+        gather(done, n_seeds, seed_offsets, found_seeds, seeds)
+    empty = np.empty(0, np.int32)
+    batch.anchors = Anchors(x, y, offsets, seeds, seed_offsets, rep_len, empty, empty)
+    return seconds

@@ -1,0 +1,158 @@
+"""Settings of the mapper: minimap2's presets, and the same numbers as arrays for compiled code.
+
+The meaning and the defaults are those of minimap2 2.24 (Li, Bioinformatics 34:3094, 2018, and 37:4572, 2021).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Places in the array of integers that compiled code gets.
+K, W, HPC, MAX_MAX_OCC, OCC_DIST, MAX_GAP, BW, BW_LONG, MIN_CNT, MIN_SC = range(10)
+BEST_N, MAX_SKIP, MAX_ITER, MATCH, MISMATCH, Q, E, Q2, E2, ZDROP, ZDROP_INV, MIN_DP_MAX = range(10, 22)
+AVA, EQX, MID_OCC = range(22, 25)
+N_INTEGERS = 25
+# Places in the array of float32 numbers.
+Q_OCC_FRAC, PRI_RATIO, MASK, GAP_PENALTY = range(4)
+
+#: What minimap2 offers no option for, or what nobody changes.
+MIN_DP_LEN = 200
+RESCUE_BASES = 1000
+RESCUE_RATIO = 0.1
+INNER_DISTANCE = 1000
+RMQ_CAPACITY = 100_000
+MAX_MATRIX_CELLS = 100_000_000
+RANK_MIN_LENGTH = 500
+RANK_FRACTION = 0.9
+NAME_SEED = 11
+N_SCORE = -1
+
+
+class MapSettings(NamedTuple):
+    """Parameters of mapping; the defaults are minimap2's ``-x map-ont``.
+
+    Attributes
+    ----------
+    k, w, hpc : int, int, bool
+        Minimizers: length, window, homopolymer compression.
+    mid_occ_frac : float
+        Fraction of the most frequent minimizers that are passed over (``-f``); 1 or more is the threshold itself.
+    min_mid_occ, max_mid_occ : int
+        Bounds of that threshold (``-U``).
+    max_max_occ, occ_dist, q_occ_frac
+        Rescue of frequent minimizers, one every `occ_dist` bases (``-e``); filter of those frequent in the read.
+    max_gap, bw, bw_long, min_cnt, min_sc, pri_ratio, best_n, mask
+        ``-g -r -n -m -p -N -M``.
+    max_skip, max_iter : int
+        Limits of the search for a predecessor in chaining.
+    match, mismatch, q, e, q2, e2, zdrop, zdrop_inv, min_dp_max
+        ``-A -B -O -E -z -s``.
+    ava : bool
+        Overlaps of reads: all chains, no alignment to oneself, each pair once.
+    """
+
+    k: int = 15
+    w: int = 10
+    hpc: bool = False
+    mid_occ_frac: float = 2e-4
+    min_mid_occ: int = 10
+    max_mid_occ: int = 1_000_000
+    max_max_occ: int = 4095
+    occ_dist: int = 500
+    q_occ_frac: float = 0.01
+    max_gap: int = 5000
+    bw: int = 500
+    bw_long: int = 20000
+    min_cnt: int = 3
+    min_sc: int = 40
+    pri_ratio: float = 0.8
+    best_n: int = 5
+    mask: float = 0.5
+    max_skip: int = 25
+    max_iter: int = 5000
+    match: int = 2
+    mismatch: int = 4
+    q: int = 4
+    e: int = 2
+    q2: int = 24
+    e2: int = 1
+    zdrop: int = 400
+    zdrop_inv: int = 200
+    min_dp_max: int = 80
+    ava: bool = False
+    eqx: bool = False
+
+
+_HIFI = MapSettings(
+    k=19, w=19, max_gap=10000, min_mid_occ=50, max_mid_occ=500, match=1, mismatch=4, q=6, e=2, q2=26, e2=1,
+    min_dp_max=200,
+)  # fmt: skip
+_ONT = MapSettings()
+#: minimap2's presets by their names.
+PRESETS = {
+    "map-ont": _ONT,
+    "map-pb": _ONT._replace(k=19, hpc=True),
+    "map-hifi": _HIFI,
+    "lr:hq": _HIFI._replace(match=2, mismatch=4, q=4, e=2, q2=24, e2=1, min_dp_max=80),
+    "rna": _ONT._replace(k=14),
+    "ava-ont": _ONT._replace(w=5, min_sc=100, pri_ratio=0.0, bw=2000, bw_long=2000, occ_dist=0, ava=True),
+}
+
+
+class Parameters(NamedTuple):
+    """`MapSettings` as arrays.
+
+    Attributes
+    ----------
+    integers : int64, shape (N_INTEGERS,)
+    floats : float32, shape (4,)
+    gap_penalty : int32, shape (n,)
+        What a chain pays where the distances on read and reference differ by ``index``, if the span does not limit it.
+    """
+
+    integers: NDArray[np.int64]
+    floats: NDArray[np.float32]
+    gap_penalty: NDArray[np.int32]
+
+
+def log2_approximation(values: NDArray) -> NDArray[np.float32]:
+    """Approximate binary logarithm of positive integers, bit for bit that of minimap2."""
+    pattern = np.asarray(values).astype(np.float32).view(np.int32)
+    exponent = ((pattern >> 23) & 255).astype(np.float32) - np.float32(128)
+    z = ((pattern & ~(255 << 23)) + (127 << 23)).view(np.float32)
+    first = np.float32(-0.34484843) * z + np.float32(2.02466578)
+    return exponent + (first * z - np.float32(0.67487759))
+
+
+def gap_penalties(settings: MapSettings) -> NDArray[np.int32]:
+    """Penalty of a chain for every difference of distances up to the largest bandwidth."""
+    n = max(settings.bw, settings.bw_long) + 1
+    difference = np.arange(n)
+    per_base = np.float32(np.float64(np.float32(0.8)) * 0.01 * settings.k)
+    logarithm = log2_approximation(difference + 1)
+    logarithm[0] = 0
+    return (per_base * difference.astype(np.float32) + np.float32(0.5) * logarithm).astype(np.int32)
+
+
+def parameters(settings: MapSettings, mid_occ: int) -> Parameters:
+    """Arrays for compiled code.
+
+    Parameters
+    ----------
+    settings : MapSettings
+    mid_occ : int
+        Largest number of places of a minimizer that is always used.
+    """
+    s = settings
+    integers = np.array(
+        [s.k, s.w, s.hpc, s.max_max_occ, s.occ_dist, s.max_gap, s.bw, s.bw_long, s.min_cnt, s.min_sc, s.best_n,
+         s.max_skip, s.max_iter, s.match, s.mismatch, s.q, s.e, s.q2, s.e2, s.zdrop, s.zdrop_inv, s.min_dp_max,
+         s.ava, s.eqx, mid_occ],
+        np.int64,
+    )  # fmt: skip
+    per_base = np.float32(np.float64(np.float32(0.8)) * 0.01 * s.k)
+    floats = np.array([s.q_occ_frac, s.pri_ratio, s.mask, per_base], np.float32)
+    return Parameters(integers, floats, gap_penalties(s))
