@@ -206,6 +206,10 @@ def _scan_chunks(
                         take(chunk, answer)
                 elif process.loops(1):
                     fate = "keeps the library that reads it in an endless loop"
+                elif process.waits_too_long(chunk.rest[0]):
+                    raise F5pyError(
+                        f"{chunk.rest[0]}: the process that scans it has not answered for {process.silence:.0f} seconds"
+                    )
                 if fate:
                     take(chunk, f"{chunk.rest[0]}: skipped, it is damaged and {fate}")
                 if fate or not chunk.rest:

@@ -12,12 +12,11 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from f5py.io.signals.content import Kind
+from f5py.io.signals.helper_process import CPU_SECONDS
 from f5py.io.signals.processes import ParallelSource, ReaderDiedError
 from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, merge_blocks, paths_of
 from f5py.messages.strict import input_warning
 
-#: A reader that is looking at a single file is given up when it has said nothing for so long.
-_PATIENCE_WITH_ONE = 60.0
 #: A file with more deadly reads than this is not read any more.
 _MOST_DEADLY_READS = 3
 
@@ -27,7 +26,7 @@ class GuardedSource:
 
     Parameters
     ----------
-    n_processes, paths, reader, kind
+    n_processes, paths, reader, kind, cpu_seconds
         As for `ParallelSource`.
 
     Raises
@@ -37,9 +36,15 @@ class GuardedSource:
     """
 
     def __init__(
-        self, n_processes: int, paths: Mapping[str, str], reader: type[FileReader], kind: Kind | None = None
+        self,
+        n_processes: int,
+        paths: Mapping[str, str],
+        reader: type[FileReader],
+        kind: Kind | None = None,
+        cpu_seconds: float = CPU_SECONDS,
     ) -> None:
         self._n_processes = n_processes
+        self._cpu_seconds = cpu_seconds
         self._paths = paths
         self._reader = reader
         self._kind = kind
@@ -98,7 +103,7 @@ class GuardedSource:
         self._source.close()
 
     def _start_processes(self) -> ParallelSource:
-        return ParallelSource(self._n_processes, self._paths, self._reader, self._kind)
+        return ParallelSource(self._n_processes, self._paths, self._reader, self._kind, self._cpu_seconds)
 
     def _give_up(self, path: str, how: str) -> None:
         """Read no more of a file."""
@@ -129,7 +134,7 @@ class GuardedSource:
         for name, path in zip(death.names, death.paths, strict=True):
             of_file.setdefault(path, []).append(name)
         known = len(self._deadly_files) + len(self._deadly_reads)
-        with _OneReader(self._reader, self._kind) as one:
+        with _OneReader(self._reader, self._kind, self._cpu_seconds) as one:
             for path, names in of_file.items():
                 how, is_loop = one.fate(names, path)
                 if not how:
@@ -163,9 +168,10 @@ def _warn(path: str, how: str, what: str) -> None:
 class _OneReader:
     """A reader process that is started again when it has died."""
 
-    def __init__(self, reader: type[FileReader], kind: Kind | None) -> None:
+    def __init__(self, reader: type[FileReader], kind: Kind | None, cpu_seconds: float) -> None:
         self._reader = reader
         self._kind = kind
+        self._cpu_seconds = cpu_seconds
         self._source: ParallelSource | None = None
 
     def __enter__(self) -> _OneReader:
@@ -179,7 +185,7 @@ class _OneReader:
         """What reading some reads of a file does to the process, "" for nothing, and whether it is an endless loop."""
         paths = dict.fromkeys(names, path)
         if self._source is None:
-            self._source = ParallelSource(1, paths, self._reader, self._kind, _PATIENCE_WITH_ONE)
+            self._source = ParallelSource(1, paths, self._reader, self._kind, self._cpu_seconds)
         self._source.set_paths(paths)
         try:
             self._source.fetch(names)

@@ -18,12 +18,17 @@ from importlib.abc import MetaPathFinder
 from multiprocessing.connection import Connection, Pipe
 from typing import Any
 
+from f5py.messages import console
 from f5py.threads import blas
 
-#: Seconds for which one that does not answer is taken to wait, for a slow disk for instance.
-PATIENCE = 180.0
-#: Seconds after which one that computes and does not answer is taken to be in an endless loop; more for each read.
-_CPU_SECONDS, _CPU_SECONDS_PER_READ = 20.0, 0.2
+#: Seconds of processor time after which one that does not answer is taken to be in an endless loop; more for each read.
+CPU_SECONDS = 20.0
+_CPU_SECONDS_PER_READ = 0.2
+#: Seconds after which one that does not answer is said to wait, for a file system for instance. It does not compute
+#: then, or gets no processor, and neither is a sign of damage.
+_WAITING_AFTER = 60.0
+#: Seconds after which waiting ends.
+_MOST_WAITING = 3600.0
 #: How often that should be looked at, in seconds.
 LOOK_EVERY = 2.0
 #: A library that ends by one of these has met damage; SIGKILL comes from outside.
@@ -108,12 +113,31 @@ class HelperProcess:
         """Say that it is to answer from now on."""
         self._began = time.monotonic()
         self._cpu_before = self._cpu_seconds()
+        self._told_at = _WAITING_AFTER
 
-    def loops(self, n_reads: int, patience: float = PATIENCE) -> bool:
-        """Whether it has been at `n_reads` reads for so long that it must be in an endless loop, or stopped."""
+    def loops(self, n_reads: int, cpu_seconds: float = CPU_SECONDS) -> bool:
+        """Whether it has computed for so long over `n_reads` reads that it must be in an endless loop."""
         now = self._cpu_seconds()
-        computed = 0.0 if now is None or self._cpu_before is None else now - self._cpu_before
-        return self.silence >= patience or computed > _CPU_SECONDS + _CPU_SECONDS_PER_READ * n_reads
+        if now is None or self._cpu_before is None:
+            return False
+        return now - self._cpu_before > cpu_seconds + _CPU_SECONDS_PER_READ * n_reads
+
+    def waits_too_long(self, path: str) -> bool:
+        """Whether it has not answered for an hour; before that, say now and then that it waits.
+
+        Parameters
+        ----------
+        path : str
+            What it was to read, or the first of these files.
+        """
+        if self.silence >= self._told_at:
+            self._told_at *= 2
+            console.warning(
+                "read_signals",
+                f"{path}: the process that reads it has not answered for {self.silence:.0f} seconds, perhaps because "
+                "the file system does not; waiting",
+            )
+        return self.silence >= _MOST_WAITING
 
     @property
     def silence(self) -> float:

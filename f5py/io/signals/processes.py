@@ -18,15 +18,13 @@ from f5py.errors import SignalError
 from f5py.io.signals._reader_process import N_SLOTS, SLOT_SAMPLES, WINDOW_BYTES, map_window, serve
 from f5py.io.signals.content import Kind
 from f5py.io.signals.fast5 import Fast5Reader
-from f5py.io.signals.helper_process import LOOK_EVERY, PATIENCE, HelperProcess, signal_name
+from f5py.io.signals.helper_process import CPU_SECONDS, LOOK_EVERY, HelperProcess, signal_name
 from f5py.io.signals.shares import share_out
 from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, kind_of_files, paths_of
 
 _STOPPED = "the signal reader processes have been stopped"
 #: What a connection raises when the other end is gone, or when another thread has closed this end.
 _HUNG_UP = (EOFError, OSError, TypeError, IndexError)
-
-_PATIENCE_WITH_METADATA = 60.0
 
 
 class ReaderDiedError(SignalError):
@@ -68,8 +66,8 @@ class ParallelSource:
         What reads in each process, a `FileReader`; importable by its name.
     kind : {"fast5", "pod5"}, optional
         The format of the files; found by the content of the first one if it is not given.
-    patience : float
-        Seconds that a process may say nothing.
+    cpu_seconds : float
+        Processor time that a process may use before it answers, and some more for each read.
 
     Raises
     ------
@@ -83,10 +81,10 @@ class ParallelSource:
         paths: Mapping[str, str],
         reader: type[FileReader] = Fast5Reader,
         kind: Kind | None = None,
-        patience: float = PATIENCE,
+        cpu_seconds: float = CPU_SECONDS,
     ) -> None:
         self._paths = paths
-        self._patience = patience
+        self._cpu_seconds = cpu_seconds
         self._reader_class = reader
         self._kind = kind
         self._readers: list[_Reader] = []
@@ -133,7 +131,7 @@ class ParallelSource:
                 if path:
                     asked = [name], [path]
                     reader.send((name, path))
-                    list(_as_they_answer({reader: None}, min(self._patience, _PATIENCE_WITH_METADATA)))
+                    list(_as_they_answer({reader: None}, self._cpu_seconds))
                     if found := reader.receive():
                         return found
         except ReaderDiedError as death:
@@ -188,7 +186,7 @@ class ParallelSource:
         lengths = np.zeros(n, np.int64)
         calibration = np.empty((len(CALIBRATION), n), np.float32)
         problems: dict[int, str] = {}
-        for reader in _as_they_answer(shares, self._patience):
+        for reader in _as_they_answer(shares, self._cpu_seconds):
             share = shares[reader]
             offsets, calibration[:, share], found = reader.receive()
             lengths[share] = np.diff(offsets)
@@ -198,7 +196,7 @@ class ParallelSource:
         samples = np.empty(offsets[-1], np.int16)
         incoming = {reader: _Scatter(samples, offsets[share], lengths[share]) for reader, share in shares.items()}
         while incoming := {reader: part for reader, part in incoming.items() if part.missing}:
-            for reader in _as_they_answer(incoming, self._patience):
+            for reader in _as_they_answer(incoming, self._cpu_seconds):
                 incoming[reader].take(reader.next_piece())
                 reader.answer()
         return SignalBlock.from_calibration(samples, offsets, calibration, dict(sorted(problems.items())))
@@ -213,14 +211,14 @@ class _Reader:
             self._piece = 0
             self._ending = False
             self.has_died = False
-            self.n_asked = 0
+            self.asked: Sequence[str] = ()
             arguments = str(descriptor), reader_class.__module__, reader_class.__qualname__
             self.process = HelperProcess(serve, *arguments, descriptors=(descriptor,))
         self.connection = self.process.connection
 
     def send(self, message: Any) -> None:
         self._piece = 0
-        self.n_asked = len(message[1]) if isinstance(message[0], list) else 1
+        self.asked = message[1] if isinstance(message[0], list) else [message[1]]
         try:
             self.connection.send(message)
         except _HUNG_UP:
@@ -273,16 +271,17 @@ class _Reader:
             bool(deadly),
         )
 
-    def silent(self) -> ReaderDiedError:
-        """End a process that does not answer, and return the error to be raised."""
+    def silent(self, is_loop: bool) -> ReaderDiedError:
+        """End a process that does not answer, and return the error to be raised. One that only waits is not damage."""
         self.has_died = True
         self.process.kill()
         death = ReaderDiedError(
-            f"a signal reader process (pid {self.process.pid}) has not answered for {self.process.silence:.0f} seconds",
+            f"a signal reader process (pid {self.process.pid}) has not answered for {self.process.silence:.0f} "
+            f"seconds; the first file that it was to read is {self.asked[0]}",
             "keeps the library that reads it in an endless loop",
-            True,
+            is_loop,
         )
-        death.is_loop = True
+        death.is_loop = is_loop
         return death
 
 
@@ -311,25 +310,27 @@ class _Scatter:
         self._done = end
 
 
-def _as_they_answer(readers: Mapping[_Reader, Any], patience: float) -> Iterator[_Reader]:
+def _as_they_answer(readers: Mapping[_Reader, Any], cpu_seconds: float) -> Iterator[_Reader]:
     """Each reader once, as soon as it has something to say; also one that has died.
 
     Raises
     ------
     ReaderDiedError
-        None of those that are left has said anything for so many seconds.
+        One has used so much processor time without an answer, or there has been none for an hour.
     """
     waiting = {reader.connection: reader for reader in readers}
     for reader in readers:
         reader.process.begin()
     while waiting:
         try:
-            ready = mp_connection.wait(list(waiting), min(LOOK_EVERY, patience))
+            ready = mp_connection.wait(list(waiting), min(LOOK_EVERY, cpu_seconds))
         except (OSError, ValueError):  # closed by another thread
             raise SignalError(_STOPPED) from None
-        for reader in waiting.values():
-            if not ready and reader.process.loops(reader.n_asked, patience):
-                raise reader.silent()
+        for reader in waiting.values() if not ready else ():
+            if reader.process.loops(len(reader.asked), cpu_seconds):
+                raise reader.silent(is_loop=True)
+            if reader.process.waits_too_long(reader.asked[0]):
+                raise reader.silent(is_loop=False)
         for connection in ready:
             yield waiting.pop(connection)  # type: ignore[call-overload]
 

@@ -47,6 +47,15 @@ class StuckReader(LongReader):
             time.sleep(60)
 
 
+class WaitingReader(LongReader):
+    """Reads once there is a file at the path, and computes nothing before."""
+
+    def read(self, names, paths):
+        while not Path(paths[0]).exists():
+            time.sleep(0.01)
+        return super().read(names, paths)
+
+
 class BrokenReader(LongReader):
     def read(self, names, paths):
         raise ZeroDivisionError("first line\nsecond line")

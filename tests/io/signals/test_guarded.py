@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import os
+import threading
 from pathlib import Path
 
 import pytest
 
 from f5py.errors import SignalError
-from f5py.io.signals import guarded
+from f5py.io.signals import helper_process, processes
 from f5py.io.signals.guarded import GuardedSource
 
 from . import odd_readers
@@ -50,11 +51,9 @@ def test_a_file_of_many_deadly_reads_is_left_out(tmp_path, capfd):
         source.close()
 
 
-def test_an_endless_loop(files, monkeypatch, tmp_path):
-    monkeypatch.setattr(guarded, "_PATIENCE_WITH_ONE", 1.0)
+def test_an_endless_loop(files, tmp_path):
     files["loop-7"] = str(tmp_path / "d")
-    source = GuardedSource(2, files, odd_readers.HostileReader, None)
-    source._source._patience = 1.0
+    source = GuardedSource(2, files, odd_readers.HostileReader, None, 3.0)
     try:
         block = source.fetch([name for name in files if not name.startswith("abort")])
         assert len(block.problems) == 1
@@ -62,6 +61,46 @@ def test_an_endless_loop(files, monkeypatch, tmp_path):
         assert "loop-7 is in a file that keeps the library that reads it in an endless loop" in problem
     finally:
         source.close()
+
+
+def test_a_process_that_waits_for_a_file_system_is_waited_for(monkeypatch, tmp_path, capfd):
+    """It does not compute, so nothing is damaged; its reads are not lost."""
+    monkeypatch.setattr(processes, "LOOK_EVERY", 0.02)
+    monkeypatch.setattr(helper_process, "_WAITING_AFTER", 0.1)
+    told = threading.Event()
+    warning = helper_process.console.warning
+
+    def tell(*arguments):
+        warning(*arguments)
+        told.set()
+
+    monkeypatch.setattr(helper_process.console, "warning", tell)
+    file = tmp_path / "signals"
+    source = GuardedSource(1, {"5": str(file)}, odd_readers.WaitingReader)
+
+    def answer():
+        assert told.wait(60)
+        file.touch()
+
+    answering = threading.Thread(target=answer)
+    answering.start()
+    try:
+        block = source.fetch(["5"])
+        assert not block.problems
+        assert block.samples.tolist() == [5, 6, 7, 8, 9]
+        assert f"{file}: the process that reads it has not answered for" in capfd.readouterr().err
+    finally:
+        answering.join()
+        source.close()
+
+
+def test_waiting_without_end_is_an_error_of_the_run(monkeypatch, tmp_path):
+    monkeypatch.setattr(processes, "LOOK_EVERY", 0.02)
+    monkeypatch.setattr(helper_process, "_MOST_WAITING", 0.3)
+    source = GuardedSource(1, {"5": str(tmp_path / "signals")}, odd_readers.WaitingReader)
+    with pytest.raises(SignalError, match=r"has not answered for .*; the first file that it was to read is .*signals"):
+        source.fetch(["5"])
+    source.close()
 
 
 def test_a_process_killed_from_outside_ends_the_run(files):
