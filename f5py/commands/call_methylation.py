@@ -91,7 +91,6 @@ def _run(options: CallOptions, take: Callable[[Any], None] | None, job: PartJob 
             loader.windows.clip_groups = options.window_mode == "clip"
         caller = Caller(options, chemistry, loader.windows)
         workers.callback(caller.close)
-        loader.use_pool(caller.pool)
         caller.statistics = statistics_of(options, loader.alignments.contigs, loader.windows)
         warnings = workers.enter_context(console.recorded_warnings())
         caller.use_gpu(loader)
@@ -116,7 +115,7 @@ def _run(options: CallOptions, take: Callable[[Any], None] | None, job: PartJob 
                     lambda: statistics_of(options, loader.alignments.contigs, loader.windows),
                 )  # fmt: skip
             write = ahead.before(write, *table)
-            seconds = process(options, caller, loader.batches(), inputs, write, left=left if job is None else job.left)
+            seconds = process(options, caller, loader, inputs, write, left=left if job is None else job.left)
             finish()
         if job is None:
             context = RunContext.of(caller, loader.alignments, loader.signals.kind)

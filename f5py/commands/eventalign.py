@@ -108,7 +108,6 @@ def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: Pa
         loader.keep_records = options.sam
         aligner = ReferenceAligner(options, chemistry, loader.windows)
         workers.callback(aligner.close)
-        loader.use_pool(aligner.pool)
         aligner.statistics = statistics_of(options, loader.alignments.contigs)
         warnings = workers.enter_context(console.recorded_warnings())
         aligner.use_gpu(loader)
@@ -131,7 +130,7 @@ def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: Pa
                 )  # fmt: skip
             left = _left_by_an_error(options) if job is None else job.left
             write = ahead.before(write, *of_table)
-            seconds = process(options, aligner, loader.batches(), inputs, write, left=left)
+            seconds = process(options, aligner, loader, inputs, write, left=left)
             finish()
         if job is None:
             context = RunContext.of(aligner, loader.alignments, loader.signals.kind)

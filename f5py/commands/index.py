@@ -208,7 +208,7 @@ def index_slow5(
         paths = write_sequence_index(reads_path, threads, sources)
         write_readdb(reads_path + READDB_SUFFIX, {ALL_READS: slow5})
         return len(paths), None
-    source = Slow5Source(slow5)
+    source = Slow5Source(slow5, threads)
     try:
         paths = write_sequence_index(reads_path, threads, sources)
         with_signal = sum(1 for name in source.names() if name in paths)

@@ -27,7 +27,7 @@ from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.resquiggle_writer import ResquigglePaf, ResquiggleTable
 from f5py.outputs.stage_tables import StageTables
 from f5py.pipeline.flow import process
-from f5py.pipeline.inputs import check_outputs
+from f5py.pipeline.inputs import batches_ahead, check_outputs
 from f5py.pipeline.runner import Outputs
 from f5py.pipeline.sequence_loader import SequenceLoader
 from f5py.runs.end_of_run import note_counts_and_times, note_results, warn_of_bad_reads
@@ -63,7 +63,9 @@ def run(options: ResquiggleOptions) -> RunCounts:
     with ExitStack() as workers, ExitStack() as inputs:
         signals = open_any(options.signals, options.iop, options.threads)
         inputs.callback(signals.close)
-        loader = SequenceLoader(options.reads, signals, options.batchsize, options.max_bases)
+        loader = SequenceLoader(
+            options.reads, signals, options.batchsize, options.max_bases, batches_ahead(options.threads)
+        )
         names = loader.peek_names()
         chemistry = chemistry_of(options.pore, options.rna, signals.run_info(names), options.kmer_model is not None)
         stage = AlignmentStage(options, chemistry)
@@ -88,7 +90,7 @@ def run(options: ResquiggleOptions) -> RunCounts:
 
             if plan is None:
                 out = outputs.enter_context(open_output(options.output, options.threads))
-                seconds = process(options, stage, loader.batches(), inputs, opened(options, outputs, out), _WHO)
+                seconds = process(options, stage, loader, inputs, opened(options, outputs, out), _WHO)
             else:
                 stage.judges_fit = not plan.is_done(0)
                 loader.divide(READS_PER_PART, plan.is_done)
@@ -96,7 +98,7 @@ def run(options: ResquiggleOptions) -> RunCounts:
                     plan, loader.parts, stage, outputs,
                     lambda folder, files, out: (opened(_options_of_part(options, folder), files, out), lambda: None),
                 )  # fmt: skip
-                seconds = process(options, stage, loader.batches(), inputs, write, _WHO, PartJob.left)
+                seconds = process(options, stage, loader, inputs, write, _WHO, PartJob.left)
                 finish()
     counts = stage.counts if plan is None else _join(options, plan, loader.n_parts)
     _report(options, counts, stage, loader, seconds)

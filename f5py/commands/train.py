@@ -217,9 +217,8 @@ class _Passes:
                 truth = self._truth(source, loader.alignments.contigs)
                 stage = make(options, chemistry, truth)
                 workers.callback(stage.close)
-                loader.use_pool(stage.pool)
                 stage.use_gpu(loader)
-                process(options, stage, loader.batches(), inputs, lambda batch: None, _WHO, "no model was made")
+                process(options, stage, loader, inputs, lambda batch: None, _WHO, "no model was made")
             stages.append(stage)
         return stages
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
+from typing import Protocol
 
 import numpy as np
 
@@ -24,10 +25,22 @@ _FEW_THREADS = 4
 _LANES_PER_GPU = 2
 
 
+class Source(Protocol):
+    """Where the batches of a run come from."""
+
+    def batches(self) -> Generator[ReadBatch, None, None]:
+        """Load the batches, in order."""
+        ...
+
+    def stop(self) -> None:
+        """Let what is being loaded end soon, because it is not wanted any more."""
+        ...
+
+
 def process(
     options: AlignmentOptions,
     stage: AlignmentStage,
-    batches: Generator[ReadBatch, None, None],
+    source: Source,
     inputs: ExitStack,
     write: Callable[[ReadBatch], None],
     who: str = "meth_main",
@@ -40,8 +53,8 @@ def process(
     options : AlignmentOptions
     stage : AlignmentStage
         What computes a batch.
-    batches : generator of ReadBatch
-        Closed with the inputs.
+    source : Source
+        What loads the batches.
     inputs : ExitStack
         The open inputs. They are closed by the thread that uses them: after an interrupt it may be reading for a while.
     write : callable of one batch
@@ -67,7 +80,7 @@ def process(
 
         def load() -> Iterator[ReadBatch]:
             nonlocal n_loaded
-            with inputs.pop_all(), closing(batches):
+            with inputs.pop_all(), closing(source.batches()) as batches:
                 for batch in batches:
                     stage.admit(batch)
                     if tells_batches:
@@ -99,9 +112,13 @@ def process(
             stage.times.output += time.perf_counter() - begin
             bar.advance(_n_bases(batch) - stage.n_parts * part_of(batch))
 
+        def stop() -> None:
+            source.stop()
+            stage.stop()
+
         stage.after_part = lambda batch: bar.advance(part_of(batch))
         try:
-            run_pipeline(load(), compute, write_and_advance, settle=settle, stop=stage.stop, n_lanes=n_lanes)
+            run_pipeline(load(), compute, write_and_advance, settle=settle, stop=stop, n_lanes=n_lanes)
         except F5pyError as problem:
             raise type(problem)(f"{problem}; {left}") from problem
     return processing.seconds

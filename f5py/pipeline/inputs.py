@@ -22,6 +22,7 @@ from f5py.io.signals.content import file_kind
 from f5py.messages import console
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.pipeline.loader import Loader
+from f5py.threads.pool import WorkerPool
 
 Options = TypeVar("Options", bound=MappedReadsOptions)
 #: Inputs that may be named by URLs.
@@ -58,7 +59,7 @@ def open_inputs(
     F5pyError
         For a file that is missing or damaged, files that do not fit together, or an unknown chemistry.
     """
-    options = with_local_inputs(options, inputs)
+    given, options = options, with_local_inputs(options, inputs)
     alignments = AlignmentFile(options.bam, options.genome, options.min_mapq, options.secondary, options.supplementary)
     inputs.callback(alignments.close)
     windows = None if options.window is None else Windows.parse(options.window, alignments.contigs)
@@ -76,7 +77,11 @@ def open_inputs(
                 raise InputFileError(
                     f"{options.genome}: the reference lacks contig {alignments.contigs[contig]}, which -w names"
                 )
+    pool = WorkerPool(loading_threads(options.threads))
+    inputs.callback(pool.close)
     signals = signals_of(options, inputs)
+    if (use_pool := getattr(signals, "use_pool", None)) is not None:
+        use_pool(pool)
     # of the signals' own reads, if the basecaller has split all of these
     run_info = signals.run_info(reads.first_names(_READS_FOR_RUN_INFO)) or signals.run_info(
         signals.first_names(_READS_FOR_RUN_INFO)
@@ -97,8 +102,22 @@ def open_inputs(
         options.ultra_thresh,
         options.skip_unreadable,
         options.hard_clips,
+        pool=pool,
+        n_ahead=batches_ahead(options.threads),
+        bases_from_records=isinstance(reads, ReadIndex) and not reads.has_rna_letters(),
+        one_at_a_time=options is not given,
     )
     return loader, chemistry
+
+
+def loading_threads(n_threads: int) -> int:
+    """How many threads read and decode beside that many that compute; these need four times as long for a read."""
+    return (n_threads + 1) // 2
+
+
+def batches_ahead(n_threads: int) -> int:
+    """How many batches are loaded at the same time, or wait, for that many threads that compute."""
+    return 2 if n_threads <= 4 else 3
 
 
 def with_local_inputs(options: Options, inputs: ExitStack) -> Options:

@@ -2,49 +2,46 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Generator, Iterator
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.core.cigar import HARD_CLIP, OF_READ, REFERENCE_SKIP
 from f5py.core.names import Names
-from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
-from f5py.errors import InputFileError, SignalError, UnsupportedDataError
+from f5py.errors import InputFileError, SignalError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_output import RecordOutput
-from f5py.io.bam.bam_records import RawRecords, RecordColumns, record_name, tag_values
+from f5py.io.bam.bam_records import RawRecords, RecordColumns, record_name
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.bam.record_reads import RecordReads
 from f5py.io.files.complete_file import complete_output
 from f5py.io.reads.read_index import ReadIndex
 from f5py.io.reads.reference import Reference
-from f5py.io.signals import SignalSource
+from f5py.io.signals import SignalBlock, SignalSource
 from f5py.io.signals.split_reads import fetch_split
 from f5py.messages.progress import is_watched
 from f5py.messages.strict import input_warning
+from f5py.pipeline.batch_records import (
+    Cut,
+    Found,
+    LoadTimes,
+    Stretch,
+    bases_of,
+    check_ends,
+    prepare_cigars,
+)
 from f5py.pipeline.parts import Part
+from f5py.pipeline.runner import THREAD_PREFIX
+from f5py.threads.ahead import worked_ahead
 from f5py.threads.pool import WorkerPool
-
-
-@dataclass
-class LoadTimes:
-    """Seconds spent on each kind of input."""
-
-    alignments: float = 0.0
-    reads: float = 0.0
-    signals: float = 0.0
-
-    @property
-    def total(self) -> float:
-        """Seconds in all."""
-        return self.alignments + self.reads + self.signals
 
 
 @dataclass
@@ -74,11 +71,17 @@ class Loader:
         Have the records that the filters leave out there too. A batch is also closed when it has as many of these as
         reads may be in it, so that it may have no reads at all.
     pool : WorkerPool or None
-        Threads that help.
+        Threads that help; others than those that compute, so that loading never waits for these.
+    n_ahead : int
+        Batches that are loaded at the same time, or have been and are not taken yet.
     partition_tag : str or None
         Tag of the alignment records by which reads are told apart, such as HP; its values are in `partitions`.
     parts : list of Part or None
         Load these instead of the whole file.
+    bases_from_records : bool
+        Take the bases of reads from their records, where these have as many as `reads` say.
+    one_at_a_time : bool
+        Read only one thing at a time: what is fetched for one may take the place of what was fetched for another.
     tells_share : bool
         Fill `ReadBatch.share_of_input` where that takes a look at the alignments' index.
     """
@@ -99,6 +102,7 @@ class Loader:
     keep_records: bool = False
     keep_passed_over: bool = False
     pool: WorkerPool | None = None
+    n_ahead: int = 1
     partition_tag: str | None = None
     partitions: list[str] = field(default_factory=list)
     parts: list[Part] | None = None
@@ -108,19 +112,44 @@ class Loader:
     tells_share: bool = field(default_factory=is_watched)
     _name: str = ""  # of a read
     times: LoadTimes = field(default_factory=LoadTimes)
+    bases_from_records: bool = False
+    one_at_a_time: bool = False
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+    _signals_lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def use_pool(self, pool: WorkerPool) -> None:
-        """Let these threads help."""
-        self.pool = pool
-        use_pool = getattr(self.signals, "use_pool", None)
-        if use_pool is not None:
-            use_pool(pool)
+    def stop(self) -> None:
+        """Let what is being loaded end soon, because it is not wanted any more."""
+        if self.pool is not None:
+            self.pool.stop()
 
     def batches(self) -> Generator[ReadBatch, None, None]:
         """Yield the batches in the file's order, or those of the parts, each with its part's number."""
+        with closing(worked_ahead(self._cuts(), self._load, self.n_ahead, f"{THREAD_PREFIX}load")) as loaded:
+            for batch, found in loaded:
+                self.times.add(found.times)
+                self._compare_lengths(batch, found.aligned_bases)
+                batch.share_of_input = found.share
+                yield batch
+                del batch, found  # it may be through while the next one is waited for
+
+    def _cuts(self) -> Iterator[Cut]:
+        """Yield the records of each batch."""
+        with closing(self._all_cuts()) as cuts:
+            while True:
+                with self._alone():
+                    cut = next(cuts, None)
+                if cut is None:
+                    return
+                yield cut
+                del cut
+
+    def _alone(self) -> AbstractContextManager[Any]:
+        return self._lock if self.one_at_a_time else nullcontext()
+
+    def _all_cuts(self) -> Generator[Cut, None, None]:
         if self.parts is None:
             with self._ultra_output(self.ultra_path) as ultra:
-                yield from self._batches(ultra)
+                yield from self._cut(ultra, 0)
                 self.check_any_known(self._any_known)
             return
         number = 0
@@ -128,11 +157,9 @@ class Loader:
             self._any_known = False
             before, n_ultra = replace(self.alignments.counts), self.n_ultra
             with self._ultra_output(part.ultra_path) as ultra:
-                for batch in self._batches(ultra, part.records):
-                    batch.number, batch.part = number, part.number
-                    batch.share_of_input = (done + 0.5) / len(self.parts)
+                for cut in self._cut(ultra, number, part.records):
+                    yield replace(cut, part=part.number, share=(done + 0.5) / len(self.parts))
                     number += 1
-                    yield batch
             part.skipped = self.alignments.counts.plus(before, -1)
             part.n_ultra, part.has_known = self.n_ultra - n_ultra, self._any_known
 
@@ -144,13 +171,13 @@ class Loader:
         with complete_output(path) as file, RecordOutput(file, path, self.alignments.header) as ultra:
             yield ultra
 
-    def _batches(self, ultra: RecordOutput | None, within: RecordRange | None = None) -> Iterator[ReadBatch]:
+    def _cut(self, ultra: RecordOutput | None, number: int, within: RecordRange | None = None) -> Iterator[Cut]:
+        """Yield the records of each batch, from batch `number` on."""
         from f5py.io.bam._bam_numba import KEPT
         from f5py.pipeline._batch_limits_numba import cut
 
-        number = 0
-        read_index = 0 if within is None else within.first_record
-        parts: list[_Part] = []
+        n_before = 0 if within is None else within.first_record
+        stretches: list[Stretch] = []
         state = np.zeros(4, np.int64)
         started = time.perf_counter()
         with closing(self.alignments.chunks(self.windows, self.batch_size, within)) as chunks:
@@ -166,19 +193,30 @@ class Loader:
                     end = cut(kinds, lengths, first, n, *limits, self.keep_passed_over, state)
                     if ultra is not None:
                         self._write_ultra(ultra, data, starts, kinds, first, end)
-                    parts.append(_Part.of(self, data, starts, kinds, rows, first, end, read_index))
+                    stretches.append(Stretch.of(data, starts, kinds == KEPT, rows, first, end, n_before))
                     first = end
                     if state[3]:
-                        self.times.alignments += time.perf_counter() - started
-                        yield self._load(number, parts, read_index + first)
+                        yield self._cut_of(number, stretches, n_before + first, time.perf_counter() - started)
                         number += 1
-                        parts = []
+                        stretches = []
                         state[:] = 0
                         started = time.perf_counter()
-                read_index += n
-        self.times.alignments += time.perf_counter() - started
+                n_before += n
         if state[:2].any():
-            yield self._load(number, parts, read_index)
+            yield self._cut_of(number, stretches, n_before, time.perf_counter() - started)
+
+    def _cut_of(self, number: int, stretches: list[Stretch], n_visited: int, seconds: float) -> Cut:
+        """The batch of some records; what depends on the batches before it is found here."""
+        tag = self.partition_tag
+        values = [] if tag is None else [value for one in stretches for value in one.tags(tag)]
+        n_expected = self._n_expected if self.tells_share and self.windows is None else None
+        return Cut(
+            number,
+            stretches,
+            self._partition(values),
+            seconds,
+            share=min(n_visited / n_expected, 1.0) if n_expected else None,
+        )
 
     def check_any_known(self, any_known: bool) -> None:
         """Raise `InputFileError` if not a single read has bases."""
@@ -209,7 +247,7 @@ class Loader:
             lengths, rows = self.reads.look_up(data, starts, n, kinds == KEPT)
             kinds[(kinds == KEPT) & (lengths == 0)] = NO_BASES
         else:
-            lengths = np.where(rows >= 0, index.length[rows], 0) if len(index) else np.zeros(n, np.int64)
+            lengths = self.reads.lengths_of(rows)
         found = np.bincount(kinds, minlength=ULTRA)
         counts = self.alignments.counts
         counts.kept += int(found[KEPT])
@@ -229,36 +267,41 @@ class Loader:
             ultra.write(data[starts[i] : starts[i + 1]])
             self.n_ultra += 1
 
-    def _load(self, number: int, parts: list[_Part], n_visited: int) -> ReadBatch:
+    def _load(self, cut: Cut) -> tuple[ReadBatch, Found]:
+        """Read everything of a batch. Called in several threads at the same time."""
+        with self._alone():
+            return self._read(cut)
+
+    def _read(self, cut: Cut) -> tuple[ReadBatch, Found]:
         started = time.perf_counter()
-        columns = RecordColumns.joined([part.columns for part in parts])
+        stretches = cut.stretches
+        columns = RecordColumns.joined([one.columns() for one in stretches])
         names = Names(columns.names, columns.name_offsets)
-        self._check_ends(names, columns.contig, columns.end)
-        read_bases = self._prepare_cigars(names, columns)
+        check_ends(self.alignments, names, columns.contig, columns.end)
+        aligned_bases = prepare_cigars(names, columns, self.hard_clips, self.spliced)
         reference, reference_offsets = self.reference.segments(
             columns.contig, columns.start, columns.end + 1, self.pool
         )
-        now = time.perf_counter()
-        self.times.alignments += now - started
-        bases, base_offsets = self._bases(parts)
-        self._compare_lengths(names, read_bases, np.diff(base_offsets))
-        started = time.perf_counter()
-        self.times.reads += started - now
-
+        records = None
+        if self.keep_records:
+            records = RawRecords.joined([one.raw(self.keep_passed_over) for one in stretches])
+        had_records = time.perf_counter()
+        bases, base_offsets = bases_of(stretches, self.reads, self.bases_from_records, self.pool)
+        had_bases = time.perf_counter()
         parents = Names(columns.parents, columns.parent_offsets)
-        signals = fetch_split(self.signals, names, parents, columns.split_start, columns.split_length)
+        signals = self._signals(names, parents, columns)
         status = np.zeros(len(names), np.uint8)
         for read, problem in sorted(signals.problems.items()):
             if not self.skip_unreadable:
                 raise SignalError(f"{problem} (--skip-unreadable=no)")
             status[read] = ReadStatus.BAD_READ
-        self.times.signals += time.perf_counter() - started
-        return ReadBatch(
-            number=number,
+        batch = ReadBatch(
+            number=cut.number,
+            part=cut.part,
             names=names,
-            records=RawRecords.joined([part.records for part in parts]) if self.keep_records else None,
-            partition=self._partition([value for part in parts for value in part.tags]),
-            read_index=np.concatenate([part.read_index for part in parts]),
+            records=records,
+            partition=cut.partition,
+            read_index=np.concatenate([one.read_index for one in stretches]),
             status=status,
             contig=columns.contig,
             reference_start=columns.start,
@@ -276,29 +319,28 @@ class Loader:
             unit=signals.range / signals.digitisation,
             sampling_rate=signals.sampling_rate,
             problems=signals.problems,
-            share_of_input=self._share(n_visited, columns),
         )
+        seconds = np.diff([started, had_records, had_bases, time.perf_counter()])
+        times = LoadTimes(cut.seconds + seconds[0] / self.n_ahead, *(seconds[1:] / self.n_ahead))
+        return batch, Found(aligned_bases, times, self._share(cut, columns))
 
-    def _share(self, n_visited: int, columns: RecordColumns) -> float | None:
+    def _signals(self, names: Names, parents: Names, columns: RecordColumns) -> SignalBlock:
+        """Read the signals of a batch's reads; a source that only one thread may use is used by one at a time."""
+        with nullcontext() if getattr(self.signals, "is_concurrent", False) else self._signals_lock:
+            return fetch_split(self.signals, names, parents, columns.split_start, columns.split_length)
+
+    def _share(self, cut: Cut, columns: RecordColumns) -> float | None:
         """Which share of the alignments comes before the end of these, if that can be told."""
-        if self.windows is not None:
-            if not len(columns.contig):
-                return None
-            place = int(columns.contig[-1]), int(columns.start[-1])
-            return self.windows.share_passed(*place, self.alignments.contig_lengths)
-        n_expected = self._n_expected if self.tells_share else None
-        return min(n_visited / n_expected, 1.0) if n_expected else None
+        if self.windows is None or cut.part >= 0:
+            return cut.share
+        if not len(columns.contig):
+            return None
+        place = int(columns.contig[-1]), int(columns.start[-1])
+        return self.windows.share_passed(*place, self.alignments.contig_lengths)
 
     @cached_property
     def _n_expected(self) -> int | None:
         return self.alignments.expected_records()
-
-    def _bases(self, parts: list[_Part]) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The bases of the reads of a batch, and their offsets."""
-        if not isinstance(self.reads, RecordReads):
-            return self.reads.sequences_of(np.concatenate([part.rows for part in parts]), self.pool)
-        sizes = np.concatenate([np.diff(part.base_offsets) for part in parts])
-        return np.concatenate([part.bases for part in parts]), offsets_of(sizes)
 
     def _partition(self, values: list[str | None]) -> NDArray[np.int32]:
         """Number of each record's value of the partition tag; -1 without it."""
@@ -309,82 +351,15 @@ class Loader:
                 self.partitions.append(value)
         return np.array([numbers.get(value, -1) for value in values], np.int32)
 
-    def _prepare_cigars(self, names: Names, columns: RecordColumns) -> NDArray[np.int64]:
-        """Take hard clips out if they are not to count; return the bases of each whole read."""
-        operations, lengths = columns.cigar & 15, columns.cigar >> 4
-        of_read = (OF_READ >> operations & 1) * lengths
-        read_bases = np.diff(np.concatenate([[0], np.cumsum(of_read, dtype=np.int64)])[columns.cigar_offsets])
-        if not self.hard_clips:
-            columns.cigar[operations == HARD_CLIP] = HARD_CLIP
-        spliced = np.flatnonzero(operations == REFERENCE_SKIP)
-        if len(spliced) and not self.spliced:
-            read = int(np.searchsorted(columns.cigar_offsets, spliced[0], side="right")) - 1
-            raise UnsupportedDataError(
-                f"read {names[read]}: spliced alignment (N in the CIGAR); methylation calling needs reads "
-                "mapped without splicing, e.g. minimap2 -ax map-ont"
-            )
-        return read_bases
-
-    def _check_ends(self, names: Names, contigs: np.ndarray, ends: np.ndarray) -> None:
-        beyond = np.flatnonzero(ends > np.array(self.alignments.contig_lengths, np.int64)[contigs])
-        if len(beyond):
-            read = int(beyond[0])
-            raise InputFileError(
-                f"{self.alignments.name}: the alignment of read {names[read]} extends past the end of contig "
-                f"{self.alignments.contigs[contigs[read]]}; map the reads again"
-            )
-
-    def _compare_lengths(self, names: Names, aligned: np.ndarray, indexed: np.ndarray) -> None:
+    def _compare_lengths(self, batch: ReadBatch, aligned: NDArray[np.int64]) -> None:
         """Warn, once, of reads that were changed between mapping and indexing: their positions do not fit."""
+        indexed = batch.read_length
         differ = np.flatnonzero((aligned != indexed) & (aligned > 0) & (indexed > 0))
         if len(differ) and not self.warned_of_lengths:
             self.warned_of_lengths = True
             read = int(differ[0])
             input_warning(
                 "load_reads",
-                f"{self.reads_path}: read {names[read]} has {indexed[read]} bases, but {aligned[read]} in its "
+                f"{self.reads_path}: read {batch.names[read]} has {indexed[read]} bases, but {aligned[read]} in its "
                 "alignment; were the reads trimmed or basecalled again? The calls of such reads are wrong",
             )
-
-
-@dataclass
-class _Part:
-    """Consecutive records of one chunk that belong to a batch: those that are kept, as columns."""
-
-    columns: RecordColumns
-    rows: NDArray[np.int64]
-    read_index: NDArray[np.int64]
-    tags: list[str | None]
-    records: RawRecords
-    bases: NDArray[np.uint8]
-    base_offsets: NDArray[np.int64]
-
-    @classmethod
-    def of(
-        cls,
-        loader: Loader,
-        data: NDArray[np.uint8],
-        starts: NDArray[np.int64],
-        kinds: NDArray[np.uint8],
-        rows: NDArray[np.int64],
-        first: int,
-        end: int,
-        read_index: int,
-    ) -> _Part:
-        from f5py.io.bam._bam_numba import KEPT
-
-        kept = kinds[first:end] == KEPT
-        chosen = first + np.flatnonzero(kept)
-        records = RawRecords(np.empty(0, np.uint8), np.zeros(1, np.int64), np.empty(0, np.int64))
-        if loader.keep_records:
-            read = np.where(kept, np.cumsum(kept) - 1, -1)
-            whole = data[starts[first] : starts[end]].copy()
-            records = RawRecords(whole, starts[first : end + 1] - starts[first], read)
-            if not loader.keep_passed_over:
-                records = records.of_reads(0, len(chosen))
-        tags = [] if loader.partition_tag is None else tag_values(data, starts, chosen, loader.partition_tag)
-        bases, base_offsets = np.empty(0, np.uint8), np.zeros(1, np.int64)
-        if isinstance(loader.reads, RecordReads):
-            bases, base_offsets = loader.reads.sequences(data, starts, chosen, rows[chosen])
-        columns = RecordColumns.of(data, starts, chosen)
-        return cls(columns, rows[chosen], read_index + chosen, tags, records, bases, base_offsets)

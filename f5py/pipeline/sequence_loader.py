@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
 from collections.abc import Callable, Generator, Iterator
+from contextlib import nullcontext
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +15,9 @@ from f5py.core.batch import ReadBatch
 from f5py.io.reads.sequence_files import iterate_sequences
 from f5py.io.signals import SignalSource
 from f5py.pipeline.parts import Part
+from f5py.pipeline.runner import THREAD_PREFIX
 from f5py.pipeline.unmapped import unmapped_batch
+from f5py.threads.ahead import worked_ahead
 
 #: Names, letters and offsets of consecutive reads.
 Sequences = tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]
@@ -28,6 +32,8 @@ class SequenceLoader:
     signals : SignalSource
     batch_size, max_bases : int
         A batch is closed when it has that many reads or at least that many bases.
+    n_ahead : int
+        Batches whose signals are read at the same time, or have been and are not taken yet.
 
     Attributes
     ----------
@@ -39,7 +45,7 @@ class SequenceLoader:
         Has no effect: how many reads there are is only known at their end.
     """
 
-    def __init__(self, path: str, signals: SignalSource, batch_size: int, max_bases: int) -> None:
+    def __init__(self, path: str, signals: SignalSource, batch_size: int, max_bases: int, n_ahead: int = 1) -> None:
         self.batch_size = batch_size
         self.max_bases = max_bases
         self.sequence_seconds = 0.0
@@ -51,6 +57,9 @@ class SequenceLoader:
         self._leave_out: Callable[[int], bool] = lambda part: False
         self._is_left_out = False  # the part that is being read
         self._signals = signals
+        self._n_ahead = n_ahead
+        self._stopped = False
+        self._lock, self._times_lock = threading.Lock(), threading.Lock()
         self._sequences = iterate_sequences(path, batch_size, max_bases)
         self._first = next(self._sequences, None)
 
@@ -59,19 +68,25 @@ class SequenceLoader:
         self._reads_per_part = reads_per_part
         self._leave_out = leave_out
 
+    def stop(self) -> None:
+        """Load no more than what is being loaded."""
+        self._stopped = True
+
     def peek_names(self) -> list[str]:
         """Names of some of the first reads."""
         return [] if self._first is None else self._first[0][:16]
 
     def batches(self) -> Generator[ReadBatch, None, None]:
         """Yield the batches in the file's order."""
+        return worked_ahead(self._cuts(), self._load, self._n_ahead, f"{THREAD_PREFIX}load")
+
+    def _cuts(self) -> Iterator[tuple[int, int, Sequences]]:
+        """Yield number, part and reads of each batch."""
         number, n_reads = 0, 0
         sequences = self._first
-        while sequences is not None:
+        while sequences is not None and not self._stopped:
             for part, piece in self._of_parts(n_reads, sequences):
-                batch = self._load(number, *piece)
-                batch.part = part
-                yield batch
+                yield number, part, piece
                 number += 1
             n_reads += len(sequences[0])
             started = time.perf_counter()
@@ -99,10 +114,14 @@ class SequenceLoader:
                 yield part, (names[first:end], bases[at[0] : at[-1]], at - at[0])
             first = end
 
-    def _load(
-        self, number: int, names: list[str], bases: NDArray[np.uint8], base_offsets: NDArray[np.int64]
-    ) -> ReadBatch:
+    def _load(self, cut: tuple[int, int, Sequences]) -> ReadBatch:
+        """Read the signals of a batch. Called in several threads at the same time."""
+        number, part, (names, bases, base_offsets) = cut
         started = time.perf_counter()
-        signals = self._signals.fetch(names)
-        self.signal_seconds += time.perf_counter() - started
-        return unmapped_batch(number, names, bases, base_offsets, signals)
+        with self._lock if not getattr(self._signals, "is_concurrent", False) else nullcontext():
+            signals = self._signals.fetch(names)
+        batch = unmapped_batch(number, names, bases, base_offsets, signals)
+        batch.part = part
+        with self._times_lock:
+            self.signal_seconds += (time.perf_counter() - started) / self._n_ahead
+        return batch

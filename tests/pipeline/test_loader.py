@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pysam
 import pytest
+from numpy.typing import NDArray
 
 from f5py.commands.index import index_fast5
 from f5py.core.batch import ReadBatch
+from f5py.io.reads.read_index import ReadIndex
 from f5py.options.signal_commands import CallOptions
 from f5py.pipeline.inputs import open_inputs
 from f5py.pipeline.loader import Loader
+from f5py.threads.pool import WorkerPool
 
 from ..made_data import ReadSet, rows_by_read, run_main
 
@@ -109,3 +113,58 @@ def test_a_split_read_is_called_from_its_part_of_the_parents_signal(made: ReadSe
     expected, found = rows_by_read(made_calls), rows_by_read(out.read_bytes())
     assert [row.replace(b"\tpart\t", f"\t{name}\t".encode()) for row in found.pop("part")] == expected.pop(name)
     assert found == expected
+
+
+@pytest.mark.parametrize("n_ahead", [1, 3])
+@pytest.mark.parametrize("batch_size", [1, 3])
+def test_batches_loaded_at_the_same_time_come_in_order(made: ReadSet, n_ahead: int, batch_size: int):
+    _, expected = load(made, 100)
+    _, batches = load(made, batch_size, n_ahead=n_ahead)
+    assert [batch.number for batch in batches] == list(range(len(batches)))
+    assert [name for batch in batches for name in batch.names] == list(expected[0].names)
+    for field in ("samples", "bases", "reference", "read_index", "cigar", "unit"):
+        assert np.array_equal(np.concatenate([getattr(batch, field) for batch in batches]), getattr(expected[0], field))
+
+
+@pytest.mark.parametrize("batch_size", [2, 100])
+def test_bases_are_those_of_the_record_where_it_has_all(made: ReadSet, tmp_path: Path, batch_size: int):
+    """Hard-clipped records, such without bases, and such with "=" in the place of a base, are looked up."""
+    _, expected = load(made, 100, bases_from_records=False)
+    header, records = made.records()
+    clipped, empty, equal = records[0], records[1], records[2]
+    clipped.query_sequence = (clipped.query_sequence or "")[:-5]
+    empty.query_sequence = None
+    equal.query_sequence = "=" + (equal.query_sequence or "")[1:]
+    last_operation, n = clipped.cigartuples[-1]
+    clipped.cigartuples = [*clipped.cigartuples[:-1], (last_operation, n - 5), (5, 5)]
+    changed = made.with_records(tmp_path, records, header=header.to_dict())
+    loader, batches = load(changed, batch_size)
+    assert loader.bases_from_records
+    assert np.array_equal(np.concatenate([batch.bases for batch in batches]), expected[0].bases)
+    _, all_looked_up = load(changed, batch_size, bases_from_records=False)
+    assert np.array_equal(np.concatenate([batch.bases for batch in all_looked_up]), expected[0].bases)
+
+
+def test_only_bases_of_incomplete_records_are_looked_up(made: ReadSet, monkeypatch: pytest.MonkeyPatch):
+    asked = []
+    sequences_of = ReadIndex.sequences_of
+
+    def noting(index: ReadIndex, rows: NDArray[np.int64], pool: WorkerPool | None = None) -> object:
+        asked.append(len(rows))
+        return sequences_of(index, rows, pool)
+
+    monkeypatch.setattr(ReadIndex, "sequences_of", noting)
+    load(made, 3)
+    assert not any(asked[1:])  # the first look is for the letters
+
+
+def test_reads_with_the_letter_u_are_looked_up(made: ReadSet, tmp_path: Path):
+    """Alignment records have T instead, and whether the reads are RNA is told by their letters."""
+    reads = tmp_path / "rna.fasta"
+    reads.write_text(
+        "\n".join(line if ">" in line else line.replace("T", "U") for line in made.reads.read_text().split())
+    )
+    index_fast5(str(reads), [str(made.folder / "fast5")], threads=1, verbose=0)
+    loader, batches = load(replace(made, reads=reads), 100)
+    assert not loader.bases_from_records
+    assert set(batches[0].bases.tolist()) == set(b"ACGU")

@@ -12,7 +12,8 @@ _IS_REVERSE = 16
 #: Letters by the four bits that BAM stores.
 _LETTERS = np.frombuffer(b"=ACMGRSVTWYHKDBN", np.uint8)
 #: The complement of a base is its four bits in the reverse order.
-_COMPLEMENTS = np.array([int(f"{i:04b}"[::-1], 2) for i in range(16)], np.uint8)
+_COMPLEMENT_LETTERS = _LETTERS[[int(f"{i:04b}"[::-1], 2) for i in range(16)]]
+_EQUALS = _LETTERS[0]
 
 
 @exact_kernel
@@ -30,7 +31,7 @@ def whole_lengths(data, starts, chosen, lengths):
 
 @exact_kernel
 def copy_sequences(data, starts, chosen, held_row, held, held_offsets, offsets, out):
-    """Fill `out` with the reads' bases as sequenced.
+    """Fill `out` with the reads' bases as sequenced; return whether a record has "=", the reference's base, in it.
 
     Parameters
     ----------
@@ -41,6 +42,7 @@ def copy_sequences(data, starts, chosen, held_row, held, held_offsets, offsets, 
     offsets : int64, shape (n + 1,)
         Of the reads in `out`.
     """
+    lowest = np.uint8(255)
     for i in range(chosen.shape[0]):
         to = offsets[i]
         size = offsets[i + 1] - to
@@ -52,10 +54,12 @@ def copy_sequences(data, starts, chosen, held_row, held, held_offsets, offsets, 
         at = starts[chosen[i]]
         begin = sequence_begins(data, at)
         reverse = unsigned16(data, at + FLAGS) & _IS_REVERSE != 0
+        letters = _COMPLEMENT_LETTERS if reverse else _LETTERS
+        place = to + size - 1 if reverse else to
+        step = -1 if reverse else 1
         for j in range(size):
             pair = np.int64(data[begin + (j >> 1)])
-            code = pair & 15 if j & 1 == 1 else pair >> 4
-            if reverse:
-                out[to + size - 1 - j] = _LETTERS[_COMPLEMENTS[code]]
-            else:
-                out[to + j] = _LETTERS[code]
+            letter = letters[pair & 15 if j & 1 == 1 else pair >> 4]
+            lowest = min(lowest, letter ^ _EQUALS)
+            out[place + step * j] = letter
+    return lowest == 0

@@ -14,6 +14,7 @@ from f5py.io.bam.bam_records import record_names
 from f5py.io.reads.memory_reads import reads_in_memory
 from f5py.io.reads.read_index import ReadIndex
 from f5py.messages import console
+from f5py.threads.pool import WorkerPool
 
 #: Primary records do not have these flags: unmapped reads have bases too, but nobody asks for them.
 _NOT_PRIMARY = 0x4 | 0x100 | 0x800
@@ -67,7 +68,7 @@ class RecordReads:
         rows : int64, shape (n,)
             Row in `held`, or -1: the bases are in the record.
         """
-        lengths = _whole_lengths(data, starts, np.arange(n))
+        lengths = whole_lengths_of(data, starts, np.arange(n))
         rows = np.full(n, -1)
         incomplete = np.flatnonzero(wanted & (lengths == 0))
         if len(incomplete):
@@ -83,18 +84,7 @@ class RecordReads:
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """The bases of the reads of some records, as sequenced, and their offsets; `rows` as from `look_up`."""
-        from f5py.io.bam._bam_sequence_numba import copy_sequences
-
-        held_at = np.flatnonzero(rows >= 0)
-        held, held_offsets = self._held.sequences_of(rows[held_at])
-        sizes = _whole_lengths(data, starts, chosen)
-        sizes[held_at] = np.diff(held_offsets)
-        held_row = np.full(len(chosen), -1)
-        held_row[held_at] = np.arange(len(held_at))
-        offsets = offsets_of(sizes)
-        bases = np.empty(offsets[-1], np.uint8)
-        copy_sequences(data, starts, chosen, held_row, held, held_offsets, offsets, bases)
-        return bases, offsets
+        return sequences_of_records(data, starts, chosen, rows, rows >= 0, self._held)
 
     def close(self) -> None:
         """Forget the bases."""
@@ -108,14 +98,14 @@ class RecordReads:
         console.info("load_reads", "hard-clipped records get their bases from the primary ones, which are searched")
         wanted: list[Names] = []
         for data, starts, n in all_chunks(self._alignments):
-            lengths = _whole_lengths(data, starts, np.arange(n))
+            lengths = whole_lengths_of(data, starts, np.arange(n))
             wanted.append(record_names(data, starts, np.flatnonzero(lengths == 0)))
         names = Names.joined(wanted)
         is_wanted = reads_in_memory(names, np.empty(0, np.uint8), np.zeros(len(names) + 1, np.int64), "").index
         found_names: list[Names] = []
         found: list[tuple[NDArray[np.uint8], NDArray[np.int64]]] = []
         for data, starts, n in all_chunks(self._alignments):
-            flags, lengths = np.empty(n, np.uint16), _whole_lengths(data, starts, np.arange(n))
+            flags, lengths = np.empty(n, np.uint16), whole_lengths_of(data, starts, np.arange(n))
             flags_of(data, starts, n, flags)
             candidates = np.flatnonzero((flags & _NOT_PRIMARY == 0) & (lengths > 0))
             of_candidates = record_names(data, starts, candidates)
@@ -125,6 +115,52 @@ class RecordReads:
         bases = np.concatenate([np.empty(0, np.uint8), *(part for part, _ in found)])
         sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(offsets) for _, offsets in found)])
         self._held = reads_in_memory(Names.joined(found_names), bases, offsets_of(sizes), self._alignments.name)
+
+
+def sequences_of_records(
+    data: NDArray[np.uint8],
+    starts: NDArray[np.int64],
+    chosen: NDArray[np.int64],
+    rows: NDArray[np.int64],
+    is_elsewhere: NDArray[np.bool_],
+    reads: ReadIndex,
+    pool: WorkerPool | None = None,
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bases of the reads of some records, as sequenced, from the records as far as these have them.
+
+    Parameters
+    ----------
+    data, starts
+        As `f5py.io.bam.bam_records.record_chunks` gives them.
+    chosen : int64, shape (n,)
+        The records.
+    rows : int64, shape (n,)
+        Of `reads`; -1 for a read that is not there.
+    is_elsewhere : bool, shape (n,)
+        Whose bases are taken from `reads`.
+    reads : ReadIndex
+    pool : WorkerPool, optional
+        Threads that help.
+
+    Returns
+    -------
+    bases : uint8, shape (offsets[-1],)
+    offsets : int64, shape (n + 1,)
+    """
+    from f5py.io.bam._bam_sequence_numba import copy_sequences
+
+    held_at = np.flatnonzero(is_elsewhere)
+    held, held_offsets = reads.sequences_of(rows[held_at], pool)
+    sizes = whole_lengths_of(data, starts, chosen)
+    sizes[held_at] = np.diff(held_offsets)
+    held_row = np.full(len(chosen), -1)
+    held_row[held_at] = np.arange(len(held_at))
+    offsets = offsets_of(sizes)
+    bases = np.empty(offsets[-1], np.uint8)
+    is_short = copy_sequences(data, starts, chosen, held_row, held, held_offsets, offsets, bases)
+    if is_short and not (is_elsewhere | (rows < 0)).all():
+        return sequences_of_records(data, starts, chosen, rows, is_elsewhere | (rows >= 0), reads, pool)
+    return bases, offsets
 
 
 def all_chunks(
@@ -138,7 +174,9 @@ def all_chunks(
         again.close()
 
 
-def _whole_lengths(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> NDArray[np.int64]:
+def whole_lengths_of(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
+) -> NDArray[np.int64]:
     """Bases of records, 0 for those that have not all of their read."""
     from f5py.io.bam._bam_sequence_numba import whole_lengths
 

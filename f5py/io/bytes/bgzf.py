@@ -1,9 +1,6 @@
-"""Blocked gzip (BGZF) with its ``.gzi`` block index: written in several threads, read at random places.
+"""Blocked gzip (BGZF) with its ``.gzi`` block index, read at random places.
 
-The format is that of the SAM specification, section 4.1, so htslib reads these files and its files are read
-here. Nucleotides hardly compress beyond two bits a base, and Huffman coding alone reaches that: for them it
-gives smaller files than zlib's default level at about twenty times its speed. Blocks hold 16 KiB instead of
-the usual 64 KiB, because a random read has to inflate whole blocks and a read is seldom longer.
+The format is that of the SAM specification, section 4.1, as htslib writes it.
 """
 
 from __future__ import annotations
@@ -17,78 +14,12 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
-from f5py.io.bytes.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START, bgzf_blocks
+from f5py.io.bytes.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START
 from f5py.io.bytes.byte_input import read_at
-from f5py.threads.ordered import OrderedWork
 from f5py.threads.pool import WorkerPool
 
-#: Bytes of text in a block that is written here.
-BLOCK_SIZE = 0x4000
 #: The longest block, compressed or not, that the format allows.
 MAX_BLOCK_SIZE = 0x10000
-_BYTES_PER_JOB = 64 * BLOCK_SIZE
-
-
-class BlockWriter:
-    """Write a BGZF file and remember where its blocks are.
-
-    Parameters
-    ----------
-    path : str
-        The file to write; an existing one is replaced.
-    threads : int
-        Compression threads. The bytes written do not depend on it.
-
-    Notes
-    -----
-    Use it as a context manager. Only leaving the ``with`` block normally completes the file.
-    """
-
-    def __init__(self, path: str, threads: int = 1) -> None:
-        self._file = open(path, "wb")  # noqa: SIM115 - closed by __exit__
-        self._compressor = OrderedWork(threads, _compress, self._put, "f5py-bgzf")
-        self._text = bytearray()
-        self._starts: list[tuple[int, int]] = [(0, 0)]
-
-    def __enter__(self) -> BlockWriter:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        try:
-            if kind is None:
-                self._compressor.add(bytes(self._text))
-                self._compressor.finish()
-                self._file.write(END_BLOCK)
-        finally:
-            self._compressor.close()
-            self._file.close()
-
-    def write(self, text: bytes) -> None:
-        """Append `text`; it is compressed and written as soon as there is enough of it."""
-        self._text += text
-        while len(self._text) >= _BYTES_PER_JOB:
-            self._compressor.add(bytes(self._text[:_BYTES_PER_JOB]))
-            del self._text[:_BYTES_PER_JOB]
-
-    def _put(self, blocks: list[bytes]) -> None:
-        packed_at, text_at = self._starts[-1]
-        for block in blocks:
-            self._file.write(block)
-            packed_at += len(block)
-            text_at += struct.unpack_from("<I", block, len(block) - 4)[0]
-            self._starts.append((packed_at, text_at))
-
-    def block_index(self) -> bytes:
-        """Return the contents of the ``.gzi`` file; call it after the ``with`` block.
-
-        As in htslib, neither the first block (always at 0, 0) nor the end block is listed.
-        """
-        starts = self._starts[1:-1]
-        return struct.pack("<Q", len(starts)) + np.array(starts, "<u8").tobytes()
-
-
-def _compress(text: bytes) -> list[bytes]:
-    return bgzf_blocks(text, BLOCK_SIZE, 1, zlib.Z_HUFFMAN_ONLY)
 
 
 class BlockReader:

@@ -28,6 +28,10 @@ SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX = (
 )
 
 
+#: Reads whose letters say what those of all are.
+_READS_LOOKED_AT = 16
+
+
 class ReadIndex:
     """Random access to the base-called reads in ``<reads>.index``. For one thread at a time.
 
@@ -93,7 +97,16 @@ class ReadIndex:
         Reads without any base are not in the index and so count as absent.
         """
         rows = self.index.rows_of(Names.of(names))
-        return np.where(rows >= 0, self.index.length[rows], -1) if len(self) else rows
+        return np.where(rows >= 0, self.lengths_of(rows), -1)
+
+    def lengths_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Return the number of bases of reads by their rows, int64, shape (n,); 0 for a row of -1."""
+        return np.where(rows >= 0, self.index.length[rows], 0) if len(self) else np.zeros(len(rows), np.int64)
+
+    def has_rna_letters(self) -> bool:
+        """Whether U is among the bases of the first reads; alignment records have T in its place."""
+        bases, _ = self.sequences(self.first_names(_READS_LOOKED_AT))
+        return bool(np.isin(bases, (ord("U"), ord("u"))).any())
 
     def sequences(
         self, names: Iterable[str], pool: WorkerPool | None = None
@@ -125,7 +138,7 @@ class ReadIndex:
         self, rows: NDArray[np.int64], pool: WorkerPool | None = None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """Fetch the bases of reads by their rows in the index, -1 for an absent one; as `sequences`."""
-        length = np.where(rows >= 0, self.index.length[rows], 0) if len(self) else np.zeros(len(rows), np.int64)
+        length = self.lengths_of(rows)
         if not length.any():
             return np.empty(0, np.uint8), np.zeros(len(rows) + 1, np.int64)
         bases, offsets, wrong = self._fasta.fetch(np.maximum(rows, 0), np.zeros(len(rows), np.int64), length, pool)

@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
+
+import numpy as np
 
 from f5py.errors import OutputFileError
-from f5py.io.bytes.bgzf import BlockWriter
 from f5py.io.files.unfinished_file import UnfinishedFile
+from f5py.io.reads.read_block_writer import ReadBlockWriter
 from f5py.io.reads.read_index import FAI_SUFFIX, GZI_SUFFIX, SEQUENCE_SUFFIX
-from f5py.io.reads.sequence_files import sequence_records
+from f5py.io.reads.sequence_chunks import sequence_chunks
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning
+from f5py.threads.pool import WorkerPool
 
 
 def write_sequence_index(reads_path: str, threads: int = 4, sources: Sequence[str] = ()) -> dict[str, str]:
@@ -34,27 +37,33 @@ def write_sequence_index(reads_path: str, threads: int = 4, sources: Sequence[st
     paths: dict[str, str] = {}
     repeated = 0
     exists: dict[str, bool] = {}
-    fai: list[str] = []
+    pool = WorkerPool(threads)
     with _replacing(*(reads_path + end for end in (SEQUENCE_SUFFIX, GZI_SUFFIX, FAI_SUFFIX))) as temporary:
-        at = 0
-        with BlockWriter(temporary[0], threads) as index, progress("reads") as bar:
-            records = ((path, record) for path in sources or [reads_path] for record in sequence_records(path))
-            for path, (name, comment, bases) in records:
-                bar.advance(1)
-                if name in paths:
-                    repeated += 1
-                    if repeated == 1:
-                        input_warning("readdb", f"{path}: read {name} occurs again; the first counts")
-                    continue
-                paths[name] = _path_in_comment(comment, exists)
-                header = f">{name}\n".encode("utf-8", "surrogateescape")
-                index.write(header)
-                index.write(bases)
-                index.write(b"\n")
-                at += len(header)
-                if bases:  # htslib does not list empty sequences either
-                    fai.append(f"{name}\t{len(bases)}\t{at}\t{len(bases)}\t{len(bases) + 1}\n")
-                at += len(bases) + 1
+        with (
+            closing(pool),
+            open(temporary[0], "wb") as sequence_file,
+            open(temporary[2], "wb") as fai,
+            progress("reads") as bar,
+        ):
+            index = ReadBlockWriter(sequence_file, fai, pool)
+            for path in sources or [reads_path]:
+                for chunk in sequence_chunks(path, pool):
+                    bar.advance(len(chunk))
+                    names = chunk.names()
+                    known = dict.fromkeys(names, "")
+                    if len(known) < len(names) or not paths.keys().isdisjoint(known):
+                        chosen, again = _first_of_each(names, paths)
+                        if not repeated:
+                            input_warning("readdb", f"{path}: read {again[0]} occurs again; the first counts")
+                        repeated += len(again)
+                        chunk = chunk.chosen(np.array(chosen, np.int64))
+                        names = [names[i] for i in chosen]
+                        known = dict.fromkeys(names, "")
+                    for i in np.flatnonzero(chunk.has_path).tolist():
+                        known[names[i]] = _path_in_comment(chunk.comment(i), exists)
+                    paths.update(known)
+                    index.write(chunk)
+            block_index = index.finish()
         if gone := [path for path, is_there in exists.items() if not is_there]:
             input_warning(
                 "readdb",
@@ -64,10 +73,21 @@ def write_sequence_index(reads_path: str, threads: int = 4, sources: Sequence[st
         if repeated > 1:
             input_warning("readdb", f"{reads_path}: {repeated} reads have the name of an earlier one")
         with open(temporary[1], "wb") as file:
-            file.write(index.block_index())
-        with open(temporary[2], "w", encoding="utf-8", errors="surrogateescape", newline="\n") as text_file:
-            text_file.writelines(fai)
+            file.write(block_index)
     return paths
+
+
+def _first_of_each(names: list[str], known: dict[str, str]) -> tuple[list[int], list[str]]:
+    """Where names are that have not occurred before, here or in `known`, and the others."""
+    seen: set[str] = set()
+    chosen, again = [], []
+    for i, name in enumerate(names):
+        if name in seen or name in known:
+            again.append(name)
+        else:
+            seen.add(name)
+            chosen.append(i)
+    return chosen, again
 
 
 def write_readdb(path: str, paths: dict[str, str]) -> None:

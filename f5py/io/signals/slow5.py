@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
@@ -97,7 +98,7 @@ class Slow5Source:
         self._n_threads = n_threads
         self._lent_pool: WorkerPool | None = None
         self._own_pool: WorkerPool | None = None
-        self._scratch = np.empty(1 << 20, np.int16)
+        self._scratches: deque[NDArray[np.int16]] = deque()
         self._file: RecordFile | None = None
         self._remote = ranged_file(path)
         self._groups, form = _read_header(path)
@@ -115,9 +116,15 @@ class Slow5Source:
         """See `SignalSource.kind`."""
         return "slow5"
 
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether `fetch` may be called in several threads at the same time."""
+        return self._remote is None
+
     def use_pool(self, pool: WorkerPool) -> None:
-        """Read with these threads instead of own ones, as long as they are there."""
+        """Read with these threads, as long as they are there, instead of own ones, which end."""
         self._lent_pool = pool
+        self._end_own_pool()
 
     def fetch(self, names: Sequence[str]) -> SignalBlock:
         """Read the signals of the named reads, as `SignalSource.fetch`."""
@@ -133,6 +140,7 @@ class Slow5Source:
         self._workers().run(
             copy_samples, np.flatnonzero(np.diff(block.offsets)), got.scratch, got.places, block.offsets, block.samples
         )
+        self._scratches.append(got.scratch)  # for the next call
         return block
 
     def _read(self, names: Names) -> Got:
@@ -150,16 +158,20 @@ class Slow5Source:
         file, n = self._opened(), len(names)
         if self._remote is not None:
             self._fetch_records(names, self._remote)
+        try:
+            scratch = self._scratches.pop()
+        except IndexError:
+            scratch = np.empty(1 << 20, np.int16)
         while True:
-            got = Got.for_reads(n, self._scratch)
+            got = Got.for_reads(n, scratch)
             with quiet():
                 self._workers().run(read_records, np.arange(n), names.text, names.offsets, self._records, file, got)
             for i in np.flatnonzero(np.isin(got.codes, (CANNOT_READ, SHORTER)))[:1].tolist():
                 raise_for(self.path, file, int(got.codes[i]), 0)
             if (got.places >= 0).all():
                 return got
-            # The room is kept for the next call, so that this happens in the first ones only.
-            self._scratch = np.empty(int(1.2 * got.used[0]), np.int16)
+            # The room is kept for the next calls, so that this happens in the first ones only.
+            scratch = np.empty(int(1.2 * got.used[0]), np.int16)
 
     def _fetch_records(self, names: Names, remote: RangedFile) -> None:
         """Let the records of the named reads be in the file."""
@@ -176,6 +188,7 @@ class Slow5Source:
         self._warn_of_mixed_runs()
         for name in names:
             got = self._read(Names.of([name]))
+            self._scratches.append(got.scratch)
             if got.codes[0] == 0:
                 group = int(got.groups[0])
                 return dict(self._groups[group]) if group < len(self._groups) else {}
@@ -199,12 +212,16 @@ class Slow5Source:
     def close(self) -> None:
         """Close the file and end the threads. May be called twice."""
         self._lent_pool = None
-        if self._own_pool is not None:
-            self._own_pool.close()
-            self._own_pool = None
+        self._end_own_pool()
+        self._scratches.clear()
         if self._file is not None:
             os.close(self._file.descriptor)
             self._file = None
+
+    def _end_own_pool(self) -> None:
+        if self._own_pool is not None:
+            self._own_pool.close()
+            self._own_pool = None
 
     def _workers(self) -> WorkerPool:
         if self._lent_pool is not None and not self._lent_pool.is_closed:

@@ -120,7 +120,11 @@ class SignalBlock:
 
 
 class SignalSource(Protocol):
-    """A place where signals are read from. Not safe for use by several threads at once."""
+    """A place where signals are read from.
+
+    Not safe for use by several threads at once, unless it has an attribute ``is_concurrent`` that is true: `fetch` may
+    be called in several then.
+    """
 
     @property
     def kind(self) -> Kind:

@@ -1,0 +1,75 @@
+"""Reads as FASTA in blocked gzip (BGZF) whose blocks end where reads end, so that a read is had without others."""
+
+from __future__ import annotations
+
+import struct
+from typing import BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.offsets import offsets_of
+from f5py.io.bytes.bgzf_blocks import END_BLOCK
+from f5py.io.reads.sequence_chunks import SequenceChunk
+from f5py.threads.pool import WorkerPool
+
+#: A block that has so many bytes of text gets no further read.
+_ENOUGH = 1 << 12
+
+
+class ReadBlockWriter:
+    """Writes the lines of reads, compressed, and remembers where the blocks and the reads are.
+
+    Parameters
+    ----------
+    file : binary file
+        Gets the blocks.
+    fai : binary file
+        Gets the lines of an index, as htslib makes it: it does not list empty sequences.
+    pool : WorkerPool
+        Threads that compress. The bytes written do not depend on them.
+    """
+
+    def __init__(self, file: BinaryIO, fai: BinaryIO, pool: WorkerPool) -> None:
+        self._file = file
+        self._fai = fai
+        self._pool = pool
+        self._packed_at = self._text_at = 0
+        self._starts: list[NDArray[np.int64]] = []
+
+    def write(self, chunk: SequenceChunk) -> None:
+        """Append the reads of a chunk."""
+        from f5py.io.reads._read_blocks_numba import (
+            MOST_MORE,
+            MOST_TEXT,
+            compress_blocks,
+            gather_blocks,
+            list_reads,
+            plan_blocks,
+        )
+
+        names, bases = chunk.name_end - chunk.name_begin, chunk.base_end - chunk.base_begin
+        at = offsets_of(names + bases + 3)
+        first, begin = np.empty((2, len(chunk) + int(at[-1]) // MOST_TEXT + 1), np.int64)
+        n = plan_blocks(at, _ENOUGH, MOST_TEXT, first, begin)
+        begin[n] = at[-1]
+        begin = begin[: n + 1]
+        blocks, sizes = np.arange(n), np.empty(n, np.int64)
+        reads = chunk.text, chunk.name_begin, chunk.name_end, chunk.base_begin, chunk.base_end, at
+        out = np.empty(int(at[-1]) + n * MOST_MORE, np.uint8)
+        self._pool.run(compress_blocks, blocks, reads, first, begin, out, sizes)
+        offsets = offsets_of(sizes)
+        packed = np.empty(offsets[-1], np.uint8)
+        self._pool.run(gather_blocks, blocks, out, begin, offsets, packed)
+        self._file.write(packed.data)
+        self._starts.append(np.stack([self._packed_at + offsets[:-1], self._text_at + begin[:-1]], axis=1))
+        lines = np.empty(int(names.sum()) + 84 * len(chunk), np.uint8)
+        self._fai.write(lines[: list_reads(reads, self._text_at, lines)].data)
+        self._packed_at += int(offsets[-1])
+        self._text_at += int(at[-1])
+
+    def finish(self) -> bytes:
+        """Write the end; return the contents of the ``.gzi`` file, which lists neither the first block nor the end."""
+        self._file.write(END_BLOCK)
+        starts = np.concatenate([np.empty((0, 2), np.int64), *self._starts])[1:]
+        return struct.pack("<Q", len(starts)) + starts.astype("<u8").tobytes()

@@ -1,0 +1,195 @@
+"""Records of a batch, from the bytes of the alignment file to columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.cigar import HARD_CLIP, OF_READ, REFERENCE_SKIP
+from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
+from f5py.errors import InputFileError, UnsupportedDataError
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.bam_records import RawRecords, RecordColumns, tag_values
+from f5py.io.bam.record_reads import RecordReads, sequences_of_records, whole_lengths_of
+from f5py.io.reads.read_index import ReadIndex
+from f5py.threads.pool import WorkerPool
+
+
+@dataclass(frozen=True)
+class Stretch:
+    """Consecutive records of one chunk of the alignment file that belong to a batch.
+
+    Attributes
+    ----------
+    data, starts
+        The chunk; see `f5py.io.bam.bam_records.record_chunks`.
+    first, end : int
+        Of its records.
+    chosen : int64, shape (n,)
+        Those that are used.
+    rows : int64, shape (n,)
+        Their reads in the index of the reads.
+    read_index : int64, shape (n,)
+        Their numbers among all records visited.
+    """
+
+    data: NDArray[np.uint8]
+    starts: NDArray[np.int64]
+    first: int
+    end: int
+    chosen: NDArray[np.int64]
+    rows: NDArray[np.int64]
+    read_index: NDArray[np.int64]
+
+    @classmethod
+    def of(
+        cls,
+        data: NDArray[np.uint8],
+        starts: NDArray[np.int64],
+        is_kept: NDArray[np.bool_],
+        rows: NDArray[np.int64],
+        first: int,
+        end: int,
+        n_before: int,
+    ) -> Stretch:
+        """The records `first` to `end` of a chunk, whose first record has the number `n_before`."""
+        chosen = first + np.flatnonzero(is_kept[first:end])
+        return cls(data, starts, first, end, chosen, rows[chosen], n_before + chosen)
+
+    def columns(self) -> RecordColumns:
+        """Decode the records."""
+        return RecordColumns.of(self.data, self.starts, self.chosen)
+
+    def tags(self, tag: str) -> list[str | None]:
+        """Their values of a tag."""
+        return tag_values(self.data, self.starts, self.chosen, tag)
+
+    def raw(self, with_passed_over: bool) -> RawRecords:
+        """Their bytes, and those of the records that are not used if these are wanted."""
+        whole = self.data[self.starts[self.first] : self.starts[self.end]].copy()
+        read = np.full(self.end - self.first, -1)
+        read[self.chosen - self.first] = np.arange(len(self.chosen))
+        records = RawRecords(whole, self.starts[self.first : self.end + 1] - self.starts[self.first], read)
+        return records if with_passed_over else records.of_reads(0, len(self.chosen))
+
+
+@dataclass
+class LoadTimes:
+    """Seconds spent on each kind of input: those of batches loaded at the same time, divided by how many these are."""
+
+    alignments: float = 0.0
+    reads: float = 0.0
+    signals: float = 0.0
+
+    @property
+    def total(self) -> float:
+        """Seconds in all."""
+        return self.alignments + self.reads + self.signals
+
+    def add(self, other: LoadTimes) -> None:
+        """Add those of another batch."""
+        self.alignments += other.alignments
+        self.reads += other.reads
+        self.signals += other.signals
+
+
+@dataclass(frozen=True)
+class Cut:
+    """The records of a batch that is to be loaded.
+
+    Attributes
+    ----------
+    number, part : int
+        Those of the batch.
+    stretches : list of Stretch
+    partition : int32
+        See `ReadBatch`.
+    seconds : float
+        That it took to find them.
+    share : float or None
+        See `ReadBatch.share_of_input`.
+    """
+
+    number: int
+    stretches: list[Stretch]
+    partition: NDArray[np.int32]
+    seconds: float
+    share: float | None = None
+    part: int = -1
+
+
+class Found(NamedTuple):
+    """What else is known of a batch that has been loaded: the bases of its reads by the CIGARs, times and share."""
+
+    aligned_bases: NDArray[np.int64]
+    times: LoadTimes
+    share: float | None
+
+
+def bases_of(
+    stretches: list[Stretch], reads: ReadIndex | RecordReads, from_records: bool, pool: WorkerPool | None
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """The bases of the reads of a batch as sequenced, and their offsets.
+
+    Parameters
+    ----------
+    stretches : list of Stretch
+    reads : ReadIndex or RecordReads
+    from_records : bool
+        Take the bases of a read from its record, which is at hand, where that has as many as `reads` say.
+    pool : WorkerPool or None
+        Threads that help.
+    """
+    if not isinstance(reads, RecordReads) and not from_records:
+        return reads.sequences_of(np.concatenate([one.rows for one in stretches]), pool)
+    found = []
+    for one in stretches:
+        place = one.data, one.starts, one.chosen
+        if isinstance(reads, RecordReads):
+            found.append(reads.sequences(*place, one.rows))
+        else:
+            lengths = reads.lengths_of(one.rows)
+            is_elsewhere = whole_lengths_of(*place) != lengths
+            found.append(sequences_of_records(*place, one.rows, is_elsewhere, reads, pool))
+    if len(found) == 1:
+        return found[0]
+    offsets = offsets_of(np.concatenate([np.diff(offsets) for _, offsets in found]))
+    return np.concatenate([bases for bases, _ in found]), offsets
+
+
+def check_ends(alignments: AlignmentFile, names: Names, contigs: NDArray[np.int32], ends: NDArray[np.int64]) -> None:
+    """Raise `InputFileError` if a read's alignment ends beyond its contig."""
+    beyond = np.flatnonzero(ends > np.array(alignments.contig_lengths, np.int64)[contigs])
+    if len(beyond):
+        read = int(beyond[0])
+        raise InputFileError(
+            f"{alignments.name}: the alignment of read {names[read]} extends past the end of contig "
+            f"{alignments.contigs[contigs[read]]}; map the reads again"
+        )
+
+
+def prepare_cigars(names: Names, columns: RecordColumns, hard_clips: bool, spliced: bool) -> NDArray[np.int64]:
+    """Take hard clips out unless they are to count; return the bases of each whole read.
+
+    Raises
+    ------
+    UnsupportedDataError
+        An alignment is spliced, and that is not wanted.
+    """
+    operations, lengths = columns.cigar & 15, columns.cigar >> 4
+    of_read = (OF_READ >> operations & 1) * lengths
+    read_bases = np.diff(np.concatenate([[0], np.cumsum(of_read, dtype=np.int64)])[columns.cigar_offsets])
+    if not hard_clips:
+        columns.cigar[operations == HARD_CLIP] = HARD_CLIP
+    skips = np.flatnonzero(operations == REFERENCE_SKIP)
+    if len(skips) and not spliced:
+        read = int(np.searchsorted(columns.cigar_offsets, skips[0], side="right")) - 1
+        raise UnsupportedDataError(
+            f"read {names[read]}: spliced alignment (N in the CIGAR); methylation calling needs reads "
+            "mapped without splicing, e.g. minimap2 -ax map-ont"
+        )
+    return read_bases
