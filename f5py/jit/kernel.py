@@ -1,5 +1,8 @@
 """The one place where Numba is configured.
 
+What is private to Numba may change in its next version: if anything of it fails, when a function is decorated or
+compiled, all are compiled as ``numba.njit`` does by itself, with one warning.
+
 Modules with jitted loops (``_*_numba.py``) take their decorator from here. Importing this module imports
 Numba, so it must only be imported by those modules, and those only from inside functions.
 """
@@ -17,19 +20,16 @@ from pathlib import Path
 from typing import Any
 
 import numba
-from numba.core.runtime import rtsys
 
 from f5py.errors import F5pyError
 from f5py.jit.cache_folder import cache_folder
 from f5py.jit.compile_lock import let_one_compile
-from f5py.jit.inner import leave_inner_entries_out
 from f5py.messages import console
 
 #: Allowed fast-math: contraction into fused multiply-add and reciprocals. Never ``nnan`` or ``ninf``:
 #: scores use minus infinity for "impossible".
 FASTMATH = {"contract", "arcp", "nsz"}
-#: For all. Without the wrapper for C, of which there is no use, compilation takes a tenth less time.
-_OPTIONS = {"nogil": True, "error_model": "numpy", "no_cfunc_wrapper": True}
+_OPTIONS = {"nogil": True, "error_model": "numpy"}
 
 cache_folder()  # Numba would make a folder called ~ for a user without a home
 #: What LLVM may need for the largest of our functions.
@@ -51,19 +51,65 @@ def exact_kernel(function):
 
 
 def _compiled(function, fastmath):
-    try:
-        compiled = numba.njit(cache=_can_cache, fastmath=fastmath, **_OPTIONS)(function)
-        leave_inner_entries_out(compiled)
-        if _can_cache:
-            _stamp_cache(compiled, function.__code__.co_filename)
-            _load_at_once(compiled._cache)
-            let_one_compile(compiled, is_kept)
-        return compiled
-    except RuntimeError as problem:  # neither the package's folder nor the user's cache can be written
-        _do_without_cache(str(problem))
-    except AttributeError as problem:
-        _do_without_cache(f"Numba {numba.__version__} keeps it in another way: {problem}")
+    while _private_parts_fit:
+        try:
+            return _tuned(function, fastmath)
+        except RuntimeError as problem:  # neither the package's folder nor the user's cache can be written
+            if _can_cache:
+                _do_without_cache(str(problem))
+            else:
+                _use_plain_numba(problem)
+        except Exception as problem:
+            _use_plain_numba(problem)
     return numba.njit(fastmath=fastmath, **_OPTIONS)(function)
+
+
+def _tuned(function, fastmath):
+    """What all that is private to Numba is used for: a first run of eight seconds instead of twenty."""
+    from f5py.jit.inner import leave_inner_entries_out
+
+    # without the wrapper for C, of which there is no use, compilation takes a tenth less time
+    compiled = numba.njit(cache=_can_cache, fastmath=fastmath, no_cfunc_wrapper=True, **_OPTIONS)(function)
+    leave_inner_entries_out(compiled)
+    if _can_cache:
+        file = compiled._cache._cache_file
+        for name in _OF_CACHE_FILES:
+            getattr(file, name)
+        _stamp_cache(file, function.__code__.co_filename)
+        _load_at_once(compiled._cache)
+        let_one_compile(compiled, is_kept)
+    _compile_plainly_after_failures(compiled)
+    return compiled
+
+
+def _compile_plainly_after_failures(kernel: Any) -> None:
+    """Let a kernel be compiled as Numba does by itself where that works and our way does not."""
+    compile_tuned = kernel.compile
+
+    def compile_(signature: Any) -> Any:
+        if _private_parts_fit:
+            try:
+                return compile_tuned(signature)
+            except (F5pyError, MemoryError):
+                raise
+            except Exception as problem:  # of the kernel itself if Numba alone raises too
+                result = _compile_plainly(kernel, signature)
+                _use_plain_numba(problem)
+                return result
+        return _compile_plainly(kernel, signature)
+
+    kernel.compile = compile_
+
+
+def _compile_plainly(kernel: Any, signature: Any) -> Any:
+    for types, result in list(kernel.overloads.items()):
+        if not callable(result.entry_point):  # compiled for other kernels only, see `f5py.jit.inner`
+            del kernel.overloads[types]
+    with suppress(ImportError):
+        from numba.core.caching import NullCache
+
+        kernel._cache = NullCache()
+    return type(kernel).compile(kernel, signature)
 
 
 def is_kept(compiled) -> bool:
@@ -83,13 +129,19 @@ def is_kept(compiled) -> bool:
         return False
 
 
-def _stamp_cache(compiled, path: str) -> None:
+#: What we use or replace of Numba's files of kept code.
+_OF_CACHE_FILES = (
+    "load", "save", "_load_data", "_save_data", "_load_index", "_data_path", "_dump", "_open_for_write", "_index_path",
+    "_cache_path", "_source_stamp",
+)  # fmt: skip
+
+
+def _stamp_cache(file: Any, path: str) -> None:
     """Make kept code out of date when any file that it was compiled from changes.
 
     Numba compares only the file of the function itself, but the code has the functions that it calls in it: after an
     upgrade of the package in place, old code would be used.
     """
-    file = compiled._cache._cache_file
     file._source_stamp = (file._source_stamp, sources_stamp(Path(path)))
     _guard(file)
 
@@ -100,6 +152,8 @@ def _load_at_once(cache: Any) -> None:
     Numba would first install all that it knows how to compile, which takes longer than everything else before the first
     batch; where it compiles, it does that by itself.
     """
+    from numba.core.runtime import rtsys
+
     load = cache._load_overload
 
     def load_overload(signature: Any, target: Any) -> Any:
@@ -223,6 +277,21 @@ def _imported_names(source: Path) -> set[str]:
 
 
 _can_cache = True
+#: Whether Numba is inside as the versions are that this module was written for, as far as is known.
+_private_parts_fit = True
+
+
+def _use_plain_numba(problem: Exception) -> None:
+    """Do without Numba's private parts from now on."""
+    global _can_cache, _private_parts_fit
+    if _private_parts_fit:
+        console.warning(
+            "accelerate",
+            f"Numba {numba.__version__} differs inside from the versions that f5py is tested with "
+            f"({type(problem).__name__}: {problem}), so every run compiles again, which takes up to a minute; to avoid "
+            "that, install a version that pip install f5py chooses",
+        )
+    _can_cache = _private_parts_fit = False
 
 
 def _do_without_cache(problem: str) -> None:
