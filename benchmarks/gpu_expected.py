@@ -39,6 +39,7 @@ from f5py.core.offsets import elements_of
 from f5py.methylation._group_list_numba import Listing
 from f5py.methylation.calls import call_methylation
 from f5py.pore_model import builtin
+from f5py.pore_model.model import PoreModel
 from f5py.signal.events import DNA
 from f5py.threads.pool import WorkerPool
 from tests.compute.gpu.nvrtc import Nvrtc
@@ -163,16 +164,17 @@ class _Counter:
     def scores(self, batch: ReadBatch, motifs: object) -> NDArray[np.bool_]:
         return batch.status == ReadStatus.OK
 
-    def begin_scores(self, batch: ReadBatch, model: object, motifs: object, listing: Listing) -> NDArray[np.bool_]:
+    def begin_scores(self, batch: ReadBatch, model: PoreModel, motifs: object, listing: Listing) -> NDArray[np.bool_]:
         reads = np.flatnonzero(self.scores(batch, motifs))
         slots = elements_of(batch.call_offsets[reads], batch.n_calls[reads])
-        columns, rows = listing.columns[slots], np.abs(listing.end[slots] - listing.begin[slots]) + 1
+        columns = listing.n_bases[slots].astype(np.int64) - model.k + 1
+        rows = np.abs(listing.end[slots] - listing.begin[slots]).astype(np.int64) + 1
         _, warp_columns, warp_rows = in_warps(columns, rows)
-        self.cells = int((warp_columns.astype(np.int64) * warp_rows).sum())
+        self.cells = int((warp_columns * warp_rows).sum())
         return np.ones(len(batch), np.bool_)
 
     def fetch_scores(self) -> NDArray[np.float32]:
-        return np.empty((0, 2, 3), np.float32)
+        return np.empty((0, 2, 2), np.float32)
 
 
 def counted(batch: ReadBatch) -> dict[str, float]:

@@ -14,6 +14,7 @@ Functions, all usable only inside Numba kernels; arrays are one-dimensional and 
 ``ge(a, b)``, ``gt(a, b)``           a mask; ``bits(mask)`` packs it into a uint16, lane 0 in the lowest bit
 ``select(mask, a, b)``               a where the mask is set, else b
 ``exp2(v)``                          2 ** v to about 2e-7 relative; 0 below -126, lanes must be below 128
+``power2(v)``                        2 ** v of whole numbers, exactly; 0 below -126, lanes must be below 128
 ``exponent(v)``                      floor(log2(v)) as a float, for positive normal v; -127 for zero
 ``first_lanes(n)``                   a mask of the first `n` lanes (`n` a literal or a run-time integer)
 
@@ -254,6 +255,20 @@ def exp2(typingctx, value):
         biased = builder.add(builder.fptosi(whole, _INT_VECTOR), _int_constant(127))
         power = builder.bitcast(builder.shl(biased, _int_constant(23)), _VECTOR)
         return builder.fmul(result, power, flags=_CONTRACT)
+
+    return vector(vector), generate
+
+
+@intrinsic
+def power2(typingctx, value):
+    """2 ** value of whole numbers."""
+
+    def generate(context, builder, signature, arguments):
+        whole = builder.select(
+            builder.fcmp_ordered(">", arguments[0], _constant(-127.0)), arguments[0], _constant(-127.0)
+        )
+        biased = builder.add(builder.fptosi(whole, _INT_VECTOR), _int_constant(127))
+        return builder.bitcast(builder.shl(biased, _int_constant(23)), _VECTOR)
 
     return vector(vector), generate
 

@@ -11,8 +11,8 @@ from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
-from f5py.methylation._groups_numba import FLANK, Groups, find_groups, is_site
-from f5py.methylation._hmm_numba import forward_lanes
+from f5py.methylation._groups_numba import FLANK, Groups, find_groups, is_site, window_length
+from f5py.methylation._hmm_numba import NEVER, forward_lanes, work_size
 
 LOG2_E = 1.4426950408889634
 #: Letters of the methylation alphabet ACGMT, and the code of M.
@@ -109,7 +109,7 @@ def _sort_pass(key, shift, n_digits, order, result):
 
 
 @kernel
-def order_groups(segment, groups, count, k, order_key):
+def order_groups(segment, groups, count, order_key):
     """Order the first `count` groups by the numbers of their window's bases and of their events.
 
     `order_key` (int64) is filled with bases times 2 ** 32 plus events, group by group.
@@ -118,7 +118,7 @@ def order_groups(segment, groups, count, k, order_key):
     max_bases = np.int64(0)
     for g in range(count):
         n_events = abs(groups.end[g] - groups.begin[g]) + 1
-        n_bases = min(groups.last[g] + FLANK + 1, segment.shape[0]) - (groups.first[g] - FLANK)
+        n_bases = window_length(segment, groups.first[g], groups.last[g])
         order_key[g] = (n_bases << 32) + n_events
         max_events = max(max_events, n_events)
         max_bases = max(max_bases, n_bases)
@@ -139,7 +139,7 @@ def score_groups(
     # Lanes of one pack should have like numbers of k-mers and events: order by both.
     k = model.k
     order_key = np.empty(count, np.int64)
-    order, max_bases, max_events = order_groups(segment, groups, count, k, order_key)
+    order, max_bases, max_events = order_groups(segment, groups, count, order_key)
 
     ln_var = np.log(fit.var)
     max_kmers = max_bases - k + 1
@@ -149,7 +149,7 @@ def score_groups(
     offset = np.empty(max_kmers * simd.LANES, np.float32)
     constant = np.empty(max_kmers * simd.LANES, np.float32)
     events = np.empty(max_events * simd.LANES, np.float32)
-    work = np.empty(3 * max_kmers * simd.LANES, np.float32)
+    work = np.empty(work_size(max_kmers), np.float32)
     ends = np.empty(max_events * simd.LANES, np.float32)
     scales = np.empty(max_events * simd.LANES, np.float32)
     scores = np.empty(simd.LANES, np.float32)
@@ -175,9 +175,11 @@ def score_groups(
             for hypothesis in range(2):
                 lane = 2 * slot + hypothesis
                 fill_ranks(codes[hypothesis], k, reverse, n_kmers, ranks)
-                for j in range(pack_kmers):
-                    rank = ranks[min(j, n_kmers - 1)]
-                    fill_emission(rank, model, fit, ln_var, j * simd.LANES + lane, inverse, offset, constant)
+                for j in range(n_kmers):
+                    fill_emission(ranks[j], model, fit, ln_var, j * simd.LANES + lane, inverse, offset, constant)
+                for j in range(n_kmers, pack_kmers):
+                    at = j * simd.LANES + lane
+                    inverse[at], offset[at], constant[at] = np.float32(0.0), np.float32(0.0), NEVER
                 lane_events[lane] = n_events
                 lane_kmers[lane] = n_kmers
             stride = 1 if groups.begin[g] < groups.end[g] else -1

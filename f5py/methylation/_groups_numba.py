@@ -83,6 +83,12 @@ def _aligned_pairs(cigar, reference_start, read_length, k, pair_reference, pair_
 
 
 @kernel
+def window_length(segment, first, last):
+    """Bases under the window of the group whose first and last sites start there."""
+    return min(last + FLANK + 1, segment.shape[0]) - (first - FLANK)
+
+
+@kernel
 def find_groups(segment, reference_start, cigar, reverse, first_event, read_length, k, motif, groups):
     """List the callable site groups of one read in `groups`; return their number.
 

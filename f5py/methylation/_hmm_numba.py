@@ -4,10 +4,17 @@ Sixteen problems are solved side by side, one per vector lane: the hypotheses of
 share its transition probabilities. Everything is in probability space with powers of two as scales. The state
 arrays hold, for k-mer j and lane l, element ``16 * j + l``; event and parameter arrays likewise.
 
-Scales. A row's true values are the stored ones times ``2 ** scale``. After a row its greatest exponent moves into
-the scale of the next one, exactly. Emissions below 2 ** -126 become zero, which is harmless wherever a path could
-take the event as a bad one instead; the one place where it cannot is the entry into the first k-mer, so the entry
-is computed from exponents and, where it exceeds all earlier mass, becomes what the row is scaled to.
+Scales. Paths that are far behind the best one of a row may win in the end, when events come that only they explain:
+all of them must be kept, however small they are beside the row's greatest. So every `BLOCK` k-mers have a scale of
+their own, by which their stored values are multiplied, a power of two. After a row it moves, exactly, so that the
+greatest stored value of the block is about ``2 ** LIFT``; what is less than ``2 ** -(126 + LIFT)`` of it is lost.
+
+* A block begins where the one before ends: its scale is at most `HEADROOM` below that one's, so that nothing overflows
+  that comes from there. The silent skips lead from every state to the end of the next block with more than
+  ``2 ** -63`` and make better use of later events than what lies further ahead and is smaller than that.
+* Emissions below ``2 ** -126`` become zero, which is harmless wherever a path could take the event as a bad one
+  instead. The one place where it cannot is the entry into the first k-mer, so the entry is computed from exponents,
+  and the first block's scale is at most ``LIFT + HEADROOM`` below it.
 """
 
 from __future__ import annotations
@@ -26,10 +33,16 @@ _LOG2_E = math.log2(math.e)
 NO_BACKGROUND = np.float32(math.log2(P_NO_BACKGROUND))
 FIRST_BACKGROUND = np.float32(math.log2(P_FIRST_BACKGROUND) + LN_BACKGROUND_DENSITY * _LOG2_E)
 MORE_BACKGROUND = np.float32(math.log2(P_MORE_BACKGROUND) + LN_BACKGROUND_DENSITY * _LOG2_E)
-_ENTRY_HEADROOM = np.float32(60.0)
-_NEVER = np.float32(-1e30)
-# A last k-mer that never holds 2 ** this of its row's greatest mass may have lost paths to underflow.
-LOWEST_END = np.float32(-80.0)
+#: Stands for the logarithm of zero.
+NEVER = np.float32(-1e30)
+#: K-mers that share a scale. Windows of one site are one block.
+BLOCK = 16
+#: Base-two logarithm of the greatest stored value of a block.
+LIFT = np.float32(64.0)
+#: By how much, in base-two logarithms, what enters a block may exceed what is in it.
+HEADROOM = np.float32(24.0)
+#: The least exponent of a block's greatest value by which it is scaled: 2 ** (LIFT - this) is in range.
+_LEAST_EXPONENT = np.float32(-62.0)
 
 
 @kernel
@@ -62,50 +75,15 @@ def log2_density(x, inverse, offset, constant, at):
 
 
 @kernel
-def forward_exact(events, inverse, offset, constant, lane, n_events, n_kmers, p_stay):
-    """The score of one lane in double precision.
-
-    A few times slower; for problems whose last k-mer is only ever reached with odds that single precision cannot hold
-    beside the row's best, such as a dozen events under a hundred k-mers. Doubles can: skips lead from every state to
-    the last k-mer of the longest window with more than e ** -270.
-    """
-    p_step = 1.0 - p_stay - P_SKIP - P_BAD
-    match = np.zeros(n_kmers)
-    wrong = np.zeros(n_kmers)
-    skipped = np.zeros(n_kmers)
-    score = -np.inf
-    scale = 0.0  # a row's true values are the stored ones times e ** scale
-    greatest = 0.0
-    for row in range(n_events):
-        x = events[row * simd.LANES + lane]
-        entry = (log2_density(x, inverse, offset, constant, lane) + background(row)) / _LOG2_E
-        scale_before = scale
-        scale = entry if row == 0 else max(scale + math.log(greatest), entry)
-        change = 0.0 if row == 0 else math.exp(scale_before - scale)
-        entered = math.exp(entry - scale)
-        match_before, wrong_before, skipped_before = 0.0, 0.0, 0.0
-        match_left, wrong_left, skipped_left = 0.0, 0.0, 0.0
-        greatest = 0.0
-        for j in range(n_kmers):
-            emission = math.exp(log2_density(x, inverse, offset, constant, j * simd.LANES + lane) / _LOG2_E)
-            into_match = p_stay * match[j] + p_step * match_before + P_FROM_BAD * (wrong[j] + wrong_before)
-            into_match += P_FROM_SKIP * skipped_before
-            skipped_left = P_SKIP * match_left + P_FROM_BAD * wrong_left + P_SKIP_SELF * skipped_left
-            match_left = emission * change * into_match + entered
-            wrong_left = P_BAD * change * (match[j] + wrong[j])
-            greatest = max(greatest, match_left + wrong_left)
-            match_before, wrong_before, skipped_before = match[j], wrong[j], skipped[j]
-            match[j], wrong[j], skipped[j] = match_left, wrong_left, skipped_left
-            entered = 0.0
-        end = math.log(match_left + wrong_left + skipped_left) + scale
-        score = log_sum(score, end + background(n_events - 1 - row) / _LOG2_E)
-    return np.float32(score)
-
-
-@kernel
 def log_score(total, best):
     """Natural logarithm of ``total * 2 ** best``."""
     return (math.log2(total) + best) / _LOG2_E
+
+
+@kernel
+def work_size(columns):
+    """Elements of scratch space that `forward_lanes` needs for that many k-mers."""
+    return simd.LANES * (3 * columns + 2 * ((columns + BLOCK - 1) // BLOCK))
 
 
 @kernel
@@ -117,10 +95,11 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
     events : float32, shape (>= 16 * max(n_events),)
         Event means; what lies after a lane's last event must be finite.
     inverse, offset, constant : float32, shape (>= 16 * max(n_kmers),)
-        Event mean x under k-mer j has emission ``2 ** (constant - (x * inverse + offset) ** 2)``.
+        Event mean x under k-mer j has emission ``2 ** (constant - (x * inverse + offset) ** 2)``. After a lane's last
+        k-mer the constant must be `NEVER` and the others finite.
     n_events, n_kmers : int64, shape (16,)
     events_per_base : float
-    work : float32, shape (>= 48 * max(n_kmers),)
+    work : float32, shape (>= work_size(max(n_kmers)),)
     ends, scales : float32, shape (>= 16 * max(n_events),)
         Scratch space.
     scores : float32, shape (16,)
@@ -135,7 +114,10 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
     skip_self = simd.splat(np.float32(P_SKIP_SELF))
     from_skip = simd.splat(np.float32(P_FROM_SKIP))
     zero = simd.splat(np.float32(0.0))
-    headroom = simd.splat(_ENTRY_HEADROOM)
+    lift = simd.splat(LIFT)
+    headroom = simd.splat(HEADROOM)
+    least_exponent = simd.splat(_LEAST_EXPONENT)
+    least_power = simd.splat(np.float32(-126.0))
 
     rows = 0
     columns = 0
@@ -145,81 +127,89 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
         columns = max(columns, n_kmers[lane])
         same_length = same_length and n_kmers[lane] == n_kmers[0]
     size = columns * simd.LANES
+    n_blocks = (columns + BLOCK - 1) // BLOCK
     match = work[:size]
     wrong = work[size : 2 * size]
     skipped = work[2 * size : 3 * size]
+    held = work[3 * size : 3 * size + n_blocks * simd.LANES]  # scales of what is stored, in base-two logarithms
+    wanted = work[3 * size + n_blocks * simd.LANES : 3 * size + 2 * n_blocks * simd.LANES]  # those of the next row
     match[:] = np.float32(0.0)
     wrong[:] = np.float32(0.0)
     skipped[:] = np.float32(0.0)
+    held[:] = NEVER
+    wanted[:] = NEVER
 
     first_inverse = simd.load(inverse, 0)
     first_offset = simd.load(offset, 0)
     first_constant = simd.load(constant, 0)
-    rescale = simd.splat(np.float32(1.0))
-    scale = zero
     for row in range(rows):
         x = simd.load(events, row * simd.LANES)
         z = simd.madd(x, first_inverse, first_offset)
         entry = first_constant - z * z + simd.splat(np.float32(background(row)))
-        if row == 0:
-            scale = simd.floor(entry)
-        above = entry - scale - headroom
-        if simd.bits(simd.gt(above, zero)):
-            lift = simd.maximum(simd.floor(above), zero)
-            rescale = rescale * simd.exp2(zero - lift)
-            scale = scale + lift
-        row_stay = stay * rescale
-        row_step = step * rescale
-        row_bad = bad * rescale
-        row_from_bad = from_bad * rescale
-        row_from_skip = from_skip * rescale
-
-        entered = simd.exp2(entry - scale)
-        match_before = zero  # the previous row's states of the k-mer before
-        wrong_before = zero
-        skipped_before = zero
-        match_left = zero  # this row's states of the k-mer before
-        wrong_left = zero
-        skipped_left = zero
-        greatest = zero
-        for j in range(columns):
-            at = j * simd.LANES
-            z = simd.madd(x, simd.load(inverse, at), simd.load(offset, at))
-            emission = simd.exp2(simd.load(constant, at) - z * z)
-            match_same = simd.load(match, at)
-            wrong_same = simd.load(wrong, at)
-            skipped_same = simd.load(skipped, at)
-            into_match = simd.madd(row_stay, match_same, row_step * match_before)
-            into_match = simd.madd(row_from_bad, wrong_same + wrong_before, into_match)
-            into_match = simd.madd(row_from_skip, skipped_before, into_match)
-            into_skipped = simd.madd(skip, match_left, from_bad * wrong_left)
-            match_left = simd.madd(emission, into_match, entered)
-            skipped_left = simd.madd(skip_self, skipped_left, into_skipped)
-            wrong_left = row_bad * (match_same + wrong_same)
-            simd.store(match, at, match_left)
-            simd.store(wrong, at, wrong_left)
-            simd.store(skipped, at, skipped_left)
-            greatest = simd.maximum(greatest, match_left + wrong_left)
-            match_before = match_same
-            wrong_before = wrong_same
-            skipped_before = skipped_same
+        scale_before = simd.floor(entry) - lift
+        arriving = zero  # at the next k-mer's match state, from this one in the row before
+        skipping = zero  # at the next k-mer's skip state, from this one in this row
+        for block in range(n_blocks):
+            at = block * simd.LANES
+            scale = simd.maximum(simd.load(wanted, at), scale_before - headroom)
+            rescale = simd.power2(simd.load(held, at) - scale)
+            simd.store(held, at, scale)
+            row_stay = stay * rescale
+            row_step = step * rescale
+            row_bad = bad * rescale
+            row_from_bad = from_bad * rescale
+            row_from_skip = from_skip * rescale
             entered = zero
+            if block == 0:
+                entered = simd.exp2(entry - scale)
+            else:  # in two factors, of which one could not be held where the next block is far ahead
+                change = scale_before - scale
+                part = simd.maximum(change, least_power)
+                rest = simd.power2(change - part)
+                part = simd.power2(part)
+                arriving = arriving * part * rest
+                skipping = skipping * part * rest
+            scale_before = scale
+            greatest = zero
+            for j in range(block * BLOCK, min((block + 1) * BLOCK, columns)):
+                at = j * simd.LANES
+                z = simd.madd(x, simd.load(inverse, at), simd.load(offset, at))
+                emission = simd.exp2(simd.load(constant, at) - z * z)
+                match_same = simd.load(match, at)
+                wrong_same = simd.load(wrong, at)
+                skipped_same = simd.load(skipped, at)
+                into_match = simd.madd(row_stay, match_same, simd.madd(row_from_bad, wrong_same, arriving))
+                arriving = simd.madd(row_from_bad, wrong_same, row_from_skip * skipped_same)
+                arriving = simd.madd(row_step, match_same, arriving)
+                match_left = simd.madd(emission, into_match, entered)
+                wrong_left = row_bad * (match_same + wrong_same)
+                simd.store(match, at, match_left)
+                simd.store(wrong, at, wrong_left)
+                simd.store(skipped, at, skipping)
+                greatest = simd.maximum(greatest, match_left + wrong_left + skipping)
+                into_skipped = simd.madd(skip, match_left, from_bad * wrong_left)
+                skipping = simd.madd(skip_self, skipping, into_skipped)
+                entered = zero
+            at = block * simd.LANES
+            simd.store(wanted, at, scale + simd.maximum(simd.exponent(greatest), least_exponent) - lift)
 
         if same_length:
             at = (columns - 1) * simd.LANES
-            total = simd.load(match, at) + simd.load(wrong, at) + simd.load(skipped, at)
-            simd.store(ends, row * simd.LANES, total)
+            simd.store(
+                ends,
+                row * simd.LANES,
+                simd.load(match, at) + simd.load(wrong, at) + simd.load(skipped, at),
+            )
+            simd.store(scales, row * simd.LANES, scale_before)
         else:
             for lane in range(simd.LANES):
                 at = (n_kmers[lane] - 1) * simd.LANES + lane
                 ends[row * simd.LANES + lane] = match[at] + wrong[at] + skipped[at]
-        simd.store(scales, row * simd.LANES, scale)
-        moved = simd.exponent(greatest)
-        rescale = simd.exp2(zero - moved)
-        scale = scale + moved
+                at = (n_kmers[lane] - 1) // BLOCK * simd.LANES + lane
+                scales[row * simd.LANES + lane] = held[at]
 
     # The likelihood is the sum over the last aligned event of the end state's mass and the background after it.
-    best = simd.splat(_NEVER)
+    best = simd.splat(NEVER)
     counts = work[: simd.LANES]
     for lane in range(simd.LANES):
         counts[lane] = np.float32(n_events[lane])
@@ -232,23 +222,15 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
         left = count - simd.splat(np.float32(row + 1))
         after = simd.madd(left - one, more, first)
         after = simd.select(simd.gt(left, zero), after, none)
-        after = simd.select(simd.ge(left, zero), after, simd.splat(_NEVER))
+        after = simd.select(simd.ge(left, zero), after, simd.splat(NEVER))
         after = after + simd.load(scales, row * simd.LANES)
         simd.store(scales, row * simd.LANES, after)
         best = simd.maximum(best, after + simd.exponent(simd.load(ends, row * simd.LANES)))
     total = zero
-    highest_end = simd.splat(_NEVER)
     for row in range(rows):
         after = simd.load(scales, row * simd.LANES)
-        end = simd.load(ends, row * simd.LANES)
-        total = simd.madd(simd.exp2(after - best), end, total)
-        aligned = simd.gt(after, simd.splat(np.float32(0.5) * _NEVER))
-        highest_end = simd.maximum(highest_end, simd.select(aligned, simd.exponent(end), highest_end))
+        total = simd.madd(simd.exp2(after - best), simd.load(ends, row * simd.LANES), total)
     simd.store(scores, 0, total)
     simd.store(counts, 0, best)
-    simd.store(scales, 0, highest_end)
     for lane in range(simd.LANES):
-        if scales[lane] < LOWEST_END:
-            scores[lane] = forward_exact(events, inverse, offset, constant, lane, n_events[lane], n_kmers[lane], p_stay)
-        else:
-            scores[lane] = log_score(scores[lane], counts[lane])
+        scores[lane] = log_score(scores[lane], counts[lane])

@@ -22,7 +22,7 @@ from f5py.methylation._calls_numba import (
     fill_ranks,
     score_groups,
 )
-from f5py.methylation._groups_numba import FLANK, Groups, find_groups, is_site
+from f5py.methylation._groups_numba import FLANK, Groups, find_groups, is_site, window_length
 from f5py.methylation._hmm_numba import background, log_sum, stay_probability
 from f5py.methylation._site_hmm_numba import backward, forward
 
@@ -217,7 +217,7 @@ def call_read_sites(
             score_methylated[count] = all_methylated[g]
             score_unmethylated[count] = none_methylated[g]
         else:
-            codes = np.empty(min(last + FLANK + 1, segment.shape[0]) - window, np.uint8)
+            codes = np.empty(window_length(segment, first, last), np.uint8)
             fill_plain(segment, window, codes.shape[0], motif, reverse, codes)
             stride = 1 if groups.begin[g] < groups.end[g] else -1
             x = np.empty(abs(groups.end[g] - groups.begin[g]) + 1, np.float32)

@@ -160,8 +160,4 @@ def _call_with(
     here = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & ~others)
     seconds += pool.run(call_all, here, *inputs, batch.calls, order=batch.number)
     found = elsewhere.fetch_scores()
-    alignments, event_offsets, event_mean, _, scaling, events_per_base, levels, _ = inputs
-    return seconds + pool.run(
-        finish_all, np.flatnonzero(others), alignments, event_offsets, event_mean, scaling, events_per_base, levels,
-        motifs, listing, found, batch.calls, order=batch.number,
-    )  # fmt: skip
+    return seconds + pool.run(finish_all, np.flatnonzero(others), found, batch.calls, order=batch.number)

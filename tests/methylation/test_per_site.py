@@ -64,7 +64,7 @@ def _events(window: str, changed: list[int], model: PoreModel, reverse: bool, rn
 
 def _all_states(window: str, events: np.ndarray, motif: Motif, model: PoreModel, reverse: bool, events_per_base=2.0):
     """Log-likelihood of every state of the sites, by the forward algorithm of the group calls; shape (2,) * n."""
-    from f5py.methylation._hmm_numba import forward_lanes
+    from f5py.methylation._hmm_numba import forward_lanes, work_size
 
     places = _sites(window, motif, reverse)
     states = list(product((0, 1), repeat=len(places)))
@@ -85,7 +85,7 @@ def _all_states(window: str, events: np.ndarray, motif: Motif, model: PoreModel,
         forward_lanes(
             np.repeat(events, LANES), stretch.astype(np.float32).ravel(),
             (-model.level_mean[ranks] * stretch).astype(np.float32).ravel(), constant.astype(np.float32).ravel(),
-            n_events, np.full(LANES, n_kmers, np.int64), events_per_base, np.empty(3 * n_kmers * LANES, np.float32),
+            n_events, np.full(LANES, n_kmers, np.int64), events_per_base, np.empty(work_size(n_kmers), np.float32),
             np.empty(len(events) * LANES, np.float32), np.empty(len(events) * LANES, np.float32), result,
         )  # fmt: skip
         scores[first : first + len(block)] = result[: len(block)]

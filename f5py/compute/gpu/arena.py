@@ -23,7 +23,7 @@ _READ = 108
 #: With room for what follows: reference bases per base (deletions make segments longer), and further bytes of a read.
 _REFERENCE, _FURTHER_READ = 1.25, 76
 #: With room for scores: groups per base, and bytes of a group.
-_GROUPS, _GROUP = 1 / 8, 50
+_GROUPS, _GROUP = 1 / 8, 38
 #: With room for rows: operations of CIGARs per base and bytes of one, and bytes of a row.
 _CIGARS, _CIGAR, _ROW = 0.75, 4, 9
 #: Directions of one band for W = 100: 32 lanes, one byte each.

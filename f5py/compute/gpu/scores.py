@@ -13,15 +13,12 @@ from f5py.core.batch import ReadBatch
 from f5py.core.motifs import MotifCodes
 from f5py.core.offsets import elements_of, offsets_of
 from f5py.methylation._group_list_numba import Listing
-from f5py.methylation.hmm_gpu import MAX_MOTIF, constants, motif_table
+from f5py.methylation.hmm_gpu import LANES, MAX_MOTIF, constants, motif_table, work_elements
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool
 
-_LANES = 32
 #: Groups of a warp: two problems each.
-_GROUPS = _LANES // 2
-#: Arrays that a problem has an element of per k-mer, and per event.
-_PER_COLUMN, _PER_ROW = 6, 2
+_GROUPS = LANES // 2
 
 
 class GpuScores:
@@ -73,37 +70,36 @@ class GpuScores:
         at = np.flatnonzero(reads[self._aligned])
         counts = batch.n_calls[self._aligned[at]]
         slots = elements_of(batch.call_offsets[self._aligned[at]], counts)
-        columns, rows = listing.columns[slots], np.abs(listing.end[slots] - listing.begin[slots]) + 1
+        columns = listing.n_bases[slots].astype(np.int64) - model.k + 1
+        rows = np.abs(listing.end[slots] - listing.begin[slots]).astype(np.int64) + 1
         of_read = np.repeat(at, counts)
         # the widest and the longest group of a warp may be two
-        is_large = _LANES * (_PER_COLUMN * columns + _PER_ROW * rows) > self._half.size.trace_words // 2
+        is_large = work_elements(columns, rows) > self._half.size.trace_words // 2
         given_back = np.zeros(len(batch), np.bool_)
         given_back[self._aligned[of_read[is_large]]] = True
         left = ~given_back[self._aligned[of_read]]
         slots, columns, rows, of_read = slots[left], columns[left], rows[left], of_read[left]
         order, self._warp_columns, self._warp_rows = in_warps(columns, rows)
         # each warp's place in the scratch memory
-        self._work = offsets_of(
-            _LANES * (_PER_COLUMN * self._warp_columns.astype(np.int64) + _PER_ROW * self._warp_rows)
-        )
+        self._work = offsets_of(work_elements(self._warp_columns, self._warp_rows))
         self._slots = slots[order]
-        groups = np.empty((len(slots), 6), np.int32)
+        groups = np.empty((len(slots), 5), np.int32)
         groups[:, 0] = of_read[order]
         for i, values in enumerate(listing):
             groups[:, i + 1] = values[self._slots]
         self._groups = groups
-        self._found = np.empty((len(batch.call_first), 2, 3), np.float32)
+        self._found = np.empty((len(batch.call_first), 2, 2), np.float32)
         self._next = 0
         self._queue_chunk()
         return given_back
 
     def fetch(self) -> NDArray[np.float32]:
-        """Wait; return total, best and highest end of each slot and hypothesis, see `finish_all`."""
+        """Wait; return what `finish_all` takes of each slot and hypothesis."""
         host = self._half.host["found"]
         while True:
             self._half.stream.synchronize()
             first, end = self._chunk
-            self._found[self._slots[first:end]] = host[: 6 * (end - first)].reshape(-1, 2, 3)
+            self._found[self._slots[first:end]] = host[: 4 * (end - first)].reshape(-1, 2, 2)
             if self._next == len(self._slots):
                 return self._found
             self._queue_chunk()
@@ -134,22 +130,22 @@ class GpuScores:
         with half.stream:
             half.put("groups", self._groups[first:end].reshape(-1))
             half.put("work_offsets", self._work[warps] - self._work[warp])
-            half.put("warp_columns", self._warp_columns[warps])
-            half.put("warp_rows", self._warp_rows[warps])
+            half.put("warp_columns", self._warp_columns[warps].astype(np.int32))
+            half.put("warp_rows", self._warp_rows[warps].astype(np.int32))
             if n:
                 half.launch(
-                    self._functions["hmm_forward"], -(-n // _GROUPS), _LANES, "event_mean", "q", "reference",
+                    self._functions["hmm_forward"], -(-n // _GROUPS), LANES, "event_mean", "q", "reference",
                     "reference_offsets", self._motifs, motif_length, offset, reverse_offset, k, self._model,
                     "fit_shift", "fit_scale", "fit_var", "numbers", "is_reverse",
                     self._tables.kept("constants", constants), "groups", n,
                     "work_offsets", "warp_columns", "warp_rows", "work", "found",
                 )  # fmt: skip
-            half.download("found", 6 * n)
+            half.download("found", 4 * n)
 
 
 def in_warps(
-    columns: NDArray[np.int32], rows: NDArray[np.int32]
-) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32]]:
+    columns: NDArray[np.int64], rows: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """The order in which groups go to warps, and the maximum numbers of columns and rows of each warp."""
     order = np.lexsort((rows, columns))[::-1]
     starts = np.arange(0, len(order), _GROUPS)

@@ -136,18 +136,24 @@ def test_every_motif(device, pool, motif):
     assert len(expected["call_first"]) > 50
 
 
-def test_where_single_precision_does_not_reach(device, pool):
-    """A dozen events under a hundred k-mers: those groups are scored in double precision, by the CPU threads."""
-    from f5py.methylation import _group_list_numba
-
+def test_few_events_under_many_kmers(device, pool):
+    """A dozen events under a hundred k-mers: the end is reached by skips alone."""
     batch = made_aligned_batch(6, 60, 0.15)
+    _assert_same(_called(batch, pool, elsewhere=_Scorer(pool, batch, 20_000)), _called(batch, pool))
+
+
+def test_long_groups_with_paths_far_behind(device, pool):
+    """Groups of several blocks of k-mers, and stretches of events that none of them explains."""
+    batch = made_aligned_batch(13, 24, 1.9)
+    rng = np.random.default_rng(13)
+    sites = np.flatnonzero(rng.random(len(batch.reference) - 1) < 0.15)
+    batch.reference[sites], batch.reference[sites + 1] = ord("C"), ord("G")
+    for first in rng.integers(0, len(batch.event_mean), 200):
+        batch.event_mean[first : first + rng.integers(1, 40)] = rng.uniform(50, 400)
     expected = _called(batch, pool)
-    scorer = _Scorer(pool, batch, 20_000)
-    _assert_same(_called(batch, pool, elsewhere=scorer), expected)
-    found = scorer._scores._found[scorer._scores._slots]
-    is_beyond = found[:, :, 2] < _group_list_numba.LOWEST_END
-    assert is_beyond.any()
-    assert not is_beyond.all()
+    assert (expected["call_sites"] >= 8).sum() > 50
+    assert np.ptp(expected["call_methylated"]) > 100
+    _assert_same(_called(batch, pool, elsewhere=_Scorer(pool, batch, 20_000)), expected)
 
 
 def test_several_motifs_and_batches_one_after_the_other(device, pool):
