@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
@@ -230,6 +232,19 @@ def error_line(messages: str) -> str:
     assert lines[-1] == errors[0], messages
     assert all(line.startswith("[") for line in lines if line), messages
     return errors[0]
+
+
+@contextmanager
+def standard_input(path: Path) -> Iterator[None]:
+    """Let a file be the standard input of this process."""
+    kept = os.dup(0)
+    try:
+        with path.open("rb") as file:
+            os.dup2(file.fileno(), 0)
+            yield
+    finally:
+        os.dup2(kept, 0)
+        os.close(kept)
 
 
 def rows_by_read(table: bytes) -> dict[str, list[bytes]]:

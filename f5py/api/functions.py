@@ -27,7 +27,7 @@ from f5py.messages.progress import Listener
 
 
 @documented(INDEX)
-def index(reads: Any, *, progress: Listener | None = None, **options: Any) -> Any:
+def index(reads: Any = (), *, progress: Listener | None = None, **options: Any) -> Any:
     """Index basecalled reads and their signal files, as ``f5py index`` does.
 
     Parameters

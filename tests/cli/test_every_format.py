@@ -5,10 +5,8 @@ Which commands read signals, and which tables, is taken from the declarations of
 
 from __future__ import annotations
 
-import os
 import shutil
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +19,7 @@ from f5py.options import Kind, declarations
 
 from ..io.signals.made_signals import GZIP, VBZ, MadeRead, write_multi, write_single
 from ..io.signals.made_slow5 import write_blow5, write_slow5
-from ..made_data import ReadSet, error_line, run_command, write_signals
+from ..made_data import ReadSet, error_line, run_command, standard_input, write_signals
 
 # Signals
 
@@ -218,19 +216,6 @@ def run_on(tables: Tables, use: str, table: str, out: Path) -> int:
     words = [stand_ins.get(word, word) for word in TABLE_USES[use][1]]
     words = [str(tables.folder / word) if (tables.folder / word).is_file() else word for word in words]
     return run_command(use.split()[0], *words, "-o", out)
-
-
-@contextmanager
-def standard_input(path: Path) -> Iterator[None]:
-    """Let a file be the standard input of this process."""
-    kept = os.dup(0)
-    try:
-        with path.open("rb") as file:
-            os.dup2(file.fileno(), 0)
-            yield
-    finally:
-        os.dup2(kept, 0)
-        os.close(kept)
 
 
 @pytest.mark.parametrize("ending", ["tsv", "tsv.gz", "parquet"])

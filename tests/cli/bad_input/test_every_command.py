@@ -5,6 +5,7 @@ Which files a command has is taken from the declarations of its options, so none
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
 from pathlib import Path
@@ -12,12 +13,15 @@ from typing import Any
 
 import pytest
 
+import f5py
 from f5py.api import commands as api
 from f5py.api.command import Command
+from f5py.cli import _COMMANDS
+from f5py.errors import F5pyError
 from f5py.options import declarations
 from f5py.options.declaration import Group, Kind, Option
 
-from ...made_data import ReadSet, error_line, run_command
+from ...made_data import ReadSet, error_line, run_command, standard_input
 
 COMMANDS = {one.name: one for one in vars(api).values() if isinstance(one, Command)}
 Values = dict[str, Any]
@@ -192,3 +196,18 @@ def test_outputs(name: str, sound: dict[str, list[Values]], here: Path, capfd: p
                 assert list((here / "out").iterdir()) == [], (field, bad)
             shutil.rmtree(here / "out")
             (here / "out").mkdir()
+
+
+@pytest.mark.parametrize("name", [name for name in _COMMANDS if name != "demo"])  # which needs none
+def test_without_arguments(name: str, here: Path, capfd: pytest.CaptureFixture[str]):
+    """Also of the functions: what is missing is said in words."""
+    with standard_input(Path(os.devnull)):
+        status = run_command(name)
+    told = capfd.readouterr()
+    assert status in (1, 2)
+    assert "Traceback" not in told.err
+    assert told.err.count("ERROR]") + told.err.count("Error: ") == 1
+    assert told.out == ""
+    if status == 2:
+        with pytest.raises((F5pyError, TypeError), match=r"give |needs |missing .* argument|no files"):
+            getattr(f5py, COMMANDS[name].python_name)()
