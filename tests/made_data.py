@@ -21,8 +21,8 @@ from f5py.cli import main
 from f5py.commands.index import index_fast5, index_slow5
 from f5py.commands.simulate import simulate
 from f5py.io.reads.read_files import ReadFiles
-from f5py.io.reads.read_index import READDB_SUFFIX
 from f5py.io.signals import SignalSource, open_signals
+from f5py.options.input_names import READDB_SUFFIX
 from f5py.simulation.settings import SimulationSettings
 
 if TYPE_CHECKING:

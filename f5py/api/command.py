@@ -7,13 +7,14 @@ import difflib
 import inspect
 import shlex
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from importlib import import_module
 from typing import Any
 
 from f5py.messages import console
 from f5py.messages.progress import Listener, told_to
 from f5py.options import Kind, Option, declarations
-from f5py.options.declaration import REQUIRED
+from f5py.options.declaration import REQUIRED, paths_read
 
 #: How the documentation calls the types of values.
 _TYPES = {
@@ -64,9 +65,11 @@ class Command:
             What the command raises.
         """
         from f5py.api.values import GivenFiles
+        from f5py.io.files.inputs_in_use import inputs_in_use
 
-        with GivenFiles() as files, told_to(progress):
+        with GivenFiles() as files, told_to(progress), ExitStack() as inputs:
             options = self.chosen(given, files)
+            inputs.enter_context(inputs_in_use(paths_read(options)))
             try:
                 result = getattr(import_module(self.module), self.function)(options, *more)
             except BrokenPipeError:

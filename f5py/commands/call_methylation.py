@@ -32,7 +32,6 @@ from f5py.pipeline.inputs import (
     check_outputs,
     check_prints_nothing_else,
     open_inputs,
-    paths_of_inputs,
 )
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.runner import Outputs
@@ -181,7 +180,6 @@ def check_options(options: CallOptions, is_taken: bool = False) -> None:
     if is_piped and options.output == "-" and options.output_format != "none":
         raise UsageError("--modbam -: standard output is for the table; name a file for that with -o")
     check_outputs(
-        paths_of_inputs(options, options.meth_model),
         {
             "-o": options.output,
             "--skip-ultra": options.skip_ultra,

@@ -42,7 +42,6 @@ from f5py.pipeline.inputs import (
     check_outputs,
     check_prints_nothing_else,
     open_inputs,
-    paths_of_inputs,
 )
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.runner import Outputs
@@ -177,7 +176,6 @@ def with_format(options: EventalignOptions) -> EventalignOptions:
 def check_options(options: EventalignOptions, is_taken: bool = False) -> None:
     """Raise for options that do not go together; `is_taken` says that the rows go to a function."""
     check_outputs(
-        paths_of_inputs(options),
         {
             "-o": options.output,
             "--skip-ultra": options.skip_ultra,

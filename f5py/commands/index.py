@@ -14,7 +14,6 @@ from itertools import islice
 from typing import NamedTuple
 
 from f5py.errors import F5pyError, InputFileError, UsageError
-from f5py.io.reads.read_index import READDB_SUFFIX
 from f5py.io.reads.read_index_output import write_readdb, write_sequence_index
 from f5py.io.signals.fast5_scan import list_fast5, report_skipped, scan_fast5
 from f5py.io.signals.scan_journal import Found, ScanJournal
@@ -22,6 +21,7 @@ from f5py.io.signals.sequencing_summary import read_summary_list, reads_by_file
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning, obeys_strict
+from f5py.options.input_names import READDB_SUFFIX
 from f5py.options.table_commands import IndexOptions
 
 #: The share of reads without a signal file that needs no warning.

@@ -24,12 +24,13 @@ from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import converted_chunks, overlaps
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.files.complete_file import complete_output
-from f5py.io.reads.read_index import SEQUENCE_SUFFIX, ReadIndex
+from f5py.io.reads.read_index import ReadIndex
 from f5py.io.reads.reference import Reference
 from f5py.io.reads.sequence_files import sequence_records
 from f5py.io.signals import SignalSource, open_signals
 from f5py.messages import console
 from f5py.methylation.calls import call_methylation
+from f5py.options.input_names import SEQUENCE_SUFFIX
 from f5py.options.plot_commands import PlotOptions
 from f5py.options.shared import AlignmentOptions
 from f5py.options.signal_commands import CallOptions, EventalignOptions
@@ -68,11 +69,7 @@ def run(options: PlotOptions) -> None:
     output, kind = _output(options)
     if kind != "html":
         check_matplotlib()
-    inputs = (
-        options.reads, options.bam, options.genome, options.slow5, options.pod5, options.fast5, options.kmer_model,
-        options.meth_model,
-    )  # fmt: skip
-    check_outputs(inputs, {"-o": output})
+    check_outputs({"-o": output})
     with complete_output(output) as file:
         data = compute(options)
         write_figure(data, file, kind, options.x_axis == "time")

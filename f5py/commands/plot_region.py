@@ -28,7 +28,7 @@ def run(options: PlotRegionOptions) -> None:
     """
     kind = format_of(options.output)
     check_matplotlib("plot-region")
-    check_outputs((options.bam, options.genome), {"-o": options.output})
+    check_outputs({"-o": options.output})
     with complete_output(options.output) as file:
         data = collect(options)
         write_region_figure(data, file, kind)

@@ -54,10 +54,7 @@ def run(options: ResquiggleOptions) -> RunCounts:
     F5pyError
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
-    check_outputs(
-        [options.reads, options.signals, options.kmer_model],
-        {"-o": options.output, "--failed-reads": options.failed_reads},
-    )
+    check_outputs({"-o": options.output, "--failed-reads": options.failed_reads})
     if options.resume:
         _check_resumable(options)
     with ExitStack() as workers, ExitStack() as inputs:

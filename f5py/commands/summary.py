@@ -42,7 +42,7 @@ def run(options: SummaryOptions) -> dict[str, Any]:
     paths = list(options.tables) or ["-"]
     inputs = [*paths, *options.methylated, *options.unmethylated]
     check_read_once(inputs)
-    check_reports(options, [path for path in inputs if path != "-"])
+    check_reports(options)
     motif = chosen_motif(options)
     with progress("bytes", size_of(inputs)) as bar:
         summary = CallSummary(motif, options.threshold)

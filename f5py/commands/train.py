@@ -27,7 +27,7 @@ from f5py.messages.strict import obeys_strict
 from f5py.options.shared import MappedReadsOptions
 from f5py.options.signal_commands import CallOptions, TrainOptions
 from f5py.pipeline.flow import process
-from f5py.pipeline.inputs import check_outputs, open_inputs, open_signals_of, paths_of_inputs, with_local_inputs
+from f5py.pipeline.inputs import check_outputs, open_inputs, open_signals_of, with_local_inputs
 from f5py.pore_model import PoreModel, named_model
 from f5py.pore_model.model import with_methylation
 from f5py.pore_model.text_file import read_start
@@ -128,8 +128,7 @@ def _sources(options: TrainOptions) -> list[_Source]:
     idle = ("skip_ultra", "failed_reads", "sample", "print_events", "print_banded_aln", "print_scaling")
     if given := [name for name in idle if getattr(options, name)]:
         raise UsageError(f"--{given[0].replace('_', '-')}: has no meaning for train; leave it out")
-    inputs = paths_of_inputs(replace(options, bam=sources[0].path), *(one.path for one in sources), options.truth)
-    check_outputs(inputs, {"-o": options.output, "--report": options.report})
+    check_outputs({"-o": options.output, "--report": options.report})
     return sources
 
 

@@ -77,7 +77,7 @@ def _check(options: ValidateOptions) -> None:
     inputs = [options.calls, options.truth, *controls]
     if "-" in inputs:
         raise UsageError("the input's kind is told by its beginning, so it cannot come from standard input")
-    check_reports(options, [*inputs, options.genome])
+    check_reports(options)
 
 
 def _kind(path: str) -> str:

@@ -84,6 +84,10 @@ class Option:
         Field of another option; with that one, a required option may be missing, and is empty then.
     ours : bool
         Neither f5c nor nanopolish has it, so it never makes an abbreviation of theirs ambiguous.
+    written : bool
+        Names a file that is written, though it is not among the options of the output.
+    beside : tuple of str
+        Endings of the files that are read together with this one.
     """
 
     names: tuple[str, ...]
@@ -103,6 +107,18 @@ class Option:
     refused: str | None = None
     unless: str | None = None
     ours: bool = False
+    written: bool = False
+    beside: tuple[str, ...] = ()
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the value can be the name of a file or folder."""
+        return self.kind in (Kind.FILE, Kind.PATH) or "FILE" in (self.metavar or "") or self.metavar == "REGION"
+
+    @property
+    def is_input(self) -> bool:
+        """Whether it names what is read."""
+        return self.is_file and not self.written and self.group not in (Group.OUTPUT, Group.PARTS)
 
     @property
     def is_hidden(self) -> bool:
@@ -166,6 +182,17 @@ class Option:
 
     def _fail(self, why: str) -> NoReturn:
         raise UsageError(f"{self.names[-1] if self.names else self.metavar} {why}")
+
+
+def paths_read(options: Options) -> list[str]:
+    """The files and folders that are read, as the options name them, and those that belong to these."""
+    paths: list[str] = []
+    for name, declared in declarations(type(options)).items():
+        value = getattr(options, name)
+        if declared.is_input and value:
+            for path in value if declared.repeated else (value,):
+                paths += [path, *(f"{path}{suffix}" for suffix in declared.beside)]
+    return paths
 
 
 def _bases_shown(number: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, option, options_class
+from f5py.options.input_names import BESIDE_READS
 from f5py.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
@@ -21,7 +22,7 @@ class PlotOptions(RnaOptions, ModelOptions, SignalOptions, Options):
     read: str = argument("READ_ID", help="Name of the read.")
     reads: str = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Basecalled reads, indexed by f5py index.",
+        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS,
     )  # fmt: skip
     bam: str | None = option(
         "-b", "--bam", kind=Kind.FILE, group=Group.INPUT,

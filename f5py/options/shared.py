@@ -16,6 +16,7 @@ from f5py.options.declaration import (
     part_of_options,
     refused,
 )
+from f5py.options.input_names import BESIDE_ALIGNMENTS, BESIDE_READS, BESIDE_REFERENCE, BESIDE_SLOW5
 
 #: Calls with a smaller absolute log-likelihood ratio count for neither state, unless the user says otherwise.
 CALL_THRESHOLD = 2.5
@@ -48,7 +49,7 @@ def alignments(**more: Any) -> Any:
     """The declaration of ``--bam``."""
     return option(
         "-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Alignments (SAM, BAM or CRAM; - for standard input).", **more,
+        help="Alignments (SAM, BAM or CRAM; - for standard input).", beside=BESIDE_ALIGNMENTS, **more,
     )  # fmt: skip
 
 
@@ -59,12 +60,12 @@ class InputOptions:
     reads: str | None = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default_words="the bases in the alignments",
         help="Basecalled reads: FASTA or FASTQ indexed by f5py index. If they fit in memory and the signals are named "
-        "on the command line, they need no index, and can be BAM.",
+        "on the command line, they need no index, and can be BAM.", beside=BESIDE_READS,
     )  # fmt: skip
     bam: str = alignments()
     genome: str = option(
         "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Reference in FASTA format; a missing .fai is made.",
+        help="Reference in FASTA format; a missing .fai is made.", beside=BESIDE_REFERENCE,
     )  # fmt: skip
 
 
@@ -82,7 +83,9 @@ class StrictOptions:
 class SignalOptions:
     """Where the raw signals are."""
 
-    slow5: str | None = option("--slow5", kind=Kind.FILE, group=Group.INPUT, help="Signals in a SLOW5 or BLOW5 file.")
+    slow5: str | None = option(
+        "--slow5", kind=Kind.FILE, group=Group.INPUT, help="Signals in a SLOW5 or BLOW5 file.", beside=BESIDE_SLOW5
+    )
     pod5: str | None = option(
         "--pod5", kind=Kind.PATH, group=Group.INPUT, help="Signals in a POD5 file or a folder of POD5 files.",
         ours=True,
@@ -344,7 +347,7 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
         help="Count hard-clipped bases in read positions; no: as in f5c, which misplaces such records.",
     )  # fmt: skip
     skip_ultra: str | None = option(
-        "--skip-ultra", kind=Kind.FILE, group=Group.SELECTION,
+        "--skip-ultra", kind=Kind.FILE, group=Group.SELECTION, written=True,
         help="Skip ultra-long reads and write their records to this BAM file.",
     )  # fmt: skip
     ultra_thresh: int = option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, options_class, refused
+from f5py.options.input_names import BESIDE_READS, BESIDE_REFERENCE, BESIDE_SLOW5
 from f5py.options.part_commands import PartOptions, WatchOptions
 from f5py.options.shared import (
     CALL_THRESHOLD,
@@ -190,7 +191,7 @@ class CheckOptions(SignalOptions, Options):
 
     reads: str = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Basecalled reads, indexed by f5py index.",
+        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS,
     )  # fmt: skip
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
@@ -279,15 +280,21 @@ class CompareOptions(RnaOptions, ModelOptions, StrictOptions, Options):
         help="Minimum number of reads in each sample.",
     )  # fmt: skip
     genome: str | None = option(
-        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference of the alignments in FASTA format."
+        "-g",
+        "--genome",
+        kind=Kind.FILE,
+        group=Group.INPUT,
+        help="Reference of the alignments in FASTA format.",
+        beside=BESIDE_REFERENCE,
     )
     reads: tuple[str, ...] = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
         default_words="the bases in the alignments", help="Basecalled reads; given twice for A and for B.",
+        beside=BESIDE_READS,
     )  # fmt: skip
     slow5: tuple[str, ...] = option(
         "--slow5", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
-        help="Signals in a SLOW5 or BLOW5 file; given twice for A and for B.",
+        help="Signals in a SLOW5 or BLOW5 file; given twice for A and for B.", beside=BESIDE_SLOW5,
     )  # fmt: skip
     pod5: tuple[str, ...] = option(
         "--pod5", kind=Kind.PATH, group=Group.INPUT, repeated=True, default=(),

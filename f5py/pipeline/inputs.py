@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -13,13 +13,14 @@ from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.record_reads import RecordReads
+from f5py.io.files.inputs_in_use import check_can_be_output
 from f5py.io.reads.memory_reads import load_reads
-from f5py.io.reads.read_index import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX, ReadIndex
+from f5py.io.reads.read_index import ReadIndex
 from f5py.io.reads.reference import Reference
 from f5py.io.remote import is_url
 from f5py.io.signals import SignalSource, open_signals
-from f5py.io.signals.content import file_kind
 from f5py.messages import console
+from f5py.options.input_names import BESIDE_READS, BESIDE_REFERENCE, SEQUENCE_SUFFIX
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.pipeline.loader import Loader
 from f5py.threads.pool import WorkerPool
@@ -130,8 +131,8 @@ def with_local_inputs(options: Options, inputs: ExitStack) -> Options:
     remote = inputs.enter_context(RemoteInputs())
     make = {
         "bam": remote.alignments,
-        "genome": lambda url: remote.file(url, (".fai", ".gzi")),
-        "reads": lambda url: remote.file(url, (SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX)),
+        "genome": lambda url: remote.file(url, BESIDE_REFERENCE),
+        "reads": lambda url: remote.file(url, BESIDE_READS),
         "slow5": remote.slow5,
         "pod5": remote.pod5,
         "fast5": remote.fast5,
@@ -165,13 +166,11 @@ def _check_reach(windows: Windows, alignments: AlignmentFile, text: str | None) 
     raise F5pyError(f"-w {text}: lies after the end of contig {alignments.contigs[at]}, which has {lengths[at]} bases")
 
 
-def check_outputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None]) -> None:
+def check_outputs(outputs: Mapping[str, str | None]) -> None:
     """Refuse to write over an input, to write two things into one file, or into a folder that is not there.
 
     Parameters
     ----------
-    inputs : iterable of str or None
-        Paths of all input files; None for those that are not given.
     outputs : mapping of str to str or None
         Path of each output by the option that names it. ``-`` is standard output, which only ``-o`` may be.
 
@@ -191,27 +190,15 @@ def check_outputs(inputs: Iterable[str | None], outputs: Mapping[str, str | None
             if option != "-o":
                 raise UsageError(f"{option} -: give the name of a file; standard output is for the results")
             continue
-        for other in inputs:
-            if other is not None and os.path.isfile(path) and os.path.exists(other) and os.path.samefile(path, other):
-                raise UsageError(f"{path}: is an input as well; give the output another name")
+        check_can_be_output(path)
         if os.path.isdir(path):
             raise UsageError(f"{option} {path}: is a folder; name a file")
-        if _is_signal_file(path):
-            raise UsageError(f"{option} {path}: is a signal file, which is never written over; give another name")
         real = os.path.realpath(path)
         if not os.path.isdir(os.path.dirname(real)):  # some outputs are opened only when all the work is done
             raise OutputFileError(f"{path}: cannot write: No such file or directory")
         if real in named:
             raise UsageError(f"{path}: cannot take what both {named[real]} and {option} write; give two names")
         named[real] = option
-
-
-def _is_signal_file(path: str) -> bool:
-    """Whether there is a file of raw signals at `path`, which may be the only copy."""
-    try:
-        return os.path.isfile(path) and file_kind(path) is not None
-    except (OSError, ValueError):
-        return False
 
 
 def check_has_file(options: AlignmentOptions) -> None:
@@ -228,8 +215,7 @@ def check_prints_nothing_else(options: AlignmentOptions, layout: str) -> None:
 
 def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[str | None]:
     """All input files that `options` name, and their indices."""
-    suffixes = () if options.reads is None else (SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX)
-    indices = [f"{options.reads}{suffix}" for suffix in suffixes]
+    indices = [] if options.reads is None else [f"{options.reads}{suffix}" for suffix in BESIDE_READS]
     return [
         options.reads, options.bam, options.genome, options.slow5, options.pod5, options.fast5, options.kmer_model,
         options.window, *indices, f"{options.genome}.fai", *others,

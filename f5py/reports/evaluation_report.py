@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
@@ -14,9 +14,9 @@ from f5py.reports.charts import Chart, check_can_draw, report_kind, write_charts
 from f5py.reports.html_report import page, section
 
 
-def check_reports(options: EvaluationOptions, inputs: Iterable[str | None]) -> None:
+def check_reports(options: EvaluationOptions) -> None:
     """Raise for an output that is an input or another output, and a report of no known kind or without its library."""
-    check_outputs(inputs, {"-o": options.output, **{f"--report {path}": path for path in options.report}})
+    check_outputs({"-o": options.output, **{f"--report {path}": path for path in options.report}})
     check_can_draw([report_kind(path) for path in options.report])
 
 

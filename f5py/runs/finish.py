@@ -18,9 +18,11 @@ from f5py.errors import F5pyError
 from f5py.io.bam.alignments import RecordCounts
 from f5py.io.bam.joined_bam import JoinedBam
 from f5py.io.files.complete_file import complete_output
+from f5py.io.files.inputs_in_use import inputs_in_use
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import obeys_strict
+from f5py.options.declaration import paths_read
 from f5py.options.part_commands import FinishOptions
 from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.outputs.eventalign_arrow import EventalignArrow
@@ -101,7 +103,7 @@ def join_parts(options: CallOptions | EventalignOptions, parts: list[PlannedPart
     tells : bool
         Say what has come out, or why nothing has.
     """
-    with ExitStack() as inputs, console.recorded_warnings() as warnings:
+    with ExitStack() as inputs, inputs_in_use(paths_read(options)), console.recorded_warnings() as warnings:
         loader, chemistry = open_inputs(options, inputs)
         join = _join_calls if isinstance(options, CallOptions) else _join_events
         with progress("parts") as bar:

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import OutputFileError
+from f5py.io.files.inputs_in_use import check_is_not_read
 from f5py.io.signals.source import Calibration
 from f5py.simulation._text import decimal_cells, integer_cells, rows, text_cells
 from f5py.simulation.basecalls import Basecall
@@ -50,6 +51,8 @@ def complete_folder(folder: Path, force: bool) -> Iterator[Path]:
 
     Raises
     ------
+    UsageError
+        One of the files that would go is an input.
     OutputFileError
         The folder is not empty, or is no folder.
     """
@@ -58,6 +61,9 @@ def complete_folder(folder: Path, force: bool) -> Iterator[Path]:
     if folder.exists() and not force and any(folder.iterdir()):
         raise OutputFileError(f"{folder}: is not empty; give another folder, or --force to replace its simulation")
     folder.mkdir(parents=True, exist_ok=True)
+    for path in folder.iterdir():
+        if _OWN_FILE.fullmatch(path.name):
+            check_is_not_read(str(path))
     with tempfile.TemporaryDirectory(prefix=".unfinished-", dir=folder) as name:
         unfinished = Path(name)
         yield unfinished

@@ -13,18 +13,22 @@ from f5py.io.files.unfinished_file import UnfinishedFile, is_special
 
 
 @contextmanager
-def complete_output(path: str) -> Iterator[BinaryIO]:
+def complete_output(path: str, is_index: bool = False) -> Iterator[BinaryIO]:
     """Give a binary file that takes the place of `path` when the block ends without an error.
 
-    An earlier file of that name stays as it is until then, so it may even be the input. Standard output (``-``),
-    devices and pipes are written directly.
+    An earlier file of that name stays as it is until then. Standard output (``-``), devices and pipes are written
+    directly.
 
     Parameters
     ----------
     path : str
+    is_index : bool
+        It is an index of an input, which is made again if it does not fit, though it is an input too.
 
     Raises
     ------
+    UsageError
+        It is an input of a command that is running.
     OutputFileError
         The file cannot be written. That its folder is missing or read-only is noticed before the block starts.
     """
@@ -32,7 +36,7 @@ def complete_output(path: str) -> Iterator[BinaryIO]:
         with open_output(path) as out:
             yield cast(BinaryIO, out)
         return
-    unfinished = UnfinishedFile(path)
+    unfinished = UnfinishedFile(path, is_index=is_index)
     try:
         yield unfinished.file
         unfinished.put_in_place()

@@ -11,6 +11,7 @@ from typing import Any, BinaryIO, Protocol
 
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bytes.bgzip_output import BgzipOutput, is_bgzip_name
+from f5py.io.files.inputs_in_use import check_can_be_output
 from f5py.io.files.unfinished_file import UnfinishedFile, is_special
 
 #: What writing ends with, and reading does not.
@@ -121,6 +122,7 @@ def _open(path: str) -> BinaryIO:
             raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from None
     if sys.stdout is None:
         raise OutputFileError("standard output: is closed; name a file with -o")
+    check_can_be_output(path)
     out = sys.stdout.buffer
     if isinstance(out, io.RawIOBase):  # with python -u; it may write a part only
         return open(out.fileno(), "wb", closefd=False)

@@ -16,6 +16,7 @@ from typing import BinaryIO
 
 from f5py.errors import OutputFileError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
+from f5py.io.files.inputs_in_use import check_can_be_output
 
 _PREFIX = ".unfinished-"
 _MOST_NAME = 255
@@ -33,6 +34,8 @@ class UnfinishedFile:
         That name, or a link to the file that is meant. An earlier file of that name stays as it is until then.
     keeps_rows : bool
         It is text whose whole lines are worth something before it is complete.
+    is_index : bool
+        It is an index of an input, and may be one of the inputs that are in use.
 
     Attributes
     ----------
@@ -42,11 +45,15 @@ class UnfinishedFile:
 
     Raises
     ------
+    UsageError
+        It is an input of a command that is running.
     OutputFileError
         The file cannot be written, or another run is writing it.
     """
 
-    def __init__(self, path: str, keeps_rows: bool = False) -> None:
+    def __init__(self, path: str, keeps_rows: bool = False, is_index: bool = False) -> None:
+        if not is_index:
+            check_can_be_output(path)
         self._shown = path
         self._keeps_rows = keeps_rows
         self._is_in_place = False
@@ -150,7 +157,13 @@ def linked_in_place(path: str, output: str) -> bool:
     """Give a complete file a second name, that of an output, whose mode it takes over from a file of that name.
 
     Returns False, and changes nothing, if that file is write-protected or the file system has no such links.
+
+    Raises
+    ------
+    UsageError
+        The output is an input of a command that is running.
     """
+    check_can_be_output(output)
     target = os.path.realpath(output)
     if os.path.exists(target) and not os.access(target, os.W_OK):
         return False

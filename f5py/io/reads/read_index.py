@@ -17,16 +17,8 @@ from f5py.core.names import Names
 from f5py.errors import InputFileError
 from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta
 from f5py.messages.strict import input_warning
+from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, SEQUENCE_SUFFIX
 from f5py.threads.pool import WorkerPool
-
-#: What is put after the name of the reads file.
-SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX = (
-    ".index",
-    ".index.fai",
-    ".index.gzi",
-    ".index.readdb",
-)
-
 
 #: Reads whose letters say what those of all are.
 _READS_LOOKED_AT = 16

@@ -12,10 +12,10 @@ import numpy as np
 from f5py.errors import OutputFileError
 from f5py.io.files.unfinished_file import UnfinishedFile
 from f5py.io.reads.read_block_writer import ReadBlockWriter
-from f5py.io.reads.read_index import FAI_SUFFIX, GZI_SUFFIX, SEQUENCE_SUFFIX
 from f5py.io.reads.sequence_chunks import sequence_chunks
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning
+from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, SEQUENCE_SUFFIX
 from f5py.threads.pool import WorkerPool
 
 

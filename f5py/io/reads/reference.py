@@ -177,8 +177,8 @@ def _make_index(path: str, fai: str, gzi: str | None) -> None:
     if os.path.exists(fai):
         return
     with suppress(OutputFileError, OSError, ValueError, pysam.SamtoolsError), ExitStack() as files:
-        index = files.enter_context(complete_output(fai))
-        blocks = None if gzi is None else files.enter_context(complete_output(gzi))
+        index = files.enter_context(complete_output(fai, is_index=True))
+        blocks = None if gzi is None else files.enter_context(complete_output(gzi, is_index=True))
         options = [] if blocks is None else ["--gzi-idx", blocks.name]
         pysam.faidx(path, "--fai-idx", index.name, *options)
 

@@ -143,7 +143,7 @@ def records_of(path: str, form: Form, file: RecordFile, workers: Callable[[], Wo
     need(path, 0, end)
     records = _scan(path, form, file, workers())
     try:
-        with complete_output(index) as out:
+        with complete_output(index, is_index=True) as out:
             out.write(_as_bytes(records, form))
     except OutputFileError as problem:
         reason = str(problem).removeprefix(f"{index}: cannot write: ").removesuffix("; no file was made")

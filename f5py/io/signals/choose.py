@@ -152,7 +152,7 @@ def open_signals(
     if reads_path is None:
         raise UsageError("no signals are named; give --pod5, --slow5 or --fast5")
     from f5py.io.reads.read_files import ReadFiles
-    from f5py.io.reads.read_index import READDB_SUFFIX
+    from f5py.options.input_names import READDB_SUFFIX
 
     paths = _with_places(ReadFiles.read(reads_path + READDB_SUFFIX), reads_path + READDB_SUFFIX)
     if path := paths.get(ALL_READS):

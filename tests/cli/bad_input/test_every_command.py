@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import shutil
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from f5py.errors import F5pyError
 from f5py.options import declarations
 from f5py.options.declaration import Group, Kind, Option
 
-from ...made_data import ReadSet, error_line, run_command, standard_input
+from ...made_data import ReadSet, error_line, process_of, run_command, run_process, standard_input
 
 COMMANDS = {one.name: one for one in vars(api).values() if isinstance(one, Command)}
 Values = dict[str, Any]
@@ -30,8 +31,6 @@ Values = dict[str, Any]
 BAD = ("missing", "empty", "folder", "rubbish", "other")
 #: Options whose values look like files.
 _NO_FILES = {("plot", "read"), ("run-part", "parts")} | {(name, "scheduler") for name in COMMANDS}
-#: Options that name what is written, though they are not among those of the output.
-_WRITTEN = {"skip_ultra"}
 #: What is no mistake, by command, field and what stands there.
 FINE = {
     ("index", "summary_lists", "empty"),
@@ -54,7 +53,7 @@ def files_of(command: Command, written: bool) -> dict[str, Option]:
         and (command.name, field) not in _NO_FILES
         and option.group is not Group.PARTS
         and not option.is_hidden
-        and (option.group is Group.OUTPUT or field in _WRITTEN) == written
+        and (option.group is Group.OUTPUT or option.written) == written
     }
 
 
@@ -196,6 +195,71 @@ def test_outputs(name: str, sound: dict[str, list[Values]], here: Path, capfd: p
                 assert list((here / "out").iterdir()) == [], (field, bad)
             shutil.rmtree(here / "out")
             (here / "out").mkdir()
+
+
+#: Outputs that are folders, or what names begin with: what is in them is looked at below. And one that is --modbam.
+_FOLDERS = {("index", "output"), ("simulate", "output"), ("eventalign", "m6anet_json")}
+_FOLDERS |= {("call-methylation", "modbam_output_name")}
+_ENDINGS = {"report": ".json", "modbam": ".bam", "skip_ultra": ".bam"}
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_no_input_is_written_over(name: str, sound: dict[str, list[Values]], here: Path, capfd):
+    """Not by its name, nor by a link to it; nor are the files that belong to it."""
+    command = COMMANDS[name]
+    outputs = [field for field in files_of(command, written=True) if (name, field) not in _FOLDERS]
+    n_tried = 0
+    for values in sound[name]:
+        for field, option in files_of(command, written=False).items():
+            value = values.get(field)
+            for path in map(Path, value if isinstance(value, tuple) else () if value is None else (value,)):
+                for read in [path, *(Path(f"{path}{suffix}") for suffix in option.beside)]:
+                    if not read.is_file():
+                        continue
+                    before = read.read_bytes()
+                    for output in outputs:
+                        ending = _ENDINGS.get(output, Path(str(values["output"])).suffix)
+                        for target in (here / f"soft{ending}", here / f"hard{ending}", read):
+                            if target != read:
+                                target.unlink(missing_ok=True)
+                                (os.symlink if target.name.startswith("soft") else os.link)(read, target)
+                            if target.suffix != ending:
+                                continue
+                            repeated = declarations(command.options)[output].repeated
+                            chosen = values | {output: (target,) if repeated else os.path.relpath(target)}
+                            assert run_command(*words(command, chosen)) == 2, (read, output, target)
+                            line = error_line(capfd.readouterr().err)
+                            assert re.search("is an input as well|is a signal file|has no meaning for train", line)
+                            assert read.read_bytes() == before
+                            assert not list(here.glob(".unfinished*"))
+                            n_tried += 1
+    assert n_tried or name in ("run-part", "finish", "plan", "index", "simulate"), "nothing was tried"
+
+
+def test_no_input_is_written_over_in_folders_and_pipes(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):
+    copy = here / "ref.fa"
+    shutil.copy(made.genome, copy)
+    (here / "run.index").write_bytes(made.reads.read_bytes())
+    assert run_command("simulate", "-g", copy, "-n", 1, "-o", here / "new") == 0
+    simulate = ["simulate", "-g", here / "new/ref.fa", "-n", 1, "-o", here / "new", "--force"]
+    index = ["index", "-d", made.signal_path, "-o", here / "run", here / "run.index"]
+    for command, path in ((simulate, here / "new/ref.fa"), (index, here / "run.index")):
+        before = path.read_bytes()
+        capfd.readouterr()
+        assert run_command(*command) == 2
+        assert f"{path}: is an input as well" in error_line(capfd.readouterr().err)
+        assert path.read_bytes() == before
+    table = here / "calls.tsv"
+    assert run_command("call-methylation", *made.options(), "-o", table) == 0
+    before = table.read_bytes()
+    for given, end in (("-o calls.tsv", "<calls.tsv"), ("-i calls.tsv", ">>calls.tsv"), ("", "<calls.tsv >>calls.tsv")):
+        told = run_process(["sh", "-c", f'"$@" {given} {end}', "sh", *process_of("meth-freq")])
+        assert told.returncode == 2
+        assert "is an input as well" in error_line(told.stderr.decode())
+        assert table.read_bytes() == before
+    # what is no file cannot be lost
+    for output in ("/dev/stdout", "/dev/null"):
+        assert run_process(process_of("meth-freq", "-i", table, "-o", output)).returncode == 0
 
 
 @pytest.mark.parametrize("name", [name for name in _COMMANDS if name != "demo"])  # which needs none
