@@ -215,7 +215,7 @@ def frequencies(
     progress: _Listener | None = ...,
 ) -> Any: ...
 def index(
-    reads: _File | Iterable[_File],
+    reads: _File | Iterable[_File] = ...,
     *,
     strict: bool = ...,
     directories: _Path | Iterable[_Path] = ...,
