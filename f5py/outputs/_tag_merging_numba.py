@@ -13,7 +13,9 @@ from f5py.jit.kernel import exact_kernel
 from f5py.text._format_numba import append_bytes, append_int
 
 _COMMA, _SEMICOLON, _QUESTION, _DOT, _PLUS, _MINUS = (np.uint8(ord(one)) for one in ",;?.+-")
-_ZERO, _NINE = np.uint8(ord("0")), np.uint8(ord("9"))
+_ZERO, _NINE, _TEXT, _ARRAY, _BYTE = (np.uint8(ord(one)) for one in "09ZBC")
+#: Lengths of sequences, and so numbers of bases to pass over, are below this.
+_MAX_BASES = np.int64(1) << 31
 _MM, _OLD_MM, _ML, _OLD_ML, _MN = (np.uint16(name[0] + 256 * name[1]) for name in (b"MM", b"Mm", b"ML", b"Ml", b"MN"))
 
 
@@ -53,6 +55,45 @@ def _n_codes(text, at, end):
 
 
 @exact_kernel
+def _is_letter(one):
+    return 97 <= (one | 32) <= 122
+
+
+@exact_kernel
+def n_values(text):
+    """Values that ML must have beside this text of MM, or -1 if it is not one that can be merged.
+
+    Every entry has a base, a strand, codes and numbers, which add up to no more than the bases of a sequence, and no
+    other is of the same modification. Whatever goes through the text afterwards relies on this.
+    """
+    total = begin = np.int64(0)
+    while begin < text.shape[0]:
+        end = _find(text, begin, text.shape[0], _SEMICOLON, _SEMICOLON)
+        stop = _codes_end(text, begin, end)
+        if stop < begin + 3 or not _is_letter(text[begin]) or text[begin + 1] not in (_PLUS, _MINUS):
+            return np.int64(-1)
+        is_number = _ZERO <= text[begin + 2] <= _NINE
+        for i in range(begin + 2, stop):
+            if (is_number and not _ZERO <= text[i] <= _NINE) or (not is_number and not _is_letter(text[i])):
+                return np.int64(-1)
+        if _find_entry(text, np.int64(0), begin, text, begin, end) >= 0:
+            return np.int64(-1)
+        at = _find(text, begin, end, _COMMA, _COMMA)
+        if at > stop + 1:  # more than one letter after the codes
+            return np.int64(-1)
+        bases = np.int64(0)
+        while at < end:
+            first = at + 1
+            skipped, at = _number(text, first, min(end, first + 10))
+            bases += skipped + 1
+            if at == first or bases > _MAX_BASES or (at < end and text[at] != _COMMA):
+                return np.int64(-1)
+        total += _n_calls(text, begin, end) * _n_codes(text, begin, end)
+        begin = end + 1
+    return total
+
+
+@exact_kernel
 def _number(text, at, end):
     """The number at `at`, and the place after it."""
     value = np.int64(0)
@@ -86,8 +127,10 @@ def _find_entry(text, begin, end, other, at, stop):
 
 
 @exact_kernel
-def _merge_calls(a, at_a, end_a, ml_a, b, at_b, end_b, ml_b, out, at, ml_out):
+def _merge_calls(a, at_a, end_a, ml_a, b, at_b, end_b, ml_b, n_codes, out, at, ml_out):
     """Write the calls of two entries of one modification in the order of the bases; those of the first come first.
+
+    Each has `n_codes` values in ML.
 
     Returns the place after the text, and the number of calls.
     """
@@ -109,7 +152,8 @@ def _merge_calls(a, at_a, end_a, ml_a, b, at_b, end_b, ml_b, out, at, ml_out):
             return at, count
         take_a = has_a and (not has_b or base_a <= base_b)
         base = base_a if take_a else base_b
-        ml_out[count] = ml_a[i] if take_a else ml_b[j]
+        for code in range(n_codes):
+            ml_out[count * n_codes + code] = ml_a[i * n_codes + code] if take_a else ml_b[j * n_codes + code]
         out[at] = _COMMA
         at = append_int(out, at + 1, base - last - 1)
         last = base
@@ -124,25 +168,29 @@ def _merge_calls(a, at_a, end_a, ml_a, b, at_b, end_b, ml_b, out, at, ml_out):
 
 @exact_kernel
 def _merge_entries(a, ml_a, b, ml_b, out, ml_out):
-    """Join two lists of entries; calls of the same modification become one entry. Returns both sizes."""
+    """Join two lists of entries; calls of the same modification become one entry. Returns both sizes.
+
+    The lists are as `n_values` has found them, and so are no longer together than before.
+    """
     at = ml_at = np.int64(0)
     begin = ml_begin = np.int64(0)
     while begin < a.shape[0]:
         end = _find(a, begin, a.shape[0], _SEMICOLON, _SEMICOLON)
-        n = _n_calls(a, begin, end)
+        n_codes = _n_codes(a, begin, end)
+        n = _n_calls(a, begin, end) * n_codes
         other, ml_other = np.int64(0), np.int64(0)
         while other < b.shape[0]:
             other_end = _find(b, other, b.shape[0], _SEMICOLON, _SEMICOLON)
             if _same_modification(a, begin, end, b, other, other_end):
                 break
-            ml_other += _n_calls(b, other, other_end)
+            ml_other += _n_calls(b, other, other_end) * _n_codes(b, other, other_end)
             other = other_end + 1
         if other < b.shape[0]:
             at = append_bytes(out, at, a[begin : _find(a, begin, end, _COMMA, _COMMA)])
             at, count = _merge_calls(
-                a, begin, end, ml_a[ml_begin:], b, other, other_end, ml_b[ml_other:], out, at, ml_out[ml_at:]
+                a, begin, end, ml_a[ml_begin:], b, other, other_end, ml_b[ml_other:], n_codes, out, at, ml_out[ml_at:]
             )
-            ml_at += count
+            ml_at += count * n_codes
         else:
             at = append_bytes(out, at, a[begin:end])
             ml_at = append_bytes(ml_out, ml_at, ml_a[ml_begin : ml_begin + n])
@@ -153,7 +201,7 @@ def _merge_entries(a, ml_a, b, ml_b, out, ml_out):
     begin = ml_begin = np.int64(0)
     while begin < b.shape[0]:
         end = _find(b, begin, b.shape[0], _SEMICOLON, _SEMICOLON)
-        n = _n_calls(b, begin, end)
+        n = _n_calls(b, begin, end) * _n_codes(b, begin, end)
         if _find_entry(a, np.int64(0), a.shape[0], b, begin, end) < 0:
             at = append_bytes(out, at, b[begin:end])
             out[at] = _SEMICOLON
@@ -202,18 +250,14 @@ def _is_ours(ours, base, strand, code_begin, code_end, theirs):
 
 @exact_kernel
 def _append_others(ours, theirs, ml_theirs, out, at, ml_out, ml_at):
-    """Append what entries have of modifications that are not ours; return both sizes, -1 if they are damaged."""
+    """Append what entries, as `n_values` has found them, have of modifications that are not ours; return both sizes."""
     begin = ml_begin = np.int64(0)
     end_of_all = theirs.shape[0]
     while begin < end_of_all:
         end = _find(theirs, begin, end_of_all, _SEMICOLON, _SEMICOLON)
         stop = _codes_end(theirs, begin, end)
-        if stop < begin + 3 or (theirs[begin + 1] != _PLUS and theirs[begin + 1] != _MINUS):
-            return np.int64(-1), np.int64(-1)
         n_codes = _n_codes(theirs, begin, end)
         n = _n_calls(theirs, begin, end)
-        if ml_begin + n * n_codes > ml_theirs.shape[0]:
-            return np.int64(-1), np.int64(-1)
         width = (stop - begin - 2) // n_codes  # 1, or the digits of a number
         kept = np.zeros(n_codes, np.bool_)
         head = at
@@ -235,43 +279,60 @@ def _append_others(ours, theirs, ml_theirs, out, at, ml_out, ml_at):
             at = head
         ml_begin += n * n_codes
         begin = end + 1
-    if ml_begin != ml_theirs.shape[0]:
-        return np.int64(-1), np.int64(-1)
     return at, ml_at
 
 
 @exact_kernel
-def _places_of_tags(data, start, stop):
-    """Where MM and ML of a record are, without their types: begin and end of each; two empty places if they do not fit.
+def _find_either(data, begin, stop, name, old_name):
+    kind, end = find_tag(data, begin, stop, name)
+    if kind < 0:
+        kind, end = find_tag(data, begin, stop, old_name)
+    return kind, end
 
-    They fit if they are there, ML has as many values as it says, and MN, if there is one, is the sequence's length.
+
+@exact_kernel
+def _places_of_tags(data, start, stop, n_bases):
+    """Where MM and ML of a record are, without their types: begin and end of each; and whether they can be used.
+
+    They can if MM is a text and ML, if there is one, has a byte for each of its calls and codes, and MN, if there is
+    one, is the number of bases. A record without MM has two empty places.
     """
     begin = tags_begin(data, start)
-    kind, end = find_tag(data, begin, stop, _MM)
-    ml_kind, ml_end = find_tag(data, begin, stop, _ML)
-    n_kind, _ = find_tag(data, begin, stop, _MN)
     nowhere = np.int64(start)
-    if kind < 0 or ml_kind < 0 or ml_end - ml_kind - 6 != signed32(data, ml_kind + 2):
-        return nowhere, nowhere, nowhere, nowhere
-    if n_kind >= 0 and integer_of(data, n_kind, np.int64(-1)) != signed32(data, start + N_BASES):
-        return nowhere, nowhere, nowhere, nowhere
-    return kind + 1, end - 1, ml_kind + 6, ml_end
+    kind, end = _find_either(data, begin, stop, _MM, _OLD_MM)
+    if kind < 0:
+        return nowhere, nowhere, nowhere, nowhere, True
+    ml_kind, ml_end = _find_either(data, begin, stop, _ML, _OLD_ML)
+    n_kind, _ = find_tag(data, begin, stop, _MN)
+    fits = data[kind] == _TEXT and (n_kind < 0 or integer_of(data, n_kind, np.int64(-1)) == n_bases)
+    ml_begin = ml_kind + 6
+    if ml_kind < 0:
+        ml_begin = ml_end = nowhere
+    else:
+        fits = fits and data[ml_kind] == _ARRAY and data[ml_kind + 1] == _BYTE
+    if not fits or n_values(data[kind + 1 : end - 1]) != ml_end - ml_begin:
+        return nowhere, nowhere, nowhere, nowhere, False
+    return kind + 1, end - 1, ml_begin, ml_end, True
 
 
 @exact_kernel
 def measure_tags(data, starts, chosen, size, ml_size, length):
-    """Fill the sizes of what `copy_tags` copies of each chosen record, and its number of bases."""
+    """Fill the sizes of what `copy_tags` copies of each chosen record, and its number of bases; -1 for damaged tags."""
     for i in range(chosen.shape[0]):
-        begin, end, ml_begin, ml_end = _places_of_tags(data, starts[chosen[i]], starts[chosen[i] + 1])
-        size[i], ml_size[i] = end - begin, ml_end - ml_begin
-        length[i] = signed32(data, starts[chosen[i]] + N_BASES)
+        start = starts[chosen[i]]
+        length[i] = signed32(data, start + N_BASES)
+        begin, end, ml_begin, ml_end, fits = _places_of_tags(data, start, starts[chosen[i] + 1], length[i])
+        size[i] = end - begin if fits else -1
+        ml_size[i] = ml_end - ml_begin
 
 
 @exact_kernel
 def copy_tags(data, starts, chosen, text, text_offsets, probability, probability_offsets):
     """Copy the base modification tags of the chosen records."""
     for i in range(chosen.shape[0]):
-        begin, end, ml_begin, ml_end = _places_of_tags(data, starts[chosen[i]], starts[chosen[i] + 1])
+        start = starts[chosen[i]]
+        n_bases = signed32(data, start + N_BASES)
+        begin, end, ml_begin, ml_end, _ = _places_of_tags(data, start, starts[chosen[i] + 1], n_bases)
         append_bytes(text, text_offsets[i], data[begin:end])
         append_bytes(probability, probability_offsets[i], data[ml_begin:ml_end])
 
@@ -294,27 +355,15 @@ def merge_into_records(data, starts, record, tags, text, text_offsets, probabili
         if ml_ours.shape[0] > 0:
             size = append_bytes(text[at:], 0, ours)
             ml_size = append_bytes(probability[ml_at:], 0, ml_ours)
-            end = starts[record[read] + 1]
-            begin = tags_begin(data, starts[record[read]])
-            kind, stop = find_tag(data, begin, end, _MM)
-            if kind < 0:
-                kind, stop = find_tag(data, begin, end, _OLD_MM)
-            ml_kind, ml_stop = find_tag(data, begin, end, _ML)
-            if ml_kind < 0:
-                ml_kind, ml_stop = find_tag(data, begin, end, _OLD_ML)
-            n_kind, _ = find_tag(data, begin, end, _MN)
-            if kind >= 0:
-                theirs = data[kind + 1 : stop - 1]
-                ml_theirs = data[ml_kind + 6 : ml_stop] if ml_kind >= 0 else data[:0]
-                fits = ml_kind < 0 or ml_stop - ml_kind - 6 == signed32(data, ml_kind + 2)
-                if n_kind >= 0:
-                    fits = fits and integer_of(data, n_kind, np.int64(-1)) == tags.length[read]
-                if fits:
-                    size, ml_size = _append_others(
-                        ours, theirs, ml_theirs, text[at:], size, probability[ml_at:], ml_size
-                    )
-                else:
-                    size = ml_size = np.int64(-1)
+            begin, end, ml_begin, ml_end, fits = _places_of_tags(
+                data, starts[record[read]], starts[record[read] + 1], tags.length[read]
+            )
+            if fits:
+                size, ml_size = _append_others(
+                    ours, data[begin:end], data[ml_begin:ml_end], text[at:], size, probability[ml_at:], ml_size
+                )
+            else:
+                size = ml_size = np.int64(-1)
             if size >= 0:
                 at += size
                 ml_at += ml_size

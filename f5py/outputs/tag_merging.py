@@ -70,17 +70,21 @@ def tags_with_those_of_records(tags: ModificationTags, records: RawRecords) -> M
     return _trimmed(text, text_offsets, probability, probability_offsets, tags.length)
 
 
-def tags_of_records(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> ModificationTags:
-    """The tags that the chosen records have; empty where there are none, or damaged ones."""
+def tags_of_records(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
+) -> tuple[ModificationTags, NDArray[np.bool_]]:
+    """The tags that the chosen records have, and which of them are damaged or of another sequence: those are empty."""
     from f5py.outputs._tag_merging_numba import copy_tags, measure_tags
 
     n = len(chosen)
     size, ml_size, length = np.empty((3, n), np.int64)
     measure_tags(data, starts, chosen, size, ml_size, length)
+    is_damaged = size < 0
+    size[is_damaged] = 0
     offsets, ml_offsets = offsets_of(size), offsets_of(ml_size)
     text, probability = np.empty(offsets[-1], np.uint8), np.empty(ml_offsets[-1], np.uint8)
     copy_tags(data, starts, chosen, text, offsets, probability, ml_offsets)
-    return ModificationTags(text, offsets, probability, ml_offsets, length)
+    return ModificationTags(text, offsets, probability, ml_offsets, length), is_damaged
 
 
 def chosen_tags(tags: ModificationTags, chosen: NDArray[np.int64]) -> ModificationTags:

@@ -7,6 +7,7 @@ import subprocess
 from itertools import pairwise
 from pathlib import Path
 
+import pysam
 import pytest
 
 from ..made_data import ReadSet, error_line, run_command
@@ -77,6 +78,25 @@ def test_a_record_that_stands_twice_in_one_file_stays_so(made: ReadSet, windows:
     names = [line.split("\t")[0] for line in records(tmp_path / "out.bam")]
     assert names.count(found[0].query_name) == 2
     assert len(names) == len(found) + 1
+
+
+@pytest.mark.parametrize("n_more", [1, 3, 50, 5000])
+def test_modbam_with_damaged_tags(
+    windows: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], n_more: int
+) -> None:
+    """MM of a record lists more calls than ML has values: they are not merged, and the run says so."""
+    damaged = tmp_path / "damaged.bam"
+    with pysam.AlignmentFile(windows / "all.bam") as given, pysam.AlignmentFile(damaged, "wb", template=given) as out:
+        for i, record in enumerate(given):
+            if i == 0:
+                record.set_tag("MM", record.get_tag("MM").rstrip(";") + ",0" * n_more + ";")
+            out.write(record)
+    assert run_command("merge", damaged, damaged, "-o", tmp_path / "twice.bam") == 0
+    message = capfd.readouterr().err
+    assert message.count("damaged.bam: 1 records have base modification tags that are damaged") == 2
+    assert records(tmp_path / "twice.bam") == records(damaged)
+    assert run_command("merge", damaged, windows / "all.bam", "-o", tmp_path / "mended.bam") == 0
+    assert records(tmp_path / "mended.bam") == records(windows / "all.bam")
 
 
 def test_bedmethyl(windows: Path, tmp_path: Path):

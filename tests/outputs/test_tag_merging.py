@@ -13,10 +13,12 @@ from hypothesis import strategies as st
 
 from f5py.core.offsets import offsets_of
 from f5py.io.bam.bam_records import RawRecords
-from f5py.outputs.tag_merging import ModificationTags, tags_of_motifs, tags_with_those_of_records
+from f5py.outputs._tag_merging_numba import n_values
+from f5py.outputs.tag_merging import ModificationTags, tags_of_motifs, tags_of_records, tags_with_those_of_records
 
 HEADER = pysam.AlignmentHeader.from_dict({"SQ": [{"SN": "chr", "LN": 1000}]})
 Entries = dict[str, dict[int, tuple[int, ...]]]
+OURS: Entries = {"C+m?": {3: (200,), 7: (10,)}}
 
 
 def read_tags(text: str, probabilities: list[int]) -> Entries:
@@ -124,7 +126,69 @@ def bam_bytes(record: pysam.AlignedSegment) -> bytes:
     return text.read()
 
 
-OURS: Entries = {"C+m?": {3: (200,), 7: (10,)}}
+def plain_n_values(text: str) -> int:
+    """`n_values` by a regular expression."""
+    total, heads = 0, set()
+    for entry in text.removesuffix(";").split(";") if text else []:
+        parts = re.fullmatch(r"([A-Za-z][+-]([A-Za-z]+|\d+))[?.]*((?:,\d{1,10})*)", entry)
+        if parts is None or len(parts[0]) - len(parts[1]) - len(parts[3]) > 1 or parts[1] in heads:
+            return -1
+        heads.add(parts[1])
+        steps = [int(step) + 1 for step in parts[3].split(",")[1:]]
+        if sum(steps) > 1 << 31:
+            return -1
+        total += len(steps) * (1 if parts[2].isdigit() else len(parts[2]))
+    return total
+
+
+_ENTRY = st.tuples(
+    st.sampled_from(["C+m", "C+mh", "A-a", "N+17802", "C+", "C", "C+m1", "+m", "1+m", "C*m", ""]),
+    st.sampled_from(["", "", "?", ".", "?.", "x"]),
+    st.lists(st.sampled_from(["0", "1", "25", "", "007", "x", "2147483647", "9999999999", "12345678901"]), max_size=4),
+    st.sampled_from([";", ";", ";", "", ";;"]),
+)
+
+
+@settings(deadline=None)
+@given(st.lists(_ENTRY, max_size=3), st.text("CAm+-?.,;09", max_size=6))
+def test_texts_that_cannot_be_merged(entries, more):
+    """What is no text of MM has no number of values; all that is written later is sized by the number."""
+    text = "".join(head + flag + "".join(f",{step}" for step in steps) + end for head, flag, steps, end in entries)
+    for one in (text, more, text + more):
+        assert n_values(np.frombuffer(one.encode(), np.uint8)) == plain_n_values(one)
+
+
+@pytest.mark.parametrize("n_more", [1, 3, 50, 5000])
+def test_calls_without_a_probability(n_more: int):
+    """MM lists more calls than ML has values: such tags are none, and nothing is written beyond what is there."""
+    text, probabilities = write_tags(OURS)
+    records = records_of([(text[:-1] + ",0" * n_more + ";", probabilities), OURS, None])
+    tags, is_damaged = tags_of_records(records.data, records.starts, np.arange(3))
+    assert is_damaged.tolist() == [True, False, False]
+    assert entries_of(tags) == [{}, OURS, {}]
+    assert entries_of(tags_of_motifs(tags, tags)) == [{}, OURS, {}]
+
+
+def test_entries_of_several_codes_are_joined_with_all_their_probabilities():
+    first: Entries = {"C+mh?": {1: (1, 2), 5: (3, 4)}, "A+a?": {0: (9,)}}
+    second: Entries = {"C+mh?": {0: (5, 6), 5: (7, 8)}, "N+17802": {2: (10,)}}
+    joined = entries_of(tags_of_motifs(tags_of([first]), tags_of([second])))
+    assert joined == [{"C+mh?": {0: (5, 6), 1: (1, 2), 5: (3, 4)}, "A+a?": {0: (9,)}, "N+17802": {2: (10,)}}]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "kind"), [("MM", 5, "i"), ("ML", "C+m", "Z"), ("ML", 7, "i"), ("ML", "x", "A")]
+)
+def test_tags_of_other_types(name: str, value: Any, kind: str):
+    record = pysam.AlignedSegment(HEADER)
+    record.query_name, record.reference_id, record.reference_start = "r", 0, 5
+    record.query_sequence, record.cigarstring = "AC" * 25, "50M"
+    record.set_tags([("MM", write_tags(OURS)[0], "Z")] if name == "ML" else [])
+    record.set_tag(name, value, kind)
+    raw = np.frombuffer(bam_bytes(record), np.uint8)
+    tags, is_damaged = tags_of_records(raw, np.array([0, len(raw)]), np.arange(1))
+    assert is_damaged.all()
+    assert entries_of(tags) == [{}]
 
 
 @pytest.mark.parametrize(
@@ -142,6 +206,10 @@ OURS: Entries = {"C+m?": {3: (200,), 7: (10,)}}
         (("A+a,1,1;", [4]), {}),  # a probability is missing
         (("A+a,1;", [4, 5]), {}),
         (("nonsense", []), {}),
+        (("A+a,1,,2;", [4, 5, 6]), {}),  # a number is missing
+        (("A+a,99999999999;", [4]), {}),
+        (("A+a,1;A+a,1;", [4, 5]), {}),
+        (("A+,1;", [4]), {}),
     ],
 )  # fmt: skip
 def test_other_modifications_of_records_stay(theirs: Any, expected: Entries):

@@ -15,8 +15,9 @@ from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import chosen_records
 from f5py.io.bam.joined_bam import JoinedBam
 from f5py.io.bam.record_reads import all_chunks
+from f5py.messages import console
 from f5py.outputs.modbam import header_with_program
-from f5py.outputs.tag_merging import ModificationTags, chosen_tags, tags_of_motifs, tags_of_records
+from f5py.outputs.tag_merging import ModificationTags, chosen_tags, no_tags, tags_of_motifs, tags_of_records
 
 
 def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int, command_line: str) -> int:
@@ -51,12 +52,13 @@ def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int
     try:
         keys = [_keys(file) for file in files]
         shared = _shared(keys)
-        later = _tags_of_later(files, keys, shared)
+        later = _tags_of_later(paths, files, keys, shared)
         header = header_with_program(files[0].header, command_line)
         with JoinedBam(out, path, header, n_threads) as joined:
             is_written = np.zeros(len(shared), np.bool_)
-            for file, of_file in zip(files, keys, strict=True):
-                _write(file, of_file, shared, is_written, later, joined)
+            for source, file, of_file in zip(paths, files, keys, strict=True):
+                n_damaged = _write(file, of_file, shared, is_written, later, joined)
+                _warn_of_damaged(source, n_damaged)
     finally:
         for file in files:
             file.close()
@@ -113,13 +115,13 @@ def _place(keys: NDArray[np.uint64], shared: NDArray[np.uint64]) -> NDArray[np.i
 
 
 def _tags_of_later(
-    files: list[AlignmentFile], keys: list[NDArray[np.uint64]], shared: NDArray[np.uint64]
+    paths: Sequence[str], files: list[AlignmentFile], keys: list[NDArray[np.uint64]], shared: NDArray[np.uint64]
 ) -> ModificationTags:
     """Of each shared record the tags that it has in all files but the first one with it."""
-    nothing = tags_of_records(np.empty(0, np.uint8), np.zeros(1, np.int64), np.empty(0, np.int64))
+    nothing = no_tags()
     tags = chosen_tags(nothing, np.full(len(shared), -1)) if len(shared) else nothing
     is_seen = np.zeros(len(shared), np.bool_)
-    for file, of_file in zip(files, keys, strict=True):
+    for path, file, of_file in zip(paths, files, keys, strict=True):
         place = _place(of_file, shared)
         known = np.flatnonzero(place >= 0)
         later = known[is_seen[place[known]]]
@@ -127,20 +129,33 @@ def _tags_of_later(
         if len(later):
             row = np.full(len(shared), -1)
             row[place[later]] = np.arange(len(later))
-            tags = tags_of_motifs(tags, chosen_tags(_tags_at(file, later), row))
+            of_later, n_damaged = _tags_at(file, later)
+            _warn_of_damaged(path, n_damaged)
+            tags = tags_of_motifs(tags, chosen_tags(of_later, row))
     return tags
 
 
-def _tags_at(file: AlignmentFile, wanted: NDArray[np.int64]) -> ModificationTags:
-    """The tags of the records of a file with these numbers, ascending."""
+def _warn_of_damaged(path: str, n_damaged: int) -> None:
+    if n_damaged:
+        console.warning(
+            "merge",
+            f"{path}: {n_damaged} records have base modification tags that are damaged or of another sequence (MM, ML "
+            "and MN do not fit each other); their calls are not merged with those of other files",
+        )
+
+
+def _tags_at(file: AlignmentFile, wanted: NDArray[np.int64]) -> tuple[ModificationTags, int]:
+    """The tags of the records of a file with these numbers, ascending; and how many of them are damaged."""
     found = []
-    n_before = 0
+    n_before = n_damaged = 0
     with closing(all_chunks(file)) as chunks:
         for data, starts, n in chunks:
             first, end = np.searchsorted(wanted, (n_before, n_before + n))
-            found.append(tags_of_records(data, starts, wanted[first:end] - n_before))
+            tags, is_damaged = tags_of_records(data, starts, wanted[first:end] - n_before)
+            found.append(tags)
             n_before += n
-    return joined_tuples(found)
+            n_damaged += int(is_damaged.sum())
+    return joined_tuples(found), n_damaged
 
 
 def _write(
@@ -150,11 +165,11 @@ def _write(
     is_written: NDArray[np.bool_],
     later: ModificationTags,
     out: JoinedBam,
-) -> None:
-    """Write the records of a file that no file before has."""
+) -> int:
+    """Write the records of a file that no file before has; return how many of the shared ones have damaged tags."""
     from f5py.outputs._modbam_numba import tag_records, tagged_sizes
 
-    n_before = 0
+    n_before = n_damaged = 0
     with closing(all_chunks(file)) as chunks:
         for data, starts, n in chunks:
             place = _place(keys[n_before : n_before + n], shared)
@@ -162,7 +177,8 @@ def _write(
             is_new = (place < 0) | ~is_written[place] if len(shared) else np.ones(n, np.bool_)
             here = np.flatnonzero((place >= 0) & is_new)
             is_written[place[here]] = True
-            tags = tags_of_records(data, starts, here)
+            tags, is_damaged = tags_of_records(data, starts, here)
+            n_damaged += int(is_damaged.sum())
             if len(here):
                 tags = tags_of_motifs(tags, chosen_tags(later, place[here]))
             read = np.full(n, -1)
@@ -182,3 +198,4 @@ def _write(
                 np.zeros(1, np.int64), records, offsets,
             )  # fmt: skip
             out.write(records)
+    return n_damaged
