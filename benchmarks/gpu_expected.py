@@ -164,7 +164,9 @@ class _Counter:
     def scores(self, batch: ReadBatch, motifs: object) -> NDArray[np.bool_]:
         return batch.status == ReadStatus.OK
 
-    def begin_scores(self, batch: ReadBatch, model: PoreModel, motifs: object, listing: Listing) -> NDArray[np.bool_]:
+    def begin_scores(
+        self, batch: ReadBatch, model: PoreModel, motifs: object, listing: Listing, noise: object
+    ) -> NDArray[np.bool_]:
         reads = np.flatnonzero(self.scores(batch, motifs))
         slots = elements_of(batch.call_offsets[reads], batch.n_calls[reads])
         columns = listing.n_bases[slots].astype(np.int64) - model.k + 1

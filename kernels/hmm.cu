@@ -1,7 +1,7 @@
 // Scoring of methylation groups: the forward algorithm of f5py/methylation/hmm.py. One thread per problem, two problems
 // per group: its window with all sites methylated (even threads) and with none (odd threads). The arithmetic is that of
-// one lane of f5py/methylation/_hmm_numba.py, operation by operation, which also says what the scales are; compile with
-// --fmad=false and -ftz=true. Groups are sorted by size, so that the problems of a warp have about the same loops.
+// one lane of f5py/methylation/_hmm_numba.py, or _noise_numba.py with correlated noise, operation by operation; the first
+// says what the scales are. Compile with --fmad=false and -ftz=true. Groups are sorted by size, so that the problems of a warp have about the same loops.
 //
 // What a problem keeps per k-mer, per block of k-mers and per event lies in global memory, element j of the warp's 32
 // problems side by side: reads and writes are coalesced, and a warp's few kilobytes stay in the first-level cache.
@@ -40,6 +40,36 @@ __device__ __forceinline__ float power2_of(float value) {
 // floor(log2(value)) of a positive normal value; -127 for zero.
 __device__ __forceinline__ float exponent_of(float value) {
     return (float)(((__float_as_int(value) >> 23) & 255) - 127);
+}
+
+// What f5py.methylation.correlated.Terms has, in single precision.
+struct Noise {
+    float stay_now, stay_before, step_now, step_before, square;
+    float free_from_bad, free_from_skip, free_weight;
+    bool is_student;
+};
+
+// Of an event in a k-mer after a stay, after a step, and after neither.
+struct Densities {
+    float stay, step, free;
+};
+
+__device__ __forceinline__ Densities student_densities(float w, float u_stay, float u_step, float square) {
+    const float d_stay = fmaf(u_stay, u_stay, 1.0f), d_step = fmaf(u_step, u_step, 1.0f);
+    const float d_free = fmaf(w * square, w, 1.0f);
+    const float both = d_stay * d_step;
+    float reciprocal = 1.0f / (both * d_free);  // three reciprocals by one division
+    float free = reciprocal * both;
+    reciprocal = reciprocal * d_free;
+    float stay = reciprocal * d_step, step = reciprocal * d_stay;
+    free = free * free;
+    stay = stay * stay;
+    step = step * step;
+    return {stay * stay, step * step, free * free};
+}
+
+__device__ __forceinline__ Densities normal_densities(float w, float u_stay, float u_step, float top) {
+    return {exp2_of(fmaf(-u_stay, u_stay, top)), exp2_of(fmaf(-u_step, u_step, top)), exp2_of(fmaf(-w, w, top))};
 }
 
 // A motif on one strand: codes of the letters, their bits, the codes opposite to the codes, the bits of each position.
@@ -92,7 +122,9 @@ __device__ __forceinline__ void fill_emissions(
 
 // `groups` has, group by group: number of the read, first base of the window, its bases, first and last event.
 // `numbers` are stay, step and ln(var) of each read; `constants` those of the model of f5py/core/hmm.py.
-extern "C" __global__ void __launch_bounds__(LANES) hmm_forward(
+// `noise` is that of f5py.methylation.correlated.single_precision; without CORRELATED there is none.
+template <bool CORRELATED>
+__device__ __forceinline__ void score_groups(
     const float* __restrict__ event_mean, const int64* __restrict__ q, const unsigned char* __restrict__ reference,
     const int64* __restrict__ reference_offsets, const unsigned char* __restrict__ motifs, const int motif_length,
     const int motif_offset, const int motif_offset_reverse, const int k, const float4* __restrict__ model,
@@ -100,7 +132,7 @@ extern "C" __global__ void __launch_bounds__(LANES) hmm_forward(
     const float* __restrict__ numbers, const int* __restrict__ is_reverse, const float* __restrict__ constants,
     const int* __restrict__ groups, const int n_groups, const int64* __restrict__ work_offsets,
     const int* __restrict__ warp_columns, const int* __restrict__ warp_rows, float* __restrict__ work,
-    float* __restrict__ found) {
+    float* __restrict__ found, const float* __restrict__ noise) {
     const int problem = blockIdx.x * LANES + threadIdx.x;
     const int group = problem / 2;
     if (group >= n_groups) return;
@@ -138,12 +170,28 @@ extern "C" __global__ void __launch_bounds__(LANES) hmm_forward(
     const float bad = constants[0], from_bad = constants[1], skip = constants[2], skip_self = constants[3];
     const float from_skip = constants[4];
     const float no_background = constants[5], first_background = constants[6], more_background = constants[7];
+    Noise terms;
+    if (CORRELATED)
+        terms = {noise[0], noise[1], noise[2], noise[3], noise[4], noise[5], noise[6], noise[7], noise[8] != 0.0f};
+    float event_before = events[0];
     for (int row = 0; row < rows; ++row) {
         const float x = events[stride * row];
         const float first_z = fmaf(x, inverse[0], offset[0]);
         const float before = row == 0 ? no_background : fmaf((float)(row - 1), more_background, first_background);
-        const float entry = fmaf(-first_z, first_z, constant[0]) + before;
+        float mantissa = 1.0f, entry;
+        if (CORRELATED && terms.is_student) {
+            float fourth = 1.0f / fmaf(first_z * terms.square, first_z, 1.0f);
+            fourth = fourth * fourth;
+            const float density = inverse[0] * terms.free_weight * (fourth * fourth);
+            entry = exponent_of(density);
+            mantissa = density * exp2_of(0.0f - entry);
+            entry = entry + before;
+        } else {
+            entry = fmaf(-first_z, first_z, constant[0]) + before;
+        }
         float scale_before = floorf(entry) - LIFT;
+        float stepping = 0.0f;  // with correlated noise, what of `arriving` comes from a match state
+        float w_before = 0.0f;  // the residual of the event before in this k-mer
         float arriving = 0.0f;  // at the next k-mer's match state, from this one in the row before
         float skipping = 0.0f;  // at the next k-mer's skip state, from this one in this row
         float last = 0.0f;
@@ -154,14 +202,17 @@ extern "C" __global__ void __launch_bounds__(LANES) hmm_forward(
             const float rescale = power2_of(held[LANES * b] - scale);
             held[LANES * b] = scale;
             const float row_stay = stay * rescale, row_step = step * rescale, row_bad = bad * rescale;
-            const float row_from_bad = from_bad * rescale, row_from_skip = from_skip * rescale;
+            const float row_from_bad = (CORRELATED ? terms.free_from_bad : from_bad) * rescale;
+            const float row_from_skip = (CORRELATED ? terms.free_from_skip : from_skip) * rescale;
             float entered = 0.0f;
             if (b == 0) {
                 entered = exp2_of(entry - scale);
+                if (CORRELATED) entered = mantissa * entered;
             } else {  // in two factors, of which one could not be held where the next block is far ahead
                 const float change = scale_before - scale;
                 const float part = change > -126.0f ? change : -126.0f;
                 const float one = power2_of(part), rest = power2_of(change - part);
+                stepping = stepping * one * rest;
                 arriving = arriving * one * rest;
                 skipping = skipping * one * rest;
             }
@@ -171,12 +222,28 @@ extern "C" __global__ void __launch_bounds__(LANES) hmm_forward(
             for (int j = BLOCK * b; j < end_of_block; ++j) {
                 const int at = LANES * j;
                 const float z = fmaf(x, inverse[at], offset[at]);
-                const float emission = exp2_of(fmaf(-z, z, constant[at]));
                 const float match_same = match[at], wrong_same = wrong[at], skipped_same = skipped[at];
-                const float into_match = fmaf(row_stay, match_same, fmaf(row_from_bad, wrong_same, arriving));
-                arriving = fmaf(row_from_bad, wrong_same, row_from_skip * skipped_same);
-                arriving = fmaf(row_step, match_same, arriving);
-                const float match_left = fmaf(emission, into_match, entered);
+                float match_left;
+                if (CORRELATED) {
+                    const float w_same = fmaf(event_before, inverse[at], offset[at]);
+                    const float u_stay = fmaf(w_same, terms.stay_before, z * terms.stay_now);
+                    const float u_step = fmaf(w_before, terms.step_before, z * terms.step_now);
+                    const float free = fmaf(row_from_bad, wrong_same, arriving);
+                    const Densities q = terms.is_student ? student_densities(z, u_stay, u_step, terms.square)
+                                                         : normal_densities(z, u_stay, u_step, constant[at]);
+                    float into_match = fmaf(q.step, stepping, q.free * free);
+                    into_match = fmaf(q.stay, row_stay * match_same, into_match);
+                    stepping = row_step * match_same;
+                    arriving = fmaf(row_from_bad, wrong_same, row_from_skip * skipped_same);
+                    match_left = fmaf(terms.is_student ? inverse[at] : 1.0f, into_match, entered);
+                    w_before = w_same;
+                } else {
+                    const float emission = exp2_of(fmaf(-z, z, constant[at]));
+                    const float into_match = fmaf(row_stay, match_same, fmaf(row_from_bad, wrong_same, arriving));
+                    arriving = fmaf(row_from_bad, wrong_same, row_from_skip * skipped_same);
+                    arriving = fmaf(row_step, match_same, arriving);
+                    match_left = fmaf(emission, into_match, entered);
+                }
                 const float wrong_left = row_bad * (match_same + wrong_same);
                 match[at] = match_left;
                 wrong[at] = wrong_left;
@@ -193,6 +260,7 @@ extern "C" __global__ void __launch_bounds__(LANES) hmm_forward(
         }
         ends[LANES * row] = last;
         scales[LANES * row] = scale_before;
+        event_before = x;
     }
 
     float best = NEVER;
@@ -209,4 +277,34 @@ extern "C" __global__ void __launch_bounds__(LANES) hmm_forward(
         total = fmaf(exp2_of(scales[LANES * row] - best), ends[LANES * row], total);
     found[2 * problem] = total;
     found[2 * problem + 1] = best;
+}
+
+extern "C" __global__ void __launch_bounds__(LANES) hmm_forward(
+    const float* __restrict__ event_mean, const int64* __restrict__ q, const unsigned char* __restrict__ reference,
+    const int64* __restrict__ reference_offsets, const unsigned char* __restrict__ motifs, const int motif_length,
+    const int motif_offset, const int motif_offset_reverse, const int k, const float4* __restrict__ model,
+    const float* __restrict__ shift_of, const float* __restrict__ scale_of, const float* __restrict__ var_of,
+    const float* __restrict__ numbers, const int* __restrict__ is_reverse, const float* __restrict__ constants,
+    const int* __restrict__ groups, const int n_groups, const int64* __restrict__ work_offsets,
+    const int* __restrict__ warp_columns, const int* __restrict__ warp_rows, float* __restrict__ work,
+    float* __restrict__ found) {
+    score_groups<false>(
+        event_mean, q, reference, reference_offsets, motifs, motif_length, motif_offset, motif_offset_reverse, k, model,
+        shift_of, scale_of, var_of, numbers, is_reverse, constants, groups, n_groups, work_offsets, warp_columns, warp_rows,
+        work, found, nullptr);
+}
+
+extern "C" __global__ void __launch_bounds__(LANES) hmm_correlated(
+    const float* __restrict__ event_mean, const int64* __restrict__ q, const unsigned char* __restrict__ reference,
+    const int64* __restrict__ reference_offsets, const unsigned char* __restrict__ motifs, const int motif_length,
+    const int motif_offset, const int motif_offset_reverse, const int k, const float4* __restrict__ model,
+    const float* __restrict__ shift_of, const float* __restrict__ scale_of, const float* __restrict__ var_of,
+    const float* __restrict__ numbers, const int* __restrict__ is_reverse, const float* __restrict__ constants,
+    const int* __restrict__ groups, const int n_groups, const int64* __restrict__ work_offsets,
+    const int* __restrict__ warp_columns, const int* __restrict__ warp_rows, float* __restrict__ work,
+    float* __restrict__ found, const float* __restrict__ noise) {
+    score_groups<true>(
+        event_mean, q, reference, reference_offsets, motifs, motif_length, motif_offset, motif_offset_reverse, k, model,
+        shift_of, scale_of, var_of, numbers, is_reverse, constants, groups, n_groups, work_offsets, warp_columns, warp_rows,
+        work, found, noise);
 }

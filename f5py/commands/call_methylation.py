@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from f5py.compute.counts import RunCounts
-from f5py.compute.methylation import Caller, motifs_of
+from f5py.compute.methylation import Caller, motifs_of, part_of
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.core.windows import Windows
@@ -83,7 +83,7 @@ def run_parts(options: CallOptions, job: PartJob) -> RunCounts:
 def _run(options: CallOptions, take: Callable[[Any], None] | None, job: PartJob | None = None) -> RunCounts:
     with ExitStack() as workers, ExitStack() as inputs:
         table = ["calls table"] if options.output_format == "tsv" else []
-        ahead = CompileAhead(["site calls" if options.per_site else "calls", *table])
+        ahead = CompileAhead([part_of(options), *table])
         workers.callback(ahead.close)
         loader, chemistry = open_inputs(options, inputs)
         if loader.windows is not None:

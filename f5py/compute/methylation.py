@@ -10,6 +10,7 @@ from f5py.compute.counts import RunCounts
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, motif_named, parse_motif
+from f5py.core.noise import OF_PORES, Noise
 from f5py.core.windows import Windows
 from f5py.errors import UnsupportedDataError, UsageError
 from f5py.messages import console
@@ -53,6 +54,7 @@ class Caller(AlignmentStage):
         try:
             for _, model in self.models:
                 check_same_k(self.model, model)
+            self._noises = [noise_of(options, chemistry, model) for _, model in self.models]
         except BaseException:
             self.close()
             raise
@@ -62,7 +64,7 @@ class Caller(AlignmentStage):
         self.stages.means_only = not options.print_events
         self.stages.results = "" if options.per_site else "calls"
         self.stages.finish = self._call
-        self.stages.finish_part = "site calls" if options.per_site else "calls"
+        self.stages.finish_part = part_of(options)
         self._keep_cigar = options.modbam is not None
 
     @property
@@ -95,8 +97,10 @@ class Caller(AlignmentStage):
         """Fill the calls; see `SignalStages.finish`."""
         batch.by_motif = []
         seconds = 0.0
-        for motif, model in self.models:
-            seconds += call_methylation(batch, motif, model, self.pool, self._per_site, elsewhere=elsewhere)
+        for (motif, model), noise in zip(self.models, self._noises, strict=True):
+            seconds += call_methylation(
+                batch, motif, model, self.pool, self._per_site, elsewhere=elsewhere, noise=noise
+            )
             if len(self.models) > 1:
                 batch.by_motif.append({name: getattr(batch, name) for name in ARRAYS})
         if batch.by_motif:
@@ -118,6 +122,36 @@ class Caller(AlignmentStage):
         counts.results += int(calls.sum())
         counts.methylated += int((ratio >= self._threshold).sum())
         counts.unmethylated += int((ratio <= -self._threshold).sum())
+
+
+def part_of(options: CallOptions) -> str:
+    """What the compilation of the loops that call is called; see `f5py.runs.compile_ahead`."""
+    return ("correlated " if options.is_correlated else "") + ("site calls" if options.per_site else "calls")
+
+
+def noise_of(options: CallOptions, chemistry: Chemistry, model: PoreModel) -> Noise | None:
+    """The noise of the events: what the model's file says, else that of the chemistry; None if it is independent.
+
+    Raises
+    ------
+    UsageError
+        The options contradict each other.
+    UnsupportedDataError
+        Nothing is known of that chemistry's noise.
+    """
+    if options.accurate and options.noise == "independent":
+        raise UsageError("--accurate and --noise independent are both given; choose one")
+    if not options.is_correlated:
+        return None
+    noise = OF_PORES.get(chemistry.pore) if model.noise is None else model.noise
+    if noise is None:
+        raise UnsupportedDataError(
+            f"--noise correlated: the noise of {chemistry.name} is not known; leave the option out, or give a model of "
+            "f5py train with --meth-model"
+        )
+    if chemistry is R10_DNA and model.noise is None:
+        console.info("methylation", "the correlations of R10.4.1's noise are exploratory: few reads were measured")
+    return None if noise.is_independent else noise
 
 
 def motif_of(options: CallOptions) -> Motif:

@@ -9,6 +9,7 @@ Functions, all usable only inside Numba kernels; arrays are one-dimensional and 
 ``load(a, i)``, ``store(a, i, v)``   16 floats of float32 array `a` from index `i` on, no alignment needed
 ``splat(x)``                         the same float in all lanes
 ``+ - *``, ``maximum``, ``minimum``  lane by lane
+``divide(a, b)``                     lane by lane, correctly rounded
 ``floor(v)``                         lane by lane, as floats
 ``madd(a, b, c)``                    a * b + c, fused where the processor can
 ``ge(a, b)``, ``gt(a, b)``           a mask; ``bits(mask)`` packs it into a uint16, lane 0 in the lowest bit
@@ -151,6 +152,7 @@ def _binary(emit):
 _add = _binary(lambda builder, a, b: builder.fadd(a, b, flags=_CONTRACT))
 _subtract = _binary(lambda builder, a, b: builder.fsub(a, b, flags=_CONTRACT))
 _multiply = _binary(lambda builder, a, b: builder.fmul(a, b, flags=_CONTRACT))
+divide = _binary(lambda builder, a, b: builder.fdiv(a, b))
 # A compare and a select become one max/min instruction; the maxnum intrinsics cost three for their NaN rule.
 maximum = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 minimum = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))

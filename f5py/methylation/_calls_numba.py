@@ -13,6 +13,7 @@ from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 from f5py.methylation._groups_numba import FLANK, Groups, find_groups, is_site, window_length
 from f5py.methylation._hmm_numba import NEVER, forward_lanes, work_size
+from f5py.methylation._noise_numba import forward_correlated
 
 LOG2_E = 1.4426950408889634
 #: Letters of the methylation alphabet ACGMT, and the code of M.
@@ -133,9 +134,13 @@ def order_groups(segment, groups, count, order_key):
 
 @kernel
 def score_groups(
-    segment, reverse, event_mean, fit, model, motif, overlapping, groups, count, score_methylated, score_unmethylated
-):
-    """Score the first `count` groups as a whole: log-likelihoods with the sites methylated and with none."""
+    segment, reverse, event_mean, fit, model, motif, noise, overlapping, groups, count, score_methylated,
+    score_unmethylated,
+):  # fmt: skip
+    """Score the first `count` groups as a whole: log-likelihoods with the sites methylated and with none.
+
+    `noise` is None or the `f5py.methylation.correlated.Terms`: code for either is compiled when it is first used.
+    """
     # Lanes of one pack should have like numbers of k-mers and events: order by both.
     k = model.k
     order_key = np.empty(count, np.int64)
@@ -187,9 +192,16 @@ def score_groups(
                 x = event_mean[groups.begin[g] + stride * min(row, n_events - 1)]
                 events[row * simd.LANES + 2 * slot] = x
                 events[row * simd.LANES + 2 * slot + 1] = x
-        forward_lanes(
-            events, inverse, offset, constant, lane_events, lane_kmers, fit.events_per_base, work, ends, scales, scores
-        )
+        if noise is None:
+            forward_lanes(
+                events, inverse, offset, constant, lane_events, lane_kmers, fit.events_per_base, work, ends, scales,
+                scores,
+            )  # fmt: skip
+        else:
+            forward_correlated(
+                events, inverse, offset, constant, lane_events, lane_kmers, fit.events_per_base, noise, work, ends,
+                scales, scores,
+            )  # fmt: skip
         for slot in range(min(groups_per_pack, count - pack)):
             g = order[pack + slot]
             score_methylated[g] = scores[2 * slot]
@@ -199,7 +211,7 @@ def score_groups(
 
 @kernel
 def call_read(
-    segment, reference_start, cigar, reverse, event_mean, first_event, read_length, fit, model, motif,
+    segment, reference_start, cigar, reverse, event_mean, first_event, read_length, fit, model, motif, noise,
     call_first, call_last, call_sites, score_methylated, score_unmethylated,
 ):  # fmt: skip
     """Find and score the site groups of one read; return their number.
@@ -222,7 +234,7 @@ def call_read(
     count = find_groups(segment, reference_start, cigar, reverse, first_event, read_length, model.k, motif, groups)
     if count > 0:
         score_groups(
-            segment, reverse, event_mean, fit, model, motif, False, groups, count,
+            segment, reverse, event_mean, fit, model, motif, noise, False, groups, count,
             score_methylated, score_unmethylated,
         )  # fmt: skip
     for g in range(count):
@@ -233,7 +245,7 @@ def call_read(
 
 @kernel
 def call_all(
-    turn, reads, alignments, event_offsets, event_mean, base_map, scaling, events_per_base, model, motifs, calls
+    turn, reads, alignments, event_offsets, event_mean, base_map, scaling, events_per_base, model, motifs, noise, calls
 ):
     """`call_read` for `reads`."""
     while True:
@@ -256,6 +268,7 @@ def call_all(
             Fit(scaling.shift[read], scaling.scale[read], scaling.var[read], events_per_base[read]),
             model,
             motifs[1 if alignments.reverse[read] else 0],
+            noise,
             calls.first[first:end],
             calls.last[first:end],
             calls.sites[first:end],

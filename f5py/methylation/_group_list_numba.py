@@ -80,12 +80,15 @@ def list_all(turn, reads, alignments, base_map, k, motifs, calls, listing):
 
 
 @kernel
-def numbers_of_reads(events_per_base, var, numbers):
-    """Fill the probabilities of staying and of a step, and ln(var), of each read as `forward_lanes` takes them."""
+def numbers_of_reads(events_per_base, var, stay_weight, step_weight, numbers):
+    """Fill the probabilities of staying and of a step, and ln(var), of each read as `forward_lanes` takes them.
+
+    The probabilities are times the weights, which are 1 but with correlated noise.
+    """
     for i in range(var.shape[0]):
         p_stay = stay_probability(events_per_base[i])
-        numbers[i, 0] = p_stay
-        numbers[i, 1] = 1.0 - p_stay - P_SKIP - P_BAD
+        numbers[i, 0] = p_stay * stay_weight
+        numbers[i, 1] = (1.0 - p_stay - P_SKIP - P_BAD) * step_weight
         numbers[i, 2] = np.log(var[i])
 
 

@@ -28,11 +28,11 @@ from f5py.jit import simd
 from f5py.jit.kernel import kernel
 from f5py.methylation.hmm import LN_BACKGROUND_DENSITY, P_FIRST_BACKGROUND, P_MORE_BACKGROUND, P_NO_BACKGROUND
 
-_LOG2_E = math.log2(math.e)
+LOG2_E = math.log2(math.e)
 # Background events, in base-two logarithms: none, the first one, every further one.
 NO_BACKGROUND = np.float32(math.log2(P_NO_BACKGROUND))
-FIRST_BACKGROUND = np.float32(math.log2(P_FIRST_BACKGROUND) + LN_BACKGROUND_DENSITY * _LOG2_E)
-MORE_BACKGROUND = np.float32(math.log2(P_MORE_BACKGROUND) + LN_BACKGROUND_DENSITY * _LOG2_E)
+FIRST_BACKGROUND = np.float32(math.log2(P_FIRST_BACKGROUND) + LN_BACKGROUND_DENSITY * LOG2_E)
+MORE_BACKGROUND = np.float32(math.log2(P_MORE_BACKGROUND) + LN_BACKGROUND_DENSITY * LOG2_E)
 #: Stands for the logarithm of zero.
 NEVER = np.float32(-1e30)
 #: K-mers that share a scale. Windows of one site are one block.
@@ -42,7 +42,7 @@ LIFT = np.float32(64.0)
 #: By how much, in base-two logarithms, what enters a block may exceed what is in it.
 HEADROOM = np.float32(24.0)
 #: The least exponent of a block's greatest value by which it is scaled: 2 ** (LIFT - this) is in range.
-_LEAST_EXPONENT = np.float32(-62.0)
+LEAST_EXPONENT = np.float32(-62.0)
 
 
 @kernel
@@ -77,13 +77,47 @@ def log2_density(x, inverse, offset, constant, at):
 @kernel
 def log_score(total, best):
     """Natural logarithm of ``total * 2 ** best``."""
-    return (math.log2(total) + best) / _LOG2_E
+    return (math.log2(total) + best) / LOG2_E
 
 
 @kernel
 def work_size(columns):
     """Elements of scratch space that `forward_lanes` needs for that many k-mers."""
     return simd.LANES * (3 * columns + 2 * ((columns + BLOCK - 1) // BLOCK))
+
+
+@kernel
+def score_ends(n_events, rows, work, ends, scales, scores):
+    """Fill `scores` with the sum, over the last aligned event, of the end states' mass and the background after it.
+
+    `ends` and `scales` are those of the rows; `work` is scratch space.
+    """
+    zero = simd.splat(np.float32(0.0))
+    best = simd.splat(NEVER)
+    counts = work[: simd.LANES]
+    for lane in range(simd.LANES):
+        counts[lane] = np.float32(n_events[lane])
+    count = simd.load(counts, 0)
+    one = simd.splat(np.float32(1.0))
+    more = simd.splat(MORE_BACKGROUND)
+    first = simd.splat(FIRST_BACKGROUND)
+    none = simd.splat(NO_BACKGROUND)
+    for row in range(rows):
+        left = count - simd.splat(np.float32(row + 1))
+        after = simd.madd(left - one, more, first)
+        after = simd.select(simd.gt(left, zero), after, none)
+        after = simd.select(simd.ge(left, zero), after, simd.splat(NEVER))
+        after = after + simd.load(scales, row * simd.LANES)
+        simd.store(scales, row * simd.LANES, after)
+        best = simd.maximum(best, after + simd.exponent(simd.load(ends, row * simd.LANES)))
+    total = zero
+    for row in range(rows):
+        after = simd.load(scales, row * simd.LANES)
+        total = simd.madd(simd.exp2(after - best), simd.load(ends, row * simd.LANES), total)
+    simd.store(scores, 0, total)
+    simd.store(counts, 0, best)
+    for lane in range(simd.LANES):
+        scores[lane] = log_score(scores[lane], counts[lane])
 
 
 @kernel
@@ -116,7 +150,7 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
     zero = simd.splat(np.float32(0.0))
     lift = simd.splat(LIFT)
     headroom = simd.splat(HEADROOM)
-    least_exponent = simd.splat(_LEAST_EXPONENT)
+    least_exponent = simd.splat(LEAST_EXPONENT)
     least_power = simd.splat(np.float32(-126.0))
 
     rows = 0
@@ -208,29 +242,4 @@ def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_p
                 at = (n_kmers[lane] - 1) // BLOCK * simd.LANES + lane
                 scales[row * simd.LANES + lane] = held[at]
 
-    # The likelihood is the sum over the last aligned event of the end state's mass and the background after it.
-    best = simd.splat(NEVER)
-    counts = work[: simd.LANES]
-    for lane in range(simd.LANES):
-        counts[lane] = np.float32(n_events[lane])
-    count = simd.load(counts, 0)
-    one = simd.splat(np.float32(1.0))
-    more = simd.splat(MORE_BACKGROUND)
-    first = simd.splat(FIRST_BACKGROUND)
-    none = simd.splat(NO_BACKGROUND)
-    for row in range(rows):
-        left = count - simd.splat(np.float32(row + 1))
-        after = simd.madd(left - one, more, first)
-        after = simd.select(simd.gt(left, zero), after, none)
-        after = simd.select(simd.ge(left, zero), after, simd.splat(NEVER))
-        after = after + simd.load(scales, row * simd.LANES)
-        simd.store(scales, row * simd.LANES, after)
-        best = simd.maximum(best, after + simd.exponent(simd.load(ends, row * simd.LANES)))
-    total = zero
-    for row in range(rows):
-        after = simd.load(scales, row * simd.LANES)
-        total = simd.madd(simd.exp2(after - best), simd.load(ends, row * simd.LANES), total)
-    simd.store(scores, 0, total)
-    simd.store(counts, 0, best)
-    for lane in range(simd.LANES):
-        scores[lane] = log_score(scores[lane], counts[lane])
+    score_ends(n_events, rows, work, ends, scales, scores)

@@ -35,8 +35,8 @@ _POINTS = 50
 
 
 @kernel
-def _sites_per_kmer(modified, k):
-    """The greatest number of modified bases under one k-mer."""
+def _sites_per_window(modified, k):
+    """The greatest number of modified bases in `k` bases."""
     greatest = 0
     first = 0
     for i in range(modified.shape[0]):
@@ -78,7 +78,7 @@ def _log_share(masses, bit, state):
 
 
 @kernel
-def score_sites(codes, modified, x, reverse, fit, model, score_methylated, score_unmethylated):
+def score_sites(codes, modified, x, reverse, fit, model, noise, score_methylated, score_unmethylated):
     """Log-likelihood of one window's events with each site methylated or not, whatever the others are.
 
     Parameters
@@ -89,12 +89,14 @@ def score_sites(codes, modified, x, reverse, fit, model, score_methylated, score
         Where in the window the base is that each site changes; ascending, none under the first k-mer.
     x : float32, shape (n_events,)
         Event means in forward order.
+    noise : Terms or None
     score_methylated, score_unmethylated : float32, shape (n_sites,)
         Filled.
     """
     n_sites = modified.shape[0]
     n_kmers = codes.shape[0] - model.k + 1
-    width = _sites_per_kmer(modified, model.k)
+    # A step's density with correlated noise is that of two k-mers, so that both need the states of their sites.
+    width = _sites_per_window(modified, model.k if noise is None else model.k + 1)
     lanes = 1 << width
     size = (n_kmers * lanes + simd.LANES - 1) // simd.LANES * simd.LANES
     inverse = np.zeros(size, np.float32)
@@ -108,11 +110,11 @@ def score_sites(codes, modified, x, reverse, fit, model, score_methylated, score
     for i in range(width, n_sites):
         handover[modified[i] - model.k + 1] = 1 << (i % width)
     n_handovers = (n_sites - 1) // width
-    kept = np.empty((n_handovers, x.shape[0], 2, lanes))
+    kept = np.empty((n_handovers, x.shape[0], 3, lanes))
     scales = np.empty(x.shape[0])
     ends = np.empty((x.shape[0], lanes))
     p_stay = stay_probability(fit.events_per_base)
-    forward(x, p_stay, handover, lanes, inverse, offset, constant, scales, ends, kept)
+    forward(x, p_stay, handover, lanes, inverse, offset, constant, noise, scales, ends, kept)
 
     reference = -np.inf
     for row in range(x.shape[0]):
@@ -128,7 +130,10 @@ def score_sites(codes, modified, x, reverse, fit, model, score_methylated, score
         for lane in range(lanes):
             masses[n_handovers, lane] += ends[row, lane] * weight * weight
     if n_handovers > 0:
-        backward(x, p_stay, handover, lanes, inverse, offset, constant, scales, kept, reference, masses[:n_handovers])
+        backward(
+            x, p_stay, handover, lanes, inverse, offset, constant, noise, scales, kept, reference,
+            masses[:n_handovers],
+        )  # fmt: skip
     prior = (width - 1) * math.log(2.0)
     for i in range(n_sites):
         bit = 1 << (i % width)
@@ -170,8 +175,8 @@ def learn_agreement(odds):
 
 @kernel
 def call_read_sites(
-    segment, reference_start, cigar, reverse, event_mean, first_event, read_length, fit, model, motif, agreement,
-    call_first, call_last, call_sites, score_methylated, score_unmethylated,
+    segment, reference_start, cigar, reverse, event_mean, first_event, read_length, fit, model, motif, noise,
+    agreement, call_first, call_last, call_sites, score_methylated, score_unmethylated,
 ):  # fmt: skip
     """Find the site groups of one read and score each of their sites; return the number of sites.
 
@@ -193,7 +198,7 @@ def call_read_sites(
     all_methylated = np.empty(n_groups, np.float32)
     none_methylated = np.empty(n_groups, np.float32)
     score_groups(
-        segment, reverse, event_mean, fit, model, motif, True, groups, n_groups, all_methylated, none_methylated
+        segment, reverse, event_mean, fit, model, motif, noise, True, groups, n_groups, all_methylated, none_methylated
     )
     odds = np.empty(n_groups)
     n_odds = 0
@@ -224,7 +229,7 @@ def call_read_sites(
             for row in range(x.shape[0]):
                 x[row] = event_mean[groups.begin[g] + stride * row]
             score_sites(
-                codes, modified, x, reverse, fit, model,
+                codes, modified, x, reverse, fit, model, noise,
                 score_methylated[count : count + n_sites], score_unmethylated[count : count + n_sites],
             )  # fmt: skip
             independent = log_sum(np.float64(score_methylated[count]), np.float64(score_unmethylated[count]))
@@ -247,8 +252,8 @@ def call_read_sites(
 
 @kernel
 def call_all_sites(
-    turn, reads, alignments, event_offsets, event_mean, base_map, scaling, events_per_base, model, motifs, agreement,
-    calls,
+    turn, reads, alignments, event_offsets, event_mean, base_map, scaling, events_per_base, model, motifs, noise,
+    agreement, calls,
 ):  # fmt: skip
     """`call_read_sites` for `reads`."""
     while True:
@@ -271,6 +276,7 @@ def call_all_sites(
             Fit(scaling.shift[read], scaling.scale[read], scaling.var[read], events_per_base[read]),
             model,
             motifs[1 if alignments.reverse[read] else 0],
+            noise,
             agreement,
             calls.first[first:end],
             calls.last[first:end],

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import Motif, MotifCodes
+from f5py.core.noise import Noise
 from f5py.core.offsets import elements_of, offsets_of
+from f5py.methylation.correlated import Terms, terms_of
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -36,7 +38,12 @@ class ScoredElsewhere(Protocol):
         ...
 
     def begin_scores(
-        self, batch: ReadBatch, model: PoreModel, motifs: tuple[MotifCodes, MotifCodes], listing: Listing
+        self,
+        batch: ReadBatch,
+        model: PoreModel,
+        motifs: tuple[MotifCodes, MotifCodes],
+        listing: Listing,
+        noise: Terms | None,
     ) -> NDArray[np.bool_]:
         """Begin with the groups of these reads, which stand in the batch's calls and in `listing`.
 
@@ -76,6 +83,7 @@ def call_methylation(
     per_site: bool = False,
     agreement: float | None = None,
     elsewhere: ScoredElsewhere | None = None,
+    noise: Noise | None = None,
 ) -> float:
     """Fill the batch's call arrays for all reads that are still `ReadStatus.OK`.
 
@@ -95,6 +103,8 @@ def call_methylation(
         are equally probable) to 1 (every site gets its group's call). None: learned from each read.
     elsewhere : ScoredElsewhere, optional
         Scores its share of the groups, but not with `per_site`.
+    noise : Noise, optional
+        Of the events around their levels; None: independent, as f5c has it.
 
     Returns
     -------
@@ -126,6 +136,7 @@ def call_methylation(
         batch.events_per_base,
         Model(model.k, model.level_mean, model.level_stdv, model.ln_stdv),
         motifs,
+        terms_of(noise),
     )
     if not per_site:
         if elsewhere is not None and (others := elsewhere.scores(batch, motifs)).any():
@@ -156,7 +167,7 @@ def _call_with(
     seconds = pool.run(
         list_all, reads, batch.alignments, batch.base_map, model.k, motifs, batch.calls, listing, order=batch.number
     )
-    others = others & ~elsewhere.begin_scores(batch, model, motifs, listing)
+    others = others & ~elsewhere.begin_scores(batch, model, motifs, listing, inputs[-1])
     here = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & ~others)
     seconds += pool.run(call_all, here, *inputs, batch.calls, order=batch.number)
     found = elsewhere.fetch_scores()

@@ -33,7 +33,9 @@ k-mers in order and enters each exactly once. So where site i + w comes under th
 state is summed out by giving the two lanes of each pair their mean. A forward pass yields the probability of the
 events together with the states of the last w sites. For the sites before, the flow over a boundary between two
 k-mers, forward mass times backward mass summed over all events, is split by lane: the boundary before site w * (b + 1)
-enters serves the sites w * b to w * b + w - 1.
+enters serves the sites w * b to w * b + w - 1. With correlated noise the density after a
+step is one of two k-mers, and w is the most sites that share k + 1 bases; so a site has left both when its bit is
+handed over.
 
 A group of one site has the same likelihoods as in the group's call. The sites that are called are those of the groups
 that are called. Where sites overlap each other, which only sites of a user's motif can, each has a state of its own.
@@ -45,6 +47,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from f5py.core.motifs import Motif
+from f5py.core.noise import Noise
 from f5py.pore_model.model import PoreModel
 
 
@@ -56,6 +59,7 @@ def site_likelihoods(
     reverse: bool = False,
     scaling: tuple[float, float, float] = (0.0, 1.0, 1.0),
     events_per_base: float = 2.0,
+    noise: Noise | None = None,
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Score every site in a window, all states of the other sites being equally probable.
 
@@ -74,6 +78,8 @@ def site_likelihoods(
         Shift, scale and var of the read.
     events_per_base : float
         Of the read.
+    noise : Noise, optional
+        None: independent.
 
     Returns
     -------
@@ -88,6 +94,7 @@ def site_likelihoods(
     from f5py.methylation._calls_numba import Fit, Model, fill_plain
     from f5py.methylation._groups_numba import is_site
     from f5py.methylation._per_site_numba import score_sites
+    from f5py.methylation.correlated import terms_of
 
     segment = np.frombuffer(window, np.uint8)
     codes = motif.codes(reverse)
@@ -104,5 +111,5 @@ def site_likelihoods(
     shift, scale, var = map(np.float32, scaling)
     fit = Fit(shift, scale, var, float(events_per_base))
     levels = Model(model.k, model.level_mean, model.level_stdv, model.ln_stdv)
-    score_sites(plain, modified, x, reverse, fit, levels, methylated, unmethylated)
+    score_sites(plain, modified, x, reverse, fit, levels, terms_of(noise), methylated, unmethylated)
     return methylated, unmethylated

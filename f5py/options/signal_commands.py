@@ -57,6 +57,12 @@ class CallOptions(WatchOptions, PartOptions, MappedReadsOptions):
         "--per-site", group=Group.MODEL, help="Call every site of a group individually.",
         ours=True,
     )  # fmt: skip
+    noise: str | None = option(
+        "--noise", group=Group.MODEL, choices=("independent", "correlated"), default_words="independent", ours=True,
+        help="How events scatter around the levels of their k-mers: independently of each other, as f5c has it, or "
+        "with the correlations and the tails of real reads, which makes fewer wrong calls.",
+    )  # fmt: skip
+    accurate: bool = flag("--accurate", group=Group.MODEL, help="The same as --noise correlated.", ours=True)
     meth_out_version: int = option(
         "--meth-out-version", group=Group.OUTPUT, choices=(1, 2), default=2,
         help="Layout of the table: 2 has a strand column, 1 does not.",
@@ -114,6 +120,11 @@ class CallOptions(WatchOptions, PartOptions, MappedReadsOptions):
         "--watch-write-bam", kind=Kind.FLAG, reason="mapped reads are kept in the folder of --plan, below mapped"
     )
     command_line: str = "f5py call-methylation"
+
+    @property
+    def is_correlated(self) -> bool:
+        """Whether the noise of successive events is correlated."""
+        return self.accurate or self.noise == "correlated"
 
     @property
     def threshold(self) -> float:

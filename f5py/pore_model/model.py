@@ -9,6 +9,7 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.noise import Noise
 from f5py.errors import PoreModelError
 
 #: Longest k-mer; 4**9 float32 pairs are 2 MB and 5**9 are 16 MB.
@@ -37,6 +38,8 @@ class PoreModel:
         The bases in lexicographic order, ``"ACGT"`` or ``"ACGMT"`` (M is the methylated base).
     level_mean, level_stdv : float32, shape (len(alphabet) ** k,)
         Mean and standard deviation of the current, in pA.
+    noise : Noise or None
+        Of the events around these levels, if the model's file says it.
     """
 
     name: str
@@ -44,6 +47,7 @@ class PoreModel:
     alphabet: str
     level_mean: NDArray[np.float32]
     level_stdv: NDArray[np.float32]
+    noise: Noise | None = None
 
     @cached_property
     def ln_stdv(self) -> NDArray[np.float32]:

@@ -184,13 +184,15 @@ def _no_reads() -> ReadBatch:
     )
 
 
-def _calls(per_site: bool = False) -> None:
+def _calls(per_site: bool = False, correlated: bool = False) -> None:
     from f5py.core.motifs import motif_named
+    from f5py.core.noise import OF_PORES
     from f5py.methylation.calls import call_methylation
 
     motif = motif_named("cpg")
     assert motif.model is not None
-    call_methylation(_no_reads(), motif, _model(motif.model), _AT_ONCE, per_site)
+    noise = OF_PORES["r9"] if correlated else None
+    call_methylation(_no_reads(), motif, _model(motif.model), _AT_ONCE, per_site, noise=noise)
 
 
 def _calls_table() -> None:
@@ -245,6 +247,11 @@ PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "recalibration": (("f5py.signal._scaling_numba", "recalibrate_all"), _recalibration),
     "calls": (("f5py.methylation._calls_numba", "call_all"), _calls),
     "site calls": (("f5py.methylation._per_site_numba", "call_all_sites"), lambda: _calls(per_site=True)),
+    "correlated calls": (("f5py.methylation._calls_numba", "call_all"), lambda: _calls(correlated=True)),
+    "correlated site calls": (
+        ("f5py.methylation._per_site_numba", "call_all_sites"),
+        lambda: _calls(per_site=True, correlated=True),
+    ),
     "calls table": (("f5py.outputs._calls_writer_numba", "format_calls"), _calls_table),
     "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
     "event rows": (("f5py.event_alignment._align_numba", "align_all"), _event_rows),

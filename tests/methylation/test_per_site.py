@@ -16,6 +16,8 @@ import pytest
 from f5py.commands.index import index_fast5
 from f5py.commands.simulate import simulate
 from f5py.core.motifs import ALPHABET, IUPAC, MOTIFS, Motif, parse_motif, reverse_complement
+from f5py.core.noise import GAUSSIAN, OF_PORES, Noise
+from f5py.methylation.correlated import terms_of
 from f5py.methylation.per_site import site_likelihoods
 from f5py.pore_model import PoreModel, builtin
 from f5py.simulation.settings import SimulationSettings
@@ -62,9 +64,20 @@ def _events(window: str, changed: list[int], model: PoreModel, reverse: bool, rn
     return (model.level_mean[index] + model.level_stdv[index] * rng.normal(size=len(index))).astype(np.float32)
 
 
-def _all_states(window: str, events: np.ndarray, motif: Motif, model: PoreModel, reverse: bool, events_per_base=2.0):
+def _all_states(
+    window: str,
+    events: np.ndarray,
+    motif: Motif,
+    model: PoreModel,
+    reverse: bool,
+    events_per_base: float = 2.0,
+    noise: Noise | None = None,
+) -> np.ndarray:
     """Log-likelihood of every state of the sites, by the forward algorithm of the group calls; shape (2,) * n."""
     from f5py.methylation._hmm_numba import forward_lanes, work_size
+    from f5py.methylation._noise_numba import forward_correlated
+
+    forward, terms = (forward_lanes, ()) if noise is None else (forward_correlated, (terms_of(noise),))
 
     places = _sites(window, motif, reverse)
     states = list(product((0, 1), repeat=len(places)))
@@ -82,10 +95,11 @@ def _all_states(window: str, events: np.ndarray, motif: Motif, model: PoreModel,
         ).T
         stretch = np.sqrt(0.5 * math.log2(math.e)) / model.level_stdv[ranks]
         constant = (-0.918938 - model.ln_stdv[ranks]) * math.log2(math.e)
-        forward_lanes(
+        forward(
             np.repeat(events, LANES), stretch.astype(np.float32).ravel(),
             (-model.level_mean[ranks] * stretch).astype(np.float32).ravel(), constant.astype(np.float32).ravel(),
-            n_events, np.full(LANES, n_kmers, np.int64), events_per_base, np.empty(work_size(n_kmers), np.float32),
+            n_events, np.full(LANES, n_kmers, np.int64), events_per_base, *terms,
+            np.empty(work_size(n_kmers), np.float32),
             np.empty(len(events) * LANES, np.float32), np.empty(len(events) * LANES, np.float32), result,
         )  # fmt: skip
         scores[first : first + len(block)] = result[: len(block)]
@@ -130,6 +144,22 @@ def test_equals_the_sum_over_all_states(window: str, motif: Motif, model: PoreMo
         expected = _marginals(_all_states(window, events, motif, model, reverse))
         found = site_likelihoods(window.encode(), events, motif, model, reverse=reverse)
         assert len(found[0]) == len(places)
+        np.testing.assert_allclose(found, expected, atol=5e-3, rtol=1e-5)
+
+
+@pytest.mark.parametrize("noise", [*OF_PORES.values(), Noise(0.5, 0.4, GAUSSIAN)], ids=["R9", "R10", "Gaussian"])
+@pytest.mark.parametrize("reverse", [False, True], ids=["forward", "reverse"])
+@pytest.mark.parametrize(("window", "motif", "model"), [case[1:] for case in _CASES], ids=[case[0] for case in _CASES])
+def test_correlated_noise_equals_the_sum_over_all_states(
+    window: str, motif: Motif, model: PoreModel, reverse: bool, noise: Noise
+) -> None:
+    rng = np.random.default_rng(len(window))
+    changed = [place for place in _sites(window, motif, reverse) if rng.random() < 0.5]
+    events = _events(window, changed, model, reverse, rng)
+    for place in (slice(0, 0), slice(0, 2), slice(8, 11)):
+        events[place] += 40
+        expected = _marginals(_all_states(window, events, motif, model, reverse, noise=noise))
+        found = site_likelihoods(window.encode(), events, motif, model, reverse=reverse, noise=noise)
         np.testing.assert_allclose(found, expected, atol=5e-3, rtol=1e-5)
 
 

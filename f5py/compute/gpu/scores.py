@@ -13,6 +13,7 @@ from f5py.core.batch import ReadBatch
 from f5py.core.motifs import MotifCodes
 from f5py.core.offsets import elements_of, offsets_of
 from f5py.methylation._group_list_numba import Listing
+from f5py.methylation.correlated import Terms, single_precision
 from f5py.methylation.hmm_gpu import LANES, MAX_MOTIF, constants, motif_table, work_elements
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool
@@ -55,6 +56,7 @@ class GpuScores:
         model: PoreModel,
         motifs: tuple[MotifCodes, MotifCodes],
         listing: Listing,
+        noise: Terms | None,
     ) -> NDArray[np.bool_]:
         """Queue the scoring of the groups of `reads`; what does not fit at once, `fetch` has scored.
 
@@ -63,6 +65,8 @@ class GpuScores:
         if not self._has_reads:
             self._put_reads(batch, reads)
             self._has_reads = True
+        self._put_numbers(batch, noise)
+        self._noise = None if noise is None else single_precision(noise)
         self._model = self._tables.levels(model)
         strands = motif_table(motifs)
         self._motifs = self._tables.kept(strands.tobytes(), lambda: strands)
@@ -105,16 +109,22 @@ class GpuScores:
             self._queue_chunk()
 
     def _put_reads(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
-        """Send the reference segments and the numbers of reads."""
-        from f5py.methylation._group_list_numba import numbers_of_reads
-
+        """Send the reference segments and strands of reads."""
         half, aligned = self._half, self._aligned
-        numbers = np.empty((len(aligned), 3), np.float32)
-        numbers_of_reads(batch.events_per_base[aligned], batch.var[aligned], numbers)
         with half.stream:
             put_segments(half, "reference", batch, aligned, reads, self._pool)
-            half.put("numbers", numbers.reshape(-1))
             half.put("is_reverse", batch.reverse[aligned])
+
+    def _put_numbers(self, batch: ReadBatch, noise: Terms | None) -> None:
+        """Send the numbers of reads, which depend on the noise."""
+        from f5py.methylation._group_list_numba import numbers_of_reads
+
+        aligned = self._aligned
+        numbers = np.empty((len(aligned), 3), np.float32)
+        weights = (1.0, 1.0) if noise is None else (noise.stay_weight, noise.step_weight)
+        numbers_of_reads(batch.events_per_base[aligned], batch.var[aligned], *weights, numbers)
+        with self._half.stream:
+            self._half.put("numbers", numbers.reshape(-1))
 
     def _queue_chunk(self) -> None:
         """Queue as many of the groups that are left as fit."""
@@ -133,12 +143,17 @@ class GpuScores:
             half.put("warp_columns", self._warp_columns[warps].astype(np.int32))
             half.put("warp_rows", self._warp_rows[warps].astype(np.int32))
             if n:
+                name: str = "hmm_forward"
+                more: tuple[Any, ...] = ()
+                if self._noise is not None:
+                    noise = self._noise
+                    name, more = "hmm_correlated", (self._tables.kept(noise.tobytes(), lambda: noise),)
                 half.launch(
-                    self._functions["hmm_forward"], -(-n // _GROUPS), LANES, "event_mean", "q", "reference",
+                    self._functions[name], -(-n // _GROUPS), LANES, "event_mean", "q", "reference",
                     "reference_offsets", self._motifs, motif_length, offset, reverse_offset, k, self._model,
                     "fit_shift", "fit_scale", "fit_var", "numbers", "is_reverse",
                     self._tables.kept("constants", constants), "groups", n,
-                    "work_offsets", "warp_columns", "warp_rows", "work", "found",
+                    "work_offsets", "warp_columns", "warp_rows", "work", "found", *more,
                 )  # fmt: skip
             half.download("found", 4 * n)
 

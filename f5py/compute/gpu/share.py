@@ -25,6 +25,7 @@ from f5py.core.batch import BaseMap, ReadBatch, ReadStatus
 from f5py.core.motifs import MotifCodes
 from f5py.core.offsets import offsets_of
 from f5py.methylation._group_list_numba import Listing
+from f5py.methylation.correlated import Terms
 from f5py.pore_model.model import PoreModel
 from f5py.signal.events import most_boundaries
 
@@ -270,11 +271,16 @@ class GpuShare:
         return self._chosen
 
     def begin_scores(
-        self, batch: ReadBatch, model: PoreModel, motifs: tuple[MotifCodes, MotifCodes], listing: Listing
+        self,
+        batch: ReadBatch,
+        model: PoreModel,
+        motifs: tuple[MotifCodes, MotifCodes],
+        listing: Listing,
+        noise: Terms | None,
     ) -> NDArray[np.bool_]:
         """See `ScoredElsewhere`."""
         assert self._scores is not None
-        return self._scores.begin(batch, self._chosen, model, motifs, listing)
+        return self._scores.begin(batch, self._chosen, model, motifs, listing, noise)
 
     def fetch_scores(self) -> NDArray[np.float32]:
         """See `ScoredElsewhere`."""

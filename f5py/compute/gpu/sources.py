@@ -18,7 +18,7 @@ KERNELS = {
     "abea_pre": ("abea_pre",),
     "abea_core": ("abea_core",),
     "abea_post": ("abea_post",),
-    "hmm": ("hmm_forward",),
+    "hmm": ("hmm_forward", "hmm_correlated"),
     "viterbi": ("viterbi_rows",),
 }
 #: Their products and sums are rounded one by one but where they say fmaf, as on the CPU.

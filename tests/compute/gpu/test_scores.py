@@ -9,6 +9,7 @@ import pytest
 
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import MOTIFS
+from f5py.core.noise import OF_PORES, STUDENT, Noise
 from f5py.core.offsets import offsets_of, used_elements
 from f5py.methylation.calls import ARRAYS, call_methylation
 from f5py.pore_model import builtin
@@ -85,8 +86,8 @@ class _Scorer:
 
         return reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.half)
 
-    def begin_scores(self, batch, model, motifs, listing):
-        given_back = self._scores.begin(batch, self.scores(batch, motifs), model, motifs, listing)
+    def begin_scores(self, batch, model, motifs, listing, noise):
+        given_back = self._scores.begin(batch, self.scores(batch, motifs), model, motifs, listing, noise)
         self.n_given_back = int(given_back.sum())
         return given_back
 
@@ -94,10 +95,10 @@ class _Scorer:
         return self._scores.fetch()
 
 
-def _called(batch: ReadBatch, pool, motif="cpg", model=CPG, elsewhere=None) -> dict[str, np.ndarray]:
+def _called(batch: ReadBatch, pool, motif="cpg", model=CPG, elsewhere=None, noise=None) -> dict[str, np.ndarray]:
     """The calls, without what lies in unused slots."""
     batch = copy.copy(batch)
-    call_methylation(batch, MOTIFS[motif], model, pool, elsewhere=elsewhere)
+    call_methylation(batch, MOTIFS[motif], model, pool, elsewhere=elsewhere, noise=noise)
     used = used_elements(batch.call_offsets, batch.n_calls)
     return {
         name: values if name in ("call_offsets", "n_calls") else values[used]
@@ -119,6 +120,20 @@ def test_the_same_bits(device, pool, seed, events_per_base):
     _assert_same(_called(batch, pool, elsewhere=scorer), expected)
     assert len(expected["call_first"]) > 100
     assert scorer.n_launches == 1
+
+
+@pytest.mark.parametrize("noise", [*OF_PORES.values(), Noise(-0.2, 0.7, STUDENT)], ids=["R9", "R10", "another"])
+def test_correlated_noise(device, pool, noise):
+    """The same bits, and after another noise with the same reads too."""
+    for seed, events_per_base in ((1, 1.6), (2, 0.4), (3, 4.0)):
+        batch = made_aligned_batch(seed, 24, events_per_base)
+        scorer = _Scorer(pool, batch, 20_000)
+        expected = _called(batch, pool, noise=noise)
+        _assert_same(_called(batch, pool, elsewhere=scorer, noise=noise), expected)
+        independent = _called(batch, pool, elsewhere=scorer)
+        _assert_same(independent, _called(batch, pool))
+        assert len(expected["call_first"]) > 100
+        assert not np.array_equal(expected["call_methylated"], independent["call_methylated"])
 
 
 @pytest.mark.parametrize("motif", MOTIFS)

@@ -1,0 +1,195 @@
+"""Jitted forward algorithm with correlated noise; see `f5py.methylation.correlated` for the mathematics.
+
+Lanes, arrays and scales are those of `f5py.methylation._hmm_numba`. Densities of Student's t do not become zero in
+single precision, whatever the event; those of Gaussian noise do, as there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.core.hmm import P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
+from f5py.jit import simd
+from f5py.jit.kernel import kernel
+from f5py.methylation._hmm_numba import (
+    BLOCK,
+    HEADROOM,
+    LEAST_EXPONENT,
+    LIFT,
+    NEVER,
+    background,
+    score_ends,
+    stay_probability,
+)
+
+
+@kernel
+def _entry_density(x, inverse, offset, constant, noise):
+    """The density of events `x` in the first k-mers: a factor from 1 to 2, or 1, and the exponent of a power of two."""
+    w = simd.madd(x, simd.load(inverse, 0), simd.load(offset, 0))
+    if noise.is_student:
+        one = simd.splat(np.float32(1.0))
+        fourth = simd.divide(one, simd.madd(w * simd.splat(np.float32(noise.square)), w, one))
+        fourth = fourth * fourth
+        density = simd.load(inverse, 0) * simd.splat(np.float32(noise.free_weight)) * (fourth * fourth)
+        exponent = simd.exponent(density)
+        return density * simd.exp2(simd.splat(np.float32(0.0)) - exponent), exponent
+    exponent = simd.load(constant, 0) - w * w
+    return simd.splat(np.float32(1.0)), exponent
+
+
+@kernel
+def forward_correlated(
+    events, inverse, offset, constant, n_events, n_kmers, events_per_base, noise, work, ends, scales, scores
+):
+    """Log-likelihood of sixteen event sequences under sixteen k-mer sequences, with correlated noise.
+
+    Parameters
+    ----------
+    inverse, offset, constant : float32, shape (>= 16 * max(n_kmers),)
+        As for `f5py.methylation._hmm_numba.forward_lanes`, but after a lane's last k-mer `inverse` must be 0.
+    noise : Terms
+    others
+        Those of `forward_lanes`.
+    """
+    p_stay = stay_probability(events_per_base)
+    stay = simd.splat(np.float32(p_stay * noise.stay_weight))
+    step = simd.splat(np.float32((1.0 - p_stay - P_SKIP - P_BAD) * noise.step_weight))
+    free_from_bad = simd.splat(np.float32(P_FROM_BAD * noise.free_weight))
+    free_from_skip = simd.splat(np.float32(P_FROM_SKIP * noise.free_weight))
+    bad = simd.splat(np.float32(P_BAD))
+    from_bad = simd.splat(np.float32(P_FROM_BAD))
+    skip = simd.splat(np.float32(P_SKIP))
+    skip_self = simd.splat(np.float32(P_SKIP_SELF))
+    stay_now = simd.splat(np.float32(noise.stay_now))
+    stay_before = simd.splat(np.float32(noise.stay_before))
+    step_now = simd.splat(np.float32(noise.step_now))
+    step_before = simd.splat(np.float32(noise.step_before))
+    square = simd.splat(np.float32(noise.square))
+    zero = simd.splat(np.float32(0.0))
+    one = simd.splat(np.float32(1.0))
+    lift = simd.splat(LIFT)
+    headroom = simd.splat(HEADROOM)
+    least_exponent = simd.splat(LEAST_EXPONENT)
+    least_power = simd.splat(np.float32(-126.0))
+    is_student = noise.is_student
+
+    rows = 0
+    columns = 0
+    same_length = True
+    for lane in range(simd.LANES):
+        rows = max(rows, n_events[lane])
+        columns = max(columns, n_kmers[lane])
+        same_length = same_length and n_kmers[lane] == n_kmers[0]
+    size = columns * simd.LANES
+    n_blocks = (columns + BLOCK - 1) // BLOCK
+    match = work[:size]
+    wrong = work[size : 2 * size]
+    skipped = work[2 * size : 3 * size]
+    held = work[3 * size : 3 * size + n_blocks * simd.LANES]  # scales of what is stored, in base-two logarithms
+    wanted = work[3 * size + n_blocks * simd.LANES : 3 * size + 2 * n_blocks * simd.LANES]  # those of the next row
+    match[:] = np.float32(0.0)
+    wrong[:] = np.float32(0.0)
+    skipped[:] = np.float32(0.0)
+    held[:] = NEVER
+    wanted[:] = NEVER
+
+    before = simd.load(events, 0)
+    for row in range(rows):
+        x = simd.load(events, row * simd.LANES)
+        mantissa, entry = _entry_density(x, inverse, offset, constant, noise)
+        entry = entry + simd.splat(np.float32(background(row)))
+        scale_before = simd.floor(entry) - lift
+        stepping = zero  # at the next k-mer's match state, from this one's in the row before
+        arriving = zero  # the same from this one's other states
+        w_before = zero  # the residual of the event before in this k-mer
+        skipping = zero  # at the next k-mer's skip state, from this one in this row
+        for block in range(n_blocks):
+            at = block * simd.LANES
+            scale = simd.maximum(simd.load(wanted, at), scale_before - headroom)
+            rescale = simd.power2(simd.load(held, at) - scale)
+            simd.store(held, at, scale)
+            row_stay = stay * rescale
+            row_step = step * rescale
+            row_bad = bad * rescale
+            row_from_bad = free_from_bad * rescale
+            row_from_skip = free_from_skip * rescale
+            entered = zero
+            if block == 0:
+                entered = mantissa * simd.exp2(entry - scale)
+            else:  # in two factors, of which one could not be held where the next block is far ahead
+                change = scale_before - scale
+                part = simd.maximum(change, least_power)
+                rest = simd.power2(change - part)
+                part = simd.power2(part)
+                stepping = stepping * part * rest
+                arriving = arriving * part * rest
+                skipping = skipping * part * rest
+            scale_before = scale
+            greatest = zero
+            for j in range(block * BLOCK, min((block + 1) * BLOCK, columns)):
+                at = j * simd.LANES
+                slope = simd.load(inverse, at)
+                shift = simd.load(offset, at)
+                w = simd.madd(x, slope, shift)
+                w_same = simd.madd(before, slope, shift)
+                u_stay = simd.madd(w_same, stay_before, w * stay_now)
+                u_step = simd.madd(w_before, step_before, w * step_now)
+                match_same = simd.load(match, at)
+                wrong_same = simd.load(wrong, at)
+                skipped_same = simd.load(skipped, at)
+                free = simd.madd(row_from_bad, wrong_same, arriving)
+                if is_student:  # three reciprocals by one division
+                    d_stay = simd.madd(u_stay, u_stay, one)
+                    d_step = simd.madd(u_step, u_step, one)
+                    d_free = simd.madd(w * square, w, one)
+                    both = d_stay * d_step
+                    reciprocal = simd.divide(one, both * d_free)
+                    q_free = reciprocal * both
+                    reciprocal = reciprocal * d_free
+                    q_stay = reciprocal * d_step
+                    q_step = reciprocal * d_stay
+                    q_free = q_free * q_free
+                    q_stay = q_stay * q_stay
+                    q_step = q_step * q_step
+                    q_free = q_free * q_free
+                    q_stay = q_stay * q_stay
+                    q_step = q_step * q_step
+                    peak = slope
+                else:
+                    top = simd.load(constant, at)
+                    q_stay = simd.exp2(top - u_stay * u_stay)
+                    q_step = simd.exp2(top - u_step * u_step)
+                    q_free = simd.exp2(top - w * w)
+                    peak = one
+                into_match = simd.madd(q_step, stepping, q_free * free)
+                into_match = simd.madd(q_stay, row_stay * match_same, into_match)
+                stepping = row_step * match_same
+                arriving = simd.madd(row_from_bad, wrong_same, row_from_skip * skipped_same)
+                match_left = simd.madd(peak, into_match, entered)
+                wrong_left = row_bad * (match_same + wrong_same)
+                simd.store(match, at, match_left)
+                simd.store(wrong, at, wrong_left)
+                simd.store(skipped, at, skipping)
+                greatest = simd.maximum(greatest, match_left + wrong_left + skipping)
+                into_skipped = simd.madd(skip, match_left, from_bad * wrong_left)
+                skipping = simd.madd(skip_self, skipping, into_skipped)
+                w_before = w_same
+                entered = zero
+            at = block * simd.LANES
+            simd.store(wanted, at, scale + simd.maximum(simd.exponent(greatest), least_exponent) - lift)
+
+        if same_length:
+            at = (columns - 1) * simd.LANES
+            total = simd.load(match, at) + simd.load(wrong, at) + simd.load(skipped, at)
+            simd.store(ends, row * simd.LANES, total)
+            simd.store(scales, row * simd.LANES, scale_before)
+        else:
+            for lane in range(simd.LANES):
+                at = (n_kmers[lane] - 1) * simd.LANES + lane
+                ends[row * simd.LANES + lane] = match[at] + wrong[at] + skipped[at]
+                at = (n_kmers[lane] - 1) // BLOCK * simd.LANES + lane
+                scales[row * simd.LANES + lane] = held[at]
+        before = x
+
+    score_ends(n_events, rows, work, ends, scales, scores)
