@@ -68,6 +68,26 @@ def pip_install(extra: str, again: bool = False) -> str:
     return f"pip install {'--force-reinstall ' if again else ''}{EXTRAS[extra]}"
 
 
+def unavailable(problem: ImportError, need: str, package: str, extra: str) -> MissingDependencyError:
+    """Return the error for an optional package that cannot be imported.
+
+    Parameters
+    ----------
+    problem : ImportError
+        What the import raised.
+    need : str
+        What needs the package; the name of the package follows.
+    package : str
+        Its name in Python.
+    extra : str
+        A key of `EXTRAS`.
+    """
+    if isinstance(problem, ModuleNotFoundError) and (problem.name or "").partition(".")[0] == package:
+        return MissingDependencyError(f"{need} {package}; install it: {pip_install(extra)}")
+    reason = " ".join(str(problem).split()) or type(problem).__name__
+    return MissingDependencyError(f"{need} {package}, which is installed but cannot be loaded: {reason}")
+
+
 @contextmanager
 def blamed_on(path: str) -> Iterator[None]:
     """Give errors of the system in the block the name of the file: they are not to be taken for those of others."""

@@ -145,8 +145,11 @@ def _bedmethyl_output(path: str, csi: bool, n_threads: int) -> Iterator[TextOutp
 def _index(path: str, packed: str, index: str, csi: bool) -> None:
     import pysam
 
+    # htslib takes parts of some names, as ##idx##, for orders; so it gets numbers of open files
     try:
-        pysam.tabix_index(packed, preset="bed", index=index, csi=csi, force=True)
+        with open(packed, "rb") as rows, open(index, "wb") as out:
+            names = [f"/dev/fd/{file.fileno()}" for file in (rows, out)]
+            pysam.tabix_index(names[0], preset="bed", index=names[1], csi=csi, force=True)
     except OSError as problem:
         raise OutputFileError(f"{path}: its index cannot be written: {problem.strerror or problem}") from problem
 

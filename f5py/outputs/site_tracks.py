@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
-from f5py.errors import MissingDependencyError, OutputFileError, UsageError, pip_install
+from f5py.errors import OutputFileError, UsageError, unavailable
 from f5py.io.files.output import TextOutput
 from f5py.site_frequencies.site_counts import SiteTotals
 
@@ -35,7 +35,7 @@ def import_bigwig() -> Any:
     try:
         import pyBigWig
     except ImportError as problem:
-        raise MissingDependencyError(f"bigWig output needs pyBigWig: {pip_install('bigwig')}") from problem
+        raise unavailable(problem, "bigWig output needs", "pyBigWig", "bigwig") from problem
     return pyBigWig
 
 

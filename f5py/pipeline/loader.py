@@ -237,7 +237,16 @@ class Loader:
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], n: int
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
         """What becomes of each record, its row in the index of the reads and its read's number of bases."""
-        from f5py.io.bam._bam_numba import KEPT, LOW_MAPQ, NO_BASES, SECONDARY, SUPPLEMENTARY, ULTRA, UNMAPPED, classify
+        from f5py.io.bam._bam_numba import (
+            KEPT,
+            LOW_MAPQ,
+            NO_BASES,
+            SECONDARY,
+            SUPPLEMENTARY,
+            UNMAPPED,
+            UNMAPPED_LOW_MAPQ,
+            classify,
+        )
 
         index = self.reads.held.index if isinstance(self.reads, RecordReads) else self.reads.index
         kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
@@ -248,11 +257,12 @@ class Loader:
             kinds[(kinds == KEPT) & (lengths == 0)] = NO_BASES
         else:
             lengths = self.reads.lengths_of(rows)
-        found = np.bincount(kinds, minlength=ULTRA)
+        found = np.bincount(kinds, minlength=UNMAPPED_LOW_MAPQ + 1)
         counts = self.alignments.counts
         counts.kept += int(found[KEPT])
         counts.unmapped += int(found[UNMAPPED])
-        counts.low_mapq += int(found[LOW_MAPQ])
+        counts.low_mapq += int(found[LOW_MAPQ] + found[UNMAPPED_LOW_MAPQ])
+        counts.unmapped_low_mapq += int(found[UNMAPPED_LOW_MAPQ])
         counts.secondary += int(found[SECONDARY])
         counts.supplementary += int(found[SUPPLEMENTARY])
         counts.no_bases += int(found[NO_BASES])

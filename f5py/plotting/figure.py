@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 
-from f5py.errors import F5pyError, MissingDependencyError, pip_install
+from f5py.errors import F5pyError
 from f5py.plotting.data import PlotData
-from f5py.plotting.figure_file import RC, has_matplotlib, save_figure
+from f5py.plotting.figure_file import RC, require_matplotlib, save_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,9 +33,8 @@ MAX_KMERS = 5000
 
 
 def check_matplotlib(command: str = "plot") -> None:
-    """Raise `MissingDependencyError` unless matplotlib is installed."""
-    if not has_matplotlib():
-        raise MissingDependencyError(f"f5py {command} needs matplotlib; install it: {pip_install('plot')}")
+    """Raise `MissingDependencyError` unless matplotlib can be imported."""
+    require_matplotlib(f"f5py {command} needs")
 
 
 def write_figure(data: PlotData, file: BinaryIO, kind: str, seconds: bool = False) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, BinaryIO
 
+from f5py.errors import unavailable
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
@@ -14,11 +16,12 @@ RC = {"svg.hashsalt": "f5py", "svg.fonttype": "path", "pdf.fonttype": 42, "path.
 _NO_DATE: dict[str, dict[str, Any]] = {"svg": {"Date": None}, "pdf": {"CreationDate": None}, "png": {}}
 
 
-def has_matplotlib() -> bool:
-    """Whether the library is installed."""
-    import importlib.util
-
-    return importlib.util.find_spec("matplotlib") is not None
+def require_matplotlib(need: str) -> None:
+    """Raise `MissingDependencyError` unless matplotlib can be imported; `need` is what needs it, with the verb."""
+    try:
+        import matplotlib  # noqa: F401 - only to fail before the work starts
+    except ImportError as problem:
+        raise unavailable(problem, need, "matplotlib", "plot") from problem
 
 
 def save_figure(figure: Figure, file: BinaryIO, kind: str, dots_per_inch: int = 150) -> None:

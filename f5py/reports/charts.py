@@ -6,9 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
-from f5py.errors import MissingDependencyError, pip_install
 from f5py.options.output_names import kind_of_several
-from f5py.plotting.figure_file import KINDS, RC, has_matplotlib, save_figure
+from f5py.plotting.figure_file import KINDS, RC, require_matplotlib, save_figure
 from f5py.reports.html_report import section
 from f5py.reports.svg_charts import bar_chart, line_chart
 
@@ -55,9 +54,9 @@ def report_kind(path: str) -> str:
 
 
 def check_can_draw(kinds: Sequence[str]) -> None:
-    """Raise `MissingDependencyError` if one of the kinds needs matplotlib and that is not installed."""
-    if set(kinds) & set(KINDS) and not has_matplotlib():
-        raise MissingDependencyError(f"figures need matplotlib: {pip_install('plot')}; .html and .json do not")
+    """Raise `MissingDependencyError` if one of the kinds needs matplotlib and that cannot be imported."""
+    if set(kinds) & set(KINDS):
+        require_matplotlib("figures of reports, other than .html and .json, need")
 
 
 def write_charts(charts: Sequence[Chart], file: BinaryIO, kind: str, title: str) -> None:

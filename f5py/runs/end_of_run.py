@@ -94,12 +94,19 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
             f"{skipped.no_bases} records were left out: they are hard-clipped or have no sequence, and their reads no "
             "primary record to take the bases from; give the basecalled reads with -r",
         )
-    if skipped.low_mapq > _NOTABLE_LOSS * (counts.total + skipped.low_mapq):
+    low_mapq = skipped.low_mapq - skipped.unmapped_low_mapq
+    if low_mapq > _NOTABLE_LOSS * (counts.total + low_mapq):
         usual = "; 0, as in nanopolish, keeps reads of similar transcripts" if context.chemistry.rna else ""
         console.warning(
             _WHO,
-            f"{skipped.low_mapq} of {counts.total + skipped.low_mapq} records were left out for a mapping quality "
+            f"{low_mapq} of {counts.total + low_mapq} mapped records were left out for a mapping quality "
             f"below {options.min_mapq} (--min-mapq{usual})",
+        )
+    if skipped.unmapped_low_mapq > _NOTABLE_LOSS * (counts.total + skipped.low_mapq):
+        console.info(
+            _WHO,
+            f"{skipped.unmapped_low_mapq} of the {skipped.low_mapq} records counted as of low mapping quality, as f5c "
+            "counts them, are unmapped",
         )
     warn_of_bad_reads(_WHO, counts, options)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from f5py.errors import InputFileError, MissingDependencyError, pip_install
+from f5py.errors import InputFileError, unavailable
 
 
 def import_arrow(what: str = "Parquet and Arrow tables") -> tuple[Any, Any]:
@@ -25,7 +25,7 @@ def import_arrow(what: str = "Parquet and Arrow tables") -> tuple[Any, Any]:
         import pyarrow
         import pyarrow.parquet
     except ImportError as problem:
-        raise MissingDependencyError(f"{what} need pyarrow: {pip_install('parquet')}") from problem
+        raise unavailable(problem, f"{what} need", "pyarrow", "parquet") from problem
     return pyarrow, pyarrow.parquet
 
 

@@ -6,7 +6,7 @@ import io
 from collections.abc import Iterator
 from typing import Any
 
-from f5py.errors import InputFileError, MissingDependencyError, pip_install
+from f5py.errors import InputFileError, unavailable
 from f5py.io.bytes.byte_pieces import BytePieces
 
 MAGIC = b"PAR1"
@@ -37,9 +37,7 @@ class ParquetText(BytePieces):
             import pyarrow.csv
             import pyarrow.parquet
         except ImportError as problem:
-            raise MissingDependencyError(
-                f"{path}: a Parquet file, which needs pyarrow: {pip_install('parquet')}"
-            ) from problem
+            raise unavailable(problem, f"{path}: a Parquet file, which needs", "pyarrow", "parquet") from problem
         self._arrow = pyarrow
         self._path = path
         try:

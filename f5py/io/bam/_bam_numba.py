@@ -16,7 +16,7 @@ from f5py.io.bam.bam_records import FIXED_SIZE
 from f5py.jit.kernel import exact_kernel
 
 #: What becomes of a record.
-KEPT, UNMAPPED, LOW_MAPQ, SECONDARY, SUPPLEMENTARY, NO_BASES, ULTRA = range(7)
+KEPT, UNMAPPED, LOW_MAPQ, SECONDARY, SUPPLEMENTARY, NO_BASES, ULTRA, UNMAPPED_LOW_MAPQ = range(8)
 #: Where its fields are.
 CONTIG, POSITION, NAME_LENGTH, MAPQ, BIN, N_CIGAR, FLAGS, N_BASES = 4, 8, 12, 13, 14, 16, 18, 20
 _IS_UNMAPPED, _IS_REVERSE, _IS_SECONDARY, _IS_SUPPLEMENTARY = 4, 16, 256, 2048
@@ -147,7 +147,7 @@ def classify(data, starts, n, min_mapq, secondary, supplementary, name_table, ki
         unmapped = unmapped or unsigned16(data, at + N_CIGAR) == 0
         rows[i] = -1
         if mapq < min_mapq:
-            kinds[i] = LOW_MAPQ
+            kinds[i] = UNMAPPED_LOW_MAPQ if unmapped else LOW_MAPQ
         elif unmapped:
             kinds[i] = UNMAPPED
         elif flags & _IS_SECONDARY != 0 and not secondary:

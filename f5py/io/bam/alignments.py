@@ -36,7 +36,8 @@ class RecordCounts:
 
     unmapped: int = 0
     secondary: int = 0
-    low_mapq: int = 0
+    low_mapq: int = 0  # as f5c counts, with unmapped ones
+    unmapped_low_mapq: int = 0
     supplementary: int = 0
     no_bases: int = 0
     kept: int = 0
@@ -266,6 +267,7 @@ class AlignmentFile:
                 if is_unmapped or record.mapping_quality < self.min_mapq:
                     if record.mapping_quality < self.min_mapq:
                         counts.low_mapq += 1
+                        counts.unmapped_low_mapq += is_unmapped
                     else:
                         counts.unmapped += 1
                     if left_out:

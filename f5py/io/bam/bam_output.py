@@ -7,6 +7,7 @@ blocks after any place, and files that are joined (`f5py.io.bam.joined_bam`) har
 
 from __future__ import annotations
 
+import errno
 import os
 import zlib
 from itertools import pairwise
@@ -151,7 +152,9 @@ class RecordOutput:
         while left:
             left = left[os.write(self._file.fileno(), left) :]
 
-    def _failure(self, problem: OSError) -> OutputFileError:
+    def _failure(self, problem: OSError) -> OSError | OutputFileError:
+        if problem.errno == errno.EPIPE:  # who reads it has seen enough, which is no failure
+            return problem
         # htslib does not tell why
         why = os.strerror(problem.errno) if problem.errno else "is the disk full?"
         return OutputFileError(f"{self._path}: cannot write: {why}")

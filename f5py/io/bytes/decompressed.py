@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import BinaryIO
 
-from f5py.errors import InputFileError, MissingDependencyError, pip_install
+from f5py.errors import InputFileError, unavailable
 
 _PIECE = 1 << 22
 
@@ -28,10 +28,8 @@ def _unpack_xz(path: str, out: BinaryIO) -> None:
 def _unpack_zstd(path: str, out: BinaryIO) -> None:
     try:
         import zstandard
-    except ImportError:
-        raise MissingDependencyError(
-            f"{path}: reading zstd files needs the package zstandard; install it: {pip_install('zstd')}"
-        ) from None
+    except ImportError as problem:
+        raise unavailable(problem, f"{path}: reading zstd files needs the package", "zstandard", "zstd") from None
     # frame by frame, as the library's files do not tell a truncated one
     frame = zstandard.ZstdDecompressor().decompressobj()
     with open(path, "rb") as file:
@@ -54,6 +52,11 @@ _FORMATS: tuple[tuple[bytes, str, Callable[[str, BinaryIO], None]], ...] = (
     (b"\xfd7zXZ\x00", "xz", _unpack_xz),
     (b"\x28\xb5\x2f\xfd", "zstd", _unpack_zstd),
 )
+
+
+def name_for_htslib(path: str) -> str:
+    """Return an absolute path: htslib takes some relative names, of folders called ``http:`` for instance, for URLs."""
+    return path if path == "-" else os.path.abspath(path)
 
 
 @contextmanager

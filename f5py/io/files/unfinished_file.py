@@ -185,8 +185,11 @@ def _new_name(target: str) -> str:
 
 def _replace(path: str, target: str) -> None:
     """Give a file the name, and the mode, of another one, if there is one."""
-    if os.path.exists(target):
-        os.chmod(path, stat.S_IMODE(os.stat(target).st_mode))
+    with suppress(FileNotFoundError):
+        mode = stat.S_IMODE(os.stat(target).st_mode)
+        if mode != stat.S_IMODE(os.stat(path).st_mode):
+            with suppress(OSError):  # file systems with rules of their own refuse that; the rows are worth more
+                os.chmod(path, mode)
     os.replace(path, target)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
+from f5py.io.reads._why_no_reference import why_no_reference
 from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MappedText, TextSource, letter_table
 from f5py.jit.cache_folder import cache_folder
 from f5py.messages import console
@@ -66,7 +67,7 @@ class Reference:
             reason = (
                 getattr(problem, "strerror", None)
                 or _system_reason(path, self._fai, gzi)
-                or ("it is no FASTA file (plain or bgzip), or its index .fai is damaged or cannot be written")
+                or why_no_reference(path, self._fai, gzi)
             )
             raise InputFileError(f"{path}: cannot read the reference: {reason}") from None
         self.path = path

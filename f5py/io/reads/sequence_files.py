@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
 from f5py.io.bytes.byte_input import shown_name
-from f5py.io.bytes.decompressed import readable_by_htslib
+from f5py.io.bytes.decompressed import name_for_htslib, readable_by_htslib
 
 #: Record types that a SAM file may begin with; its "@" looks like the start of a FASTQ record.
 _SAM_HEADERS = ("HD", "SQ", "RG", "PG", "CO")
@@ -103,8 +103,9 @@ def _text_reads(path: str, shown: str) -> Iterator[tuple[str, str, bytes]]:
         has_quality = True
     lacks_quality = False
     loudness = pysam.set_verbosity(0)  # what htslib would print is said in the error below
+    handler = pysam.set_encoding_error_handler("surrogateescape")  # comments are bytes
     try:
-        with pysam.FastxFile(path) as records:
+        with pysam.FastxFile(name_for_htslib(path)) as records:
             for number, record in enumerate(records, 1):
                 name, bases = record.name, record.sequence or ""
                 if not name:
@@ -127,6 +128,7 @@ def _text_reads(path: str, shown: str) -> Iterator[tuple[str, str, bytes]]:
             f"{shown}: truncated or damaged after read {number}; give a complete FASTA or FASTQ file"
         ) from problem
     finally:
+        pysam.set_encoding_error_handler(handler)
         pysam.set_verbosity(loudness)
     if not number:
         raise InputFileError(f"{shown}: holds no reads; a FASTA or FASTQ file is needed")
@@ -140,7 +142,7 @@ def is_bam(path: str) -> bool:
         return False
     loudness = pysam.set_verbosity(0)
     try:
-        with pysam.AlignmentFile(path, check_sq=False) as file:
+        with pysam.AlignmentFile(name_for_htslib(path), check_sq=False) as file:
             return bool(file.is_bam or file.is_cram)
     except (OSError, ValueError):
         return False
@@ -153,7 +155,7 @@ def _bam_reads(path: str) -> Iterator[tuple[str, str, bytes]]:
 
     number = 0
     try:
-        with pysam.AlignmentFile(path, check_sq=False) as records:
+        with pysam.AlignmentFile(name_for_htslib(path), check_sq=False) as records:
             for record in records.fetch(until_eof=True):
                 number += 1
                 if not (record.is_secondary or record.is_supplementary):

@@ -17,7 +17,7 @@ import numpy as np
 from h5py import _errors, h5a, h5d, h5f, h5g, h5p, h5pl, h5s, h5t, h5z
 from numpy.typing import NDArray
 
-from f5py.errors import MissingDependencyError, SignalError, pip_install
+from f5py.errors import MissingDependencyError, SignalError, pip_install, unavailable
 from f5py.io.signals.recent import raise_if_of_machine
 from f5py.io.signals.source import CALIBRATION
 
@@ -347,10 +347,9 @@ def _load_vbz(path: str) -> None:
     """Make the filter of the package vbz-h5py-plugin known to HDF5, without environment variables."""
     try:
         from vbz_h5py_plugin import get_vbz_resource_path
-    except ImportError:
-        raise MissingDependencyError(
-            f"{path}: the signals are VBZ-compressed; install the decoder: {pip_install('vbz')}"
-        ) from None
+    except ImportError as problem:
+        need = f"{path}: the signals are VBZ-compressed, which needs the decoder"
+        raise unavailable(problem, need, "vbz_h5py_plugin", "vbz") from None
     h5pl.prepend(os.fsencode(get_vbz_resource_path()))
     if not h5z.filter_avail(VBZ_FILTER):
         raise MissingDependencyError(

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Any, NamedTuple
 
-from f5py.errors import MissingDependencyError, pip_install
+from f5py.errors import MissingDependencyError, pip_install, unavailable
 
 _TEXT_FORM, _BINARY_FORM = 1, 2
 NEWER_VERSION = -15
@@ -66,10 +66,8 @@ class Functions(NamedTuple):
 def _library() -> Any:
     try:
         import pyslow5
-    except ImportError:
-        raise MissingDependencyError(
-            f"SLOW5 files need the package pyslow5; install it: {pip_install('slow5')}"
-        ) from None
+    except ImportError as problem:
+        raise unavailable(problem, "SLOW5 files need the package", "pyslow5", "slow5") from None
     file, text = ctypes.c_void_p, ctypes.c_char_p
     signatures: dict[str, tuple[Any, list[Any]]] = {
         "slow5_open_with": (file, [text, text, ctypes.c_int]),

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.errors import MissingDependencyError, OutputFileError, pip_install
+from f5py.errors import OutputFileError, unavailable
 from f5py.io.signals.source import Calibration
 
 
@@ -47,7 +47,7 @@ class Blow5Writer:
         try:
             import pyslow5
         except ImportError as problem:
-            raise MissingDependencyError(f"BLOW5 needs pyslow5: {pip_install('slow5')}") from problem
+            raise unavailable(problem, "BLOW5 needs", "pyslow5", "slow5") from problem
         self._file = pyslow5.Open(self._part, "w", rec_press="zlib", sig_press="svb_zd")
         header = {name: value or "" for name, value in self._file.get_empty_header().items()}
         self._check(self._file.write_header(header | self._header))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from f5py.errors import SignalError, UsageError
 from f5py.io.remote import is_remote
 from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
+from f5py.io.signals.search import files_below
 from f5py.io.signals.source import FileSource, SignalSource
 from f5py.messages import console
 from f5py.messages.progress import progress
@@ -161,20 +162,26 @@ def open_signals(
 
 
 def _with_places(paths: ReadFiles, index: str) -> ReadFiles:
-    """The paths of an index; relative ones that are not found from the working folder, from the folder of the index."""
-    folder = os.path.dirname(os.path.abspath(index))
+    """The paths of an index, relative ones from the first of these folders that has one of them.
+
+    The working folder, that of the index and, where the index is a link, as workflow systems stage files, that of the
+    file that it leads to.
+    """
+    folders = [os.path.dirname(os.path.abspath(index)), os.path.dirname(os.path.realpath(index))]
+    folders = list(dict.fromkeys(folder for folder in folders if folder != os.getcwd()))
     for path in paths.relative:
         if os.path.exists(path):
             return paths
-        if os.path.exists(os.path.join(folder, path)):
-            console.note("open_signals", f"relative paths in {index} are taken from {folder}")
-            return paths.below(folder)
+        for folder in folders:
+            if os.path.exists(os.path.join(folder, path)):
+                console.note("open_signals", f"relative paths in {index} are taken from {folder}")
+                return paths.below(folder)
     if paths.relative:
         input_warning(
             "open_signals",
-            f"{index}: signal files with relative paths, such as {paths.relative[0]}, are neither below {os.getcwd()} "
-            f"nor below {folder}; run f5py where the reads were indexed, or index them again with -d and the whole "
-            "path",
+            f"{index}: signal files with relative paths, such as {paths.relative[0]}, are not below "
+            f"{' nor '.join([os.getcwd(), *folders])}; run f5py where the reads were indexed, or index them again "
+            "with -d and the whole path",
         )
     return paths
 
@@ -291,10 +298,8 @@ def _kind_of_file(path: str) -> Kind:
 def kinds_below(path: str) -> dict[Kind, str]:
     """Return what kinds of signal files are below a folder, by their names, and one file of each."""
     found: dict[Kind, str] = {}
-    for folder, _, files in os.walk(path, followlinks=False):
-        for name in files:
-            if kind := KIND_OF_ENDING.get(os.path.splitext(name)[1]):
-                found.setdefault(kind, os.path.join(folder, name))
+    for file in files_below(path, lambda file: os.path.splitext(file)[1] in KIND_OF_ENDING):
+        found.setdefault(KIND_OF_ENDING[os.path.splitext(file)[1]], file)
     return found
 
 

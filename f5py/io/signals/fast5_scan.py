@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
@@ -12,6 +12,7 @@ from typing import Any
 from f5py.errors import F5pyError, InputFileError
 from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess
 from f5py.io.signals.scan_journal import Found, ScanJournal
+from f5py.io.signals.search import files_below
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 
@@ -29,23 +30,15 @@ def list_fast5(directory: str) -> list[str]:
     -------
     list of str
         `directory` as it was given, ``/``, and the path below it. Empty if it is no directory.
+
+    Raises
+    ------
+    SignalError
+        A folder cannot be listed.
     """
     if not os.path.isdir(directory):
         return []
-    return list(_walk(directory, frozenset()))
-
-
-def _walk(directory: str, above: frozenset[tuple[int, int]]) -> Iterator[str]:
-    about = os.stat(directory)
-    identity = (about.st_dev, about.st_ino)
-    if identity in above:
-        return
-    for name in sorted(os.listdir(directory), key=os.fsencode):
-        path = f"{directory}/{name}"
-        if os.path.isdir(path):
-            yield from _walk(path, above | {identity})
-        elif ".fast5" in path and os.path.isfile(path) and "\n" not in path:
-            yield path
+    return files_below(directory, lambda path: ".fast5" in path and "\n" not in path)
 
 
 def read_names(path: str) -> list[str]:

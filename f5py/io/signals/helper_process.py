@@ -24,6 +24,8 @@ from f5py.threads import blas
 #: Seconds of processor time after which one that does not answer is taken to be in an endless loop; more for each read.
 CPU_SECONDS = 20.0
 _CPU_SECONDS_PER_READ = 0.2
+#: So many turns of an empty loop take a slow processor so long.
+_LOOPS, _LOOP_SECONDS = 300_000, 0.02
 #: Seconds after which one that does not answer is said to wait, for a file system for instance. It does not compute
 #: then, or gets no processor, and neither is a sign of damage.
 _WAITING_AFTER = 60.0
@@ -115,12 +117,17 @@ class HelperProcess:
         self._cpu_before = self._cpu_seconds()
         self._told_at = _WAITING_AFTER
 
-    def loops(self, n_reads: int, cpu_seconds: float = CPU_SECONDS) -> bool:
-        """Whether it has computed for so long over `n_reads` reads that it must be in an endless loop."""
+    def loops(self, n_reads: int, cpu_seconds: float | None = None) -> bool:
+        """Whether it has computed for so long over `n_reads` reads that it must be in an endless loop.
+
+        Without `cpu_seconds` `CPU_SECONDS` are allowed, and in any case some time more for each read.
+        """
         now = self._cpu_seconds()
         if now is None or self._cpu_before is None:
             return False
-        return now - self._cpu_before > cpu_seconds + _CPU_SECONDS_PER_READ * n_reads
+        computed = now - self._cpu_before
+        allowed = (CPU_SECONDS if cpu_seconds is None else cpu_seconds) + _CPU_SECONDS_PER_READ * n_reads
+        return computed > allowed and computed > allowed * _slowness()
 
     def waits_too_long(self, path: str) -> bool:
         """Whether it has not answered for an hour; before that, say now and then that it waits.
@@ -158,6 +165,14 @@ class HelperProcess:
             return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
         except (OSError, ValueError, IndexError):
             return None
+
+
+def _slowness() -> float:
+    """How much slower than common ones this processor is, which may be an emulated one; at least 1."""
+    begin = time.thread_time()
+    for _ in range(_LOOPS):
+        pass
+    return max(1.0, (time.thread_time() - begin) / _LOOP_SECONDS)
 
 
 def signal_name(number: int) -> str:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import ItemsView, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.errors import MissingDependencyError, SignalError, pip_install
+from f5py.errors import SignalError, unavailable
 from f5py.io.remote import ranged_file
 from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
+from f5py.io.signals.search import files_below
 from f5py.io.signals.source import BlockBuilder, FileSource, SignalBlock
+from f5py.messages.strict import input_warning
 
 if TYPE_CHECKING:
     from f5py.io.signals._pod5_file import Pod5File, StoredRead
@@ -165,19 +166,35 @@ class Pod5Index(Mapping[str, str]):
     Parameters
     ----------
     paths : sequence of str
-        The files. A read that is in several of them belongs to the first.
+        The files. A read that is in several of them belongs to the first. Of several, those that cannot be read are
+        left out with a warning.
 
     Raises
     ------
     SignalError
-        A file is missing, damaged or not POD5.
+        No file can be read: missing, damaged or not POD5.
     MissingDependencyError
         The package pod5 is not installed.
     """
 
     def __init__(self, paths: Sequence[str]) -> None:
-        self._paths = list(paths)
-        keys = [_keys_of(path) for path in self._paths]
+        known: dict[str, NDArray[np.void]] = {}
+        bad: list[str] = []
+        for path in dict.fromkeys(paths):
+            try:
+                known[path] = _keys_of(path)
+            except SignalError as problem:
+                bad.append(str(problem))
+        if bad and not known:
+            raise SignalError(bad[0] if len(bad) == 1 else f"none of {len(bad)} POD5 files can be read: {bad[0]}")
+        if bad:
+            input_warning(
+                "read_signals",
+                f"{len(bad)} of {len(bad) + len(known)} POD5 files cannot be read, their reads are left out: "
+                + "; ".join(bad),
+            )
+        self._paths = list(known)
+        keys = list(known.values())
         files = np.repeat(np.arange(len(keys), dtype=np.int32), [len(of_file) for of_file in keys])
         # numpy sorts and searches texts, not raw bytes; all are 16 long, so that the zeros at their ends do not matter
         flat = np.concatenate([np.empty(0, "V16"), *keys]).view("S16")
@@ -272,13 +289,13 @@ def pod5_files(path: str | os.PathLike[str]) -> list[str]:
     Raises
     ------
     SignalError
-        There is nothing at `path`, or no such file below it.
+        There is nothing at `path`, no such file below it, or a folder that cannot be listed.
     """
     if not os.path.isdir(path):
         if not os.path.exists(path):
             raise SignalError(f"{path}: no such file or folder; name a POD5 file or the folder that holds the files")
         return [os.fspath(path)]
-    files = sorted(str(file) for file in Path(path).rglob("*.pod5") if file.is_file())
+    files = files_below(os.fspath(path), lambda file: file.endswith(".pod5"))
     if not files:
         raise SignalError(f"{path}: no file below this folder is named *.pod5")
     return files
@@ -288,10 +305,8 @@ def require_pod5(path: str) -> None:
     """Raise `MissingDependencyError` if the package pod5 is not there; `path` is the file to be read."""
     try:
         import pod5  # noqa: F401
-    except ImportError:
-        raise MissingDependencyError(
-            f"{path}: reading POD5 files needs the package pod5; install it: {pip_install('pod5')}"
-        ) from None
+    except ImportError as problem:
+        raise unavailable(problem, f"{path}: reading POD5 files needs the package", "pod5", "pod5") from None
 
 
 def _open(path: str) -> Pod5File | str:

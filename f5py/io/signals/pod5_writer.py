@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.errors import MissingDependencyError, OutputFileError, pip_install
+from f5py.errors import OutputFileError, unavailable
 from f5py.io.signals.source import Calibration
 
 _START = datetime(2024, 1, 1, tzinfo=UTC)
@@ -54,7 +54,7 @@ class Pod5Writer:
         try:
             import pod5
         except ImportError as problem:
-            raise MissingDependencyError(f"POD5 needs pod5: {pip_install('pod5')}") from problem
+            raise unavailable(problem, "POD5 needs", "pod5", "pod5") from problem
         self._library = pod5
         with suppress(OSError):
             os.unlink(self._part)

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.io.signals.source import SignalBlock, SignalSource
+from f5py.messages.strict import input_warning
 
 #: In the place of a start: the record names a parent, but does not say where in it the read is.
 UNKNOWN_START = -1
@@ -52,8 +53,8 @@ def fetch_split(
     Returns
     -------
     SignalBlock
-        Of the named reads, with the calibration of the parents. A part whose parent is missing or unreadable, or that
-        is not within its parent's samples, is in ``problems``.
+        Of the named reads, with the calibration of the parents. A part that ends beyond its parent is cut there, with
+        a warning. One whose parent is missing or unreadable, or that does not begin within it, is in ``problems``.
     """
     own = source.fetch(names)
     parts = [i for i in own.problems if parents[i]]
@@ -67,11 +68,15 @@ def fetch_split(
     calibration, of_whole = own.calibration(), whole.calibration()
     problems = dict(own.problems)
     of_parent = np.full(len(names), -1)
+    n_cut = 0
     for i in parts:
         at = wanted[parents[i]]
         available = int(whole.offsets[at + 1] - whole.offsets[at])
         start = int(starts[i])
         length = available - start if lengths[i] == TO_THE_END else int(lengths[i])
+        if 0 <= start < available < start + length:
+            length = available - start
+            n_cut += 1
         problem = _why_not(names[i], parents[i], start, length, available, whole.problems.get(at))
         if problem is not None:
             problems[i] = problem
@@ -82,6 +87,13 @@ def fetch_split(
         begins[i] = whole.offsets[at] + start
         calibration[:, i] = of_whole[:, at]
 
+    if n_cut:
+        input_warning(
+            "read_signals",
+            f"{n_cut} of {len(parts)} split reads of a batch end beyond their parents' last samples, as dorado 0.5.0 "
+            "to 0.5.3 write them; they are cut there",
+            "split reads that are too long",
+        )
     offsets = offsets_of(n_samples)
     samples = np.empty(offsets[-1], np.int16)
     for i in range(len(names)):  # only where there are split reads

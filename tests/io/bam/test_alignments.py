@@ -69,7 +69,7 @@ def test_filters_and_counters(mixed):
     file = opened(mixed)
     assert file.expected_records() == 6
     assert names(file.records()) == [(0, "r0"), (4, "r4"), (6, "r6")]
-    assert file.counts == RecordCounts(unmapped=1, secondary=1, low_mapq=3, kept=3)
+    assert file.counts == RecordCounts(unmapped=1, secondary=1, low_mapq=3, unmapped_low_mapq=1, kept=3)
     file.close()
 
 

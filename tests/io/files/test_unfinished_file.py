@@ -29,6 +29,21 @@ def test_the_name_comes_last(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["x"]
 
 
+def test_a_refused_mode_does_not_cost_the_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on file systems with access lists of their own."""
+
+    def refuse(*_: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    path = tmp_path / "x"
+    path.write_bytes(b"old")
+    path.chmod(0o600)
+    unfinished = put(path, b"new")
+    monkeypatch.setattr(os, "chmod", refuse)
+    unfinished.put_in_place()
+    assert path.read_bytes() == b"new"
+
+
 def test_what_a_killed_run_has_left_is_taken_up(tmp_path: Path) -> None:
     (tmp_path / ".unfinished-x").write_bytes(b"something that is longer")
     put(tmp_path / "x", b"new").put_in_place()

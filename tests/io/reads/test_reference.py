@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 from itertools import pairwise
 from pathlib import Path
@@ -190,3 +191,35 @@ def test_a_folder_that_cannot_be_written(tmp_path, monkeypatch, capfd, ending):
     reference = Reference(str(file), ["one", "six"], LENGTHS)
     assert segments(reference, (1, 1, 3)) == [b"CG"]
     reference.close()
+
+
+def _refusal(path) -> str:
+    with pytest.raises(InputFileError) as problem:
+        Reference(str(path), ["c"], [8])
+    return str(problem.value)
+
+
+def test_each_cause_of_a_refusal_has_its_own_words(tmp_path):
+    """htslib tells none of them apart."""
+    zipped = tmp_path / "zipped.fa.gz"
+    with gzip.open(zipped, "wb") as file:
+        file.write(b">c\nACGTACGT\n")
+    assert "compressed with gzip, not bgzip; run: gunzip -c" in _refusal(zipped)
+    uneven = tmp_path / "uneven.fa"
+    uneven.write_text(">c\nACG\nACGT\nA\n")
+    assert "line 3 has another length than those before it" in _refusal(uneven)
+    uneven.write_text(">c\nACG\nAC\nAGT\n")
+    assert "line 4 has another length than those before it" in _refusal(uneven)
+    words = tmp_path / "words.fa"
+    words.write_text("words\n")
+    assert "its first line does not begin with >" in _refusal(words)
+    empty = tmp_path / "empty.fa"
+    empty.touch()
+    assert "it is empty" in _refusal(empty)
+    blocks = tmp_path / "blocks.fa.gz"
+    good = tmp_path / "good.fa"
+    good.write_text(">c\nACGTACGT\n")
+    pysam.tabix_compress(str(good), str(blocks))
+    pysam.faidx(str(blocks))
+    (tmp_path / "blocks.fa.gz.gzi").unlink()
+    assert "blocks.fa.gz.gzi is missing beside" in _refusal(blocks)

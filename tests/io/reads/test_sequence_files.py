@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.errors import InputFileError
-from f5py.io.reads.sequence_files import iterate_sequences
+from f5py.io.reads.sequence_files import iterate_sequences, sequence_records
 
 READS = [("a", "ACGT"), ("b", "GG"), ("c", ""), ("d", "acgun"), ("e", "TTTTTTT")]
 
@@ -27,6 +27,19 @@ def fasta(reads, width=3) -> bytes:
 
 def fastq(reads) -> bytes:
     return "".join(f"@{name} comment\n{bases}\n+\n{'I' * len(bases)}\n" for name, bases in reads).encode()
+
+
+def test_comments_are_bytes(tmp_path):
+    path = tmp_path / "reads.fa"
+    path.write_bytes(b">a sample_id=\xb5g_1\nACGT\n>b\nAC\n")
+    assert [(name, bases) for name, _, bases in sequence_records(str(path))] == [("a", b"ACGT"), ("b", b"AC")]
+
+
+def test_a_folder_called_like_a_scheme(tmp_path, monkeypatch):
+    (tmp_path / "http:").mkdir()
+    (tmp_path / "http:" / "reads.fa").write_bytes(fasta(READS[:1]))
+    monkeypatch.chdir(tmp_path)
+    assert [name for name, *_ in sequence_records("http:/reads.fa")] == ["a"]
 
 
 def flattened(batches):

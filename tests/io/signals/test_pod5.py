@@ -251,6 +251,26 @@ class TestDefectiveFiles:
         assert reader.run_info(name, str(file)) == {}
         reader.close()
 
+    def test_one_of_several_files_is_left_out(self, file, made_reads, capfd):
+        good = file.with_name("good.pod5")
+        good.write_bytes(file.read_bytes())
+        file.write_bytes(b"")
+        cut = file.with_name("cut.pod5")
+        cut.write_bytes(good.read_bytes()[:-8])
+        source = Pod5Source.from_path(file.parent)
+        assert not source.fetch([pod5_name(read.name) for read in made_reads]).problems
+        source.close()
+        (warning,) = [line for line in capfd.readouterr().err.splitlines() if "WARNING" in line]
+        assert "2 of 3 POD5 files cannot be read, their reads are left out: " in warning
+        assert f"{file}: is empty" in warning or f"{file}: the file is empty" in warning
+        assert f"{cut}: the file is truncated" in warning
+
+    def test_none_of_several_files(self, file):
+        file.with_name("b.pod5").write_bytes(b"")
+        file.write_bytes(b"")
+        with pytest.raises(SignalError, match=r"none of 2 POD5 files can be read: .*is empty"):
+            Pod5Source.from_path(file.parent)
+
     def test_a_file_that_is_gone(self, tmp_path, made_reads):
         reader = Pod5Reader()
         block = reader.read([NOWHERE, NOWHERE], [str(tmp_path / "gone.pod5")] * 2)

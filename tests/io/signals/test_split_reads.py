@@ -95,6 +95,14 @@ def test_parts_between_whole_reads(made_reads, parent):
     assert block.offsets.dtype == np.int64
 
 
+def test_a_part_that_ends_beyond_its_parent_is_cut_there(made_reads, parent, capfd):
+    n = parent.samples.size
+    block = split(Source(made_reads), ("part-a", parent.name, 5, n), ("part-b", parent.name, n, 1))
+    assert_holds(block, 0, part(parent, 5, None))
+    assert_unreadable(block, 1, "part-b", f"is to be samples {n} to {n + 1}")
+    assert "1 of 2 split reads of a batch end beyond their parents' last samples" in capfd.readouterr().err
+
+
 def test_a_part_that_the_source_knows_by_its_own_name_is_taken_whole(made_reads, parent):
     own = made_reads[0]
     block = split(Source(made_reads), (own.name, parent.name, 5, 10), ("part", parent.name, 5, 10))
@@ -107,7 +115,7 @@ def test_a_part_that_the_source_knows_by_its_own_name_is_taken_whole(made_reads,
 
 def test_a_part_outside_of_its_parent(made_reads, parent):
     n = parent.samples.size
-    wrong = [(0, n + 1), (n, 1), (n - 5, 6), (5, 0), (-2, 10), (n, TO_THE_END), (n + 9, TO_THE_END), (3, -5)]
+    wrong = [(n, 1), (5, 0), (-2, 10), (n, TO_THE_END), (n + 9, TO_THE_END), (3, -5)]
     parts = [(f"part-{i}", parent.name, *where) for i, where in enumerate(wrong)]
     block = split(Source(made_reads), *parts, ("whole", parent.name, 0, n))
     for i in range(len(wrong)):

@@ -1,0 +1,72 @@
+"""Find out why htslib refuses a reference; it prints the reason, if at all, and returns none."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import zlib
+
+#: How the first block of a bgzip file says how long it is: an extra field of gzip.
+_BGZIP_FIELD = b"BC\x02\x00"
+#: Lines that are looked at.
+_MOST_BYTES = 1 << 30
+
+
+def why_no_reference(path: str, fai: str, gzi: str) -> str:
+    """Return what is wrong with a reference, and what to do.
+
+    Parameters
+    ----------
+    path, fai, gzi : str
+        The file, its index and that of its blocks.
+    """
+    try:
+        with open(path, "rb") as file:
+            start = file.read(18)
+        if start.startswith(b"\x1f\x8b"):
+            if start[12:16] != _BGZIP_FIELD:
+                stem = os.path.splitext(path)[0]
+                return f"it is compressed with gzip, not bgzip; run: gunzip -c {path} | bgzip > {stem}.bgz.gz"
+            if os.path.exists(fai) and not os.path.exists(gzi):
+                return f"its index {gzi} is missing beside {fai}; run: samtools faidx {path}"
+            wrong = _first_wrong_line(path, is_zipped=True)
+        elif not start:
+            return "it is empty; give the FASTA file that the reads were mapped to"
+        else:
+            wrong = _first_wrong_line(path, is_zipped=False)
+    except (OSError, EOFError, zlib.error):
+        return "it is truncated or damaged; copy it again"
+    if wrong:
+        return wrong
+    if os.path.exists(fai):
+        return f"its index {fai} is damaged or of another file; delete it to have it made again"
+    return f"its index {fai} cannot be written; run samtools faidx where it can be, or set XDG_CACHE_HOME"
+
+
+def _first_wrong_line(path: str, is_zipped: bool) -> str:
+    """Say which line is not FASTA as an index needs it: all lines of a sequence but its last of one length."""
+    with gzip.open(path) if is_zipped else open(path, "rb") as file:
+        width = -1  # of the lines of this sequence, unknown
+        ended = False  # by a shorter line
+        n_read = 0
+        for number, line in enumerate(file, 1):
+            n_read += len(line)
+            if n_read > _MOST_BYTES:
+                break
+            if line.startswith(b">"):
+                width, ended = -1, False
+                continue
+            length = len(line.rstrip(b"\r\n"))
+            if number == 1:
+                return "it is no FASTA file: its first line does not begin with >"
+            if not length:
+                ended = ended or width >= 0
+                continue
+            if ended or length > width >= 0:
+                return (
+                    f"line {number} has another length than those before it, which an index cannot describe; rewrap "
+                    f"the file, for instance: seqtk seq -l 60 {path} > rewrapped.fa"
+                )
+            ended = length < width
+            width = length if width < 0 else width
+    return ""
