@@ -20,6 +20,7 @@ __all__ = [
     "index",
     "iter_calls",
     "iter_events",
+    "map_reads",
     "merge",
     "merge_frequencies",
     "plan",
@@ -42,6 +43,8 @@ def __getattr__(name: str) -> Any:
     from importlib import import_module
 
     module = "api.part_functions" if name in _OF_PARTS else "errors" if name.endswith("Error") else "api.functions"
+    if name == "map_reads":
+        module = "api.map"
     return getattr(import_module(f"f5py.{module}"), name)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from f5py.api.command import Command
+from f5py.options.map_commands import MapOptions
 from f5py.options.part_commands import FinishOptions, JoinOptions, PlanOptions, RunPartOptions
 from f5py.options.plot_commands import PlotOptions, PlotRegionOptions
 from f5py.options.signal_commands import (
@@ -22,6 +23,7 @@ from f5py.options.table_commands import (
     ValidateOptions,
 )
 
+MAP = Command("map", "map_reads", MapOptions, "f5py.commands.map")
 INDEX = Command("index", "index", IndexOptions, "f5py.commands.index")
 CALL = Command("call-methylation", "call_methylation", CallOptions, "f5py.commands.call_methylation")
 FREQUENCY = Command("meth-freq", "frequencies", FrequencyOptions, "f5py.commands.meth_freq", "write_frequency_file")
@@ -42,6 +44,7 @@ JOIN = Command("merge", "merge", JoinOptions, "f5py.commands.merge")
 FINISH = Command("finish", "finish", FinishOptions, "f5py.runs.finish")
 COMMANDS = (
     INDEX,
+    MAP,
     CALL,
     FREQUENCY,
     EVENTALIGN,

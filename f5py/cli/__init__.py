@@ -20,6 +20,7 @@ from f5py.threads import blas
 #: name -> (module below f5py.cli, one line of help); the order is that of the help.
 _COMMANDS = {
     "index": ("index", "Index basecalled reads and their signal files."),
+    "map": ("map", "Map reads to a reference and sort the alignments."),
     "call-methylation": ("call_methylation", "Call methylated bases in every read."),
     "meth-freq": ("meth_freq", "Count methylation at every site from the calls."),
     "eventalign": ("eventalign", "Align the events of every read to the reference."),

@@ -1,0 +1,325 @@
+"""Jitted loops that read FASTA and FASTQ into columns, and BAM records' qualities and tags."""
+
+# mypy: disable-error-code="assignment,arg-type"
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.io.bam._bam_numba import FLAGS, N_BASES, sequence_begins, signed32, size_of_value, tags_begin, unsigned16
+from f5py.jit.kernel import exact_kernel
+
+#: What may be wrong with a file.
+SOUND, NOT_A_RECORD, CUT, NO_NAME, BAD_NAME = range(5)
+#: Columns of a read's row: name, comment, numbers of bases and qualities, where the record begins.
+NAME, NAME_END, COMMENT, COMMENT_END, BASES, QUALITIES, BEGIN = range(7)
+N_COLUMNS = 7
+_NEWLINE, _TAB, _SPACE, _AT, _GREATER, _PLUS = 10, 9, 32, 64, 62, 43
+_LONGEST_NAME = 254
+_IS_REVERSE = 16
+
+
+@exact_kernel
+def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
+    """Read whole records from the beginning of `text`.
+
+    Parameters
+    ----------
+    text : uint8, shape (>= n,)
+    n : int
+        Bytes that are there.
+    is_last : bool
+        The file has no more.
+    max_bases : int
+        Stop behind so many bases.
+    letters, qualities : uint8, shape (>= n,)
+        Filled.
+    rows : int64, shape (any, N_COLUMNS)
+        Filled, one row a read.
+
+    Returns
+    -------
+    n_reads, n_bases, used, problem : int
+        Reads, their bases, the bytes of whole records, and what is wrong behind these.
+    """
+    at = 0
+    n_reads = 0
+    n_bases = 0
+    used = 0
+    while n_reads < rows.shape[0] and n_bases < max_bases:
+        while at < n and text[at] <= _SPACE:
+            at += 1
+        if at == n:
+            return n_reads, n_bases, n, SOUND
+        begin = at
+        mark = text[at]
+        if mark != _AT and mark != _GREATER:
+            return n_reads, n_bases, used, NOT_A_RECORD
+        at += 1
+        name = at
+        while at < n and text[at] > _SPACE:
+            at += 1
+        name_end = at
+        while at < n and text[at] != _NEWLINE:
+            at += 1
+        if at == n and not is_last:
+            break
+        comment = min(name_end + 1, at)
+        comment_end = at
+        if comment_end > comment and text[comment_end - 1] == 13:
+            comment_end -= 1
+        first = n_bases
+        bases = n_bases
+        ended = False
+        has_plus = False
+        while at < n:
+            at += 1  # behind a newline
+            if at == n:
+                break
+            if text[at] == _AT or text[at] == _GREATER:
+                ended = True
+                break
+            if text[at] == _PLUS:
+                has_plus = True
+                break
+            while at < n and text[at] != _NEWLINE:
+                if text[at] > _SPACE:
+                    letters[bases] = text[at]
+                    bases += 1
+                at += 1
+        n_qualities = 0
+        if has_plus:
+            while at < n and text[at] != _NEWLINE:
+                at += 1
+            wanted = bases - first
+            while at < n and n_qualities < wanted:
+                at += 1
+                while at < n and text[at] != _NEWLINE:
+                    if text[at] > _SPACE:
+                        if n_qualities < wanted:
+                            qualities[first + n_qualities] = text[at]
+                        n_qualities += 1
+                    at += 1
+            ended = n_qualities >= wanted and at < n
+        if not ended and not is_last:
+            break
+        if name_end == name:
+            return n_reads, n_bases, used, NO_NAME
+        if name_end - name > _LONGEST_NAME:
+            return n_reads, n_bases, used, BAD_NAME
+        if mark == _AT and (not has_plus or n_qualities != bases - first):
+            return n_reads, n_bases, used, CUT
+        if not has_plus:
+            for i in range(first, bases):
+                qualities[i] = 0
+        row = rows[n_reads]
+        row[NAME] = name
+        row[NAME_END] = name_end
+        row[COMMENT] = comment
+        row[COMMENT_END] = comment_end
+        row[BASES] = bases - first
+        row[QUALITIES] = n_qualities
+        row[BEGIN] = begin
+        n_reads += 1
+        n_bases = bases
+        used = at
+    return n_reads, n_bases, used, SOUND
+
+
+@exact_kernel
+def copy_names_of(text, rows, n, offsets, out):
+    """Copy the names of `n` rows to where `offsets` say."""
+    for i in range(n):
+        begin = rows[i, NAME]
+        for j in range(rows[i, NAME_END] - begin):
+            out[offsets[i] + j] = text[begin + j]
+
+
+@exact_kernel
+def copy_qualities(data, starts, chosen, offsets, out):
+    """Copy the qualities of BAM records, as sequenced, as letters; 0 for those that have none."""
+    for i in range(chosen.shape[0]):
+        at = starts[chosen[i]]
+        n = signed32(data, at + N_BASES)
+        begin = sequence_begins(data, at) + ((n + 1) >> 1)
+        reverse = unsigned16(data, at + FLAGS) & _IS_REVERSE != 0
+        to = offsets[i]
+        for j in range(n):
+            value = data[begin + j]
+            letter = 0 if value == 255 else value + 33
+            out[to + n - 1 - j if reverse else to + j] = letter
+
+
+@exact_kernel
+def copy_tags(data, starts, chosen, dropped, out, offsets):
+    """Copy the tags of BAM records but those named in `dropped`; fill `offsets`, of which the first is 0."""
+    n = 0
+    offsets[0] = 0
+    for i in range(chosen.shape[0]):
+        at = tags_begin(data, starts[chosen[i]])
+        end = starts[chosen[i] + 1]
+        while at + 3 <= end:
+            name = unsigned16(data, at)
+            size = 3 + size_of_value(data, at + 3, data[at + 2], end)
+            if size < 3 or at + size > end:
+                break
+            keep = True
+            for d in range(dropped.shape[0]):
+                keep = keep and dropped[d] != name
+            if keep:
+                for j in range(size):
+                    out[n + j] = data[at + j]
+                n += size
+            at += size
+        offsets[i + 1] = n
+    return n
+
+
+@exact_kernel
+def _number(text, at, end):
+    """A decimal number that begins at `at`, and where it ends; as a float."""
+    sign = 1.0
+    if at < end and (text[at] == 45 or text[at] == 43):
+        if text[at] == 45:
+            sign = -1.0
+        at += 1
+    value = 0.0
+    scale = 0
+    is_fraction = False
+    while at < end and (48 <= text[at] <= 57 or text[at] == 46):
+        if text[at] == 46:
+            is_fraction = True
+        else:
+            value = value * 10.0 + np.float64(text[at] - 48)
+            if is_fraction:
+                scale -= 1
+        at += 1
+    if at < end and (text[at] == 101 or text[at] == 69):
+        at += 1
+        exponent_sign = 1
+        if at < end and (text[at] == 45 or text[at] == 43):
+            if text[at] == 45:
+                exponent_sign = -1
+            at += 1
+        exponent = 0
+        while at < end and 48 <= text[at] <= 57:
+            exponent = exponent * 10 + np.int64(text[at] - 48)
+            at += 1
+        scale += exponent_sign * exponent
+    while scale > 0 and value != 0.0:
+        step = min(scale, 22)
+        value *= 10.0**step
+        scale -= step
+    while scale < 0 and value != 0.0:
+        step = min(-scale, 22)
+        value /= 10.0**step
+        scale += step
+    return sign * value, at
+
+
+@exact_kernel
+def _put(out, n, value, size):
+    """Write the lowest `size` bytes of an integer; return the index after them."""
+    for _ in range(size):
+        out[n] = value & 255
+        value >>= 8
+        n += 1
+    return n
+
+
+@exact_kernel
+def _put_number(out, n, value, kind, single):
+    """Write a number as BAM's type `kind` has it; `single` is scratch for one float32."""
+    if kind == 102:  # f
+        single[0] = value
+        return _put(out, n, np.int64(single.view(np.int32)[0]), 4)
+    size = 4
+    if kind == 99 or kind == 67:  # c, C
+        size = 1
+    elif kind == 115 or kind == 83:  # s, S
+        size = 2
+    return _put(out, n, np.int64(value), size)
+
+
+@exact_kernel
+def tags_of_comments(text, rows, n_reads, dropped, out, offsets):
+    """Turn comments that look like SAM tags into tags as BAM has them; fill `offsets`, of which the first is 0.
+
+    Parameters
+    ----------
+    text, rows, n_reads
+        As `parse_reads` has them.
+    dropped : uint16
+        Names of tags that are left out.
+    out : uint8
+        Room for twice the text.
+    offsets : int64, shape (n_reads + 1,)
+    """
+    n = 0
+    offsets[0] = 0
+    single = np.empty(1, np.float32)
+    for i in range(n_reads):
+        at = rows[i, COMMENT]
+        end = rows[i, COMMENT_END]
+        while at < end:
+            stop = at
+            while stop < end and text[stop] != _TAB:
+                stop += 1
+            if stop - at >= 5 and text[at + 2] == 58 and text[at + 4] == 58:
+                name = np.int64(text[at]) | (np.int64(text[at + 1]) << 8)
+                keep = True
+                for d in range(dropped.shape[0]):
+                    keep = keep and dropped[d] != name
+                if keep:
+                    n = _put_tag(text, at, stop, out, n, single)
+            at = stop + 1
+        offsets[i + 1] = n
+    return n
+
+
+@exact_kernel
+def _put_tag(text, at, stop, out, n, single):
+    """Write the tag between `at` and `stop`; one of an unknown type is left out."""
+    kind = text[at + 3]
+    begin = n
+    out[n] = text[at]
+    out[n + 1] = text[at + 1]
+    n += 2
+    if kind == 65:  # A
+        out[n] = kind
+        out[n + 1] = text[at + 5] if stop > at + 5 else 32
+        return n + 2
+    if kind == 90 or kind == 72:  # Z, H
+        out[n] = kind
+        n += 1
+        for j in range(at + 5, stop):
+            out[n] = text[j]
+            n += 1
+        out[n] = 0
+        return n + 1
+    if kind == 105:  # i: the smallest type that holds it
+        value, _ = _number(text, at + 5, stop)
+        if value < 0:
+            code = 99 if value >= -128 else (115 if value >= -32768 else 105)
+        else:
+            code = 67 if value < 256 else (83 if value < 65536 else 73)
+        out[n] = code
+        return _put_number(out, n + 1, value, code, single)
+    if kind == 102:  # f
+        value, _ = _number(text, at + 5, stop)
+        out[n] = kind
+        return _put_number(out, n + 1, value, kind, single)
+    if kind == 66 and stop > at + 5:  # B
+        code = text[at + 5]
+        out[n] = kind
+        out[n + 1] = code
+        count_at = n + 2
+        n += 6
+        count = 0
+        j = at + 6
+        while j < stop and text[j] == 44:
+            value, j = _number(text, j + 1, stop)
+            n = _put_number(out, n, value, code, single)
+            count += 1
+        _put(out, count_at, count, 4)
+        return n
+    return begin

@@ -1,0 +1,223 @@
+"""The options of ``f5py map``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from f5py.errors import UsageError
+from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
+from f5py.options.shared import MOST_THREADS
+
+_SEEDS = "of the preset"
+#: Presets; the numbers behind them are in `f5py.mapping.settings`.
+MAP_PRESETS = ("map-ont", "map-pb", "map-hifi", "lr:hq", "rna", "ava-ont")
+_INT8_MOST = 127
+
+
+@options_class
+class MapOptions(Options):
+    """Options of ``f5py map``."""
+
+    reference: str = argument("REF", help="The reference: FASTA, plain or compressed, or an index that -d has written.")
+    reads: tuple[str, ...] = argument(
+        "READS [...]", default=(), repeated=True,
+        help="Reads: FASTA or FASTQ, plain or compressed (- for standard input), or alignment files such as a "
+        "basecaller's unaligned BAM.",
+    )  # fmt: skip
+    output: str = option(
+        "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
+        help="Output file: sorted, and indexed, BAM; CRAM, SAM or PAF if the name ends so. It appears only when it is "
+        "complete.",
+    )  # fmt: skip
+    paf: bool = flag("--paf", ours=True, help="Write PAF, in the order of the reads.")
+    write_index: str | None = option(
+        "-d", "--write-index", kind=Kind.PATH, group=Group.OUTPUT,
+        help="Write the index of the reference, to be given as REF later.",
+    )  # fmt: skip
+    no_md: bool = flag("--no-MD", ours=True, help="Leave out the tag MD.")
+    md: bool = flag("--MD", help="Write the tag MD also into PAF; alignments have it anyway.")
+    cs: str | None = option(
+        "--cs", group=Group.OUTPUT, choices=("short", "long"), help="Write the tag cs, with the bases that differ.",
+    )  # fmt: skip
+    eqx: bool = flag("--eqx", help="Write = and X instead of M in CIGAR strings.")
+    soft_clips: bool = flag(
+        "-Y", "--soft-clips", help="Give supplementary and secondary records the whole read. Always with tags of bases."
+    )
+    comments: bool = flag("-y", "--comments", help="Turn comments of FASTQ that look like SAM tags into tags.")
+    read_group: str | None = option(
+        "-R",
+        "--read-group",
+        group=Group.OUTPUT,
+        metavar="LINE",
+        help=r"Read group of all reads, such as @RG\tID:a\tSM:b.",
+    )
+    secondary: bool = option(
+        "--secondary", kind=Kind.YES_NO, group=Group.OUTPUT, default=True, help="Write secondary alignments."
+    )
+    as_sam: bool = flag("-a", help="Accepted as minimap2 has it; alignments are written anyway.")
+    with_cigar: bool = flag("-c", help="Accepted as minimap2 has it; PAF has CIGAR strings anyway.")
+    strand_of_splicing: str | None = option(
+        "-u", group=Group.OUTPUT, choices=("f",), help="Accepted as minimap2 has it; changes nothing without splicing."
+    )
+    preset: str = option(
+        "-x", "--preset", group=Group.MODEL, default="map-ont",
+        help=f"Settings for a kind of reads: {', '.join(MAP_PRESETS)}. Other options change them.",
+    )  # fmt: skip
+    k: int | None = option(
+        "-k", kind=Kind.INTEGER, group=Group.MODEL, at_least=4, at_most=28, default_words=_SEEDS,
+        help="Length of minimizers.",
+    )  # fmt: skip
+    w: int | None = option(
+        "-w", kind=Kind.INTEGER, group=Group.MODEL, at_least=1, at_most=255, default_words=_SEEDS,
+        help="Neighbours of which a minimizer is the smallest.",
+    )  # fmt: skip
+    hpc: bool = flag("-H", group=Group.MODEL, help="Compress homopolymers in minimizers.")
+    frequent: float | None = option(
+        "-f", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, default_words="0.0002",
+        help="Pass over this fraction of the most frequent minimizers, or those with more places than this.",
+    )  # fmt: skip
+    frequent_bounds: str | None = option(
+        "-U", group=Group.LIMITS, metavar="INT,INT", default_words="10,1000000", help="Bounds of what -f gives."
+    )
+    rescue_distance: int | None = option(
+        "-e", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="500",
+        help="Use one of the frequent minimizers every so many bases.",
+    )  # fmt: skip
+    frequent_in_read: float | None = option(
+        "--q-occ-frac", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, default_words="0.01",
+        help="Drop minimizers that are more than this fraction of a read's.",
+    )  # fmt: skip
+    max_gap: int | None = option(
+        "-g", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
+        help="Largest gap without a seed in a chain.",
+    )  # fmt: skip
+    bandwidths: str | None = option(
+        "-r", group=Group.LIMITS, metavar="INT[,INT]", default_words="500,20000",
+        help="Bandwidths of chaining, and of joining chains over long gaps.",
+    )  # fmt: skip
+    min_count: int | None = option(
+        "-n", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words="3", help="Fewest seeds of a chain."
+    )
+    min_chain_score: int | None = option(
+        "-m", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS, help="Smallest score of a chain."
+    )
+    secondary_ratio: float | None = option(
+        "-p", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=1, default_words="0.8",
+        help="Smallest ratio of a secondary alignment's score to the primary one's.",
+    )  # fmt: skip
+    max_secondary: int | None = option(
+        "-N", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="5", help="Most secondary alignments."
+    )
+    mask: float | None = option(
+        "-M", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=1, default_words="0.5",
+        help="A hit is secondary if a better one covers more than this fraction of it.",
+    )  # fmt: skip
+    max_chain_skip: int | None = option(
+        "--max-chain-skip", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="25",
+        help="Seeds that are tried in vain before the search for a predecessor ends.",
+    )  # fmt: skip
+    max_chain_iter: int | None = option(
+        "--max-chain-iter", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words="5000",
+        help="Seeds among which a predecessor is looked for.",
+    )  # fmt: skip
+    match: int | None = option(
+        "-A", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS, help="Score of a match."
+    )
+    mismatch: int | None = option(
+        "-B", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS, help="Penalty of a mismatch."
+    )
+    gap_open: str | None = option(
+        "-O", group=Group.LIMITS, metavar="INT[,INT]", default_words=_SEEDS, help="Penalties of opening a gap."
+    )
+    gap_extend: str | None = option(
+        "-E", group=Group.LIMITS, metavar="INT[,INT]", default_words=_SEEDS,
+        help="Penalties of a base in a gap; a gap of l bases costs the smaller of O1+l*E1 and O2+l*E2.",
+    )  # fmt: skip
+    zdrop: str | None = option(
+        "-z", group=Group.LIMITS, metavar="INT[,INT]", default_words="400,200",
+        help="Drop of the score at which an alignment ends, and at which an inversion is looked for.",
+    )  # fmt: skip
+    min_score: int | None = option(
+        "-s", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words=_SEEDS, help="Smallest score of a hit."
+    )
+    threads: int = option(
+        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1, at_most=MOST_THREADS,
+        help="Number of threads.",
+    )  # fmt: skip
+    batch_bases: int = option(
+        "-K", "--batch-bases", kind=Kind.BASES, group=Group.SPEED, default=20_000_000, at_least=1,
+        help="Number of bases at which a batch is complete; the output does not depend on it.",
+    )  # fmt: skip
+    command_line: str = "f5py map"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.preset.startswith(("splice", "cdna")):
+            raise UsageError(
+                f"-x {self.preset}: f5py does not align over introns; type: minimap2 -ax splice -uf -k14 "
+                f"{self.reference} {' '.join(self.reads) or 'READS'} | samtools sort -o mapped.bam"
+            )
+        if self.preset not in MAP_PRESETS:
+            raise UsageError(f"-x {self.preset}: choose from {', '.join(MAP_PRESETS)}")
+        if not self.reads and self.write_index is None:
+            raise UsageError("no reads are given; name files of reads, or -d to write the index")
+        name = self.output.lower()
+        if self.paf and name.endswith((".bam", ".cram", ".sam")):
+            raise UsageError(f"--paf: contradicts -o {self.output}; give a name that ends in .paf, or leave --paf out")
+        if self.preset == "ava-ont" and not self.is_paf:
+            raise UsageError("-x ava-ont: overlaps are written as PAF; give --paf, or -o with a name that ends in .paf")
+        if self.read_group is not None and "ID:" not in self.read_group:
+            raise UsageError(rf"-R {self.read_group}: must be like @RG\tID:name\tSM:sample")
+        if self.no_md and self.md:
+            raise UsageError("--MD and --no-MD are both given")
+
+    @property
+    def is_paf(self) -> bool:
+        """Whether PAF is written."""
+        return self.paf or self.output.lower().endswith(".paf")
+
+    def changes(self) -> dict[str, Any]:
+        """Settings that the options change, by the names of `f5py.mapping.settings.MapSettings`."""
+        single = {
+            "k": self.k, "w": self.w, "hpc": self.hpc or None, "mid_occ_frac": self.frequent,
+            "occ_dist": self.rescue_distance, "q_occ_frac": self.frequent_in_read, "max_gap": self.max_gap,
+            "min_cnt": self.min_count, "min_sc": self.min_chain_score, "pri_ratio": self.secondary_ratio,
+            "best_n": self.max_secondary, "mask": self.mask, "max_skip": self.max_chain_skip,
+            "max_iter": self.max_chain_iter, "match": self.match, "mismatch": self.mismatch,
+            "min_dp_max": self.min_score,
+        }  # fmt: skip
+        changed: dict[str, Any] = {name: value for name, value in single.items() if value is not None}
+        for spelling, text, names in (
+            ("-U", self.frequent_bounds, ("min_mid_occ", "max_mid_occ")), ("-r", self.bandwidths, ("bw", "bw_long")),
+            ("-O", self.gap_open, ("q", "q2")), ("-E", self.gap_extend, ("e", "e2")),
+            ("-z", self.zdrop, ("zdrop", "zdrop_inv")),
+        ):  # fmt: skip
+            if text is not None:
+                changed |= zip(names, _numbers(spelling, text), strict=False)
+                if "," not in text and spelling in ("-O", "-E", "-z"):
+                    changed[names[1]] = changed[names[0]]
+        return changed
+
+
+def check_scores(match: int, mismatch: int, opens: tuple[int, int], extends: tuple[int, int]) -> None:
+    """Raise `UsageError` for scores that cannot be had: differences of neighbouring cells must fit into a byte."""
+    if extends[0] < extends[1] or opens[0] + extends[0] > opens[1] + extends[1]:
+        raise UsageError(
+            f"-O {opens[0]},{opens[1]} -E {extends[0]},{extends[1]}: the second gap must be dearer to open and not "
+            "dearer to extend: O1+E1 <= O2+E2 and E1 >= E2"
+        )
+    if max(opens[1] + extends[1], opens[0] + extends[0]) + match > _INT8_MOST or (
+        mismatch > 2 * (opens[0] + extends[0])
+    ):
+        raise UsageError("-A, -B, -O and -E: are too large; O2+E2+A must be at most 127, and B at most twice O1+E1")
+
+
+def _numbers(spelling: str, text: str) -> list[int]:
+    """Whole numbers between commas."""
+    try:
+        numbers = [int(number) for number in text.split(",")]
+    except ValueError:
+        numbers = []
+    if not 1 <= len(numbers) <= 2 or min(numbers) < 0:
+        raise UsageError(f"{spelling} {text}: is not like 400 or 400,200")
+    return numbers

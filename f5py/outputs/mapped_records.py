@@ -1,0 +1,112 @@
+"""Mapped reads as BAM records or PAF lines."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.mapping_batch import MappingBatch
+from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
+from f5py.mapping.reference_index import ReferenceIndex
+from f5py.mapping.seeds import collecting
+from f5py.threads.pool import WorkerPool, longest_first
+
+#: Tags of our own records, which are not taken over from the input.
+OWN_TAGS = ("NM", "ms", "AS", "nn", "tp", "cm", "s1", "s2", "de", "zd", "SA", "MD", "cs", "rl", "CG")
+
+
+class RecordStyle(NamedTuple):
+    """What records have besides the alignment.
+
+    Attributes
+    ----------
+    md : bool
+        Tag MD.
+    cs : str or None
+        Tag cs, "short" or "long".
+    eqx : bool
+        = and X in the place of M.
+    soft_clips : bool
+        All records have the whole read.
+    secondary : bool
+        Write secondary alignments.
+    """
+
+    md: bool = True
+    cs: str | None = None
+    eqx: bool = False
+    soft_clips: bool = False
+    secondary: bool = True
+
+    def switches(self) -> NDArray[np.int64]:
+        """As compiled code takes them."""
+        return np.array(
+            [self.md, self.cs is not None, self.cs == "long", self.eqx, self.soft_clips, not self.secondary], np.int64
+        )
+
+
+def records_of(
+    batch: MappingBatch, index: ReferenceIndex, names: Names, style: RecordStyle, pool: WorkerPool
+) -> tuple[NDArray[np.uint8], int]:
+    """Make the BAM records of a batch, in the order of the reads.
+
+    Parameters
+    ----------
+    batch : MappingBatch
+        With hits.
+    index : ReferenceIndex
+    names : Names
+        Of the contigs.
+    style : RecordStyle
+    pool : WorkerPool
+
+    Returns
+    -------
+    records : uint8
+    n_records : int
+    """
+    from f5py.outputs._mapped_records_numba import records_of_reads
+
+    hits, anchors = batch.hits, batch.anchors
+    assert hits is not None
+    assert anchors is not None
+    return _made(
+        records_of_reads, batch, pool, batch.letters, batch.qualities, batch.offsets, batch.names.text,
+        batch.names.offsets, batch.tags, batch.tag_offsets, batch.codes, hits.table, hits.offsets, hits.ops,
+        anchors.rep_len, index.bases, index.offsets, names.text, names.offsets, style.switches(),
+    )  # fmt: skip
+
+
+def paf_lines_of(
+    batch: MappingBatch, index: ReferenceIndex, names: Names, style: RecordStyle, pool: WorkerPool
+) -> tuple[NDArray[np.uint8], int]:
+    """Make the PAF lines of a batch; see `records_of`."""
+    from f5py.outputs._mapped_paf_numba import lines_of_reads
+
+    hits, anchors = batch.hits, batch.anchors
+    assert hits is not None
+    assert anchors is not None
+    return _made(
+        lines_of_reads, batch, pool, batch.offsets, batch.names.text, batch.names.offsets, batch.codes, hits.table,
+        hits.offsets, hits.ops, anchors.rep_len, index.bases, index.offsets, names.text, names.offsets,
+        style.switches(),
+    )  # fmt: skip
+
+
+def _made(kernel: Any, batch: MappingBatch, pool: WorkerPool, *arguments: Any) -> tuple[NDArray[np.uint8], int]:
+    """Let threads make the bytes of reads, and put them together in the order of the reads."""
+    from f5py.mapping._seeds_numba import gather
+
+    n = len(batch)
+    sizes, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
+    results: list[Any] = []
+    reads = longest_first(batch.lengths, np.ones(n, np.bool_))
+    pool.run(collecting(kernel, results), reads, *arguments, sizes, counts, order=batch.number)
+    offsets = offsets_of(sizes)
+    out = np.empty(offsets[-1], np.uint8)
+    for done, made in results:
+        gather(done, sizes, offsets, made, out)
+    return out, int(counts.sum())

@@ -1,0 +1,124 @@
+"""What ``f5py map`` says of files and options that are no good: one line, and nothing is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pysam
+import pytest
+
+from ..made_data import refused, run_command
+
+REFERENCE = ">one\n" + "ACGTTGCAAGCTTAGGCATCGATTACCGGATATCGGCATTAGC" * 20 + "\n"
+READS = "@read\n" + "ACGTTGCAAGCTTAGGCATCGATTACCGGATATCGGCATTAGC" * 5 + "\n+\n" + "I" * 215 + "\n"
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "ref.fa").write_text(REFERENCE)
+    (tmp_path / "reads.fq").write_text(READS)
+    return tmp_path
+
+
+REFERENCES = {
+    "missing": (None, "no such file"),
+    "empty": ("", "holds no sequences"),
+    "not FASTA": ("what is this?\n", "neither FASTA nor FASTQ"),
+    "contig twice": (">a\n" + "ACGTTGCA" * 9 + "\n>a\nACGT\n", "has contig a twice"),
+    "too short": (">a\nACGTACG\n", "no contig has 15 bases"),
+    "minimap2's index": ("MMI\2 and more", "is minimap2's index"),
+}
+FASTQS = {
+    "missing": (None, "no such file"),
+    "empty": ("", "holds no reads"),
+    "not reads": ("what is this?\n", "neither FASTA nor FASTQ"),
+    "truncated": (READS[:-9], "not as many qualities as bases"),
+    "without qualities": ("@read\nACGT\n", "not as many qualities as bases"),
+    "damaged": (READS + "what is this?\n", "damaged behind read 1"),
+    "without a name": ("@\nAC\n+\nII\n", "read 1 has no name"),
+    "long name": (f"@{'n' * 255}\nAC\n+\nII\n", "more than 254 bytes"),
+}
+
+
+@pytest.mark.parametrize("case", REFERENCES)
+def test_reference_is_refused(case: str, files: Path, capfd: pytest.CaptureFixture[str]):
+    text, message = REFERENCES[case]
+    reference = files / "other.fa"
+    if text is not None:
+        reference.write_text(text)
+    line = refused(capfd, "map", reference, files / "reads.fq", "-o", files / "out.bam")
+    assert message in line
+    assert str(reference) in line
+    assert not list(files.glob("*out*"))
+
+
+@pytest.mark.parametrize("case", FASTQS)
+def test_reads_are_refused(case: str, files: Path, capfd: pytest.CaptureFixture[str]):
+    text, message = FASTQS[case]
+    reads = files / "other.fq"
+    if text is not None:
+        reads.write_text(text)
+    line = refused(capfd, "map", files / "ref.fa", reads, "-o", files / "out.bam")
+    assert message in line
+    assert str(reads) in line
+    assert not list(files.glob("*out*"))
+    assert not list(files.glob(".unfinished*"))
+
+
+def test_truncated_bam_is_refused(files: Path, capfd: pytest.CaptureFixture[str]):
+    header = pysam.AlignmentHeader.from_text("@HD\tVN:1.6\n")
+    reads = files / "reads.bam"
+    with pysam.AlignmentFile(str(reads), "wb", header=header) as out:
+        for i in range(4000):
+            record = pysam.AlignedSegment(header)
+            record.query_name, record.flag, record.query_sequence = f"read{i}", 4, "ACGTTGCAAGC" * 9
+            out.write(record)
+    reads.write_bytes(reads.read_bytes()[:-100])
+    line = refused(capfd, "map", files / "ref.fa", reads, "-o", files / "out.bam")
+    assert "truncated" in line
+    assert not list(files.glob("*out*"))
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["-k", 29], "29"),
+        (["-O", "4,24", "-E", "1,2"], "E1 >= E2"),
+        (["-A", "120"], "at most 127"),
+        (["-z", "many"], "is not like"),
+        (["--paf"], "contradicts"),
+        (["-x", "splice"], "minimap2 -ax splice"),
+        (["-x", "nothing"], "choose from"),
+        (["-x", "ava-ont"], "PAF"),
+    ],
+)
+def test_options_that_contradict_each_other(options, message, files: Path, capfd: pytest.CaptureFixture[str]):
+    line = refused(capfd, "map", *options, files / "ref.fa", files / "reads.fq", "-o", files / "out.bam", status=2)
+    assert message in line
+
+
+def test_output_over_an_input_is_refused(files: Path, capfd: pytest.CaptureFixture[str]):
+    line = refused(capfd, "map", files / "ref.fa", files / "reads.fq", "-o", files / "reads.fq", status=2)
+    assert "reads.fq" in line
+    assert (files / "reads.fq").read_text() == READS
+
+
+def test_read_without_bases_and_read_of_unknown_bases_are_unmapped(files: Path):
+    (files / "reads.fq").write_text(READS + "@none\n\n+\n\n@unknown\n" + "N" * 300 + "\n+\n" + "#" * 300 + "\n")
+    assert run_command("map", files / "ref.fa", files / "reads.fq", "-o", files / "out.bam") == 0
+    with pysam.AlignmentFile(str(files / "out.bam")) as file:
+        primary = [record for record in file.fetch(until_eof=True) if not record.flag & 0x900]
+    found = {record.query_name: (record.is_unmapped, record.query_length) for record in primary}
+    assert found == {"read": (False, 215), "none": (True, 0), "unknown": (True, 300)}
+
+
+@pytest.mark.parametrize("name", ["out.sam", "out.cram", "out.bam"])
+def test_formats_have_the_same_records(name: str, files: Path):
+    reads = "".join(f"@read{i}\n{REFERENCE.splitlines()[1][i : i + 300]}\n+\n{'J' * 300}\n" for i in range(0, 500, 7))
+    (files / "reads.fq").write_text(reads)
+    assert run_command("map", files / "ref.fa", files / "reads.fq", "--no-MD", "-o", files / name) == 0
+    with pysam.AlignmentFile(str(files / name), reference_filename=str(files / "ref.fa")) as file:
+        records = [(one.query_name, one.reference_start, one.cigarstring, one.query_sequence) for one in file]
+    assert len({one[0] for one in records}) == 72
+    starts = [one[1] for one in records]
+    assert starts == sorted(starts)
