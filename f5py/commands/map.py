@@ -70,7 +70,7 @@ def run(options: MapOptions) -> MapCounts:
         For anything wrong with the options, the input or the output.
     """
     check_read_once(options.reads)
-    check_outputs([options.reference, *options.reads], {"-o": options.output, "-d": options.write_index})
+    check_outputs({"-o": options.output, "-d": options.write_index})
     settings = settings_of(options)
     check_read_files(options.reads)
     pool = WorkerPool(options.threads)
