@@ -7,7 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from f5py.compute.counts import RunCounts
 from f5py.compute.methylation import Caller, motifs_of, part_of
@@ -38,8 +38,9 @@ from f5py.pipeline.runner import Outputs
 from f5py.runs.compile_ahead import CompileAhead
 from f5py.runs.end_of_run import report
 from f5py.runs.outcome import Outcome, RunContext
+from f5py.runs.parts.done_part import ARROW, FAILED_READS, MODBAM, SITES, DonePart
 from f5py.runs.parts.job import PartJob, WriteBatch
-from f5py.runs.parts.part_outputs import ARROW, FAILED_READS, MODBAM, SITES, DonePart
+from f5py.runs.parts.join_outputs import append_arrow
 
 
 @obeys_strict
@@ -232,6 +233,11 @@ def check_options(options: CallOptions, is_taken: bool = False) -> None:
         )
 
 
+def _append_file(part: DonePart, name: str, append: Callable[[BinaryIO], None]) -> None:
+    with part.open(name) as file:
+        append(file)
+
+
 class Writers:
     """Everything that a run writes.
 
@@ -264,7 +270,7 @@ class Writers:
             file = of_table.enter_context(complete_output(options.output))
             columns = CallsArrow(ArrowStream(file) if is_part else file, *layout, n_threads=options.threads)
             self._writers.append((options.output, of_table.enter_context(columns)))
-            self._appenders.append((options.output, lambda part: columns.append(part.path(ARROW))))
+            self._appenders.append((options.output, lambda part: append_arrow(part, columns)))
         elif options.output_format == "tsv":
             self._out = out = table or of_table.enter_context(open_output(options.output, options.threads))
             calls = CallsWriter(out, options.meth_out_version, *layout)
@@ -296,7 +302,7 @@ class Writers:
                 )
             )
             self._writers.append((options.modbam, modbam))
-            self._appenders.append((options.modbam, lambda part: modbam.append(part.path(MODBAM))))
+            self._appenders.append((options.modbam, lambda part: _append_file(part, MODBAM, modbam.append)))
         if options.bedmethyl is not None:
             from f5py.outputs.bedmethyl import BedMethylOutput
             from f5py.site_frequencies.site_counts import SiteCounts
@@ -311,7 +317,7 @@ class Writers:
                 options.threads,
             )
             self._writers.append((options.bedmethyl, bedmethyl))
-            self._appenders.append((options.bedmethyl, lambda part: bedmethyl.join(part.path(SITES))))
+            self._appenders.append((options.bedmethyl, lambda part: _append_file(part, SITES, bedmethyl.join)))
             path = options.bedmethyl
 
             def complete_bedmethyl(kind: type[BaseException] | None, *_: object) -> None:

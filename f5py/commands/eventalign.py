@@ -48,8 +48,8 @@ from f5py.pipeline.runner import Outputs
 from f5py.runs.compile_ahead import CompileAhead
 from f5py.runs.end_of_run import report
 from f5py.runs.outcome import Outcome, RunContext
+from f5py.runs.parts.done_part import ARROW, FAILED_READS, M6ANET, SUMMARY
 from f5py.runs.parts.job import PartJob, WriteBatch
-from f5py.runs.parts.part_outputs import ARROW, FAILED_READS, M6ANET, SUMMARY
 from f5py.runs.parts.text_chain import ChainedText
 
 #: Samples of a read of which the text takes about as much room as a usual row.

@@ -15,7 +15,7 @@ from f5py.errors import UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.files.complete_file import complete_text_output
 from f5py.options.part_commands import PlanOptions
-from f5py.runs.parts.part_outputs import read_part
+from f5py.runs.parts.done_part import read_part
 from f5py.runs.parts.plan import Plan
 
 #: Jobs of an array that any Slurm takes.
@@ -67,17 +67,27 @@ def slurm_script(plan: Plan, numbers: list[int], threads: int, at_a_time: int | 
         Jobs that may run at the same time.
     program : str
         How f5py is started, quoted for the shell.
+
+    Raises
+    ------
+    UsageError
+        No script can name the folder of the plan.
     """
     per_job = -(-len(plan) // _MOST_JOBS)
     jobs = _ranges(sorted({number // per_job for number in numbers}))
+    if not str(plan.folder).isprintable():
+        raise UsageError(
+            f"{str(plan.folder)!r}: a script cannot name a folder with control characters; rename it"
+        )
     folder = shlex.quote(str(plan.folder))
+    log = shlex.quote(str(plan.folder).replace("%", "%%") + "/slurm-%A_%a.log")
     last = f"$(( last < {len(plan) - 1} ? last : {len(plan) - 1} ))"
     return f"""#!/bin/bash
 #SBATCH --job-name=f5py
 #SBATCH --array={jobs}{f"%{at_a_time}" if at_a_time else ""}
 #SBATCH --cpus-per-task={threads}
 #SBATCH --requeue
-#SBATCH --output={str(plan.folder).replace("%", "%%")}/slurm-%A_%a.log
+#SBATCH --output={log}
 # Add what your cluster needs, such as --account, --partition, --time, --mem and --gres=gpu:1. When all jobs are done:
 #   {program} finish {folder}
 # To submit both: sbatch --dependency=afterok:"$(sbatch --parsable THIS_SCRIPT)" --wrap "{program} finish {folder}"
@@ -101,8 +111,8 @@ def _estimate(plan: Plan, options: PlanOptions) -> list[str]:
     size = _bytes_of_parts(plan)
     done = [number for number in range(len(plan)) if plan.is_done(number)]
     known = [read_part(plan, number) for number in done]
-    bases = sum(about["outcome"]["counts"]["bases"] for about in known)
-    seconds = sum(about["seconds"] for about in known)
+    bases = sum(about.outcome.counts.bases for about in known)
+    seconds = sum(about.seconds for about in known)
     if bases:
         per_byte, how = bases / max(size[done].sum(), 1), f"measured, {len(done)} parts"
     else:
@@ -126,9 +136,10 @@ def _estimate(plan: Plan, options: PlanOptions) -> list[str]:
     if options.price is not None:
         lines.append(f"price\t{of_part.sum() / 3600.0 * options.price:.2f}")
     if known:
-        room = sum(sum(about["files"].values()) + about["table"][2] - about["table"][1] for about in known)
+        room = sum(sum(state.n_bytes for state in about.files.values()) for about in known)
+        room += sum(about.table.end - about.table.begin for about in known)
         total = room * size.sum() / max(size[done].sum(), 1)
-        lines.append(f"GB of memory of a job\t{max(about['peak_bytes'] for about in known) / 1e9:.2f} (measured)")
+        lines.append(f"GB of memory of a job\t{max(about.peak_bytes for about in known) / 1e9:.2f} (measured)")
         lines.append(f"GB of room for all parts\t{total / 1e9:.2f} (by those that are done), and as much at the end")
     return lines
 

@@ -32,12 +32,12 @@ from f5py.pipeline.runner import Outputs
 from f5py.pipeline.sequence_loader import SequenceLoader
 from f5py.runs.end_of_run import note_counts_and_times, note_results, warn_of_bad_reads
 from f5py.runs.outcome import Outcome
+from f5py.runs.parts.done_part import FAILED_READS, DonePart, check_processors, read_part
 from f5py.runs.parts.job import PartJob, WriteBatch
 from f5py.runs.parts.join_outputs import join_tables, join_texts
-from f5py.runs.parts.part_outputs import FAILED_READS, DonePart, outputs_of_parts, read_part
+from f5py.runs.parts.part_outputs import outputs_of_parts
 from f5py.runs.parts.plan import Plan
 from f5py.runs.parts.resume import check_can_resume, folder_beside
-from f5py.runs.parts.text_chain import Extent
 
 _WHO = "resquiggle_main"
 _COMMAND = "resquiggle"
@@ -143,12 +143,13 @@ def _join(options: ResquiggleOptions, plan: Plan, n_parts: int) -> RunCounts:
     parts = []
     outcome = Outcome(RunCounts(), RecordCounts())
     for number in range(n_parts):
-        about = read_part(plan, number)
-        parts.append(DonePart(plan, number, Extent(*about["table"])))
-        outcome.add(Outcome.from_json(about["outcome"]))
+        record = read_part(plan, number)
+        parts.append(DonePart(plan, number, record))
+        outcome.add(record.outcome)
+    check_processors(parts)
     join_tables(parts, options.output, options.threads)
     if options.failed_reads is not None:
-        join_texts((Path(part.path(FAILED_READS)) for part in parts), options.failed_reads, options.threads)
+        join_texts(parts, FAILED_READS, options.failed_reads, options.threads)
     return outcome.counts
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
+from f5py.io.files.json_values import Values
 
 #: Fewer events than this say nothing, whatever ``--min-recalib-events`` allows.
 USABLE_EVENTS = 30
@@ -64,6 +65,22 @@ class RunCounts:
             mine, more = getattr(self, one.name), getattr(other, one.name)
             setattr(self, one.name, mine + more)
         del self.examples[_EXAMPLES:]
+
+    @classmethod
+    def from_json(cls, values: Values) -> RunCounts:
+        """Those whose fields have been kept as JSON.
+
+        Raises
+        ------
+        DamagedValueError
+        """
+        numbers = [one.name for one in fields(cls) if one.name not in ("causes", "examples")]
+        values.check_names([*numbers, "causes", "examples"])
+        return cls(
+            **{name: values.integer(name) for name in numbers},
+            causes=values.integers("causes", (len(Cause),)),
+            examples=values.texts("examples", _EXAMPLES),
+        )
 
     def of(self, cause: Cause) -> int:
         """Reads that dropped out for that cause."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import Motif
 from f5py.core.windows import Windows
+from f5py.io.files.json_values import Values
 from f5py.site_frequencies.site_counts import calls_inside
 
 #: Log-likelihood ratios are counted in bins of this width, up to this size; larger ones count with the last bin.
@@ -92,12 +93,20 @@ class RunStatistics:
         sums = {name: getattr(self, name).tolist() for name in _SUMS}
         return {**sums, "drift": self.drift, "n_reads": self._n_reads}
 
-    def take_json(self, content: Mapping[str, Any]) -> None:
-        """Take the sums of `as_json`."""
+    def take_json(self, values: Values) -> None:
+        """Take the sums of `as_json`.
+
+        Raises
+        ------
+        DamagedValueError
+            They are not those of a run over these contigs.
+        """
+        values.check_names((*_SUMS, "drift", "n_reads"))
         for name in _SUMS:
-            getattr(self, name)[...] = content[name]
-        self.drift = [tuple(point) for point in content["drift"]]
-        self._n_reads = content["n_reads"]
+            sums = getattr(self, name)
+            sums[...] = values.integers(name, sums.shape)
+        self.drift = [(int(reads), *means) for reads, *means in values.numbers("drift", (-1, 4)).tolist()]
+        self._n_reads = values.integer("n_reads")
 
     def context_names(self) -> list[str]:
         """What the 16 contexts are called, such as ``A[CG]T``; none if several motifs are."""

@@ -18,6 +18,7 @@ import os
 import urllib.parse
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +28,9 @@ from f5py.core.motifs import Motif
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
+from f5py.io.files.arrays import read_arrays
 from f5py.io.files.complete_file import complete_output, complete_text_output
+from f5py.io.files.json_values import DamagedValueError, Values
 from f5py.io.files.output import TextOutput
 from f5py.options.output_names import kind_of_output, packed_ending
 from f5py.outputs.site_tracks import import_bigwig, write_bedgraph, write_bigwig, write_rows
@@ -39,7 +42,15 @@ _FIXED_COLUMNS = 10 * 20 + 40
 #: Positions from here on do not fit into a .tbi index.
 _TBI_END = 1 << 29
 _UNGROUPED = "ungrouped"
+_NAMES = "partition_names"
 _MAX_PARTITIONS = 1000
+
+
+def _partition_names(array: NDArray[Any]) -> list[str]:
+    """The values of a tag that `BedMethylOutput.save` has kept."""
+    if array.ndim or array.dtype.kind != "U":
+        raise DamagedValueError(f"{_NAMES} is not a text")
+    return Values.of_text(str(array).encode()).texts("names", _MAX_PARTITIONS)
 
 
 def write_bedmethyl(
@@ -243,10 +254,10 @@ class BedMethylOutput:
             The file cannot be written.
         """
         with complete_output(path) as file:
-            names = np.array(json.dumps(self._partitions or []))
+            names = np.array(json.dumps({"names": self._partitions or []}))
             np.savez(file, partition_names=names, **self._counts.columns()._asdict())
 
-    def join(self, path: str) -> None:
+    def join(self, file: BinaryIO) -> None:
         """Add the counts that `save` has kept.
 
         Raises
@@ -255,11 +266,11 @@ class BedMethylOutput:
             The file cannot be read.
         """
         try:
-            with np.load(path) as saved:
-                columns = SiteColumns(**{name: saved[name] for name in SiteColumns._fields})
-                names = json.loads(str(saved["partition_names"]))
-        except (OSError, ValueError, KeyError) as problem:
-            raise InputFileError(f"{path}: cannot be read: {problem}") from None
+            saved = read_arrays(file, os.fstat(file.fileno()).st_size)  # they are not compressed
+            names = _partition_names(saved.pop(_NAMES, np.array("")))
+            columns = SiteColumns.of_arrays(saved, len(names), len(self._names))
+        except (OSError, DamagedValueError) as problem:
+            raise InputFileError(f"{file.name}: cannot be read: {problem}") from None
         if self._partitions is not None:
             number = np.array([-1, *(self._number_of(name) for name in names)], np.int32)
             columns = columns._replace(partition=number[columns.partition + 1])

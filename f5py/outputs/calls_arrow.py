@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from f5py.core.batch import ReadBatch
 from f5py.core.windows import Windows
-from f5py.io.arrow.table import RowTarget, arrow_sink, dictionary_column, stream_columns, string_column
+from f5py.io.arrow.table import ParquetOutput, RowTarget, arrow_sink, dictionary_column, string_column
+from f5py.outputs.part_rows import append_rows
 
 _FIELDS = [
     ("chromosome", "names"),
@@ -78,10 +79,10 @@ class CallsArrow:
     def __exit__(self, *problem: Any) -> None:
         self._writer.__exit__(*problem)
 
-    def append(self, path: str) -> None:
-        """Write the rows that an `ArrowStream` of this table has kept."""
-        for columns in stream_columns(path):
-            self._writer.write(columns)
+    def append(self, first: BinaryIO, groups: BinaryIO | None = None, last: BinaryIO | None = None) -> None:
+        """Write the rows that an `ArrowStream` or `PartRows` of this table has kept, to a Parquet file."""
+        assert isinstance(self._writer, ParquetOutput)
+        append_rows(self._writer, first, groups, last)
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""

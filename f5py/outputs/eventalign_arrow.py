@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -116,10 +116,10 @@ class EventalignArrow:
         self._pieces.close()
         self._output.__exit__(*problem)
 
-    def append(self, path: str) -> None:
+    def append(self, first: BinaryIO, groups: BinaryIO | None = None, last: BinaryIO | None = None) -> None:
         """Write the rows that `PartRows` of this table have kept, to a Parquet file."""
         assert isinstance(self._output, ParquetOutput)
-        append_rows(path, self._output)
+        append_rows(self._output, first, groups, last)
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""

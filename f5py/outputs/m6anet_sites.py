@@ -7,18 +7,21 @@ are those that the table of events would show, of which ``m6anet dataprep`` (2.0
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import ExitStack
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
-from numpy.lib.format import read_array, write_array
+from numpy.lib.format import write_array
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.kmers import kmer_digits, shown_ranks
 from f5py.errors import InputFileError
+from f5py.io.files.arrays import arrays_until_end, check_column
 from f5py.io.files.complete_file import complete_output
+from f5py.io.files.json_values import DamagedValueError
 from f5py.outputs.table_columns import TableColumns, as_printed, table_columns
 from f5py.outputs.table_layout import trimmed
 from f5py.pore_model.model import PoreModel
@@ -190,21 +193,39 @@ class PartSites:
                 write_array(self._file, column, allow_pickle=False)
 
 
-def sites_of_part(path: str) -> Iterator[SitesOfReads]:
+def sites_of_part(file: BinaryIO, n_contigs: int) -> Iterator[SitesOfReads]:
     """What a `PartSites` has taken, in the same pieces.
+
+    Parameters
+    ----------
+    file : binary file
+    n_contigs : int
+        Of the reference.
 
     Raises
     ------
     InputFileError
-        The file cannot be read.
+        The file cannot be read, or is damaged.
     """
     try:
-        with open(path, "rb") as file:
-            while file.peek(1):
-                contig, read, *sites = (read_array(file, allow_pickle=False) for _ in range(2 + len(Sites._fields)))
-                yield SitesOfReads(contig, read, Sites(*sites))
-    except (OSError, ValueError, EOFError) as problem:
-        raise InputFileError(f"{path}: cannot be read: {problem}") from None
+        arrays = arrays_until_end(file, os.fstat(file.fileno()).st_size)
+        for contig in arrays:
+            read, *sites = (next(arrays, contig[:0]) for _ in range(1 + len(Sites._fields)))
+            found = SitesOfReads(contig, read, Sites(*sites))
+            _check_sites(found, n_contigs)
+            yield found
+    except (OSError, DamagedValueError) as problem:
+        raise InputFileError(f"{file.name}: cannot be read: {problem}") from None
+
+
+def _check_sites(found: SitesOfReads, n_contigs: int) -> None:
+    """Raise `DamagedValueError` unless the arrays belong together."""
+    n, sites = len(found.read), found.sites
+    check_column(found.contig, found.contig.dtype, len(found.contig), end=n_contigs)
+    check_column(found.read, np.int64, n, end=len(found.contig))
+    check_column(sites.position, np.int64, n)
+    check_column(sites.sequence, np.int32, n, end=4 ** (SHOWN + 2))
+    check_column(sites.features, np.float64, n, width=_no_sites().features.shape[1])
 
 
 def _no_sites() -> Sites:

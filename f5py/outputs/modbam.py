@@ -202,9 +202,9 @@ class ModbamWriter:
         self._n_with_other_tags += int(has_other.sum())
         self._records.write(out)
 
-    def append(self, path: str) -> None:
+    def append(self, file: BinaryIO) -> None:
         """Write the records of a BAM file that another writer has made of a part of the input."""
-        self._records.append(path)
+        self._records.append(file)
 
     def _tags(self, batch: ReadBatch) -> ModificationTags:
         if len(batch) == 0:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
-from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, BinaryIO, Protocol
 
-from f5py.io.arrow.table import ROWS_PER_GROUP, ArrowStream, Fields, ParquetOutput, stream_columns, table_of
+from f5py.io.arrow.table import ROWS_PER_GROUP, ArrowStream, Fields, ParquetOutput, stream_tables, table_of
 from f5py.io.files.complete_file import complete_output
 
 #: Beside the file of the first rows: those of whole row groups, and the last ones.
-_GROUPS, _LAST = ".groups", ".last"
+GROUPS, LAST = ".groups", ".last"
 
 
 class Place(Protocol):
@@ -85,23 +84,34 @@ class PartRows:
 
     def _in_groups(self) -> ParquetOutput:
         if self._groups is None:
-            self._last = self._stream(self._path + _LAST)
-            file = self._files.enter_context(complete_output(self._path + _GROUPS))
+            self._last = self._stream(self._path + LAST)
+            file = self._files.enter_context(complete_output(self._path + GROUPS))
             self._groups = self._files.enter_context(ParquetOutput(file, self._fields, **self._parquet))
         return self._groups
 
 
-def append_rows(path: str, output: ParquetOutput) -> None:
+def append_rows(
+    output: ParquetOutput, first: BinaryIO, groups: BinaryIO | None = None, last: BinaryIO | None = None
+) -> None:
     """Write the rows that a `PartRows` has kept.
+
+    Parameters
+    ----------
+    output : ParquetOutput
+    first : binary file
+        Its first file.
+    groups, last : binary file, optional
+        The others, if it has made them.
 
     Raises
     ------
     InputFileError
         The files are damaged, or were made for other rows before them.
     """
-    for columns in stream_columns(path):
-        output.write(columns)
-    if Path(path + _GROUPS).exists():
-        output.append_groups(path + _GROUPS)
-        for columns in stream_columns(path + _LAST):
-            output.write(columns)
+    for table in stream_tables(first, output.schema):
+        output.write_table(table)
+    if groups is not None:
+        output.append_groups(groups)
+    if last is not None:
+        for table in stream_tables(last, output.schema):
+            output.write_table(table)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack, chdir
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 from f5py.commands import call_methylation, eventalign
@@ -33,10 +32,17 @@ from f5py.pipeline.loader import Loader
 from f5py.pipeline.runner import Outputs
 from f5py.runs.end_of_run import report
 from f5py.runs.outcome import Outcome, RunContext
-from f5py.runs.parts.join_outputs import WholeLines, has_name, join_tables, join_texts
-from f5py.runs.parts.part_outputs import ARROW, FAILED_READS, M6ANET, SUMMARY, ULTRA, DonePart, read_part
+from f5py.runs.parts.done_part import (
+    FAILED_READS,
+    M6ANET,
+    SUMMARY,
+    ULTRA,
+    DonePart,
+    check_processors,
+    read_part,
+)
+from f5py.runs.parts.join_outputs import WholeLines, append_arrow, has_name, join_tables, join_texts
 from f5py.runs.parts.plan import Plan
-from f5py.runs.parts.text_chain import Extent
 from f5py.runs.report import write_report
 
 _SHOWN = 5
@@ -114,22 +120,19 @@ def join_parts(options: CallOptions | EventalignOptions, parts: list[PlannedPart
                 loader.check_any_known(any_known)
             stage = join(options, done, loader, chemistry, bar.advance)  # type: ignore[arg-type]
         if options.failed_reads is not None:
-            join_texts(_files(done, FAILED_READS), options.failed_reads, options.threads)
+            join_texts(done, FAILED_READS, options.failed_reads, options.threads)
         if options.skip_ultra is not None:
             header = loader.alignments.header
             with complete_output(options.skip_ultra) as file, JoinedBam(file, options.skip_ultra, header) as ultra:
-                for path in _files(done, ULTRA):
-                    ultra.append(str(path))
+                for part in done:
+                    with part.open(ULTRA) as records:
+                        ultra.append(records)
         context = RunContext.of(stage, loader.alignments, loader.signals.kind)
         if tells:
             report(options, context, outcome, warnings)
         elif options.report is not None:
             write_report(options.report, options, context, outcome, warnings)
     return outcome.counts
-
-
-def _files(parts: list[DonePart], name: str) -> list[Path]:
-    return [Path(part.path(name)) for part in parts]
 
 
 def _read(
@@ -149,11 +152,12 @@ def _read(
     outcome, any_known = Outcome(RunCounts(), RecordCounts(), statistics()), False
     done = []
     for plan, number in parts:
-        about = read_part(plan, number)
-        done.append(DonePart(plan, number, Extent(*about["table"])))
-        any_known = any_known or about["has_known"]
-        outcome.add(Outcome.from_json(about["outcome"], statistics()))
+        record = read_part(plan, number, statistics())
+        done.append(DonePart(plan, number, record))
+        any_known = any_known or record.has_known
+        outcome.add(record.outcome)
         advance(1)
+    check_processors(done)
     return done, outcome, any_known
 
 
@@ -198,13 +202,14 @@ def _join_events(
             EventalignArrow(file, alignments.contigs, aligner.model, layout, options.threads) as table,
         ):
             for part in parts:
-                table.append(part.path(ARROW))
+                append_arrow(part, table)
                 advance(1)
     elif options.m6anet_json is not None:
         with eventalign.m6anet_json(options, loader) as sites:
             for part in parts:
-                for found in sites_of_part(part.path(M6ANET)):
-                    sites.write(found)
+                with part.open(M6ANET) as file:
+                    for found in sites_of_part(file, len(alignments.contigs)):
+                        sites.write(found)
                 advance(1)
     elif eventalign.writes_bam(options):
         with (
@@ -218,5 +223,5 @@ def _join_events(
     else:
         join_tables(parts, options.output, options.threads, advance)
     if options.summary is not None:
-        join_texts(_files(parts, SUMMARY), options.summary, options.threads)
+        join_texts(parts, SUMMARY, options.summary, options.threads)
     return aligner

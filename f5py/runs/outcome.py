@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,6 +12,7 @@ from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
 from f5py.compute.statistics import RunStatistics
 from f5py.io.bam.alignments import AlignmentFile, RecordCounts
+from f5py.io.files.json_values import Values
 
 if TYPE_CHECKING:
     from f5py.compute.alignment import AlignmentStage
@@ -87,15 +88,19 @@ class Outcome:
         }
 
     @classmethod
-    def from_json(cls, content: Mapping[str, Any], statistics: RunStatistics | None = None) -> Outcome:
-        """What `as_json` has been made of; the numbers of its statistics are put into `statistics`."""
-        counts = dict(content["counts"])
-        counts["causes"] = np.array(counts["causes"], np.int64)
-        if statistics is not None and content["statistics"] is not None:
-            statistics.take_json(content["statistics"])
+    def from_json(cls, values: Values, statistics: RunStatistics | None = None) -> Outcome:
+        """What `as_json` has been made of; the numbers of its statistics are put into `statistics`.
+
+        Raises
+        ------
+        DamagedValueError
+        """
+        values.check_names(field.name for field in fields(cls))
+        if statistics is not None and not values.is_null("statistics"):
+            statistics.take_json(values.object("statistics"))
         return cls(
-            RunCounts(**counts), RecordCounts(**content["skipped"]), statistics, dict(content["loading"]),
-            dict(content["stages"]), content["processing"], content["output"],
+            RunCounts.from_json(values.object("counts")), _skipped(values.object("skipped")), statistics,
+            values.seconds("loading"), values.seconds("stages"), values.number("processing"), values.number("output"),
         )  # fmt: skip
 
 
@@ -128,6 +133,12 @@ class RunContext:
             stage.command, stage.chemistry, signal_kind, alignments.contigs, alignments.contig_lengths,
             alignments.sample,
         )  # fmt: skip
+
+
+def _skipped(values: Values) -> RecordCounts:
+    names = [field.name for field in fields(RecordCounts)]
+    values.check_names(names)
+    return RecordCounts(**{name: values.integer(name) for name in names})
 
 
 def _plain(values: Mapping[str, Any]) -> dict[str, Any]:

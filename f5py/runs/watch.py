@@ -34,8 +34,8 @@ from f5py.options.signal_commands import CallOptions
 from f5py.runs.engines import run_job
 from f5py.runs.finish import PlannedPart, join_parts
 from f5py.runs.in_parts import as_one_run
+from f5py.runs.parts.done_part import read_part
 from f5py.runs.parts.job import PartJob
-from f5py.runs.parts.part_outputs import read_part
 from f5py.runs.parts.plan import Plan
 from f5py.threads.interrupts import Interrupt, remembered_interrupt
 
@@ -204,17 +204,17 @@ class _Watch:
         else:
             plan = Plan.make(folder, "call-methylation", options, [path], RecordRanges.of([RecordRange(0, None)]))
         run_job(options, PartJob(plan, [0], judges_fit=not self._done and not is_last))
-        counts = read_part(plan, 0)["outcome"]["counts"]
+        counts = read_part(plan, 0).outcome.counts
         self._tried[name] = self._n_signals
-        if counts["bad_reads"] and not is_last:
+        if counts.bad_reads and not is_last:
             plan.abandon_part(plan.part_folder(0))
-            console.info(_WHO, f"{name}: {counts['bad_reads']} reads have no signal yet; it waits for them")
+            console.info(_WHO, f"{name}: {counts.bad_reads} reads have no signal yet; it waits for them")
             return False
         self._done[name] = plan
-        if counts["bad_reads"]:
+        if counts.bad_reads:
             self._incomplete.append(plan)
         self._failed.pop(name, None)
-        console.info(_WHO, f"{name}: {counts['total']} reads, {counts['results']} calls")
+        console.info(_WHO, f"{name}: {counts.total} reads, {counts.results} calls")
         return True
 
     def _refresh(self) -> None:

@@ -8,6 +8,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from f5py.jit.atomics import next_turn
+from f5py.jit.fused_sums import has_fused_sums
 from f5py.jit.kernel import exact_kernel
 
 #: Samples whose t-statistics are computed at a time: everything then stays in the first-level cache.
@@ -38,12 +39,6 @@ def quotient(typingctx, a, width, reciprocal):
         return builder.call(fused, [remainder, inverse, product])
 
     return a(a, a, a), generate
-
-
-def has_fused_sums(context) -> bool:
-    """Whether the processor that is compiled for has fused multiply-add."""
-    machine, _, features = context.codegen().magic_tuple()
-    return machine.startswith(("aarch64", "arm64")) or "+fma" in features.split(",")
 
 
 @exact_kernel

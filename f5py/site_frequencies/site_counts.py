@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +13,15 @@ from f5py.core.motifs import Motif
 from f5py.core.offsets import used_elements
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError
+from f5py.io.files.arrays import check_column
+from f5py.io.files.json_values import DamagedValueError
 from f5py.options.shared import CALL_THRESHOLD
 
 if TYPE_CHECKING:
     from f5py.site_frequencies._site_counts_numba import Counts
 
+#: Positions have 31 bits.
+_MOST_STEP = 1 << 32
 _FIRST_ENTRIES = 1 << 12  # a power of two, as the hash table must be
 
 
@@ -66,6 +71,26 @@ class SiteColumns(NamedTuple):
     methylated: NDArray[np.uint32]
     canonical: NDArray[np.uint32]
     failed: NDArray[np.uint32]
+
+    @classmethod
+    def of_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_partitions: int, n_contigs: int) -> SiteColumns:
+        """Columns from a file, with so many partitions and contigs.
+
+        Raises
+        ------
+        DamagedValueError
+            They are not such columns.
+        """
+        if set(arrays) != set(cls._fields):
+            raise DamagedValueError("its arrays are not those of sites")
+        columns = cls(**arrays)
+        n = len(columns.contig) if columns.contig.ndim else 0
+        check_column(columns.partition, np.int32, n, end=n_partitions, least=-1)
+        check_column(columns.contig, np.int32, n, end=n_contigs)
+        check_column(columns.step, np.int64, n, end=_MOST_STEP)
+        for counts in columns[3:]:
+            check_column(counts, np.uint32, n)
+        return columns
 
 
 class SiteTotals(NamedTuple):

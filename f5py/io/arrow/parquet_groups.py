@@ -16,6 +16,18 @@ from f5py.io.arrow.thrift_compact import Elements, Field, Struct, decode, encode
 from f5py.io.files.output import copy_bytes
 
 _MAGIC = b"PAR1"
+#: What numbers and structures that are not there lead to.
+_DAMAGE = (
+    OSError,
+    ValueError,
+    KeyError,
+    IndexError,
+    TypeError,
+    AttributeError,
+    OverflowError,
+    RecursionError,
+    struct.error,
+)
 _FOOTER = struct.Struct("<I4s")
 #: Fields of the structures FileMetaData, RowGroup, ColumnChunk and ColumnMetaData.
 _N_ROWS, _ROW_GROUPS = 3, 4
@@ -43,31 +55,30 @@ class ParquetGroups:
         self._n_rows = 0
         self._write(_MAGIC)
 
-    def add(self, file: memoryview | bytes | str) -> None:
-        """Add the row groups of a complete file without indexes of pages, or of one with this path.
+    def add(self, file: memoryview | bytes | BinaryIO) -> None:
+        """Add the row groups of a complete file without indexes of pages; one on the disk is closed.
 
         Raises
         ------
         InputFileError
             It cannot be read.
         """
-        if isinstance(file, str):
-            self._add_file(file)
+        if not isinstance(file, memoryview | bytes):
+            with file:
+                self._add_file(file)
             return
         end = self._place_groups(file)
         self._write(file[len(_MAGIC) : end])
 
-    def _add_file(self, path: str) -> None:
+    def _add_file(self, file: BinaryIO) -> None:
         try:
-            file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed below
-        except OSError as problem:
-            raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
-        with file:
             size = file.seek(-_FOOTER.size, os.SEEK_END) + _FOOTER.size
             about_size = _FOOTER.unpack(file.read(_FOOTER.size))[0] + _FOOTER.size
             file.seek(-about_size, os.SEEK_END)
             end = size - about_size + self._place_groups(file.read(about_size))
-            copy_bytes(path, file, end - file.seek(len(_MAGIC)), self._write)
+        except _DAMAGE as problem:
+            raise InputFileError(f"{file.name}: is damaged: {problem}") from None
+        copy_bytes(file.name, file, end - file.seek(len(_MAGIC)), self._write)
 
     def _place_groups(self, file: memoryview | bytes) -> int:
         """Put down the groups of a file that will be written next, of which the end is there; return where that is."""

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from typing import Any, BinaryIO, Protocol, runtime_checkable
 
 import numpy as np
@@ -184,6 +186,7 @@ class ParquetOutput:
         self._encoding = OrderedWork(n_threads, self._encoded, self._file.add, "f5py-parquet", n_threads)
         self._rows_per_group = rows_per_group
         self._tables: deque[Any] = deque()
+        self._files = ExitStack()
         self._n_rows = 0
 
     def __enter__(self) -> ParquetOutput:
@@ -198,6 +201,7 @@ class ParquetOutput:
                 self._file.close()
         finally:
             self._encoding.close()
+            self._files.close()
 
     def write(self, columns: Sequence[Any]) -> None:
         """Take rows: one array per field, of NumPy or Arrow, all of one length."""
@@ -210,8 +214,13 @@ class ParquetOutput:
         while self._n_rows >= self._rows_per_group:
             self._add_group(self._rows_per_group)
 
-    def append_groups(self, path: str) -> None:
-        """Take the row groups of a file that such an output has written.
+    @property
+    def schema(self) -> Any:
+        """Types and names of the columns, as Arrow has them."""
+        return self._schema
+
+    def append_groups(self, file: BinaryIO) -> None:
+        """Take the row groups of a file that such an output has written; it may be closed afterwards.
 
         Raises
         ------
@@ -219,8 +228,10 @@ class ParquetOutput:
             Row groups do not begin where the file's do.
         """
         if self._n_rows:
-            raise InputFileError(f"{path}: was made for other rows before it; work on the part again")
-        self._encoding.add(path)
+            raise InputFileError(f"{file.name}: was made for other rows before it; work on the part again")
+        descriptor = os.dup(file.fileno())
+        again = open(file.name, "rb", buffering=0, opener=lambda *_: descriptor)  # noqa: SIM115 - closed when it is used
+        self._encoding.add(self._files.enter_context(again))
 
     def take_rest(self) -> list[Any]:
         """Give back the rows that are too few for a group, as tables."""
@@ -242,9 +253,9 @@ class ParquetOutput:
         self._n_rows -= n_rows
         self._encoding.add(taken)
 
-    def _encoded(self, tables: list[Any] | str) -> Any:
-        """A Parquet file of one row group with the rows of all tables; or the path of a file as it is."""
-        if isinstance(tables, str):
+    def _encoded(self, tables: list[Any] | BinaryIO) -> Any:
+        """A Parquet file of one row group with the rows of all tables; or a file as it is."""
+        if not isinstance(tables, list):
             return tables
         group = self._arrow.concat_tables(tables).unify_dictionaries().combine_chunks()
         tables.clear()  # they are not needed twice
@@ -300,21 +311,24 @@ class ArrowStream:
         self._writer.write_table(table)
 
 
-def stream_columns(path: str) -> Iterator[Sequence[Any]]:
-    """Yield the columns of some rows after the other of an `ArrowStream`.
+def stream_tables(file: BinaryIO, schema: Any) -> Iterator[Any]:
+    """Yield some rows after the other of an `ArrowStream`, as tables of a schema.
 
     Raises
     ------
     InputFileError
-        The file is damaged.
+        The file is damaged, or has other columns.
     """
     arrow, _ = import_arrow()
     try:
-        with arrow.memory_map(path) as file, arrow.ipc.open_stream(file) as stream:
+        with arrow.ipc.open_stream(arrow.PythonFile(file, "r")) as stream:
+            if not stream.schema.equals(schema):
+                raise InputFileError(f"{file.name}: has other columns than the table; work on the part again")
             for batch in stream:
-                yield batch.columns
-    except (OSError, arrow.ArrowInvalid) as problem:
-        raise InputFileError(f"{path}: cannot be read: {problem}") from None
+                batch.validate(full=True)
+                yield arrow.Table.from_batches([batch], schema)
+    except (OSError, arrow.ArrowException) as problem:
+        raise InputFileError(f"{file.name}: cannot be read: {' '.join(str(problem).split())}") from None
 
 
 @runtime_checkable

@@ -21,7 +21,7 @@ class JoinedBam(RecordOutput):
     by `RecordOutput`.
     """
 
-    def append(self, path: str) -> None:
+    def append(self, file: BinaryIO) -> None:
         """Append the records of a BAM file.
 
         Raises
@@ -32,19 +32,18 @@ class JoinedBam(RecordOutput):
             See `RecordOutput`.
         """
         try:
-            with open(path, "rb", buffering=0) as file:
-                if self.is_bam:
-                    self._append_blocks(file)
-                    return
-                with closing(record_chunks(file, self.n_contigs)) as chunks:
-                    for data, starts, n in chunks:
-                        self.write(data[: starts[n]])
+            if self.is_bam:
+                self._append_blocks(file)
+                return
+            with closing(record_chunks(file, self.n_contigs)) as chunks:
+                for data, starts, n in chunks:
+                    self.write(data[: starts[n]])
         except DamagedBlocksError as damage:
-            raise InputFileError(f"{path}: {damage}; make the file again") from None
+            raise InputFileError(f"{file.name}: {damage}; make the file again") from None
         except OSError as problem:
-            if problem.filename not in (None, path):
+            if problem.filename not in (None, file.name):
                 raise
-            raise InputFileError(f"{path}: cannot be read: {problem.strerror or problem}") from None
+            raise InputFileError(f"{file.name}: cannot be read: {problem.strerror or problem}") from None
 
     def _append_blocks(self, file: BinaryIO) -> None:
         place = self._append_until_blocks_meet(file)

@@ -6,6 +6,7 @@ runs apart that write the same file at the same time.
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import os
@@ -60,10 +61,7 @@ class UnfinishedFile:
         self._target = os.path.realpath(path)
         if os.path.exists(self._target) and not os.access(self._target, os.W_OK):
             raise OutputFileError(f"{path}: cannot write: it is write-protected; give another name")
-        folder, name = os.path.split(self._target)
-        if len(os.fsencode(name)) > _MOST_NAME - len(_PREFIX):
-            name = hashlib.sha256(os.fsencode(name)).hexdigest()
-        self.path = os.path.join(folder, _PREFIX + name)
+        self.path = unfinished_name(self._target)
         try:
             descriptor = self._opened()
             self.file: BinaryIO = open(self.path, "wb", opener=lambda *_: descriptor)  # noqa: SIM115 - closed later
@@ -153,10 +151,11 @@ class UnfinishedFile:
         return os.open(self.path, flags | os.O_EXCL, 0o666)
 
 
-def linked_in_place(path: str, output: str) -> bool:
+def linked_in_place(path: str, output: str, about: os.stat_result) -> bool:
     """Give a complete file a second name, that of an output, whose mode it takes over from a file of that name.
 
-    Returns False, and changes nothing, if that file is write-protected or the file system has no such links.
+    Returns False, and changes nothing, if that file is write-protected, the file system has no such links, or `path` is
+    not the file that `about` describes. A link that a killed process has left under the unfinished name is taken up.
 
     Raises
     ------
@@ -165,17 +164,49 @@ def linked_in_place(path: str, output: str) -> bool:
     """
     check_can_be_output(output)
     target = os.path.realpath(output)
-    if os.path.exists(target) and not os.access(target, os.W_OK):
-        return False
-    linked = _new_name(target)
+    if os.path.exists(target):
+        if not os.access(target, os.W_OK):
+            return False
+        if os.path.samestat(os.lstat(target), about):  # rename() does nothing with two names of one file
+            with suppress(OSError):
+                if os.path.samestat(os.lstat(unfinished_name(target)), about):
+                    os.unlink(unfinished_name(target))
+            return True
     try:
-        os.link(path, linked)
+        linked = _linked(path, target, about)
+    except OSError:
+        return False
+    try:
         _replace(linked, target)
     except OSError:
         with suppress(OSError):
             os.unlink(linked)
         return False
     return True
+
+
+def _linked(path: str, target: str, about: os.stat_result) -> str:
+    """Make a second name for a file beside a target."""
+    name = unfinished_name(target)
+    try:
+        os.link(path, name)
+    except FileExistsError:
+        if os.path.samestat(os.lstat(name), about):
+            return name
+        name = _new_name(target)
+        os.link(path, name)
+    if not os.path.samestat(os.lstat(name), about):
+        os.unlink(name)
+        raise OSError(errno.ESTALE, "has been replaced")
+    return name
+
+
+def unfinished_name(target: str) -> str:
+    """What a file is called until it is complete."""
+    folder, name = os.path.split(target)
+    if len(os.fsencode(name)) > _MOST_NAME - len(_PREFIX):
+        name = hashlib.sha256(os.fsencode(name)).hexdigest()
+    return os.path.join(folder, _PREFIX + name)
 
 
 def _new_name(target: str) -> str:

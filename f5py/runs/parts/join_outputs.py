@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterable
-from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, Protocol
 
-from f5py.errors import InputFileError
 from f5py.io.files.output import open_output
-from f5py.runs.parts.part_outputs import DonePart
+from f5py.outputs.part_rows import GROUPS, LAST
+from f5py.runs.parts.done_part import ARROW, DonePart
 from f5py.runs.parts.text_chain import give_name, header_of
 
 
-def join_texts(paths: Iterable[Path], output: str, n_threads: int) -> None:
-    """Write tables one after the other into a file, with the first line of the first.
+class ArrowTable(Protocol):
+    """A Parquet table that takes the rows of parts."""
+
+    def append(self, first: BinaryIO, groups: BinaryIO | None = None, last: BinaryIO | None = None) -> None:
+        """Write rows: see `f5py.outputs.part_rows.append_rows`."""
+        ...
+
+
+def join_texts(parts: Iterable[DonePart], name: str, output: str, n_threads: int) -> None:
+    """Write the tables that parts have under a name one after the other, with the first line of the first.
 
     The file is compressed if its name asks for that.
 
@@ -25,16 +32,21 @@ def join_texts(paths: Iterable[Path], output: str, n_threads: int) -> None:
     OutputFileError
     """
     with open_output(output, n_threads) as out:
-        for number, path in enumerate(paths):
-            try:
-                with open(path, "rb") as file:
-                    if number:
-                        file.readline()
-                    shutil.copyfileobj(file, out)
-            except OSError as problem:
-                if problem.filename is None or str(problem.filename) != str(path):
-                    raise
-                raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
+        for number, part in enumerate(parts):
+            with part.open(name) as file:
+                if number:
+                    file.readline()
+                shutil.copyfileobj(file, out)
+
+
+def append_arrow(part: DonePart, table: ArrowTable) -> None:
+    """Write the rows of a part that were kept for a Parquet table."""
+    with part.open(ARROW) as first:
+        if not part.has(ARROW + GROUPS):
+            table.append(first)
+            return
+        with part.open(ARROW + GROUPS) as groups, part.open(ARROW + LAST) as last:
+            table.append(first, groups, last)
 
 
 def has_name(parts: list[DonePart], output: str) -> bool:
@@ -42,7 +54,9 @@ def has_name(parts: list[DonePart], output: str) -> bool:
     folder = parts[0].plan.folder
     if any(part.plan.folder != folder for part in parts):
         return False
-    return give_name(folder, [part.table for part in parts], output)
+    for part in parts:
+        part.check_table()
+    return give_name(folder, [part.record.table for part in parts], output)
 
 
 def join_tables(
@@ -71,7 +85,7 @@ def join_tables(
         advance(len(parts))
         return
     with open_output(output, n_threads) as out:
-        out.write(header_of(parts[0].plan.folder, parts[0].table))
+        out.write(header_of(parts[0].plan.folder, parts[0].record.table))
         for part in parts:
             part.append_rows(out)
             advance(1)

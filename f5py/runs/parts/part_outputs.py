@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import json
-import platform
+import os
 import resource
 import time
 from collections import deque
@@ -11,7 +10,7 @@ from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.counts import RunCounts
@@ -19,43 +18,15 @@ from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
-from f5py.io.files.output import TextOutput
+from f5py.jit.fused_sums import processor_has_fused_sums
 from f5py.pipeline.parts import Part
 from f5py.runs.outcome import Outcome
+from f5py.runs.parts.done_part import RECORD, ULTRA, PartRecord, check_processor, file_state, read_part
 from f5py.runs.parts.plan import Plan
-from f5py.runs.parts.text_chain import ChainedText, Extent, TextChain, append_rows, is_whole
+from f5py.runs.parts.text_chain import ChainedText, Extent, TextChain
 
-#: Names of files in the folder of a part.
-ARROW, MODBAM, SITES, M6ANET, FAILED_READS, ULTRA, SUMMARY = (
-    "table.arrow", "modbam.bam", "sites.npz", "m6anet.npy", "failed_reads.tsv", "ultra.bam", "summary.tsv"
-)  # fmt: skip
-_ABOUT = "part.json"
 #: Parts that may wait for the disk.
 _MOST_WAITING = 4
-
-
-class DonePart(NamedTuple):
-    """The outputs of a part that is done.
-
-    Attributes
-    ----------
-    plan : Plan
-    number : int
-    table : Extent
-        The rows of its table of text.
-    """
-
-    plan: Plan
-    number: int
-    table: Extent
-
-    def path(self, name: str) -> str:
-        """A file of the part."""
-        return str(self.plan.part_folder(self.number) / name)
-
-    def append_rows(self, out: TextOutput) -> None:
-        """Write the rows of its table of text; see `f5py.runs.parts.text_chain.append_rows`."""
-        append_rows(self.plan.folder, self.table, out)
 
 
 #: Opens the outputs of a part in a folder, and its table as text; returns what writes a batch, and what completes the
@@ -86,6 +57,7 @@ class PartOutputs:
         open_outputs: OpenOutputs,
         new_statistics: Callable[[], RunStatistics | None],
     ) -> None:
+        check_processor(plan)
         self._plan = plan
         self._stage = stage
         self._open_outputs = open_outputs
@@ -133,8 +105,8 @@ class PartOutputs:
         next_part, first_row = self._next
         before = None
         if part.number != next_part:
-            before = _about_before(self._plan, part.number)
-            first_row = None if before is None else before.get("next_row")
+            before = _record_before(self._plan, part.number)
+            first_row = None if before is None else before.next_row
         if self._chain is None:
             extent = None if before is None else _extent_before(self._plan, part.number, before)
             self._chain = TextChain(self._plan.folder, extent)
@@ -161,6 +133,7 @@ class PartOutputs:
 
     def _commit(self, done: _OpenPart) -> None:
         try:
+            done.write_record(self._plan)
             done.text.to_disk()
         except OSError as problem:
             raise OutputFileError(f"{done.folder}: cannot write: {problem.strerror}; the part is not done") from None
@@ -211,53 +184,40 @@ class _OpenPart:
         self.write, self._finish = open_outputs(folder, self._files, text)
 
     def complete(self) -> None:
-        """Complete the files, and write what they have come to beside them."""
+        """Complete the files."""
         self._finish()
         self._files.close()
         self.counts.ultra = self.part.n_ultra
         self.counts.total += self.part.n_ultra
         seconds = time.perf_counter() - self._started
-        outcome = Outcome(self.counts, self.part.skipped, self.statistics, processing=seconds)
-        about = {
-            "outcome": outcome.as_json(),
-            "has_known": self.part.has_known,
-            "seconds": round(seconds, 3),
-            "peak_bytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
-            "host": platform.node(),
-            "table": self.text.extent(),
-            "next_row": self.text.next_row,
-            "files": {entry.name: entry.stat().st_size for entry in sorted(self.folder.iterdir())},
-        }
-        with complete_output(str(self.folder / _ABOUT)) as file:
-            file.write(json.dumps(about).encode() + b"\n")
+        self._seconds = round(seconds, 3)
+        self._outcome = Outcome(self.counts, self.part.skipped, self.statistics, processing=seconds)
+        self._table = self.text.extent()
+
+    def write_record(self, plan: Plan) -> None:
+        """Write down what has come out, with checksums of the complete files; may be called by another thread."""
+        record = PartRecord(
+            plan=plan.fingerprint,
+            number=self.part.number,
+            outcome=self._outcome,
+            has_known=self.part.has_known,
+            seconds=self._seconds,
+            peak_bytes=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024,
+            host=os.uname().nodename,
+            has_fused_sums=processor_has_fused_sums(),
+            table=self._table,
+            next_row=self.text.next_row,
+            files={name: file_state(self.folder, name) for name in sorted(os.listdir(self.folder))},
+        )
+        with complete_output(str(self.folder / RECORD)) as file:
+            file.write(record.as_json())
 
     def abandon(self, *problem: Any) -> None:
         """Close the files without completing them."""
         self._files.__exit__(*problem)
 
 
-def read_part(plan: Plan, number: int) -> dict[str, Any]:
-    """What is known of a part that is done.
-
-    Raises
-    ------
-    InputFileError
-        The part is damaged: it must be worked on again.
-    """
-    folder = plan.part_folder(number)
-    again = f"work on the part again: f5py run-part {plan.folder} {number}" if len(plan) else "run the command again"
-    damaged = InputFileError(f"{folder}: is damaged; remove it and {again}")
-    try:
-        about: dict[str, Any] = json.loads((folder / _ABOUT).read_bytes())
-        sizes = {name: (folder / name).stat().st_size for name in about["files"]}
-    except (OSError, ValueError, KeyError):
-        raise damaged from None
-    if sizes != about["files"] or not is_whole(plan.folder, Extent(*about["table"])):
-        raise damaged
-    return about
-
-
-def _about_before(plan: Plan, number: int) -> dict[str, Any] | None:
+def _record_before(plan: Plan, number: int) -> PartRecord | None:
     """What is known of the part before one that is not the first, if it is done."""
     if not plan.is_done(number - 1):
         return None
@@ -267,12 +227,11 @@ def _about_before(plan: Plan, number: int) -> dict[str, Any] | None:
         return None
 
 
-def _extent_before(plan: Plan, number: int, before: dict[str, Any]) -> Extent | None:
+def _extent_before(plan: Plan, number: int, before: PartRecord) -> Extent | None:
     """The rows of the part before, if that was done on this machine and nothing comes after them in their file."""
     after = (other for other in plan.done() if other >= number)
-    extent = Extent(*before["table"])
     try:
-        is_last = all(Extent(*read_part(plan, other)["table"]).file != extent.file for other in after)
+        is_last = all(read_part(plan, other).table.file != before.table.file for other in after)
     except InputFileError:  # likewise
         return None
-    return extent if is_last and before["host"] == platform.node() else None
+    return before.table if is_last and before.host == os.uname().nodename else None

@@ -9,11 +9,13 @@ different parts, or on the same.
 from __future__ import annotations
 
 import dataclasses
+import hashlib
 import json
 import os
+import re
 import secrets
 import shutil
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -21,15 +23,20 @@ from typing import Any
 from f5py import __version__
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.bam.record_ranges import RecordRanges
+from f5py.io.files.below import check_own_folder, is_folder, read_below
 from f5py.io.files.complete_file import complete_output
+from f5py.io.files.json_values import MOST, DamagedValueError, Values, is_text
 from f5py.options import Option, declarations
+from f5py.options.part_commands import MOST_PARTS
 from f5py.options.shared import AlignmentOptions
 from f5py.runs.parts.fingerprint import check_unchanged, fingerprints
+from f5py.runs.parts.planned_options import planned_options
 from f5py.runs.parts.text_chain import CHAINS
 
 _MANIFEST = "plan.json"
-_PARTS = "parts"
-_FORMAT = 1
+PARTS = "parts"
+_FORMAT = 2
+_MOST_MANIFEST = 1 << 30
 #: Options that say how a run works, but not what comes out.
 FREE = frozenset(
     (
@@ -39,6 +46,8 @@ FREE = frozenset(
         "watch_until_idle", "watch_interval", "command_line",
     )
 )  # fmt: skip
+_NAMES = ("format", "version", "command", "options", "working_folder", "inputs", "ranges")
+_PART_NAME = re.compile(r"0|[1-9][0-9]{0,17}")
 _SHOWN = 5
 _RANGES_AT_A_TIME = 1000
 
@@ -61,6 +70,8 @@ class Plan:
         and ``--watch``.
     working_folder : str
         The folder that paths are relative to.
+    fingerprint : str
+        Checksum of the manifest; parts have it too.
     """
 
     folder: Path
@@ -69,6 +80,7 @@ class Plan:
     inputs: dict[str, dict[str, Any]]
     ranges: RecordRanges
     working_folder: str
+    fingerprint: str
 
     def __len__(self) -> int:
         return len(self.ranges)
@@ -91,30 +103,30 @@ class Plan:
         OutputFileError
             The plan cannot be written.
         """
-        plan = cls(
-            Path(folder).absolute(), command, dataclasses.asdict(options), fingerprints(inputs), ranges, os.getcwd()
-        )
-        if (plan.folder / _MANIFEST).exists():
+        path = Path(folder).absolute()
+        content: dict[str, Any] = {
+            "format": _FORMAT, "version": __version__, "command": command, "options": dataclasses.asdict(options),
+            "working_folder": os.getcwd(), "inputs": fingerprints(inputs),
+        }  # fmt: skip
+        if os.path.lexists(path / _MANIFEST):
             raise UsageError(f"--plan {folder}: has a plan already; leave --partitions out to go on with it")
+        for name in (PARTS, CHAINS):
+            check_own_folder(path, name)
         try:
-            (plan.folder / _PARTS).mkdir(parents=True, exist_ok=True)
+            (path / PARTS).mkdir(parents=True, exist_ok=True)
         except OSError as problem:
             raise OutputFileError(f"{folder}: cannot write: {problem.strerror}") from None
-        content = {
-            "format": _FORMAT, "version": __version__, "command": command, "options": plan.options,
-            "working_folder": plan.working_folder, "inputs": plan.inputs,
-        }  # fmt: skip
-        with complete_output(str(plan.folder / _MANIFEST)) as file:
-            # some ranges at a time: as one text a hundred thousand of them take ten times their size
-            file.write(json.dumps(content)[:-1].encode() + b', "ranges": [')
-            for i in range(0, len(ranges), _RANGES_AT_A_TIME):
-                some = json.dumps(list(ranges[i : i + _RANGES_AT_A_TIME]))[1:-1]
-                file.write(f"{', ' if i else ''}{some}".encode())
-            file.write(b"]}\n")
+        digest = hashlib.sha256()
+        with complete_output(str(path / _MANIFEST)) as file:
+            for piece in _manifest(content, ranges):
+                digest.update(piece)
+                file.write(piece)
             file.flush()
             os.fsync(file.fileno())
-        _to_disk(plan.folder)
-        return plan
+        _to_disk(path)
+        return cls(
+            path, command, content["options"], content["inputs"], ranges, content["working_folder"], digest.hexdigest()
+        )
 
     @classmethod
     def load(cls, folder: str) -> Plan:
@@ -127,21 +139,36 @@ class Plan:
         """
         path = Path(folder).absolute() / _MANIFEST
         try:
-            content = json.loads(path.read_bytes())
+            text = read_below(path.parent, _MANIFEST, most=_MOST_MANIFEST)
         except FileNotFoundError:
             raise InputFileError(
                 f"{folder}: has no plan; f5py call-methylation --plan {folder} --partitions N ... makes one"
             ) from None
-        except (OSError, ValueError) as problem:
-            raise InputFileError(f"{path}: cannot be read: {problem}") from None
-        if content.get("format") != _FORMAT or content.get("version") != __version__:
+        except OSError as problem:
+            raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
+        for name in (PARTS, CHAINS):
+            check_own_folder(path.parent, name)
+        try:
+            return cls._parsed(path, text)
+        except DamagedValueError as problem:
+            raise InputFileError(f"{path}: is damaged: {problem}; make a new plan") from None
+
+    @classmethod
+    def _parsed(cls, path: Path, text: bytes) -> Plan:
+        content = Values.of_text(text)
+        version = content.text("version")
+        if content.integer("format") != _FORMAT or version != __version__:
             raise InputFileError(
-                f"{path}: is a plan of f5py {content.get('version')}, and this is {__version__}; finish it with that "
-                "version, or make a new plan"
+                f"{path}: is a plan of f5py {version}, and this is {__version__}; finish it with that version, or make "
+                "a new plan"
             )
+        content.check_names(_NAMES)
+        command, options = content.text("command"), content.object("options").members
+        planned_options(command, options)
+        inputs = content.object("inputs")
         return cls(
-            path.parent, content["command"], content["options"], content["inputs"],
-            RecordRanges.of(content["ranges"]), content["working_folder"],
+            path.parent, command, options, {name: _input(inputs, name) for name in inputs.members},
+            _ranges(content), content.text("working_folder"), hashlib.sha256(text).hexdigest(),
         )  # fmt: skip
 
     @classmethod
@@ -170,15 +197,19 @@ class Plan:
 
     def part_folder(self, number: int) -> Path:
         """Where the outputs of a part are when it is done."""
-        return self.folder / _PARTS / str(number)
+        return self.folder / PARTS / str(number)
 
     def is_done(self, number: int) -> bool:
         """Whether a part is complete."""
-        return self.part_folder(number).is_dir()
+        return is_folder(self.part_folder(number))
 
     def done(self) -> set[int]:
         """The parts that are complete."""
-        return {int(entry.name) for entry in os.scandir(self.folder / _PARTS) if entry.name.isdigit()}
+        try:
+            names = [entry.name for entry in os.scandir(self.folder / PARTS) if entry.is_dir(follow_symlinks=False)]
+        except FileNotFoundError:
+            return set()
+        return {int(name) for name in names if _PART_NAME.fullmatch(name)}
 
     def unfinished(self) -> list[int]:
         """The parts that are not complete, in order."""
@@ -187,7 +218,7 @@ class Plan:
 
     def begin_part(self, number: int) -> Path:
         """A new folder for the outputs of a part that is being worked on."""
-        folder = self.folder / _PARTS / f".{number}-{secrets.token_hex(8)}"
+        folder = self.folder / PARTS / f".{number}-{secrets.token_hex(8)}"
         try:
             folder.mkdir()
         except OSError as problem:
@@ -225,7 +256,7 @@ class Plan:
     def remove_parts(self) -> None:
         """Remove the folder of the plan, as far as it has what plans consist of."""
         with suppress(OSError):
-            for name in (_PARTS, CHAINS):
+            for name in (PARTS, CHAINS):
                 shutil.rmtree(self.folder / name)
             (self.folder / _MANIFEST).unlink()
             self.folder.rmdir()
@@ -264,6 +295,42 @@ class Plan:
         """Raise `F5pyError` if relative paths of the options do not mean what they meant."""
         if os.path.realpath(self.working_folder) != os.path.realpath(os.getcwd()):
             raise F5pyError(f"{self.folder}: was planned in {self.working_folder}; run it there, or with f5py run-part")
+
+
+def _manifest(content: Mapping[str, Any], ranges: RecordRanges) -> Iterator[bytes]:
+    """The text of a manifest, some ranges at a time: a hundred thousand of them as one text take ten times its size."""
+    yield json.dumps(content)[:-1].encode() + b', "ranges": ['
+    for i in range(0, len(ranges), _RANGES_AT_A_TIME):
+        some = json.dumps(list(ranges[i : i + _RANGES_AT_A_TIME]))[1:-1]
+        yield f"{', ' if i else ''}{some}".encode()
+    yield b"]}\n"
+
+
+def _input(inputs: Values, path: str) -> dict[str, Any]:
+    """The fingerprint of an input."""
+    about = inputs.object(path)
+    if not is_text(path):
+        raise DamagedValueError("inputs has a name that no file has")
+    about.check_names(("bytes", "modified", "sha256"))
+    modified = about.members["modified"]
+    return {
+        "bytes": about.integer("bytes"),
+        # of a URL what its service says of it
+        "modified": modified if is_text(modified) else about.integer("modified", -MOST),
+        "sha256": about.text("sha256"),
+    }
+
+
+def _ranges(content: Values) -> RecordRanges:
+    """The ranges of the parts, None for the end of the file."""
+    listed = content.members["ranges"]
+    if not isinstance(listed, list) or not all(isinstance(one, list) for one in listed):
+        raise DamagedValueError("ranges is not a list of lists")
+    bounds = Values({"ranges": [[-1 if value is None else value for value in one] for one in listed]})
+    array = bounds.integers("ranges", (-1, 3), least=-1)
+    if len(array) > MOST_PARTS or array[:, [0, 2]].min(initial=0) < 0:
+        raise DamagedValueError("ranges has bounds that no part has")
+    return RecordRanges(array)
 
 
 def _spelling(option: Option | None, name: str) -> str:

@@ -11,6 +11,7 @@ import fcntl
 import io
 import os
 import secrets
+import zlib
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +19,7 @@ from typing import Any, NamedTuple
 
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
+from f5py.io.files.below import check_own_folder, open_below
 from f5py.io.files.output import TextOutput, copy_bytes
 from f5py.io.files.unfinished_file import is_special, linked_in_place
 
@@ -38,11 +40,14 @@ class Extent(NamedTuple):
         Name of the file.
     begin, end : int
         Bytes; what is before the rows of part 0 is the header.
+    checksum : int
+        CRC-32 of the rows, of part 0 with the header.
     """
 
     file: str
     begin: int
     end: int
+    checksum: int
 
 
 class TextChain:
@@ -64,9 +69,10 @@ class TextChain:
 
     def __init__(self, folder: Path, last: Extent | None = None) -> None:
         self._folder = folder / CHAINS
+        check_own_folder(folder, CHAINS)
         try:
             self._folder.mkdir(exist_ok=True)
-            if last is None or not self._take_up(last):
+            if last is None or not self._take_up(folder, last):
                 self._name = f"{secrets.token_hex(8)}.txt"
                 self._file = open(self._folder / self._name, "xb", _BUFFER_BYTES)  # noqa: SIM115 - closed later
                 with suppress(OSError):  # where there are no locks, no other process will take it up either
@@ -74,12 +80,13 @@ class TextChain:
         except OSError as problem:
             raise OutputFileError(f"{self._folder}: cannot write: {problem.strerror}") from None
 
-    def _take_up(self, last: Extent) -> bool:
+    def _take_up(self, folder: Path, last: Extent) -> bool:
         """Go on after the rows of a part, if no other process does."""
         try:
-            file = open(self._folder / last.file, "r+b", _BUFFER_BYTES)  # noqa: SIM115 - closed later
+            descriptor = open_below(folder, CHAINS, last.file, flags=os.O_RDWR)
         except OSError:
             return False
+        file = open(self._folder / last.file, "r+b", _BUFFER_BYTES, opener=lambda *_: descriptor)  # noqa: SIM115 - closed later
         try:
             fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
             is_ours = os.fstat(file.fileno()).st_size >= last.end and os.fstat(file.fileno()).st_nlink == 1
@@ -119,6 +126,7 @@ class ChainedText:
         self._name = name
         self._has_header = has_header
         self._begin: int | None = None
+        self._checksum = 0
 
     @property
     def next_row(self) -> int | None:
@@ -130,6 +138,7 @@ class ChainedText:
         try:
             if self._begin is not None or self._has_header:
                 self._file.write(text)
+                self._checksum = zlib.crc32(text, self._checksum)
             if self._begin is None:
                 self._begin = self._file.tell()
         except OSError as problem:
@@ -155,19 +164,11 @@ class ChainedText:
             end = self._file.tell()
         except OSError as problem:
             raise _failure(self._file.name, problem) from None
-        return Extent(self._name, end if self._begin is None else self._begin, end)
+        return Extent(self._name, end if self._begin is None else self._begin, end, self._checksum)
 
 
 def _failure(path: Any, problem: OSError) -> OutputFileError:
     return OutputFileError(f"{path}: cannot write: {problem.strerror}")
-
-
-def is_whole(folder: Path, extent: Extent) -> bool:
-    """Whether the rows of a part are there."""
-    try:
-        return (folder / CHAINS / extent.file).stat().st_size >= extent.end
-    except OSError:
-        return False
 
 
 def append_rows(folder: Path, extent: Extent, out: TextOutput) -> None:
@@ -180,10 +181,10 @@ def append_rows(folder: Path, extent: Extent, out: TextOutput) -> None:
     """
     path = folder / CHAINS / extent.file
     try:
-        file = open(path, "rb", buffering=0)  # noqa: SIM115 - closed below
+        descriptor = open_below(folder, CHAINS, extent.file)
     except OSError as problem:
         raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
-    with file:
+    with open(path, "rb", buffering=0, opener=lambda *_: descriptor) as file:
         left = extent.end - extent.begin
         if isinstance(out, io.BufferedWriter):
             out.flush()
@@ -219,7 +220,7 @@ def header_of(folder: Path, extent: Extent) -> bytes:
     """
     path = folder / CHAINS / extent.file
     try:
-        with open(path, "rb") as file:
+        with open(open_below(folder, CHAINS, extent.file), "rb") as file:
             return file.read(extent.begin)
     except OSError as problem:
         raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
@@ -238,8 +239,17 @@ def give_name(folder: Path, extents: Sequence[Extent], output: str) -> bool:
     if begins != ends[:-1] or any(extent.file != extents[0].file for extent in extents):
         return False
     try:
-        if path.stat().st_size != ends[-1]:
-            os.truncate(path, ends[-1])  # rows of a part that was not done
+        descriptor = open_below(folder, CHAINS, extents[0].file, flags=os.O_RDWR)
     except OSError:
         return False
-    return linked_in_place(str(path), output)
+    try:
+        about = os.fstat(descriptor)
+        if about.st_size != ends[-1]:
+            if about.st_nlink > 1:
+                return False
+            os.ftruncate(descriptor, ends[-1])  # rows of a part that was not done
+        return linked_in_place(str(path), output, about)
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)

@@ -328,9 +328,9 @@ def test_missing_and_damaged_parts(made: ReadSet, here: Path, capfd: pytest.Capt
     assert "1 of 3 parts are not done (2)" in refused(capfd, "finish", "plan")
     assert not (here / "calls.tsv").exists()
     assert run_command("run-part", "plan") == 0
-    name, _, end = json.loads((here / "plan" / "parts" / "1" / "part.json").read_text())["table"]
+    name, _, end, _ = json.loads((here / "plan" / "parts" / "1" / "part.json").read_text())["table"]
     os.truncate(here / "plan" / "tables" / name, end - 1)
-    assert "is damaged; remove it" in refused(capfd, "finish", "plan")
+    assert "is damaged (the rows of its table are not there); remove it" in refused(capfd, "finish", "plan")
     assert not (here / "calls.tsv").exists()
     shutil.rmtree(here / "plan" / "parts" / "1")
     assert run_command("run-part", "plan", "1") == 0

@@ -1,0 +1,95 @@
+"""Files below a folder that may be from elsewhere: links in it are not followed, and only regular files are opened."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from contextlib import suppress
+from pathlib import Path
+
+from f5py.errors import InputFileError
+
+
+def open_below(folder: Path | str, *names: str, flags: int = os.O_RDONLY) -> int:
+    """Open a regular file below a folder; return its descriptor.
+
+    Parameters
+    ----------
+    folder : Path or str
+        May be a link, as its name comes from the user.
+    names : str
+        Of folders, each in the one before, and of the file; none may be a link or have a slash.
+    flags : int
+        As for `os.open`.
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened, is not a regular one, or there is a link on the way.
+    """
+    if not all(map(_is_plain, names)):
+        raise OSError(errno.EINVAL, "is not the name of a file in a folder")
+    at = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        for name in names[:-1]:
+            below = _opened(name, os.O_RDONLY | os.O_DIRECTORY, at)
+            os.close(at)
+            at = below
+        # a pipe would let the process wait
+        descriptor = _opened(names[-1], flags | os.O_NONBLOCK, at)
+    finally:
+        os.close(at)
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise OSError(errno.EINVAL, "is not a regular file")
+    return descriptor
+
+
+def read_below(folder: Path | str, *names: str, most: int) -> bytes:
+    """Read a file below a folder, see `open_below`, which has at most so many bytes.
+
+    Raises
+    ------
+    OSError
+        It cannot be read, or is longer.
+    """
+    with open(open_below(folder, *names), "rb") as file:
+        if os.fstat(file.fileno()).st_size > most:
+            raise OSError(errno.EFBIG, f"is longer than {most:,} bytes")
+        return file.read(most)
+
+
+def check_own_folder(folder: Path, name: str) -> None:
+    """Raise `InputFileError` if what has this name in a folder is a link, or is not a folder; it may not be there."""
+    with suppress(FileNotFoundError):
+        if not stat.S_ISDIR(os.lstat(folder / name).st_mode):
+            raise InputFileError(f"{folder / name}: is a link or a file, where f5py makes a folder; remove it")
+
+
+def is_folder(path: Path) -> bool:
+    """Whether there is a folder, and not a link to one."""
+    try:
+        return stat.S_ISDIR(os.lstat(path).st_mode)
+    except OSError:
+        return False
+
+
+def _opened(name: str, flags: int, at: int) -> int:
+    try:
+        return os.open(name, flags | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=at)
+    except OSError as problem:
+        if _is_link(name, at):
+            raise OSError(problem.errno, "is a link, which is not followed") from None
+        raise
+
+
+def _is_link(name: str, at: int) -> bool:
+    try:
+        return stat.S_ISLNK(os.stat(name, dir_fd=at, follow_symlinks=False).st_mode)
+    except OSError:
+        return False
+
+
+def _is_plain(name: str) -> bool:
+    return bool(name) and name not in (".", "..") and "/" not in name and "\0" not in name

@@ -1,0 +1,159 @@
+"""Values of JSON that may be damaged or written by others: each is taken with its type and its bounds."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: Largest integer that arrays hold.
+MOST = 2**63 - 1
+
+
+class DamagedValueError(ValueError):
+    """A value is missing, or not what it should be; the message says which and why."""
+
+
+class Values:
+    """The members of a JSON object.
+
+    Parameters
+    ----------
+    members : object
+        What the parser has made of it.
+    name : str
+        What it is called in messages; empty for the whole text.
+
+    Raises
+    ------
+    DamagedValueError
+        It is not an object; also from every method that takes a value.
+    """
+
+    def __init__(self, members: Any, name: str = "") -> None:
+        if not isinstance(members, dict):
+            raise DamagedValueError(f"{name or 'the text'} is not an object")
+        self.members: dict[str, Any] = members
+        self._name = name
+
+    @classmethod
+    def of_text(cls, text: bytes) -> Values:
+        """Parse a text."""
+        try:
+            return cls(json.loads(text))
+        except DamagedValueError:
+            raise
+        except (ValueError, RecursionError) as problem:
+            raise DamagedValueError(f"is not JSON ({problem})") from None
+
+    def check_names(self, names: Iterable[str]) -> None:
+        """Raise unless exactly these members are there."""
+        known = set(names)
+        if missing := sorted(known - self.members.keys()):
+            raise DamagedValueError(f"{self._called(missing[0])} is missing")
+        if unknown := sorted(self.members.keys() - known):
+            raise DamagedValueError(f"{self._called(unknown[0][:40])} is not known")
+
+    def integer(self, name: str, least: int = 0, most: int = MOST) -> int:
+        """An integer within bounds."""
+        value = self._taken(name)
+        if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
+            raise self._wrong(name, f"an integer from {least} to {most}")
+        return value
+
+    def number(self, name: str, least: float = 0.0) -> float:
+        """A finite number that is not below a bound."""
+        value = self._taken(name)
+        if not isinstance(value, int | float) or isinstance(value, bool):
+            raise self._wrong(name, "a number")
+        if not least <= value <= MOST or not math.isfinite(value):
+            raise self._wrong(name, f"a finite number from {least:g} on")
+        return float(value)
+
+    def flag(self, name: str) -> bool:
+        """A truth value."""
+        value = self._taken(name)
+        if not isinstance(value, bool):
+            raise self._wrong(name, "true or false")
+        return value
+
+    def text(self, name: str) -> str:
+        """A text that can be a path: names that are not UTF-8 are surrogates, as Python has them."""
+        value = self._taken(name)
+        if not is_text(value):
+            raise self._wrong(name, "a text")
+        return str(value)
+
+    def texts(self, name: str, most: int = MOST) -> list[str]:
+        """A list of texts, not longer than a bound."""
+        value = self._taken(name)
+        if not isinstance(value, list) or len(value) > most or not all(map(is_text, value)):
+            raise self._wrong(name, "a list of texts")
+        return value
+
+    def integers(self, name: str, shape: tuple[int, ...], least: int = 0) -> NDArray[np.int64]:
+        """Integers of an array's shape, in which -1 stands for any length; none below a bound."""
+        return _array(self._taken(name), np.int64, shape, least, f"{self._called(name)} does not have integers")
+
+    def numbers(self, name: str, shape: tuple[int, ...]) -> NDArray[np.float64]:
+        """Finite numbers of an array's shape, in which -1 stands for any length."""
+        return _array(self._taken(name), np.float64, shape, -math.inf, f"{self._called(name)} does not have numbers")
+
+    def object(self, name: str) -> Values:
+        """Another object."""
+        return Values(self._taken(name), self._called(name))
+
+    def seconds(self, name: str) -> dict[str, float]:
+        """Times by name."""
+        times = self.object(name)
+        return {one: times.number(one) for one in times.members}
+
+    def is_null(self, name: str) -> bool:
+        """Whether a member is null."""
+        return self._taken(name) is None
+
+    def _taken(self, name: str) -> Any:
+        if name not in self.members:
+            raise DamagedValueError(f"{self._called(name)} is missing")
+        return self.members[name]
+
+    def _wrong(self, name: str, what: str) -> DamagedValueError:
+        return DamagedValueError(f"{self._called(name)} is not {what}")
+
+    def _called(self, name: str) -> str:
+        return f"{self._name}.{name}" if self._name else name
+
+
+def is_text(value: object) -> bool:
+    """Whether a value is a text that the system can take for a name."""
+    if not isinstance(value, str) or "\0" in value:
+        return False
+    try:
+        os.fsencode(value)
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def _array(value: Any, kind: type, shape: tuple[int, ...], least: float, problem: str) -> NDArray[Any]:
+    """A nested list as an array of one shape; `problem` begins what is said if it is not."""
+    try:
+        array = np.array(value) if value != [] else np.zeros([max(size, 0) for size in shape], kind)
+    except (ValueError, OverflowError, RecursionError):
+        raise DamagedValueError(f"{problem} of one shape") from None
+    fits = array.ndim == len(shape) and all(want in (-1, size) for want, size in zip(shape, array.shape, strict=True))
+    if not fits or array.dtype.kind not in ("i" if kind is np.int64 else "if"):
+        raise DamagedValueError(f"{problem} of the right number and size")
+    if array.size and not (np.isfinite(array).all() and array.min() >= least):
+        raise DamagedValueError(f"{problem} within bounds")
+    return array.astype(kind)
+
+
+def is_same_json(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two objects are the same as JSON."""
+    return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

@@ -1,0 +1,299 @@
+"""A part that is done: what is written down of it, and its files, which are checked before they are used.
+
+Everything here may be damaged, or from another plan or another machine. ``part.json`` names the plan by a checksum of
+its manifest, and for every file its size and CRC-32 (ITU-T V.42), so that a part is what was written, or an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NamedTuple
+
+from f5py.compute.statistics import RunStatistics
+from f5py.errors import F5pyError, InputFileError
+from f5py.io.files.below import open_below, read_below
+from f5py.io.files.json_values import DamagedValueError, Values
+from f5py.io.files.output import TextOutput
+from f5py.jit.fused_sums import processor_has_fused_sums
+from f5py.runs.outcome import Outcome
+from f5py.runs.parts.plan import PARTS, Plan
+from f5py.runs.parts.text_chain import CHAINS, Extent, append_rows
+
+#: Names of files in the folder of a part.
+ARROW, MODBAM, SITES, M6ANET, FAILED_READS, ULTRA, SUMMARY = (
+    "table.arrow", "modbam.bam", "sites.npz", "m6anet.npy", "failed_reads.tsv", "ultra.bam", "summary.tsv"
+)  # fmt: skip
+#: Beside `ARROW`: rows of whole row groups, and the last ones; see `f5py.outputs.part_rows`.
+_OF_ARROW = (".groups", ".last")
+_FILES = frozenset(
+    (ARROW, *(ARROW + ending for ending in _OF_ARROW), MODBAM, SITES, M6ANET, FAILED_READS, ULTRA, SUMMARY)
+)
+RECORD = "part.json"
+_MOST_RECORD = 1 << 28
+_CHAIN_NAME = re.compile(r"[0-9a-f]{16}\.txt")
+_PIECE = 1 << 20
+
+
+class FileState(NamedTuple):
+    """Bytes of a file, and their CRC-32."""
+
+    n_bytes: int
+    checksum: int
+
+
+@dataclass(frozen=True)
+class PartRecord:
+    """What is written down of a part that is done.
+
+    Attributes
+    ----------
+    plan : str
+        Checksum of the plan's manifest.
+    number : int
+    outcome : Outcome
+    has_known : bool
+        There is a read with bases in it.
+    seconds : float
+    peak_bytes : int
+        Most memory of the process until then.
+    host : str
+        The machine's name.
+    has_fused_sums : bool
+        Its processor has fused multiply-add.
+    table : Extent
+        The rows of its table of text.
+    next_row : int or None
+        How many rows are before those of the next part, if it is known.
+    files : dict of str to FileState
+    """
+
+    plan: str
+    number: int
+    outcome: Outcome
+    has_known: bool
+    seconds: float
+    peak_bytes: int
+    host: str
+    has_fused_sums: bool
+    table: Extent
+    next_row: int | None
+    files: dict[str, FileState]
+
+    def as_json(self) -> bytes:
+        """The text of ``part.json``."""
+        return json.dumps(vars(self) | {"outcome": self.outcome.as_json()}).encode() + b"\n"
+
+    @classmethod
+    def from_json(cls, text: bytes, statistics: RunStatistics | None = None) -> PartRecord:
+        """What `as_json` has been made of; the sums of its statistics are put into `statistics`.
+
+        Raises
+        ------
+        DamagedValueError
+        """
+        values = Values.of_text(text)
+        values.check_names(cls.__dataclass_fields__)
+        files = {}
+        for name in values.object("files").members:
+            if name not in _FILES:
+                raise DamagedValueError("files has a name that no file of a part has")
+            files[name] = FileState(*values.object("files").integers(name, (2,)).tolist())
+        return cls(
+            values.text("plan"), values.integer("number"), Outcome.from_json(values.object("outcome"), statistics),
+            values.flag("has_known"), values.number("seconds"), values.integer("peak_bytes"), values.text("host"),
+            values.flag("has_fused_sums"), _extent(values.members["table"]),
+            None if values.is_null("next_row") else values.integer("next_row"), files,
+        )  # fmt: skip
+
+
+def _extent(value: Any) -> Extent:
+    if not isinstance(value, list) or len(value) != len(Extent._fields):
+        raise DamagedValueError("table is not a file, its borders and a checksum")
+    bounds = Values(dict(zip(Extent._fields, value, strict=True)), "table")
+    extent = Extent(bounds.text("file"), *(bounds.integer(name) for name in Extent._fields[1:]))
+    if not _CHAIN_NAME.fullmatch(extent.file) or extent.begin > extent.end:
+        raise DamagedValueError("table is not that of a part")
+    return extent
+
+
+@dataclass(frozen=True)
+class DonePart:
+    """The outputs of a part that is done.
+
+    Attributes
+    ----------
+    plan : Plan
+    number : int
+    record : PartRecord
+    """
+
+    plan: Plan
+    number: int
+    record: PartRecord
+
+    def open(self, name: str) -> BinaryIO:
+        """Open one of its files, which is what was written.
+
+        Raises
+        ------
+        InputFileError
+            The file is damaged or not there.
+        """
+        if name not in self.record.files:
+            raise damaged(self.plan, self.number, f"it has no {name}")
+        try:
+            file = _named(self.plan, PARTS, str(self.number), name)
+        except OSError as problem:
+            raise damaged(self.plan, self.number, f"{name} {_why(problem)}") from None
+        try:
+            if _state(file, 0, None) != self.record.files[name]:
+                raise damaged(self.plan, self.number, f"{name} is not what was written")
+            file.seek(0)
+        except BaseException:
+            file.close()
+            raise
+        return file
+
+    def has(self, name: str) -> bool:
+        """Whether it has a file of this name."""
+        return name in self.record.files
+
+    def check_table(self) -> None:
+        """Raise `InputFileError` unless the rows of its table of text, and of part 0 the header, are as written."""
+        extent = self.record.table
+        begin = extent.begin if self.number else 0
+        try:
+            with _named(self.plan, CHAINS, extent.file) as file:
+                file.seek(begin)
+                state = _state(file, begin, extent.end)
+        except OSError as problem:
+            raise damaged(self.plan, self.number, f"its table {_why(problem)}") from None
+        if state != FileState(extent.end - begin, extent.checksum):
+            raise damaged(self.plan, self.number, "the rows of its table are not what was written")
+
+    def append_rows(self, out: TextOutput) -> None:
+        """Write the rows of its table of text, once they have been found to be what was written."""
+        self.check_table()
+        append_rows(self.plan.folder, self.record.table, out)
+
+
+def read_part(plan: Plan, number: int, statistics: RunStatistics | None = None) -> PartRecord:
+    """What is known of a part that is done.
+
+    Parameters
+    ----------
+    plan : Plan
+    number : int
+    statistics : RunStatistics, optional
+        Takes the sums that the report of the part was made of.
+
+    Raises
+    ------
+    InputFileError
+        The part is damaged or of another plan: it must be worked on again. Of its files only the sizes are looked at.
+    """
+    try:
+        text = read_below(plan.folder, PARTS, str(number), RECORD, most=_MOST_RECORD)
+        record = PartRecord.from_json(text, statistics)
+    except DamagedValueError as problem:
+        raise damaged(plan, number, f"{RECORD}: {problem}") from None
+    except OSError as problem:
+        raise damaged(plan, number, f"{RECORD} {_why(problem)}") from None
+    if record.plan != plan.fingerprint:
+        raise damaged(plan, number, "it is a part of another plan")
+    if record.number != number:
+        raise damaged(plan, number, f"it is part {record.number} of this plan under another name")
+    _check_sizes(plan, number, record)
+    return record
+
+
+def _check_sizes(plan: Plan, number: int, record: PartRecord) -> None:
+    for name, state in record.files.items():
+        try:
+            with _named(plan, PARTS, str(number), name) as file:
+                n_bytes = os.fstat(file.fileno()).st_size
+        except OSError as problem:
+            raise damaged(plan, number, f"{name} {_why(problem)}") from None
+        if n_bytes != state.n_bytes:
+            raise damaged(plan, number, f"{name} has {n_bytes:,} bytes instead of {state.n_bytes:,}")
+    try:
+        with _named(plan, CHAINS, record.table.file) as file:
+            n_bytes = os.fstat(file.fileno()).st_size
+    except OSError as problem:
+        raise damaged(plan, number, f"its table {_why(problem)}") from None
+    if n_bytes < record.table.end:
+        raise damaged(plan, number, "the rows of its table are not there")
+
+
+def damaged(plan: Plan, number: int, why: str) -> InputFileError:
+    """The error of a part that must be worked on again."""
+    again = f"work on the part again: f5py run-part {plan.folder} {number}" if len(plan) else "run the command again"
+    return InputFileError(f"{plan.part_folder(number)}: is damaged ({why}); remove it and {again}")
+
+
+def check_processors(parts: Iterable[DonePart]) -> None:
+    """Raise `F5pyError` if some parts were done on processors with fused multiply-add, and others without.
+
+    A few results in ten thousand have another last digit then.
+    """
+    found: dict[bool, DonePart] = {}
+    for part in parts:
+        found.setdefault(part.record.has_fused_sums, part)
+    if len(found) > 1:
+        raise _mixed(found[True], found[False].record.host, f"part {found[False].number}")
+
+
+def check_processor(plan: Plan) -> None:
+    """Raise `F5pyError` if this processor differs from that of the parts that are done; see `check_processors`."""
+    for number in sorted(plan.done())[:1]:
+        try:
+            part = DonePart(plan, number, read_part(plan, number))
+        except InputFileError:  # which finish will tell about
+            return
+        if part.record.has_fused_sums != processor_has_fused_sums():
+            raise _mixed(part, os.uname().nodename, "this machine")
+
+
+def _mixed(part: DonePart, host: str, other: str) -> F5pyError:
+    kind = "has" if part.record.has_fused_sums else "lacks"
+    return F5pyError(
+        f"{part.plan.folder}: part {part.number} was done on {part.record.host}, whose processor {kind} fused "
+        f"multiply-add, unlike that of {other} ({host}); last digits would differ: work on all parts on machines of "
+        "one kind"
+    )
+
+
+def file_state(folder: Any, name: str) -> FileState:
+    """Size and checksum of a file that has just been written."""
+    with open(os.path.join(folder, name), "rb") as file:
+        return _state(file, 0, None)
+
+
+def _state(file: BinaryIO, begin: int, end: int | None) -> FileState:
+    """Size and checksum of what follows in a file up to its end or a place."""
+    n_bytes, checksum = 0, 0
+    buffer = memoryview(bytearray(_PIECE))
+    while end is None or begin + n_bytes < end:
+        most = _PIECE if end is None else min(_PIECE, end - begin - n_bytes)
+        n_read = file.readinto(buffer[:most])  # type: ignore[attr-defined]
+        if not n_read:
+            break
+        checksum = zlib.crc32(buffer[:n_read], checksum)
+        n_bytes += n_read
+    return FileState(n_bytes, checksum)
+
+
+def _named(plan: Plan, *names: str) -> BinaryIO:
+    """Open a file below the folder of a plan."""
+    path = str(plan.folder.joinpath(*names))
+    descriptor = open_below(plan.folder, *names)
+    return open(path, "rb", opener=lambda *_: descriptor)
+
+
+def _why(problem: OSError) -> str:
+    return f"cannot be read: {problem.strerror}"

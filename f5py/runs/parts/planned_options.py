@@ -1,0 +1,72 @@
+"""The options of a command as a plan keeps them, made options again: every value has its declared type and range."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+from f5py.errors import UsageError
+from f5py.io.files.json_values import MOST, DamagedValueError, is_text
+from f5py.options import Option
+from f5py.options.declaration import Kind
+from f5py.options.shared import AlignmentOptions
+from f5py.options.signal_commands import CallOptions, EventalignOptions, ResquiggleOptions
+
+#: What commands that run in parts have as options.
+OPTIONS_OF: Mapping[str, type[AlignmentOptions]] = {
+    "call-methylation": CallOptions, "eventalign": EventalignOptions, "resquiggle": ResquiggleOptions,
+}  # fmt: skip
+
+
+def planned_options(command: str, values: Mapping[str, Any]) -> AlignmentOptions:
+    """Options of a command by the values that `dataclasses.asdict` has given, and JSON has kept.
+
+    Raises
+    ------
+    DamagedValueError
+        The command is not one that runs in parts, or a value is not one of its option.
+    """
+    if command not in OPTIONS_OF:
+        raise DamagedValueError("the command is not one that runs in parts")
+    kind = OPTIONS_OF[command]
+    fields = {field.name: field for field in dataclasses.fields(kind)}
+    if values.keys() != fields.keys():
+        raise DamagedValueError("its options are not those of the command")
+    typed = {name: _value_of(field, values[name]) for name, field in fields.items()}
+    try:
+        return kind(**typed)
+    except UsageError as problem:
+        raise DamagedValueError(str(problem)) from None
+
+
+def _value_of(field: dataclasses.Field[Any], value: Any) -> Any:
+    declared: Option | None = field.metadata.get("option")
+    wrong = DamagedValueError(f"options.{field.name} is not what this option can be")
+    if declared is None:
+        if not is_text(value):
+            raise wrong
+        return value
+    if declared.repeated:
+        if not isinstance(value, list) or not all(_fits(declared, one) for one in value):
+            raise wrong
+        return tuple(value)
+    if value is None and (declared.default is None or declared.refused):
+        return None
+    if not _fits(declared, value):
+        raise wrong
+    return value
+
+
+def _fits(declared: Option, value: Any) -> bool:
+    """Whether a value has the type of its option; ranges are checked when options are made."""
+    if declared.choices:
+        return any(type(value) is type(choice) and value == choice for choice in declared.choices)
+    if declared.kind in (Kind.FLAG, Kind.YES_NO):
+        return isinstance(value, bool)
+    is_integer = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST
+    if declared.kind in (Kind.INTEGER, Kind.BASES):
+        return is_integer
+    if declared.kind is Kind.NUMBER:
+        return is_integer or isinstance(value, float)
+    return is_text(value)
