@@ -76,9 +76,7 @@ def slurm_script(plan: Plan, numbers: list[int], threads: int, at_a_time: int | 
     per_job = -(-len(plan) // _MOST_JOBS)
     jobs = _ranges(sorted({number // per_job for number in numbers}))
     if not str(plan.folder).isprintable():
-        raise UsageError(
-            f"{str(plan.folder)!r}: a script cannot name a folder with control characters; rename it"
-        )
+        raise UsageError(f"{str(plan.folder)!r}: a script cannot name a folder with control characters; rename it")
     folder = shlex.quote(str(plan.folder))
     log = shlex.quote(str(plan.folder).replace("%", "%%") + "/slurm-%A_%a.log")
     last = f"$(( last < {len(plan) - 1} ? last : {len(plan) - 1} ))"
