@@ -44,7 +44,7 @@ def _value_of(field: dataclasses.Field[Any], value: Any) -> Any:
     declared: Option | None = field.metadata.get("option")
     wrong = DamagedValueError(f"options.{field.name} is not what this option can be")
     if declared is None:
-        if not is_text(value):
+        if type(value) is not type(field.default) or not (is_text(value) or abs(value) <= MOST):
             raise wrong
         return value
     if declared.repeated:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import random
@@ -13,8 +14,10 @@ from typing import Any
 
 import pytest
 
+from f5py.io.files.json_values import DamagedValueError
 from f5py.jit import fused_sums
 from f5py.runs.parts import done_part, part_outputs
+from f5py.runs.parts.planned_options import OPTIONS_OF, planned_options
 
 from ...made_data import ReadSet, error_line, refused, run_command
 
@@ -315,6 +318,20 @@ def test_names_that_are_no_parts(done: Path):
     for name in ("²", "01", "-1", "9" * 30, "x", "1 "):
         (done / "parts" / name).mkdir()
     assert run_command("finish", "plan") == 0
+
+
+@pytest.mark.parametrize("command", sorted(OPTIONS_OF))
+def test_options_come_back_as_they_were(command: str):
+    kind = OPTIONS_OF[command]
+    required = {field.name: "x" for field in dataclasses.fields(kind) if field.default is dataclasses.MISSING}
+    options = kind(**required)
+    kept = json.loads(json.dumps(dataclasses.asdict(options)))
+    assert vars(planned_options(command, kept)) == vars(options)
+    for name, value in kept.items():
+        for other in ([], {}, 2**80, "x\0y"):
+            if type(other) is not type(value):
+                with pytest.raises(DamagedValueError):
+                    planned_options(command, kept | {name: other})
 
 
 # Finished again, or ended before
