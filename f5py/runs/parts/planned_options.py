@@ -44,7 +44,7 @@ def _value_of(field: dataclasses.Field[Any], value: Any) -> Any:
     declared: Option | None = field.metadata.get("option")
     wrong = DamagedValueError(f"options.{field.name} is not what this option can be")
     if declared is None:
-        if type(value) is not type(field.default) or not (is_text(value) or abs(value) <= MOST):
+        if type(value) is not type(field.default) or not (is_text(value) or _is_integer(value)):
             raise wrong
         return value
     if declared.repeated:
@@ -64,9 +64,12 @@ def _fits(declared: Option, value: Any) -> bool:
         return any(type(value) is type(choice) and value == choice for choice in declared.choices)
     if declared.kind in (Kind.FLAG, Kind.YES_NO):
         return isinstance(value, bool)
-    is_integer = isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST
     if declared.kind in (Kind.INTEGER, Kind.BASES):
-        return is_integer
+        return _is_integer(value)
     if declared.kind is Kind.NUMBER:
-        return is_integer or isinstance(value, float)
+        return _is_integer(value) or isinstance(value, float)
     return is_text(value)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and abs(value) <= MOST
