@@ -13,7 +13,8 @@ def single_fast5(path: Path, name: str, version: object = np.float64(0.6), read_
     """Write a single-read file as MinKNOW did: the version is a number, the name a fixed-length text."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with h5py.File(path, "w") as file:
-        file.attrs["file_version"] = version
+        if version is not None:
+            file.attrs["file_version"] = version
         file.create_group("UniqueGlobalKey/tracking_id")  # nanopolish does not take it otherwise
         read = file.create_group("Raw/Reads/Read_7")
         read.attrs["read_id"] = np.bytes_(name) if read_id is None else read_id
@@ -23,7 +24,8 @@ def single_fast5(path: Path, name: str, version: object = np.float64(0.6), read_
 def multi_fast5(path: Path, names: Sequence[str], version: object = "2.0") -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     with h5py.File(path, "w") as file:
-        file.attrs["file_version"] = version
+        if version is not None:
+            file.attrs["file_version"] = version
         for name in names:
             file.create_group(f"read_{name}")
     return path

@@ -140,9 +140,10 @@ def _stamp_cache(file: Any, path: str) -> None:
     """Make kept code out of date when any file that it was compiled from changes.
 
     Numba compares only the file of the function itself, but the code has the functions that it calls in it: after an
-    upgrade of the package in place, old code would be used.
+    upgrade of the package in place, old code would be used. The same goes for code with and without checks of indices
+    (``NUMBA_BOUNDSCHECK``), which Numba does not tell apart.
     """
-    file._source_stamp = (file._source_stamp, sources_stamp(Path(path)))
+    file._source_stamp = (file._source_stamp, sources_stamp(Path(path)), bool(numba.config.BOUNDSCHECK))
     _guard(file)
 
 

@@ -31,7 +31,7 @@ import operator
 import platform
 
 from llvmlite import ir
-from numba.core import cgutils, types
+from numba.core import cgutils, config, types
 from numba.extending import intrinsic, models, overload, register_model
 
 #: Lanes of a vector.
@@ -94,6 +94,14 @@ def _call(builder, name: str, *arguments):
 
 def _pointer(context, builder, array_type, array, index):
     view = context.make_array(array_type)(context, builder, array)
+    if config.BOUNDSCHECK:
+        (length,) = cgutils.unpack_tuple(builder, view.shape, 1)
+        last = builder.sub(length, ir.Constant(length.type, LANES))
+        wrong = builder.or_(
+            builder.icmp_signed("<", index, ir.Constant(index.type, 0)), builder.icmp_signed(">", index, last)
+        )
+        with builder.if_then(wrong, likely=False):
+            context.call_conv.return_user_exc(builder, IndexError, ("a vector lies beyond its array",))
     return builder.bitcast(builder.gep(view.data, [index]), _VECTOR.as_pointer())
 
 

@@ -214,7 +214,6 @@ def test_wrong_usage(tmp_path: Path, options: list[str], message: str, capsys: p
         (["-s", "absent.txt", "r.fa"], "absent.txt: No such file"),
         (["-f", "absent.txt", "r.fa"], "absent.txt: No such file"),
         (["-s", "r.fa", "r.fa"], "r.fa: the header lacks the column read_id"),
-        (["-d", "bad", "r.fa"], "v.fast5: the fast5 version 'new'"),
     ],
 )
 def test_bad_input_is_one_line(
@@ -228,7 +227,6 @@ def test_bad_input_is_one_line(
     fasta(tmp_path / "r.fa", ["a"])
     (tmp_path / "empty.fa").touch()
     (tmp_path / "nothing").mkdir()
-    multi_fast5(tmp_path / "bad/v.fast5", ["a"], "new")
     assert run("-v", 0, *options) == 1
     told = capsys.readouterr().err
     assert told.count("\n") == 1

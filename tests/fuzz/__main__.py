@@ -30,8 +30,19 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--keep", type=Path, help="with one case: copy its folder here")
     parser.add_argument("--corpus", action="store_true", help="run all cases that failed once")
     parser.add_argument("--save", action="store_true", help="with one case: put it into the corpus")
+    parser.add_argument(
+        "--checked", action="store_true", help="compiled code checks every index (slower; NUMBA_BOUNDSCHECK)"
+    )
     parser.add_argument("--part", type=int, help=argparse.SUPPRESS)
     return parser.parse_args()
+
+
+def _with_checks() -> None:
+    """Start again with code that checks its indices, kept in a cache folder of its own."""
+    if os.environ.get("NUMBA_BOUNDSCHECK") != "1":
+        cache = os.path.join(tempfile.gettempdir(), f"f5py-checked-{os.geteuid()}")
+        os.environ |= {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", cache)}
+        os.execv(sys.executable, [sys.executable, "-m", "tests.fuzz", *sys.argv[1:]])
 
 
 def _part(chosen: argparse.Namespace) -> list[Outcome]:
@@ -105,6 +116,8 @@ def _table(outcomes: list[Outcome], seconds: float) -> str:
 def main() -> int:
     """Run what was asked for; status 1 if a case failed."""
     chosen = _arguments()
+    if chosen.checked:
+        _with_checks()
     if chosen.seed is None:
         chosen.seed = int(time.time()) * 1000
     if chosen.part is not None:

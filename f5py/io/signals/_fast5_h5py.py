@@ -290,23 +290,25 @@ def hdf5_reason(error: Exception) -> str:
 
 
 def _is_multi_read(file: h5f.FileID) -> bool:
-    """Whether ``file_version`` is a text and at least 1; in single-read files it is a number, if there."""
+    """Whether the file has groups of reads and not the one group of a single-read file.
+
+    What the attribute ``file_version`` says is of no account: writers store it as a text, a number, or not at all.
+    """
     try:
-        if not h5a.exists(file, b"file_version"):
+        root = h5g.open(file, b"/")
+        if b"Raw" in root:
             return False
-        attribute = h5a.open(file, b"file_version")
-        if attribute.get_type().get_class() != h5t.STRING:
-            return False
-        value = np.empty(attribute.shape, attribute.dtype)
-        attribute.read(value)
-        version = value.reshape(-1)[0]
-    except (*_HDF5_ERRORS, IndexError) as error:
-        raise Unreadable(f"is in a file whose file_version is unreadable ({hdf5_reason(error)})") from None
-    text = version.decode(errors="replace") if isinstance(version, bytes) else str(version)
-    major, dot, minor = text.strip("\0 ").partition(".")
-    if not (dot and major.isdecimal() and minor[:1].isdecimal()):
-        raise Unreadable(f"is in a file whose file_version {text!r} is not a number like 2.0")
-    return int(major) >= 1
+        is_found = False
+
+        def look(name: bytes) -> bool | None:
+            nonlocal is_found
+            is_found = name.startswith(b"read_")
+            return is_found or None  # None goes on
+
+        root.links.iterate(look)
+        return is_found
+    except _HDF5_ERRORS as error:
+        raise Unreadable(f"is in a file that is damaged ({hdf5_reason(error)})") from None
 
 
 def _single_read_group(file: h5f.FileID) -> bytes:

@@ -18,7 +18,7 @@ MAX_OPEN_FILES = 64
 class Fast5Reader:
     """Reads signals from fast5 files and keeps the files used last open.
 
-    A file is a multi-read file if its root attribute ``file_version`` is a text and at least 1, as in f5c.
+    A file is a single-read file if it has a group ``/Raw``, whatever its attribute ``file_version`` says.
 
     Parameters
     ----------

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from multiprocessing.connection import Connection, wait
 from typing import Any
 
-from f5py.errors import F5pyError, InputFileError
+from f5py.errors import F5pyError
 from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess
 from f5py.io.signals.scan_journal import Found, ScanJournal
 from f5py.io.signals.search import files_below
@@ -44,9 +43,9 @@ def list_fast5(directory: str) -> list[str]:
 def read_names(path: str) -> list[str]:
     """Return the names of the reads in a fast5 file.
 
-    A file whose root attribute ``file_version`` is a text of at least 1.0 holds many reads, each in a group
-    called ``read_<name>``. Any other holds one, named by the attribute ``read_id`` of the first group below
-    ``/Raw/Reads``.
+    A file with a group ``/Raw`` holds one read, named by the attribute ``read_id`` of the first group below
+    ``/Raw/Reads``. Any other holds many, each in a group called ``read_<name>``. What the attribute ``file_version``
+    says is of no account: writers store it as a text, a number, or not at all.
 
     Raises
     ------
@@ -54,22 +53,14 @@ def read_names(path: str) -> list[str]:
         If it is not a readable HDF5 file.
     LookupError
         If it lacks what a fast5 file of its kind has.
-    InputFileError
-        If ``file_version`` is a text but not a version.
     """
     import h5py
 
     # a lock is of no use to a reader and cannot be had on many network file systems
     with h5py.File(path, "r", locking=False) as file:
-        version = file.attrs.get("file_version")
-        if isinstance(version, bytes):
-            version = version.decode("utf-8", "replace")
-        if isinstance(version, str):
-            parsed = re.match(r"\s*(\d+)\.(\d+)", version)
-            if parsed is None:
-                raise InputFileError(f"{path}: the fast5 version {version!r} is not a version such as 2.0")
-            if int(parsed[1]) >= 1:
-                return [name.removeprefix("read_") for name in file if name.startswith("read_")]
+        names = [] if "Raw" in file else [name.removeprefix("read_") for name in file if name.startswith("read_")]
+        if names or not len(file):
+            return names
         reads = file["Raw/Reads"]
         name = reads[next(iter(reads))].attrs["read_id"]
         return [name.decode() if isinstance(name, bytes) else str(name)]
@@ -112,8 +103,6 @@ def scan_fast5(
 
     Raises
     ------
-    InputFileError
-        If a file's version is malformed.
     F5pyError
         If a process was killed.
     """
