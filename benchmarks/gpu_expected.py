@@ -32,10 +32,9 @@ sys.path.append(str(ROOT))
 from f5py.abea.align_gpu import macros
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.gpu import sources
-from f5py.compute.gpu.scores import in_warps
+from f5py.compute.gpu._group_order_numba import GROUPS, empty_order, order_groups
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import motif_named
-from f5py.core.offsets import elements_of
 from f5py.methylation._group_list_numba import Listing
 from f5py.methylation.calls import call_methylation
 from f5py.pore_model import builtin
@@ -168,11 +167,13 @@ class _Counter:
         self, batch: ReadBatch, model: PoreModel, motifs: object, listing: Listing, noise: object
     ) -> NDArray[np.bool_]:
         reads = np.flatnonzero(self.scores(batch, motifs))
-        slots = elements_of(batch.call_offsets[reads], batch.n_calls[reads])
-        columns = listing.n_bases[slots].astype(np.int64) - model.k + 1
-        rows = np.abs(listing.end[slots] - listing.begin[slots]).astype(np.int64) + 1
-        _, warp_columns, warp_rows = in_warps(columns, rows)
-        self.cells = int((warp_columns * warp_rows).sum())
+        order, one = empty_order(int(batch.n_calls[reads].sum())), np.zeros(1, np.int64)
+        given_back = np.zeros(len(batch), np.bool_)
+        order_groups(
+            one, one.copy(), reads, np.arange(len(batch)), batch.call_offsets, batch.n_calls, listing, model.k,
+            1 << 60, order, given_back,
+        )  # fmt: skip
+        self.cells = int((order.columns.astype(np.int64) * order.rows)[: -(-order.n[0] // GROUPS)].sum())
         return np.ones(len(batch), np.bool_)
 
     def fetch_scores(self) -> NDArray[np.float32]:

@@ -191,7 +191,7 @@ def _point_at_nothing(descriptor: int) -> None:
 
 
 def _exit(status: int) -> NoReturn:
-    run, selection = (sys.modules.get(f"f5py.{name}") for name in ("pipeline.runner", "gpu.selection"))
+    run, selection = (sys.modules.get(f"f5py.{name}") for name in ("pipeline.runner", "compute.gpu.selection"))
     is_stuck = False
     if status and run is not None and run.stages_running():
         is_stuck = True

@@ -93,7 +93,7 @@ def _run(options: CallOptions, take: Callable[[Any], None] | None, job: PartJob 
         workers.callback(caller.close)
         caller.statistics = statistics_of(options, loader.alignments.contigs, loader.windows)
         warnings = workers.enter_context(console.recorded_warnings())
-        caller.use_gpu(loader)
+        caller.use_gpu(loader, of_all=job is None)
         caller.before_stage = ahead.wait
         loader.keep_records = loader.keep_passed_over = options.modbam is not None
         loader.partition_tag = options.partition_tag

@@ -109,7 +109,7 @@ def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: Pa
         workers.callback(aligner.close)
         aligner.statistics = statistics_of(options, loader.alignments.contigs)
         warnings = workers.enter_context(console.recorded_warnings())
-        aligner.use_gpu(loader)
+        aligner.use_gpu(loader, of_all=job is None)
         aligner.before_stage = ahead.wait
         with Outputs() as outputs:
 

@@ -12,6 +12,7 @@ from f5py.compute.counts import RunCounts
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.diagnosis import FitCheck
 from f5py.compute.gpu.device import NO_CUPY, NoGpuError, is_present, n_devices_likely, open_device
+from f5py.compute.gpu.expected_work import WORTH_A_START, seconds_of_threads
 from f5py.compute.gpu.placement import Backend
 from f5py.compute.gpu.selection import BatchSource, GpuBackendLike, GpusWhenTheyPay, opened, tell_unavailable
 from f5py.compute.statistics import RunStatistics
@@ -91,13 +92,15 @@ class AlignmentStage:
         #: GPUs that may be used, as far as is known before any is started.
         self.n_gpus = 0
 
-    def use_gpu(self, source: BatchSource) -> None:
+    def use_gpu(self, source: BatchSource, of_all: bool = True) -> None:
         """Compute on GPUs, if the options allow it and there are any: from when that pays, or at once if they say so.
 
         Parameters
         ----------
         source : BatchSource
             Where the batches come from.
+        of_all : bool
+            They are those of the whole input, not of some parts.
         """
         use = self._options.gpu_use
         if use == "off":
@@ -109,9 +112,13 @@ class AlignmentStage:
             return
         numbers = device_numbers(self._options.cuda_dev_id)
         self.n_gpus = n_devices_likely() if numbers is None else len(numbers)
-        source.tells_share = source.tells_share or not is_asked_for  # by that the start of a GPU is decided
+        expected = seconds_of_threads(self._options) if of_all else None
+        is_long = expected is not None and expected >= WORTH_A_START
+        source.tells_share = source.tells_share or not (
+            is_asked_for or is_long
+        )  # a start may be decided later, by that
         gpus = opened(numbers, lambda number: self._open_gpu(number, source))
-        self._backend = GpusWhenTheyPay(self.stages, gpus, is_asked_for)
+        self._backend = GpusWhenTheyPay(self.stages, gpus, is_long, is_asked_for)
 
     def _open_gpu(self, number: int, source: BatchSource) -> GpuBackendLike:
         from f5py.compute.gpu.backend import GpuBackend, GpuLimits

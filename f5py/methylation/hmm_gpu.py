@@ -16,7 +16,6 @@ from f5py.core.hmm import (
 from f5py.core.motifs import MotifCodes
 from f5py.methylation._calls_numba import LOG2_E
 from f5py.methylation._hmm_numba import (
-    BLOCK,
     FIRST_BACKGROUND,
     MORE_BACKGROUND,
     NO_BACKGROUND,
@@ -50,11 +49,3 @@ def constants() -> NDArray[np.float32]:
         ],
         np.float32,
     )  # fmt: skip
-
-
-def work_elements(columns: NDArray[np.int64], rows: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Floats of scratch memory that a warp needs whose problems have up to that many k-mers and events.
-
-    A problem has six numbers a k-mer, two a block of k-mers and two an event.
-    """
-    return LANES * (6 * columns + 2 * -(-columns // BLOCK) + 2 * rows)

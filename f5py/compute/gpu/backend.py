@@ -12,6 +12,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -114,9 +115,15 @@ class GpuBackend:
         halves = self._allocate(max(max_reads, _MIN_READS), max(max_bases, _MIN_BATCH), zero_copy)
         self.size: ArenaSize = halves[0].size
         self._free: queue.SimpleQueue[Half] = queue.SimpleQueue()
+        self._halves = halves
         for half in halves:
             self._free.put(half)
-        self._check()
+        try:
+            self._check()
+        except BaseException:
+            with suppress(_GpuFailure):
+                self._guarded(_close, halves)
+            raise
 
     def _check(self) -> None:
         """Compute a small made-up batch as well as the CPU threads do: no driver or device may change a number."""
@@ -157,12 +164,15 @@ class GpuBackend:
         bases = min(full.bases, max_bases + max_bases // 8 + max_reads)
         while bases >= min(_MIN_BASES, max_bases):
             size = density.size(bases, max_reads)
+            halves: list[Half] = []
             try:
-                halves = [Half(size, zero_copy) for _ in range(_HALVES)]
+                for _ in range(_HALVES):
+                    halves.append(Half(size, zero_copy))
             except Exception as problem:
+                with suppress(Exception):  # a device that is lost
+                    _close(halves)
                 if not is_out_of_memory(problem):
                     raise GpuUnavailableError(f"{self.device.name} does not work: {remedy(problem)}") from problem
-                free_pools()
                 console.info(_WHO, f"{bases / 1e6:.1f}M bases do not fit ({first_line(problem)}); trying fewer")
                 bases = int(bases * _SHRINK)
             else:
@@ -231,7 +241,14 @@ class GpuBackend:
         """Free the arena; no batch may be under way."""
         self._free = queue.SimpleQueue()
         if not self._broken:
-            self._guarded(free_pools)
+            halves, self._halves = self._halves, []
+            self._guarded(_close, halves)
+
+
+def _close(halves: list[Half]) -> None:
+    for half in halves:
+        half.close()
+    free_pools()
 
 
 class _Guarded:

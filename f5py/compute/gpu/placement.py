@@ -49,9 +49,9 @@ class Placement:
     reads: NDArray[np.int64]
     reason: NDArray[np.uint8]
 
-    def having(self, *reasons: Reason) -> NDArray[np.int64]:
-        """The reads placed for one of these reasons, in order."""
-        return self.reads[np.isin(self.reason, reasons)]
+    def having(self, reason: Reason) -> NDArray[np.int64]:
+        """The reads placed for that reason, in order."""
+        return self.reads[self.reason == reason]
 
     def count(self, reason: Reason) -> int:
         """Number of reads placed for that reason."""

@@ -27,7 +27,7 @@ class GpuRows:
     ----------
     half : Half
         With the events, maps and fits of `aligned`, and room for rows.
-    functions : dict of str to cupy.RawKernel
+    functions : dict of str to cupy.cuda.function.Function
     tables : Tables
         Device arrays of models that have been used.
     aligned : int64

@@ -19,6 +19,8 @@ _WHO = "init_cuda"
 #: the CPU threads would need twice as long for what is left or, where that cannot be told, have spent as much time on
 #: batches: a run is then hardly slowed down, and a short one not at all.
 _START_SECONDS = 2.0
+#: What is computed by the CPU threads is loaded and written more slowly: they must be so many times as fast.
+_CPU_MARGIN = 2.0
 _START_THREAD = "f5py-gpu-start"
 #: How much a batch changes what is thought of the speed of where it was.
 _WEIGHT = 0.3
@@ -137,8 +139,9 @@ class GpusWhenTheyPay:
         Each comes when it is ready, or the reason why it cannot be used; nothing is started before the first one is
         asked for.
     at_once : bool
-        Start them now and wait, rather than when the run has proved long enough; the CPU threads then get only what the
-        GPUs leave.
+        Start them now, rather than when the run has proved long enough.
+    alone : bool
+        Start them now and let batches wait for them; the CPU threads then get only what the GPUs leave.
     clock : callable
         Seconds.
     """
@@ -148,26 +151,28 @@ class GpusWhenTheyPay:
         cpu: Backend,
         gpus: Iterator[GpuBackendLike | Exception],
         at_once: bool = False,
+        alone: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._cpu = _Lane(cpu, "the CPU threads")
         self._gpus: list[_Lane] = []
         self._opened: list[_Lane] = []
         self._gpus_to_come = gpus
-        self._prefers_gpus = at_once
+        self._prefers_gpus = alone
         self._clock = clock
         self._cpu_time = console.Stopwatch(clock)
         self._closing = False
         self._lock = threading.Lock()  # batches come from several threads
         self._thread: threading.Thread | None = None
-        if at_once:
+        self._has_one = threading.Event()  # or never will
+        if at_once or alone:
             self._start_gpus()
-            assert self._thread is not None
-            self._thread.join()
 
     def compute(self, batch: ReadBatch) -> None:
         """See `Backend.compute`."""
         samples = int(batch.n_samples.sum())
+        if self._prefers_gpus:
+            self._has_one.wait()
         with self._lock:
             lane = self._choose(samples)
             ahead = lane.waiting
@@ -208,11 +213,14 @@ class GpusWhenTheyPay:
         if not self._prefers_gpus or not self._gpus:
             known.append(self._cpu)
         # of equals the first, so that GPUs come before the CPU threads and in their order
-        chosen = (untried or [min(known, key=lambda lane: (lane.seconds_for(samples), lane.waiting))])[0]
+        chosen = (untried or [min(known, key=lambda lane: (self._seconds_for(lane, samples), lane.waiting))])[0]
         for lane in self._gpus:
             lane.passed_over += 1
         chosen.passed_over = 0
         return chosen
+
+    def _seconds_for(self, lane: _Lane, samples: int) -> float:
+        return lane.seconds_for(samples) * (_CPU_MARGIN if lane is self._cpu else 1.0)
 
     def _start_pays(self, share: float | None) -> bool:
         """Whether GPUs are worth their start, when a batch has been computed that ends this share of the input."""
@@ -227,6 +235,12 @@ class GpusWhenTheyPay:
         self._thread.start()
 
     def _run(self) -> None:
+        try:
+            self._open_gpus()
+        finally:
+            self._has_one.set()
+
+    def _open_gpus(self) -> None:
         for gpu in self._gpus_to_come:
             if not isinstance(gpu, Exception):
                 self._take(_Lane(gpu, gpu.name))
@@ -242,6 +256,7 @@ class GpusWhenTheyPay:
             if not is_over:
                 self._opened.append(lane)
                 self._gpus.append(lane)
+        self._has_one.set()
         if is_over:
             self._close(lane)
 

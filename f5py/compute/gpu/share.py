@@ -53,7 +53,7 @@ class Device(NamedTuple):
     ----------
     number : int
         That of the CUDA device.
-    functions : dict of str to cupy.RawKernel
+    functions : dict of str to cupy.cuda.function.Function
     model : cupy.ndarray
         See `f5py.abea.align_gpu.model_table`.
     tables : Tables

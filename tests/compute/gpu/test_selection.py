@@ -122,14 +122,34 @@ def test_a_run_that_will_be_long_opens_a_gpu_after_its_first_batch(clock):
     assert gpu.finished == [1]
 
 
-def test_at_once_the_cpu_gets_no_batch(clock, capfd):
+def test_alone_the_gpu_gets_every_batch(clock, capfd):
     cpu, gpu = _Recorder(clock, 0.001), _Recorder(clock, 1.0)
-    backend = GpusWhenTheyPay(cpu, iter([gpu]), at_once=True, clock=clock)
+    backend = GpusWhenTheyPay(cpu, iter([gpu]), alone=True, clock=clock)
     _compute(backend, *_batches(5))
     backend.close()
     assert gpu.finished == [0, 1, 2, 3, 4]
     assert cpu.started == []
     assert "batches computed: 5 by GPU 0, 0 by the CPU threads" in capfd.readouterr().err
+
+
+def test_at_once_the_cpu_computes_until_the_gpu_is_there(clock):
+    may_go_on = threading.Event()
+    cpu, gpu = _Recorder(clock, 1.0), _Recorder(clock, 1.0)
+
+    def come():
+        may_go_on.wait(20)
+        yield gpu
+
+    backend = GpusWhenTheyPay(cpu, come(), at_once=True, clock=clock)
+    one, two, three = _batches(3)
+    _compute(backend, one)
+    assert selection.is_starting()
+    may_go_on.set()
+    _wait_for_start()
+    _compute(backend, two, three)
+    backend.close()
+    assert cpu.finished == [0]
+    assert gpu.finished == [1, 2]
 
 
 @pytest.mark.parametrize("gpu_seconds", [0.5, 20.0])
@@ -146,12 +166,15 @@ def test_batches_go_where_they_are_finished_first(clock, gpu_seconds):
 
 
 def test_a_gpu_with_batches_waiting_leaves_some_to_the_cpu(clock):
-    """Twice as fast as the CPU threads, but another batch would have to wait for the first."""
-    cpu, gpu = _Recorder(clock, 2.0), _Recorder(clock, 1.0)
+    """Not faster than the CPU threads, which have loading to do too; another batch would have to wait for the first."""
+    cpu, gpu = _Recorder(clock, selection._START_SECONDS), _Recorder(clock, 1.0)
     backend = GpusWhenTheyPay(cpu, iter([gpu]), clock=clock)
     batches = _batches(6)
     _compute(backend, batches[0])
     _wait_for_start()
+    cpu.seconds = 1.8 / selection._CPU_MARGIN
+    for _ in range(20):  # until that is what is thought of them
+        backend._cpu.done(0, int(batches[0].n_samples.sum()), cpu.seconds)
     _compute(backend, batches[1])
     _compute_at_once(backend, clock, *batches[2:])
     assert gpu.started[:2] == [1, 2]
@@ -161,7 +184,8 @@ def test_a_gpu_with_batches_waiting_leaves_some_to_the_cpu(clock):
 
 def test_several_gpus_get_batches_as_they_become_free(clock):
     cpu, gpus = _Recorder(clock, 9.0), [_Recorder(clock, 1.0, f"GPU {i}") for i in range(3)]
-    backend = GpusWhenTheyPay(cpu, iter(gpus), at_once=True, clock=clock)
+    backend = GpusWhenTheyPay(cpu, iter(gpus), alone=True, clock=clock)
+    _wait_for_start()
     _compute_at_once(backend, clock, *_batches(6))
     assert [gpu.started for gpu in gpus] == [[0, 3], [1, 4], [2, 5]]
     backend.close()
@@ -170,7 +194,8 @@ def test_several_gpus_get_batches_as_they_become_free(clock):
 
 def test_a_failed_gpu_gets_no_more(clock):
     cpu, gpus = _Recorder(clock, 9.0), [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
-    backend = GpusWhenTheyPay(cpu, iter(gpus), at_once=True, clock=clock)
+    backend = GpusWhenTheyPay(cpu, iter(gpus), alone=True, clock=clock)
+    _wait_for_start()
     batches = _batches(6)
     _compute(backend, *batches[:2])
     gpus[0].is_broken = True
@@ -238,7 +263,8 @@ def test_a_process_ends_while_a_gpu_is_being_started():
 def test_one_that_cannot_be_closed_does_not_fail_the_run(clock, capfd):
     gpus = [_Recorder(clock, 1.0, f"GPU {i}") for i in range(2)]
     gpus[0].close = lambda: {}["gone"]
-    backend = GpusWhenTheyPay(_Recorder(clock), iter(gpus), at_once=True, clock=clock)
+    backend = GpusWhenTheyPay(_Recorder(clock), iter(gpus), alone=True, clock=clock)
+    _wait_for_start()
     backend.close()
     assert gpus[1].closed
     assert "GPU 0 could not be closed" in capfd.readouterr().err
@@ -263,7 +289,7 @@ def test_a_gpu_that_does_not_open_is_a_line_and_the_next_one_opens(clock, capfd,
 
     cpu = _Recorder(clock, selection._START_SECONDS)
     with console.recorded_warnings() as warnings:
-        backend = GpusWhenTheyPay(cpu, opened([0, 1], open_one), is_asked_for, clock=clock)
+        backend = GpusWhenTheyPay(cpu, opened([0, 1], open_one), alone=is_asked_for, clock=clock)
         _compute(backend, *_batches(1))
         _wait_for_start()
     assert [lane.backend for lane in backend._opened] == [gpu]

@@ -70,9 +70,19 @@ def _properties(number: int) -> dict:
     return {"name": b"Played GPU", "major": 9, "minor": 0, "integrated": 0}
 
 
+_registered: dict[int, int] = {}
+
+
+def _register(address: int, size: int, flags: int) -> None:
+    faults.pass_by("memory")
+    assert address % 4096 == 0
+    _registered[address] = size
+
+
 runtime = SimpleNamespace(
-    CUDARuntimeError=CUDARuntimeError, getDeviceCount=_device_count, getDeviceProperties=_properties
-)
+    CUDARuntimeError=CUDARuntimeError, getDeviceCount=_device_count, getDeviceProperties=_properties,
+    hostRegister=_register, hostUnregister=_registered.pop,
+)  # fmt: skip
 driver = SimpleNamespace(CUDADriverError=CUDADriverError)
 memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)
 

@@ -1,0 +1,69 @@
+"""How much there is to compute, as far as the sizes of the inputs tell before the run begins."""
+
+from __future__ import annotations
+
+import os
+
+from f5py.options.shared import AlignmentOptions
+
+_Rates = dict[tuple[str, ...], float]
+#: Bases per byte of a file, at most, by the ends of its name. Compressed reads have qualities, or not; of signals the
+#: samples count, of which DNA has about ten per base.
+_OF_READS: _Rates = {
+    (".fastq.gz", ".fq.gz"): 1.3, (".gz", ".bgz"): 4.0, (".fastq", ".fq"): 0.5, (".bam",): 3.0, (".cram",): 8.0,
+    (".sam",): 0.5, ("",): 1.0,
+}  # fmt: skip
+_OF_SIGNALS: _Rates = {(".fast5",): 0.12, (".slow5",): 0.03, ("",): 0.16}
+#: Seconds that a core takes for a base.
+_CORE_SECONDS = 0.7e-6
+#: A GPU is started at once if the CPU threads would need so many seconds. They compute until it is there.
+WORTH_A_START = 1.5
+#: Files of a folder that are looked at; of more their number is believed.
+_MOST_FILES = 2000
+
+
+def seconds_of_threads(options: AlignmentOptions) -> float | None:
+    """Seconds that the CPU threads will need for the whole run, or None if that cannot be told.
+
+    Every input can have more than is asked for, so the one with least decides.
+    """
+    if getattr(options, "window", None) is not None:
+        return None
+    found = [
+        _bases(getattr(options, name, None), rates)
+        for name, rates in (
+            ("reads", _OF_READS), ("bam", _OF_READS), ("slow5", _OF_SIGNALS), ("pod5", _OF_SIGNALS),
+            ("fast5", _OF_SIGNALS),
+        )
+    ]  # fmt: skip
+    told = [bases for bases in found if bases is not None]
+    return min(told) * _CORE_SECONDS / options.threads if told else None
+
+
+def _bases(path: str | None, rates: _Rates) -> float | None:
+    """Bases of the reads in a file or folder."""
+    if path is None:
+        return None
+    if os.path.isdir(path):
+        return _in_folder(path, rates)
+    if not os.path.isfile(path):  # standard input, a URL
+        return None
+    return os.path.getsize(path) * _rate(path, rates)
+
+
+def _in_folder(path: str, rates: _Rates) -> float:
+    bases, n_files, n_seen = 0.0, 0, 0
+    for folder, _, files in os.walk(path):
+        for file in files:
+            n_files += 1
+            if n_seen < _MOST_FILES:
+                n_seen += 1
+                name = os.path.join(folder, file)
+                bases += os.path.getsize(name) * _rate(name, rates) if os.path.isfile(name) else 0.0
+        if n_files > 4 * _MOST_FILES:
+            break
+    return bases * max(n_files, 1) / max(n_seen, 1)
+
+
+def _rate(path: str, rates: _Rates) -> float:
+    return next(rate for ends, rate in rates.items() if path.lower().endswith(ends))
