@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
+from f5py.compute.alignment import begin_gpu
 from f5py.compute.counts import RunCounts
 from f5py.compute.methylation import Caller, motifs_of, part_of
 from f5py.compute.statistics import RunStatistics
@@ -82,6 +83,7 @@ def run_parts(options: CallOptions, job: PartJob) -> RunCounts:
 
 
 def _run(options: CallOptions, take: Callable[[Any], None] | None, job: PartJob | None = None) -> RunCounts:
+    begin_gpu(options, of_all=job is None)
     with ExitStack() as workers, ExitStack() as inputs:
         table = ["calls table"] if options.output_format == "tsv" else []
         ahead = CompileAhead([part_of(options), *table])

@@ -12,6 +12,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.compute.alignment import begin_gpu
 from f5py.compute.counts import RunCounts
 from f5py.compute.events_on_reference import ReferenceAligner
 from f5py.compute.statistics import RunStatistics
@@ -98,6 +99,7 @@ def run_parts(options: EventalignOptions, job: PartJob) -> RunCounts:
 
 
 def _run(options: EventalignOptions, take: Callable[[Any], None] | None, job: PartJob | None = None) -> RunCounts:
+    begin_gpu(options, of_all=job is None)
     with ExitStack() as workers, ExitStack() as inputs:
         of_table = _compiled_table(options)
         ahead = CompileAhead(["event rows", *of_table])

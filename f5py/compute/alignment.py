@@ -14,7 +14,14 @@ from f5py.compute.diagnosis import FitCheck
 from f5py.compute.gpu.device import NO_CUPY, NoGpuError, is_present, n_devices_likely, open_device
 from f5py.compute.gpu.expected_work import WORTH_A_START, seconds_of_threads
 from f5py.compute.gpu.placement import Backend
-from f5py.compute.gpu.selection import BatchSource, GpuBackendLike, GpusWhenTheyPay, opened, tell_unavailable
+from f5py.compute.gpu.selection import (
+    BatchSource,
+    GpuBackendLike,
+    GpusWhenTheyPay,
+    load_early,
+    opened,
+    tell_unavailable,
+)
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.options.shared import AlignmentOptions, device_numbers
@@ -24,6 +31,28 @@ from f5py.threads.pool import WorkerPool
 
 if TYPE_CHECKING:
     from f5py.compute.gpu.tuning.watch import GpuWatch
+
+
+def begin_gpu(options: AlignmentOptions, of_all: bool) -> None:
+    """Load early what GPUs take, if one will be started at once; to be called before the inputs are opened.
+
+    Parameters
+    ----------
+    options : AlignmentOptions
+    of_all : bool
+        The whole input is to be computed, not some parts.
+    """
+    use = options.gpu_use
+    if use == "off" or not is_present() or importlib.util.find_spec("cupy") is None:
+        return
+    if use == "on" or (of_all and _is_long(options)):
+        load_early((device_numbers(options.cuda_dev_id) or [0])[0])
+
+
+def _is_long(options: AlignmentOptions) -> bool:
+    """Whether the CPU threads would be busy for so long that the start of a GPU pays, as far as sizes tell."""
+    expected = seconds_of_threads(options)
+    return expected is not None and expected >= WORTH_A_START
 
 
 class AlignmentStage:
@@ -112,8 +141,7 @@ class AlignmentStage:
             return
         numbers = device_numbers(self._options.cuda_dev_id)
         self.n_gpus = n_devices_likely() if numbers is None else len(numbers)
-        expected = seconds_of_threads(self._options) if of_all else None
-        is_long = expected is not None and expected >= WORTH_A_START
+        is_long = of_all and _is_long(self._options)
         source.tells_share = source.tells_share or not (
             is_asked_for or is_long
         )  # a start may be decided later, by that

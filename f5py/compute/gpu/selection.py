@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -118,6 +118,19 @@ def opened(
 def is_starting() -> bool:
     """Whether a GPU is being started in a thread, which cannot be interrupted."""
     return any(thread.name == _START_THREAD for thread in threading.enumerate())
+
+
+def load_early(number: int) -> None:
+    """Load the CUDA libraries and make a context in a thread, while the run reads its indices; says nothing."""
+
+    def load() -> None:
+        with suppress(Exception):  # told when the device is opened
+            import cupy
+
+            cupy.cuda.runtime.setDevice(number)
+            cupy.cuda.runtime.free(0)
+
+    threading.Thread(target=load, name=_START_THREAD).start()
 
 
 def tell_unavailable(problem: Exception, is_asked_for: bool) -> None:
