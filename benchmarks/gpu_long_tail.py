@@ -2,6 +2,7 @@
 
 f5py simulate -o SET --genome-length 2M -n 1000 --length-sigma 1.086 --ultra-long 1M --slow-fraction 0.02
 f5py index -d SET SET/reads.fastq
+(with --format blow5, which is faster to make: f5py index --slow5 SET/reads.blow5 SET/reads.fastq)
 python benchmarks/gpu_long_tail.py SET [-t 16] [-o results/gpu_long_tail.md]
 """
 
@@ -51,6 +52,8 @@ def main() -> None:
         started = time.perf_counter()
         backend.compute(batch)
         walls.append(time.perf_counter() - started)
+    if len(seen) < _ROUNDS:
+        raise SystemExit("the GPU has computed none of it: see above, or take more reads")
     first, last, status = batch.first_event, batch.last_event, batch.status.copy()
     batch.status[:] = ReadStatus.OK
     started = time.perf_counter()
@@ -83,6 +86,9 @@ def main() -> None:
             f"{timing.cpu * 1e3:.1f} ms, packing {timing.pack * 1e3:.1f} ms, unpacking {timing.unpack * 1e3:.1f} ms. "
             f"Whole stage {walls[fastest] * 1e3:.1f} ms, {walls[fastest] / larger:.2f} times the larger share; all "
             f"reads on the CPU threads {cpu_wall * 1e3:.1f} ms.",
+            "",
+            f"The CPU's share ends {abs(timing.cpu - timing.gpu) / larger:.0%} of that time "
+            f"{'before' if timing.cpu < timing.gpu else 'after'} the GPU's.",
             "",
             f"Same maps and statuses as all on the CPU: {same}.",
             "",

@@ -24,7 +24,7 @@ from f5py.compute.cpu import Share, SignalStages, StageTimes
 from f5py.compute.gpu.arena import ArenaSize, Density, capacity, memory_fraction
 from f5py.compute.gpu.buffers import Half, Tables
 from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError, first_line, free_pools, is_out_of_memory, remedy
-from f5py.compute.gpu.placement import Placement, Reason, place
+from f5py.compute.gpu.placement import LATENCY_RATIO, Placement, Reason, place
 from f5py.compute.gpu.self_check import differences, made_batch
 from f5py.compute.gpu.share import BatchTiming, Device, GpuShare
 from f5py.compute.gpu.sources import functions
@@ -34,8 +34,6 @@ from f5py.messages import console
 
 _WHO = "init_cuda"
 _HALVES = 2
-#: How much longer the GPU takes for a band of a single read than a CPU thread; it wins by the number of reads.
-_BAND_LATENCY_RATIO = 3.0
 _MIN_READS, _MIN_BATCH = 16, 20_000
 #: Fewer bases than this are not worth an arena.
 _MIN_BASES = 100_000
@@ -191,7 +189,7 @@ class GpuBackend:
         """See `Backend.compute`."""
         stages = self._stages
         reads = np.flatnonzero((batch.status == ReadStatus.OK) & (batch.n_samples > 0))
-        placement = place(batch, reads, stages.model.k, self.limits.max_lf, self.size)
+        placement = place(batch, reads, stages.model.k, self.limits.max_lf, self.size, stages.pool.n_threads)
         if self._broken or stages.keep_pairs or self._is_small(batch, placement):
             stages.compute(batch)
             return
@@ -227,9 +225,7 @@ class GpuBackend:
     def _is_small(self, batch: ReadBatch, placement: Placement) -> bool:
         """Whether the CPU threads are done with the GPU's reads before it would be done with the longest one."""
         n_samples = batch.n_samples[placement.having(Reason.GPU)]
-        return len(n_samples) == 0 or (
-            n_samples.sum() / self._stages.pool.n_threads < _BAND_LATENCY_RATIO * n_samples.max()
-        )
+        return len(n_samples) == 0 or (n_samples.sum() / self._stages.pool.n_threads < LATENCY_RATIO * n_samples.max())
 
     def _give_up(self, problem: Exception) -> None:
         with self._lock:

@@ -12,6 +12,11 @@ from numpy.typing import NDArray
 from f5py.compute.gpu.arena import ArenaSize
 from f5py.core.batch import ReadBatch
 
+#: How much longer the GPU takes for a single read than a CPU thread; it wins by the number of reads.
+LATENCY_RATIO = 3.0
+#: What a base of many reads costs the GPU, in terms of a base on a CPU thread.
+THROUGHPUT_RATIO = 0.02
+
 
 class Backend(Protocol):
     """What computes a batch from its samples to its recalibrated alignment."""
@@ -62,11 +67,13 @@ class Placement:
         self.reason[np.flatnonzero(self.reason == Reason.GPU)[moved]] = reason
 
 
-def place(batch: ReadBatch, reads: NDArray[np.int64], k: int, max_lf: float, size: ArenaSize) -> Placement:
+def place(
+    batch: ReadBatch, reads: NDArray[np.int64], k: int, max_lf: float, size: ArenaSize, n_threads: int
+) -> Placement:
     """Divide `reads` between the GPU and the CPU by what is known before there are events.
 
-    A read goes to the GPU if it has a k-mer, is shorter than `max_lf` times the mean length of the batch, and if it and
-    those before it fit the arena.
+    A read goes to the GPU if it has a k-mer, if it is shorter than `max_lf` times the mean length of the batch or would
+    make the GPU end no later than the CPU threads, and if it and those before it fit the arena.
 
     Parameters
     ----------
@@ -76,10 +83,15 @@ def place(batch: ReadBatch, reads: NDArray[np.int64], k: int, max_lf: float, siz
     k : int
     max_lf : float
     size : ArenaSize
+    n_threads : int
+        CPU threads.
     """
     lengths = batch.read_length[reads]
     reason = np.full(len(reads), Reason.GPU, np.uint8)
-    reason[(lengths >= max_lf * batch.read_length.mean()) | (lengths < k)] = Reason.LONG
+    is_long = lengths >= max_lf * batch.read_length.mean()
+    if is_long.any():
+        is_long = lengths > _longest_for_gpu(lengths, is_long, n_threads)
+    reason[is_long | (lengths < k)] = Reason.LONG
     placement = Placement(reads, reason)
     chosen = placement.having(Reason.GPU)
     bases = np.cumsum(batch.read_length[chosen] + 1)
@@ -87,3 +99,29 @@ def place(batch: ReadBatch, reads: NDArray[np.int64], k: int, max_lf: float, siz
     fits = (bases <= size.bases) & (samples <= size.samples) & (np.arange(len(chosen)) < size.reads)
     placement.move(~fits, Reason.NO_MEMORY)
     return placement
+
+
+def _longest_for_gpu(lengths: NDArray[np.int64], is_long: NDArray[np.bool_], n_threads: int) -> int:
+    """The length up to which reads go to the GPU, so that it and the CPU threads end as early as possible.
+
+    Either takes as long as its longest read, on one thread or in one warp, or as all of its reads on all threads or
+    multiprocessors.
+
+    Parameters
+    ----------
+    lengths : int64, shape (n,)
+    is_long : bool, shape (n,)
+        Reads that may go to the CPU; the others go to the GPU.
+    n_threads : int
+    """
+    long = np.sort(lengths[is_long])
+    others = lengths[~is_long]
+    # of i reads given to the GPU, 0 <= i <= n
+    given = np.concatenate([[0], np.cumsum(long)])
+    kept = given[-1] - given
+    on_cpu = np.maximum(np.append(np.full(len(long), long[-1]), 0), kept / n_threads)
+    longest = np.maximum(np.append(0, long), others.max(initial=0))
+    on_gpu = np.maximum(LATENCY_RATIO * longest, (others.sum() + given) * THROUGHPUT_RATIO)
+    end = np.maximum(on_cpu, on_gpu)
+    most = len(end) - 1 - int(np.argmin(end[::-1]))  # of equals the one that leaves the CPU least to do
+    return int(longest[most])

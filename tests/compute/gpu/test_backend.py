@@ -31,7 +31,7 @@ _FIELDS = (
 @pytest.fixture(autouse=True)
 def small_batches_too(monkeypatch):
     """These batches are so small that the CPU threads alone would be faster; here they go to the GPU all the same."""
-    monkeypatch.setattr(backend_module, "_BAND_LATENCY_RATIO", 0.0)
+    monkeypatch.setattr(backend_module, "LATENCY_RATIO", 0.0)
 
 
 def batch_with_samples(seed: int, n_reads: int, rna: bool = False) -> ReadBatch:
@@ -133,7 +133,7 @@ def test_a_full_arena_sends_reads_to_the_cpu(device, pool, batch, limits):
 
 
 def test_a_batch_too_small_for_the_gpu_is_done_by_the_cpu(device, pool, batch, monkeypatch):
-    monkeypatch.setattr(backend_module, "_BAND_LATENCY_RATIO", 1e9)
+    monkeypatch.setattr(backend_module, "LATENCY_RATIO", 1e9)
     stages = stages_of(pool)
     backend, seen = _watched(device, stages, {})
     monkeypatch.setattr(backend_module, "GpuShare", lambda *_: pytest.fail("launched"))

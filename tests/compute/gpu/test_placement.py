@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from f5py.compute.gpu import placement as placement_module
 from f5py.compute.gpu.arena import (
     INTEGRATED_FRACTION,
     ArenaSize,
@@ -22,9 +23,9 @@ def batch():
     return made_batch(np.random.default_rng(4), 60)
 
 
-def _place(batch, reads=None, max_lf=3.0, bases=10**9, n_reads=512, samples=10**9):
+def _place(batch, reads=None, max_lf=3.0, bases=10**9, n_reads=512, samples=10**9, n_threads=2):
     reads = np.arange(len(batch)) if reads is None else reads
-    placement = place(batch, reads, 6, max_lf, ArenaSize(bases, 10**9, n_reads, samples))
+    placement = place(batch, reads, 6, max_lf, ArenaSize(bases, 10**9, n_reads, samples), n_threads)
     assert placement.reads.tolist() == reads.tolist()
     assert sum(placement.count(reason) for reason in Reason) == len(reads)
     return placement
@@ -32,11 +33,31 @@ def _place(batch, reads=None, max_lf=3.0, bases=10**9, n_reads=512, samples=10**
 
 def test_long_reads_and_those_without_a_kmer_go_to_the_cpu(batch):
     reads = np.arange(1, len(batch), 2)
-    placement = _place(batch, reads)
+    placement = _place(batch, reads, n_threads=1000)
     lengths = batch.read_length
-    expected = np.where((lengths[reads] >= 3 * lengths.mean()) | (lengths[reads] < 6), Reason.LONG, Reason.GPU)
-    assert placement.reason.tolist() == expected.tolist()
-    assert placement.count(Reason.LONG) > 0
+    may_go = (lengths[reads] >= 3 * lengths.mean()) | (lengths[reads] < 6)
+    to_cpu = placement.reason == Reason.LONG
+    assert not (to_cpu & ~may_go).any()
+    assert to_cpu[lengths[reads] < 6].all()
+    assert to_cpu[lengths[reads] == lengths[reads].max()].all()
+    assert _place(batch, reads, max_lf=1e9).count(Reason.LONG) == (lengths[reads] < 6).sum()
+
+
+@pytest.mark.parametrize("n_threads", [1, 4, 64])
+@pytest.mark.parametrize("seed", range(4))
+def test_both_end_as_early_as_they_can(seed, n_threads):
+    """Against all ways of dividing the long reads by their length."""
+    rng = np.random.default_rng(seed)
+    lengths = np.sort(np.round(rng.lognormal(9, 1.3, 300)).astype(np.int64))
+    is_long = lengths >= 3 * lengths.mean()
+
+    def end(limit):
+        cpu, gpu = lengths[lengths > limit], lengths[lengths <= limit]
+        on_cpu = max(cpu.max(initial=0), cpu.sum() / n_threads)
+        return max(on_cpu, placement_module.LATENCY_RATIO * gpu.max(), placement_module.THROUGHPUT_RATIO * gpu.sum())
+
+    limit = placement_module._longest_for_gpu(lengths, is_long, n_threads)
+    assert end(limit) == min(end(one) for one in [lengths[~is_long].max(), *lengths[is_long]])
 
 
 @pytest.mark.parametrize("limit", [{"bases": 5000}, {"samples": 9000}, {"n_reads": 7}, {"bases": 1}], ids=str)
