@@ -24,6 +24,7 @@ from f5py.compute.gpu.selection import (
 )
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
+from f5py.core.waits import Waits
 from f5py.options.shared import AlignmentOptions, device_numbers
 from f5py.pore_model.model import PoreModel
 from f5py.signal.scaling import QualityLimits
@@ -118,6 +119,8 @@ class AlignmentStage:
         )
         self._backend: Backend = self.stages
         self._watch: GpuWatch | None = None
+        #: What the run waits for.
+        self.waits = Waits()
         #: GPUs that may be used, as far as is known before any is started.
         self.n_gpus = 0
 
@@ -191,7 +194,7 @@ class AlignmentStage:
     def close(self) -> None:
         """Close the backend and end the worker threads."""
         if self._watch is not None:
-            self._watch.summarise()
+            self._watch.summarise(self.waits.bound == "computing")
         try:
             self._backend.close()
         finally:

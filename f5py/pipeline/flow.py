@@ -118,7 +118,9 @@ def process(
 
         stage.after_part = lambda batch: bar.advance(part_of(batch))
         try:
-            run_pipeline(load(), compute, write_and_advance, settle=settle, stop=stop, n_lanes=n_lanes)
+            run_pipeline(
+                load(), compute, write_and_advance, settle=settle, stop=stop, n_lanes=n_lanes, waits=stage.waits
+            )
         except F5pyError as problem:
             raise type(problem)(f"{problem}; {left}") from problem
     return processing.seconds

@@ -11,6 +11,7 @@ from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Generic, TypeVar
 
+from f5py.core.waits import Waits
 from f5py.io.files.unfinished_file import settle_unfinished
 
 T = TypeVar("T")
@@ -38,6 +39,7 @@ def run_pipeline(
     settle: Callable[[T], None] = lambda _: None,
     stop: Callable[[], None] = lambda: None,
     n_lanes: int = 2,
+    waits: Waits | None = None,
 ) -> None:
     """Pass every item of `load` through `compute`, `settle` and `write`.
 
@@ -57,25 +59,31 @@ def run_pipeline(
     stop : callable, optional
         Called when what is being computed is not wanted any more, so that it ends soon.
     n_lanes : int
+    waits : Waits, optional
+        Counts what is waited for.
     """
+    waits = Waits() if waits is None else waits
     source: _Prefetch[T] = _Prefetch(load)
     sink: _Sink[T] = _Sink(write)
     lanes = _Lanes(compute, n_lanes)
 
     def pass_on(n_left: int) -> None:
         while len(lanes) > n_left or lanes.first_is_done:
-            item = lanes.take()
+            with waits.of("computing"):
+                item = lanes.take()
             settle(item)
-            sink.put(item)
+            with waits.of("writing"):
+                sink.put(item)
 
     try:
-        for item in source.until_end(waiting=lambda: pass_on(n_lanes)):
+        for item in source.until_end(lambda: pass_on(n_lanes), waits):
             pass_on(n_lanes - 1)
             lanes.put(item)
             del item
         pass_on(0)
         source.raise_error()
-        sink.finish()
+        with waits.of("writing"):
+            sink.finish()
     except BaseException as problem:
         deadline = time.monotonic() + _PATIENCE_SECONDS
         stop()
@@ -261,11 +269,12 @@ class _Prefetch(Generic[T]):
             except queue.Full:
                 continue
 
-    def until_end(self, waiting: Callable[[], None]) -> Iterator[T]:
+    def until_end(self, waiting: Callable[[], None], waits: Waits) -> Iterator[T]:
         """The items; `waiting` is called now and then while the next one is waited for."""
         while True:
             try:
-                item = self._queue.get(timeout=_POLL_SECONDS)
+                with waits.of("loading"):
+                    item = self._queue.get(timeout=_POLL_SECONDS)
             except queue.Empty:
                 waiting()
                 continue

@@ -13,6 +13,7 @@ from f5py.messages.strict import input_warning
 from f5py.options import Group, Kind, declarations
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.options.signal_commands import CallOptions
+from f5py.runs import speed
 from f5py.runs.outcome import Outcome, RunContext
 from f5py.runs.report import write_report
 
@@ -76,7 +77,6 @@ def report(
 def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) -> None:
     """Tell what has been left out, and why."""
     counts, skipped = outcome.counts, outcome.skipped
-    loading = sum(outcome.loading.values())
     if counts.ultra:
         console.warning(
             _WHO,
@@ -85,9 +85,8 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
         )
         ultra = options.skip_ultra
         console.note(_WHO, f"To use them: samtools index {ultra}, then run again with -b {ultra}")
-    if loading - outcome.processing > 0.2 * outcome.processing and loading > 5.0:
-        more = "threads (-t)" if context.signal_kind == "slow5" else "reader processes (--iop)"
-        console.info(_WHO, f"the run was bounded by file input; more {more} may help")
+    if line := speed.advice(options, context.waits, context.signal_kind):
+        console.info(_WHO, line)
     if skipped.no_bases:
         input_warning(
             _WHO,

@@ -11,6 +11,7 @@ import numpy as np
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
 from f5py.compute.statistics import RunStatistics
+from f5py.core.waits import Waits
 from f5py.io.bam.alignments import AlignmentFile, RecordCounts
 from f5py.io.files.json_values import Values
 
@@ -117,6 +118,7 @@ class RunContext:
     contigs, contig_lengths : list of str, list of int
     sample : str or None
         That of the alignments' read groups.
+    waits : Waits
     """
 
     command: str
@@ -125,13 +127,14 @@ class RunContext:
     contigs: list[str]
     contig_lengths: list[int]
     sample: str | None
+    waits: Waits = field(default_factory=Waits)
 
     @classmethod
     def of(cls, stage: AlignmentStage, alignments: AlignmentFile, signal_kind: str) -> RunContext:
         """That of a run."""
         return cls(
             stage.command, stage.chemistry, signal_kind, alignments.contigs, alignments.contig_lengths,
-            alignments.sample,
+            alignments.sample, stage.waits,
         )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ from ..made_data import ReadSet, run_command, run_main
 @pytest.fixture(autouse=True)
 def machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch):
     """A function that sets up the played machine. Its GPUs take batches that are as small as these."""
-    monkeypatch.setattr(backend_module, "_BAND_LATENCY_RATIO", 0.0)
+    monkeypatch.setattr(backend_module, "LATENCY_RATIO", 0.0)
 
     def set_up(**variables: object) -> None:
         for name, value in variables.items():

@@ -86,7 +86,7 @@ class Advisor:
         self._n_batches = 0
 
     def observe(self, report: BatchReport) -> TunedOptions:
-        """Take note of a finished batch, and give the advice that is due.
+        """Take note of a finished batch, and change options with `auto_tune`.
 
         Returns
         -------
@@ -116,17 +116,25 @@ class Advisor:
                 # One step at a time, or its effect could not be told; and what follows is a new beginning.
                 self._restart()
                 break
-            if state not in run.told:
-                console.info(who, advice.text)
-                run.told[state] = advice
+            run.told.setdefault(state, advice)
         return report.options if tuner is None else _known(tuner.options)
 
-    def summarise(self) -> None:
-        """Say once more, at the end of a run, what would have been better for most of its batches."""
-        for who, run in self._runs.items():
+    def summarise(self, is_bound: bool) -> None:
+        """Say, at the end of a run, what would have been better for most of its batches.
+
+        Parameters
+        ----------
+        is_bound : bool
+            The run has waited for batches to be computed. Else no division of them would have made it faster.
+        """
+        if not is_bound:
+            return
+        for who in reversed(_TREES):
+            run = self._runs[who]
             for state, advice in run.told.items():
                 if 2 * run.n_batches[state] > self._n_batches:
-                    console.info(who, f"{run.n_batches[state]} of {self._n_batches} batches were so; {advice.ways_out}")
+                    console.info(who, f"{advice.text} ({run.n_batches[state]} of {self._n_batches} batches were so)")
+                    return
 
     def _restart(self) -> None:
         for run in self._runs.values():

@@ -81,6 +81,6 @@ class GpuWatch:
                 self.limits.max_lf = options.cuda_max_lf
                 self.limits.max_epk = options.cuda_max_epk
 
-    def summarise(self) -> None:
-        """Say, at the end, for how many batches the advice held."""
-        self._advisor.summarise()
+    def summarise(self, is_bound: bool) -> None:
+        """Advise at the end of a run, see `Advisor.summarise`."""
+        self._advisor.summarise(is_bound)

@@ -6,20 +6,25 @@ import pytest
 
 from f5py.compute.gpu.tuning.advisor import Advisor, TunedOptions
 
-from ....abea.batch_reports import FINE, GPU_BOUND, cpu_bound, cut_by_reads, spoken, used
+from ....abea.batch_reports import FINE, GPU_BOUND, cpu_bound, cut_by_reads, used
 
 
-def test_messages_in_full(capsys):
-    advisor = Advisor(cores=8)
-    report = used(10, 20, n_reads=512, n_bases=4_000_000, cpu_seconds=1, gpu_seconds=4)
-    for _ in range(4):
+def _said(reports, capsys, is_bound=True, **more):
+    """The lines at the end of a run; before that there must be none."""
+    advisor = Advisor(**more)
+    for report in reports:
         assert advisor.observe(report) == report.options
-    assert capsys.readouterr().err.splitlines() == [
-        "[memory_balance_advisor::INFO] GPU memory for bases is used to 10 %, for events to 20 %, batches end at -K: "
-        "raise -K from 512 to 2000",
+    assert capsys.readouterr().err == ""
+    advisor.summarise(is_bound)
+    return capsys.readouterr().err.splitlines()
+
+
+def test_message_in_full(capsys):
+    report = used(10, 20, n_reads=512, n_bases=4_000_000, cpu_seconds=1, gpu_seconds=4)
+    assert _said([report] * 4, capsys, cores=8) == [
         "[load_balance_advisor::INFO] the CPU waits for the GPU (CPU 1.00 s, GPU 4.00 s), which is fine if the CPU "
         "is weak: lower --cuda-max-lf from 3 to 1.8 and lower --cuda-max-epk from 5 to 3.1; "
-        "or raise --ultra-thresh from 100000 to 200000 (works with --skip-ultra)",
+        "or raise --ultra-thresh from 100000 to 200000 (works with --skip-ultra) (4 of 4 batches were so)",
     ]
 
 
@@ -38,59 +43,37 @@ def test_messages_in_full(capsys):
     ],
 )
 def test_every_leaf_names_its_options(report, phrases, capsys):
-    advisor = Advisor(cores=9)
-    for _ in range(4):
-        advisor.observe(report)
-    (line,) = capsys.readouterr().err.splitlines()
+    (line,) = _said([report] * 4, capsys, cores=9)
     for phrase in phrases:
         assert phrase in line
 
 
-def test_said_after_more_than_three_batches_and_not_again(capsys):
-    assert spoken([cut_by_reads()] * 40, Advisor(), capsys) == [4]
-
-
 def test_the_end_says_what_held_for_most_batches(capsys):
-    advisor = Advisor()
-    spoken([cut_by_reads()] * 9 + [used(80, 40)] * 5, advisor, capsys)
-    advisor.summarise()
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "9 of 14 batches were so; raise -K from 512 to" in line
+    (line,) = _said([cut_by_reads()] * 9 + [used(80, 40)] * 5, capsys)
+    assert "raise -K from 512 to" in line
+    assert line.endswith("(9 of 14 batches were so)")
 
 
-def test_the_end_of_a_balanced_run_says_nothing(capsys):
-    advisor = Advisor()
-    spoken([FINE] * 9 + [cut_by_reads()] * 4, advisor, capsys)
-    advisor.summarise()
-    assert capsys.readouterr().err == ""
+@pytest.mark.parametrize(
+    "reports",
+    [
+        [FINE] * 40,
+        [FINE] * 9 + [cut_by_reads()] * 4,
+        [cut_by_reads()] * 3,
+        ([cut_by_reads()] * 3 + [FINE]) * 4,
+        [cut_by_reads(TunedOptions(batchsize=65_536))] * 10,
+    ],
+    ids=["balanced", "not most", "too few", "never many in a row", "nothing can be done"],
+)
+def test_nothing_is_said(reports, capsys):
+    assert _said(reports, capsys) == []
 
 
-def test_nothing_is_said_about_balanced_batches(capsys):
-    assert spoken([FINE] * 40, Advisor(), capsys) == []
+def test_nothing_is_said_of_a_run_that_waited_for_something_else(capsys):
+    assert _said([GPU_BOUND] * 40, capsys, is_bound=False) == []
 
 
-@pytest.mark.parametrize("other", [FINE, used(80, 40)], ids=["no state", "another state"])
-def test_the_row_must_not_be_interrupted(other, capsys):
-    some = [cut_by_reads()] * 3
-    assert spoken([*some, other, *some, other, *some, other, *some, *some], Advisor(), capsys) == [16]
-
-
-def test_what_was_said_is_not_said_again_after_an_interruption(capsys):
-    row = [cut_by_reads()] * 9
-    assert spoken([*row, FINE, *row], Advisor(), capsys) == [4]
-
-
-def test_both_trees_count_on_their_own(capsys):
-    advisor = Advisor()
+def test_the_load_comes_first(capsys):
     both = replace(cut_by_reads(), cpu_seconds=1, gpu_seconds=4)
-    for report in [cut_by_reads()] * 2 + [both] * 2:
-        advisor.observe(report)
-    assert "load_balance" not in capsys.readouterr().err
-    for report in [both] * 2:
-        advisor.observe(report)
-    assert "memory_balance" not in capsys.readouterr().err  # said in the fourth, and not again in the sixth
-
-
-def test_nothing_is_said_if_nothing_can_be_done(capsys):
-    most = cut_by_reads(TunedOptions(batchsize=65_536))
-    assert spoken([most] * 10, Advisor(), capsys) == []
+    (line,) = _said([cut_by_reads()] * 2 + [both] * 40, capsys)
+    assert "load_balance" in line

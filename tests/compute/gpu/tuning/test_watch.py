@@ -51,7 +51,9 @@ def test_options_change_only_with_auto_tune(auto_tune, capfd):
     _observe(watch, 3)
     assert "advisor" not in capfd.readouterr().err
     _observe(watch, 1)
-    assert "_advisor::INFO]" in capfd.readouterr().err
+    assert ("--auto-tune sets" in capfd.readouterr().err) == auto_tune
+    watch.summarise(True)
+    assert ("_advisor::INFO]" in capfd.readouterr().err) != auto_tune
     after = (aligner.limits.max_lf, aligner.limits.max_epk, source.batch_size, source.max_bases)
     assert (after != before) == auto_tune
     assert aligner.limits.avg_epk == 2.0
