@@ -71,7 +71,8 @@ class Bench:
         log = self.scratch / "log.txt"
         row: dict = {"part": part, "what": what, "version": version}
         try:
-            used = measure(command, None, log, environment=variables | environment)
+            # elsewhere than in a checkout, whose folder Python would take first
+            used = measure(command, None, log, cwd=self.scratch, environment=variables | environment)
         except CommandFailed as problem:
             row["failed"] = str(problem)[-600:]
             used = None
@@ -311,7 +312,7 @@ def main() -> None:
     arguments.output.mkdir(parents=True, exist_ok=True)
     arguments.scratch.mkdir(parents=True, exist_ok=True)
     bench = Bench(
-        arguments.source, arguments.scratch, folders, time.monotonic() + arguments.seconds,
+        arguments.source.resolve(), arguments.scratch.resolve(), folders, time.monotonic() + arguments.seconds,
         arguments.output / "runs.json", arguments.rounds, tuple(arguments.uses.split(",")),
     )  # fmt: skip
     for name in arguments.only.split(","):

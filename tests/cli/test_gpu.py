@@ -20,12 +20,32 @@ from ..made_data import ReadSet, run_command, run_main
 def machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch):
     """A function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(backend_module, "LATENCY_RATIO", 0.0)
+    monkeypatch.setattr(selection, "is_starting", _wait_for_starts)
 
     def set_up(**variables: object) -> None:
         for name, value in variables.items():
             monkeypatch.setenv(f"F5PY_PLAYED_{name.upper()}", str(value))
+        if "devices" in variables:
+            monkeypatch.setattr(selection.GpusWhenTheyPay, "compute", _compute_when_all_are_there)
 
     return set_up
+
+
+_compute = selection.GpusWhenTheyPay.compute
+
+
+def _compute_when_all_are_there(self, batch) -> None:
+    """So small a run would be over when the second GPU has come."""
+    _wait_for_starts()
+    _compute(self, batch)
+
+
+def _wait_for_starts() -> bool:
+    """The command would leave the process while another GPU is being started."""
+    for thread in threading.enumerate():
+        if thread.name == selection._START_THREAD:
+            thread.join()
+    return False
 
 
 def _batches_by(messages: str) -> dict[str, int]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 import queue
 import threading
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -236,8 +236,8 @@ class GpuBackend:
     def close(self) -> None:
         """Free the arena; no batch may be under way."""
         self._free = queue.SimpleQueue()
-        if not self._broken:
-            halves, self._halves = self._halves, []
+        halves, self._halves = self._halves, []
+        with suppress(_GpuFailure) if self._broken else nullcontext():
             self._guarded(_close, halves)
 
 

@@ -23,6 +23,10 @@ def _room(count: int, dtype: np.dtype) -> int:
     return -(-count * dtype.itemsize // _ALIGNMENT) * _ALIGNMENT
 
 
+#: What could not be taken from a device.
+_never_freed: list[NDArray[np.uint8]] = []
+
+
 class _Registered:
     """Memory of the host that the device can copy from and to while the CPU does other things.
 
@@ -42,9 +46,11 @@ class _Registered:
         if hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # a kernel without them
                 mapped.madvise(mmap.MADV_HUGEPAGE)
-        self._bytes: NDArray[np.uint8] | None = np.frombuffer(mapped, np.uint8)
+        self._bytes: NDArray[np.uint8] | None = None
+        held = np.frombuffer(mapped, np.uint8)
         self._used = 0
-        cupy.cuda.runtime.hostRegister(self._bytes.ctypes.data, size, 0)
+        cupy.cuda.runtime.hostRegister(held.ctypes.data, size, 0)
+        self._bytes = held
 
     def take(self, count: int, dtype: np.dtype) -> NDArray:
         """An array in the next part of the memory."""
@@ -54,12 +60,20 @@ class _Registered:
         return self._bytes[first : first + count * dtype.itemsize].view(dtype)
 
     def close(self) -> None:
-        """Take the memory from the device; it goes with the last array in it."""
+        """Take the memory from the device; it goes with the last array in it. May be called twice."""
         import cupy
 
-        if self._bytes is not None:
-            cupy.cuda.runtime.hostUnregister(self._bytes.ctypes.data)
-            self._bytes = None
+        held, self._bytes = self._bytes, None
+        if held is None:
+            return
+        try:
+            cupy.cuda.runtime.hostUnregister(held.ctypes.data)
+        except Exception:  # a lost device; other memory at this address could not be registered
+            _never_freed.append(held)
+
+    def __del__(self) -> None:
+        with suppress(Exception):
+            self.close()
 
 
 class Half:

@@ -76,6 +76,8 @@ _registered: dict[int, int] = {}
 def _register(address: int, size: int, flags: int) -> None:
     faults.pass_by("memory")
     assert address % 4096 == 0
+    if any(first < address + size and address < first + length for first, length in _registered.items()):
+        raise CUDARuntimeError(712, "cudaErrorHostMemoryAlreadyRegistered: part of the memory range is already mapped")
     _registered[address] = size
 
 
