@@ -11,10 +11,10 @@
 #define CODES 5  // letters of the methylation alphabet ACGMT
 #define METHYLATED 3
 #define NEVER (-1e30f)
-#define BLOCK 16
-#define LIFT 64.0f
-#define HEADROOM 24.0f
-#define LEAST_EXPONENT (-62.0f)
+#define BLOCK 8
+#define LIFT 100.0f
+#define HEADROOM 12.0f
+#define LEAST_EXPONENT (-26.0f)
 
 // 2 ** value; 0 below -126.
 __device__ __forceinline__ float exp2_of(float value) {

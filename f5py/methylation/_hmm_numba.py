@@ -11,7 +11,7 @@ greatest stored value of the block is about ``2 ** LIFT``; what is less than ``2
 
 * A block begins where the one before ends: its scale is at most `HEADROOM` below that one's, so that nothing overflows
   that comes from there. The silent skips lead from every state to the end of the next block with more than
-  ``2 ** -63`` and make better use of later events than what lies further ahead and is smaller than that.
+  ``2 ** -35`` and make better use of later events than what lies further ahead and is smaller than that.
 * Emissions below ``2 ** -126`` become zero, which is harmless wherever a path could take the event as a bad one
   instead. The one place where it cannot is the entry into the first k-mer, so the entry is computed from exponents,
   and the first block's scale is at most ``LIFT + HEADROOM`` below it.
@@ -35,14 +35,14 @@ FIRST_BACKGROUND = np.float32(math.log2(P_FIRST_BACKGROUND) + LN_BACKGROUND_DENS
 MORE_BACKGROUND = np.float32(math.log2(P_MORE_BACKGROUND) + LN_BACKGROUND_DENSITY * LOG2_E)
 #: Stands for the logarithm of zero.
 NEVER = np.float32(-1e30)
-#: K-mers that share a scale. Windows of one site are one block.
-BLOCK = 16
+#: K-mers that share a scale.
+BLOCK = 8
 #: Base-two logarithm of the greatest stored value of a block.
-LIFT = np.float32(64.0)
+LIFT = np.float32(100.0)
 #: By how much, in base-two logarithms, what enters a block may exceed what is in it.
-HEADROOM = np.float32(24.0)
+HEADROOM = np.float32(12.0)
 #: The least exponent of a block's greatest value by which it is scaled: 2 ** (LIFT - this) is in range.
-LEAST_EXPONENT = np.float32(-62.0)
+LEAST_EXPONENT = np.float32(-26.0)
 
 
 @kernel
