@@ -143,6 +143,8 @@ def main(args: list[str] | None = None) -> None:
 
 def _status(args: list[str] | None) -> int:
     """Run the command line, tell what went wrong, and return the exit status."""
+    if (files := sys.modules.get("f5py.io.files.unfinished_file")) is not None:
+        files.forget_kept_rows()
     try:
         f5py.main(args=args, prog_name="f5py", standalone_mode=False)
         if sys.stdout is not None:
@@ -164,11 +166,11 @@ def _status(args: list[str] | None) -> int:
         else:
             which = number_of(reason) if isinstance(reason, KeyboardInterrupt) else signal.SIGINT
             what = "interrupted" if which == signal.SIGINT else f"ended by {signal.Signals(which).name}"
-            left = "tables end with a whole row, other files appear only when they are complete"
-            console.error("f5py", f"{what}; {left}")
+            console.error("f5py", f"{what}; files appear only when they are complete{_rows_until_then()}")
             status = 128 + which
     except MemoryError:
-        console.error("f5py", "not enough memory; make batches smaller (-K, -B), or leave more to this program")
+        what = "not enough memory; make batches smaller (-K, -B), or leave more to this program"
+        console.error("f5py", f"{what}{_rows_until_then()}")
         status = 1
     except RuntimeError as problem:
         if "start new thread" not in str(problem):
@@ -177,9 +179,16 @@ def _status(args: list[str] | None) -> int:
         status = 1
     except OSError as problem:
         where = f"{problem.filename}: " if problem.filename else ""
-        console.error("f5py", f"{where}{problem.strerror or problem}")
+        console.error("f5py", f"{where}{problem.strerror or problem}{_rows_until_then()}")
         status = 1
     return status
+
+
+def _rows_until_then() -> str:
+    """Where the rows of tables are that have not become complete."""
+    files = sys.modules.get("f5py.io.files.unfinished_file")
+    kept = files.kept_rows() if files is not None else []
+    return f"; the rows until then are in {' and '.join(kept)}" if kept else ""
 
 
 def _point_at_nothing(descriptor: int) -> None:

@@ -158,7 +158,7 @@ def test_a_missing_read_can_end_the_run(made: ReadSet, tmp_path: Path, capfd, ki
     place = f"{tmp_path}/signals.blow5" if kind == "slow5" else "is in no signal file known"
     for words in (place, made.names[0], "--skip-unreadable=no", "the output is incomplete"):
         assert words in line
-    assert (tmp_path / "out").read_bytes().count(b"\n") <= 1
+    assert not (tmp_path / "out").exists()
 
 
 @pytest.mark.shared

@@ -28,6 +28,11 @@ class BgzipOutput:
     n_threads : int
         Compression threads. The bytes written do not depend on it.
 
+    Attributes
+    ----------
+    n_written : int
+        Bytes of whole blocks that the file has for certain.
+
     Raises
     ------
     ValueError
@@ -39,6 +44,8 @@ class BgzipOutput:
         self._compressor = OrderedWork(n_threads, _compress, self._put, "f5py-bgzf")
         self._pending = bytearray()
         self._closed = False
+        self._is_broken = False
+        self.n_written = 0
         self._lock = threading.Lock()
 
     def write(self, text: Any) -> None:
@@ -68,6 +75,16 @@ class BgzipOutput:
             finally:
                 self._end()
 
+    def end_early(self) -> None:
+        """Compress the rest and close the file, without the mark of a complete one. May be called after an error."""
+        with self._lock:
+            if self._closed:
+                return
+            with suppress(OSError):
+                self._compressor.add(self._first_pending())
+                self._compressor.finish()
+            self._end()
+
     def abandon(self) -> None:
         """Close a file that cannot be written further, without the mark of a complete one. May be called twice."""
         with self._lock:
@@ -83,8 +100,14 @@ class BgzipOutput:
             raise ValueError("write to a closed bgzip file")
 
     def _put(self, blocks: list[bytes]) -> None:
-        self._file.write(b"".join(blocks))
+        if self._is_broken:
+            return  # there may be a part of a block, after which nothing can follow
+        text = b"".join(blocks)
+        self._is_broken = True
+        self._file.write(text)
         self._file.flush()
+        self._is_broken = False
+        self.n_written += len(text)
 
     def _end(self) -> None:
         self._closed = True

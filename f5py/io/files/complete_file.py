@@ -13,7 +13,7 @@ from f5py.io.files.unfinished_file import UnfinishedFile, is_special
 
 
 @contextmanager
-def complete_output(path: str, is_index: bool = False) -> Iterator[BinaryIO]:
+def complete_output(path: str, is_index: bool = False, is_text: bool = False) -> Iterator[BinaryIO]:
     """Give a binary file that takes the place of `path` when the block ends without an error.
 
     An earlier file of that name stays as it is until then. Standard output (``-``), devices and pipes are written
@@ -24,6 +24,8 @@ def complete_output(path: str, is_index: bool = False) -> Iterator[BinaryIO]:
     path : str
     is_index : bool
         It is an index of an input, which is made again if it does not fit, though it is an input too.
+    is_text : bool
+        What is written has rows, of which a pipe is to get whole ones.
 
     Raises
     ------
@@ -33,7 +35,7 @@ def complete_output(path: str, is_index: bool = False) -> Iterator[BinaryIO]:
         The file cannot be written. That its folder is missing or read-only is noticed before the block starts.
     """
     if path == "-" or is_special(path):
-        with open_output(path) as out:
+        with open_output(path, is_text=is_text) as out:
             yield cast(BinaryIO, out)
         return
     unfinished = UnfinishedFile(path, is_index=is_index)
@@ -67,7 +69,7 @@ def complete_text_output(
     OutputFileError
         As for `complete_output`.
     """
-    with complete_output(path) as file:
+    with complete_output(path, is_text=True) as file:
         if path == "-" or not is_bgzip_name(path):
             yield file
             return

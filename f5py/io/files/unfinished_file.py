@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import gzip
 import hashlib
 import os
 import secrets
 import stat
+from collections.abc import Callable
 from contextlib import suppress
 from typing import BinaryIO
 
 from f5py.errors import OutputFileError
-from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.files.inputs_in_use import check_can_be_output
 
 _PREFIX = ".unfinished-"
@@ -24,6 +25,8 @@ _MOST_NAME = 255
 _CHUNK_BYTES = 65536
 #: Files that have not got their names yet.
 _open_files: set[UnfinishedFile] = set()
+#: Files that will not get them, as their runs have failed, but have rows.
+_kept: list[str] = []
 
 
 class UnfinishedFile:
@@ -43,6 +46,8 @@ class UnfinishedFile:
     path : str
         Name until then.
     file : binary file
+    size_of_whole_blocks : function, optional
+        Returns how many bytes of a compressed file are whole blocks.
 
     Raises
     ------
@@ -58,6 +63,7 @@ class UnfinishedFile:
         self._shown = path
         self._keeps_rows = keeps_rows
         self._is_in_place = False
+        self.size_of_whole_blocks: Callable[[], int] | None = None
         self._target = os.path.realpath(path)
         if os.path.exists(self._target) and not os.access(self._target, os.W_OK):
             raise OutputFileError(f"{path}: cannot write: it is write-protected; give another name")
@@ -94,9 +100,27 @@ class UnfinishedFile:
             os.unlink(self.path)
         _open_files.discard(self)
 
-    def keep_whole_lines(self) -> None:
-        """Drop what comes after the last line end, unless it is compressed: then it has whole blocks."""
-        if is_bgzip_name(self._target):
+    def keep_rows(self) -> str | None:
+        """Close a file that will not be complete, and keep its whole rows under the name that it has.
+
+        Returns
+        -------
+        str or None
+            That name; None if there are no rows, only a header, or the file has its final name: nothing is kept then.
+        """
+        if self._is_in_place:
+            return None
+        with suppress(OSError):
+            self.file.close()
+        try:
+            return self.settle()
+        finally:
+            _open_files.discard(self)
+
+    def _drop_incomplete(self) -> None:
+        """Drop what comes after the last line end, or after the last whole block if it is compressed."""
+        if self.size_of_whole_blocks is not None:
+            os.truncate(self.path, self.size_of_whole_blocks())
             return
         with open(self.path, "r+b") as file:
             end = file.seek(0, os.SEEK_END)
@@ -109,14 +133,30 @@ class UnfinishedFile:
                 end = begin
             file.truncate(line_end)
 
-    def settle(self) -> None:
-        """Leave the file as it should be found if it will not be complete, while a thread may still write to it."""
+    def _has_rows(self) -> bool:
+        """Whether there is more than a header."""
+        opened = gzip.open if self.size_of_whole_blocks is not None else open
+        with suppress(EOFError), opened(self.path, "rb") as file:
+            return bool(file.readline() and file.readline())
+        return False
+
+    def settle(self) -> str | None:
+        """Leave the file as it should be found if it will not be complete, while a thread may still write to it.
+
+        Returns
+        -------
+        str or None
+            The name of a file that is kept, as its rows are worth something.
+        """
         with suppress(OSError):
             if self._keeps_rows:
-                self.keep_whole_lines()
-                os.replace(self.path, self._target)
-            else:
-                os.unlink(self.path)
+                self._drop_incomplete()
+                if self._has_rows():
+                    if self.path not in _kept:
+                        _kept.append(self.path)
+                    return self.path
+            os.unlink(self.path)
+        return None
 
     def _opened(self) -> int:
         """Open and lock the file; empty, and no one else's."""
@@ -228,6 +268,16 @@ def settle_unfinished() -> None:
     """Let every unfinished file be found as it should, for a process that will end while a thread may write to them."""
     for unfinished in list(_open_files):
         unfinished.settle()
+
+
+def kept_rows() -> list[str]:
+    """The unfinished files that failed runs of this process have left, as they have rows."""
+    return _kept.copy()
+
+
+def forget_kept_rows() -> None:
+    """Begin anew, for another run of this process."""
+    _kept.clear()
 
 
 def is_special(path: str) -> bool:

@@ -65,14 +65,23 @@ def fails(command: SignalCommand, tmp_path: Path, capfd: pytest.CaptureFixture[s
 
 @pytest.fixture
 def stops(command: SignalCommand, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Stops:
-    """Run and expect one line of error after some output; return it and the output, all of whose lines are whole."""
+    """Run and expect one line of error after some output; return both.
+
+    A table that has not become complete has no final name, and its lines are whole; the error says where it is.
+    """
 
     def run(reads: ReadSet, *options: object) -> tuple[str, bytes]:
         out = tmp_path / "table.tsv"
         capfd.readouterr()
         assert run_command(*command.arguments(reads, "-o", out, *options)) == 1
-        command.by_read(out.read_bytes())
-        return error_line(capfd.readouterr().err), out.read_bytes()
+        line, _, kept = error_line(capfd.readouterr().err).partition("; the rows until then are in ")
+        assert not (kept and out.exists())
+        unfinished = out.with_name(f".unfinished-{out.name}")
+        assert kept == (str(unfinished) if unfinished.exists() else "")
+        output = unfinished.read_bytes() if kept else out.read_bytes() if out.exists() else b""
+        if output:
+            command.by_read(output)
+        return line, output
 
     return run
 

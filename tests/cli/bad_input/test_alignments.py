@@ -39,7 +39,7 @@ def test_alignment_file_that_cannot_be_used(made: ReadSet, tmp_path: Path, fails
 def test_no_records(made: ReadSet, tmp_path: Path, stops: Stops) -> None:
     line, output = stops(made.with_records(tmp_path, []))
     assert f"{tmp_path}/changed.bam: no record was used" in line
-    assert output.count(b"\n") == 1
+    assert output.count(b"\n") <= 1
 
 
 def test_damage_in_mid_file_keeps_the_rows_before_it(
@@ -98,7 +98,7 @@ def test_an_empty_window_is_a_success(made: ReadSet, tmp_path: Path, succeeds: S
     early = [record for record in made.records()[1] if (record.reference_end or 0) < 9000]
     output, told = succeeds(made.with_records(tmp_path, early), "-w", "simulated:11001-12000")
     assert "in simulated:11001-12000 was used; the results are empty" in told
-    assert output.count(b"\n") == 1
+    assert output.count(b"\n") <= 1
 
 
 def test_contigs_that_the_reference_lacks(
@@ -171,7 +171,7 @@ def test_alignments_of_other_reads(
         record.query_name = f"other{i}"
     line, output = stops(made.with_records(tmp_path, records), "-K", 5)
     assert f"{made.reads}: none of the {N_READS} aligned reads, such as other15, is among the reads" in line
-    assert output.count(b"\n") == 1
+    assert output.count(b"\n") <= 1
 
 
 def test_ambiguity_codes_and_case_of_the_reference(

@@ -58,7 +58,7 @@ def test_reads_with_the_letters_of_rna_need_the_option(
     line, output = stops(reads.with_text_of_reads(tmp_path / "u.fasta", text))
     assert "the reads have the letter U, so they are direct RNA" in line
     assert ("--rna" if command.has_rna else "eventalign") in line
-    assert output.count(b"\n") == 1
+    assert output.count(b"\n") <= 1
 
 
 def test_reads_that_do_not_fit(
@@ -70,7 +70,7 @@ def test_reads_that_do_not_fit(
     line, output = stops(command.many(unlabelled, tmp_path, 4), "--rna")
     assert f"{_UNFIT} r9.4_70bps_rna." in line
     assert "--rna)" in line
-    assert output.count(b"\n") == 1
+    assert output.count(b"\n") <= 1
     line, _ = stops(unlabelled, "--rna")
     assert f"all {N_READS} reads failed" in line
 
@@ -121,7 +121,7 @@ def test_a_model_of_another_k(
     assert "of the first 50 reads of 300 bases or more do not fit the pore model" in line
     assert "model.txt" in line
     assert "give a fitting --kmer-model" in line
-    assert output.count(b"\n") == 1
+    assert output.count(b"\n") <= 1
 
 
 def test_the_builtin_model_from_a_file_changes_nothing(
