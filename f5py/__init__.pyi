@@ -109,6 +109,12 @@ def compare(
     pore: Literal["r9", "r10", "rna004"] | None = ...,
     kmer_model: str | None = ...,
     rna: bool = ...,
+    min_recalib_events: int = ...,
+    max_events_per_base: float = ...,
+    min_mean_emission: float = ...,
+    max_gap: int = ...,
+    qc_max_var: float = ...,
+    qc_max_events_per_base: float = ...,
     threads: int = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
@@ -465,6 +471,11 @@ def plot(
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
     meth_model: _File | None = ...,
     min_recalib_events: int = ...,
+    max_events_per_base: float = ...,
+    min_mean_emission: float = ...,
+    max_gap: int = ...,
+    qc_max_var: float = ...,
+    qc_max_events_per_base: float = ...,
 ) -> None: ...
 def plot_region(
     *,

@@ -16,14 +16,16 @@ from f5py.io.files.complete_file import complete_output, complete_text_output
 from f5py.io.files.output import shown_output
 from f5py.messages import console
 from f5py.messages.progress import progress
-from f5py.messages.strict import obeys_strict
+from f5py.messages.strict import input_warning, obeys_strict
+from f5py.options.declaration import declarations
 from f5py.options.output_names import is_alignments, kind_of_output
+from f5py.options.shared import LimitOptions
 from f5py.options.signal_commands import CompareOptions, EventalignOptions
 from f5py.pipeline.inputs import check_outputs
 from f5py.threads.pool import WorkerPool
 
 _OF_READS = ("reads", "slow5", "pod5", "fast5")
-_OF_EVENTALIGN = ("genome", "pore", "kmer_model", "rna", "window")
+_OF_EVENTALIGN = ("genome", "pore", "kmer_model", "rna", "window", *declarations(LimitOptions))
 
 
 @obeys_strict
@@ -75,7 +77,8 @@ def run(options: CompareOptions) -> Any:
 def _check(options: CompareOptions) -> bool:
     """Refuse what does not go together; return whether the output is Parquet."""
     of_reads = [is_alignments(path) for path in (options.a, options.b)]
-    given = [name for name in (*_OF_READS, *_OF_EVENTALIGN) if getattr(options, name)]
+    declared = declarations(CompareOptions)
+    given = [name for name in (*_OF_READS, *_OF_EVENTALIGN) if getattr(options, name) != declared[name].default]
     if any(of_reads) and options.genome is None:
         raise UsageError("alignments need the reference that they were mapped to: give -g")
     if not any(of_reads) and given:
@@ -98,7 +101,7 @@ def _levels(options: CompareOptions, at: int, collector: LevelCollector) -> Leve
         with progress("bytes", size_of([path])) as bar:
             for rows in read_events(path, bar.advance):
                 collector.add(rows)
-        return collector.finish()
+        return _finished(collector, path)
     chosen: dict[str, Any] = {name: getattr(options, name) for name in _OF_EVENTALIGN}
     for name in _OF_READS:
         values = getattr(options, name)
@@ -112,7 +115,19 @@ def _levels(options: CompareOptions, at: int, collector: LevelCollector) -> Leve
         ),
         take,
     )  # fmt: skip
-    return collector.finish()
+    return _finished(collector, path)
+
+
+def _finished(collector: LevelCollector, path: str) -> Levels:
+    """What a sample has; say what is left out."""
+    levels = collector.finish()
+    if collector.n_unusable:
+        input_warning(
+            "compare",
+            f"{path}: {collector.n_unusable:,} of {collector.n_rows:,} rows are left out: their event_length, "
+            "model_mean or model_stdv is not a number, is infinite, or is negative",
+        )
+    return levels
 
 
 def _write_text(table: Any, output: str, threads: int) -> None:

@@ -7,7 +7,7 @@ import re
 from collections.abc import Generator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,9 +30,10 @@ from f5py.io.reads.sequence_files import sequence_records
 from f5py.io.signals import SignalSource, open_signals
 from f5py.messages import console
 from f5py.methylation.calls import call_methylation
+from f5py.options.declaration import declarations
 from f5py.options.input_names import SEQUENCE_SUFFIX
 from f5py.options.plot_commands import PlotOptions
-from f5py.options.shared import AlignmentOptions
+from f5py.options.shared import AlignmentOptions, LimitOptions
 from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.loader import Loader
@@ -147,8 +148,8 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
         genome=options.genome,
         threads=1,
         kmer_model=options.kmer_model,
-        min_recalib_events=options.min_recalib_events,
         samples=True,
+        **_limits(options),
     )
     stage = ReferenceAligner(settings, chemistry, None, keep_map=True)
     files.callback(stage.close)
@@ -174,11 +175,16 @@ def _methylation(options: PlotOptions, chemistry: Chemistry) -> tuple[Motif, Por
     return methylation_models(settings, chemistry)[0]
 
 
+def _limits(options: PlotOptions) -> dict[str, Any]:
+    """Which alignments of events are believed."""
+    return {name: getattr(options, name) for name in declarations(LimitOptions)}
+
+
 def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
     region = None if options.window is None else _parse_kmer_range(options.window)
     bases = _bases(options)
     signals, chemistry = _open_signals(options, files)
-    settings = AlignmentOptions(threads=1, kmer_model=options.kmer_model, min_recalib_events=options.min_recalib_events)
+    settings = AlignmentOptions(threads=1, kmer_model=options.kmer_model, **_limits(options))
     stage = AlignmentStage(settings, chemistry, keep_samples=True)
     files.callback(stage.close)
     n_kmers = len(bases) - stage.model.k + 1

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from f5py.errors import InputFileError, UsageError
 from f5py.evaluation.agreement import LabelledRatios, compare_frequencies, joined
 from f5py.evaluation.call_table import is_call_header, read_calls
 from f5py.evaluation.known_sites import KnownSites, columns_of, read_sites
-from f5py.evaluation.modbam_calls import read_modbam
+from f5py.evaluation.modbam_calls import TagCounts, read_modbam
 from f5py.evaluation.ratios import THRESHOLDS
 from f5py.evaluation.truth import (
     MIXED,
@@ -98,20 +99,22 @@ def _kind(path: str) -> str:
     )
 
 
-def _batches(path: str, motif: Motif, genome: str | None, advance: Callable[[int], object]) -> Iterator[Any]:
+def _batches(
+    path: str, motif: Motif, genome: str | None, advance: Callable[[int], object], tags: TagCounts
+) -> Iterator[Any]:
     if is_alignments(path):
-        return read_modbam(path, motif, genome)
+        return read_modbam(path, motif, genome, tags)
     return read_calls([path], _COLUMNS, advance, motif.name)
 
 
 def _of_controls(options: ValidateOptions, motif: Motif, advance: Callable[[int], object]) -> dict[str, Any]:
-    labelled = LabelledRatios()
+    labelled, tags = LabelledRatios(), TagCounts()
     for state, paths in ((1, options.methylated), (0, options.unmethylated)):
         for path in paths:
-            for batch in _batches(path, motif, options.genome, advance):
+            for batch in _batches(path, motif, options.genome, advance, tags):
                 ratios = batch["log_lik_ratio"].to_numpy(zero_copy_only=False)
                 labelled.add(ratios, np.full(len(ratios), state, np.int8))
-    return _measures(labelled, options)
+    return _measures(labelled, options) | _tags(tags)
 
 
 def _of_frequencies(options: ValidateOptions, motif: Motif) -> dict[str, Any]:
@@ -136,11 +139,11 @@ def _truth(path: str, motif: Motif) -> tuple[Truth | None, KnownSites]:
 def _of_calls(options: ValidateOptions, motif: Motif, advance: Callable[[int], object]) -> dict[str, Any]:
     truth, sites = _truth(str(options.truth), motif)
     truth = truth_of_sites(sites) if truth is None else truth
-    labelled = LabelledRatios()
+    labelled, tags = LabelledRatios(), TagCounts()
     n_mixed = n_unknown = 0
     # calls beyond the threshold begin and end at entries of the truth; their sums are what each entry is called
     called, methylated = (np.zeros(len(truth.key) + 1, np.int64) for _ in range(2))
-    for batch in _batches(str(options.calls), motif, options.genome, advance):
+    for batch in _batches(str(options.calls), motif, options.genome, advance, tags):
         start, end, ratios = (batch[name].to_numpy(zero_copy_only=False) for name in _COLUMNS[2:])
         found = truth.look_up(batch, start, end)
         labelled.add(ratios, found.state)
@@ -153,11 +156,16 @@ def _of_calls(options: ValidateOptions, motif: Motif, advance: Callable[[int], o
     if not len(truth.key) or (not labelled.n and not n_mixed):
         raise InputFileError(f"{options.calls}: no call is at a site of {options.truth}")
     data = _measures(labelled, options) if labelled.n else {}
-    data |= {"mixed_groups": n_mixed, "unknown": n_unknown}
+    data |= {"mixed_groups": n_mixed, "unknown": n_unknown, **_tags(tags)}
     of_site = [np.bincount(truth.site, np.cumsum(sums)[:-1], len(sites.place)) for sums in (called, methylated)]
     return data | _frequencies(
         options, of_site[1] / np.maximum(of_site[0], 1), sites.frequency, of_site[0].astype(np.float64)
     )
+
+
+def _tags(tags: TagCounts) -> dict[str, Any]:
+    """What modBAM had, if it was read."""
+    return {"tags": asdict(tags)} if tags.n else {}
 
 
 def _measures(labelled: LabelledRatios, options: ValidateOptions) -> dict[str, Any]:
@@ -169,6 +177,7 @@ def _measures(labelled: LabelledRatios, options: ValidateOptions) -> dict[str, A
         "roc": labelled.roc(),
         "thresholds": [labelled.at(threshold) for threshold in THRESHOLDS],
         "reliability": labelled.reliability(options.prior),
+        "reliability_balanced": labelled.reliability(options.prior, is_balanced=True),
     }
 
 

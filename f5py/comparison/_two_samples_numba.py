@@ -67,6 +67,8 @@ def compare_sorted(a, b, result):
         while j < m and b[j] == value:
             j += 1
         equal = i - from_a + j - from_b
+        if equal == 0:
+            break  # not a number, which equals nothing; callers leave them out
         rank_sum += (i - from_a) * (from_a + from_b + 0.5 * (equal + 1))
         ties += float(equal) ** 3 - equal
         greatest = max(greatest, abs(i * m - j * n))

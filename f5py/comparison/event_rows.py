@@ -56,6 +56,12 @@ class LevelCollector:
     ----------
     contigs, kmers : dict
         Index by name; shared by the samples and filled.
+
+    Attributes
+    ----------
+    n_rows, n_unusable : int
+        Rows with a level, and those of them that are left out as another of their numbers is none, is infinite, or is a
+        negative length.
     """
 
     def __init__(self, contigs: dict[str, int], kmers: dict[str, int]) -> None:
@@ -63,6 +69,7 @@ class LevelCollector:
         self._kmers = kmers
         self._parts: list[Levels] = []
         self._held: Any = None
+        self.n_rows = self.n_unusable = 0
 
     def add(self, rows: Any) -> None:
         """Take a `pyarrow.Table` of rows, of which a read's follow each other, also from one table to the next."""
@@ -102,6 +109,10 @@ class LevelCollector:
         reference, model = (_codes(rows[name], kmer_names) for name in ("reference_kmer", "model_kmer"))
         dwell, model_mean, model_stdv, level = (rows[name].to_numpy().astype(np.float64) for name in _NUMBERS)
         fits = np.isfinite(level) & (model != kmer_names.get("N" * len(next(iter(kmer_names))), -1))
+        is_sound = np.isfinite(dwell) & (dwell >= 0) & np.isfinite(model_mean) & np.isfinite(model_stdv)
+        self.n_rows += int(fits.sum())
+        self.n_unusable += int((fits & ~is_sound).sum())
+        fits &= is_sound
         new_read = np.concatenate([[True], _changes(rows[read]) | (contig[1:] != contig[:-1])])
         of_read = np.cumsum(new_read) - 1
         reverse = np.zeros(of_read[-1] + 1, np.bool_)
@@ -113,9 +124,13 @@ class LevelCollector:
         starts = np.concatenate([[True], (place[1:] != place[:-1]) | (of_read[1:] != of_read[:-1])])
         first = np.flatnonzero(starts)
         # Rounded, as sums of the same numbers in another order would differ, and no longer tie.
-        total = np.add.reduceat(dwell, first).round(7)
-        weight = np.maximum(dwell, 1e-9)
-        mean = (np.add.reduceat(level * weight, first) / np.add.reduceat(weight, first)).round(6)
+        with np.errstate(over="ignore", invalid="ignore"):
+            total = np.add.reduceat(dwell, first).round(7)
+            weight = np.maximum(dwell, 1e-9)
+            mean = (np.add.reduceat(level * weight, first) / np.add.reduceat(weight, first)).round(6)
+        holds = np.isfinite(total) & np.isfinite(mean)  # not numbers that are too large to be added
+        self.n_unusable += int((~holds).sum())
+        first, total, mean = first[holds], total[holds], mean[holds]
         shared = np.array([self._kmers.setdefault(name, len(self._kmers)) for name in kmer_names], np.int32)
         self._parts.append(
             Levels(

@@ -40,13 +40,15 @@ def two_sample_tests(first: ArrayLike, second: ArrayLike) -> TwoSampleTests:
     Raises
     ------
     ValueError
-        A sample is empty.
+        A sample is empty, or has a value that is not a number.
     """
     from f5py.comparison._two_samples_numba import compare_sorted
 
     a, b = (np.sort(np.asarray(values, np.float64)) for values in (first, second))
     if not len(a) or not len(b):
         raise ValueError("both samples need values")
+    if np.isnan(a[-1]) or np.isnan(b[-1]):
+        raise ValueError("a value is not a number (NaN)")
     result = np.empty(4)
     compare_sorted(a, b, result)
     return TwoSampleTests(*result.tolist())

@@ -63,31 +63,36 @@ class LabelledRatios:
             "f1": f1,
         }
 
-    def reliability(self, prior: float) -> dict[str, Any]:
+    def reliability(self, prior: float, is_balanced: bool = False) -> dict[str, Any] | None:
         """How often sites are methylated that calls give a probability, by tenths of it.
 
         Parameters
         ----------
         prior : float
             Probability of methylation before the signal is seen.
+        is_balanced : bool
+            Give the calls at methylated sites the weight of the prior, and the others the rest, however many there are
+            of each: the probabilities hold for such a sample. None is returned if a state does not occur.
         """
         predicted = probability(VALUES, prior)
-        total = self.methylated.counts + self.unmethylated.counts
+        weights = (1.0, 1.0)
+        if is_balanced:
+            if not self.methylated.n or not self.unmethylated.n:
+                return None
+            weights = (prior * self.n / self.methylated.n, (1 - prior) * self.n / self.unmethylated.n)
+        methylated, unmethylated = weights[0] * self.methylated.counts, weights[1] * self.unmethylated.counts
+        total = methylated + unmethylated
         at = np.minimum((predicted * _BINS).astype(np.int64), _BINS - 1)
-        n, expected, observed = (
-            np.bincount(at, values, _BINS) for values in (total, predicted * total, self.methylated.counts)
-        )
+        n, expected, observed = (np.bincount(at, values, _BINS) for values in (total, predicted * total, methylated))
         used = n > 0
         error = np.abs(expected - observed)[used].sum() / max(n.sum(), 1)
+        brier = ((1 - predicted) ** 2 * methylated + predicted**2 * unmethylated).sum() / max(n.sum(), 1)
         return {
             "prior": prior,
             "expected_calibration_error": float(error),
-            "brier_score": float(
-                ((1 - predicted) ** 2 * self.methylated.counts + predicted**2 * self.unmethylated.counts).sum()
-                / max(n.sum(), 1)
-            ),
+            "brier_score": float(brier),
             "from": (np.flatnonzero(used) / _BINS).tolist(),
-            "calls": n[used].astype(np.int64).tolist(),
+            "calls": n[used].round().astype(np.int64).tolist(),
             "predicted": (expected[used] / n[used]).tolist(),
             "observed": (observed[used] / n[used]).tolist(),
         }

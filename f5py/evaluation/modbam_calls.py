@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,25 @@ from f5py.io.bam.modification_calls import aligned_calls, modifications_of
 _BATCH = 4096
 
 
-def read_modbam(path: str, motif: Motif, genome: str | None = None) -> Iterator[Any]:
+@dataclass
+class TagCounts:
+    """How many calls of the modification the tags have, and those of them that are left out.
+
+    Attributes
+    ----------
+    n : int
+    not_aligned : int
+        Their base is not aligned to one of the reference, or they have no probability.
+    not_at_motif : int
+        The read's bases are not those of the motif.
+    """
+
+    n: int = 0
+    not_aligned: int = 0
+    not_at_motif: int = 0
+
+
+def read_modbam(path: str, motif: Motif, genome: str | None = None, counts: TagCounts | None = None) -> Iterator[Any]:
     """Read the calls at the motif's sites in the bases of the reads.
 
     Parameters
@@ -27,6 +46,8 @@ def read_modbam(path: str, motif: Motif, genome: str | None = None) -> Iterator[
         Its modification is the one that is read.
     genome : str, optional
         Reference of CRAM.
+    counts : TagCounts, optional
+        Added to.
 
     Yields
     ------
@@ -42,6 +63,7 @@ def read_modbam(path: str, motif: Motif, genome: str | None = None) -> Iterator[
     alignments = AlignmentFile(path, genome, min_mapq=0, secondary=False)
     contigs = arrow.array(alignments.contigs, arrow.string())
     found: list[tuple[str, int, NDArray[np.int64], NDArray[np.float64]]] = []
+    counts = TagCounts() if counts is None else counts
     n_calls = 0
 
     def batch() -> Any:
@@ -71,6 +93,9 @@ def read_modbam(path: str, motif: Motif, genome: str | None = None) -> Iterator[
             offset = motif.offset_reverse if record.is_reverse else motif.offset_forward
             at_site = _at_sites(record.query_sequence or "", place - offset, motif, record.is_reverse)
             found.append((record.query_name or "", record.reference_id, (position - offset)[at_site], ratio[at_site]))
+            counts.n += len(calls)
+            counts.not_aligned += len(calls) - len(place)
+            counts.not_at_motif += int((~at_site).sum())
             n_calls += int(at_site.sum())
             if len(found) == _BATCH:
                 yield batch()

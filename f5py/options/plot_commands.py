@@ -8,6 +8,7 @@ from f5py.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
     METHYLATIONS,
+    LimitOptions,
     ModelOptions,
     RnaOptions,
     SignalOptions,
@@ -16,7 +17,7 @@ from f5py.options.shared import (
 
 
 @options_class
-class PlotOptions(RnaOptions, ModelOptions, SignalOptions, Options):
+class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options):
     """Options of ``f5py plot``."""
 
     read: str = argument("READ_ID", help="Name of the read.")
@@ -60,10 +61,6 @@ class PlotOptions(RnaOptions, ModelOptions, SignalOptions, Options):
     x_axis: str = option(
         "--x-axis", group=Group.OUTPUT, choices=("samples", "time"), default="samples",
         help="Unit of the x axis: samples, or seconds since the start of the read.",
-    )  # fmt: skip
-    min_recalib_events: int = option(
-        "--min-recalib-events", kind=Kind.INTEGER, group=Group.LIMITS, default=200, at_least=1,
-        help="Minimum number of events to recalibrate the read with.",
     )  # fmt: skip
 
 

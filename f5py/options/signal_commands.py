@@ -11,6 +11,7 @@ from f5py.options.shared import (
     METHYLATIONS,
     MOST_THREADS,
     AlignmentOptions,
+    LimitOptions,
     MappedReadsOptions,
     ModelOptions,
     RnaOptions,
@@ -273,7 +274,7 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
 
 
 @options_class
-class CompareOptions(RnaOptions, ModelOptions, StrictOptions, Options):
+class CompareOptions(RnaOptions, LimitOptions, ModelOptions, StrictOptions, Options):
     """Options of ``f5py compare``."""
 
     a: str = argument("A", help="Events or alignments of the first sample.")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -70,7 +71,9 @@ class RegionData:
     read_start, read_end : int64, shape (n,)
     reverse : bool, shape (n,)
     haplotype : int64, shape (n,)
-        The HP tag; 0 for reads without.
+        The HP tag; 0 for reads without. If the tags are text, the place of each among all of them, from 1 on.
+    haplotype_names : dict of int to str
+        What a haplotype is called.
     row : int64, shape (n,)
         Place of the read among those of its haplotype, from 0 on.
     marks : Marks
@@ -88,6 +91,7 @@ class RegionData:
     read_end: NDArray[np.int64]
     reverse: NDArray[np.bool_]
     haplotype: NDArray[np.int64]
+    haplotype_names: dict[int, str]
     row: NDArray[np.int64]
     marks: Marks
     n_left_out: int
@@ -162,7 +166,7 @@ def region_data(
     marks = Marks(np.concatenate(read), np.concatenate(position), np.concatenate(ratio))
     read_start = np.array([max(r.reference_start, start) for r in kept], np.int64)
     read_end = np.array([min(r.reference_end or 0, end) for r in kept], np.int64)
-    haplotype = np.array([int(r.get_tag("HP")) if r.has_tag("HP") else 0 for r in kept], np.int64)
+    haplotype, haplotype_names = _haplotypes([r.get_tag("HP") if r.has_tag("HP") else 0 for r in kept])
     base, _, letter = key[0]
     return RegionData(
         contig=contig,
@@ -175,13 +179,28 @@ def region_data(
         read_end=read_end,
         reverse=np.array([r.is_reverse for r in kept], np.bool_),
         haplotype=haplotype,
+        haplotype_names=haplotype_names,
         row=_packed(read_start, read_end, haplotype, int((end - start) * _GAP)),
         marks=marks,
         n_left_out=len(overlap) - len(kept),
     )
 
 
+_NUMBER = re.compile(r"-?[0-9]{1,18}")
 _NAMES = {"m": "5mC", "h": "5hmC", "a": "6mA", "21839": "4mC", "17802": "pseudouridine"}
+
+
+def _haplotypes(tags: list[Any]) -> tuple[NDArray[np.int64], dict[int, str]]:
+    """A number for every read by its HP tag, 0 for none, and what the numbers are called.
+
+    Tags are numbers, as phasing programs write them, unless one is another text than a number.
+    """
+    texts = [str(tag) for tag in tags]
+    if all(_NUMBER.fullmatch(text) for text in texts):
+        return np.array(texts, np.int64), {int(text): text for text in texts}
+    names = sorted({text for text in texts if text != "0"})
+    numbers = {"0": 0} | {name: i for i, name in enumerate(names, 1)}
+    return np.array([numbers[text] for text in texts], np.int64), {number: name for name, number in numbers.items()}
 
 
 def _modification(calls: list[dict[Modification, list[tuple[int, int]]]], code: str | None) -> list[Modification]:

@@ -93,8 +93,10 @@ def _draw(figure: Figure, data: RegionData, groups: list[int], heights: list[flo
         n_reads = int((data.haplotype == group).sum())
         words = f"{n_reads} {'read' if n_reads == 1 else 'reads'}"
         if groups != [0]:
-            words = f"haplotype {group}: {words}" if group else f"without haplotype: {words}"
-        rows.set_title(words, loc="left", fontsize=9, color=_line(group) if len(groups) > 1 else _GREY, pad=3)
+            words = f"haplotype {data.haplotype_names[group]}: {words}" if group else f"without haplotype: {words}"
+        rows.set_title(
+            words, parse_math=False, loc="left", fontsize=9, color=_line(group) if len(groups) > 1 else _GREY, pad=3
+        )
         rows.spines["bottom"].set_visible(i == len(groups) - 1)
         if i < len(groups) - 1:
             rows.set_xticks([])

@@ -22,6 +22,10 @@ def text_of(data: dict[str, Any]) -> list[str]:
             f"calls of known state         {data['calls']:,}, {data['methylated_calls']:,} at methylated sites",
             f"area under the ROC curve     {_number(data['auc'])}",
         ]
+    if (tags := data.get("tags")) is not None:
+        for name, why in (("not_at_motif", "where the read does not have the motif"), ("not_aligned", "not aligned")):
+            if tags[name]:
+                lines.append(f"left out                     {tags[name]:,} of {tags['n']:,} tags, {why}")
     if data.get("mixed_groups"):
         lines.append(
             f"left out                     {data['mixed_groups']:,} groups whose sites differ or are in between"
@@ -46,11 +50,22 @@ def text_of(data: dict[str, Any]) -> list[str]:
             "",
             f"probabilities of methylation with a prior of {found['prior']:g}: expected calibration error "
             f"{_number(found['expected_calibration_error'])}, Brier score {_number(found['brier_score'])}",
+            *_balanced(data["reliability_balanced"]),
             *aligned(["from", "calls", "mean probability", "methylated"], rows),
         ]
     if "frequencies" in data:
         lines += ["", *_frequencies(data["frequencies"])] if lines else _frequencies(data["frequencies"])
     return lines
+
+
+def _balanced(found: dict[str, Any] | None) -> list[str]:
+    if found is None:
+        return []
+    error, score = (_number(found[name]) for name in ("expected_calibration_error", "brier_score"))
+    return [
+        f"if {100 * found['prior']:g} % of the weight were at methylated sites: expected calibration error {error}, "
+        f"Brier score {score}"
+    ]
 
 
 def _frequencies(found: dict[str, Any]) -> list[str]:

@@ -129,6 +129,51 @@ def test_kinds_of_input_and_output(folder: Path, tmp_path: Path):
     np.testing.assert_allclose(of_reads["c1_mean_intensity"].mean(), 90, atol=10)
 
 
+@pytest.mark.parametrize("value", ["nan", "inf", "-1"])
+@pytest.mark.parametrize("n", [1, 300])
+@pytest.mark.parametrize("kind", ["tsv", "parquet"])
+def test_rows_with_lengths_that_are_none_are_left_out(
+    folder: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str], value: str, n: int, kind: str
+):
+    """They made the test of two samples run for ever."""
+    rows = pd.read_csv(folder / "a.tsv", sep="\t", nrows=3000)
+    rows.loc[5 : 4 + n, "event_length"] = float(value)
+    sound = rows.drop(index=range(5, 5 + n))
+    changed, fewer = tmp_path / f"changed.{kind}", tmp_path / "fewer.tsv"
+    if kind == "tsv":
+        rows.to_csv(changed, sep="\t", index=False, na_rep="nan")
+    else:
+        rows.to_parquet(changed, index=False)
+    sound.to_csv(fewer, sep="\t", index=False)
+    n_rows = int((rows["model_kmer"] != "NNNNNN").sum())
+    n_left_out = int((rows["model_kmer"].iloc[5 : 5 + n] != "NNNNNN").sum())
+    for by in ("position", "kmer"):
+        found, expected = (
+            compared(folder, path, folder / "b.tsv", min_coverage=1, by=by, strict=path == fewer)
+            for path in (changed, fewer)
+        )
+        pd.testing.assert_frame_equal(found, expected)
+    assert run_command("compare", changed, folder / "b.tsv", "--min-coverage", 1, "-o", tmp_path / "o.tsv") == 0
+    told = capfd.readouterr().err
+    assert f"{n_left_out} of {n_rows:,} rows are left out" in told
+    assert "RuntimeWarning" not in told
+    assert run_command("compare", changed, folder / "b.tsv", "--min-coverage", 1, "--strict", "-o", tmp_path / "s") == 1
+
+
+def test_limits_are_those_of_eventalign(folder: Path, tmp_path: Path):
+    limit = {"max_events_per_base": 1.75}
+    given = {"genome": folder / "b" / "ref.fa", "fast5": folder / "a" / "fast5"}
+    events = tmp_path / "limited.tsv"
+    bam = folder / "a" / "reads.bam"
+    f5py.eventalign(bam=bam, output=events, scale_events=True, print_read_names=True, **given, **limit)
+    of_reads = compared(folder, bam, bam, min_coverage=1, **given, **limit)
+    of_table = compared(folder, events, events, min_coverage=1)
+    assert of_reads["c1_reads"].tolist() == of_table["c1_reads"].tolist()
+    assert of_reads["c1_reads"].sum() < compared(folder, bam, bam, min_coverage=1, **given)["c1_reads"].sum()
+    with pytest.raises(UsageError, match="--max-events-per-base: is for alignments"):
+        compared(folder, events, events, **limit)
+
+
 def test_by_kmer(folder: Path):
     found = compared(folder, folder / "a.tsv", folder / "b.tsv", by="kmer", min_coverage=30)
     assert found["kmer"].is_monotonic_increasing

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pysam
 import pytest
 from scipy import stats
 
@@ -88,6 +89,14 @@ def test_calls_against_the_state_in_every_read(made_set, tmp_path):
     error = (bins["p"]["size"] * (bins["p"]["mean"] - bins["state"]["mean"]).abs()).sum() / len(calls)
     assert found["expected_calibration_error"] == pytest.approx(error)
     assert found["brier_score"] == pytest.approx(((p - states) ** 2).mean())
+    # a sample of which 35 % are methylated, as the prior says
+    balanced = data["reliability_balanced"]
+    weight = np.where(states, 0.35 / states.mean(), 0.65 / (1 - states.mean()))
+    assert balanced["brier_score"] == pytest.approx((weight * (p - states) ** 2).mean())
+    of_bin = (
+        pd.DataFrame({"w": weight, "error": weight * (p - states)}).groupby(np.minimum((p * 10).astype(int), 9)).sum()
+    )
+    assert balanced["expected_calibration_error"] == pytest.approx(of_bin["error"].abs().sum() / len(calls))
 
 
 def test_frequencies_of_called_sites(made_set, tmp_path):
@@ -165,6 +174,21 @@ def test_modbam_says_what_the_table_does(made: ReadSet, tmp_path):
     assert 0.9 * n_sites < of_bam["calls"] <= n_sites
     assert of_bam["auc"] == pytest.approx(of_table["auc"], abs=0.02)
     assert of_bam["auc"] > 0.95
+    # what is left out is counted: tags at places without the motif, and on bases that are not aligned
+    tags = of_bam["tags"]
+    assert tags["n"] - tags["not_aligned"] - tags["not_at_motif"] == of_bam["calls"]
+    shifted, n_called = tmp_path / "shifted.bam", 0
+    with pysam.AlignmentFile(str(modbam)) as source, pysam.AlignmentFile(str(shifted), "wb", template=source) as out:
+        for record in source:
+            name, *skips = str(record.get_tag("MM")).rstrip(";").split(",")
+            n_called += len(skips)
+            if skips and record.query_name == made.names[0]:  # the next C, which is no CpG
+                record.set_tag("MM", ",".join([name, str(int(skips[0]) + 1), *skips[1:]]) + ";")
+            out.write(record)
+    found = validate(shifted, truth, tmp_path=tmp_path)
+    assert found["tags"]["n"] == tags["n"] == n_called
+    assert found["tags"]["not_at_motif"] > tags["not_at_motif"]
+    assert "tags, where the read does not have the motif" in (tmp_path / "validation.txt").read_text()
 
 
 def test_wrong_use(made_set, tmp_path):

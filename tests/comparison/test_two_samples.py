@@ -32,6 +32,12 @@ def test_any_two_samples_with_ties(a: list[int], b: list[int]):
         assert found.u_pvalue == 1
 
 
+def test_what_is_not_a_number_is_refused():
+    for a, b in (([1.0, np.nan], [2.0]), ([1.0], [np.nan, np.nan])):
+        with pytest.raises(ValueError, match="not a number"):
+            two_sample_tests(a, b)
+
+
 @pytest.mark.parametrize(("n", "m", "shift"), [(30, 40, 2.5), (200, 190, 1.2), (150, 260, 0.0), (11, 3000, 0.3)])
 def test_exact_values_are_right_where_they_are_tiny(n: int, m: int, shift: float):
     rng = np.random.default_rng(n)

@@ -23,7 +23,7 @@ REFERENCE = "AACGTTCGTTTTCGAA"
 
 
 def record(
-    name: str, start: int = 100, cigar: str = "16M", reverse: bool = False, haplotype: int | None = None,
+    name: str, start: int = 100, cigar: str = "16M", reverse: bool = False, haplotype: int | str | None = None,
     tags: tuple[str, list[int]] | None = None, bases: str = REFERENCE,
 ) -> pysam.AlignedSegment:  # fmt: skip
     """A read of that sequence; by default its three CpG calls are sure, sure not, and undecided."""
@@ -45,6 +45,22 @@ def data_of(*records: pysam.AlignedSegment, code: str | None = None, max_reads: 
 
 def positions(data: RegionData, read: int = 0) -> list[int]:
     return data.marks.position[data.marks.read == read].tolist()
+
+
+def test_haplotypes_of_any_kind():
+    """Of programs that write text, too: HP:Z:H1 ended in a traceback."""
+    for tags, expected, names in (
+        ((1, None, 2), [1, 0, 2], {1: "1", 0: "0", 2: "2"}),
+        (("1", "2", None), [1, 2, 0], {1: "1", 2: "2", 0: "0"}),
+        (("H2", "H1", None), [2, 1, 0], {0: "0", 1: "H1", 2: "H2"}),
+        (("H1", 1, "$x^$"), [3, 2, 1], {0: "0", 1: "$x^$", 2: "1", 3: "H1"}),
+    ):
+        data = data_of(*(record(f"r{i}", haplotype=tag) for i, tag in enumerate(tags)))
+        assert data.haplotype.tolist() == expected
+        assert data.haplotype_names == names
+    svg = io.BytesIO()
+    write_region_figure(data, svg, "svg")  # the names are no formulas
+    assert ElementTree.fromstring(svg.getvalue()).tag == f"{SVG}svg"
 
 
 def test_calls_of_both_strands_are_at_the_sites():
