@@ -72,6 +72,7 @@ def stops(command: SignalCommand, tmp_path: Path, capfd: pytest.CaptureFixture[s
 
     def run(reads: ReadSet, *options: object) -> tuple[str, bytes]:
         out = tmp_path / "table.tsv"
+        out.unlink(missing_ok=True)  # of a run before
         capfd.readouterr()
         assert run_command(*command.arguments(reads, "-o", out, *options)) == 1
         line, _, kept = error_line(capfd.readouterr().err).partition("; the rows until then are in ")

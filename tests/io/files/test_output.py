@@ -175,7 +175,7 @@ def test_no_half_row_is_left_on_a_full_disk(tmp_path, first, size):
     assert os.listdir(tmp_path) == []  # a header alone is worth nothing
 
 
-@pytest.mark.parametrize("size", [500_001, 900_000, 1_234_567])
+@pytest.mark.parametrize("size", [700_001, 900_000, 1_234_567])
 def test_whole_blocks_are_left_on_a_full_disk(tmp_path, size):
     path = tmp_path / "x.gz"
     rows = b"".join(b"%d\n" % (i * 7919 % 1_000_003) for i in range(1_000_000))
