@@ -15,8 +15,7 @@ from f5py import __version__
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.methylation import builtin_methylation, motif_of
-from f5py.compute.training import TestingStage, TrainingStage
-from f5py.core.kmers import kmer_digits
+from f5py.compute.training import NoiseStage, TestingStage, TrainingStage
 from f5py.core.motifs import Motif
 from f5py.errors import F5pyError, PoreModelError, UsageError
 from f5py.evaluation.ranking import area_under_curve, roc_points
@@ -32,7 +31,8 @@ from f5py.pore_model import PoreModel, named_model
 from f5py.pore_model.model import with_methylation
 from f5py.pore_model.text_file import read_start
 from f5py.pore_model.text_output import model_text
-from f5py.reports.training_report import training_page
+from f5py.reports.training_report import training_data, training_page
+from f5py.training.noise import CANDIDATES, NoiseEstimate, estimate
 from f5py.training.sums import FIRST_SHARE, KmerSums, Truth, plain_ranks
 from f5py.training.truth import read_truth
 from f5py.training.update import WELL_SEEN, Settings, updated
@@ -40,7 +40,8 @@ from f5py.training.update import WELL_SEEN, Settings, updated
 _WHO = "train"
 #: Levels that change by less, in pA, are settled.
 _SETTLED = 0.05
-_COVERAGE_STEPS = (0, 1, 10, 30, 100, 300, 1000, 3000, 10_000)
+#: As many say enough of the noise; of more reads a share is used.
+_NOISE_EVENTS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -265,16 +266,39 @@ def _trained(
         )
         if made.change < _SETTLED:
             break
+    noise = _noise(passes, model, n_events)
+    if noise is not None:
+        model = replace(model, noise=noise.noise)
     labels, ratios = _tested(options, passes, model)
     auc = area_under_curve(labels, ratios)
     plain = plain_ranks(model.k, model.alphabet, settings.canonical)
-    report = _report(plain, chemistry, start, model, n_events, rounds)
+    report = training_data(plain, chemistry.name, start, model, n_events, rounds)
+    if noise is not None:
+        numbers = noise._asdict()
+        report["noise"] = {**numbers.pop("noise")._asdict(), **numbers}
     if auc is not None:
         report["held_out"] = {"calls": len(labels), "auc": auc, "roc": roc_points(labels, ratios)}
         console.note(_WHO, f"reads held out: {len(labels):,} calls, area under the ROC curve {auc:.4f}")
         report["held_out"]["known_model"] = _known_model(options, passes, chemistry, model.k, auc)
     _warn_of_few(report)
     return TrainingSummary(model, n_events, rounds, auc, len(labels), report)
+
+
+def _noise(passes: _Passes, model: PoreModel, n_events: NDArray[np.float64]) -> NoiseEstimate | None:
+    """The noise around the levels of the plain k-mers; None if there are too few windows of such."""
+    hidden = [] if passes.motif is None else [passes.motif]
+    share = min(1.0, _NOISE_EVENTS / float(n_events.sum()))
+    sums, n_windows = np.zeros(len(CANDIDATES)), 0
+    for stage in passes.over(lambda one, kind, truth: NoiseStage(one, kind, model, hidden, share)):
+        assert isinstance(stage, NoiseStage)
+        likelihoods, n = stage.sums
+        sums, n_windows = sums + likelihoods, n_windows + n
+    found = estimate(sums, n_windows)
+    if found is None:
+        console.note(_WHO, f"too few windows of plain sequence ({n_windows:,}) to estimate the noise of the events")
+    else:
+        console.note(_WHO, f"noise of the events, by {n_windows:,} windows of plain sequence: {found.noise.words}")
+    return found
 
 
 def _known_model(
@@ -317,55 +341,6 @@ def _tested(options: TrainOptions, passes: _Passes, model: PoreModel) -> tuple[N
         labels.append(state[known] == 1)
         ratios.append(ratio[known])
     return np.concatenate(labels), np.concatenate(ratios)
-
-
-def _report(
-    plain: NDArray[np.int32],
-    chemistry: Chemistry,
-    start: PoreModel,
-    model: PoreModel,
-    n_events: NDArray[np.float64],
-    rounds: list[dict[str, Any]],
-) -> dict[str, Any]:
-    report: dict[str, Any] = {
-        "tool": f"f5py {__version__} train",
-        "chemistry": chemistry.name,
-        "start": start.name,
-        "k": model.k,
-        "alphabet": model.alphabet,
-        "rounds": rounds,
-        "kmers": {},
-    }
-    for name, these in (("plain", plain < 0), ("methylated", plain >= 0)):
-        if not these.any():
-            continue
-        counts = n_events[these]
-        edges = [*_COVERAGE_STEPS, np.inf]
-        seen = counts > 0
-        change = np.abs(model.level_mean - start.level_mean)[these][seen]
-        report["kmers"][name] = {
-            "seen": int(seen.sum()),
-            "well_seen": int((counts >= WELL_SEEN).sum()),
-            "median_events": float(np.median(counts[seen])) if seen.any() else 0.0,
-            "coverage": {"from": list(_COVERAGE_STEPS), "kmers": np.histogram(counts, edges)[0].tolist()},
-            "mean_change_from_start": float(change.mean()) if seen.any() else 0.0,
-        }
-    if (plain >= 0).any():
-        report["methylation_shifts"] = _shifts(model, plain, n_events)
-    return report
-
-
-def _shifts(model: PoreModel, plain: NDArray[np.int32], n_events: NDArray[np.float64]) -> list[float | None]:
-    """Mean shift by the place of a single M, weighted by events."""
-    code = model.alphabet.index("M")
-    ranks = np.flatnonzero((plain >= 0) & (n_events > 0))
-    letters = kmer_digits(ranks, model.k, len(model.alphabet))
-    single = (letters == code).sum(axis=1) == 1
-    ranks, place = ranks[single], (letters[single] == code).argmax(axis=1)
-    shift = model.level_mean[ranks].astype(np.float64) - model.level_mean[plain[ranks]]
-    total = np.bincount(place, n_events[ranks], minlength=model.k)
-    summed = np.bincount(place, n_events[ranks] * shift, minlength=model.k)
-    return [float(s / t) if t else None for s, t in zip(summed.tolist(), total.tolist(), strict=True)]
 
 
 def _warn_of_few(report: dict[str, Any]) -> None:

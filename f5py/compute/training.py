@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +16,8 @@ from f5py.core.offsets import elements_of
 from f5py.event_alignment.align import align_events
 from f5py.methylation.calls import call_methylation
 from f5py.options.shared import AlignmentOptions
-from f5py.pore_model.model import PoreModel, nucleotides_of
+from f5py.pore_model.model import PoreModel, nucleotides_of, with_methylation
+from f5py.training.noise import CANDIDATES, plain_windows, window_motif
 from f5py.training.sums import KmerSums, Truth, Weights, is_held_out, mark_sites
 
 
@@ -123,3 +127,73 @@ class TestingStage(AlignmentStage):
         """Of every call: contig, start of the group's first and last site, log-likelihood ratio."""
         contig, first, last, ratio = map(np.concatenate, zip(*self._calls, strict=True))
         return contig, first, last, ratio
+
+
+class NoiseStage(AlignmentStage):
+    """Computes the likelihoods of plain windows with each candidate of the noise; see `f5py.training.noise`.
+
+    Parameters
+    ----------
+    options : AlignmentOptions
+    chemistry : Chemistry
+    model : PoreModel
+        Of which the k-mers without M are used.
+    hidden : sequence of Motif
+        Windows with one of their sites are left out.
+    share : float
+        Share of the reads that are used.
+
+    Attributes
+    ----------
+    of_reads : list of float64, shape (n, 1 + n_candidates)
+        Of each batch, by read: number of windows, and logarithms of their likelihoods.
+    """
+
+    command = "train"
+    n_parts = 3
+
+    def __init__(
+        self, options: AlignmentOptions, chemistry: Chemistry, model: PoreModel, hidden: Sequence[Motif], share: float
+    ) -> None:
+        plain = nucleotides_of(model)
+        super().__init__(options, chemistry, model=plain)
+        self.times.seconds["HMM"] = 0.0
+        self._motif = window_motif()
+        self._levels = with_methylation(plain, [0.0] * plain.k, plain.name, self._motif.canonical)
+        self._hidden = hidden
+        self._share = share
+        self._computed: dict[int, NDArray[np.float64]] = {}
+        self.of_reads: list[NDArray[np.float64]] = []
+
+    def admit(self, batch: ReadBatch) -> None:
+        """Set aside the reads that are not used."""
+        super().admit(batch)
+        if self._share < 1.0:
+            batch.drop(~is_held_out(batch, self._share), ReadStatus.BAD_READ, Cause.NONE)
+
+    def compute(self, batch: ReadBatch) -> None:
+        """Fill the batch's arrays, and compute the likelihoods."""
+        super().compute(batch)
+        self.before_stage("calls")
+        found = np.zeros((len(batch), 1 + len(CANDIDATES)))
+        for i, noise in enumerate(CANDIDATES):
+            calls = replace(batch)
+            self.times.add("HMM", call_methylation(calls, self._motif, self._levels, self.pool, noise=noise))
+            read = np.repeat(np.arange(len(batch)), calls.n_calls)
+            wanted = plain_windows(calls, self._hidden)
+            score = calls.call_unmethylated[elements_of(calls.call_offsets[:-1], calls.n_calls)]
+            found[:, 1 + i] = np.bincount(read[wanted], score[wanted], len(batch))
+        found[:, 0] = np.bincount(read[wanted], minlength=len(batch))
+        self._computed[batch.number] = found
+        self.after_part(batch)
+
+    def settle(self, batch: ReadBatch) -> None:
+        """Keep the sums; batches come in order, so those of all reads are the same for any number of threads."""
+        super().settle(batch)
+        self.of_reads.append(self._computed.pop(batch.number))
+
+    @property
+    def sums(self) -> tuple[NDArray[np.float64], int]:
+        """Logarithms of the likelihoods of all windows by candidate, and the number of windows."""
+        total = np.sum([of_batch.sum(axis=0) for of_batch in self.of_reads] or [np.zeros(1 + len(CANDIDATES))], axis=0)
+        return total[1:], int(total[0])

@@ -1,7 +1,8 @@
 """Pore models in the text format of nanopolish and f5c.
 
 A data line holds a k-mer, the mean and the standard deviation of its current, and perhaps more columns,
-which are ignored. The lines are in lexicographic order and complete, and U is T. ``#k<TAB>6`` may state k; other lines
+which are ignored. The lines are in lexicographic order and complete, and U is T. ``#k<TAB>6`` may state k, and
+``#noise<TAB>0.5<TAB>0.4<TAB>t7`` the noise around the levels (`f5py.core.noise.Noise`: stay, step, tails); other lines
 that start with ``#``, empty lines and the column titles (first column ``kmer``) are skipped. A file of k-mers and
 levels only, as the pores' manufacturer publishes them, gets the rest from the built-in model of its chemistry.
 """
@@ -17,6 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.noise import GAUSSIAN, MOST_CORRELATED, STUDENT, Noise
 from f5py.errors import PoreModelError
 from f5py.pore_model.levels import by_order, like_builtin
 from f5py.pore_model.model import MAX_K, NUCLEOTIDES, NUCLEOTIDES_AND_M, PoreModel
@@ -108,7 +110,7 @@ def _model_of(table: _Table, k: int, alphabet: str) -> PoreModel:
     level_mean = _numbers(table, 1, "mean")
     level_stdv = _numbers(table, 2, "stdv")
     table.fail_at(~(level_stdv > 0), "column stdv, {!r}: is not above zero; correct the line", 2)
-    return PoreModel(table.file, k, alphabet, level_mean, level_stdv)
+    return PoreModel(table.file, k, alphabet, level_mean, level_stdv, table.noise)
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,6 +126,7 @@ class _Table:
     line: NDArray[np.intp]
     start: NDArray[np.intp]
     end: NDArray[np.intp]
+    noise: Noise | None
 
     @classmethod
     def of(cls, file: str) -> _Table:
@@ -138,14 +141,16 @@ class _Table:
 
         written = np.flatnonzero(n_columns)
         comment = text[token_start[first_token[written]]] == ord("#")
-        stated_k = None
+        stated_k = noise = None
         for index in written[comment]:
             tokens = [
                 text[token_start[token] : token_end[token]].tobytes()
-                for token in range(first_token[index], first_token[index + 1])[:2]
+                for token in range(first_token[index], first_token[index + 1])[:4]
             ]
             if tokens[0] == b"#k":
                 stated_k = _stated_k(file, index + 1, tokens[1:], stated_k)
+            if tokens[0] == b"#noise":
+                noise = _stated_noise(file, index + 1, tokens[1:])
         data = written[~comment]
         first = first_token[data]
         data = data[~_spells(text, token_start[first], token_end[first], b"kmer")]
@@ -156,7 +161,7 @@ class _Table:
                 f"{file}, line {short[0] + 1}: {n_columns[short[0]]} column(s) where k-mer, mean and stdv are needed"
             )
         columns = first_token[data][:, None] + np.arange(wanted)
-        return cls(file, text, stated_k, data + 1, token_start[columns], token_end[columns])
+        return cls(file, text, stated_k, data + 1, token_start[columns], token_end[columns], noise)
 
     @property
     def k(self) -> int:
@@ -237,6 +242,18 @@ def _stated_k(file: str, line: int, value: list[bytes], before: int | None) -> i
     if before not in (None, int(text)):
         raise PoreModelError(f"{file}, line {line}: k is {text} here but {before} above; keep one '#k' line")
     return int(text)
+
+
+def _stated_noise(file: str, line: int, values: list[bytes]) -> Noise:
+    try:
+        stay, step, tails = (value.decode() for value in values)
+        return Noise(float(stay), float(step), tails).check()
+    except ValueError:
+        said = b" ".join(values).decode(errors="replace")
+        raise PoreModelError(
+            f"{file}, line {line}: '#noise' is followed by {said!r}, not by two correlations from -{MOST_CORRELATED:g} "
+            f"to {MOST_CORRELATED:g} and {GAUSSIAN} or {STUDENT}"
+        ) from None
 
 
 def _check_names(table: _Table, k: int, alphabet: str) -> None:

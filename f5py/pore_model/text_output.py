@@ -23,6 +23,7 @@ def model_text(model: PoreModel, n_events: NDArray[np.floating], kind: str, comm
     Parameters
     ----------
     model : PoreModel
+        Its noise, if it says one, is a comment, which f5c skips.
     n_events : float, shape (n_kmers,)
         Events that each k-mer's level was estimated from, which is the last column, `weight`.
     kind : str
@@ -31,8 +32,9 @@ def model_text(model: PoreModel, n_events: NDArray[np.floating], kind: str, comm
         One line about the model's origin.
     """
     alphabet = _ALPHABETS.get(model.alphabet, kind)
+    noise = "" if model.noise is None else f"#noise\t{model.noise.stay:g}\t{model.noise.step:g}\t{model.noise.tails}\n"
     yield (
-        f"#model_name\tf5py_train\n#source\t{comment}\n#k\t{model.k}\n#alphabet\t{alphabet}\n"
+        f"#model_name\tf5py_train\n#source\t{comment}\n#k\t{model.k}\n#alphabet\t{alphabet}\n{noise}"
         "kmer\tlevel_mean\tlevel_stdv\tsd_mean\tsd_stdv\tweight\n"
     ).encode()
     letters = np.frombuffer(model.alphabet.encode(), np.uint8)

@@ -6,8 +6,17 @@ from collections.abc import Iterable, Mapping
 from html import escape
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py import __version__
+from f5py.core.kmers import kmer_digits
+from f5py.pore_model.model import PoreModel
 from f5py.reports.html_report import page, section, table, warnings_shown
 from f5py.reports.svg_charts import bar_chart, line_chart
+from f5py.training.update import WELL_SEEN
+
+_COVERAGE_STEPS = (0, 1, 10, 30, 100, 300, 1000, 3000, 10_000)
 
 
 def training_page(report: Mapping[str, Any]) -> str:
@@ -44,6 +53,15 @@ def _charts(report: Mapping[str, Any]) -> Iterable[str]:
         shifts = report["methylation_shifts"]
         rows = [(f"base {i + 1}", "none" if one is None else f"{one:+.2f} pA") for i, one in enumerate(shifts)]
         yield section("Mean shift by the place of a methylated base", table(rows))
+    if "noise" in report:
+        noise = report["noise"]
+        rows = [
+            ("correlation within a k-mer", f"{noise['stay']:.2f}"),
+            ("correlation from one k-mer to the next", f"{noise['step']:.2f}"),
+            ("tails", noise["tails"]),
+            ("windows", f"{noise['n_windows']:,}"),
+        ]
+        yield section("Noise of the events", table(rows))
     if "held_out" in report:
         held_out = report["held_out"]
         roc = held_out["roc"]
@@ -52,3 +70,66 @@ def _charts(report: Mapping[str, Any]) -> Iterable[str]:
         if (known := held_out["known_model"]) is not None:
             words += f"; of the built-in model {known['name']} {known['auc']:.4f}"
         yield section(words, chart)
+
+
+def training_data(
+    plain: NDArray[np.int32],
+    chemistry: str,
+    start: PoreModel,
+    model: PoreModel,
+    n_events: NDArray[np.float64],
+    rounds: list[dict[str, Any]],
+) -> dict[str, Any]:
+    """What the report has before reads are tested.
+
+    Parameters
+    ----------
+    plain : int32, shape (n_kmers,)
+        See `f5py.training.sums.plain_ranks`.
+    chemistry : str
+    start, model : PoreModel
+        The first model, and the trained one.
+    n_events : float64, shape (n_kmers,)
+        Of the last round.
+    rounds : list of dict
+        As a `TrainingSummary` has them.
+    """
+    report: dict[str, Any] = {
+        "tool": f"f5py {__version__} train",
+        "chemistry": chemistry,
+        "start": start.name,
+        "k": model.k,
+        "alphabet": model.alphabet,
+        "rounds": rounds,
+        "kmers": {},
+    }
+    for name, these in (("plain", plain < 0), ("methylated", plain >= 0)):
+        if not these.any():
+            continue
+        counts = n_events[these]
+        edges = [*_COVERAGE_STEPS, np.inf]
+        seen = counts > 0
+        change = np.abs(model.level_mean - start.level_mean)[these][seen]
+        report["kmers"][name] = {
+            "seen": int(seen.sum()),
+            "well_seen": int((counts >= WELL_SEEN).sum()),
+            "median_events": float(np.median(counts[seen])) if seen.any() else 0.0,
+            "coverage": {"from": list(_COVERAGE_STEPS), "kmers": np.histogram(counts, edges)[0].tolist()},
+            "mean_change_from_start": float(change.mean()) if seen.any() else 0.0,
+        }
+    if (plain >= 0).any():
+        report["methylation_shifts"] = _shifts(model, plain, n_events)
+    return report
+
+
+def _shifts(model: PoreModel, plain: NDArray[np.int32], n_events: NDArray[np.float64]) -> list[float | None]:
+    """Mean shift by the place of a single M, weighted by events."""
+    code = model.alphabet.index("M")
+    ranks = np.flatnonzero((plain >= 0) & (n_events > 0))
+    letters = kmer_digits(ranks, model.k, len(model.alphabet))
+    single = (letters == code).sum(axis=1) == 1
+    ranks, place = ranks[single], (letters[single] == code).argmax(axis=1)
+    shift = model.level_mean[ranks].astype(np.float64) - model.level_mean[plain[ranks]]
+    total = np.bincount(place, n_events[ranks], minlength=model.k)
+    summed = np.bincount(place, n_events[ranks] * shift, minlength=model.k)
+    return [float(s / t) if t else None for s, t in zip(summed.tolist(), total.tolist(), strict=True)]

@@ -1,0 +1,122 @@
+"""The noise of events estimated from unlabelled reads: correlations and tails of `f5py.core.noise`.
+
+What is maximised is the likelihood that the calls themselves use: that of the events in a window of the reference,
+summed over all paths (`f5py.methylation.correlated`). Residuals along a best path would not do, as that path was chosen
+to make them small. The windows are plain: they have no site whose methylation would have to be known. So the constants
+are those that explain plain sequence best, and nothing is tuned to calls.
+
+The likelihood is computed at the knots of a grid of both correlations, for either kind of tails. Between the knots its
+logarithm is that of the polynomial through them, whose greatest value is found in steps of a hundredth.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.core.motifs import Motif, parse_motif
+from f5py.core.noise import GAUSSIAN, INDEPENDENT, STUDENT, Noise
+from f5py.core.offsets import used_elements
+
+#: Correlations at which the likelihood is computed.
+KNOTS = (0.0, 0.2, 0.4, 0.6, 0.8)
+CANDIDATES = tuple(Noise(stay, step, tails) for tails in (GAUSSIAN, STUDENT) for stay, step in product(KNOTS, KNOTS))
+#: Windows are those around these sites, which no enzyme that is called here methylates; near ones share a window.
+WINDOW_SITE, WINDOW_SEPARATION = "TA:1", 6
+#: Fewer windows say nothing.
+ENOUGH_WINDOWS = 300
+_STEPS = np.round(np.arange(0.0, KNOTS[-1] + 1e-9, 0.01), 2)
+
+
+class NoiseEstimate(NamedTuple):
+    """What the windows say.
+
+    Attributes
+    ----------
+    noise : Noise
+        Correlations in hundredths.
+    n_windows : int
+    gain : float
+        What the log-likelihood of a window gains on average against independent noise.
+    gain_of_tails : float
+        What it gains against the best noise of the other tails.
+    """
+
+    noise: Noise
+    n_windows: int
+    gain: float
+    gain_of_tails: float
+
+
+def window_motif() -> Motif:
+    """What the windows are around."""
+    motif = parse_motif(WINDOW_SITE)
+    return Motif(motif.name, motif.pattern, motif.offset, None, WINDOW_SEPARATION)
+
+
+def plain_windows(batch: ReadBatch, hidden: Sequence[Motif]) -> NDArray[np.bool_]:
+    """Which used slots of the batch's calls have a window without any site of the motifs `hidden`; bool."""
+    from f5py.methylation._groups_numba import FLANK
+
+    reference = batch.reference
+    n_sites = np.zeros(len(reference) + 1, np.int64)
+    for motif in hidden:
+        for codes in (motif.codes(False), motif.codes(True)):
+            bits = codes.letter_bits[reference]
+            length = len(codes.masks)
+            is_site = np.ones(max(len(reference) - length + 1, 0), np.bool_)
+            for i, mask in enumerate(codes.masks):
+                is_site &= bits[i : i + len(is_site)] & mask != 0
+            n_sites[1 : len(is_site) + 1] += is_site
+    before = np.cumsum(n_sites)
+    used = used_elements(batch.call_offsets, batch.n_calls)
+    read = np.repeat(np.arange(len(batch)), batch.n_calls)
+    start = batch.reference_offsets[read] - batch.reference_start[read]
+    longest = max((len(motif.pattern) for motif in hidden), default=1)
+    first = np.maximum(start + batch.call_first[used] - FLANK - longest + 1, 0)
+    end = np.minimum(start + batch.call_last[used] + FLANK + 1, len(reference))
+    found: NDArray[np.bool_] = before[end] == before[first]
+    return found
+
+
+def estimate(likelihoods: NDArray[np.float64], n_windows: int) -> NoiseEstimate | None:
+    """The constants of the greatest likelihood.
+
+    Parameters
+    ----------
+    likelihoods : float64, shape (50,)
+        Logarithms of those of all windows, for `CANDIDATES`.
+    n_windows : int
+
+    Returns
+    -------
+    NoiseEstimate or None
+        None if there are too few windows.
+    """
+    if n_windows < ENOUGH_WINDOWS:
+        return None
+    weights = _weights(_STEPS)
+    best = {}
+    for tails, grid in zip((GAUSSIAN, STUDENT), likelihoods.reshape(2, len(KNOTS), len(KNOTS)), strict=True):
+        surface = weights @ grid @ weights.T
+        stay, step = np.unravel_index(int(surface.argmax()), surface.shape)
+        best[tails] = float(surface[stay, step]), Noise(float(_STEPS[stay]), float(_STEPS[step]), tails)
+    likelihood, noise = max(best.values())
+    other = min(best.values())[0]
+    alone = float(likelihoods[CANDIDATES.index(INDEPENDENT)])
+    return NoiseEstimate(noise, n_windows, (likelihood - alone) / n_windows, (likelihood - other) / n_windows)
+
+
+def _weights(at: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights of the knots in the values of the polynomial through them; float64, shape (len(at), len(KNOTS))."""
+    knots = np.array(KNOTS)
+    weights = np.ones((len(at), len(knots)))
+    for i, knot in enumerate(knots):
+        for other in np.delete(knots, i):
+            weights[:, i] *= (at - other) / (knot - other)
+    return weights
