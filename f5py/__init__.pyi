@@ -568,7 +568,10 @@ def simulate(
     slow_fraction: float = ...,
     slow_factor: float = ...,
     sample_noise: float | None = ...,
+    sample_correlation: float | None = ...,
     level_noise: float | None = ...,
+    level_correlation: float | None = ...,
+    level_tails: Literal["gaussian", "t7"] | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
 def summary(

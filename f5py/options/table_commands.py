@@ -325,9 +325,21 @@ class SimulateOptions(Options):
         "--sample-noise", kind=Kind.NUMBER, default_words="the chemistry's", at_least=0, at_most=50,
         help="Standard deviation of the samples, in pA.",
     )  # fmt: skip
+    sample_correlation: float | None = option(
+        "--sample-correlation", kind=Kind.NUMBER, default_words="the chemistry's", at_least=0, at_most=0.5,
+        help="Correlation of the noise of one sample and the next.",
+    )  # fmt: skip
     level_noise: float | None = option(
         "--level-noise", kind=Kind.NUMBER, default_words="the chemistry's", at_least=0, at_most=20,
         help="Deviation of a base's level, in units of the model's standard deviation.",
+    )  # fmt: skip
+    level_correlation: float | None = option(
+        "--level-correlation", kind=Kind.NUMBER, default_words="the chemistry's", at_least=-0.95, at_most=0.95,
+        help="Correlation of the deviations of one base and the next.",
+    )  # fmt: skip
+    level_tails: str | None = option(
+        "--level-tails", choices=("gaussian", "t7"), default_words="the chemistry's",
+        help="Distribution of the deviations: normal, or Student's t with seven degrees of freedom.",
     )  # fmt: skip
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.noise import FREEDOM_LESS_TWO, STUDENT
 from f5py.pore_model.model import PoreModel
 from f5py.simulation.settings import SimulationSettings
+
+_NEGLIGIBLE = 1e-4
 
 
 def kmer_ranks(codes: NDArray[np.uint8], k: int, n_letters: int) -> NDArray[np.int64]:
@@ -31,6 +36,37 @@ def dwell_times(n: int, mean: float, shape: float, rng: np.random.Generator, sig
     return (times + rng.random(n)).astype(np.int64)
 
 
+def level_deviations(n: int, settings: SimulationSettings, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Deviations of `n` successive bases from their levels, of variance 1; float32.
+
+    With a correlation rho each is rho times the one before plus ``sqrt(1 - rho ** 2)`` times a new variate, so that
+    they are as `f5py.core.noise` has the residuals of steps.
+    """
+    rho = settings.level_correlation
+    # Deviations so far back that they no longer count; the first ones would else have a smaller variance.
+    n_before = 0 if rho == 0.0 else math.ceil(math.log(_NEGLIGIBLE) / math.log(abs(rho)))
+    if settings.level_tails == STUDENT:
+        new = rng.standard_t(FREEDOM_LESS_TWO + 2, n + n_before).astype(np.float32)
+        new *= np.float32(math.sqrt(FREEDOM_LESS_TWO / (FREEDOM_LESS_TWO + 2)))
+    else:
+        new = rng.standard_normal(n + n_before, dtype=np.float32)
+    if rho == 0.0:
+        return new
+    weights = (math.sqrt(1 - rho**2) * rho ** np.arange(n_before + 1)).astype(np.float32)
+    return np.convolve(new, weights, "valid")
+
+
+def _sample_noise(n: int, settings: SimulationSettings, rng: np.random.Generator) -> NDArray[np.float32]:
+    """Noise of `n` samples, of variance 1; float32."""
+    rho = settings.sample_correlation
+    if rho == 0.0:
+        return rng.standard_normal(n, dtype=np.float32)
+    # A variate and a share of the one before, whose correlation is share / (1 + share ** 2).
+    share = (1 - math.sqrt(1 - 4 * rho**2)) / (2 * rho)
+    new = rng.standard_normal(n + 1, dtype=np.float32)
+    return (new[1:] + np.float32(share) * new[:-1]) * np.float32(1 / math.sqrt(1 + share**2))
+
+
 def simulate_signal(
     codes: NDArray[np.uint8],
     model: PoreModel,
@@ -41,8 +77,9 @@ def simulate_signal(
 ) -> NDArray[np.int16]:
     """Make the raw samples of one molecule.
 
-    Every k-mer holds the level ``N(level_mean, (level_noise * level_stdv)^2)`` for its dwell time, samples
-    scatter around it by `sample_noise`, and the whole read is scaled and shifted.
+    Every k-mer holds its level, which deviates from level_mean by `level_noise` times level_stdv times what
+    `level_deviations` gives, for its dwell time; samples scatter around it by `sample_noise`, and the whole read is
+    scaled and shifted.
 
     Parameters
     ----------
@@ -64,13 +101,11 @@ def simulate_signal(
     mean_dwell = settings.sampling_rate / settings.bases_per_second * (settings.slow_factor if slow else 1.0)
     dwell = dwell_times(len(ranks), mean_dwell, settings.dwell_shape, rng, settings.dwell_sigma)
     level = model.level_mean[ranks].astype(np.float32)
-    level += (
-        np.float32(settings.level_noise) * model.level_stdv[ranks] * rng.standard_normal(len(ranks), dtype=np.float32)
-    )
+    level += np.float32(settings.level_noise) * model.level_stdv[ranks] * level_deviations(len(ranks), settings, rng)
     shift, scale = rng.normal((0.0, 1.0), (settings.shift_sd, settings.scale_sd))
     to_raw = settings.digitisation / settings.signal_range
     level = ((level * scale + shift) * to_raw - offset).astype(np.float32)
     samples = np.repeat(level, dwell)
-    samples += rng.standard_normal(len(samples), dtype=np.float32) * np.float32(settings.sample_noise * scale * to_raw)
+    samples += _sample_noise(len(samples), settings, rng) * np.float32(settings.sample_noise * scale * to_raw)
     limits = np.iinfo(np.int16)
     return np.rint(np.clip(samples, limits.min, limits.max, out=samples), out=samples).astype(np.int16)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.noise import GAUSSIAN, STUDENT
 from f5py.errors import F5pyError
 
 
@@ -48,8 +49,14 @@ class SimulationSettings:
         Share of reads in which every base takes `slow_factor` times longer.
     level_noise : float
         Deviation of a base's level from the pore model, in units of the model's standard deviation.
+    level_correlation : float
+        Correlation of the deviations of one base and the next.
+    level_tails : {"gaussian", "t7"}
+        Distribution of the deviations: normal, or Student's with seven degrees of freedom.
     sample_noise : float
         Standard deviation of the single samples around a base's level, in pA.
+    sample_correlation : float
+        Correlation of the noise of one sample and the next, from 0 to 0.5; samples further apart are independent.
     shift_sd, scale_sd : float
         Spread of the reads' shift (pA, mean 0) and scale (mean 1) against the pore model.
     digitisation, signal_range : float
@@ -96,7 +103,10 @@ class SimulationSettings:
     slow_fraction: float = 0.0
     slow_factor: float = 5.0
     level_noise: float = 0.4
+    level_correlation: float = 0.0
+    level_tails: str = GAUSSIAN
     sample_noise: float = 1.5
+    sample_correlation: float = 0.0
     shift_sd: float = 5.0
     scale_sd: float = 0.03
     digitisation: float = 8192.0
@@ -137,14 +147,17 @@ class SimulatedChemistry:
     model: str
     kit: str
     rna: bool
-    statistics: dict[str, float]
+    statistics: dict[str, float | str]
 
 
 #: By what ``--pore`` says.
 CHEMISTRIES = {
     "r9": SimulatedChemistry(
         "r9.4_450bps.{motif}.6mer", "", False,
-        {"bases_per_second": 450.0, "sampling_rate": 4000.0, "level_noise": 0.75, "sample_noise": 1.8},
+        {
+            "bases_per_second": 450.0, "sampling_rate": 4000.0, "level_noise": 0.53, "sample_noise": 1.9,
+            "level_correlation": 0.3, "level_tails": STUDENT, "sample_correlation": 0.5,
+        },
     ),
     "r10": SimulatedChemistry(
         "r10.4.1_400bps.{motif}.9mer", "sqk-lsk114", False,
