@@ -13,6 +13,7 @@ from f5py.commands.meth_freq import chosen_motif
 from f5py.core.motifs import Motif
 from f5py.errors import InputFileError, UsageError
 from f5py.evaluation.agreement import LabelledRatios, compare_frequencies, joined
+from f5py.evaluation.bootstrap import ReadBootstrap
 from f5py.evaluation.call_table import is_call_header, read_calls
 from f5py.evaluation.known_sites import KnownSites, columns_of, read_sites
 from f5py.evaluation.modbam_calls import TagCounts, read_modbam
@@ -108,13 +109,15 @@ def _batches(
 
 
 def _of_controls(options: ValidateOptions, motif: Motif, advance: Callable[[int], object]) -> dict[str, Any]:
-    labelled, tags = LabelledRatios(), TagCounts()
+    labelled, samples, tags = LabelledRatios(), ReadBootstrap(), TagCounts()
     for state, paths in ((1, options.methylated), (0, options.unmethylated)):
         for path in paths:
             for batch in _batches(path, motif, options.genome, advance, tags):
                 ratios = batch["log_lik_ratio"].to_numpy(zero_copy_only=False)
-                labelled.add(ratios, np.full(len(ratios), state, np.int8))
-    return _measures(labelled, options) | _tags(tags)
+                states = np.full(len(ratios), state, np.int8)
+                labelled.add(ratios, states)
+                samples.add(batch["read_name"], ratios, states)
+    return _measures(labelled, samples, options) | _tags(tags)
 
 
 def _of_frequencies(options: ValidateOptions, motif: Motif) -> dict[str, Any]:
@@ -139,7 +142,7 @@ def _truth(path: str, motif: Motif) -> tuple[Truth | None, KnownSites]:
 def _of_calls(options: ValidateOptions, motif: Motif, advance: Callable[[int], object]) -> dict[str, Any]:
     truth, sites = _truth(str(options.truth), motif)
     truth = truth_of_sites(sites) if truth is None else truth
-    labelled, tags = LabelledRatios(), TagCounts()
+    labelled, samples, tags = LabelledRatios(), ReadBootstrap(), TagCounts()
     n_mixed = n_unknown = 0
     # calls beyond the threshold begin and end at entries of the truth; their sums are what each entry is called
     called, methylated = (np.zeros(len(truth.key) + 1, np.int64) for _ in range(2))
@@ -147,6 +150,7 @@ def _of_calls(options: ValidateOptions, motif: Motif, advance: Callable[[int], o
         start, end, ratios = (batch[name].to_numpy(zero_copy_only=False) for name in _COLUMNS[2:])
         found = truth.look_up(batch, start, end)
         labelled.add(ratios, found.state)
+        samples.add(batch["read_name"], ratios, found.state)
         n_mixed += int((found.state == MIXED).sum())
         n_unknown += int((found.state == UNKNOWN).sum())
         beyond = np.abs(ratios) >= options.threshold
@@ -155,7 +159,7 @@ def _of_calls(options: ValidateOptions, motif: Motif, advance: Callable[[int], o
             np.subtract.at(sums, found.end[chosen], 1)
     if not len(truth.key) or (not labelled.n and not n_mixed):
         raise InputFileError(f"{options.calls}: no call is at a site of {options.truth}")
-    data = _measures(labelled, options) if labelled.n else {}
+    data = _measures(labelled, samples, options) if labelled.n else {}
     data |= {"mixed_groups": n_mixed, "unknown": n_unknown, **_tags(tags)}
     of_site = [np.bincount(truth.site, np.cumsum(sums)[:-1], len(sites.place)) for sums in (called, methylated)]
     return data | _frequencies(
@@ -168,12 +172,14 @@ def _tags(tags: TagCounts) -> dict[str, Any]:
     return {"tags": asdict(tags)} if tags.n else {}
 
 
-def _measures(labelled: LabelledRatios, options: ValidateOptions) -> dict[str, Any]:
+def _measures(labelled: LabelledRatios, samples: ReadBootstrap, options: ValidateOptions) -> dict[str, Any]:
     return {
         "calls": labelled.n,
         "methylated_calls": labelled.methylated.n,
         "undefined_ratios": labelled.methylated.n_undefined + labelled.unmethylated.n_undefined,
         "auc": labelled.area(),
+        "at_threshold": labelled.at(options.threshold),
+        "intervals": samples.intervals(options.prior, options.threshold),
         "roc": labelled.roc(),
         "thresholds": [labelled.at(threshold) for threshold in THRESHOLDS],
         "reliability": labelled.reliability(options.prior),

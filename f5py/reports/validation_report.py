@@ -14,14 +14,31 @@ def _number(value: float | None, digits: int = 4) -> str:
     return "-" if value is None else f"{value:.{digits}f}"
 
 
+def _bounds(data: dict[str, Any], name: str, times: float = 1.0) -> str:
+    """The interval of a measure in brackets, after a blank; nothing where there is none."""
+    bounds = data["intervals"][name]
+    if bounds is None:
+        return ""
+    low, high = (_number(times * one, 4 if times == 1.0 else 2) for one in bounds)
+    return f" [{low}, {high}]"
+
+
 def text_of(data: dict[str, Any]) -> list[str]:
     """Lines for readers."""
     lines: list[str] = []
     if "auc" in data:
         lines += [
             f"calls of known state         {data['calls']:,}, {data['methylated_calls']:,} at methylated sites",
-            f"area under the ROC curve     {_number(data['auc'])}",
+            f"area under the ROC curve     {_number(data['auc'])}{_bounds(data, 'auc')}",
         ]
+        one = data["at_threshold"]
+        if one["accuracy"] is not None:
+            kept, wrong = percent(one["share_of_calls"]), percent(1 - one["accuracy"])
+            lines.append(
+                f"beyond {one['threshold']:<22g}{kept} %{_bounds(data, 'kept', 100)} kept, of which "
+                f"{wrong} %{_bounds(data, 'wrong', 100)} wrong"
+            )
+        lines.append("95 % intervals by bootstrap over reads")
     if (tags := data.get("tags")) is not None:
         for name, why in (("not_at_motif", "where the read does not have the motif"), ("not_aligned", "not aligned")):
             if tags[name]:
@@ -49,7 +66,8 @@ def text_of(data: dict[str, Any]) -> list[str]:
         lines += [
             "",
             f"probabilities of methylation with a prior of {found['prior']:g}: expected calibration error "
-            f"{_number(found['expected_calibration_error'])}, Brier score {_number(found['brier_score'])}",
+            f"{_number(found['expected_calibration_error'])}{_bounds(data, 'expected_calibration_error')}, Brier score "
+            f"{_number(found['brier_score'])}",
             *_balanced(data["reliability_balanced"]),
             *aligned(["from", "calls", "mean probability", "methylated"], rows),
         ]
