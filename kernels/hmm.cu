@@ -42,6 +42,13 @@ __device__ __forceinline__ float exponent_of(float value) {
     return (float)(((__float_as_int(value) >> 23) & 255) - 127);
 }
 
+// 1 / value of a positive value below 2 ** 125, see f5py/jit/simd.py.
+__device__ __forceinline__ float reciprocal_of(float value) {
+    float result = __int_as_float(0x7EF311C7 - __float_as_int(value));
+    for (int step = 0; step < 3; ++step) result = fmaf(result, fmaf(-value, result, 1.0f), result);
+    return result;
+}
+
 // What f5py.methylation.correlated.Terms has, in single precision.
 struct Noise {
     float stay_now, stay_before, step_now, step_before, square;
@@ -58,7 +65,7 @@ __device__ __forceinline__ Densities student_densities(float w, float u_stay, fl
     const float d_stay = fmaf(u_stay, u_stay, 1.0f), d_step = fmaf(u_step, u_step, 1.0f);
     const float d_free = fmaf(w * square, w, 1.0f);
     const float both = d_stay * d_step;
-    float reciprocal = 1.0f / (both * d_free);  // three reciprocals by one division
+    float reciprocal = reciprocal_of(both * d_free);  // three reciprocals by one
     float free = reciprocal * both;
     reciprocal = reciprocal * d_free;
     float stay = reciprocal * d_step, step = reciprocal * d_stay;
@@ -180,7 +187,7 @@ __device__ __forceinline__ void score_groups(
         const float before = row == 0 ? no_background : fmaf((float)(row - 1), more_background, first_background);
         float mantissa = 1.0f, entry;
         if (CORRELATED && terms.is_student) {
-            float fourth = 1.0f / fmaf(first_z * terms.square, first_z, 1.0f);
+            float fourth = reciprocal_of(fmaf(first_z * terms.square, first_z, 1.0f));
             fourth = fourth * fourth;
             const float density = inverse[0] * terms.free_weight * (fourth * fourth);
             entry = exponent_of(density);

@@ -9,7 +9,7 @@ Functions, all usable only inside Numba kernels; arrays are one-dimensional and 
 ``load(a, i)``, ``store(a, i, v)``   16 floats of float32 array `a` from index `i` on, no alignment needed
 ``splat(x)``                         the same float in all lanes
 ``+ - *``, ``maximum``, ``minimum``  lane by lane
-``divide(a, b)``                     lane by lane, correctly rounded
+``reciprocal(v)``                    1 / v of positive normal v below 2 ** 125, to about 1e-7 relative
 ``floor(v)``                         lane by lane, as floats
 ``madd(a, b, c)``                    a * b + c, fused where the processor can
 ``ge(a, b)``, ``gt(a, b)``           a mask; ``bits(mask)`` packs it into a uint16, lane 0 in the lowest bit
@@ -160,7 +160,6 @@ def _binary(emit):
 _add = _binary(lambda builder, a, b: builder.fadd(a, b, flags=_CONTRACT))
 _subtract = _binary(lambda builder, a, b: builder.fsub(a, b, flags=_CONTRACT))
 _multiply = _binary(lambda builder, a, b: builder.fmul(a, b, flags=_CONTRACT))
-divide = _binary(lambda builder, a, b: builder.fdiv(a, b))
 # A compare and a select become one max/min instruction; the maxnum intrinsics cost three for their NaN rule.
 maximum = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 minimum = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
@@ -279,6 +278,28 @@ def power2(typingctx, value):
         )
         biased = builder.add(builder.fptosi(whole, _INT_VECTOR), _int_constant(127))
         return builder.bitcast(builder.shl(biased, _int_constant(23)), _VECTOR)
+
+    return vector(vector), generate
+
+
+#: Less the bits of a float, those of its reciprocal to an eighth, which is the best that a constant can do.
+_RECIPROCAL_BITS = 0x7EF311C7
+_NEWTON_STEPS = 3
+
+
+@intrinsic
+def reciprocal(typingctx, value):
+    """1 / value by Newton's method, which takes a third of the time of a division and is the same everywhere."""
+
+    def generate(context, builder, signature, arguments):
+        value = arguments[0]
+        pattern = builder.sub(_int_constant(_RECIPROCAL_BITS), builder.bitcast(value, _INT_VECTOR))
+        result = builder.bitcast(pattern, _VECTOR)
+        negative = builder.fneg(value)
+        for _ in range(_NEWTON_STEPS):
+            error = _call(builder, "fmuladd", negative, result, _constant(1.0))
+            result = _call(builder, "fmuladd", result, error, result)
+        return result
 
     return vector(vector), generate
 

@@ -29,7 +29,7 @@ def _entry_density(x, inverse, offset, constant, noise):
     w = simd.madd(x, simd.load(inverse, 0), simd.load(offset, 0))
     if noise.is_student:
         one = simd.splat(np.float32(1.0))
-        fourth = simd.divide(one, simd.madd(w * simd.splat(np.float32(noise.square)), w, one))
+        fourth = simd.reciprocal(simd.madd(w * simd.splat(np.float32(noise.square)), w, one))
         fourth = fourth * fourth
         density = simd.load(inverse, 0) * simd.splat(np.float32(noise.free_weight)) * (fourth * fourth)
         exponent = simd.exponent(density)
@@ -73,6 +73,7 @@ def forward_correlated(
     least_exponent = simd.splat(LEAST_EXPONENT)
     least_power = simd.splat(np.float32(-126.0))
     is_student = noise.is_student
+    has_step = noise.step_before != 0.0
 
     rows = 0
     columns = 0
@@ -139,12 +140,12 @@ def forward_correlated(
                 wrong_same = simd.load(wrong, at)
                 skipped_same = simd.load(skipped, at)
                 free = simd.madd(row_from_bad, wrong_same, arriving)
-                if is_student:  # three reciprocals by one division
+                if is_student:  # three reciprocals by one
                     d_stay = simd.madd(u_stay, u_stay, one)
                     d_step = simd.madd(u_step, u_step, one)
                     d_free = simd.madd(w * square, w, one)
                     both = d_stay * d_step
-                    reciprocal = simd.divide(one, both * d_free)
+                    reciprocal = simd.reciprocal(both * d_free)
                     q_free = reciprocal * both
                     reciprocal = reciprocal * d_free
                     q_stay = reciprocal * d_step
@@ -159,8 +160,10 @@ def forward_correlated(
                 else:
                     top = simd.load(constant, at)
                     q_stay = simd.exp2(top - u_stay * u_stay)
-                    q_step = simd.exp2(top - u_step * u_step)
                     q_free = simd.exp2(top - w * w)
+                    q_step = q_free
+                    if has_step:  # else the residual is the same to the last bit
+                        q_step = simd.exp2(top - u_step * u_step)
                     peak = one
                 into_match = simd.madd(q_step, stepping, q_free * free)
                 into_match = simd.madd(q_stay, row_stay * match_same, into_match)

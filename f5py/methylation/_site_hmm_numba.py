@@ -95,10 +95,10 @@ def _fill_densities(x, before, lanes, inverse, offset, constant, noise, densitie
             )  # fmt: skip
             if noise.is_student:
                 peak = simd.load(inverse, at)
-                stay = peak * _fourth_power(simd.divide(one, simd.madd(stay, stay, one)))
-                step = peak * _fourth_power(simd.divide(one, simd.madd(step, step, one)))
+                stay = peak * _fourth_power(simd.reciprocal(simd.madd(stay, stay, one)))
+                step = peak * _fourth_power(simd.reciprocal(simd.madd(step, step, one)))
                 free = peak * _fourth_power(
-                    simd.divide(one, simd.madd(w * simd.splat(np.float32(noise.square)), w, one))
+                    simd.reciprocal(simd.madd(w * simd.splat(np.float32(noise.square)), w, one))
                 )
             else:
                 top = simd.load(constant, at)
