@@ -30,6 +30,11 @@ def _exp2(a, out):
 
 
 @kernel
+def _reciprocal(a, out):
+    simd.store(out, 0, simd.reciprocal(simd.load(a, 0)))
+
+
+@kernel
 def _exponent(a, out):
     simd.store(out, 0, simd.exponent(simd.load(a, 0)))
 
@@ -80,6 +85,15 @@ def test_exp2_of_integers_is_exact_and_of_very_small_numbers_zero():
     _exp2(x, out)
     expected = np.where(x < -126, 0, 2.0 ** x.astype(np.float64))
     np.testing.assert_array_equal(out, expected.astype(np.float32))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_reciprocal_is_accurate(seed):
+    exponents = np.random.default_rng(seed).uniform(-40, 120, 16)
+    x = (2.0**exponents).astype(np.float32)
+    out = np.empty(16, np.float32)
+    _reciprocal(x, out)
+    np.testing.assert_allclose(out, 1 / x.astype(np.float64), rtol=2.5e-7)
 
 
 def test_exponent():

@@ -40,7 +40,8 @@ def test_usual_band(nvrtc, architecture, name):
     assert all(kernel.encode() in compiled.cubin for kernel in sources.KERNELS[name])
     assert compiled.complaints == []
     # on some architectures the rare cases of a division are a function, with a few bytes of stack
-    assert compiled.spilled <= (24 if name == "hmm" else 0)
+    # on Blackwell the compiler rather keeps six numbers of correlated noise there than in a 73rd register
+    assert compiled.spilled <= ({100: 96}.get(architecture, 24) if name == "hmm" else 0)
     assert compiled.registers <= 128, "fewer than sixteen warps would fit on an SM"
     assert compiled.shared <= _MOST_SHARED_BYTES
 
