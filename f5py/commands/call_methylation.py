@@ -26,6 +26,7 @@ from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls_arrow import CallsArrow
 from f5py.outputs.calls_writer import CallsWriter
 from f5py.outputs.failed_reads import listing_failed_reads
+from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.stage_tables import StageTables
 from f5py.pipeline.flow import process
 from f5py.pipeline.inputs import (
@@ -275,7 +276,9 @@ class Writers:
             self._appenders.append((options.output, lambda part: append_arrow(part, columns)))
         elif options.output_format == "tsv":
             self._out = out = table or of_table.enter_context(open_output(options.output, options.threads))
-            calls = CallsWriter(out, options.meth_out_version, *layout)
+            formatter = OrderedFormatter(options.threads)
+            of_table.callback(formatter.close)
+            calls = CallsWriter(out, options.meth_out_version, *layout, formatter=formatter)
             tables = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
             self._writers += [(options.output, tables), (options.output, calls)]
             self._appenders.append((options.output, lambda part: part.append_rows(out)))

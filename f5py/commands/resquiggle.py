@@ -60,9 +60,7 @@ def run(options: ResquiggleOptions) -> RunCounts:
     with ExitStack() as workers, ExitStack() as inputs:
         signals = open_any(options.signals, options.iop, options.threads)
         inputs.callback(signals.close)
-        loader = SequenceLoader(
-            options.reads, signals, options.batchsize, options.max_bases, batches_ahead(options.threads)
-        )
+        loader = SequenceLoader(options.reads, signals, options.batchsize, options.max_bases, batches_ahead(options))
         names = loader.peek_names()
         chemistry = chemistry_of(options.pore, options.rna, signals.run_info(names), options.kmer_model is not None)
         stage = AlignmentStage(options, chemistry)

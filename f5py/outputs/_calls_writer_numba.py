@@ -13,7 +13,7 @@ _ONE = np.uint8(ord("1"))
 
 
 @kernel
-def format_calls(out, contigs, names, motifs, call_motif, with_strand, k, alignments, calls, inside):
+def format_calls(out, contigs, names, motifs, call_motif, with_strand, k, reads, alignments, calls, inside):
     """Write one row per call that is `inside` into `out`; return the number of bytes.
 
     Parameters
@@ -28,6 +28,8 @@ def format_calls(out, contigs, names, motifs, call_motif, with_strand, k, alignm
         Index of each call's motif; empty if there is one, which is not named then.
     with_strand : bool
     k : int
+    reads : pair of int
+        The first read, and the one after the last.
     alignments : f5py.core.batch.Alignments
     calls : f5py.core.batch.Calls
     inside : bool
@@ -36,7 +38,7 @@ def format_calls(out, contigs, names, motifs, call_motif, with_strand, k, alignm
     contig_text, contig_offsets = contigs
     name_text, name_offsets = names
     at = np.int64(0)
-    for read in range(calls.n.shape[0]):
+    for read in range(reads[0], reads[1]):
         contig = alignments.contig[read]
         contig_name = contig_text[contig_offsets[contig] : contig_offsets[contig + 1]]
         name = name_text[name_offsets[read] : name_offsets[read + 1]]

@@ -11,6 +11,7 @@ from f5py.core.batch import ReadBatch
 from f5py.core.names import Names
 from f5py.core.windows import Windows
 from f5py.io.files.output import TextOutput
+from f5py.outputs.formatting import OrderedFormatter
 
 _HEADERS = {
     1: "chromosome\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
@@ -38,6 +39,8 @@ class CallsWriter:
         Only groups inside of a window are written.
     motifs : sequence of str
         Names of the motifs if there are several: then each row ends with its own.
+    formatter : OrderedFormatter, optional
+        Threads that make the rows.
     """
 
     def __init__(
@@ -48,34 +51,51 @@ class CallsWriter:
         k: int,
         windows: Windows | None = None,
         motifs: Sequence[str] = (),
+        formatter: OrderedFormatter | None = None,
     ) -> None:
         self._out = out
         self._with_strand = version == 2
         self._contigs = Names.of(contigs)
         self._k = k
         self._windows = windows
+        self._formatter = formatter
         self._motifs = Names.of(list(motifs))
         header = _HEADERS[version] if not motifs else _HEADERS[version].replace("\n", "\tmotif\n")
         out.write(header.encode())
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""
-        self._out.write(self.format(batch).data)
+        inside = self._inside(batch)
+        if self._formatter is None:
+            self._out.write(self._rows(batch, inside, 0, len(batch)).data)
+            return
+        self._formatter.write(
+            self._out, batch, lambda batch, first, end: self._rows(batch, inside, first, end).data, batch.n_calls
+        )
 
     def format(self, batch: ReadBatch) -> NDArray[np.uint8]:
         """The rows of one batch, uint8."""
-        from f5py.outputs._calls_writer_numba import format_calls
+        return self._rows(batch, self._inside(batch), 0, len(batch))
+
+    def _inside(self, batch: ReadBatch) -> NDArray[np.bool_]:
+        """Which of a batch's calls are written."""
         from f5py.site_frequencies.site_counts import calls_inside
 
-        calls = calls_inside(batch, self._windows)
-        read = np.repeat(np.arange(len(batch)), np.diff(batch.call_offsets))[calls]
+        return calls_inside(batch, self._windows)
+
+    def _rows(self, batch: ReadBatch, inside: NDArray[np.bool_], first: int, end: int) -> NDArray[np.uint8]:
+        """The rows of some reads of a batch, uint8."""
+        from f5py.outputs._calls_writer_numba import format_calls
+
         names, contigs = batch.names, self._contigs
-        bases = batch.call_last[calls] - batch.call_first[calls] + 2 * self._k
-        texts = np.diff(names.offsets)[read] + np.diff(contigs.offsets)[batch.contig[read]]
-        rows = np.empty(int((bases + texts + _FIXED_COLUMNS).sum()), np.uint8)
+        begin, stop = batch.call_offsets[[first, end]].tolist()
+        bases = batch.call_last[begin:stop] - batch.call_first[begin:stop] + 2 * self._k
+        texts = np.diff(names.offsets)[first:end] + np.diff(contigs.offsets)[batch.contig[first:end]]
+        texts = np.repeat(texts, np.diff(batch.call_offsets[first : end + 1]))
+        rows = np.empty(int((bases + texts + _FIXED_COLUMNS)[inside[begin:stop]].sum()), np.uint8)
         size = format_calls(
             rows, (contigs.text, contigs.offsets), (names.text, names.offsets),
-            (self._motifs.text, self._motifs.offsets), batch.call_motif, self._with_strand, self._k, batch.alignments,
-            batch.calls, calls,
+            (self._motifs.text, self._motifs.offsets), batch.call_motif, self._with_strand, self._k, (first, end),
+            batch.alignments, batch.calls, inside,
         )  # fmt: skip
-        return rows[:size]
+        return rows[:size].copy()  # without the room that was not needed: many pieces may wait to be written

@@ -17,6 +17,7 @@ from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.shared import AlignmentOptions
 from f5py.pipeline.runner import run_pipeline
+from f5py.threads.pool import kept_memory
 
 #: Up to this number of threads two batches are computed at the same time, with more of them three: while the last reads
 #: of one are at work, the others keep all threads busy.
@@ -73,7 +74,7 @@ def process(
     n_lanes = (2 if options.threads <= _FEW_THREADS else 3) + _LANES_PER_GPU * max(stage.n_gpus - 1, 0)
     tells_batches = options.verbose > 0 or not console.is_terminal()  # where the bar would be torn by the lines
     n_loaded = 0
-    with progress("bases") as bar:
+    with progress("bases") as bar, kept_memory():
 
         def part_of(batch: ReadBatch) -> int:
             return _n_bases(batch) // (stage.n_parts + 1)

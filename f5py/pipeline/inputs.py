@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from f5py.compute.chemistry import Chemistry, chemistry_of
+from f5py.compute.gpu.device import is_present
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
@@ -78,7 +79,7 @@ def open_inputs(
                 raise InputFileError(
                     f"{options.genome}: the reference lacks contig {alignments.contigs[contig]}, which -w names"
                 )
-    pool = WorkerPool(loading_threads(options.threads))
+    pool = WorkerPool(loading_threads(options))
     inputs.callback(pool.close)
     signals = signals_of(options, inputs)
     if (use_pool := getattr(signals, "use_pool", None)) is not None:
@@ -104,21 +105,25 @@ def open_inputs(
         options.skip_unreadable,
         options.hard_clips,
         pool=pool,
-        n_ahead=batches_ahead(options.threads),
+        n_ahead=batches_ahead(options),
         bases_from_records=isinstance(reads, ReadIndex) and not reads.has_rna_letters(),
         one_at_a_time=options is not given,
     )
     return loader, chemistry
 
 
-def loading_threads(n_threads: int) -> int:
-    """How many threads read and decode beside that many that compute; these need four times as long for a read."""
-    return (n_threads + 1) // 2
+def loading_threads(options: AlignmentOptions) -> int:
+    """How many threads read and decode beside those that compute, which need four times as long for a read on a CPU."""
+    return options.threads if _may_use_gpu(options) else (options.threads + 1) // 2
 
 
-def batches_ahead(n_threads: int) -> int:
-    """How many batches are loaded at the same time, or wait, for that many threads that compute."""
-    return 2 if n_threads <= 4 else 3
+def batches_ahead(options: AlignmentOptions) -> int:
+    """How many batches are loaded at the same time, or wait; each takes some 100 MB."""
+    return 4 if _may_use_gpu(options) and options.threads > 2 else 2
+
+
+def _may_use_gpu(options: AlignmentOptions) -> bool:
+    return options.gpu_use != "off" and is_present()
 
 
 def with_local_inputs(options: Options, inputs: ExitStack) -> Options:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.offsets import offsets_of
+from f5py.core.sparse import sparse_array
 from f5py.threads.pool import WorkerPool, longest_first
 
 
@@ -87,7 +88,11 @@ def detect_events(
     slots = offsets_of((most_boundaries(n_samples, parameters) + 1) * wanted)
     n_slots = slots[-1]  # most are never touched, and so never given memory
     n_further = 0 if means_only else n_slots
-    found = np.empty(n_further, np.int32), np.empty(n_slots, np.float32), np.empty(n_further, np.float32)
+    found = (
+        sparse_array(n_further, np.int32),
+        sparse_array(n_slots, np.float32),
+        sparse_array(n_further, np.float32),
+    )
     n_found = np.zeros(len(batch), np.int64)
 
     def find(some: NDArray[np.int64]) -> float:

@@ -13,8 +13,8 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,13 +24,15 @@ from f5py.errors import F5pyError
 #: A turn beyond every list of reads.
 _NO_MORE = 1 << 62
 #: Heaps that all threads share. Else each thread gets one of its own, in which stays what it has freed: with 16 threads
-#: that is a fifth of a run's memory.
-_N_HEAPS = 4
+#: that is a fifth of a run's memory. Only the first one can keep large arrays.
+_N_HEAPS = 1
 _M_ARENA_MAX = -8  # malloc.h of glibc
 #: Freed memory is kept up to this size, and arrays below the other one are made of it: glibc comes to these limits by
 #: itself, unless it is told others.
 _M_TRIM_THRESHOLD, _TRIM_BYTES = -1, 64 << 20
 _M_MMAP_THRESHOLD, _MMAP_BYTES = -3, 32 << 20
+_M_MMAP_MAX, _USUAL_MMAPS = -4, 1 << 16
+_NEVER = (1 << 31) - 1
 
 
 class WorkerPool:
@@ -208,6 +210,39 @@ def keep_freed_memory() -> None:
     """
     _set_malloc(_M_TRIM_THRESHOLD, _TRIM_BYTES)
     _set_malloc(_M_MMAP_THRESHOLD, _MMAP_BYTES)
+
+
+class _KeptMemory:
+    """Has glibc keep all that is freed while anybody is inside: arrays of a batch are made of those of earlier ones.
+
+    Else arrays above 32 megabytes come from the system, page by page, for every batch, and go back to it.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+
+    @contextmanager
+    def __call__(self) -> Iterator[None]:
+        with self._lock:
+            self._inside += 1
+            if self._inside == 1:
+                _set_malloc(_M_MMAP_MAX, 0)
+                _set_malloc(_M_TRIM_THRESHOLD, _NEVER)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._inside -= 1
+                if self._inside == 0:
+                    _set_malloc(_M_MMAP_MAX, _USUAL_MMAPS)
+                    keep_freed_memory()
+                    with suppress(AttributeError, OSError):
+                        ctypes.CDLL(None).malloc_trim(0)
+
+
+#: A context in which memory is kept; for a run.
+kept_memory = _KeptMemory()
 
 
 def _set_malloc(what: int, value: int) -> None:

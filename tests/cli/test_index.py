@@ -104,6 +104,18 @@ def test_nanopolish_writes_the_same_for_real_reads(tmp_path: Path, ecoli: Path) 
 
 
 @needs_nanopolish
+def test_nanopolish_calls_the_same_with_either_index(tmp_path: Path, ecoli: Path) -> None:
+    both(tmp_path, ecoli / "reads.fasta", "-d", f"{ecoli}/fast5/")
+    calls = []
+    for whose in ("ours", "theirs"):
+        command = ["nanopolish", "call-methylation", "-t", "1", "-r", tmp_path / whose / "reads.fasta"]
+        command += ["-b", ecoli / "reads8.bam", "-g", ecoli / "ref.fa"]
+        calls.append(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert calls[0] == calls[1]
+    assert calls[0].count(b"\n") > 100
+
+
+@needs_nanopolish
 @pytest.mark.parametrize("kind", ["gzip", "vbz"])
 def test_nanopolish_writes_the_same_for_multi_read_files(tmp_path: Path, ecoli: Path, kind: str) -> None:
     (tmp_path / "d").mkdir()

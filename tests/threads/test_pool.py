@@ -176,3 +176,38 @@ def test_freed_memory_is_kept_where_the_environment_says_otherwise(keeps: bool):
     environment = os.environ | {"MALLOC_TRIM_THRESHOLD_": "65536"}
     ran = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, check=True)
     assert (int(ran.stdout) < 1000) == keeps
+
+
+@pytest.mark.skipif(platform.libc_ver()[0] != "glibc", reason="needs glibc")
+@pytest.mark.parametrize("keeps", [False, True])
+def test_large_arrays_of_threads_are_made_of_earlier_ones_during_a_run(keeps: bool):
+    """And all is given back after it."""
+    script = (
+        "import resource, threading\n"
+        "from contextlib import nullcontext\n"
+        "import numpy as np\n"
+        "from f5py.threads.pool import WorkerPool, kept_memory\n"
+        "WorkerPool(2).close()\n"
+        "def faults():\n"
+        "    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt\n"
+        "def in_use():\n"
+        "    return int(open('/proc/self/statm').read().split()[1]) * resource.getpagesize()\n"
+        "def work():\n"
+        "    np.ones(80 << 20, np.uint8)\n"
+        "def in_thread():\n"
+        "    thread = threading.Thread(target=work)\n"
+        "    thread.start()\n"
+        "    thread.join()\n"
+        f"with {'kept_memory()' if keeps else 'nullcontext()'}:\n"
+        "    in_thread()\n"
+        "    before = faults()\n"
+        "    for _ in range(10):\n"
+        "        in_thread()\n"
+        "    print(faults() - before)\n"
+        "    held = in_use()\n"
+        "print(held - in_use())\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    n_faults, given_back = map(int, ran.stdout.split())
+    assert (n_faults < 500) == keeps
+    assert (given_back > 70 << 20) == keeps

@@ -159,17 +159,18 @@ def _take(file, found, names, begin, end, read, got):
         return CANNOT_DECOMPRESS
     if length < 4 or _svb_size(signal + 4, length - 4, np.int64(load_uint32(signal))) != length - 4:
         return DAMAGED
-    memory = call_with_four(file.depress, file.signal_press, signal, length, address_of_data(found))
-    if memory == 0:
-        return CANNOT_DECOMPRESS
-    _store(got, read, memory, found[0] // 2)
-    call_with_one(file.free, memory)
+    n = np.int64(load_uint32(signal))
+    size = (length - 4 + 1) // 2
+    if take_room(got, read, n, size) and size > 0:
+        place = got.places[read]
+        copy_from(got.scratch[place : place + size], signal + 4, length - 4)
+        got.is_packed[read] = True
     return GOOD
 
 
 @exact_kernel
 def _store(got, read, address, n):
-    if take_room(got, read, n) and n > 0:
+    if take_room(got, read, n, n) and n > 0:
         place = got.places[read]
         copy_from(got.scratch[place : place + n], address, 2 * n)
 
@@ -244,7 +245,7 @@ def _take_ex_zd(address, length, read, got):
             where[i] += where[i - 1] + 1
     if end - at != n - 1 - n_exceptions or (n_exceptions > 0 and where[-1] >= n - 1):
         return DAMAGED
-    if not take_room(got, read, n):
+    if not take_room(got, read, n, n):
         return GOOD
     place = got.places[read]
     next_exception = 0
@@ -264,14 +265,52 @@ def _take_ex_zd(address, length, read, got):
 
 
 @exact_kernel
-def copy_samples(turn, reads, scratch, places, offsets, samples):
-    """Copy the samples of `reads` from their places in `scratch` to those in `samples`; none of one without room."""
+def _expand_some(control, at, n, level, out, to):
+    """Expand n numbers whose control bytes begin at `control`; return where the next one begins, and the level."""
+    for i in range(n):
+        size = 1 + (np.int64(load_uint8(control + i // 4)) >> (2 * (i % 4)) & 3)
+        coded = np.int64(0)
+        for j in range(size):
+            coded |= np.int64(load_uint8(at + j)) << (8 * j)
+        level += (coded >> 1) ^ -(coded & 1)
+        out[to + i] = np.int16(level)
+        at += size
+    return at, level
+
+
+@exact_kernel
+def _expand_svb_zd(address, out, to, n):
+    """Expand n samples: differences, zigzag coded, in StreamVByte, whose bytes have been counted."""
+    control, at = address, address + (n + 3) // 4
+    level = np.int64(0)
+    i = 0
+    while i + 32 <= n:
+        if load_int64(control) == 0:  # a byte each, as nearly all have
+            for j in range(32):
+                coded = np.int64(load_uint8(at + j))
+                level += (coded >> 1) ^ -(coded & 1)
+                out[to + i + j] = np.int16(level)
+            at += 32
+        else:
+            at, level = _expand_some(control, at, 32, level, out, to + i)
+        control += 8
+        i += 32
+    _expand_some(control, at, n - i, level, out, to + i)
+
+
+@exact_kernel
+def copy_samples(turn, reads, got, offsets, samples):
+    """Bring the samples of `reads` from their places in `got.scratch` to those in `samples`."""
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
             break
         read = reads[i]
         to = offsets[read]
-        place = places[read]
-        for j in range(offsets[read + 1] - to):  # compiled ten times faster than an assignment to a slice
-            samples[to + j] = scratch[place + j]
+        n = offsets[read + 1] - to
+        place = got.places[read]
+        if got.is_packed[read]:
+            _expand_svb_zd(address_of_data(got.scratch) + 2 * place, samples, to, n)
+        else:
+            for j in range(n):  # compiled ten times faster than an assignment to a slice
+                samples[to + j] = got.scratch[place + j]

@@ -15,11 +15,12 @@ _LOWEST, _HIGHEST = -(1 << 15), (1 << 15) - 1
 
 
 @exact_kernel
-def take_room(got, read, n):
-    """Take room for n samples of a read; whether it is there."""
+def take_room(got, read, n, size):
+    """Take room for n samples of a read that take `size` elements; whether it is there."""
     got.n_samples[read] = n
-    place = add_to(got.used, n)
-    got.places[read] = place if place + n <= got.scratch.shape[0] else -1
+    got.is_packed[read] = False
+    place = add_to(got.used, size)
+    got.places[read] = place if place + size <= got.scratch.shape[0] else -1
     return got.places[read] >= 0
 
 
@@ -90,7 +91,7 @@ def _samples(line, begin, end, count, read, got):
         return False
     if given != count:
         return False
-    if not take_room(got, read, count):
+    if not take_room(got, read, count, count):
         return True
     place = got.places[read]
     at = begin

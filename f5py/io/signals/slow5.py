@@ -37,9 +37,11 @@ class Got(NamedTuple):
     used : int64, shape (1,)
         Elements of `scratch` that have been given away; may become more than there are.
     scratch : int16
-        Samples of all reads, in the order in which they came.
+        Samples of all reads, in the order in which they came, those of some still packed.
     places, n_samples : int64, shape (n,)
         Where in `scratch` each read's samples are, and how many; the place is -1 where they did not fit.
+    is_packed : bool, shape (n,)
+        In `scratch` are the bytes of the method svb-zd.
     codes : int32, shape (n,)
         What is wrong with each read, see `f5py.io.signals._slow5_numba`; 0 if nothing is.
     groups : int64, shape (n,)
@@ -52,6 +54,7 @@ class Got(NamedTuple):
     scratch: NDArray[np.int16]
     places: NDArray[np.int64]
     n_samples: NDArray[np.int64]
+    is_packed: NDArray[np.bool_]
     codes: NDArray[np.int32]
     groups: NDArray[np.int64]
     calibration: NDArray[np.float64]
@@ -64,6 +67,7 @@ class Got(NamedTuple):
             scratch,
             np.zeros(n, np.int64),
             np.zeros(n, np.int64),
+            np.zeros(n, np.bool_),
             np.zeros(n, np.int32),
             np.zeros(n, np.int64),
             np.full((n, len(CALIBRATION)), np.nan),
@@ -137,9 +141,7 @@ class Slow5Source:
         causes = {i: cause(codes[i]) for i in np.flatnonzero(got.codes).tolist()}
         got.n_samples[got.codes != 0] = -1
         block = SignalBlock.empty(names, [self.path] * len(names), got.n_samples, got.calibration, causes)
-        self._workers().run(
-            copy_samples, np.flatnonzero(np.diff(block.offsets)), got.scratch, got.places, block.offsets, block.samples
-        )
+        self._workers().run(copy_samples, np.flatnonzero(np.diff(block.offsets)), got, block.offsets, block.samples)
         self._scratches.append(got.scratch)  # for the next call
         return block
 

@@ -7,13 +7,16 @@ import shutil
 import struct
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from f5py.errors import MissingDependencyError, OutputFileError, SignalError
+from f5py.io.signals.blow5_writer import Blow5Writer
 from f5py.io.signals.slow5 import Slow5Source, read_groups
+from f5py.io.signals.source import Calibration
 
 from .made_signals import MadeRead, assert_holds, assert_same_block, assert_unreadable, make_reads
 from .made_slow5 import GROUPS, blow5_record, write_blow5, write_slow5
@@ -185,7 +188,7 @@ def test_an_older_index_that_fits_is_used(tmp_path, reads, capfd):
 def test_a_folder_that_cannot_be_written(tmp_path, reads, monkeypatch, capfd):
     from f5py.io.signals import _slow5_index
 
-    def refuse(path):
+    def refuse(path, **_):
         raise OutputFileError(f"{path}: cannot write: Permission denied")
 
     path = write_blow5(tmp_path / "a.blow5", reads)
@@ -490,6 +493,39 @@ def test_ex_zd_equals_the_library(tmp_path):
         assert fetch(path, ["one"]).samples.tolist() == samples.tolist()
 
 
+def test_svb_zd_equals_the_library(tmp_path):
+    """Differences of one, two and three bytes, in signals of all lengths around those of a vector."""
+    rng = np.random.default_rng(12)
+    signals = {}
+    path = tmp_path / "library.blow5"
+    with Blow5Writer(path) as out:
+        for i in range(150):
+            steps = rng.integers(-60, 61, i if i < 100 else int(rng.integers(1, 3000)))
+            far = rng.random(len(steps)) < rng.choice([0, 0.003, 0.3, 1.0])
+            steps[far] = rng.integers(-65535, 65536, far.sum())
+            samples = np.cumsum(steps).clip(-32768, 32767).astype(np.int16)
+            signals[f"r{i}"] = samples if len(samples) else np.zeros(1, np.int16)
+            out.write(f"r{i}", signals[f"r{i}"], Calibration(8192, 6, 1400, 4000))
+    for n_threads in (1, 3):
+        block = fetch(path, list(signals), n_threads)
+        assert not block.problems
+        for i, samples in enumerate(signals.values()):
+            assert np.array_equal(block.samples[block.offsets[i] : block.offsets[i + 1]], samples)
+
+
+def test_several_threads_may_fetch_at_the_same_time(tmp_path):
+    reads = make_reads(60)
+    source = Slow5Source(write_blow5(tmp_path / "a.blow5", reads), 2)
+    assert source.is_concurrent
+    names = [[read.name for read in reads[i : i + 6]] for i in range(0, 60, 6)]
+    with ThreadPoolExecutor(5) as pool:
+        blocks = list(pool.map(source.fetch, names))
+    source.close()
+    for block, first in zip(blocks, range(0, 60, 6), strict=True):
+        for i, read in enumerate(reads[first : first + 6]):
+            assert_holds(block, i, read)
+
+
 def test_damaged_ex_zd_takes_only_its_own_read(tmp_path):
     rng = np.random.default_rng(12)
     samples = (500 + np.cumsum(rng.integers(-30, 31, 90)) + 2000 * (rng.random(90) < 0.1)).astype(np.int16)
@@ -583,6 +619,7 @@ def test_random_damage_never_ends_the_process(tmp_path, reads):
     code = """
 import sys
 from f5py.errors import F5pyError
+from f5py.io.signals.blow5_writer import Blow5Writer
 from f5py.io.signals.slow5 import Slow5Source
 for path in sys.argv[1:]:
     try:
