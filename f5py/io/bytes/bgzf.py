@@ -16,6 +16,7 @@ from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, FOOTER_SIZE, HEADER_SIZE, HEADER_START
 from f5py.io.bytes.byte_input import read_at
+from f5py.io.bytes.mapped_file import FileState
 from f5py.threads.pool import WorkerPool
 
 #: The longest block, compressed or not, that the format allows.
@@ -34,6 +35,8 @@ class BlockReader:
     ----------
     size : int
         Bytes of text in the file.
+    state : FileState
+        Tells whether the file has changed since then.
 
     Raises
     ------
@@ -45,6 +48,7 @@ class BlockReader:
         self.path = path
         self._packed_at, self._text_at = _load_block_index(index_path)
         self._descriptor = os.open(path, os.O_RDONLY)
+        self.state = FileState(self._descriptor, path)
         try:
             # the last listed block can only be where the index says if both come from the same run
             last = self._inflate(len(self._text_at) - 1)

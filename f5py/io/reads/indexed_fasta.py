@@ -6,8 +6,6 @@ reference and for the index of the base-called reads, which have the same form.
 
 from __future__ import annotations
 
-import mmap
-import os
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +15,7 @@ from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, blamed_on
 from f5py.io.bytes.bgzf import BlockReader
+from f5py.io.bytes.mapped_file import MappedFile
 from f5py.threads.pool import WorkerPool
 
 #: Characters that may stand in a sequence.
@@ -144,34 +143,23 @@ class TextSource(Protocol):
         """Return some text, and where in it each of the ranges begins."""
         ...
 
+    def check(self) -> None:
+        """Raise `InputFileError` if somebody has changed the file, so that what has been read may be wrong."""
+        ...
+
     def close(self) -> None:
         """Close the file. May be called twice."""
         ...
 
 
-class MappedText:
+class MappedText(MappedFile):
     """An uncompressed file, mapped into memory."""
-
-    def __init__(self, path: str) -> None:
-        with open(path, "rb") as file:
-            self.size = os.fstat(file.fileno()).st_size
-            self._map = mmap.mmap(file.fileno(), 0, mmap.MAP_PRIVATE) if self.size else None
-        self._text = np.frombuffer(self._map or bytearray(), np.uint8)
-
-    @property
-    def text(self) -> NDArray[np.uint8]:
-        """The whole file."""
-        return self._text
 
     def read(
         self, begin: NDArray[np.int64], end: NDArray[np.int64], pool: WorkerPool | None
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """See `TextSource.read`."""
-        return self._text, begin
-
-    def close(self) -> None:
-        """See `TextSource.close`."""
-        self._text = np.empty(0, np.uint8)  # the map goes with its last user
+        return self.text, begin
 
 
 class MemoryText:
@@ -186,6 +174,9 @@ class MemoryText:
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """See `TextSource.read`."""
         return self._text, begin
+
+    def check(self) -> None:
+        """See `TextSource.check`."""
 
     def close(self) -> None:
         """See `TextSource.close`."""
@@ -204,6 +195,10 @@ class BlockText:
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
         """See `TextSource.read`."""
         return self._blocks.read(begin, end, pool)
+
+    def check(self) -> None:
+        """See `TextSource.check`."""
+        self._blocks.state.check()
 
     def close(self) -> None:
         """See `TextSource.close`."""
@@ -248,6 +243,11 @@ class IndexedFasta:
         wrong : bool, shape (n,)
             Stretches that lie outside of the file, and have nothing then, or have something else than letters in them:
             the index is not that of the file.
+
+        Raises
+        ------
+        InputFileError
+            The file has been changed since it was opened.
         """
         from f5py.io.reads._fai_numba import gather_bases
 
@@ -271,6 +271,7 @@ class IndexedFasta:
             gather_bases(np.zeros(1, np.int64), wanted, *arguments)
         else:
             pool.run(gather_bases, wanted, *arguments)
+        self._text.check()
         return bases, offsets, wrong | outside
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from f5py.core.names import Names
 from f5py.errors import InputFileError, blamed_on
-from f5py.io.reads.indexed_fasta import MappedText
+from f5py.io.bytes.mapped_file import MappedFile
 from f5py.messages import console
 
 #: Smaller files are held as a dict.
@@ -39,11 +39,19 @@ class ReadFiles(Mapping[str, str]):
         Relative paths in it; if there are many, some of them.
     held : dict of bytes to bytes, optional
         Name to path; then `text` is not looked at.
+    file : MappedFile, optional
+        What has the text.
     """
 
     def __init__(
-        self, text: NDArray[np.uint8], n_lines: int, relative: list[str], held: dict[bytes, bytes] | None = None
+        self,
+        text: NDArray[np.uint8],
+        n_lines: int,
+        relative: list[str],
+        held: dict[bytes, bytes] | None = None,
+        file: MappedFile | None = None,
     ) -> None:
+        self._file = file
         self._text = text
         self._n_lines = n_lines
         self.relative = relative
@@ -69,20 +77,23 @@ class ReadFiles(Mapping[str, str]):
         """
         try:
             with blamed_on(path):
-                text = MappedText(path).text
+                file = MappedFile(path)
         except (FileNotFoundError, NotADirectoryError) as problem:
             raise InputFileError(
                 f"{path}: not found; run f5py index with -d and the fast5 folder, with --slow5 or with --pod5"
             ) from problem
+        text = file.text
         if len(text) >= _LARGE_BYTES:
             n_lines, relative, is_sorted = _check(text, path)
             if is_sorted:
-                return cls(text, n_lines, relative)
+                return cls(text, n_lines, relative, file=file)
             console.note("readdb", f"{path}: is not sorted by name (LC_ALL=C sort), which takes memory and time")
         held = _hold(text, path)
+        file.check()
         different = (raw.decode("utf-8", "surrogateescape") for raw in dict.fromkeys(held.values()))
         relative = list(islice((file for file in different if file and not os.path.isabs(file)), _MOST_RELATIVE))
-        return cls(text[:0], len(held), relative, held)
+        file.close()
+        return cls(np.empty(0, np.uint8), len(held), relative, held)
 
     def below(self, folder: str) -> ReadFiles:
         """The same reads; relative paths are taken from a folder."""
@@ -124,7 +135,10 @@ class ReadFiles(Mapping[str, str]):
         begins, ends = np.empty(len(wanted), np.int64), np.empty(len(wanted), np.int64)
         find_paths(self._text, wanted.text, wanted.offsets, begins, ends)
         places = zip(begins.tolist(), ends.tolist(), strict=True)
-        return [None if begin < 0 else self._text[begin:end].tobytes() for begin, end in places]
+        found = [None if begin < 0 else self._text[begin:end].tobytes() for begin, end in places]
+        if self._file is not None:
+            self._file.check()
+        return found
 
     def _fields(self) -> Iterator[tuple[str, str]]:
         """All reads and their files, in the order of the lines."""

@@ -1,0 +1,136 @@
+"""Files that are mapped into memory, and what is done when somebody changes one meanwhile.
+
+A file that is rewritten in place shows its new bytes at once, and one that becomes shorter ends the process with SIGBUS
+at the first access behind its new end. So whoever has read from a mapped file asks whether it is still the same before
+the result is used, and the signal is turned into an error of one line. A file that is replaced by another of its name
+stays as it was for those who have mapped it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import signal
+import weakref
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import InputFileError
+from f5py.io.files.unfinished_file import settle_unfinished
+from f5py.messages import console
+
+_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)
+
+
+class FileState:
+    """Size and time of an open file, by which it is seen whether somebody changes it.
+
+    Parameters
+    ----------
+    descriptor : int
+        Stays open as long as it is asked about.
+    path : str
+        For messages.
+    """
+
+    def __init__(self, descriptor: int, path: str) -> None:
+        self._descriptor = descriptor
+        self._path = path
+        self._state = self._now()
+
+    def has_changed(self) -> bool:
+        """Whether the file has another size or time, or cannot be asked."""
+        try:
+            return self._now() != self._state
+        except OSError:
+            return True
+
+    def check(self) -> None:
+        """Raise `InputFileError` if the file has changed, so that what has been read from it may be wrong."""
+        if self.has_changed():
+            raise InputFileError(
+                f"{self._path}: has been changed while it was read, so that results may be wrong; run again"
+            )
+
+    def _now(self) -> tuple[int, int]:
+        about = os.fstat(self._descriptor)
+        return about.st_size, about.st_mtime_ns
+
+
+class MappedFile:
+    """A file in memory.
+
+    Parameters
+    ----------
+    path : str
+
+    Attributes
+    ----------
+    path : str
+    size : int
+        Bytes when it was mapped.
+    text : uint8, shape (size,)
+
+    Raises
+    ------
+    OSError
+        The file cannot be opened.
+    """
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self._descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        self._close = weakref.finalize(self, os.close, self._descriptor)
+        self._state = FileState(self._descriptor, path)
+        self.size = os.fstat(self._descriptor).st_size
+        self._map = mmap.mmap(self._descriptor, self.size, mmap.MAP_PRIVATE) if self.size else None
+        self.text: NDArray[np.uint8] = np.frombuffer(self._map or b"", np.uint8)
+        _explain_bus_errors()
+        _mapped.add(self)
+
+    def check(self) -> None:
+        """Raise `InputFileError` if the file is not what it was, so that what has been read from it may be wrong."""
+        self._state.check()
+
+    def has_changed(self) -> bool:
+        """Whether the file is not what it was."""
+        return self._state.has_changed()
+
+    def close(self) -> None:
+        """Let go of the file; the memory goes with the last user of `text`."""
+        self.text = np.empty(0, np.uint8)
+        self._map = None
+        _mapped.discard(self)
+        self._close()
+
+
+_mapped: weakref.WeakSet[MappedFile] = weakref.WeakSet()
+
+
+@_HANDLER
+def _on_bus_error(_: int) -> None:
+    """End the process with one line that says which file it was.
+
+    The signal comes at an access to memory, where this thread holds no lock, so that Python may be used.
+    """
+    with suppress(Exception):
+        paths = sorted(file.path for file in _mapped if file.has_changed()) or ["a file that is mapped into memory"]
+        console.error("input", f"{', '.join(paths)}: has become shorter while it was read; run again when it is whole")
+    with suppress(Exception):
+        settle_unfinished()
+    os._exit(1)
+
+
+_has_handler = False
+
+
+def _explain_bus_errors() -> None:
+    global _has_handler
+    if not _has_handler:
+        _has_handler = True
+        library = ctypes.CDLL(None)
+        library.signal.argtypes, library.signal.restype = (ctypes.c_int, _HANDLER), ctypes.c_void_p
+        library.signal(signal.SIGBUS, _on_bus_error)
