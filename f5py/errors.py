@@ -46,6 +46,10 @@ class AllReadsFailedError(F5pyError):
     """Not a single read could be processed."""
 
 
+class DamagedValueError(ValueError):
+    """A value in a file is missing, or not what it should be; whoever reads the file says which file it is."""
+
+
 #: What pip is asked for, by the name of an extra in pyproject.toml. Messages name the packages themselves: f5py may
 #: have been installed from a checkout, a wheel or conda, and the project called f5py on PyPI is another one.
 EXTRAS = {

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from f5py.errors import InputFileError
+from f5py.io.bytes.mapped_file import MappedFile
 from f5py.io.files.complete_file import complete_output
 from f5py.mapping.reference_index import ReferenceIndex
 
@@ -80,7 +81,7 @@ def read_index(path: str) -> tuple[ReferenceIndex, str | None]:
         The file is damaged, or the FASTA file has changed since.
     """
     try:
-        content = np.memmap(path, np.uint8, "c")  # writable for compiled code, which is made for such arrays only
+        content = MappedFile(path).text  # writable for compiled code, which is made for such arrays only
         at = len(_MAGIC)
         size = int.from_bytes(content[at : at + 8].tobytes(), "little")
         header = json.loads(content[at + 8 : at + 8 + size].tobytes())

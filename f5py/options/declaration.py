@@ -46,6 +46,8 @@ class Kind(Enum):
     PATH = "PATH"
 
 
+#: What arrays and compiled code can hold.
+_MOST_INTEGER = 2**63 - 1
 #: In the place of a default: the option must be given.
 REQUIRED = object()
 
@@ -173,6 +175,8 @@ class Option:
             return
         if value != value:
             self._fail("nan is not a number")
+        if isinstance(value, int) and abs(value) > _MOST_INTEGER:
+            self._fail(f"is a number of {len(str(abs(value)))} digits: must be at most {_MOST_INTEGER}")
         if self.at_least is not None and value < self.at_least:
             self._fail(f"{value:g}: must be at least {self.at_least:g}")
         if self.above is not None and value <= self.above:

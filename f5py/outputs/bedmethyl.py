@@ -25,12 +25,12 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
+from f5py.core.stored_arrays import read_arrays
 from f5py.core.windows import Windows
-from f5py.errors import F5pyError, InputFileError, OutputFileError
+from f5py.errors import DamagedValueError, F5pyError, InputFileError, OutputFileError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
-from f5py.io.files.arrays import read_arrays
 from f5py.io.files.complete_file import complete_output, complete_text_output
-from f5py.io.files.json_values import DamagedValueError, Values
+from f5py.io.files.json_values import Values
 from f5py.io.files.output import TextOutput
 from f5py.options.output_names import kind_of_output, packed_ending
 from f5py.outputs.site_tracks import import_bigwig, write_bedgraph, write_bigwig, write_rows

@@ -18,10 +18,9 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.kmers import kmer_digits, shown_ranks
-from f5py.errors import InputFileError
-from f5py.io.files.arrays import arrays_until_end, check_column
+from f5py.core.stored_arrays import arrays_until_end, check_column
+from f5py.errors import DamagedValueError, InputFileError
 from f5py.io.files.complete_file import complete_output
-from f5py.io.files.json_values import DamagedValueError
 from f5py.outputs.table_columns import TableColumns, as_printed, table_columns
 from f5py.outputs.table_layout import trimmed
 from f5py.pore_model.model import PoreModel

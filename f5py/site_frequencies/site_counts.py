@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
 from f5py.core.offsets import used_elements
+from f5py.core.stored_arrays import check_column
 from f5py.core.windows import Windows
-from f5py.errors import F5pyError
-from f5py.io.files.arrays import check_column
-from f5py.io.files.json_values import DamagedValueError
+from f5py.errors import DamagedValueError, F5pyError
 from f5py.options.shared import CALL_THRESHOLD
 
 if TYPE_CHECKING:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gzip
 import itertools
+import tracemalloc
 from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile
 
 import numpy as np
 import pytest
@@ -257,6 +259,40 @@ def test_a_model_of_uncalled4_without_unit_and_deviations(tmp_path: Path) -> Non
 def test_a_damaged_model_of_uncalled4(tmp_path: Path, changed: dict, says: str) -> None:
     with pytest.raises(PoreModelError, match=says):
         read_model(_uncalled4(tmp_path / "m.npz", R10, False, **changed), "ACGT")
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"_pa_mean": [1.0, 2.0]},
+        {"_pa_mean": "x"},
+        {"_pa_stdv": np.nan},
+        {"_reverse": []},
+        {"current.mean": ["x"] * 4096},
+        {"current.stdv": ["x"]},
+        {"current.mean": np.zeros(4096, "f4,i4")},
+        {"current.mean": np.zeros(4096, np.complex64)},
+        {"current.mean": np.zeros(4096, "M8[s]")},
+    ],
+)
+def test_arrays_of_other_types(tmp_path: Path, changed: dict) -> None:
+    with pytest.raises(PoreModelError, match=r"m\.npz: "):
+        read_model(_uncalled4(tmp_path / "m.npz", R10, False, **changed), "ACGT")
+
+
+@pytest.mark.parametrize("is_honest", [True, False])
+def test_archives_that_would_take_memory(tmp_path: Path, is_honest: bool) -> None:
+    """Two megabytes that would become two gigabytes, and a header that claims what is not there."""
+    header = b"{'descr': '<f8', 'fortran_order': False, 'shape': (250000000,), }".ljust(117) + b"\n"
+    with ZipFile(tmp_path / "m.npz", "w", ZIP_DEFLATED) as archive, archive.open("current.mean.npy", "w") as file:
+        file.write(b"\x93NUMPY\x01\0" + len(header).to_bytes(2, "little") + header)
+        for _ in range(10 if is_honest else 1):
+            file.write(bytes(8_000_000))
+    tracemalloc.start()
+    with pytest.raises(PoreModelError, match=r"more than 64 MB|cannot be there"):
+        read_model(str(tmp_path / "m.npz"), "ACGT")
+    assert tracemalloc.get_traced_memory()[1] < 50_000_000
+    tracemalloc.stop()
 
 
 def test_other_archives(tmp_path: Path) -> None:

@@ -25,6 +25,11 @@ from f5py.messages import console
 _HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)
 
 
+def changed_file(path: str) -> InputFileError:
+    """The error of a file that was changed during the run."""
+    return InputFileError(f"{path}: has been changed while it was read, so that results may be wrong; run again")
+
+
 class FileState:
     """Size and time of an open file, by which it is seen whether somebody changes it.
 
@@ -51,9 +56,7 @@ class FileState:
     def check(self) -> None:
         """Raise `InputFileError` if the file has changed, so that what has been read from it may be wrong."""
         if self.has_changed():
-            raise InputFileError(
-                f"{self._path}: has been changed while it was read, so that results may be wrong; run again"
-            )
+            raise changed_file(self._path)
 
     def _now(self) -> tuple[int, int]:
         about = os.fstat(self._descriptor)

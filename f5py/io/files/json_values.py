@@ -11,12 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.errors import DamagedValueError
+
 #: Largest integer that arrays hold.
 MOST = 2**63 - 1
-
-
-class DamagedValueError(ValueError):
-    """A value is missing, or not what it should be; the message says which and why."""
 
 
 class Values:

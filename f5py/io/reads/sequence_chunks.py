@@ -7,7 +7,6 @@ those that are not compressed, where they are. Whatever is unusual, and whatever
 
 from __future__ import annotations
 
-import mmap
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +20,7 @@ from numpy.typing import NDArray
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError
 from f5py.io.bytes.byte_input import open_bytes
+from f5py.io.bytes.mapped_file import MappedFile, changed_file
 from f5py.io.reads.sequence_files import sequence_records
 from f5py.threads.pool import WorkerPool
 
@@ -95,7 +95,7 @@ def sequence_chunks(path: str, pool: WorkerPool) -> Iterator[SequenceChunk]:
         As `sequence_records`.
     """
     n_done = 0
-    is_at_end = False
+    is_at_end = has_changed = False
     try:
         with _opened(path) as portions:
             mark = b""
@@ -112,8 +112,11 @@ def sequence_chunks(path: str, pool: WorkerPool) -> Iterator[SequenceChunk]:
                     break
                 portions.use(n_used)
                 is_at_end = is_last
+            has_changed = portions is not None and portions.has_changed()
     except InputFileError:  # those who read one by one will tell where
         is_at_end = False
+    if has_changed:
+        raise changed_file(path)
     if not is_at_end or not n_done:
         yield from _one_by_one(path, n_done)
 
@@ -127,7 +130,11 @@ def _opened(path: str) -> Iterator[_MappedPortions | _StreamPortions | None]:
     with open(path, "rb") as file:
         start = file.read(2)
         if start[:1] in _MARKS:
-            yield _MappedPortions(np.frombuffer(mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ), np.uint8))
+            mapped = MappedFile(path)
+            try:
+                yield _MappedPortions(mapped)
+            finally:
+                mapped.close()
             return
     if start != b"\x1f\x8b":
         yield None
@@ -139,14 +146,20 @@ def _opened(path: str) -> Iterator[_MappedPortions | _StreamPortions | None]:
 class _MappedPortions:
     """Portions of a text in memory."""
 
-    def __init__(self, text: NDArray[np.uint8]) -> None:
-        self._text = text
+    def __init__(self, file: MappedFile) -> None:
+        self._file = file
+        self._text = file.text.view()
+        self._text.flags.writeable = False
         self._at, self._size = 0, _PORTION
 
     def take(self) -> tuple[NDArray[np.uint8], bool]:
         """Some text after what has been used, more than before if that was nothing; whether it is the last."""
         end = self._at + self._size
         return self._text[self._at : end], end >= len(self._text)
+
+    def has_changed(self) -> bool:
+        """Whether somebody has changed the file since it was opened."""
+        return self._file.has_changed()
 
     def use(self, n: int) -> None:
         """Say how much has been used."""
@@ -166,6 +179,10 @@ class _StreamPortions:
         piece = self._stream.read(_PORTION)
         self._rest = np.concatenate([self._rest, np.frombuffer(piece, np.uint8)])
         return self._rest, len(piece) < _PORTION
+
+    def has_changed(self) -> bool:
+        """See `_MappedPortions.has_changed`."""
+        return False
 
     def use(self, n: int) -> None:
         """See `_MappedPortions.use`."""

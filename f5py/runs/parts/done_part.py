@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO, NamedTuple
 
 from f5py.compute.statistics import RunStatistics
-from f5py.errors import F5pyError, InputFileError
+from f5py.errors import DamagedValueError, F5pyError, InputFileError
 from f5py.io.files.below import open_below, read_below
-from f5py.io.files.json_values import DamagedValueError, Values
+from f5py.io.files.json_values import Values
 from f5py.io.files.output import TextOutput
 from f5py.jit.fused_sums import processor_has_fused_sums
 from f5py.runs.outcome import Outcome

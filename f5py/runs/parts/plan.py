@@ -21,11 +21,11 @@ from pathlib import Path
 from typing import Any
 
 from f5py import __version__
-from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
+from f5py.errors import DamagedValueError, F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.bam.record_ranges import RecordRanges
 from f5py.io.files.below import check_own_folder, is_folder, read_below
 from f5py.io.files.complete_file import complete_output
-from f5py.io.files.json_values import MOST, DamagedValueError, Values, is_text
+from f5py.io.files.json_values import MOST, Values, is_text
 from f5py.options import Option, declarations
 from f5py.options.part_commands import MOST_PARTS
 from f5py.options.shared import AlignmentOptions

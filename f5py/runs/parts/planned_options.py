@@ -6,8 +6,8 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any
 
-from f5py.errors import UsageError
-from f5py.io.files.json_values import MOST, DamagedValueError, is_text
+from f5py.errors import DamagedValueError, UsageError
+from f5py.io.files.json_values import MOST, is_text
 from f5py.options import Option
 from f5py.options.declaration import Kind
 from f5py.options.shared import AlignmentOptions

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from f5py.io.files.json_values import DamagedValueError
+from f5py.errors import DamagedValueError
 from f5py.jit import fused_sums
 from f5py.runs.parts import done_part, part_outputs
 from f5py.runs.parts.planned_options import OPTIONS_OF, planned_options

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.lib import format as npy
 from numpy.typing import NDArray
 
-from f5py.io.files.json_values import DamagedValueError
+from f5py.errors import DamagedValueError
 
 #: What NumPy's and zip's readers raise for damaged files.
 _DAMAGE = (
