@@ -4,7 +4,7 @@
     python benchmarks/whole_machine.py READ_SET --old OLD --scratch /mnt/ram [--only calls,index] -o FOLDER
 
 READ_SET is as for `large_set.py`. All files lie in the scratch folder, best in memory. Every run's output is compared
-with the first one of its kind. `FOLDER/runs.json` gets a line for each run at once, with the times that the run itself
+with the first one of its kind and version. `FOLDER/runs.json` gets a line for each run at once, with the times that the run itself
 has told; `FOLDER/tables.md` the tables.
 """
 
@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import filecmp
+import importlib.util
 import json
 import os
 import re
@@ -82,7 +83,7 @@ class Bench:
             row["said"] = [line for line in log.read_text().splitlines() if "advis" in line or "WARN" in line][-6:]
             row["bytes"] = output.stat().st_size if output.is_file() else 0
             if same_as and output.is_file():
-                kept = self.scratch / f"expected.{same_as}"
+                kept = self.scratch / f"expected.{same_as}.{version}"
                 if not kept.exists():
                     os.replace(output, kept)
                 row["same"] = not output.exists() or filecmp.cmp(output, kept, shallow=False)
@@ -201,7 +202,7 @@ def formats(bench: Bench, cores: int) -> None:
         "fast5, VBZ": ["--fast5", folder / "vbz"],
         "fast5, gzip": ["--fast5", folder / "gzip"],
     }
-    for gpu in ("off", "on"):
+    for gpu in bench.uses[:1]:
         for name, options in signals.items():
             arguments = ["call-methylation", *options, "-b", folder / "reads.bam", "-g", folder / "ref.fa"]
             arguments += ["-o", out, f"--gpu={gpu}", "-t", cores]
@@ -212,25 +213,27 @@ def eventalign(bench: Bench, cores: int) -> None:
     """Text and Parquet of eventalign, and copying as many bytes."""
     folder = bench.set_of("x60", "blow5")
     given = ["-r", folder / "reads.fasta", "-b", folder / "reads.bam", "-g", folder / "ref.fa", "-t", cores]
-    for gpu in ("off", "on"):
+    for gpu in bench.uses[:1]:
         for kind in ("tsv", "parquet"):
             out = bench.scratch / f"events.{kind}"
             for version in bench.folders:
                 arguments = ["eventalign", *given, "-o", out, f"--gpu={gpu}"]
                 bench.run("eventalign", f"x60 {kind} --gpu {gpu}", version, arguments, out, f"events.{kind}")
             out.unlink(missing_ok=True)
-    text = bench.scratch / "expected.events.tsv"
+    text = bench.scratch / "expected.events.tsv.now"
     if text.exists():
         started = time.perf_counter()
         subprocess.run(["dd", f"if={text}", f"of={bench.scratch / 'copy'}", "bs=4M", "status=none"], check=True)
         print(f"dd of {text.stat().st_size / 1e9:.2f} GB: {time.perf_counter() - started:.2f} s", flush=True)
         bench.runs.append({"part": "eventalign", "what": "dd", "version": "", "wall": time.perf_counter() - started})
-        for name in ("copy", "expected.events.tsv", "expected.events.parquet"):
-            (bench.scratch / name).unlink(missing_ok=True)
+        for path in (bench.scratch / "copy", *bench.scratch.glob("expected.events.*")):
+            path.unlink(missing_ok=True)
 
 
 def dask(bench: Bench, cores: int) -> None:
     """A plan by four workers of dask, beside one process."""
+    if importlib.util.find_spec("distributed") is None:
+        return
     folder, out = bench.set_of("x480", "blow5"), bench.scratch / "out.tsv"
     version = list(bench.folders)[-1]
     plan = bench.scratch / "plan"
@@ -300,7 +303,11 @@ def main() -> None:
     parser.add_argument("--old", type=Path, help="folder of an earlier version")
     parser.add_argument("--scratch", type=Path, required=True)
     parser.add_argument("--only", default=",".join(PARTS))
-    parser.add_argument("--uses", default="on,auto,off", help="of the GPU, by the part `calls`")
+    parser.add_argument(
+        "--uses",
+        default="on,auto,off",
+        help="of the GPU, by the part `calls`; the first one by `formats` and `eventalign`",
+    )
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--seconds", type=float, default=1e9, help="no run begins after so many")
     parser.add_argument("-t", "--threads", type=int, default=len(os.sched_getaffinity(0)))
