@@ -4,8 +4,8 @@
     python benchmarks/whole_machine.py READ_SET --old OLD --scratch /mnt/ram [--only calls,index] -o FOLDER
 
 READ_SET is as for `large_set.py`. All files lie in the scratch folder, best in memory. Every run's output is compared
-with the first one of its kind and version. `FOLDER/runs.json` gets a line for each run at once, with the times that the run itself
-has told; `FOLDER/tables.md` the tables.
+with the first one of its kind and version. `FOLDER/runs.json` gets a line for each run at once, with the times that
+the run itself has told; `FOLDER/tables.md` the tables.
 """
 
 from __future__ import annotations
@@ -100,6 +100,16 @@ def _calls(folder: Path, *options: object, reads: bool = True, signals: tuple = 
     return ["call-methylation", *of_reads, "-b", folder / "reads.bam", "-g", folder / "ref.fa", *signals, *options]
 
 
+def _indexed(bench: Bench, size: str) -> Path:
+    """The folder of a set with an index of the last version."""
+    folder = bench.set_of(size, "blow5")
+    if not (folder / "reads.fasta.index").exists():
+        out = bench.scratch / "out.tsv"
+        arguments = ["index", "--slow5", folder / "reads.blow5", folder / "reads.fasta"]
+        bench.run("index", f"{size}", list(bench.folders)[-1], arguments, out)
+    return folder
+
+
 def warm(bench: Bench, cores: int) -> None:
     """Compile what the others need, on a small set."""
     folder = bench.set_of("x1", "blow5", "pod5", "gzip", "vbz")
@@ -108,6 +118,8 @@ def warm(bench: Bench, cores: int) -> None:
         bench.run("warm", "index", version, ["index", "--slow5", folder / "reads.blow5", folder / "reads.fasta"], out)
         for gpu in ("off", "on"):
             bench.run("warm", f"calls {gpu}", version, _calls(folder, "-o", out, f"--gpu={gpu}"), out)
+        given = _calls(folder, "-o", out, "--gpu=off")[1:]
+        bench.run("warm", "eventalign", version, ["eventalign", *given], out)
 
 
 def index(bench: Bench, cores: int) -> None:
@@ -123,7 +135,7 @@ def index(bench: Bench, cores: int) -> None:
 
 def calls(bench: Bench, cores: int, size: str = "x480") -> None:
     """call-methylation of the large set."""
-    folder, out = bench.set_of(size, "blow5"), bench.scratch / "out.tsv"
+    folder, out = _indexed(bench, size), bench.scratch / "out.tsv"
     for _ in range(bench.rounds):
         for gpu in bench.uses:
             for version in bench.folders:
@@ -145,16 +157,7 @@ def sizes(bench: Bench, cores: int) -> None:
     """Small sets, where starting a GPU costs more than it gives."""
     out = bench.scratch / "out.tsv"
     for size in ("x1", "x8", "x60"):
-        folder = bench.set_of(size, "blow5")
-        if not (folder / "reads.fasta.index").exists():
-            version = list(bench.folders)[-1]
-            bench.run(
-                "sizes",
-                f"index {size}",
-                version,
-                ["index", "--slow5", folder / "reads.blow5", folder / "reads.fasta"],
-                out,
-            )
+        folder = _indexed(bench, size)
         for _ in range(2):
             for gpu in ("off", "on", "auto"):
                 for version in bench.folders:
@@ -164,7 +167,7 @@ def sizes(bench: Bench, cores: int) -> None:
 
 def threads(bench: Bench, cores: int) -> None:
     """One thread against all."""
-    folder, out = bench.set_of("x60", "blow5"), bench.scratch / "out.tsv"
+    folder, out = _indexed(bench, "x60"), bench.scratch / "out.tsv"
     version = list(bench.folders)[-1]
     for n in (1, cores):
         options = "-o", out, "--gpu=off", "-t", n
@@ -173,7 +176,7 @@ def threads(bench: Bench, cores: int) -> None:
 
 def batches(bench: Bench, cores: int) -> None:
     """Other batch sizes, and the same bytes."""
-    folder, out = bench.set_of("x60", "blow5"), bench.scratch / "out.tsv"
+    folder, out = _indexed(bench, "x60"), bench.scratch / "out.tsv"
     version = list(bench.folders)[-1]
     for gpu in ("on", "off"):
         for k, b in (("64", "1M"), ("512", "5M"), ("2048", "20M"), ("4096", "40M"), ("8192", "100M")):
@@ -183,7 +186,7 @@ def batches(bench: Bench, cores: int) -> None:
 
 def large_batches(bench: Bench, cores: int) -> None:
     """Batch sizes on the large set."""
-    folder, out = bench.set_of("x480", "blow5"), bench.scratch / "out.tsv"
+    folder, out = _indexed(bench, "x480"), bench.scratch / "out.tsv"
     version = list(bench.folders)[-1]
     for gpu in ("on", "off"):
         for k, b in (("512", "5M"), ("1024", "10M"), ("2048", "20M"), ("4096", "40M")):
@@ -211,7 +214,7 @@ def formats(bench: Bench, cores: int) -> None:
 
 def eventalign(bench: Bench, cores: int) -> None:
     """Text and Parquet of eventalign, and copying as many bytes."""
-    folder = bench.set_of("x60", "blow5")
+    folder = _indexed(bench, "x60")
     given = ["-r", folder / "reads.fasta", "-b", folder / "reads.bam", "-g", folder / "ref.fa", "-t", cores]
     for gpu in bench.uses[:1]:
         for kind in ("tsv", "parquet"):
@@ -234,7 +237,7 @@ def dask(bench: Bench, cores: int) -> None:
     """A plan by four workers of dask, beside one process."""
     if importlib.util.find_spec("distributed") is None:
         return
-    folder, out = bench.set_of("x480", "blow5"), bench.scratch / "out.tsv"
+    folder, out = _indexed(bench, "x480"), bench.scratch / "out.tsv"
     version = list(bench.folders)[-1]
     plan = bench.scratch / "plan"
     shutil.rmtree(plan, ignore_errors=True)
@@ -245,7 +248,7 @@ def dask(bench: Bench, cores: int) -> None:
 
 def first_run(bench: Bench, cores: int) -> None:
     """Without any code that an earlier run has compiled."""
-    folder, out = bench.set_of("x1", "blow5"), bench.scratch / "out.tsv"
+    folder, out = _indexed(bench, "x1"), bench.scratch / "out.tsv"
     for version in bench.folders:
         for gpu in ("off", "on"):
             fresh = bench.scratch / "fresh"

@@ -144,12 +144,15 @@ class AlignmentStage:
             return
         numbers = device_numbers(self._options.cuda_dev_id)
         self.n_gpus = n_devices_likely() if numbers is None else len(numbers)
-        is_long = of_all and _is_long(self._options)
+        expected = seconds_of_threads(self._options) if of_all else None
+        is_long = expected is not None and expected >= WORTH_A_START
         source.tells_share = source.tells_share or not (
             is_asked_for or is_long
         )  # a start may be decided later, by that
         gpus = opened(numbers, lambda number: self._open_gpu(number, source))
-        self._backend = GpusWhenTheyPay(self.stages, gpus, is_long, is_asked_for)
+        self._backend = GpusWhenTheyPay(
+            self.stages, gpus, at_once=is_long, alone=is_asked_for, expects_little=expected is not None
+        )
 
     def _open_gpu(self, number: int, source: BatchSource) -> GpuBackendLike:
         from f5py.compute.gpu.backend import GpuBackend, GpuLimits

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
@@ -22,8 +23,11 @@ from f5py.threads.pool import kept_memory
 #: Up to this number of threads two batches are computed at the same time, with more of them three: while the last reads
 #: of one are at work, the others keep all threads busy.
 _FEW_THREADS = 4
-#: With several GPUs more batches are in flight, for each further one as many as it holds.
-_LANES_PER_GPU = 2
+#: For each GPU as many batches are in flight as it holds, and one that is prepared.
+_LANES_PER_GPU = 4
+#: Threads that come back from compiled code wait so long for the interpreter, if another thread has it: many are there
+#: for short.
+_SWITCH_SECONDS = 5e-4
 
 
 class Source(Protocol):
@@ -71,7 +75,7 @@ def process(
     """
     started = time.perf_counter()
     processing = console.Stopwatch()
-    n_lanes = (2 if options.threads <= _FEW_THREADS else 3) + _LANES_PER_GPU * max(stage.n_gpus - 1, 0)
+    n_lanes = max(2 if options.threads <= _FEW_THREADS else 3, _LANES_PER_GPU * stage.n_gpus)
     tells_batches = options.verbose > 0 or not console.is_terminal()  # where the bar would be torn by the lines
     n_loaded = 0
     with progress("bases") as bar, kept_memory():
@@ -118,12 +122,16 @@ def process(
             stage.stop()
 
         stage.after_part = lambda batch: bar.advance(part_of(batch))
+        switch_seconds = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_SECONDS)
         try:
             run_pipeline(
                 load(), compute, write_and_advance, settle=settle, stop=stop, n_lanes=n_lanes, waits=stage.waits
             )
         except F5pyError as problem:
             raise type(problem)(f"{problem}; {left}") from problem
+        finally:
+            sys.setswitchinterval(switch_seconds)
     return processing.seconds
 
 

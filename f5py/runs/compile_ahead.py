@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from f5py.pore_model.model import PoreModel
 
 #: More processes than this have nothing to do.
-_MOST_PROCESSES = 3
+_MOST_PROCESSES = 6
 _WAIT_SECONDS = 120.0
 
 

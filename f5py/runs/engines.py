@@ -16,7 +16,7 @@ from typing import Any
 
 from f5py.commands import call_methylation, eventalign
 from f5py.commands.plan import slurm_script
-from f5py.errors import F5pyError, MissingDependencyError, pip_install
+from f5py.errors import F5pyError, MissingDependencyError, unavailable
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.signal_commands import CallOptions, EventalignOptions
@@ -80,7 +80,7 @@ def _by_dask(options: CallOptions | EventalignOptions, plan: Plan, numbers: list
     try:
         import distributed
     except ImportError as problem:
-        raise MissingDependencyError(f"--engine dask needs dask: {pip_install('dask')}") from problem
+        raise unavailable(problem, "--engine dask needs", "distributed", "dask") from problem
     free_names = ("threads", "batchsize", "max_bases", "iop", "gpu", "disable_cuda")
     free = {name: getattr(options, name) for name in free_names}
     with ExitStack() as stack:

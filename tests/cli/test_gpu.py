@@ -19,7 +19,7 @@ from ..made_data import ReadSet, run_command, run_main
 @pytest.fixture(autouse=True)
 def machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch):
     """A function that sets up the played machine. Its GPUs take batches that are as small as these."""
-    monkeypatch.setattr(backend_module, "LATENCY_RATIO", 0.0)
+    monkeypatch.setattr(backend_module, "_SMALL_RATIO", 0.0)
     monkeypatch.setattr(selection, "is_starting", _wait_for_starts)
 
     def set_up(**variables: object) -> None:
@@ -205,7 +205,7 @@ def test_a_gpu_that_is_not_there(made: ReadSet, made_calls: bytes, tmp_path: Pat
     assert "there is no CUDA device 7 (--cuda-dev-id); there are 1" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("memory", [1 << 18, 48 << 20])
+@pytest.mark.parametrize("memory", [1 << 18, 72 << 20])
 def test_little_memory(made: ReadSet, made_calls: bytes, machine, tmp_path: Path, capfd, memory):
     """The arena shrinks; what does not fit into it is aligned by the CPU threads."""
     machine(memory=memory)

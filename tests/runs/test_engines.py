@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import gc
 import logging
 import os
@@ -82,6 +83,30 @@ def test_dask_on_this_machine(made: ReadSet, here: Path, monkeypatch: pytest.Mon
 
 
 @pytest.mark.usefixtures("semaphores")
+@pytest.mark.parametrize(
+    ("problem", "phrase"),
+    [
+        (ModuleNotFoundError("No module named 'distributed'", name="distributed"), "pip install"),
+        (
+            ModuleNotFoundError("No module named 'tornado'", name="tornado"),
+            "cannot be loaded: No module named 'tornado'",
+        ),
+    ],
+    ids=["missing", "broken"],
+)
+def test_what_of_dask_is_missing_is_said(made: ReadSet, here: Path, monkeypatch, capfd, problem, phrase):
+    load = builtins.__import__
+
+    def broken(name: str, *rest: object):
+        if name == "distributed":
+            raise problem
+        return load(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", broken)
+    assert run_command(*command(made, "--plan", "p", "--partitions", "2", "--engine", "dask")) == 1
+    assert phrase in error_line(capfd.readouterr().err)
+
+
 def test_dask_survives_the_loss_of_a_worker(made: ReadSet, here: Path):
     """A cluster of two workers in folders of their own, one of which is killed while it works."""
     distributed = pytest.importorskip("distributed")

@@ -27,7 +27,7 @@ class GroupOrder(NamedTuple):
     slots : int64, shape (m,)
         Where the batch has each group's calls.
     groups : int32, shape (m, 5)
-        The read, as the half counts them, and the fields of `f5py.methylation._group_list_numba.Listing`.
+        The read, as the part counts them, and the fields of `f5py.methylation._group_list_numba.Listing`.
     columns, rows : int32, shape (m // GROUPS + 1,)
         Largest numbers of k-mers and events of each warp.
     work : int64, shape (m // GROUPS + 2,)
@@ -97,9 +97,9 @@ def order_groups(turn, one, at, aligned, offsets, n_calls, listing, k, room, ord
     turn, one
         As of all kernels; there is one turn.
     at : int64, shape (n,)
-        Reads, as the half counts them.
+        Reads, as the part counts them.
     aligned : int64
-        The batch's number of each read of the half.
+        The batch's number of each read of the part.
     offsets, n_calls : int64
         The batch's slots of calls and how many are in use.
     listing : Listing

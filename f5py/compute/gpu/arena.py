@@ -38,12 +38,12 @@ INTEGRATED_FRACTION = 0.7
 
 @dataclass(frozen=True)
 class ArenaSize:
-    """Capacity of one half of the arena.
+    """Capacity of one part of the arena.
 
     Attributes
     ----------
     bases, events, reads, samples : int
-        X, Y, the number of reads and Z per half.
+        X, Y, the number of reads and Z per part.
     means_only : bool
         Of the events only the means are kept.
     scores, rows : bool
@@ -85,7 +85,7 @@ class ArenaSize:
 
     @property
     def device_bytes(self) -> int:
-        """Bytes of GPU memory that one half takes."""
+        """Bytes of GPU memory that one part takes."""
         return (
             self.bases * (_BASE_LETTER + _KMER_ENTRY + 2 * _MAP_ENTRY)
             + self.events * (_EVENT_MEAN + (0 if self.means_only else _EVENT_REST))
@@ -121,7 +121,7 @@ class Density:
 
     @property
     def bytes_per_base(self) -> float:
-        """C_R + mu * C_E + nu * C_S of one half."""
+        """C_R + mu * C_E + nu * C_S of one part."""
         per_base: float = _BASE_LETTER + _KMER_ENTRY + 2 * _MAP_ENTRY + BAND_BYTES
         per_event = _EVENT_MEAN + BAND_BYTES + (0 if self.means_only else _EVENT_REST)
         if self.scores or self.rows:
@@ -134,7 +134,7 @@ class Density:
         return per_base + self.events * per_event + self.samples * _SAMPLE
 
     def size(self, bases: int, reads: int) -> ArenaSize:
-        """A half for so many bases and reads."""
+        """A part for so many bases and reads."""
         events, samples = int(bases * self.events), int(bases * self.samples)
         return ArenaSize(bases, events, reads, samples, self.means_only, self.scores, self.rows)
 
@@ -144,8 +144,8 @@ def trace_words(bases: int, events: int, reads: int, pack: int = 4, words: int =
     return ((bases + events) // pack + 3 * reads + 1) * words * BAND_BYTES
 
 
-def capacity(memory: float, density: Density, reads: int, halves: int) -> ArenaSize:
-    """Size of each half when all of `memory` bytes are used.
+def capacity(memory: float, density: Density, reads: int, parts: int) -> ArenaSize:
+    """Size of each part when all of `memory` bytes are used.
 
     Parameters
     ----------
@@ -154,11 +154,11 @@ def capacity(memory: float, density: Density, reads: int, halves: int) -> ArenaS
     density : Density
     reads : int
         Maximum number of reads in a batch.
-    halves : int
+    parts : int
         Number of equal parts, each of which holds a batch.
     """
     fixed = density.size(0, reads).device_bytes
-    return density.size(max(int((memory / halves - fixed) / density.bytes_per_base), 0), reads)
+    return density.size(max(int((memory / parts - fixed) / density.bytes_per_base), 0), reads)
 
 
 def memory_fraction(requested: float | None, integrated: bool) -> float:

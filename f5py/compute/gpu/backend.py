@@ -1,7 +1,7 @@
 """Batches on a GPU, with the CPU threads beside it.
 
-Batches come from several threads, and each takes one of the arena's two halves for itself: while the kernels work on
-one batch in the stream of its half, the next batch is packed into the pinned buffers of the other. A batch's long and
+Batches come from several threads, and each takes one of the arena's parts for itself: while the kernels work on
+batches in the streams of their parts, the next batch is packed into the pinned buffers of another. A batch's long and
 over-segmented reads, and those that do not fit, are computed by the CPU threads meanwhile. Both do the same operations
 in the same order, so who computes a read does not show in the result. Whatever fails on the GPU, or in the libraries on
 the way to it, the CPU threads compute the batch, and all that follow.
@@ -22,9 +22,9 @@ import numpy as np
 from f5py.abea.align_gpu import macros, model_table
 from f5py.compute.cpu import Share, SignalStages, StageTimes
 from f5py.compute.gpu.arena import ArenaSize, Density, capacity, memory_fraction
-from f5py.compute.gpu.buffers import Half, Tables
+from f5py.compute.gpu.buffers import ArenaPart, Tables
 from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError, first_line, free_pools, is_out_of_memory, remedy
-from f5py.compute.gpu.placement import LATENCY_RATIO, Placement, Reason, place
+from f5py.compute.gpu.placement import Placement, Reason, place
 from f5py.compute.gpu.self_check import differences, made_batch
 from f5py.compute.gpu.share import BatchTiming, Device, GpuShare
 from f5py.compute.gpu.sources import functions
@@ -33,7 +33,11 @@ from f5py.errors import F5pyError
 from f5py.messages import console
 
 _WHO = "init_cuda"
-_HALVES = 2
+#: Parts of the arena, in each of which a batch can be: a batch takes at least as long as its longest read, during which
+#: most of a large GPU is idle. One more part for the batch that is packed or unpacked.
+_PARTS, _INTEGRATED_PARTS = 3, 2
+#: A batch is left to the CPU threads if they need less than so many times what one of them needs for its longest read.
+_SMALL_RATIO = 3.0
 _MIN_READS, _MIN_BATCH = 16, 20_000
 #: Fewer bases than this are not worth an arena.
 _MIN_BASES = 100_000
@@ -74,7 +78,7 @@ class GpuBackend:
     Attributes
     ----------
     capacity : ArenaSize
-        What one half could hold if it took all the memory that it may.
+        What one part could hold if all took the memory that they may.
     on_batch : callable or None
         Called with (batch, placement, timing) when a batch is finished.
 
@@ -110,17 +114,17 @@ class GpuBackend:
             raise GpuUnavailableError(f"{device.name} does not work: {remedy(problem)}") from problem
         # room for the batch that the device is checked by, too
         zero_copy = device.integrated if zero_copy is None else zero_copy
-        halves = self._allocate(max(max_reads, _MIN_READS), max(max_bases, _MIN_BATCH), zero_copy)
-        self.size: ArenaSize = halves[0].size
-        self._free: queue.SimpleQueue[Half] = queue.SimpleQueue()
-        self._halves = halves
-        for half in halves:
-            self._free.put(half)
+        parts = self._allocate(max(max_reads, _MIN_READS), max(max_bases, _MIN_BATCH), zero_copy)
+        self.size: ArenaSize = parts[0].size
+        self._free: queue.SimpleQueue[ArenaPart] = queue.SimpleQueue()
+        self._parts = parts
+        for part in parts:
+            self._free.put(part)
         try:
             self._check()
         except BaseException:
             with suppress(_GpuFailure):
-                self._guarded(_close, halves)
+                self._guarded(_close, parts)
             raise
 
     def _check(self) -> None:
@@ -130,52 +134,53 @@ class GpuBackend:
         )
         expected, found = (made_batch(stages.model, stages.rna) for _ in range(2))
         stages.compute(expected)
-        half = self._free.get()
+        part = self._free.get()
         try:
             reads = np.arange(len(found))
             placement = Placement(reads, np.full(len(reads), Reason.GPU, np.uint8))
-            self._compute(found, placement, half, stages)
+            self._compute(found, placement, part, stages)
         except _GpuFailure as problem:
             raise GpuUnavailableError(f"{self.device.name} does not work: {problem}") from problem
         finally:
-            self._free.put(half)
+            self._free.put(part)
         if differing := differences(found, expected):
             raise GpuUnavailableError(
                 f"{self.device.name} computes other numbers than the CPU ({', '.join(differing)}); please report this, "
                 "with the versions of the driver and of cupy"
             )
 
-    def _allocate(self, max_reads: int, max_bases: int, zero_copy: bool) -> list[Half]:
-        """Both halves, as large as memory allows and a batch can need; smaller ones if that fails."""
+    def _allocate(self, max_reads: int, max_bases: int, zero_copy: bool) -> list[ArenaPart]:
+        """All parts, as large as memory allows and a batch can need; smaller ones if that fails."""
         samples = _RNA_SAMPLES if self._stages.rna else _DNA_SAMPLES
         kind = self._stages.results
         density = Density(self.limits.avg_epk, samples, self._stages.means_only, kind == "calls", kind == "rows")
         fraction = memory_fraction(self.limits.mem_frac, self.device.integrated)
-        full = self.capacity = capacity(self.device.free_memory * fraction, density, max_reads, _HALVES)
+        n_parts = _INTEGRATED_PARTS if self.device.integrated else _PARTS  # memory is scarce there
+        full = self.capacity = capacity(self.device.free_memory * fraction, density, max_reads, n_parts)
         console.note(
             _WHO,
             f"Running on {self.device.name} (device id {self.device.number}), "
             f"{self.device.free_memory / 2**30:.1f} GB free of {self.device.total_memory / 2**30:.1f} GB",
         )
-        console.note(_WHO, f"Max GPU capacity {full.bases / 1e6:.1f}M bases in each of {_HALVES} halves")
+        console.note(_WHO, f"Max GPU capacity {full.bases / 1e6:.1f}M bases in each of {n_parts} parts")
         # A batch ends with the read that reaches -B.
         bases = min(full.bases, max_bases + max_bases // 8 + max_reads)
         while bases >= min(_MIN_BASES, max_bases):
             size = density.size(bases, max_reads)
-            halves: list[Half] = []
+            parts: list[ArenaPart] = []
             try:
-                for _ in range(_HALVES):
-                    halves.append(Half(size, zero_copy))
+                for _ in range(n_parts):
+                    parts.append(ArenaPart(size, zero_copy))
             except Exception as problem:
                 with suppress(Exception):  # a device that is lost
-                    _close(halves)
+                    _close(parts)
                 if not is_out_of_memory(problem):
                     raise GpuUnavailableError(f"{self.device.name} does not work: {remedy(problem)}") from problem
                 console.info(_WHO, f"{bases / 1e6:.1f}M bases do not fit ({first_line(problem)}); trying fewer")
                 bases = int(bases * _SHRINK)
             else:
-                console.note(_WHO, f"Arena of {_HALVES} x {bases / 1e6:.1f}M bases allocated")
-                return halves
+                console.note(_WHO, f"Arena of {n_parts} x {bases / 1e6:.1f}M bases allocated")
+                return parts
         raise GpuUnavailableError(
             f"there is too little free memory on {self.device.name}; end other programs on it, or lower -B"
         )
@@ -194,18 +199,18 @@ class GpuBackend:
             stages.compute(batch)
             return
         before = batch.status.copy(), batch.cause.copy()
-        half = self._free.get()
+        part = self._free.get()
         try:
-            self._compute(batch, placement, half, stages)
+            self._compute(batch, placement, part, stages)
         except _GpuFailure as problem:
             self._give_up(problem)
             batch.status, batch.cause = before
             stages.compute(batch)
         finally:
-            self._free.put(half)
+            self._free.put(part)
 
-    def _compute(self, batch: ReadBatch, placement: Placement, half: Half, stages: SignalStages) -> None:
-        share: GpuShare = self._guarded(GpuShare, self._on_device, half, stages, batch, placement, self.limits.max_epk)
+    def _compute(self, batch: ReadBatch, placement: Placement, part: ArenaPart, stages: SignalStages) -> None:
+        share: GpuShare = self._guarded(GpuShare, self._on_device, part, stages, batch, placement, self.limits.max_epk)
         stages.compute(batch, cast(Share, _Guarded(share, self._guarded)))
         if not stages.keep_samples:
             batch.release("samples")
@@ -225,7 +230,7 @@ class GpuBackend:
     def _is_small(self, batch: ReadBatch, placement: Placement) -> bool:
         """Whether the CPU threads are done with the GPU's reads before it would be done with the longest one."""
         n_samples = batch.n_samples[placement.having(Reason.GPU)]
-        return len(n_samples) == 0 or (n_samples.sum() / self._stages.pool.n_threads < LATENCY_RATIO * n_samples.max())
+        return len(n_samples) == 0 or (n_samples.sum() / self._stages.pool.n_threads < _SMALL_RATIO * n_samples.max())
 
     def _give_up(self, problem: Exception) -> None:
         with self._lock:
@@ -236,14 +241,14 @@ class GpuBackend:
     def close(self) -> None:
         """Free the arena; no batch may be under way."""
         self._free = queue.SimpleQueue()
-        halves, self._halves = self._halves, []
+        parts, self._parts = self._parts, []
         with suppress(_GpuFailure) if self._broken else nullcontext():
-            self._guarded(_close, halves)
+            self._guarded(_close, parts)
 
 
-def _close(halves: list[Half]) -> None:
-    for half in halves:
-        half.close()
+def _close(parts: list[ArenaPart]) -> None:
+    for part in parts:
+        part.close()
     free_pools()
 
 

@@ -76,8 +76,8 @@ class _Registered:
             self.close()
 
 
-class Half:
-    """One half of the arena: device arrays, the pinned host arrays they are filled from or read into, and a stream.
+class ArenaPart:
+    """One part of the arena: device arrays, the pinned host arrays they are filled from or read into, and a stream.
 
     Attributes
     ----------
@@ -180,7 +180,7 @@ class Half:
         Returns
         -------
         int64, shape (len(reads) + 1,)
-            Offsets in the half.
+            Offsets in the part.
         """
         from f5py.compute.gpu._packing_numba import gather
 

@@ -16,8 +16,8 @@ _OF_READS: _Rates = {
 _OF_SIGNALS: _Rates = {(".fast5",): 0.12, (".slow5",): 0.03, ("",): 0.16}
 #: Seconds that a core takes for a base.
 _CORE_SECONDS = 0.7e-6
-#: A GPU is started at once if the CPU threads would need so many seconds. They compute until it is there.
-WORTH_A_START = 1.5
+#: A GPU is started at once if the CPU threads would need so many seconds: with fewer, either is as fast.
+WORTH_A_START = 3.0
 #: Files of a folder that are looked at; of more their number is believed.
 _MOST_FILES = 2000
 

@@ -5,35 +5,35 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import Half
+from f5py.compute.gpu.buffers import ArenaPart
 from f5py.core.batch import ReadBatch
 from f5py.core.offsets import offsets_of
 from f5py.threads.pool import WorkerPool
 
 
 def reads_that_fit(
-    batch: ReadBatch, aligned: NDArray[np.int64], wanted: NDArray[np.bool_], half: Half
+    batch: ReadBatch, aligned: NDArray[np.int64], wanted: NDArray[np.bool_], part: ArenaPart
 ) -> NDArray[np.bool_]:
-    """Those of the `wanted` reads (a mask) whose reference segments and CIGARs the half has room for.
+    """Those of the `wanted` reads (a mask) whose reference segments and CIGARs the part has room for.
 
     Parameters
     ----------
     batch : ReadBatch
     aligned : int64
-        Reads in the order in which the half has them.
+        Reads in the order in which the part has them.
     wanted : bool, shape (n,)
-    half : Half
+    part : ArenaPart
     """
-    fits = np.cumsum(np.diff(batch.reference_offsets)[aligned] * wanted[aligned]) <= half.size.references
-    if half.size.cigars:
-        fits &= np.cumsum(np.diff(batch.cigar_offsets)[aligned] * wanted[aligned]) <= half.size.cigars
+    fits = np.cumsum(np.diff(batch.reference_offsets)[aligned] * wanted[aligned]) <= part.size.references
+    if part.size.cigars:
+        fits &= np.cumsum(np.diff(batch.cigar_offsets)[aligned] * wanted[aligned]) <= part.size.cigars
     chosen = np.zeros(len(batch), np.bool_)
     chosen[aligned[fits]] = wanted[aligned[fits]]
     return chosen
 
 
 def put_segments(
-    half: Half,
+    part: ArenaPart,
     name: str,
     batch: ReadBatch,
     aligned: NDArray[np.int64],
@@ -42,5 +42,5 @@ def put_segments(
 ) -> None:
     """Send an array of the batch that reads have many of, and its offsets; reads not `chosen` (a mask) have nothing."""
     offsets = getattr(batch, f"{name}_offsets")
-    half.put_reads(name, getattr(batch, name), offsets, aligned[chosen[aligned]], pool, batch.number)
-    half.put(f"{name}_offsets", offsets_of(np.diff(offsets)[aligned] * chosen[aligned]))
+    part.put_reads(name, getattr(batch, name), offsets, aligned[chosen[aligned]], pool, batch.number)
+    part.put(f"{name}_offsets", offsets_of(np.diff(offsets)[aligned] * chosen[aligned]))

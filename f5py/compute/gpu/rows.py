@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import Half, Tables
+from f5py.compute.gpu.buffers import ArenaPart, Tables
 from f5py.compute.gpu.references import put_segments
 from f5py.core.batch import ReadBatch
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
@@ -25,13 +25,13 @@ class GpuRows:
 
     Parameters
     ----------
-    half : Half
+    part : ArenaPart
         With the events, maps and fits of `aligned`, and room for rows.
     functions : dict of str to cupy.cuda.function.Function
     tables : Tables
         Device arrays of models that have been used.
     aligned : int64
-        Reads in the order in which the half has them.
+        Reads in the order in which the part has them.
     q : int64
         Offsets of their events.
     pool : WorkerPool
@@ -39,14 +39,14 @@ class GpuRows:
 
     def __init__(
         self,
-        half: Half,
+        part: ArenaPart,
         functions: dict[str, Any],
         tables: Tables,
         aligned: NDArray[np.int64],
         q: NDArray[np.int64],
         pool: WorkerPool,
     ) -> None:
-        self._half, self._functions, self._tables, self._pool = half, functions, tables, pool
+        self._part, self._functions, self._tables, self._pool = part, functions, tables, pool
         self._aligned, self._q = aligned, q
 
     def begin(
@@ -58,37 +58,37 @@ class GpuRows:
         log_transitions: NDArray[np.float32],
     ) -> None:
         """Queue the alignment of `reads`, a mask."""
-        half, aligned = self._half, self._aligned
+        part, aligned = self._part, self._aligned
         self._at = np.flatnonzero(reads[aligned])
         work = (batch.n_events + batch.read_length)[aligned[self._at]]
         codes = strand_codes(model.alphabet)
         both = self._tables.kept(model.alphabet, lambda: np.concatenate([codes.forward, codes.reverse]))
         levels = self._tables.levels(model)
         n = len(self._at)
-        with half.stream:
+        with part.stream:
             for name in ("reference", "cigar"):
-                put_segments(half, name, batch, aligned, reads, self._pool)
-            half.put("reference_start", batch.reference_start[aligned])
-            half.put("is_reverse", batch.reverse[aligned])
-            half.put("ln_var", ln_var[aligned])
-            half.put("transitions", log_transitions[aligned].reshape(-1))
-            half.put("order", self._at[np.argsort(-work, kind="stable")])
-            half.launch(
+                put_segments(part, name, batch, aligned, reads, self._pool)
+            part.put("reference_start", batch.reference_start[aligned])
+            part.put("is_reverse", batch.reverse[aligned])
+            part.put("ln_var", ln_var[aligned])
+            part.put("transitions", log_transitions[aligned].reshape(-1))
+            part.put("order", self._at[np.argsort(-work, kind="stable")])
+            part.launch(
                 self._functions["viterbi_rows"], n, _WARP, "event_mean", "first_event", "kmers", "trace", "p", "q",
                 "order", n, model.k, codes.n_letters, both, levels, "fit_shift", "fit_scale", "fit_var", "ln_var",
                 "transitions", LN_START, np.float32(LN_INVERSE_SQRT_2PI), "reference", "reference_offsets",
                 "reference_start", "cigar", "cigar_offsets", "is_reverse", *_ROWS, "n_rows",
             )  # fmt: skip
             for name in _ROWS:
-                half.download(name, int(self._q[-1]))
-            half.download("n_rows", len(aligned))
+                part.download(name, int(self._q[-1]))
+            part.download("n_rows", len(aligned))
 
     def fetch(self, batch: ReadBatch) -> NDArray[np.bool_]:
         """Wait, and fill the rows; return which reads could not be done."""
         from f5py.compute.gpu._packing_numba import scatter
 
-        host = self._half.host
-        self._half.stream.synchronize()
+        host = self._part.host
+        self._part.stream.synchronize()
         reads, n_rows = self._aligned[self._at], host["n_rows"][self._at]
         failed = np.zeros(len(batch), np.bool_)
         failed[reads[n_rows < 0]] = True

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.compute.gpu.buffers import Half, Tables
+from f5py.compute.gpu.buffers import ArenaPart, Tables
 from f5py.compute.gpu.references import put_segments
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import MotifCodes
@@ -23,25 +23,25 @@ class GpuScores:
 
     Parameters
     ----------
-    half : Half
+    part : ArenaPart
         With the events and the fits of `aligned`, and room for groups.
     functions : dict of str to cupy.cuda.function.Function
     tables : Tables
         Device arrays of models and motifs that have been used.
     aligned : int64
-        Reads in the order in which the half has them.
+        Reads in the order in which the part has them.
     pool : WorkerPool
     """
 
     def __init__(
         self,
-        half: Half,
+        part: ArenaPart,
         functions: dict[str, Any],
         tables: Tables,
         aligned: NDArray[np.int64],
         pool: WorkerPool,
     ) -> None:
-        self._half, self._functions, self._tables, self._pool = half, functions, tables, pool
+        self._part, self._functions, self._tables, self._pool = part, functions, tables, pool
         self._aligned = aligned
         self._has_reads = False
 
@@ -75,7 +75,7 @@ class GpuScores:
         self._order = order = empty_order(int(batch.n_calls[self._aligned[at]].sum()))
         self._run(
             order_groups, at, self._aligned, batch.call_offsets, batch.n_calls, listing, model.k,
-            self._half.size.trace_words, order, given_back,
+            self._part.size.trace_words, order, given_back,
         )  # fmt: skip
         self._n = int(order.n[0])
         self._found = np.empty((len(batch.call_first), 4), np.float32)
@@ -87,9 +87,9 @@ class GpuScores:
         """Wait; return what `finish_all` takes of each slot and hypothesis."""
         from f5py.compute.gpu._group_order_numba import put_back
 
-        host = self._half.host["found"]
+        host = self._part.host["found"]
         while True:
-            self._half.stream.synchronize()
+            self._part.stream.synchronize()
             first, end = self._chunk
             self._run(put_back, self._order.slots[first:end], host, self._found)
             if self._next == self._n:
@@ -101,10 +101,10 @@ class GpuScores:
 
     def _put_reads(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
         """Send the reference segments and strands of reads."""
-        half, aligned = self._half, self._aligned
-        with half.stream:
-            put_segments(half, "reference", batch, aligned, reads, self._pool)
-            half.put("is_reverse", batch.reverse[aligned])
+        part, aligned = self._part, self._aligned
+        with part.stream:
+            put_segments(part, "reference", batch, aligned, reads, self._pool)
+            part.put("is_reverse", batch.reverse[aligned])
 
     def _put_numbers(self, batch: ReadBatch, noise: Terms | None) -> None:
         """Send the numbers of reads, which depend on the noise."""
@@ -114,43 +114,43 @@ class GpuScores:
         numbers = np.empty((len(aligned), 3), np.float32)
         weights = (1.0, 1.0) if noise is None else (noise.stay_weight, noise.step_weight)
         numbers_of_reads(batch.events_per_base[aligned], batch.var[aligned], *weights, numbers)
-        with self._half.stream:
-            self._half.put("numbers", numbers.reshape(-1))
+        with self._part.stream:
+            self._part.put("numbers", numbers.reshape(-1))
 
     def _queue_chunk(self) -> None:
         """Queue as many of the groups that are left as fit."""
         from f5py.compute.gpu._group_order_numba import GROUPS
 
-        half, order, first = self._half, self._order, self._next
+        part, order, first = self._part, self._order, self._next
         warp = first // GROUPS
         all_warps = -(-self._n // GROUPS)
         work = order.work[: all_warps + 1]
-        room = int(np.searchsorted(work, work[warp] + half.size.trace_words, "right")) - 1 - warp
-        n_warps = min(room, half.size.groups // GROUPS)
+        room = int(np.searchsorted(work, work[warp] + part.size.trace_words, "right")) - 1 - warp
+        n_warps = min(room, part.size.groups // GROUPS)
         end = min(first + n_warps * GROUPS, self._n)
         self._chunk, self._next = (first, end), end
         n = end - first
         warps = slice(warp, warp + -(-n // GROUPS))
         motif_length, offset, reverse_offset, k = self._arguments
-        with half.stream:
-            half.put("groups", order.groups[first:end].reshape(-1))
-            half.put("work_offsets", work[warps] - work[warp])
-            half.put("warp_columns", order.columns[warps])
-            half.put("warp_rows", order.rows[warps])
+        with part.stream:
+            part.put("groups", order.groups[first:end].reshape(-1))
+            part.put("work_offsets", work[warps] - work[warp])
+            part.put("warp_columns", order.columns[warps])
+            part.put("warp_rows", order.rows[warps])
             if n:
                 name: str = "hmm_forward"
                 more: tuple[Any, ...] = ()
                 if self._noise is not None:
                     noise = self._noise
                     name, more = "hmm_correlated", (self._tables.kept(noise.tobytes(), lambda: noise),)
-                half.launch(
+                part.launch(
                     self._functions[name], -(-n // GROUPS), LANES, "event_mean", "q", "reference",
                     "reference_offsets", self._motifs, motif_length, offset, reverse_offset, k, self._model,
                     "fit_shift", "fit_scale", "fit_var", "numbers", "is_reverse",
                     self._tables.kept("constants", constants), "groups", n,
                     "work_offsets", "warp_columns", "warp_rows", "work", "found", *more,
                 )  # fmt: skip
-            half.download("found", 4 * n)
+            part.download("found", 4 * n)
 
 
 def can_be_scored(motifs: tuple[MotifCodes, MotifCodes]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,6 +22,10 @@ _WHO = "init_cuda"
 _START_SECONDS = 2.0
 #: What is computed by the CPU threads is loaded and written more slowly: they must be so many times as fast.
 _CPU_MARGIN = 2.0
+#: Batches of a large input are left to GPUs that finish one within so many seconds.
+_LONG_WAIT = 1.0
+#: By so much a run must take longer than its inputs' sizes tell before a GPU is started after all.
+_PATIENCE = 3.0
 _START_THREAD = "f5py-gpu-start"
 #: How much a batch changes what is thought of the speed of where it was.
 _WEIGHT = 0.3
@@ -152,9 +157,12 @@ class GpusWhenTheyPay:
         Each comes when it is ready, or the reason why it cannot be used; nothing is started before the first one is
         asked for.
     at_once : bool
-        Start them now, rather than when the run has proved long enough.
+        Start them now and let batches wait for the first one, rather than when the run has proved long enough; the CPU
+        threads then get batches only if the GPUs are slow.
     alone : bool
-        Start them now and let batches wait for them; the CPU threads then get only what the GPUs leave.
+        The same, but the CPU threads get only what the GPUs leave.
+    expects_little : bool
+        The inputs are so small that a GPU will hardly pay; it is started only if that proves wrong.
     clock : callable
         Seconds.
     """
@@ -165,6 +173,7 @@ class GpusWhenTheyPay:
         gpus: Iterator[GpuBackendLike | Exception],
         at_once: bool = False,
         alone: bool = False,
+        expects_little: bool = False,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
         self._cpu = _Lane(cpu, "the CPU threads")
@@ -172,19 +181,21 @@ class GpusWhenTheyPay:
         self._opened: list[_Lane] = []
         self._gpus_to_come = gpus
         self._prefers_gpus = alone
+        self._waits = at_once or alone
+        self._patience = _PATIENCE if expects_little else 1.0
         self._clock = clock
         self._cpu_time = console.Stopwatch(clock)
         self._closing = False
         self._lock = threading.Lock()  # batches come from several threads
         self._thread: threading.Thread | None = None
         self._has_one = threading.Event()  # or never will
-        if at_once or alone:
+        if self._waits:
             self._start_gpus()
 
     def compute(self, batch: ReadBatch) -> None:
         """See `Backend.compute`."""
         samples = int(batch.n_samples.sum())
-        if self._prefers_gpus:
+        if self._waits:
             self._has_one.wait()
         with self._lock:
             lane = self._choose(samples)
@@ -222,8 +233,9 @@ class GpusWhenTheyPay:
         """The lane that is done first; one that nothing is known of, and one long passed over, is tried."""
         idle = [lane for lane in self._gpus if lane.waiting == 0]
         untried = [lane for lane in idle if lane.rate is None or lane.passed_over >= _RETRY]
-        known = [lane for lane in self._gpus if lane.rate is not None or self._prefers_gpus]
-        if not self._prefers_gpus or not self._gpus:
+        known = [lane for lane in self._gpus if lane.rate is not None or self._waits]
+        soonest = min((lane.seconds_for(samples) for lane in known), default=math.inf)
+        if not known or (not self._prefers_gpus and (not self._waits or soonest > _LONG_WAIT)):
             known.append(self._cpu)
         # of equals the first, so that GPUs come before the CPU threads and in their order
         chosen = (untried or [min(known, key=lambda lane: (self._seconds_for(lane, samples), lane.waiting))])[0]
@@ -239,8 +251,8 @@ class GpusWhenTheyPay:
         """Whether GPUs are worth their start, when a batch has been computed that ends this share of the input."""
         spent = self._cpu_time.seconds
         if share is None:
-            return spent >= _START_SECONDS
-        return spent * (1.0 - share) >= 2.0 * _START_SECONDS * share
+            return spent >= _START_SECONDS * self._patience
+        return spent * (1.0 - share) >= 2.0 * _START_SECONDS * share * self._patience
 
     def _start_gpus(self) -> None:
         # No daemon: an interpreter that ends in the middle of it, where a program calls us, would not end well.

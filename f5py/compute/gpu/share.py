@@ -2,7 +2,7 @@
 
 Samples are copied to the device once. The numbers of events come back first, since what follows is laid out by them;
 then bases go in, and events, scaling and alignment stay where they are until all is done. Every step is queued in the
-stream of one half of the arena, so that the CPU threads work on their share meanwhile.
+stream of one part of the arena, so that the CPU threads work on their share meanwhile.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from f5py.abea.align_gpu import transition_penalties
 from f5py.compute.cpu import SignalStages
-from f5py.compute.gpu.buffers import Half, Tables
+from f5py.compute.gpu.buffers import ArenaPart, Tables
 from f5py.compute.gpu.placement import Placement, Reason
 from f5py.compute.gpu.references import reads_that_fit
 from f5py.compute.gpu.rows import GpuRows
@@ -72,7 +72,7 @@ class GpuShare:
     ----------
     device : Device
         Its number is that of the calling thread's current device.
-    half : Half
+    part : ArenaPart
         Nobody else uses it.
     stages : SignalStages
     batch : ReadBatch
@@ -90,7 +90,7 @@ class GpuShare:
     def __init__(
         self,
         device: Device,
-        half: Half,
+        part: ArenaPart,
         stages: SignalStages,
         batch: ReadBatch,
         placement: Placement,
@@ -98,7 +98,7 @@ class GpuShare:
     ) -> None:
         import cupy
 
-        self._device, self._half, self._stages = device, half, stages
+        self._device, self._part, self._stages = device, part, stages
         self._batch, self._placement = batch, placement
         self._max_events_per_base = max_events_per_base
         self.timing = BatchTiming()
@@ -113,33 +113,33 @@ class GpuShare:
         return mask
 
     def _launch(self, name: str, *arguments: Any) -> None:
-        self._half.launch(self._device.functions[name], *arguments)
+        self._part.launch(self._device.functions[name], *arguments)
 
     def _put(self, name: str, reads: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Send an array of the batch that reads have many of; return the offsets in the half."""
+        """Send an array of the batch that reads have many of; return the offsets in the part."""
         batch = self._batch
-        return self._half.put_reads(name, getattr(batch, name), offsets, reads, self._stages.pool, batch.number)
+        return self._part.put_reads(name, getattr(batch, name), offsets, reads, self._stages.pool, batch.number)
 
     def _find_events(self) -> None:
         """Send the samples, and queue the search for events."""
         started = time.perf_counter()
-        batch, half, parameters = self._batch, self._half, self._stages.parameters
+        batch, part, parameters = self._batch, self._part, self._stages.parameters
         reads = self._placement.having(Reason.GPU)
         n_samples = batch.n_samples[reads]
         # As many as the CPU has room for, and no more than a read may have here.
         allowed = np.ceil(self._max_events_per_base * batch.read_length[reads]).astype(np.int64) + 1
         slots = np.minimum(most_boundaries(n_samples, parameters), allowed)
-        fits = np.cumsum(slots) <= half.size.slots
+        fits = np.cumsum(slots) <= part.size.slots
         self._placement.move(~fits, Reason.NO_MEMORY)
         self._found, n_samples, slots = reads[fits], n_samples[fits], slots[fits]
         n = len(self._found)
-        with half.stream:
+        with part.stream:
             self._started.record()
-            half.put("sample_offsets", self._put("samples", self._found, batch.sample_offsets))
-            half.put("slots", offsets_of(slots))
-            half.put("sample_order", np.argsort(-n_samples, kind="stable"))
-            half.put("offset", batch.offset[self._found])
-            half.put("unit", batch.unit[self._found])
+            part.put("sample_offsets", self._put("samples", self._found, batch.sample_offsets))
+            part.put("slots", offsets_of(slots))
+            part.put("sample_order", np.argsort(-n_samples, kind="stable"))
+            part.put("offset", batch.offset[self._found])
+            part.put("unit", batch.unit[self._found])
             if n:
                 self._launch(
                     "events_find", n, _WARP, "samples", "sample_offsets", "sample_order", n, "offset", "unit",
@@ -147,18 +147,18 @@ class GpuShare:
                     parameters.threshold_long, parameters.peak_height, "slots", "slot_start", "slot_mean", "slot_stdv",
                     "n_events",
                 )  # fmt: skip
-            half.download("n_events", n)
+            part.download("n_events", n)
         self.timing.pack += time.perf_counter() - started
 
     def count(self) -> NDArray[np.int64]:
         """See `EventsElsewhere.count`."""
-        batch, half = self._batch, self._half
-        half.stream.synchronize()
-        n_events = half.host["n_events"][: len(self._found)].astype(np.int64)
+        batch, part = self._batch, self._part
+        part.stream.synchronize()
+        n_events = part.host["n_events"][: len(self._found)].astype(np.int64)
         events_per_base = n_events.astype(np.float32) / batch.read_length[self._found].astype(np.float32)
         is_many = (n_events < 0) | (events_per_base >= self._max_events_per_base)
         self._placement.move(is_many, Reason.MANY_EVENTS)
-        fits = np.cumsum(np.where(is_many, 0, n_events)) <= half.size.events
+        fits = np.cumsum(np.where(is_many, 0, n_events)) <= part.size.events
         self._placement.move(~fits[~is_many], Reason.NO_MEMORY)
         self._n_events = np.zeros(len(batch), np.int64)
         kept = self._found[~is_many & fits]
@@ -169,30 +169,30 @@ class GpuShare:
     def align(self, batch: ReadBatch) -> None:
         """See `Share.align`."""
         started = time.perf_counter()
-        half, k, means_only = self._half, self._stages.model.k, self._stages.means_only
+        part, k, means_only = self._part, self._stages.model.k, self._stages.means_only
         self._aligned = reads = np.flatnonzero(self.reads & (batch.status == ReadStatus.OK))
         lengths, n_events = batch.read_length[reads], self._n_events[reads]
         self._q = q = offsets_of(n_events)
         n = len(reads)
         lp_step, lp_stay = transition_penalties(n_events, lengths - k + 1)
-        with half.stream:
+        with part.stream:
             self._p = p = self._put("bases", reads, batch.base_offsets)
-            half.put("p", p)
-            half.put("q", q)
-            half.put("slot_of", np.searchsorted(self._found, reads))
-            half.put("order", np.argsort(-(n_events + lengths), kind="stable"))
-            half.put("lp_step", lp_step)
-            half.put("lp_stay", lp_stay)
+            part.put("p", p)
+            part.put("q", q)
+            part.put("slot_of", np.searchsorted(self._found, reads))
+            part.put("order", np.argsort(-(n_events + lengths), kind="stable"))
+            part.put("lp_step", lp_step)
+            part.put("lp_stay", lp_stay)
             if n:
                 self._queue_alignment(n, k)
-            half.download("event_mean", int(q[-1]))
+            part.download("event_mean", int(q[-1]))
             if not means_only:
                 for name in _EVENTS:
-                    half.download(name, int(q[-1]))
+                    part.download(name, int(q[-1]))
             for name in _MAP:
-                half.download(name, int(p[-1]))
+                part.download(name, int(p[-1]))
             for name in _OF_READS:
-                half.download(name, n)
+                part.download(name, n)
             self._ended.record()
         self.timing.pack += time.perf_counter() - started
         self._cpu_started = time.perf_counter()
@@ -228,11 +228,11 @@ class GpuShare:
         from f5py.compute.gpu._packing_numba import scatter, scatter_maps
 
         self.timing.cpu = time.perf_counter() - self._cpu_started
-        half, pool, reads, k = self._half, self._stages.pool, self._aligned, self._stages.model.k
-        half.stream.synchronize()
+        part, pool, reads, k = self._part, self._stages.pool, self._aligned, self._stages.model.k
+        part.stream.synchronize()
         self.timing.gpu = cupy.cuda.get_elapsed_time(self._started, self._ended) / 1e3
         started = time.perf_counter()
-        host, n = half.host, len(reads)
+        host, n = part.host, len(reads)
         for name in ("event_mean",) if self._stages.means_only else ("event_mean", *_EVENTS):
             values = getattr(batch, name)
             pool.run(scatter, reads, self._q, host[name], batch.event_offsets, values, order=batch.number)
@@ -249,7 +249,7 @@ class GpuShare:
         """See `Share.fetch_fit`."""
         is_aligned = batch.status[self._aligned] == ReadStatus.OK
         reads, at = self._aligned[is_aligned], np.flatnonzero(is_aligned)
-        host = self._half.host
+        host = self._part.host
         batch.n_calibration[reads] = host["n_used"][at]
         batch.shift[reads] = host["fit_shift"][at]
         batch.scale[reads] = host["fit_scale"][at]
@@ -257,15 +257,15 @@ class GpuShare:
 
     def _that_fit(self, batch: ReadBatch) -> NDArray[np.bool_]:
         wanted = self._mask(self._aligned) & (batch.status == ReadStatus.OK)
-        return reads_that_fit(batch, self._aligned, wanted, self._half)
+        return reads_that_fit(batch, self._aligned, wanted, self._part)
 
     def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
         """See `f5py.methylation.calls.ScoredElsewhere`."""
-        if not self._half.size.scores or not can_be_scored(motifs):
+        if not self._part.size.scores or not can_be_scored(motifs):
             return np.zeros(len(batch), np.bool_)
         if self._scores is None:
             self._scores = GpuScores(
-                self._half, self._device.functions, self._device.tables, self._aligned, self._stages.pool
+                self._part, self._device.functions, self._device.tables, self._aligned, self._stages.pool
             )
             self._chosen = self._that_fit(batch)
         return self._chosen
@@ -289,7 +289,7 @@ class GpuShare:
 
     def rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
         """See `f5py.event_alignment.align.RowsElsewhere`."""
-        if not self._half.size.rows:
+        if not self._part.size.rows:
             return np.zeros(len(batch), np.bool_)
         self._chosen = self._that_fit(batch)
         return self._chosen
@@ -299,7 +299,7 @@ class GpuShare:
     ) -> None:
         """See `RowsElsewhere`."""
         self._rows = GpuRows(
-            self._half, self._device.functions, self._device.tables, self._aligned, self._q, self._stages.pool
+            self._part, self._device.functions, self._device.tables, self._aligned, self._q, self._stages.pool
         )
         self._rows.begin(batch, self._chosen, model, ln_var, log_transitions)
 

@@ -31,7 +31,7 @@ _FIELDS = (
 @pytest.fixture(autouse=True)
 def small_batches_too(monkeypatch):
     """These batches are so small that the CPU threads alone would be faster; here they go to the GPU all the same."""
-    monkeypatch.setattr(backend_module, "LATENCY_RATIO", 0.0)
+    monkeypatch.setattr(backend_module, "_SMALL_RATIO", 0.0)
 
 
 def batch_with_samples(seed: int, n_reads: int, rna: bool = False) -> ReadBatch:
@@ -133,7 +133,7 @@ def test_a_full_arena_sends_reads_to_the_cpu(device, pool, batch, limits):
 
 
 def test_a_batch_too_small_for_the_gpu_is_done_by_the_cpu(device, pool, batch, monkeypatch):
-    monkeypatch.setattr(backend_module, "LATENCY_RATIO", 1e9)
+    monkeypatch.setattr(backend_module, "_SMALL_RATIO", 1e9)
     stages = stages_of(pool)
     backend, seen = _watched(device, stages, {})
     monkeypatch.setattr(backend_module, "GpuShare", lambda *_: pytest.fail("launched"))
@@ -143,7 +143,7 @@ def test_a_batch_too_small_for_the_gpu_is_done_by_the_cpu(device, pool, batch, m
 
 
 def test_batches_at_the_same_time(device, pool, batch):
-    """More of them than the arena has halves."""
+    """More of them than the arena has parts."""
     from concurrent.futures import ThreadPoolExecutor
 
     stages = stages_of(pool)
@@ -211,7 +211,7 @@ def test_a_mistake_of_the_cpu_threads_is_not_the_gpus(device, pool, batch, monke
 def test_memory_that_runs_out_at_the_start_shrinks_the_arena(device, pool, batch, monkeypatch, capfd):
     import cupy
 
-    made = backend_module.Half
+    made = backend_module.ArenaPart
     failures = iter([True, False, True])
 
     def scarce(size, zero_copy):
@@ -219,7 +219,7 @@ def test_memory_that_runs_out_at_the_start_shrinks_the_arena(device, pool, batch
             raise cupy.cuda.memory.OutOfMemoryError(1024, 0)
         return made(size, zero_copy)
 
-    monkeypatch.setattr(backend_module, "Half", scarce)
+    monkeypatch.setattr(backend_module, "ArenaPart", scarce)
     stages = stages_of(pool)
     backend, _ = _watched(device, stages, {}, 200_000)
     assert backend.size.bases < 150_000

@@ -82,37 +82,37 @@ def made_batch_with_rows(seed: int, n_reads: int, spliced: bool = False, events_
 
 
 class _Aligner:
-    """The half of an arena as it is left by what comes before the rows."""
+    """The part of an arena as it is left by what comes before the rows."""
 
     def __init__(self, batch: ReadBatch, trace_share: float = 1.0) -> None:
         from f5py.compute.gpu.arena import Density
-        from f5py.compute.gpu.buffers import Half, Tables
+        from f5py.compute.gpu.buffers import ArenaPart, Tables
         from f5py.compute.gpu.rows import GpuRows
         from f5py.compute.gpu.sources import functions
 
-        self.half = Half(Density(6.0, 1.0, rows=True).size(60_000, 64), zero_copy=False)
+        self.part = ArenaPart(Density(6.0, 1.0, rows=True).size(60_000, 64), zero_copy=False)
         self.reads = np.flatnonzero(batch.status == ReadStatus.OK)
 
         def of_reads(values, offsets):
             return np.concatenate([values[offsets[read] : offsets[read + 1]] for read in self.reads])
 
         p, q = offsets_of(batch.read_length[self.reads]), offsets_of(batch.n_events[self.reads])
-        with self.half.stream:
-            self.half.put("p", p)
-            self.half.put("q", q)
-            self.half.put("event_mean", of_reads(batch.event_mean, batch.event_offsets))
-            self.half.put("first_event", of_reads(batch.first_event, batch.base_offsets))
+        with self.part.stream:
+            self.part.put("p", p)
+            self.part.put("q", q)
+            self.part.put("event_mean", of_reads(batch.event_mean, batch.event_offsets))
+            self.part.put("first_event", of_reads(batch.first_event, batch.base_offsets))
             for name in ("shift", "scale", "var"):
-                self.half.put(f"fit_{name}", getattr(batch, name)[self.reads])
-        self.half.stream.synchronize()
+                self.part.put(f"fit_{name}", getattr(batch, name)[self.reads])
+        self.part.stream.synchronize()
         self.pool = WorkerPool(1)
-        self._rows = GpuRows(self.half, functions(0, ("-DW=100",), "rows"), Tables(), self.reads, q, self.pool)
+        self._rows = GpuRows(self.part, functions(0, ("-DW=100",), "rows"), Tables(), self.reads, q, self.pool)
         self.n_failed = 0
 
     def rows(self, batch):
         from f5py.compute.gpu.references import reads_that_fit
 
-        self.chosen = reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.half)
+        self.chosen = reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.part)
         return self.chosen
 
     def begin_rows(self, batch, model, ln_var, log_transitions):
@@ -180,8 +180,8 @@ def test_reads_whose_reference_does_not_fit_are_left_to_the_cpu(device, pool):
     batch.reference_offsets = batch.reference_offsets.copy()
     aligner = _Aligner(batch)
     assert aligner.rows(batch).sum() == len(aligner.reads)
-    size = aligner.half.size
-    object.__setattr__(aligner.half, "size", type("Small", (), {"references": 9000, "cigars": size.cigars})())
+    size = aligner.part.size
+    object.__setattr__(aligner.part, "size", type("Small", (), {"references": 9000, "cigars": size.cigars})())
     assert 0 < aligner.rows(batch).sum() < len(aligner.reads)
     _assert_same(_rows(batch, pool, aligner), _rows(batch, pool))
 

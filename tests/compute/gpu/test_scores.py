@@ -52,27 +52,27 @@ def made_aligned_batch(seed: int, n_reads: int, events_per_base: float = 1.6) ->
 
 
 class _Scorer:
-    """The half of an arena as it is left by what comes before the scores."""
+    """The part of an arena as it is left by what comes before the scores."""
 
     def __init__(self, pool, batch: ReadBatch, max_bases: int) -> None:
         from f5py.compute.gpu.arena import Density
-        from f5py.compute.gpu.buffers import Half, Tables
+        from f5py.compute.gpu.buffers import ArenaPart, Tables
         from f5py.compute.gpu.scores import GpuScores
         from f5py.compute.gpu.sources import functions
 
-        self.half = Half(Density(4.0, 1.0, scores=True).size(max_bases, 64), zero_copy=False)
+        self.part = ArenaPart(Density(4.0, 1.0, scores=True).size(max_bases, 64), zero_copy=False)
         self.reads = np.flatnonzero(batch.status == ReadStatus.OK)
         counts = batch.n_events[self.reads]
-        with self.half.stream:
+        with self.part.stream:
             events = [batch.event_mean[a:b] for a, b in zip(batch.event_offsets, batch.event_offsets[1:], strict=False)]
-            self.half.put("event_mean", np.concatenate([events[read] for read in self.reads]))
-            self.half.put("q", offsets_of(counts))
+            self.part.put("event_mean", np.concatenate([events[read] for read in self.reads]))
+            self.part.put("q", offsets_of(counts))
             for name in ("shift", "scale", "var"):
-                self.half.put(f"fit_{name}", getattr(batch, name)[self.reads])
-        self.half.stream.synchronize()
+                self.part.put(f"fit_{name}", getattr(batch, name)[self.reads])
+        self.part.stream.synchronize()
         self.n_launches = 0
         counted = {name: self._counted(kernel) for name, kernel in functions(0, ("-DW=100",), "calls").items()}
-        self._scores = GpuScores(self.half, counted, Tables(), self.reads, pool)
+        self._scores = GpuScores(self.part, counted, Tables(), self.reads, pool)
 
     def _counted(self, kernel):
         def launch(*arguments):
@@ -84,7 +84,7 @@ class _Scorer:
     def scores(self, batch, motifs):
         from f5py.compute.gpu.references import reads_that_fit
 
-        return reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.half)
+        return reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.part)
 
     def begin_scores(self, batch, model, motifs, listing, noise):
         given_back = self._scores.begin(batch, self.scores(batch, motifs), model, motifs, listing, noise)
@@ -182,7 +182,7 @@ def test_several_motifs_and_batches_one_after_the_other(device, pool):
 def test_groups_that_do_not_fit_at_once_are_scored_in_turns(device, pool):
     batch = made_aligned_batch(8, 40)
     scorer = _Scorer(pool, batch, 20_000)
-    object.__setattr__(scorer.half, "size", _Small(scorer.half.size, trace_words=40_000))
+    object.__setattr__(scorer.part, "size", _Small(scorer.part.size, trace_words=40_000))
     _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
     assert scorer.n_launches > 3
 
@@ -190,7 +190,7 @@ def test_groups_that_do_not_fit_at_once_are_scored_in_turns(device, pool):
 def test_groups_that_never_fit_are_left_to_the_cpu(device, pool):
     batch = made_aligned_batch(12, 40)
     scorer = _Scorer(pool, batch, 20_000)
-    object.__setattr__(scorer.half, "size", _Small(scorer.half.size, trace_words=24_000))
+    object.__setattr__(scorer.part, "size", _Small(scorer.part.size, trace_words=24_000))
     _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
     assert 2 < scorer.n_given_back < len(scorer.reads)
 
@@ -198,7 +198,7 @@ def test_groups_that_never_fit_are_left_to_the_cpu(device, pool):
 def test_reads_whose_reference_does_not_fit_are_left_to_the_cpu(device, pool):
     batch = made_aligned_batch(9, 24)
     scorer = _Scorer(pool, batch, 20_000)
-    object.__setattr__(scorer.half, "size", _Small(scorer.half.size, references=2500))
+    object.__setattr__(scorer.part, "size", _Small(scorer.part.size, references=2500))
     assert 2 < scorer.scores(batch, None).sum() < 15
     _assert_same(_called(batch, pool, elsewhere=scorer), _called(batch, pool))
 

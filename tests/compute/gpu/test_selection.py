@@ -132,24 +132,39 @@ def test_alone_the_gpu_gets_every_batch(clock, capfd):
     assert "batches computed: 5 by GPU 0, 0 by the CPU threads" in capfd.readouterr().err
 
 
-def test_at_once_the_cpu_computes_until_the_gpu_is_there(clock):
+@pytest.mark.parametrize("gpu_seconds", [0.5, 20.0])
+def test_at_once_batches_wait_for_the_gpu_and_a_slow_one_is_helped(clock, gpu_seconds):
     may_go_on = threading.Event()
-    cpu, gpu = _Recorder(clock, 1.0), _Recorder(clock, 1.0)
+    cpu, gpu = _Recorder(clock, 1.0), _Recorder(clock, gpu_seconds)
 
     def come():
         may_go_on.wait(20)
         yield gpu
 
     backend = GpusWhenTheyPay(cpu, come(), at_once=True, clock=clock)
-    one, two, three = _batches(3)
-    _compute(backend, one)
+    batches = _batches(5)
+    first = threading.Thread(target=backend.compute, args=batches[:1])
+    first.start()
     assert selection.is_starting()
+    assert cpu.started == gpu.started == []
     may_go_on.set()
-    _wait_for_start()
-    _compute(backend, two, three)
+    first.join()
+    _compute(backend, *batches[1:])
+    backend.close()
+    assert gpu.finished == ([0, 1, 2, 3, 4] if gpu_seconds < 1 else [0])
+    assert cpu.finished == ([] if gpu_seconds < 1 else [1, 2, 3, 4])
+
+
+def test_small_inputs_need_more_to_show_that_a_gpu_pays(clock):
+    def gpus():
+        pytest.fail("opened")
+        yield
+
+    cpu = _Recorder(clock, 2.0 * selection._START_SECONDS)
+    backend = GpusWhenTheyPay(cpu, gpus(), expects_little=True, clock=clock)
+    _compute(backend, *_batches(1))
     backend.close()
     assert cpu.finished == [0]
-    assert gpu.finished == [1, 2]
 
 
 @pytest.mark.parametrize("gpu_seconds", [0.5, 20.0])
