@@ -209,7 +209,7 @@ class CudaOptions:
     )  # fmt: skip
     cuda_max_lf: float = option(
         "--cuda-max-lf", kind=Kind.NUMBER, group=Group.GPU, default=3.0,
-        help="Only reads shorter than this times the mean length of the batch can go to the GPU.",
+        help="Only reads longer than this times the mean length of the batch can go to the CPU for their length.",
     )  # fmt: skip
     cuda_avg_epk: float = option(
         "--cuda-avg-epk", kind=Kind.NUMBER, group=Group.GPU, default=2.0,
