@@ -3,15 +3,29 @@
 from __future__ import annotations
 
 import shutil
+import signal
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from f5py.messages import console
 
 from .made_data import ReadSet, run_main
+
+# On a busy machine an example may take any time, and so may making one.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
+
+
+def pytest_configure() -> None:
+    """Let the processes that tests start and end not ignore signals, as what nohup and cron start does."""
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)  # still no matter here, and the default in other processes
 
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)

@@ -25,6 +25,8 @@ from f5py.io.signals import SignalSource, open_signals
 from f5py.options.input_names import READDB_SUFFIX
 from f5py.simulation.settings import SimulationSettings
 
+from .patience import PATIENCE
+
 if TYPE_CHECKING:
     from .io.signals.made_signals import MadeRead
 
@@ -212,7 +214,7 @@ def run_main(*arguments: object) -> int:
 
 
 def run_process(command: list[str], **options) -> subprocess.CompletedProcess:
-    return subprocess.run(command, capture_output=True, timeout=60, check=False, **options)
+    return subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False, **options)
 
 
 def refused(capfd: pytest.CaptureFixture[str], *arguments: object, status: int = 1) -> str:

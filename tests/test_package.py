@@ -22,6 +22,8 @@ from f5py.options import declarations
 from f5py.options.profiles import PROFILES, Profile
 from f5py.options.signal_commands import CallOptions, EventalignOptions
 
+from .patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 USAGE = ROOT / "docs" / "usage.md"
@@ -47,7 +49,7 @@ def options_of(name: str, hidden: bool | None = None) -> dict[frozenset[str], cl
 
 
 def run_python(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run([sys.executable, *arguments], capture_output=True, text=True, timeout=PATIENCE, check=False)
 
 
 # Version, help and imports

@@ -25,6 +25,7 @@ from f5py.errors import InputFileError, OutputFileError
 from f5py.options import declarations
 
 from ..made_data import ReadSet, run_command
+from ..patience import PATIENCE
 
 
 @pytest.fixture
@@ -187,7 +188,7 @@ def test_a_closed_iterator_ends_its_run(inputs: dict[str, Any]) -> None:
     tables.close()
     left = set(threading.enumerate()) - before
     for thread in left:
-        thread.join(30)
+        thread.join(PATIENCE)
     assert not any(thread.is_alive() for thread in left)
 
 
@@ -341,7 +342,7 @@ def test_a_script_without_a_main_guard(inputs: dict[str, Any], made_calls: bytes
     script.write_text(
         f"import f5py\nprint('started')\nfor table in f5py.iter_calls(**{given!r}, iop=2):\n    print(table.num_rows)\n"
     )
-    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=PATIENCE, check=False)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.split() == ["started", str(made_calls.count(b"\n") - 1)]
 

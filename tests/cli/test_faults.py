@@ -21,6 +21,7 @@ import pysam
 import pytest
 
 from ..made_data import ReadSet, error_line, run_command, run_main, write_signals
+from ..patience import PATIENCE
 
 
 def started(*arguments: object, **more: object) -> subprocess.Popen[str]:
@@ -30,7 +31,7 @@ def started(*arguments: object, **more: object) -> subprocess.Popen[str]:
 
 def finished(*arguments: object, **more: object) -> tuple[int, str]:
     with started(*arguments, **more) as process:
-        _, told = process.communicate(timeout=100)
+        _, told = process.communicate(timeout=PATIENCE)
     return process.returncode, told
 
 
@@ -82,7 +83,7 @@ def test_signals_leave_nothing_unfinished(made: ReadSet, tmp_path: Path, name: s
             assert process.poll() is None
             time.sleep(0.005)
         process.send_signal(signal.Signals[name])
-        _, told = process.communicate(timeout=30)
+        _, told = process.communicate(timeout=PATIENCE)
     number = signal.Signals[name]
     if process.returncode == 0:
         pytest.skip("the run was faster")

@@ -23,6 +23,7 @@ from f5py.io.reads.read_index import ReadIndex
 
 from ..index_files import fasta, multi_fast5, readdb, single_fast5
 from ..made_data import ReadSet, run_main, write_signals
+from ..patience import PATIENCE
 
 needs_nanopolish = pytest.mark.skipif(not shutil.which("nanopolish"), reason="nanopolish is not on PATH")
 
@@ -35,7 +36,7 @@ def run(*arguments: object) -> int:
 
 def nanopolish(*arguments: object) -> str:
     command = ["nanopolish", *map(str, arguments)]
-    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=120).stdout
+    return subprocess.run(command, check=True, capture_output=True, text=True, timeout=PATIENCE).stdout
 
 
 def contents(reads: Path) -> dict[str, bytes]:
@@ -263,7 +264,7 @@ def test_a_killed_scanning_process_is_one_line(tmp_path: Path) -> None:
             if b"f5py.io.signals.helper_process" in Path(f"/proc/{child}/cmdline").read_bytes():
                 scanners.append(int(child))
     os.kill(scanners[0], signal.SIGKILL)
-    _, told = process.communicate(timeout=30)
+    _, told = process.communicate(timeout=PATIENCE)
     assert process.returncode == 1
     assert told.count("\n") == 1
     assert "a process that scanned fast5 files was killed" in told
@@ -278,7 +279,7 @@ def test_a_killed_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     journal = Path(f"{reads}.index.scanned")
     command = [sys.executable, "-m", "f5py", "index", "--resume", "-d", tmp_path / "d", reads]
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < until:
         if journal.exists() and journal.stat().st_size > 10_000:
             break
@@ -307,7 +308,7 @@ def test_interrupting_leaves_no_process_behind(tmp_path: Path, delay: float) -> 
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does, to all of them
     with process.stderr as stream:
         told = stream.read()  # ends when the last process that holds it has gone
-    assert process.wait(timeout=10) == 130
+    assert process.wait(timeout=PATIENCE) == 130
     assert "Traceback" not in told
     assert not Path(f"{reads}.index.readdb").exists()
 
@@ -324,7 +325,7 @@ def test_a_full_disk_is_one_line_and_leaves_nothing(tmp_path: Path, threads: int
     reads.write_text("".join(f">r{i}\n{'ACGT' * 5000}\n" for i in range(100)))
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, 100_000))"
     code = f"{limit}; from f5py.cli import main; main(['index', '-t', '{threads}', {str(reads)!r}])"
-    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60)
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE)
     assert ran.returncode == 1
     assert ran.stderr.count("\n") == 1
     assert f"{reads}.index: cannot be written (File too large)" in ran.stderr

@@ -35,6 +35,7 @@ from f5py.io.signals import SignalSource, open_signals
 from f5py.plotting.data import PlotData
 
 from ..made_data import ReadSet, write_signals
+from ..patience import PATIENCE
 
 CONTIG = "NC_000913.3_500001_760000"
 FORWARD, REVERSE = "bd76fe67-db4b-4d72-95df-e23f07aea51a", "c7937d7b-d85f-433b-9327-7eb293974905"
@@ -318,7 +319,7 @@ def test_alignments_from_sam_and_from_a_pipe(made: ReadSet, tmp_path: Path):
             [sys.executable, "-c", program, made.names[-1], "-b", "-", *map(str, rest), "-o", tmp_path / "pipe.svg"],
             stdin=pipe,
             check=True,
-            timeout=120,
+            timeout=PATIENCE,
         )
     expected = (tmp_path / "bam.svg").read_bytes()
     assert (tmp_path / "sam.svg").read_bytes() == expected

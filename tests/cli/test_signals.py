@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ..patience import PATIENCE
+
 _START = """
 import signal, sys, time
 from f5py.cli import _report_unraisable
@@ -37,8 +39,9 @@ def main():
 def run(folder: Path, work: str, *, call: str = "main()", **options: object) -> list[str]:
     program = _START.format(work=work, call=call)
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=60, check=False, **options
-    )
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, timeout=PATIENCE, check=False,
+        **options,
+    )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
     return done.stdout.split()
 

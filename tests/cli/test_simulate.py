@@ -11,6 +11,8 @@ import pytest
 
 from f5py.cli import main
 
+from ..patience import PATIENCE
+
 
 def run(*args: str) -> int:
     with pytest.raises(SystemExit) as stop:
@@ -73,12 +75,16 @@ def test_interrupt_leaves_nothing(tmp_path):
     out = tmp_path / "out"
     arguments = ["simulate", "-o", str(out), "--genome-length", "10K", "-n", "100000", "--length", "200"]
     process = subprocess.Popen([sys.executable, "-c", code, *arguments], stderr=subprocess.PIPE, text=True)
-    deadline = time.monotonic() + 30
-    while not list(out.glob(".unfinished-*/fast5/*")):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    process.send_signal(signal.SIGINT)
-    _, messages = process.communicate(timeout=5)
+    deadline = time.monotonic() + PATIENCE
+    try:
+        while not list(out.glob(".unfinished-*/fast5/*")):
+            assert process.poll() is None
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        _, messages = process.communicate(timeout=PATIENCE)
+    finally:
+        process.kill()
     assert process.returncode == 130, messages
     assert "interrupted" in messages
     assert messages.strip().count("\n") == 0, messages

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from ..made_data import ReadSet, error_line
+from ..patience import PATIENCE
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: libraries are put before others there"),
@@ -50,7 +51,7 @@ def run(layer: Path, inputs: ReadSet, folder: Path, fault: str, *options: object
     for option, name in OUTPUTS.items():
         command += [option, str(folder / name)]
     environment = os.environ | {"LD_PRELOAD": str(layer), "F5PY_FAULT": fault}
-    return subprocess.run(command, capture_output=True, text=True, timeout=100, env=environment, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment, check=False)
 
 
 @pytest.fixture(scope="module")

@@ -6,11 +6,12 @@ import subprocess
 from pathlib import Path
 
 from ..made_data import ReadSet
+from ..patience import PATIENCE
 
 
 def run(command: list[str], redirection: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        ["sh", "-c", f'"$@" {redirection}', "sh", *command], stdout=subprocess.PIPE, timeout=60, check=False
+        ["sh", "-c", f'"$@" {redirection}', "sh", *command], stdout=subprocess.PIPE, timeout=PATIENCE, check=False
     )
 
 

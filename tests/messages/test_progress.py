@@ -13,6 +13,7 @@ import pytest
 from f5py.messages.progress import in_words, progress, told_to
 
 from ..made_data import ReadSet
+from ..patience import PATIENCE
 
 MB = 1_000_000
 
@@ -59,7 +60,7 @@ def on_terminal(command: list[str]) -> str:
             pass
         finally:
             os.close(ours)
-        assert process.wait(60) == 0
+        assert process.wait(PATIENCE) == 0
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", shown.decode())
 
 
@@ -81,7 +82,7 @@ def test_a_run_on_a_terminal(made: ReadSet, tmp_path: Path) -> None:
 def test_a_run_with_a_log(made: ReadSet, tmp_path: Path) -> None:
     """f5c's lines for each batch, no bar, and no hint about GPUs where there is none."""
     command = made.command("-o", str(tmp_path / "calls.tsv"))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert "16 Entries (0.0M bases) loaded" in done.stderr
     assert "%" not in done.stderr
     if not os.path.exists("/dev/nvidiactl"):

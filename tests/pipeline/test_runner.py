@@ -14,6 +14,8 @@ from hypothesis import strategies as st
 from f5py.io.files.complete_file import complete_output
 from f5py.pipeline.runner import Outputs, run_pipeline, stages_running
 
+from ..patience import PATIENCE
+
 
 class Broken(Exception):
     pass
@@ -106,7 +108,7 @@ def test_an_error_is_raised_and_what_was_before_it_is_written(n_items, data, sta
 
 
 def wait_for_the_end():
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + PATIENCE
     while stages_running():
         assert time.monotonic() < deadline
         pause(1)
@@ -133,7 +135,7 @@ def test_what_is_computed_is_written_while_the_loader_waits():
 
     def load():
         yield 0
-        assert written.wait(5)
+        assert written.wait(PATIENCE)
         yield 1
 
     run_pipeline(load(), lambda _: None, lambda _: written.set())
@@ -175,7 +177,7 @@ def test_not_more_than_one_item_is_loaded_ahead(n_lanes):
 
 def test_stages_run_at_the_same_time():
     """Every stage waits for another one to be inside of its own item."""
-    meeting = threading.Barrier(3, timeout=5)
+    meeting = threading.Barrier(3, timeout=PATIENCE)
 
     def load():
         yield 0
@@ -276,7 +278,7 @@ def test_outputs_are_closed_after_a_run_and_after_an_error(tmp_path):
 
 def test_outputs_of_a_writer_that_stops_when_asked_are_closed(tmp_path):
     def write(item, stopping):
-        assert stopping.wait(5)
+        assert stopping.wait(PATIENCE)
 
     output = Output()
     with pytest.raises(KeyboardInterrupt):
@@ -300,7 +302,7 @@ def test_outputs_of_a_stuck_writer_are_left_alone(tmp_path, at):
 
     def compute(item):
         if item == 1:
-            assert began.wait(5)
+            assert began.wait(PATIENCE)
             if at == "pipeline":
                 raise KeyboardInterrupt
             signal.setitimer(signal.ITIMER_REAL, 0.1)

@@ -21,6 +21,8 @@ from f5py.plotting.data import PlotData, Source
 from f5py.plotting.figure import write_figure
 from f5py.plotting.site_calls import SiteCalls
 
+from ..patience import PATIENCE
+
 SVG = "{http://www.w3.org/2000/svg}"
 STARTS = {"png": b"\x89PNG\r\n\x1a\n", "pdf": b"%PDF-", "svg": b"<?xml", "html": b"<!DOCTYPE html>"}
 
@@ -181,7 +183,7 @@ def test_bytes_are_those_of_another_process_and_pyplot_stays_out(tmp_path: Path)
         "assert 'matplotlib.pyplot' not in sys.modules\n"
     )
     command = [sys.executable, "-c", program, str(Path(__file__).resolve().parents[2])]
-    subprocess.run(command, cwd=tmp_path, check=True, timeout=120)
+    subprocess.run(command, cwd=tmp_path, check=True, timeout=PATIENCE)
     for kind in FORMATS:
         assert (tmp_path / f"out.{kind}").read_bytes() == drawn(made_data(), kind), kind
 

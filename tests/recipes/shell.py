@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+from ..patience import PATIENCE
+
 ROOT = Path(__file__).resolve().parents[2]
 _PLACES = [str(Path(sys.executable).parent), os.environ["PATH"], os.environ.get("F5PY_RECIPE_PATH", "")]
 _ENVIRONMENT = {**os.environ, "PATH": os.pathsep.join(filter(None, _PLACES)), "MPLBACKEND": "agg", "LC_ALL": "C.UTF-8"}
@@ -28,7 +30,7 @@ def run(folder: Path, commands: str) -> str:
     """Run commands in a folder; return what they print."""
     done = subprocess.run(
         ["bash", "-euo", "pipefail", "-c", commands], cwd=folder, env=_ENVIRONMENT, capture_output=True, text=True,
-        timeout=600, check=False,
+        timeout=PATIENCE, check=False,
     )  # fmt: skip
     assert done.returncode == 0, f"{commands}\n{done.stdout[-3000:]}\n{done.stderr[-3000:]}"
     return done.stdout

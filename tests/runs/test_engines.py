@@ -25,6 +25,7 @@ import pytest
 from f5py.runs import engines
 
 from ..made_data import ReadSet, error_line, run_command
+from ..patience import PATIENCE
 from ..shared_memory import FOLDER, to_oneself
 
 
@@ -34,7 +35,7 @@ def semaphores() -> Iterator[None]:
     with to_oneself():
         before = set(os.listdir(FOLDER))
         yield
-        until = time.monotonic() + 10
+        until = time.monotonic() + PATIENCE
         while set(os.listdir(FOLDER)) - before and time.monotonic() < until:
             time.sleep(0.1)
 
@@ -115,7 +116,7 @@ def test_dask_survives_the_loss_of_a_worker(made: ReadSet, here: Path):
         victim = next(iter(cluster.workers.values())).process.pid
 
         def kill() -> None:
-            until = time.monotonic() + 30
+            until = time.monotonic() + PATIENCE
             while not any((here / "p" / "parts").glob("[0-9]*")) and time.monotonic() < until:
                 time.sleep(0.01)
             os.kill(victim, signal.SIGKILL)
@@ -137,7 +138,7 @@ def test_dask_on_two_machines(made: ReadSet, here: Path):
     scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--scheduler-file", "s.json", "--port", "0"]
     processes = [subprocess.Popen([*scheduler, "--no-dashboard"], **say_nothing)]
     try:
-        until = time.monotonic() + 30
+        until = time.monotonic() + PATIENCE
         while not (here / "s.json").exists():
             assert time.monotonic() < until
             time.sleep(0.1)

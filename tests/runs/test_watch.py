@@ -18,6 +18,7 @@ import pytest
 from f5py.runs import watch
 
 from ..made_data import ReadSet, error_line, process_of, run_command, write_signals
+from ..patience import PATIENCE
 
 pytest.importorskip("pod5")
 N_BAMS, N_SIGNALS = 3, 2
@@ -107,13 +108,13 @@ def test_a_folder_that_is_being_filled(made: ReadSet, pieces: Path, here: Path, 
     if seed:
         time.sleep(2.5)
         process.send_signal(signal.SIGKILL if seed == 1 else signal.SIGINT)
-        process.wait(timeout=60)
+        process.wait(timeout=PATIENCE)
     for writer in writers:
         writer.join()
     if seed:
         assert run_command(*watching(made, "--watch-until-idle", "0.02")) == 0
     else:
-        assert process.wait(timeout=60) == 0
+        assert process.wait(timeout=PATIENCE) == 0
     check_same(pieces, here)
 
 
@@ -201,12 +202,12 @@ def test_running_totals(made: ReadSet, pieces: Path, here: Path):
     shutil.copy(pieces / "run_2.bam", here / "run" / "bam_pass")
     wait_for(lambda: (here / "calls.tsv.f5py-watch" / "files" / "bam_pass%2Frun_2.bam" / "parts" / "0").exists())
     process.send_signal(signal.SIGINT)
-    assert process.wait(timeout=60) == 0
+    assert process.wait(timeout=PATIENCE) == 0
     check_same(pieces, here)
 
 
 def wait_for(holds: object) -> None:
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while not holds():  # type: ignore[operator]
         assert time.monotonic() < until
         time.sleep(0.1)

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from f5py.threads.ahead import worked_ahead
 
+from ..patience import PATIENCE
+
 _NAME = "f5py-test-ahead"
 
 
@@ -66,7 +68,7 @@ def test_results_in_order_up_to_the_first_error(n, n_threads, pauses, broken, wh
 
 
 def test_portions_are_worked_on_at_the_same_time():
-    meeting = threading.Barrier(3, timeout=5)
+    meeting = threading.Barrier(3, timeout=PATIENCE)
     assert len(list(worked_ahead(iter(range(3)), lambda _: meeting.wait(), 3, _NAME))) == 3
 
 

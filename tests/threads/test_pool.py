@@ -18,6 +18,8 @@ from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 from f5py.threads.pool import WorkerPool, longest_first
 
+from ..patience import PATIENCE
+
 
 @kernel
 def count_up(turn, reads, done):
@@ -80,7 +82,7 @@ def test_the_lowest_order_is_served_first():
     callers = [threading.Thread(target=pool.each, args=(block, [0]))]
     callers += [threading.Thread(target=call, args=(order,)) for order in (2, 0, 1)]
     callers[0].start()
-    assert begun.wait(5)
+    assert begun.wait(PATIENCE)
     for caller in callers[1:]:
         caller.start()
     while len(pool._jobs) < 3:

@@ -19,6 +19,7 @@ from pathlib import Path
 import pytest
 
 from ...made_data import ReadSet, error_line
+from ...patience import PATIENCE
 from ...shared_memory import FOLDER, to_oneself
 from .commands import MAPPED, SignalCommand, without_header
 
@@ -37,7 +38,7 @@ def started(command: list[str], **options: object) -> Iterator[subprocess.Popen]
     """A process that is killed after a minute, so that a lost interrupt is a failure."""
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with subprocess.Popen(command, **{**streams, **options}) as process:
-        watchdog = threading.Timer(60, process.kill)
+        watchdog = threading.Timer(PATIENCE, process.kill)
         watchdog.start()
         try:
             yield process
@@ -55,7 +56,7 @@ def wait_for_batches(process: subprocess.Popen, n: int) -> None:
 def interrupted(process: subprocess.Popen) -> str:
     """Interrupt a process, which must end; return its line of error."""
     process.send_signal(signal.SIGINT)
-    messages = process.communicate(timeout=30)[1].decode()
+    messages = process.communicate(timeout=PATIENCE)[1].decode()
     assert process.returncode == 130
     line = error_line(messages)
     assert "interrupted; files appear only when they are complete" in line
@@ -229,7 +230,7 @@ class Held:
 
     def end(self) -> tuple[int, str]:
         """Exit status, and the messages."""
-        status = self.process.wait(timeout=30)
+        status = self.process.wait(timeout=PATIENCE)
         with self.process as process:
             assert process.stderr is not None
             return status, (self.told + process.stderr.read()).decode()
@@ -291,7 +292,7 @@ def test_nothing_is_left_after_being_ended(
     readers = run.readers(2)
     run.process.send_signal(how)
     assert run.end()[0] == (128 + how if how == signal.SIGTERM else -how)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while any(Path(f"/proc/{reader}/cmdline").exists() for reader in readers):
         assert time.monotonic() < deadline
         time.sleep(0.02)

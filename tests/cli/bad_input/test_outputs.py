@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from ...made_data import ReadSet, error_line, run_command, run_process
+from ...patience import PATIENCE
 from .commands import SignalCommand, without_header
 from .conftest import Fails
 
@@ -88,7 +89,7 @@ def test_full_disk(command: SignalCommand, made: ReadSet, capfd: pytest.CaptureF
         assert "/dev/full: cannot write: No space left on device; the output is incomplete" in line
     with open("/dev/full", "wb") as full:
         told = subprocess.run(
-            command.process(made, "-K", 2), stdout=full, stderr=subprocess.PIPE, timeout=60, check=False
+            command.process(made, "-K", 2), stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE, check=False
         )
     assert told.returncode == 1
     line = error_line(told.stderr.decode())
@@ -157,7 +158,7 @@ def test_closed_pipe_is_quiet(command: SignalCommand, made: ReadSet, table: byte
         assert process.stdout.readline() == table.splitlines(keepends=True)[0]
         process.stdout.close()
         messages = process.stderr.read().decode()
-        assert process.wait(timeout=30) == 128 + signal.SIGPIPE
+        assert process.wait(timeout=PATIENCE) == 128 + signal.SIGPIPE
     starts = ("[init_cuda", "[meth_main::", "[resquiggle_main::", "[pthread_")
     assert all(line.startswith(starts) for line in messages.splitlines()), messages
     assert "ERROR" not in messages

@@ -13,6 +13,7 @@ from f5py.compute.gpu.selection import GpusWhenTheyPay, opened
 from f5py.messages import console
 
 from ...abea.batch_maker import made_batch
+from ...patience import PATIENCE
 
 
 class _Clock:
@@ -138,7 +139,7 @@ def test_at_once_batches_wait_for_the_gpu_and_a_slow_one_is_helped(clock, gpu_se
     cpu, gpu = _Recorder(clock, 1.0), _Recorder(clock, gpu_seconds)
 
     def come():
-        may_go_on.wait(20)
+        may_go_on.wait(PATIENCE)
         yield gpu
 
     backend = GpusWhenTheyPay(cpu, come(), at_once=True, clock=clock)
@@ -230,7 +231,7 @@ def test_the_end_of_a_run_does_not_wait_for_gpus(clock, capfd):
 
     def come():
         for gpu in gpus:
-            may_go_on.wait(20)
+            may_go_on.wait(PATIENCE)
             yield gpu
 
     backend = GpusWhenTheyPay(_Recorder(clock, selection._START_SECONDS), come(), clock=clock)
@@ -249,7 +250,7 @@ def test_what_is_wrong_with_a_gpu_is_not_told_after_the_end(clock, capfd):
     may_go_on = threading.Event()
 
     def come():
-        may_go_on.wait(20)
+        may_go_on.wait(PATIENCE)
         yield GpuUnavailableError("the NVIDIA driver is too old")
 
     backend = GpusWhenTheyPay(_Recorder(clock, selection._START_SECONDS), come(), clock=clock)
@@ -271,7 +272,7 @@ def test_a_process_ends_while_a_gpu_is_being_started():
         "print('written', flush=True)\n"
         "_exit(0)\n"
     )
-    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=PATIENCE, check=True)
     assert ended.stdout == "written\n"
 
 

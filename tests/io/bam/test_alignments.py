@@ -19,6 +19,8 @@ from f5py.io.bam.bam_output import RecordOutput
 from f5py.io.bytes.bgzf_blocks import END_BLOCK
 from f5py.io.bytes.watched_pipe import WatchedPipe
 
+from ...patience import PATIENCE
+
 LENGTHS = {"chr1": 5000, "chr2": 3000}
 HEADER = {"HD": {"VN": "1.6", "SO": "coordinate"}, "SQ": [{"SN": n, "LN": x} for n, x in LENGTHS.items()]}
 
@@ -207,7 +209,7 @@ def piped(tmp_path):
 
     yield make
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE)
         assert not thread.is_alive()
 
 

@@ -20,6 +20,8 @@ from f5py.errors import OutputFileError
 from f5py.io.bytes.bgzip_output import BgzipOutput
 from f5py.io.files.output import open_output
 
+from ...patience import PATIENCE
+
 TEXT = b"".join(b"%d\t%d\n" % (i, i * i) for i in range(200_000))
 
 
@@ -157,7 +159,7 @@ def test_the_end_while_another_thread_writes(tmp_path, end):
         time.sleep(0.002 * attempt)
         getattr(out, end)()
         size = path.stat().st_size
-        writer.join(timeout=10)
+        writer.join(timeout=PATIENCE)
         assert not writer.is_alive()
         assert len(refused) == 1
         expected = b"".join(b"%d\n" % number * 50_000 for number in written)

@@ -21,6 +21,8 @@ from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import open_output
 from f5py.io.files.unfinished_file import forget_kept_rows, kept_rows, settle_unfinished
 
+from ...patience import PATIENCE
+
 
 def put(path, *pieces):
     with open_output(str(path)) as out:
@@ -52,7 +54,7 @@ def test_unbuffered_standard_output_is_written_whole():
         while piece := process.stdout.read(20_000):
             size += len(piece)
             time.sleep(0.005)
-        assert process.wait(timeout=10) == 0
+        assert process.wait(timeout=PATIENCE) == 0
     assert size == 1_000_000
 
 

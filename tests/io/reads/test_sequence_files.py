@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from f5py.errors import InputFileError
 from f5py.io.reads.sequence_files import iterate_sequences, sequence_records
 
+from ...patience import PATIENCE
+
 READS = [("a", "ACGT"), ("b", "GG"), ("c", ""), ("d", "acgun"), ("e", "TTTTTTT")]
 
 
@@ -99,7 +101,7 @@ def test_standard_input(compress):
         "print([(names, bases.tobytes()) for names, bases, _ in iterate_sequences('-', 3, 100)])"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], input=compress(fastq(READS)), capture_output=True, check=True, timeout=60
+        [sys.executable, "-c", code], input=compress(fastq(READS)), capture_output=True, check=True, timeout=PATIENCE
     )
     assert done.stdout.decode() == "[(['a', 'b', 'c'], b'ACGTGG'), (['d', 'e'], b'acgunTTTTTTT')]\n"
 

@@ -16,6 +16,7 @@ from f5py.errors import MissingDependencyError
 from f5py.io.signals.fast5 import Fast5Reader
 from f5py.io.signals.source import FileSource
 
+from ...patience import PATIENCE
 from .made_signals import (
     CALIBRATION,
     GZIP,
@@ -330,7 +331,7 @@ def fetch_in_new_process(path, name, before="") -> subprocess.CompletedProcess:
         "print(block.samples.sum(), block.problems)"
     )
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, env={}, check=False, timeout=60
+        [sys.executable, "-c", program], capture_output=True, text=True, env={}, check=False, timeout=PATIENCE
     )
 
 

@@ -16,6 +16,7 @@ from f5py.io.signals.helper_process import HelperProcess
 from f5py.io.signals.scan_journal import ScanJournal
 
 from ...index_files import multi_fast5, single_fast5
+from ...patience import PATIENCE
 
 #: What writers have stored as `file_version`; a number in a multi-read file, too.
 VERSIONS = [None, "0.6", "2.0", "2", "two", "", np.bytes_("2.2"), np.float64(0.6), np.float64(1.0), 2, np.zeros(0)]
@@ -128,7 +129,7 @@ def test_a_process_killed_before_it_is_asked_is_an_error(tmp_path: Path, monkeyp
     class Killed(HelperProcess):
         def begin(self) -> None:
             self.kill()
-            self.wait(30)
+            self.wait(PATIENCE)
             super().begin()
 
     monkeypatch.setattr(fast5_scan, "HelperProcess", Killed)

@@ -14,6 +14,7 @@ from f5py.errors import OutputFileError
 from f5py.io.signals.fast5_writer import Fast5Writer
 from f5py.io.signals.source import Calibration
 
+from ...patience import PATIENCE
 from .made_signals import assert_holds, fast5_source, make_reads
 
 
@@ -113,7 +114,7 @@ def test_full_disk(tmp_path):
     )
     path = tmp_path / "a.fast5"
     run = subprocess.run(
-        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, "-c", program, str(path)], capture_output=True, text=True, check=False, timeout=PATIENCE
     )
     assert run.stdout == f"{path}: cannot write: File too large\n"
     assert run.stderr == ""

@@ -12,6 +12,7 @@ from f5py.errors import SignalError
 from f5py.io.signals import helper_process, processes
 from f5py.io.signals.guarded import GuardedSource
 
+from ...patience import PATIENCE
 from . import odd_readers
 
 
@@ -79,7 +80,7 @@ def test_a_process_that_waits_for_a_file_system_is_waited_for(monkeypatch, tmp_p
     source = GuardedSource(1, {"5": str(file)}, odd_readers.WaitingReader)
 
     def answer():
-        assert told.wait(60)
+        assert told.wait(PATIENCE)
         file.touch()
 
     answering = threading.Thread(target=answer)

@@ -22,6 +22,7 @@ from f5py.io.signals._reader_process import SLOT_SAMPLES
 from f5py.io.signals.processes import ParallelSource
 from f5py.io.signals.shares import share_out
 
+from ...patience import PATIENCE
 from ...shared_memory import FOLDER, to_oneself
 from . import odd_readers
 from .made_signals import GZIP, MadeRead, assert_same_block, fast5_source, make_reads, write_multi, write_single
@@ -48,8 +49,8 @@ def children() -> set[int]:
     return found
 
 
-def wait_until(condition, seconds=60.0):
-    end = time.monotonic() + seconds
+def wait_until(condition):
+    end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.01)
@@ -122,7 +123,7 @@ def test_a_script_without_a_guard_is_not_run_again(tmp_path):
         "print(source.fetch(['1', '2']).offsets)\n"
         "source.close()\n"
     )
-    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=60, env=child_path())
+    ran = subprocess.run([sys.executable, script], capture_output=True, text=True, timeout=PATIENCE, env=child_path())
     assert (ran.stdout, ran.stderr) == ("running\n[0 1 3]\n", "")
 
 
@@ -141,7 +142,7 @@ def test_processes_import_only_what_they_need():
 
 def run(program: str) -> subprocess.CompletedProcess:
     return subprocess.run(
-        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60, env=child_path()
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=PATIENCE, env=child_path()
     )
 
 
@@ -230,7 +231,7 @@ def test_close_while_another_thread_waits(tmp_path):
     thread.start()
     wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
     source.close()
-    thread.join(2)
+    thread.join(PATIENCE)
     assert not thread.is_alive()
     assert len(errors) == 1
 
@@ -296,10 +297,10 @@ def test_interrupt_ends_everything_quietly(tmp_path, to_group):
     parent = subprocess.Popen(command, stderr=subprocess.PIPE, start_new_session=True, env=child_path())
     wait_until(lambda: len(list(tmp_path.iterdir())) == 2)
     (os.killpg if to_group else os.kill)(parent.pid, signal.SIGINT)
-    _, errors = parent.communicate(timeout=10)
+    _, errors = parent.communicate(timeout=PATIENCE)
     assert parent.returncode == 130
     assert errors == b""
-    wait_until(lambda: gone(file.name for file in tmp_path.iterdir()), 1)
+    wait_until(lambda: gone(file.name for file in tmp_path.iterdir()))
 
 
 def test_processes_end_when_their_parent_is_killed():
@@ -320,7 +321,7 @@ def test_processes_end_when_their_parent_is_killed():
         assert len(pids) == 2
         assert not gone(pids)
         parent.kill()
-        wait_until(lambda: gone(pids), 2)
+        wait_until(lambda: gone(pids))
         assert parent.stderr.read() == ""
 
 

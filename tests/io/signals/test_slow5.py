@@ -18,6 +18,7 @@ from f5py.io.signals.blow5_writer import Blow5Writer
 from f5py.io.signals.slow5 import Slow5Source, read_groups
 from f5py.io.signals.source import Calibration
 
+from ...patience import PATIENCE
 from .made_signals import MadeRead, assert_holds, assert_same_block, assert_unreadable, make_reads
 from .made_slow5 import GROUPS, blow5_record, write_blow5, write_slow5
 
@@ -632,6 +633,6 @@ for path in sys.argv[1:]:
         assert "\\n" not in str(problem), str(problem)
 print("done")
 """
-    ran = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, timeout=120)
+    ran = subprocess.run([sys.executable, "-c", code, *paths], capture_output=True, timeout=PATIENCE)
     assert (ran.returncode, ran.stdout) == (0, b"done\n"), ran.stderr[-2000:]
     assert all(line.startswith(b"[open_slow5::INFO]") for line in ran.stderr.splitlines()), ran.stderr[-2000:]

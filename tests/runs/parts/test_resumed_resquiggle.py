@@ -17,6 +17,7 @@ from f5py.pipeline import sequence_loader
 from f5py.runs.parts.plan import Plan
 
 from ...made_data import N_READS, ReadSet, refused, run_command
+from ...patience import PATIENCE
 
 PER_PART = 3
 N_PARTS = -(-N_READS // PER_PART)
@@ -135,7 +136,7 @@ def test_kill(made: ReadSet, here: Path, seconds: float):
     process = subprocess.Popen(
         [sys.executable, "-c", program, "resquiggle", *command, "--resume"], stderr=subprocess.DEVNULL
     )
-    until = time.monotonic() + 60
+    until = time.monotonic() + PATIENCE
     while not (here / FOLDER / "parts" / "0").exists() and process.poll() is None and time.monotonic() < until:
         time.sleep(0.001)
     time.sleep(seconds)
