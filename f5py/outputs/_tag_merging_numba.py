@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.io.bam._bam_numba import N_BASES, find_tag, integer_of, signed32, tags_begin
+from f5py.core.cigar import HARD_CLIP
+from f5py.io.bam._bam_numba import N_BASES, cigar_of, find_tag, integer_of, signed32, tags_begin
 from f5py.jit.kernel import exact_kernel
 from f5py.text._format_numba import append_bytes, append_int
 
 _COMMA, _SEMICOLON, _QUESTION, _DOT, _PLUS, _MINUS = (np.uint8(ord(one)) for one in ",;?.+-")
 _ZERO, _NINE, _TEXT, _ARRAY, _BYTE = (np.uint8(ord(one)) for one in "09ZBC")
+_HARD_CLIP = np.uint8(HARD_CLIP)
 #: Lengths of sequences, and so numbers of bases to pass over, are below this.
 _MAX_BASES = np.int64(1) << 31
 _MM, _OLD_MM, _ML, _OLD_ML, _MN = (np.uint16(name[0] + 256 * name[1]) for name in (b"MM", b"Mm", b"ML", b"Ml", b"MN"))
@@ -291,11 +293,21 @@ def _find_either(data, begin, stop, name, old_name):
 
 
 @exact_kernel
+def _is_hard_clipped(data, start, stop):
+    """Whether bases of the read are missing in a record."""
+    begin, n = cigar_of(data, start, stop)
+    if n <= 0:
+        return False
+    return (data[begin] & 15) == _HARD_CLIP or (data[begin + 4 * (n - 1)] & 15) == _HARD_CLIP
+
+
+@exact_kernel
 def _places_of_tags(data, start, stop, n_bases):
     """Where MM and ML of a record are, without their types: begin and end of each; and whether they can be used.
 
     They can if MM is a text and ML, if there is one, has a byte for each of its calls and codes, and MN, if there is
-    one, is the number of bases. A record without MM has two empty places.
+    one, is the number of bases; without MN, tags of a hard-clipped record are those of the whole read, and of no use.
+    A record without MM has two empty places.
     """
     begin = tags_begin(data, start)
     nowhere = np.int64(start)
@@ -304,7 +316,10 @@ def _places_of_tags(data, start, stop, n_bases):
         return nowhere, nowhere, nowhere, nowhere, True
     ml_kind, ml_end = _find_either(data, begin, stop, _ML, _OLD_ML)
     n_kind, _ = find_tag(data, begin, stop, _MN)
-    fits = data[kind] == _TEXT and (n_kind < 0 or integer_of(data, n_kind, np.int64(-1)) == n_bases)
+    if n_kind < 0:
+        fits = data[kind] == _TEXT and not _is_hard_clipped(data, start, stop)
+    else:
+        fits = data[kind] == _TEXT and integer_of(data, n_kind, np.int64(-1)) == n_bases
     ml_begin = ml_kind + 6
     if ml_kind < 0:
         ml_begin = ml_end = nowhere

@@ -91,13 +91,13 @@ def test_motifs_of_one_modification_become_one_entry(reads):
         assert found == ({"C+m?": both} if both else {}) | c
 
 
-def records_of(entries: list[Any], **tags: Any) -> RawRecords:
+def records_of(entries: list[Any], cigar: str = "50M", **tags: Any) -> RawRecords:
     """A record of each, with the tags (a text as it is, or entries)."""
     raw, starts = b"", [0]
     for i, one in enumerate(entries):
         record = pysam.AlignedSegment(HEADER)
         record.query_name, record.reference_id, record.reference_start = f"r{i}", 0, 5
-        record.query_sequence, record.cigarstring = "AC" * 25, "50M"
+        record.query_sequence, record.cigarstring = "AC" * 25, cigar
         if one is not None:
             text, probabilities = one if isinstance(one, tuple) else write_tags(one)
             record.set_tag("MM", text)
@@ -216,6 +216,15 @@ def test_other_modifications_of_records_stay(theirs: Any, expected: Entries):
     tags = tags_of([OURS, OURS, {}])
     found = entries_of(tags_with_those_of_records(tags, records_of([None, theirs, theirs])))
     assert found == [OURS, expected, {}]
+
+
+@pytest.mark.parametrize("cigar", ["7H50M", "50M7H"])
+def test_tags_of_hard_clipped_records_need_the_length(cigar: str):
+    """Without it they are those of the whole read, as aligners copy them."""
+    theirs: Entries = {"A+a.": {1: (5,)}}
+    tags = tags_of([OURS])
+    assert entries_of(tags_with_those_of_records(tags, records_of([theirs], cigar))) == [{}]
+    assert entries_of(tags_with_those_of_records(tags, records_of([theirs], cigar, MN=50))) == [OURS | theirs]
 
 
 def test_tags_of_a_sequence_of_another_length_are_not_merged():
