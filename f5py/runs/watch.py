@@ -28,6 +28,7 @@ from f5py.io.remote import is_url
 from f5py.io.signals.content import Kind
 from f5py.io.signals.run_folder import FinishedFiles, RunFolder
 from f5py.messages import console
+from f5py.messages.strict import input_warning
 from f5py.options import declarations
 from f5py.options.part_commands import WatchOptions
 from f5py.options.signal_commands import CallOptions
@@ -41,6 +42,8 @@ from f5py.threads.interrupts import Interrupt, remembered_interrupt
 
 _WHO = "watch"
 _FOLDER = ".f5py-watch"
+#: Incomplete files that are named.
+_SHOWN = 5
 _FILES, _SIGNALS, _MAPPED = "files", "signals", "mapped"
 #: Running totals are written no more often than takes up this share of the time.
 _REFRESH_SHARE = 0.1
@@ -127,11 +130,11 @@ class _Watch:
         n_known = -1
         while not self._interrupt.has_come:
             found = self._look()
-            n_found = len(found.alignments) + len(found.reads) + len(found.signals) + found.n_unfinished
-            if self._call_new(found, is_last=False) or n_found != n_known:
+            n_found = len(found.alignments) + len(found.reads) + len(found.signals) + len(found.unfinished)
+            if self._call_new(found, is_last=False) or n_found != n_known or found.is_growing:
                 last_news = time.monotonic()
             n_known = n_found
-            if idle_seconds is not None and time.monotonic() - last_news >= idle_seconds and not found.n_unfinished:
+            if idle_seconds is not None and time.monotonic() - last_news >= idle_seconds:
                 return
             look_again = time.monotonic() + self._options.watch_interval
             while not self._interrupt.has_come and (left := look_again - time.monotonic()) > 0:
@@ -141,7 +144,9 @@ class _Watch:
         """Call what waited for signals, and write the results."""
         self._look()
         time.sleep(self._options.watch_interval)  # what has come while the last files were called
-        self._call_new(self._look(), is_last=True)
+        found = self._look()
+        self._call_new(found, is_last=True)
+        self._tell_unfinished(found.unfinished)
         if not self._done:
             why = next(iter(self._failed.values()), "no finished BAM or FASTQ file was found")
             raise F5pyError(f"--watch {self._options.watch}: nothing was called: {why}")
@@ -155,6 +160,13 @@ class _Watch:
             files = f"{shown} and {n_more} more were" if n_more else f"{shown} was"
             raise F5pyError(f"--watch {self._options.watch}: {files} left out; the results have all others")
         return counts
+
+    def _tell_unfinished(self, names: Sequence[str]) -> None:
+        """Warn of files that nothing is known of but that they are not complete."""
+        if names:
+            more = f", and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+            are = "is not complete and was" if len(names) == 1 else "are not complete and were"
+            input_warning(_WHO, f"{', '.join(names[:_SHOWN])}{more} in {self._options.watch} {are} left out")
 
     def _look(self) -> FinishedFiles:
         try:

@@ -183,10 +183,22 @@ def test_half_written_files_are_left_alone(made: ReadSet, pieces: Path, here: Pa
     for _ in range(3):
         found = folder.look()
         assert (found.alignments, found.reads, found.signals) == ([], [], [])
-    assert found.n_unfinished == N_BAMS + N_SIGNALS
+    assert len(found.unfinished) == N_BAMS + N_SIGNALS
+    assert not found.is_growing
     fill(pieces, here / "run")
     assert folder.look().alignments == []  # they have just changed
     assert len(folder.look().alignments) == N_BAMS
+
+
+def test_a_file_that_stays_incomplete(made: ReadSet, pieces: Path, here: Path, capfd: pytest.CaptureFixture[str]):
+    """It keeps nobody waiting, and is named."""
+    fill(pieces, here / "run")
+    (here / "run" / "cut.bam").write_bytes((pieces / "run_0.bam").read_bytes()[:3000])
+    (here / "run" / "empty.pod5").touch()
+    assert run_command(*watching(made, "--watch-until-idle", "0.01")) == 0
+    check_same(pieces, here)
+    messages = capfd.readouterr().err
+    assert "watch::WARNING] cut.bam, empty.pod5 in run are not complete and were left out" in messages
 
 
 def test_running_totals(made: ReadSet, pieces: Path, here: Path):

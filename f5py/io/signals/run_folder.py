@@ -26,8 +26,10 @@ class FinishedFiles(NamedTuple):
         FASTQ.
     signals : list of (str, str)
         Names and kinds.
-    n_unfinished : int
-        Files that were found, but may still grow.
+    unfinished : list of str
+        Files that were found, but may still grow: they have changed since the last look, or do not end as they should.
+    is_growing : bool
+        One of these is new or has changed.
     has_alignments : bool
         There is a BAM file, finished or not.
     """
@@ -35,7 +37,8 @@ class FinishedFiles(NamedTuple):
     alignments: list[str]
     reads: list[str]
     signals: list[tuple[str, Kind]]
-    n_unfinished: int
+    unfinished: list[str]
+    is_growing: bool
     has_alignments: bool
 
 
@@ -64,7 +67,8 @@ class RunFolder:
             The folder cannot be read.
         """
         os.scandir(self.path).close()  # which says what is wrong with it
-        alignments, reads, signals, n_unfinished, has_alignments = [], [], [], 0, False
+        alignments, reads, signals, unfinished, has_alignments = [], [], [], [], False
+        seen = dict(self._seen)
         for folder, below, names in os.walk(self.path, followlinks=True):
             below[:] = sorted(name for name in below if not name.startswith(".") and not name.endswith(_LEFT_OUT))
             for name in sorted(names):
@@ -74,14 +78,17 @@ class RunFolder:
                     continue
                 has_alignments = has_alignments or ending == ".bam"
                 if not self._is_finished(path, ending):
-                    n_unfinished += 1
+                    unfinished.append(path)
                 elif ending == ".bam":
                     alignments.append(path)
                 elif ending in KIND_OF_ENDING:
                     signals.append((path, KIND_OF_ENDING[ending]))
                 else:
                     reads.append(path)
-        return FinishedFiles(sorted(alignments), sorted(reads), sorted(signals), n_unfinished, has_alignments)
+        is_growing = any(seen.get(path) != self._seen.get(path) for path in unfinished)
+        return FinishedFiles(
+            sorted(alignments), sorted(reads), sorted(signals), sorted(unfinished), is_growing, has_alignments
+        )
 
     def _is_finished(self, path: str, ending: str) -> bool:
         if path in self._finished:
