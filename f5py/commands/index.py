@@ -234,7 +234,7 @@ def _where_signals_may_be(directories: Sequence[str]) -> str:
     """Return advice for folders in which no read was found."""
     from f5py.io.signals.choose import kinds_below
 
-    for directory in directories:
+    for directory in filter(os.path.isdir, directories):
         found = kinds_below(directory)
         if "fast5" not in found and "pod5" in found:
             return f"{directory} holds POD5 files; give it with --pod5"

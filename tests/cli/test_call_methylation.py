@@ -133,4 +133,4 @@ def test_losses_by_mapping_quality_are_told(call_ecoli, capfd):
     with pytest.raises(AllReadsFailedError, match="no record was used"):
         call_ecoli("reads.bam", "--min-mapq=61")
     told = capfd.readouterr().err
-    assert "115 of 115 records were left out for a mapping quality below 61 (--min-mapq)" in told
+    assert "115 of 115 mapped records were left out for a mapping quality below 61 (--min-mapq)" in told
