@@ -31,8 +31,7 @@ def measured(options: TrainOptions, motifs: list[str]) -> tuple[str, NDArray[np.
         model = chemistry.nucleotide_model(options.kmer_model)
         stage = NoiseStage(options, chemistry, model, [motif_named(name) for name in motifs], 1.0)
         workers.callback(stage.close)
-        loader.use_pool(stage.pool)
-        process(options, stage, loader.batches(), inputs, lambda batch: None, "noise", "nothing was measured")
+        process(options, stage, loader, inputs, lambda batch: None, "noise", "nothing was measured")
     reads = np.concatenate(stage.of_reads)
     return chemistry.name, reads[reads[:, 0] > 0]
 

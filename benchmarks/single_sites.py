@@ -26,8 +26,15 @@ from f5py.evaluation.ranking import area_under_curve
 ECOLI = ROOT.parent / "shared" / "data" / "ecoli_r94"
 PIECE = 300
 THRESHOLD = 2.0
-#: As `f5py simulate` makes R9.4 reads: as noisy as real ones.
-NOISY = {"level_noise": None, "sample_noise": None}
+#: Normal noise that is less than that of real reads.
+QUIET = {
+    "level_noise": 0.4, "sample_noise": 1.5, "level_correlation": 0.0, "level_tails": "gaussian",
+    "sample_correlation": 0.0,
+}  # fmt: skip
+#: As `f5py simulate` makes R9.4 reads: with the noise of real ones.
+NOISY = dict.fromkeys(QUIET)
+#: Noise of the calls.
+BOTH = ("independent", "correlated")
 KEY = ["read_name", "chromosome", "start"]
 
 
@@ -78,6 +85,14 @@ def sites_in_groups(inputs: dict[str, Any], truth: pd.DataFrame | None) -> pd.Da
     return table.merge(truth.rename(columns={"position": "start"}), on=KEY)
 
 
+def lines(name: str, inputs: dict[str, Any], truth: pd.DataFrame | None, noises: tuple[str, ...]) -> list[str]:
+    """Two rows of the report for each noise of the calls."""
+    found = []
+    for noise in noises:
+        found += line(f"{name} | {noise}", sites_in_groups({**inputs, "noise": noise}, truth))
+    return found
+
+
 def line(name: str, table: pd.DataFrame) -> list[str]:
     """Two rows of the report."""
     state = table["methylated"].to_numpy() == 1
@@ -94,9 +109,8 @@ def line(name: str, table: pd.DataFrame) -> list[str]:
 
 
 def simulated(folder: Path, **options: Any) -> tuple[dict[str, Any], pd.DataFrame]:
-    quiet = {"level_noise": 0.4, "sample_noise": 1.5}
     shape = {"genome_length": 300_000, "gc": 0.55, "coverage": 3.0, "seed": 1}
-    f5py.simulate(output=folder, force=True, **{**shape, **quiet, **options})
+    f5py.simulate(output=folder, force=True, **{**shape, **QUIET, **options})
     inputs = {"bam": folder / "reads.bam", "genome": folder / "ref.fa", "fast5": folder / "fast5", "threads": 2}
     return inputs, pd.read_csv(folder / "truth_reads.tsv", sep="\t")
 
@@ -111,8 +125,8 @@ def main() -> None:
     if ECOLI.is_dir():
         signals = {"slow5": ECOLI / "formats" / "reads.blow5", "genome": ECOLI / "ref.fa", "threads": 2}
         cut = pieces(ECOLI / "reads.bam", arguments.folder / "pieces.bam")
-        rows += line("E. coli", sites_in_groups({**signals, "bam": ECOLI / "reads.bam"}, None))
-        rows += line("E. coli, pieces", sites_in_groups({**signals, "bam": cut}, None))
+        rows += lines("E. coli", {**signals, "bam": ECOLI / "reads.bam"}, None, BOTH)
+        rows += lines("E. coli, pieces", {**signals, "bam": cut}, None, BOTH)
     for name, options in {
         "simulated, one state a read": {"methylation": "per-read"},
         "simulated, one state, 800 bases": {"methylation": "per-read", "fixed_length": 800},
@@ -122,7 +136,8 @@ def main() -> None:
         "simulated with noise, one state a read": {**NOISY, "methylation": "per-read"},
         "simulated with noise, independent sites": {**NOISY, "linked_within": 0, "site_rates": "0.5"},
     }.items():
-        rows += line(name, sites_in_groups(*simulated(arguments.folder / name.replace(" ", "_"), **options)))
+        made = simulated(arguments.folder / name.replace(" ", "_"), **options)
+        rows += lines(name, *made, BOTH if "with noise" in name else BOTH[:1])
     report = [
         "# Calls of single sites",
         "",
@@ -130,8 +145,9 @@ def main() -> None:
         'several. Levels and samples of simulated reads scatter less than in real ones, but for those "with noise". '
         f"Wrong: by the sign of the ratio; beyond: of an absolute value above {THRESHOLD:g}.",
         "",
-        "| reads | call of | sites | wrong | beyond | wrong and beyond | area under the ROC curve |",
-        "|---|---|---:|---:|---:|---:|---:|",
+        "| reads | noise of the calls | call of | sites | wrong | beyond | wrong and beyond "
+        "| area under the ROC curve |",
+        "|---|---|---|---:|---:|---:|---:|---:|",
         *rows,
     ]
     arguments.output.write_text("\n".join(report) + "\n")

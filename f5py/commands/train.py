@@ -266,7 +266,7 @@ def _trained(
         )
         if made.change < _SETTLED:
             break
-    noise = _noise(passes, model, n_events)
+    noise = None if chemistry.rna else _noise(passes, model, n_events)  # what is called is DNA
     if noise is not None:
         model = replace(model, noise=noise.noise)
     labels, ratios = _tested(options, passes, model)

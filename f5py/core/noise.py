@@ -84,6 +84,6 @@ class Noise(NamedTuple):
 
 
 INDEPENDENT = Noise(0.0, 0.0, GAUSSIAN)
-#: By pore, of DNA. Estimated from plain k-mers of unlabelled reads (benchmarks/noise.py); that of R10.4.1 is
-#: exploratory.
+#: By pore, of DNA. The likelihood of unlabelled reads (benchmarks/noise.py) prefers numbers near those of R9.4. Those
+#: of R10.4.1 are exploratory: few reads of it were measured, and their likelihood prefers stronger correlations.
 OF_PORES = {"r9": Noise(0.5, 0.4, STUDENT), "r10": Noise(0.5, 0.0, GAUSSIAN)}
