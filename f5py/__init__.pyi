@@ -604,6 +604,7 @@ def train(
     failed_reads: _File | None = ...,
     report: _File | None = ...,
     sample: str | None = ...,
+    force: bool = ...,
     ultra_thresh: int = ...,
     window: str | None = ...,
     min_mapq: int = ...,

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py import __version__
-from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.methylation import builtin_methylation, motif_of
 from f5py.compute.training import NoiseStage, TestingStage, TrainingStage
 from f5py.core.motifs import Motif
 from f5py.errors import F5pyError, PoreModelError, UsageError
 from f5py.evaluation.ranking import area_under_curve, roc_points
+from f5py.io.bam.bam_records import RecordColumns
 from f5py.io.files.complete_file import complete_output, complete_text_output
 from f5py.io.signals import SignalSource
 from f5py.messages import console
@@ -32,6 +32,8 @@ from f5py.pore_model.model import with_methylation
 from f5py.pore_model.text_file import read_start
 from f5py.pore_model.text_output import model_text
 from f5py.reports.training_report import training_data, training_page
+from f5py.training.held_out import HeldOut
+from f5py.training.judgement import Quality, as_report, of_few, quality_of, words_of
 from f5py.training.noise import CANDIDATES, NoiseEstimate, estimate
 from f5py.training.sums import FIRST_SHARE, KmerSums, Truth, plain_ranks
 from f5py.training.truth import read_truth
@@ -42,6 +44,10 @@ _WHO = "train"
 _SETTLED = 0.05
 #: As many say enough of the noise; of more reads a share is used.
 _NOISE_EVENTS = 1_000_000
+#: The models of a comparison.
+_BOTH = ("start", "trained")
+
+Stage = TypeVar("Stage", TrainingStage, TestingStage, NoiseStage)
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +63,7 @@ class TrainingSummary:
         Of each round: ``events``, ``kmers_well_seen``, ``change`` (pA) and ``held_out_deviation`` (root mean square, in
         units of the standard deviation; None without reads held out).
     auc : float or None
-        Area under the ROC curve of the calls of the reads held out.
+        Area under the ROC curve of the calls that were held out.
     n_calls : int
         Their number.
     report : dict
@@ -102,6 +108,7 @@ def run(options: TrainOptions) -> TrainingSummary:
         chemistry = passes.chemistry()
         start = _start_model(options, chemistry, motif)
         summary = _trained(options, passes, chemistry, start, settings)
+        _check(summary.report, options, trains_methylated)
         comment = f"f5py {__version__} train, {chemistry.name}, {len(summary.rounds)} rounds, start {start.name}"
         for piece in model_text(summary.model, summary.n_events, _kind(options, motif), comment):
             out.write(piece)
@@ -186,11 +193,27 @@ class _Passes:
             options = with_local_inputs(replace(options, bam=source.path), opened)
             self._sources.append((source, options))
         self._truths: dict[str, Truth] = {}
+        self.held_out = HeldOut(0.0, [], [])
 
     def chemistry(self) -> Chemistry:
-        """That of the signals."""
-        with ExitStack() as inputs:
-            return open_inputs(self._sources[0][1], inputs, self._signals_of)[1]
+        """That of the signals. Look at the alignments, too, and choose what is held out."""
+        chemistry = None
+        for _, options in self._sources:
+            with ExitStack() as inputs:
+                loader, found = open_inputs(options, inputs, self._signals_of)
+                alignments = loader.alignments
+                if chemistry is None:
+                    chemistry = found
+                    self.held_out = HeldOut(options.held_out, alignments.contigs, alignments.contig_lengths)
+                numbers = self.held_out.numbers_of(alignments.contigs)
+                with closing(alignments.chunks(loader.windows)) as chunks:
+                    for data, starts, n in chunks:
+                        records = RecordColumns.of(data, starts, np.arange(n))
+                        contig = np.where(records.contig >= 0, numbers[records.contig], -1)
+                        self.held_out.count(contig, records.start, records.end)
+        assert chemistry is not None
+        self.held_out.choose()
+        return chemistry
 
     def _signals_of(self, options: MappedReadsOptions, inputs: ExitStack) -> SignalSource:
         """The signals, which whoever closes `inputs` gives back after a whole pass, and closes after another one."""
@@ -207,7 +230,7 @@ class _Passes:
         inputs.push(give_back)
         return self._signals
 
-    def over(self, make: Callable[[TrainOptions, Chemistry, Truth | None], AlignmentStage]) -> list[AlignmentStage]:
+    def over(self, make: Callable[[TrainOptions, Chemistry, Truth | None], Stage]) -> list[Stage]:
         """Read all alignments with a new stage for each file; return the stages, which are closed."""
         stages = []
         for source, options in self._sources:
@@ -216,6 +239,8 @@ class _Passes:
                 loader.spliced = True
                 truth = self._truth(source, loader.alignments.contigs)
                 stage = make(options, chemistry, truth)
+                stage.windows = loader.windows
+                stage.contig_numbers = self.held_out.numbers_of(loader.alignments.contigs)
                 workers.callback(stage.close)
                 stage.use_gpu(loader)
                 process(options, stage, loader, inputs, lambda batch: None, _WHO, "no model was made")
@@ -243,7 +268,7 @@ def _trained(
     rounds: list[dict[str, Any]] = []
     for number in range(1, options.rounds + 1):
         sums = KmerSums(model, settings.canonical, share)
-        passes.over(lambda one, kind, truth: TrainingStage(one, kind, sums, motif, truth, options.held_out))  # noqa: B023
+        passes.over(lambda one, kind, truth: TrainingStage(one, kind, sums, motif, truth, passes.held_out))  # noqa: B023
         n_events = sums.sums[:, 0] + sums.sums[:, 5]
         if not n_events.sum():
             raise F5pyError("not a single event was aligned to the reference; nothing can be learnt from these reads")
@@ -258,7 +283,7 @@ def _trained(
                 "held_out_deviation": deviation,
             }
         )
-        told = "" if deviation is None else f", reads held out deviate by {deviation:.3f} standard deviations"
+        told = "" if deviation is None else f", what is held out deviates by {deviation:.3f} standard deviations"
         console.note(
             _WHO,
             f"round {number}: {rounds[-1]['events']:,} events, {rounds[-1]['kmers_well_seen']:,} k-mers with at least "
@@ -269,19 +294,45 @@ def _trained(
     noise = None if chemistry.rna else _noise(passes, model, n_events)  # what is called is DNA
     if noise is not None:
         model = replace(model, noise=noise.noise)
-    labels, ratios = _tested(options, passes, model)
-    auc = area_under_curve(labels, ratios)
     plain = plain_ranks(model.k, model.alphabet, settings.canonical)
     report = training_data(plain, chemistry.name, start, model, n_events, rounds)
     if noise is not None:
         numbers = noise._asdict()
         report["noise"] = {**numbers.pop("noise")._asdict(), **numbers}
-    if auc is not None:
-        report["held_out"] = {"calls": len(labels), "auc": auc, "roc": roc_points(labels, ratios)}
-        console.note(_WHO, f"reads held out: {len(labels):,} calls, area under the ROC curve {auc:.4f}")
-        report["held_out"]["known_model"] = _known_model(options, passes, chemistry, model.k, auc)
-    _warn_of_few(report)
-    return TrainingSummary(model, n_events, rounds, auc, len(labels), report)
+    labels, ratios = _tested(options, passes, model)
+    trained = quality_of(model, labels, ratios, sums.held)
+    before = quality_of(start, *_tested(options, passes, start), sums.held)
+    report["comparison"] = as_report(start.name, before, trained)
+    if words := words_of(before, trained):
+        console.note(_WHO, f"held out: {len(labels):,} calls; {words}: {report['comparison']['verdict']}")
+    if trained.auc is not None:
+        report["held_out"] = {"calls": len(labels), "auc": trained.auc, "roc": roc_points(labels, ratios)}
+        report["held_out"]["known_model"] = _known_model(options, passes, chemistry, start, before, trained)
+    report["warnings"] = of_few(report)
+    for text in report["warnings"]:
+        console.warning(_WHO, text)
+    return TrainingSummary(model, n_events, rounds, trained.auc, len(labels), report)
+
+
+def _check(report: dict[str, Any], options: TrainOptions, trains_methylated: bool) -> None:
+    """Refuse a model that has learnt nothing of methylation, or is worse than that which it started from."""
+    problem = None
+    methylated = report["kmers"].get("methylated")
+    comparison = report["comparison"]
+    if trains_methylated and methylated is not None and not methylated["well_seen"]:
+        problem = (
+            f"not one of the {methylated['seen']:,} methylated k-mers that occur has {WELL_SEEN} events; give more "
+            "methylated reads"
+        )
+    elif comparison["verdict"] == "worse":
+        words = words_of(*(Quality(**{name: comparison[one][name] for name in Quality._fields}) for one in _BOTH))
+        problem = f"worse than the start model {comparison['start']['name']} on what was held out: {words}"
+    if problem is None:
+        return
+    if not options.force:
+        raise F5pyError(f"{problem}; no model was made (--force writes it all the same)")
+    report["warnings"].append(problem)
+    console.warning(_WHO, problem)
 
 
 def _noise(passes: _Passes, model: PoreModel, n_events: NDArray[np.float64]) -> NoiseEstimate | None:
@@ -289,8 +340,7 @@ def _noise(passes: _Passes, model: PoreModel, n_events: NDArray[np.float64]) -> 
     hidden = [] if passes.motif is None else [passes.motif]
     share = min(1.0, _NOISE_EVENTS / float(n_events.sum()))
     sums, n_windows = np.zeros(len(CANDIDATES)), 0
-    for stage in passes.over(lambda one, kind, truth: NoiseStage(one, kind, model, hidden, share)):
-        assert isinstance(stage, NoiseStage)
+    for stage in passes.over(lambda one, kind, truth: NoiseStage(one, kind, model, hidden, share, passes.held_out)):
         likelihoods, n = stage.sums
         sums, n_windows = sums + likelihoods, n_windows + n
     found = estimate(sums, n_windows)
@@ -302,35 +352,36 @@ def _noise(passes: _Passes, model: PoreModel, n_events: NDArray[np.float64]) -> 
 
 
 def _known_model(
-    options: TrainOptions, passes: _Passes, chemistry: Chemistry, k: int, auc: float
+    options: TrainOptions, passes: _Passes, chemistry: Chemistry, start: PoreModel, before: Quality, trained: Quality
 ) -> dict[str, Any] | None:
-    """How well the built-in model tells the same reads apart, if there is one."""
+    """How well the built-in model tells the same sites apart, if there is one."""
     known = None if passes.motif is None else builtin_methylation(chemistry, passes.motif)
-    if known is None or known.k != k:
+    if known is None or known.k != start.k:
         return None
-    found = area_under_curve(*_tested(options, passes, known))
-    if found is None:
+    found = before.auc if known.name == start.name else area_under_curve(*_tested(options, passes, known))
+    if found is None or trained.auc is None:
         return None
-    words = "the trained one is better" if auc > found else "the trained one is not better"
-    console.note(_WHO, f"the built-in model {known.name} has an area of {found:.4f}; {words}")
-    return {"name": known.name, "auc": found, "trained_is_better": auc > found}
+    is_better = trained.auc > found
+    if known.name != start.name:
+        words = "the trained one is better" if is_better else "the trained one is not better"
+        console.note(_WHO, f"the built-in model {known.name} has an area of {found:.4f}; {words}")
+    return {"name": known.name, "auc": found, "trained_is_better": is_better}
 
 
 def _tested(options: TrainOptions, passes: _Passes, model: PoreModel) -> tuple[NDArray[np.bool_], NDArray[np.float64]]:
-    """States and log-likelihood ratios of the calls of the reads held out."""
+    """States and log-likelihood ratios of the calls that are held out."""
     motif = passes.motif
     labels: list[NDArray[np.bool_]] = [np.zeros(0, np.bool_)]
     ratios: list[NDArray[np.float64]] = [np.zeros(0)]
-    if motif is None or not options.held_out:
+    if motif is None or "M" not in model.alphabet or not options.held_out:
         return labels[0], ratios[0]
     truths: list[Truth | None] = []
 
     def make(one: TrainOptions, chemistry: Chemistry, truth: Truth | None) -> TestingStage:
         truths.append(truth)
-        return TestingStage(one, chemistry, model, motif, options.held_out)
+        return TestingStage(one, chemistry, model, motif, passes.held_out)
 
     for stage, truth in zip(passes.over(make), truths, strict=True):
-        assert isinstance(stage, TestingStage)
         contig, first, last, ratio = stage.calls()
         if truth is None or not truth.is_given:
             labels.append(np.full(len(ratio), truth is not None))
@@ -341,16 +392,3 @@ def _tested(options: TrainOptions, passes: _Passes, model: PoreModel) -> tuple[N
         labels.append(state[known] == 1)
         ratios.append(ratio[known])
     return np.concatenate(labels), np.concatenate(ratios)
-
-
-def _warn_of_few(report: dict[str, Any]) -> None:
-    """Say if the data are too few."""
-    report["warnings"] = []
-    for name, kmers in report["kmers"].items():
-        if kmers["well_seen"] < 0.5 * kmers["seen"]:
-            text = (
-                f"few data: only {kmers['well_seen']:,} of {kmers['seen']:,} {name} k-mers that occur have at least "
-                f"{WELL_SEEN} events; the levels of the others rest on those of similar k-mers"
-            )
-            report["warnings"].append(text)
-            console.warning(_WHO, text)

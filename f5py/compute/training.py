@@ -13,12 +13,14 @@ from f5py.compute.chemistry import Chemistry
 from f5py.core.batch import Cause, ReadBatch, ReadStatus
 from f5py.core.motifs import Motif
 from f5py.core.offsets import elements_of
+from f5py.core.windows import Windows
 from f5py.event_alignment.align import align_events
 from f5py.methylation.calls import call_methylation
 from f5py.options.shared import AlignmentOptions
 from f5py.pore_model.model import PoreModel, nucleotides_of, with_methylation
+from f5py.training.held_out import TESTED, UNUSED, HeldOut, is_held_out, reads_with
 from f5py.training.noise import CANDIDATES, plain_windows, window_motif
-from f5py.training.sums import KmerSums, Truth, Weights, is_held_out, mark_sites
+from f5py.training.sums import KmerSums, Truth, Weights, mark_sites
 
 
 class TrainingStage(AlignmentStage):
@@ -35,8 +37,8 @@ class TrainingStage(AlignmentStage):
     motif : Motif or None
     truth : Truth or None
         None: no site is methylated.
-    held_out : float
-        Share of the reads that are not learnt from.
+    held_out : HeldOut
+        What is not learnt from.
     """
 
     command = "train"
@@ -49,7 +51,7 @@ class TrainingStage(AlignmentStage):
         sums: KmerSums,
         motif: Motif | None,
         truth: Truth | None,
-        held_out: float,
+        held_out: HeldOut,
     ) -> None:
         super().__init__(options, chemistry, model=nucleotides_of(sums.model))
         self.times.seconds["HMM"] = 0.0
@@ -57,7 +59,9 @@ class TrainingStage(AlignmentStage):
         self._motif = motif
         self._truth = truth
         self._held_out = held_out
-        self._weights: dict[int, Weights] = {}
+        self._weights: dict[int, tuple[Weights, NDArray[np.uint8]]] = {}
+        self.windows: Windows | None = None
+        self.contig_numbers = np.empty(0, np.int64)
 
     def compute(self, batch: ReadBatch) -> None:
         """Fill the batch's arrays, its rows too."""
@@ -66,7 +70,8 @@ class TrainingStage(AlignmentStage):
             self.times.add("HMM", mark_sites(batch, self._motif, self._truth, self.pool))
         self.before_stage("event rows")
         self.times.add("HMM", align_events(batch, self._sums.model, self.pool, None))
-        self._weights[batch.number], seconds = self._sums.weigh(batch, self.pool)
+        weights, seconds = self._sums.weigh(batch, self.pool)
+        self._weights[batch.number] = weights, self._held_out.uses(batch, self.contig_numbers, self.windows)
         self.times.add("HMM", seconds)
         self.after_part(batch)
         batch.release("bases", "kmer_rank", "first_event", "last_event")
@@ -75,11 +80,11 @@ class TrainingStage(AlignmentStage):
         """See `AlignmentStage.settle`. Batches come in order, so the sums are the same for any number of threads."""
         super().settle(batch)
         self.counts.results += int(batch.n_rows.sum())
-        self._sums.add(batch, self._weights.pop(batch.number), is_held_out(batch, self._held_out))
+        self._sums.add(batch, *self._weights.pop(batch.number))
 
 
 class TestingStage(AlignmentStage):
-    """Calls the methylation of the reads that were held out.
+    """Calls the methylation of what was held out.
 
     Parameters
     ----------
@@ -88,26 +93,29 @@ class TestingStage(AlignmentStage):
     model : PoreModel
         The trained one, over ACGMT.
     motif : Motif
-    held_out : float
+    held_out : HeldOut
     """
 
     command = "train"
     n_parts = 3
 
     def __init__(
-        self, options: AlignmentOptions, chemistry: Chemistry, model: PoreModel, motif: Motif, held_out: float
+        self, options: AlignmentOptions, chemistry: Chemistry, model: PoreModel, motif: Motif, held_out: HeldOut
     ) -> None:
         super().__init__(options, chemistry, model=nucleotides_of(model))
         self.times.seconds["HMM"] = 0.0
         self._methylation = model
         self._motif = motif
         self._held_out = held_out
+        self.windows: Windows | None = None
+        self.contig_numbers = np.empty(0, np.int64)
         self._calls = [(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
 
     def admit(self, batch: ReadBatch) -> None:
-        """Set aside the reads that were learnt from."""
+        """Set aside the reads of which nothing is held out."""
         super().admit(batch)
-        batch.drop(~is_held_out(batch, self._held_out), ReadStatus.BAD_READ, Cause.NONE)
+        uses = self._held_out.uses(batch, self.contig_numbers, self.windows)
+        batch.drop(~reads_with(batch, uses, TESTED), ReadStatus.BAD_READ, Cause.NONE)
 
     def compute(self, batch: ReadBatch) -> None:
         """Fill the batch's arrays, its calls too."""
@@ -117,11 +125,15 @@ class TestingStage(AlignmentStage):
         self.after_part(batch)
 
     def settle(self, batch: ReadBatch) -> None:
-        """Keep the calls."""
+        """Keep the calls of groups that are held out."""
+        uses = self._held_out.uses(batch, self.contig_numbers, self.windows)
         read = np.repeat(np.arange(len(batch)), batch.n_calls)
         at = elements_of(batch.call_offsets[:-1], batch.n_calls)
         ratio = batch.call_methylated[at].astype(np.float64) - batch.call_unmethylated[at]
-        self._calls.append((batch.contig[read], batch.call_first[at], batch.call_last[at], ratio))
+        first, last = batch.call_first[at], batch.call_last[at]
+        begin = batch.alignments.reference_offsets[read] - batch.alignments.start[read]
+        kept = (uses[begin + first] == TESTED) & (uses[begin + last] == TESTED)
+        self._calls.append((batch.contig[read][kept], first[kept], last[kept], ratio[kept]))
 
     def calls(self) -> tuple[NDArray[np.int32], NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
         """Of every call: contig, start of the group's first and last site, log-likelihood ratio."""
@@ -142,6 +154,9 @@ class NoiseStage(AlignmentStage):
         Windows with one of their sites are left out.
     share : float
         Share of the reads that are used.
+    held_out : HeldOut
+        Which bases are outside of the windows that the user has given. A few constants are estimated from very many
+        events, so what is held out is used, too.
 
     Attributes
     ----------
@@ -153,7 +168,13 @@ class NoiseStage(AlignmentStage):
     n_parts = 3
 
     def __init__(
-        self, options: AlignmentOptions, chemistry: Chemistry, model: PoreModel, hidden: Sequence[Motif], share: float
+        self,
+        options: AlignmentOptions,
+        chemistry: Chemistry,
+        model: PoreModel,
+        hidden: Sequence[Motif],
+        share: float,
+        held_out: HeldOut,
     ) -> None:
         plain = nucleotides_of(model)
         super().__init__(options, chemistry, model=plain)
@@ -162,6 +183,9 @@ class NoiseStage(AlignmentStage):
         self._levels = with_methylation(plain, [0.0] * plain.k, plain.name, self._motif.canonical)
         self._hidden = hidden
         self._share = share
+        self._held_out = held_out
+        self.windows: Windows | None = None
+        self.contig_numbers = np.empty(0, np.int64)
         self._computed: dict[int, NDArray[np.float64]] = {}
         self.of_reads: list[NDArray[np.float64]] = []
 
@@ -176,12 +200,16 @@ class NoiseStage(AlignmentStage):
         super().compute(batch)
         self.before_stage("calls")
         found = np.zeros((len(batch), 1 + len(CANDIDATES)))
+        is_used = self._held_out.uses(batch, self.contig_numbers, self.windows) != UNUSED
+        begin = batch.alignments.reference_offsets[:-1] - batch.alignments.start
         for i, noise in enumerate(CANDIDATES):
             calls = replace(batch)
             self.times.add("HMM", call_methylation(calls, self._motif, self._levels, self.pool, noise=noise))
             read = np.repeat(np.arange(len(batch)), calls.n_calls)
+            at = elements_of(calls.call_offsets[:-1], calls.n_calls)
             wanted = plain_windows(calls, self._hidden)
-            score = calls.call_unmethylated[elements_of(calls.call_offsets[:-1], calls.n_calls)]
+            wanted &= is_used[begin[read] + calls.call_first[at]] & is_used[begin[read] + calls.call_last[at]]
+            score = calls.call_unmethylated[at]
             found[:, 1 + i] = np.bincount(read[wanted], score[wanted], len(batch))
         found[:, 0] = np.bincount(read[wanted], minlength=len(batch))
         self._computed[batch.number] = found

@@ -269,7 +269,12 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
     directory: str | None = refused("-d", reason="there is one model; name its file with -o")
     held_out: float = option(
         "--held-out", kind=Kind.NUMBER, group=Group.LIMITS, default=0.1, at_least=0, at_most=0.9, ours=True,
-        help="Share of the reads that are held out to test the model.",
+        help="Share of the reads that is held out to test the model; where reads pile up, of the stretches of the "
+        "reference.",
+    )  # fmt: skip
+    force: bool = flag(
+        "--force", ours=True,
+        help="Write the model even if it is worse than the start model, or no methylated k-mer was seen often.",
     )  # fmt: skip
 
 

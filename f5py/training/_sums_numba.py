@@ -28,20 +28,6 @@ _LOWER_A = ord("a")
 
 
 @kernel
-def held_out(text, offsets, share, chosen):
-    """Fill `chosen` with whether each name belongs to the share that is held out: by a hash, so always the same."""
-    limit = np.uint64(share * 2.0**32)
-    for i in range(chosen.shape[0]):
-        value = np.uint32(2166136261)
-        for at in range(offsets[i], offsets[i + 1]):
-            value = np.uint32((np.uint32(value ^ np.uint32(text[at]))) * np.uint32(16777619))
-        # the last bits of similar names are mixed into the first ones
-        value = np.uint32(value ^ (value >> np.uint32(15))) * np.uint32(0x2C1B3C6D)
-        value = np.uint32(value) ^ (np.uint32(value) >> np.uint32(12))
-        chosen[i] = np.uint64(np.uint32(value)) < limit
-
-
-@kernel
 def mark_all(turn, reads, alignments, motifs, truth):
     """Mark the sites in the reference segments of `reads`.
 
@@ -229,7 +215,7 @@ def weights_all(
 
 @kernel
 def add_rows(
-    used, tested, alignments, events, rows, scaling, codes, k, levels, plain, share, weights, own_shift, sums, fit
+    used, tested, alignments, events, rows, scaling, codes, k, levels, plain, share, weights, own_shift, sums, fit, held
 ):  # fmt: skip
     """Add the events of the reads that are `used` to `sums`, and how well those `tested` fit to `fit`.
 
@@ -255,6 +241,8 @@ def add_rows(
         read's noise against that of the model.
     fit : float64, shape (2,)
         Number of events, and sum of squared deviations in units of the standard deviation.
+    held : float64, shape (n_kmers, 2)
+        Of the same events: number, and sum of x, by k-mer.
     """
     mean, stdv = levels
     for read in range(used.shape[0]):
@@ -278,6 +266,8 @@ def add_rows(
                     z = (x - mean[rank]) / (stdv[rank] * v)
                     fit[0] += 1.0
                     fit[1] += z * z
+                    held[rank, 0] += 1.0
+                    held[rank, 1] += x
                 continue
             for s in range(2 * REACH + 1):
                 g = np.float64(weights[row, s])

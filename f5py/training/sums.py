@@ -13,6 +13,7 @@ from f5py.core.kmers import strand_codes
 from f5py.core.motifs import Motif
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
+from f5py.training.held_out import LEARNT, TESTED, reads_with
 
 #: Share of events of methylated reads that are taken for those of plain k-mers at first: no control is complete.
 FIRST_SHARE = 0.05
@@ -86,15 +87,6 @@ def mark_sites(batch: ReadBatch, motif: Motif, truth: Truth, pool: WorkerPool) -
     return pool.run(mark_all, reads, batch.alignments, motifs, tuple(truth), order=batch.number)
 
 
-def is_held_out(batch: ReadBatch, share: float) -> NDArray[np.bool_]:
-    """Which reads are kept for testing: about that share, always the same ones; bool, shape (n,)."""
-    from f5py.training._sums_numba import held_out
-
-    chosen = np.zeros(len(batch), np.bool_)
-    held_out(batch.names.text, batch.names.offsets, share, chosen)
-    return chosen
-
-
 class Weights(NamedTuple):
     """How the events of a batch count; see `f5py.training._sums_numba.weights_all`.
 
@@ -127,13 +119,16 @@ class KmerSums:
     sums : float64, shape (n_kmers, 6)
         See `f5py.training._sums_numba.add_rows`.
     fit : float64, shape (2,)
-        Of the reads held out: number of events, and sum of their squared deviations.
+        Of the events held out: their number, and sum of their squared deviations.
+    held : float64, shape (n_kmers, 2)
+        Of the same events: number, and sum of levels in pA, by k-mer.
     """
 
     def __init__(self, model: PoreModel, canonical: str, share: NDArray[np.float64]) -> None:
         self.model = model
         self.sums = np.zeros((len(model.level_mean), 6))
         self.fit = np.zeros(2)
+        self.held = np.zeros((len(model.level_mean), 2))
         self._plain = plain_ranks(model.k, model.alphabet, canonical)
         self._share = share
 
@@ -157,13 +152,28 @@ class KmerSums:
         )  # fmt: skip
         return weights, seconds
 
-    def add(self, batch: ReadBatch, weights: Weights, tested: NDArray[np.bool_]) -> None:
-        """Add the rows of a batch, or of its reads held out how well they fit."""
+    def add(self, batch: ReadBatch, weights: Weights, uses: NDArray[np.uint8]) -> None:
+        """Add the rows of a batch, and of what is held out of it how well it fits.
+
+        Parameters
+        ----------
+        batch : ReadBatch
+        weights : Weights
+        uses : uint8
+            What the bases of the reference segments are used for; k-mers must lie in those of one use.
+        """
+        from f5py.training._held_out_numba import hide
         from f5py.training._sums_numba import add_rows
 
-        is_aligned = batch.status == ReadStatus.OK
-        add_rows(
-            is_aligned & ~tested, is_aligned & tested, batch.alignments, batch.events, batch.rows, batch.scaling,
-            strand_codes(self.model.alphabet), self.model.k, (self.model.level_mean, self.model.level_stdv),
-            self._plain, self._share, *weights, self.sums, self.fit,
-        )  # fmt: skip
+        reference = batch.alignments.reference
+        shown = np.empty_like(reference)
+        none = np.zeros(len(batch), np.bool_)
+        for use in (LEARNT, TESTED):
+            hide(reference, uses, use, shown)
+            chosen = (batch.status == ReadStatus.OK) & reads_with(batch, uses, use)
+            add_rows(
+                *((chosen, none) if use == LEARNT else (none, chosen)), batch.alignments._replace(reference=shown),
+                batch.events, batch.rows, batch.scaling, strand_codes(self.model.alphabet), self.model.k,
+                (self.model.level_mean, self.model.level_stdv), self._plain, self._share, *weights, self.sums, self.fit,
+                self.held,
+            )  # fmt: skip

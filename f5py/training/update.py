@@ -204,7 +204,7 @@ def updated(
         total = weight + sums[:, 5]
         # shares of few events say little: those of all methylated k-mers together count as some more
         overall = sums[~is_plain, 5].sum() / max(total[~is_plain].sum(), 1.0)
-        found = (sums[:, 5] + how.prior_events * overall) / (total + how.prior_events)
+        found = (sums[:, 5] + how.prior_events * overall) / np.maximum(total + how.prior_events, 1e-9)
         share = np.where(is_plain, 0.0, np.minimum(found, _MOST_PLAIN))
     new = PoreModel(model.name, k, model.alphabet, level.astype(np.float32), stdv.astype(np.float32))
     change = np.abs(level - model.level_mean) * weight
@@ -223,8 +223,9 @@ def _shrunk(
     """Levels and standard deviations of `which` between those of the events seen and those of the prior."""
     weight, mean, spread = seen
     prior_mean, prior_stdv = prior
-    total = weight + prior_events
-    new_level = (weight * mean + prior_events * prior_mean) / total
-    variance = (weight * spread + prior_events * prior_stdv**2) / total
+    of_prior = np.where(weight + prior_events > 0, prior_events, 1.0)  # k-mers without an event have the prior
+    total = weight + of_prior
+    new_level = (weight * mean + of_prior * prior_mean) / total
+    variance = (weight * spread + of_prior * prior_stdv**2) / total
     new_stdv = np.sqrt(np.maximum(variance, MIN_STDV**2))
     return np.where(which, new_level, level), np.where(which, new_stdv, stdv)

@@ -104,7 +104,7 @@ SIGNAL_COMMANDS: dict[str, Callable[[ReadSet], list[object]]] = {
     "resquiggle": lambda reads: ["-t", 2, "--iop", 1, "-o"],
     "train": lambda reads: [
         "--methylated", reads.bam, "--unmethylated", reads.bam, "-g", reads.genome, "-t", 2, "--iop", 1,
-        "--prior-events", 1, "--rounds", 2, "-o",
+        "--rounds", 2, "--force", "-o",
     ],
     "compare": lambda reads: [reads.bam, reads.bam, "-g", reads.genome, "--min-coverage", 2, "-t", 2, "-o"],
     "plot": lambda reads: [reads.names[0], "-b", reads.bam, "-g", reads.genome, "-o"],

@@ -14,6 +14,7 @@ import pytest
 import f5py
 from f5py.cli.train import command
 from f5py.commands import train as train_command
+from f5py.core.motifs import reverse_complement
 from f5py.errors import F5pyError, InputFileError, PoreModelError, SignalError, UsageError
 from f5py.pore_model import PoreModel, builtin, read_model
 from f5py.pore_model.model import with_methylation
@@ -99,6 +100,14 @@ def test_report(controls: Path, trained: Any, tmp_path: Path):
     assert report["kmers"]["plain"]["seen"] == 4096
     assert sum(report["kmers"]["plain"]["coverage"]["kmers"]) == 4096
     assert report["held_out"]["auc"] == trained.auc
+    # the reads do not follow the start, which knows nothing of methylation
+    comparison = report["comparison"]
+    assert comparison["verdict"] == "better"
+    assert comparison["start"]["name"] == START
+    assert comparison["trained"]["auc"] == trained.auc
+    assert (comparison["start"]["auc"] or 0.5) < 0.6
+    assert comparison["trained"]["error_rate"] < 0.1
+    assert comparison["trained"]["kmer_deviation"] < comparison["start"]["kmer_deviation"] - 0.1
     # the reads do not follow the built-in model
     known = report["held_out"]["known_model"]
     assert (known["name"], known["trained_is_better"]) == ("r9.4_450bps.cpg.6mer", True)
@@ -108,6 +117,51 @@ def test_report(controls: Path, trained: Any, tmp_path: Path):
     assert page.count("<svg") >= 3
     assert "of the built-in model r9.4_450bps.cpg.6mer" in page
     assert not re.search(r'(src|href)="[^#]|@import|<script', page)
+
+
+def test_only_events_in_the_windows_count(made: ReadSet, tmp_path: Path):
+    """Reads that overlap them reach far beyond."""
+    reads: dict[str, Any] = {
+        "reads": made.reads, "unmethylated": [made.bam], "genome": made.genome, "iop": 1, "rounds": 1, "held_out": 0,
+        "output": tmp_path / "x.model",
+    }  # fmt: skip
+    whole = f5py.train(**reads)
+    summary = f5py.train(**reads, window="simulated:3000-3100")
+    genome = "".join(made.genome.read_text().splitlines()[1:]).upper()[2999:3100]
+    inside = {strand[i : i + 6] for strand in (genome, reverse_complement(genome)) for i in range(len(strand) - 5)}
+    letters = np.array(list("ACGT"))[np.arange(4096)[:, None] // 4 ** np.arange(5, -1, -1) % 4]
+    kmers = np.array(["".join(one) for one in letters])
+    assert set(kmers[summary.n_events > 0]) <= inside
+    assert 20 < summary.n_events.sum() < 0.05 * whole.n_events.sum()
+
+
+def test_a_model_that_is_worse_is_not_written(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    """These reads follow the start model, and are too few to tell levels without help."""
+    arguments = [
+        "-r", made.reads, "--unmethylated", made.bam, "-g", made.genome, "--iop", 1, "--rounds", 1, "--prior-events", 0,
+        "-o", tmp_path / "x.model", "--report", tmp_path / "x.json",
+    ]  # fmt: skip
+    with pytest.raises(F5pyError, match=r"worse than the start model .*: levels of k-mers off by .* \(--force writes"):
+        train(*arguments)
+    assert list(tmp_path.iterdir()) == []
+    train(*arguments, "--force")
+    assert "WARNING] worse than the start model" in capfd.readouterr().err
+    report = json.loads((tmp_path / "x.json").read_text())
+    assert report["comparison"]["verdict"] == "worse"
+    assert any("worse than the start model" in text for text in report["warnings"])
+    assert read_model(tmp_path / "x.model", "ACGT").k == 6
+
+
+def test_nothing_is_learnt_of_methylation_from_few_reads(made: ReadSet, tmp_path: Path):
+    few: dict[str, Any] = {
+        "reads": made.reads, "methylated": [made.bam], "unmethylated": [made.bam], "genome": made.genome, "iop": 1,
+        "rounds": 1, "output": tmp_path / "x.model",
+    }  # fmt: skip
+    with pytest.raises(F5pyError, match=r"not one of the .* methylated k-mers that occur has 100 events; .*--force"):
+        f5py.train(**few)
+    assert list(tmp_path.iterdir()) == []
+    f5py.train(**few, force=True)
+    assert (tmp_path / "x.model").exists()
 
 
 def test_same_bytes_for_any_division_of_the_work(controls: Path, tmp_path: Path):

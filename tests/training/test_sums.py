@@ -14,7 +14,8 @@ from f5py.core.kmers import strand_codes
 from f5py.core.motifs import motif_named, parse_motif
 from f5py.pore_model import PoreModel, builtin
 from f5py.pore_model.model import nucleotides_of
-from f5py.training._sums_numba import REACH, add_rows, held_out, mark_all, weights_all
+from f5py.training._held_out_numba import held_out
+from f5py.training._sums_numba import REACH, add_rows, mark_all, weights_all
 from f5py.training.sums import Truth, plain_ranks
 
 WIDTH = 2 * REACH + 1
@@ -186,13 +187,13 @@ def test_posterior_weights(reverse: bool):
 def test_sums(reverse: bool):
     made = Made(reverse)
     weights = made.weights()
-    sums, fit = np.zeros((4**6, 6)), np.zeros(2)
+    sums, fit, held = np.zeros((4**6, 6)), np.zeros(2), np.zeros((4**6, 2))
     plain, share = np.full(4**6, -1, np.int32), np.zeros(4**6)
 
     def add(used: bool) -> None:
         add_rows(
             np.array([used]), np.array([not used]), made.alignments, made.events, made.rows, made.scaling, made.codes,
-            6, made.levels, plain, share, weights, made.own_shift, sums, fit,
+            6, made.levels, plain, share, weights, made.own_shift, sums, fit, held,
         )  # fmt: skip
 
     add(True)
@@ -219,10 +220,10 @@ def test_events_of_incomplete_controls_are_shared():
     weights = made.weights()
     # as if every k-mer were methylated, with the plain one at the next rank
     plain = ((np.arange(4**6) + 1) % 4**6).astype(np.int32)
-    sums, fit = np.zeros((4**6, 6)), np.zeros(2)
+    sums, fit, held = np.zeros((4**6, 6)), np.zeros(2), np.zeros((4**6, 2))
     add_rows(
         np.array([True]), np.array([False]), made.alignments, made.events, made.rows, made.scaling, made.codes, 6,
-        made.levels, plain, np.full(4**6, 0.1), weights, made.own_shift, sums, fit,
+        made.levels, plain, np.full(4**6, 0.1), weights, made.own_shift, sums, fit, held,
     )  # fmt: skip
     total = weights[5:-5].sum()
     np.testing.assert_allclose(sums[:, 0].sum() + sums[:, 5].sum(), total, rtol=1e-6)

@@ -83,6 +83,7 @@ def sound(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         "compare": {"a": events, "b": events, "min_coverage": 2, "output": "out/compared.tsv"},
         "train": {
             "reads": made.reads, "unmethylated": (made.bam,), "genome": made.genome, "iop": 1, "prior_events": 1,
+            "force": True,
             "output": "out/new.model",
         },
         "plot": {"read": made.names[0], "reads": made.reads, "output": "out/plot.svg"},
@@ -106,6 +107,7 @@ def sound(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         },
         "train": {
             "reads": made.reads, "genome": made.genome, "bam": made.bam, "truth": sites, "output": "out/new.model",
+            "force": True,
         },
         "plot": {
             "read": made.names[0], "reads": made.reads, "bam": made.bam, "genome": made.genome, "meth_model": None,

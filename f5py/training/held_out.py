@@ -1,0 +1,132 @@
+"""Which bases of which reads a model is tested on, and never learns from.
+
+Where reads pile up, a read that is held out has the sites and k-mers of others that are learnt from, so that a model is
+tested on what it knows. There whole stretches of the reference are held out, in all reads; elsewhere whole reads are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.core.offsets import offsets_of
+from f5py.core.windows import Windows
+
+#: Bases of a stretch. A group of sites hardly ever lies in more than two.
+BLOCK = 500
+#: Alignments over a stretch from which reads count as piled up.
+PILE = 5
+#: What a base is used for.
+LEARNT, TESTED, UNUSED = 0, 1, 2
+#: Stretches are chosen by the fractions of multiples of the golden ratio, which are spread evenly from the first on.
+_GOLDEN = 0.5 * (5.0**0.5 - 1.0)
+
+
+class HeldOut:
+    """What is held out of the alignments of some files.
+
+    Parameters
+    ----------
+    share : float
+        Of the reads, and of the stretches where they pile up.
+    contigs : sequence of str
+        Names of the reference's contigs.
+    lengths : sequence of int
+        Their lengths.
+    """
+
+    def __init__(self, share: float, contigs: Sequence[str], lengths: Sequence[int]) -> None:
+        self.share = share
+        self._number = {name: i for i, name in enumerate(contigs)}
+        self._first = offsets_of(-(-np.array(lengths, np.int64) // BLOCK))
+        self._changes = np.zeros(self._first[-1] + 1, np.int64)
+        self._is_pile = np.zeros(self._first[-1], np.bool_)
+        self._is_tested = np.zeros(self._first[-1], np.bool_)
+
+    @property
+    def n_stretches(self) -> int:
+        """Stretches of the reference where reads pile up."""
+        return int(self._is_pile.sum())
+
+    @property
+    def n_tested(self) -> int:
+        """Those of them that are held out."""
+        return int(self._is_tested.sum())
+
+    def numbers_of(self, contigs: Sequence[str]) -> NDArray[np.int64]:
+        """For the contigs of a file of alignments their numbers here, -1 for one that the others do not have."""
+        return np.array([self._number.get(name, -1) for name in contigs], np.int64)
+
+    def count(self, contig: NDArray[np.int64], start: NDArray[np.int64], end: NDArray[np.int64]) -> None:
+        """Add alignments, by contig number (-1: left out) and place on the reference, 0-based, half-open."""
+        is_here = (contig >= 0) & (start >= 0) & (end > start)
+        contig, start, end = contig[is_here], start[is_here], end[is_here]
+        last = self._first[contig + 1] - 1
+        np.add.at(self._changes, np.minimum(self._first[contig] + start // BLOCK, last), 1)
+        np.add.at(self._changes, np.minimum(self._first[contig] + (end - 1) // BLOCK, last) + 1, -1)
+
+    def choose(self) -> None:
+        """Choose the stretches, when all alignments have been counted."""
+        self._is_pile = np.cumsum(self._changes[:-1]) >= PILE
+        piles = np.flatnonzero(self._is_pile)
+        chosen = (np.arange(len(piles)) * _GOLDEN + 0.5) % 1.0 < self.share
+        if self.share > 0 and len(piles) > 1 and not chosen.any():
+            chosen[len(piles) // 2] = True
+        self._is_tested[:] = False
+        self._is_tested[piles[chosen]] = True
+
+    def uses(self, batch: ReadBatch, numbers: NDArray[np.int64], windows: Windows | None) -> NDArray[np.uint8]:
+        """What the bases of a batch's reference segments are used for.
+
+        Parameters
+        ----------
+        batch : ReadBatch
+        numbers : int64, shape (n_contigs,)
+            See `numbers_of`.
+        windows : Windows or None
+            Bases outside are not used.
+
+        Returns
+        -------
+        uint8, shape (batch.reference_offsets[-1],)
+            `LEARNT`, `TESTED` or `UNUSED`.
+        """
+        from f5py.training._held_out_numba import fill_uses
+
+        alignments = batch.alignments
+        uses = np.zeros(int(alignments.reference_offsets[-1]), np.uint8)
+        fill_uses(
+            alignments,
+            numbers,
+            BLOCK,
+            self._first,
+            self._is_pile,
+            self._is_tested,
+            is_held_out(batch, self.share),
+            uses,
+        )
+        if windows is not None:
+            sizes = np.diff(alignments.reference_offsets)
+            read = np.repeat(np.arange(len(sizes)), sizes)
+            position = np.arange(len(uses)) - alignments.reference_offsets[read] + alignments.start[read]
+            uses[~windows.contain(alignments.contig[read], position, position)] = UNUSED
+        return uses
+
+
+def reads_with(batch: ReadBatch, uses: NDArray[np.uint8], use: int) -> NDArray[np.bool_]:
+    """Which reads have a base that is used so; bool, shape (n,)."""
+    before = np.concatenate([[0], np.cumsum(uses == use)])
+    offsets = batch.alignments.reference_offsets
+    return before[offsets[1:]] > before[offsets[:-1]]
+
+
+def is_held_out(batch: ReadBatch, share: float) -> NDArray[np.bool_]:
+    """Which reads are kept for testing: about that share, always the same ones; bool, shape (n,)."""
+    from f5py.training._held_out_numba import held_out
+
+    chosen = np.zeros(len(batch), np.bool_)
+    held_out(batch.names.text, batch.names.offsets, share, chosen)
+    return chosen

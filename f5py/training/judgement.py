@@ -1,0 +1,119 @@
+"""Whether a trained model is better than the one that it started from, on what neither has learnt from."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.evaluation.ranking import area_under_curve
+from f5py.pore_model.model import PoreModel
+from f5py.training.update import WELL_SEEN
+
+#: Ratios of this size and more are called, as by default in f5c's and our tables of frequencies.
+THRESHOLD = 2.5
+#: Areas and shares of errors that differ by less are taken for the same, and levels in pA.
+_SAME, _SAME_LEVEL = 0.001, 0.02
+
+
+class Quality(NamedTuple):
+    """How well a model does on what is held out.
+
+    Attributes
+    ----------
+    calls : int
+        Calls of known state.
+    auc : float or None
+        Area under their ROC curve; None if there are not both states.
+    error_rate : float or None
+        Share of wrong calls among those beyond `THRESHOLD`; None without such.
+    share_of_calls : float or None
+        Share of calls beyond it.
+    kmer_deviation : float or None
+        Root mean square, over events, of the difference between a k-mer's mean level and the model's, in pA.
+    """
+
+    calls: int
+    auc: float | None
+    error_rate: float | None
+    share_of_calls: float | None
+    kmer_deviation: float | None
+
+
+def quality_of(
+    model: PoreModel, labels: NDArray[np.bool_], ratios: NDArray[np.float64], held: NDArray[np.float64]
+) -> Quality:
+    """Judge a model.
+
+    Parameters
+    ----------
+    model : PoreModel
+    labels, ratios : bool, float64, shape (n,)
+        Which calls are methylated, and their log-likelihood ratios by this model.
+    held : float64, shape (n_kmers, 2)
+        Number of events of each k-mer that are held out, and sum of their levels in pA.
+    """
+    beyond = np.abs(ratios) >= THRESHOLD
+    n = held[:, 0]
+    seen = n > 0
+    off = held[seen, 1] / n[seen] - model.level_mean[seen]
+    return Quality(
+        len(labels),
+        area_under_curve(labels, ratios),
+        float(((ratios > 0) != labels)[beyond].mean()) if beyond.any() else None,
+        float(beyond.mean()) if len(beyond) else None,
+        float(np.sqrt((n[seen] * off**2).sum() / n[seen].sum())) if seen.any() else None,
+    )
+
+
+def compared(start: Quality, trained: Quality) -> str:
+    """Say whether the trained model is ``better`` than the start, ``worse``, ``as good``, or ``not compared``.
+
+    The first measure that both have and in which they differ decides: the area under the ROC curve, the share of wrong
+    calls, the levels of k-mers.
+    """
+    differences = [
+        (trained.auc, start.auc, _SAME),
+        (start.error_rate, trained.error_rate, _SAME),
+        (start.kmer_deviation, trained.kmer_deviation, _SAME_LEVEL),
+    ]
+    known = [(a - b, same) for a, b, same in differences if a is not None and b is not None]
+    if not known:
+        return "not compared"
+    for gain, same in known:
+        if abs(gain) > same:
+            return "better" if gain > 0 else "worse"
+    return "as good"
+
+
+def words_of(start: Quality, trained: Quality) -> str:
+    """Both models' figures, for messages."""
+    parts = []
+    if start.auc is not None and trained.auc is not None:
+        parts.append(f"area under the ROC curve {start.auc:.4f} with the start model, {trained.auc:.4f} trained")
+    if start.error_rate is not None and trained.error_rate is not None:
+        parts.append(f"wrong beyond {THRESHOLD:g}: {100 * start.error_rate:.2f} % and {100 * trained.error_rate:.2f} %")
+    if start.kmer_deviation is not None and trained.kmer_deviation is not None:
+        parts.append(f"levels of k-mers off by {start.kmer_deviation:.2f} and {trained.kmer_deviation:.2f} pA")
+    return ", ".join(parts)
+
+
+def as_report(name: str, start: Quality, trained: Quality) -> dict[str, Any]:
+    """What the report has of the comparison."""
+    return {
+        "verdict": compared(start, trained),
+        "start": {"name": name, **start._asdict()},
+        "trained": trained._asdict(),
+        "threshold": THRESHOLD,
+    }
+
+
+def of_few(report: dict[str, Any]) -> list[str]:
+    """What is to be said if the data of a report are too few."""
+    return [
+        f"few data: only {kmers['well_seen']:,} of {kmers['seen']:,} {name} k-mers that occur have at least "
+        f"{WELL_SEEN} events; the levels of the others rest on those of similar k-mers"
+        for name, kmers in report["kmers"].items()
+        if kmers["well_seen"] < 0.5 * kmers["seen"]
+    ]
