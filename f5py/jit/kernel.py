@@ -290,7 +290,7 @@ def _use_plain_numba(problem: Exception) -> None:
             "accelerate",
             f"Numba {numba.__version__} differs inside from the versions that f5py is tested with "
             f"({type(problem).__name__}: {problem}), so every run compiles again, which takes up to a minute; to avoid "
-            "that, install a version that pip install f5py chooses",
+            'that, install a version that f5py is tested with: pip install "numba<0.70"',
         )
     _can_cache = _private_parts_fit = False
 

@@ -46,11 +46,6 @@ def test_plain_and_compressed_tables_add_up(
     assert capfd.readouterr() == ("", "")
 
 
-def test_the_output_may_replace_an_input(tables: tuple[Path, Path]) -> None:
-    _run(*tables, "-o", tables[0])
-    assert tables[0].read_text() == _SUM
-
-
 def test_what_tables_disagree_on_is_a_warning(
     tables: tuple[Path, Path], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

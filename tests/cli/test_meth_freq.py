@@ -93,11 +93,13 @@ def test_compression_is_seen_in_the_content(tmp_path: Path, form: str, piped: bo
     assert err.decode() == "[meth-freq] Scanning the input from stdin ...\n"
 
 
-def test_the_output_may_replace_the_input(calls: Path) -> None:
-    calls.chmod(0o640)
-    assert _run("-i", str(calls), "-o", str(calls)) == 0
-    assert calls.read_text() == _FREQUENCIES
-    assert calls.stat().st_mode & 0o777 == 0o640
+def test_an_earlier_output_is_replaced_and_its_mode_kept(calls: Path, tmp_path: Path) -> None:
+    out = tmp_path / "earlier.tsv"
+    out.write_text("old\n")
+    out.chmod(0o640)
+    assert _run("-i", str(calls), "-o", str(out)) == 0
+    assert out.read_text() == _FREQUENCIES
+    assert out.stat().st_mode & 0o777 == 0o640
 
 
 def test_a_link_stays_a_link(calls: Path, tmp_path: Path) -> None:

@@ -197,7 +197,7 @@ def test_dask_tells_of_what_is_wrong_with_parts_in_one_line(
     messages = capfd.readouterr().err
     line = error_line(messages)
     assert "3 parts could not be done (part " in line
-    assert line.count(f"{index}: is damaged at byte 0; run f5py index again") == 1
+    assert line.count(f"{index}: has no block where its .gzi says; run f5py index again") == 1
     assert "Traceback" not in messages
 
 

@@ -128,8 +128,8 @@ def test_reference_that_cannot_be_used(made: ReadSet, tmp_path: Path, fails: Fai
     assert "contig simulated has 12004 bases, but 12000 in the BAM file" in line
     assert "absent.fa: no such file" in fails(replace(made, genome=tmp_path / "absent.fa"))
     (tmp_path / "changed.fa.fai").unlink(missing_ok=True)
-    for text in ("no FASTA\n", ""):
-        assert "cannot read the reference: it is no FASTA" in fails(made.with_genome(tmp_path, text))
+    for text, why in (("no FASTA\n", "no FASTA file"), ("", "empty")):
+        assert f"cannot read the reference: it is {why}" in fails(made.with_genome(tmp_path, text))
     changed = made.with_genome(tmp_path, made.genome.read_text()[:6000])
     shutil.copy(f"{made.genome}.fai", f"{changed.genome}.fai")
     line = fails(changed)

@@ -93,6 +93,7 @@ def sound(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
         "plan": {"plan": folder / "plan", "output": "out/plan.txt"},
         "finish": {"plan": folder / "plan"},
         "merge": {"inputs": (calls, calls), "output": "out/merged.tsv"},
+        "map": {"reference": made.genome, "reads": (made.reads,), "output": "out/mapped.bam", "threads": 2},
     }  # fmt: skip
     others: dict[str, Values] = {
         "call-methylation": {

@@ -408,4 +408,4 @@ def test_relative_paths_that_are_nowhere(tmp_path, monkeypatch, capfd):
     open_signals(path).close()
     told = capfd.readouterr().err
     assert "such as a.fast5" in told
-    assert f"neither below {tmp_path} nor below {there}" in told
+    assert f"are not below {tmp_path} nor {there}" in told
