@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections import deque
 from collections.abc import Callable, Generator, Iterator
 from contextlib import suppress
 from typing import Any, TypeVar
@@ -23,21 +22,24 @@ class _Task:
         self.is_done = threading.Event()
 
     def take(self) -> Any:
-        """The result, or the error that came instead."""
+        """The result, which is not kept, or the error that came instead."""
         if self.error is not None:
             raise self.error
-        return self.result
+        result, self.result = self.result, None
+        return result
 
 
 def worked_ahead(portions: Iterator[P], work: Callable[[P], T], n_threads: int, name: str) -> Generator[T, None, None]:
     """Yield ``work(portion)`` of every portion, in order; up to `n_threads` of them are worked on at the same time.
 
-    Portions are taken from their iterator in the caller's thread, one after the other. No more than `n_threads` results
-    are there or being made at any time, the one that has been yielded last included until the next one is asked for.
+    Portions are taken from their iterator in one thread, which may wait for them: what is done is yielded meanwhile. No
+    more than `n_threads` results are there or being made at any time, the one that has been yielded last included until
+    the next one is asked for.
 
     Parameters
     ----------
     portions : iterator
+        If it is a generator, it is closed in the thread that takes from it.
     work : callable of a portion
         Called in threads of its own.
     n_threads : int
@@ -52,10 +54,13 @@ def worked_ahead(portions: Iterator[P], work: Callable[[P], T], n_threads: int, 
 
     Notes
     -----
-    The threads end with the generator, each after the portion that it has. They do not keep the process from ending.
+    The threads end with the generator, each after the portion that it has or waits for. They do not keep the process
+    from ending.
     """
     tasks: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
-    ahead: deque[_Task] = deque()
+    ahead: queue.SimpleQueue[_Task | None] = queue.SimpleQueue()
+    room = threading.Semaphore(n_threads)
+    stopping = threading.Event()
     threads: list[threading.Thread] = []
     error: BaseException | None = None
 
@@ -69,34 +74,39 @@ def worked_ahead(portions: Iterator[P], work: Callable[[P], T], n_threads: int, 
             task.is_done.set()
             del task
 
-    def add_next() -> bool:
+    def feed() -> None:
         nonlocal error
         try:
-            task = _Task(next(portions))
+            while room.acquire() and not stopping.is_set():
+                task = _Task(next(portions))
+                if len(threads) < n_threads:
+                    threads.append(threading.Thread(target=run, name=f"{name}-{len(threads)}", daemon=True))
+                    threads[-1].start()
+                ahead.put(task)
+                tasks.put(task)
+                del task
         except StopIteration:
-            return False
-        except Exception as problem:
+            pass
+        except BaseException as problem:
             error = problem
-            return False
-        if len(threads) < n_threads:
-            threads.append(threading.Thread(target=run, name=f"{name}-{len(threads)}", daemon=True))
-            threads[-1].start()
-        ahead.append(task)
-        tasks.put(task)
-        return True
+        finally:
+            ahead.put(None)
+            if isinstance(portions, Generator):
+                portions.close()
 
-    has_more = True
+    feeder = threading.Thread(target=feed, name=f"{name}-feeder", daemon=True)
+    feeder.start()
     try:
-        while True:
-            while has_more and len(ahead) < n_threads:
-                has_more = add_next()
-            if not ahead:
-                break
-            ahead[0].is_done.wait()
-            yield ahead.popleft().take()  # not kept here: results are large
+        while (task := ahead.get()) is not None:
+            task.is_done.wait()
+            yield task.take()
+            room.release()
         if error is not None:
             raise error
     finally:
+        stopping.set()
+        room.release()
+        feeder.join()
         with suppress(queue.Empty):
             while True:  # what no thread has begun is not wanted any more
                 tasks.get_nowait()

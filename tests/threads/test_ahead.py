@@ -72,6 +72,22 @@ def test_portions_are_worked_on_at_the_same_time():
     assert len(list(worked_ahead(iter(range(3)), lambda _: meeting.wait(), 3, _NAME))) == 3
 
 
+def test_what_is_done_does_not_wait_for_the_next_portion():
+    """As when the input is a pipe that comes to a halt."""
+    goes_on = threading.Event()
+
+    def portions():
+        yield 1
+        assert goes_on.wait(PATIENCE)
+        yield 2
+
+    results = worked_ahead(portions(), str, 3, _NAME)
+    assert next(results) == "1"
+    goes_on.set()
+    assert list(results) == ["2"]
+    assert not threads_left()
+
+
 def test_closing_ends_the_threads_and_leaves_out_what_has_not_begun():
     done = []
     results = worked_ahead(iter(range(10)), done.append, 2, _NAME)
