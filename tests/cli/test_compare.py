@@ -161,7 +161,7 @@ def test_rows_with_lengths_that_are_none_are_left_out(
 
 
 def test_limits_are_those_of_eventalign(folder: Path, tmp_path: Path):
-    limit = {"max_events_per_base": 1.75}
+    limit = {"max_events_per_base": 1.9}
     given = {"genome": folder / "b" / "ref.fa", "fast5": folder / "a" / "fast5"}
     events = tmp_path / "limited.tsv"
     bam = folder / "a" / "reads.bam"
