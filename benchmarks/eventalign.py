@@ -158,9 +158,9 @@ class Benchmark:
         from f5py.compute.chemistry import R9_DNA
         from f5py.event_alignment.align import align_events
         from f5py.options.shared import AlignmentOptions
-        from f5py.outputs.eventalign_table import EventalignTable
+        from f5py.outputs.events.eventalign_table import EventalignTable
+        from f5py.outputs.events.table_layout import TableLayout
         from f5py.outputs.formatting import pieces
-        from f5py.outputs.table_layout import TableLayout
 
         folder, _, description = self.read_set(1)
         batch = repeat(load_batch(folder), 2)

@@ -58,6 +58,14 @@ def test_disagreement_is_told(release: ModuleType, tmp_path: Path, monkeypatch: 
         release.prepare("0.4.0")
 
 
+def test_map_has_a_line_for_every_file():
+    """`python docs/make_map.py` writes them, from the first lines of the files."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "docs" / "make_map.py"), "--check"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (0, "")
+
+
 def split(requirement: str) -> tuple[str, str]:
     """Name and versions."""
     found = re.fullmatch(r"([A-Za-z0-9_-]+) *(.*)", requirement)

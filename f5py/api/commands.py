@@ -38,10 +38,10 @@ TRAIN = Command("train", "train", TrainOptions, "f5py.commands.train")
 PLOT = Command("plot", "plot", PlotOptions, "f5py.commands.plot")
 PLOT_REGION = Command("plot-region", "plot_region", PlotRegionOptions, "f5py.commands.plot_region")
 SIMULATE = Command("simulate", "simulate", SimulateOptions, "f5py.commands.simulate")
-RUN_PART = Command("run-part", "run_part", RunPartOptions, "f5py.runs.in_parts", "run_part")
+RUN_PART = Command("run-part", "run_part", RunPartOptions, "f5py.commands.parts", "run_part")
 PLAN = Command("plan", "plan", PlanOptions, "f5py.commands.plan")
 JOIN = Command("merge", "merge", JoinOptions, "f5py.commands.merge")
-FINISH = Command("finish", "finish", FinishOptions, "f5py.runs.finish")
+FINISH = Command("finish", "finish", FinishOptions, "f5py.commands.parts", "finish")
 COMMANDS = (
     INDEX,
     MAP,

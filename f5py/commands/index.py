@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.reads.read_index_output import write_readdb, write_sequence_index
-from f5py.io.signals.fast5_scan import list_fast5, report_skipped, scan_fast5
+from f5py.io.signals.fast5.fast5_scan import list_fast5, report_skipped, scan_fast5
 from f5py.io.signals.scan_journal import Found, ScanJournal
 from f5py.io.signals.sequencing_summary import read_summary_list, reads_by_file
 from f5py.messages import console
@@ -37,7 +37,7 @@ ScanFiles = Callable[[Sequence[str], Callable[[int], object]], list[Found]]
 
 
 def scan_in_one_process(paths: Sequence[str], advance: Callable[[int], object]) -> list[Found]:
-    """See `f5py.io.signals.fast5_scan.scan_fast5`."""
+    """See `f5py.io.signals.fast5.fast5_scan.scan_fast5`."""
     return scan_fast5(paths, 1, advance)
 
 
@@ -200,7 +200,7 @@ def index_slow5(
         If not a single read is in the SLOW5 file. The sequence index has then been written all the same.
     """
     from f5py.io.signals.choose import ALL_READS, check_slow5
-    from f5py.io.signals.slow5 import Slow5Source, read_groups
+    from f5py.io.signals.slow5.reader import Slow5Source, read_groups
 
     check_slow5(slow5)
     if not index_signals:
@@ -248,7 +248,7 @@ def _list_pod5(given: Sequence[str], verbose: int) -> Mapping[str, str]:
     if not given:
         return {}
     from f5py.io.signals.choose import check_pod5
-    from f5py.io.signals.pod5 import Pod5Index, pod5_files
+    from f5py.io.signals.pod5.reader import Pod5Index, pod5_files
 
     files: list[str] = []
     for path in given:

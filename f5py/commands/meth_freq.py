@@ -117,7 +117,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
                 motif=motif,
             )
             if take is not None or options.output_format == "parquet":
-                from f5py.outputs.frequency_arrow import write_frequency_rows
+                from f5py.outputs.sites.frequency_arrow import write_frequency_rows
 
                 write_frequency_rows(out, frequencies, _COMPRESSION_THREADS)
             else:
@@ -135,7 +135,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
 
 
 def _write_bedmethyl(source: BinaryIO, place: Place, motif: Motif, options: FrequencyOptions) -> None:
-    from f5py.outputs.bedmethyl import check_can_write, write_bedmethyl
+    from f5py.outputs.sites.bedmethyl import check_can_write, write_bedmethyl
 
     check_can_write(options.output)
     lengths = None if options.chrom_sizes is None else read_chromosome_lengths(options.chrom_sizes)

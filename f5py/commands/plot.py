@@ -39,9 +39,9 @@ from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.unmapped import unmapped_batch
 from f5py.plotting import FORMATS, format_of
+from f5py.plotting.calls_of_read import site_calls
 from f5py.plotting.data import PlotData, Source, read_data, reference_data
 from f5py.plotting.figure import check_matplotlib, write_figure
-from f5py.plotting.site_calls import site_calls
 from f5py.pore_model import PoreModel, check_same_k
 
 if TYPE_CHECKING:

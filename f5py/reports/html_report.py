@@ -7,9 +7,10 @@ from html import escape
 from importlib import resources
 from typing import Any
 
-from f5py.reports.run_report import FATES
 from f5py.reports.svg_charts import bar_chart, line_chart
 
+#: Counts of reads that add up to all.
+FATES = ("passed", "qc_fail", "could_not_calibrate", "no_alignment", "bad_reads", "ultra_long")
 _MOST_CONTIGS = 24
 
 

@@ -16,9 +16,8 @@ from f5py import __version__
 from f5py.io.files.complete_file import complete_output
 from f5py.io.remote import is_url
 from f5py.io.remote.urls import about_url, without_secrets
+from f5py.reports.html_report import FATES, html_report
 
-#: Counts of reads that add up to all.
-FATES = ("passed", "qc_fail", "could_not_calibrate", "no_alignment", "bad_reads", "ultra_long")
 #: How the names of files end that MultiQC looks for.
 _MULTIQC = "_mqc.json"
 #: Columns that MultiQC shows without being asked.
@@ -98,8 +97,6 @@ def write_run_report(
         "versions": _versions(),
     }
     if path.endswith((".html", ".htm")):
-        from f5py.reports.html_report import html_report
-
         with complete_output(path) as file:
             file.write(html_report(sample, run).encode("utf-8", "backslashreplace"))
         return

@@ -196,7 +196,7 @@ def _calls(per_site: bool = False, correlated: bool = False) -> None:
 
 
 def _calls_table() -> None:
-    from f5py.outputs.calls_writer import CallsWriter
+    from f5py.outputs.calls.calls_writer import CallsWriter
 
     CallsWriter(io.BytesIO(), 2, [], 6).format(_no_reads())
 
@@ -235,7 +235,7 @@ def _event_rows() -> None:
 
 
 def _event_table() -> None:
-    from f5py.outputs.eventalign_table import EventalignTable
+    from f5py.outputs.events.eventalign_table import EventalignTable
 
     EventalignTable([], _model()).compile(_no_reads())
 
@@ -252,10 +252,10 @@ PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
         ("f5py.methylation._per_site_numba", "call_all_sites"),
         lambda: _calls(per_site=True, correlated=True),
     ),
-    "calls table": (("f5py.outputs._calls_writer_numba", "format_calls"), _calls_table),
+    "calls table": (("f5py.outputs.calls._calls_writer_numba", "format_calls"), _calls_table),
     "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
     "event rows": (("f5py.event_alignment._align_numba", "align_all"), _event_rows),
-    "event table": (("f5py.outputs._eventalign_table_numba", "format_table"), _event_table),
+    "event table": (("f5py.outputs.events._eventalign_table_numba", "format_table"), _event_table),
 }
 
 

@@ -11,15 +11,12 @@ from f5py.io.files.output import shown_output
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.options import Group, Kind, declarations
-from f5py.options.shared import AlignmentOptions, MappedReadsOptions
-from f5py.options.signal_commands import CallOptions
+from f5py.options.shared import CALL_THRESHOLD, AlignmentOptions, MappedReadsOptions
 from f5py.runs import speed
 from f5py.runs.outcome import Outcome, RunContext
 from f5py.runs.report import write_report
 
 _WHO = "meth_main"
-#: What a command's results are called.
-_RESULTS = {"call-methylation": "calls", "eventalign": "rows"}
 #: Share of the records that may be left out without a word.
 _NOTABLE_LOSS = 0.1
 
@@ -29,6 +26,7 @@ def report(
     context: RunContext,
     outcome: Outcome,
     warnings: list[str],
+    what: str,
     is_taken: bool = False,
 ) -> None:
     """Print the counts and times of a run, and what they suggest, and write the report that was asked for.
@@ -40,6 +38,8 @@ def report(
     outcome : Outcome
     warnings : list of str
         Those of the run; this function's are added meanwhile.
+    what : str
+        What the results are called.
     is_taken : bool
         The table went to a function.
 
@@ -71,7 +71,7 @@ def report(
         if options.window is None:
             raise AllReadsFailedError(f"{options.bam}: no record was used; check the file, --min-mapq and --secondary")
         input_warning(_WHO, f"no record of {options.bam} in {options.window} was used; the results are empty")
-    note_results(_WHO, options, counts, _RESULTS[context.command], is_taken)
+    note_results(_WHO, options, counts, what, is_taken)
 
 
 def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) -> None:
@@ -115,8 +115,9 @@ def note_results(who: str, options: AlignmentOptions, counts: RunCounts, what: s
     words = f"{counts.used:,} reads aligned"
     if what:
         words = f"{counts.results:,} {what} of {counts.used:,} of {counts.total:,} reads"
-    if isinstance(options, CallOptions) and (fraction := counts.methylated_fraction) is not None:
-        words += f"; {100 * fraction:.1f} % of those with a ratio beyond {options.threshold:g} are methylated"
+    if (fraction := counts.methylated_fraction) is not None:  # calls were counted
+        beyond = getattr(options, "threshold", CALL_THRESHOLD)
+        words += f"; {100 * fraction:.1f} % of those with a ratio beyond {beyond:g} are methylated"
     files = written_files(options, is_taken)
     console.result(who, f"{words}; written: {', '.join(files)}" if files else words)
 

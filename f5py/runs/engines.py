@@ -14,15 +14,14 @@ from contextlib import ExitStack, chdir, suppress
 from dataclasses import replace
 from typing import Any
 
-from f5py.commands import call_methylation, eventalign
-from f5py.commands.plan import slurm_script
 from f5py.errors import F5pyError, MissingDependencyError, unavailable
 from f5py.messages import console
 from f5py.messages.progress import progress
-from f5py.options.signal_commands import CallOptions, EventalignOptions
-from f5py.runs.finish import options_of_plan
 from f5py.runs.parts.job import PartJob
 from f5py.runs.parts.plan import Plan
+from f5py.runs.recipe import MappedReadsRecipe
+from f5py.runs.run import run_parts
+from f5py.runs.slurm import slurm_script
 from f5py.threads.pool import keep_freed_memory
 
 _WHO = "engine"
@@ -31,12 +30,13 @@ _RETRIES = 3
 _SHOWN = 3
 
 
-def work_on(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:
+def work_on(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int]) -> None:
     """Work on parts until they are done.
 
     Parameters
     ----------
-    options : CallOptions or EventalignOptions
+    recipe : MappedReadsRecipe
+    options : MappedReadsOptions
         Those of the plan, with the engine.
     plan : Plan
     numbers : list of int
@@ -48,11 +48,11 @@ def work_on(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[
         A part cannot be done. Those that are done stay so.
     """
     if options.engine == "dask":
-        _by_dask(options, plan, numbers)
+        _by_dask(recipe, options, plan, numbers)
     elif options.engine == "slurm":
         _by_slurm(options, plan, numbers)
     else:
-        run_parts(options, plan, numbers)
+        work_on_here(recipe, options, plan, numbers)
     if missing := plan.unfinished():
         raise F5pyError(
             f"{plan.folder}: {len(missing)} parts are not done, such as {missing[0]}; the same command again goes on "
@@ -60,22 +60,14 @@ def work_on(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[
         )
 
 
-def run_parts(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:
+def work_on_here(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int]) -> None:
     """Work on parts in this process, in the folder that the plan's paths are relative to."""
-    run_job(options, PartJob(plan, numbers, judges_fit=0 in numbers))
+    run_parts(options, recipe, PartJob(plan, numbers, judges_fit=0 in numbers))
     which = f"part {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers)} parts are"
     console.result("plan", f"{which} done, {len(plan.unfinished())} of {len(plan)} are not")
 
 
-def run_job(options: CallOptions | EventalignOptions, job: PartJob) -> None:
-    """`run_parts`, without a word at the end."""
-    if isinstance(options, CallOptions):
-        call_methylation.run_parts(options, job)
-    else:
-        eventalign.run_parts(options, job)
-
-
-def _by_dask(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:
+def _by_dask(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int]) -> None:
     """Let the workers of a dask cluster do it, a part at a time each."""
     try:
         import distributed
@@ -94,8 +86,8 @@ def _by_dask(options: CallOptions | EventalignOptions, plan: Plan, numbers: list
         number_of = {f"{plan.folder}-{number}": number for number in numbers}
         futures = distributed.as_completed(
             client.map(
-                _work_on_part, [str(plan.folder)] * len(numbers), numbers, [free] * len(numbers),
-                key=list(number_of), **how,
+                _work_on_part, [recipe] * len(numbers), [str(plan.folder)] * len(numbers), numbers,
+                [free] * len(numbers), key=list(number_of), **how,
             )
         )  # fmt: skip
         failures: dict[str, list[int]] = {}
@@ -110,7 +102,7 @@ def _by_dask(options: CallOptions | EventalignOptions, plan: Plan, numbers: list
                 key = f"{plan.folder}-{number}-{tries[number]}"
                 tries[number] += 1
                 number_of[key] = number
-                futures.add(client.submit(_work_on_part, str(plan.folder), number, free, key=key, **how))
+                futures.add(client.submit(_work_on_part, recipe, str(plan.folder), number, free, key=key, **how))
                 continue
             bar.advance(1)
             if why:
@@ -122,7 +114,7 @@ def _by_dask(options: CallOptions | EventalignOptions, plan: Plan, numbers: list
             raise F5pyError(f"{n_failed} parts could not be done ({'; '.join(causes[:_SHOWN])}{more})")
 
 
-def _client(options: CallOptions | EventalignOptions, distributed: Any) -> Any:
+def _client(options: Any, distributed: Any) -> Any:
     """A client of the cluster that is running, or of a new one on this machine, which ends with it."""
     if options.scheduler is None:
         import dask
@@ -171,7 +163,7 @@ def _keep_garbage_while_frames_are_listed() -> None:
     sys._current_frames = current_frames
 
 
-def _work_on_part(folder: str, number: int, free: dict[str, Any]) -> str:
+def _work_on_part(recipe: MappedReadsRecipe, folder: str, number: int, free: dict[str, Any]) -> str:
     """Work on one part, in a worker; return what is wrong with it or "", as dask shows a traceback of exceptions."""
     keep_freed_memory()  # dask starts its workers with small limits
     _keep_garbage_while_frames_are_listed()
@@ -179,13 +171,13 @@ def _work_on_part(folder: str, number: int, free: dict[str, Any]) -> str:
         plan = Plan.load(folder)
         if not plan.is_done(number):
             with chdir(plan.working_folder):
-                run_parts(replace(options_of_plan(plan), **free), plan, [number])
+                work_on_here(recipe, replace(recipe.options_class(**plan.options), **free), plan, [number])
     except F5pyError as problem:
         return str(problem)
     return ""
 
 
-def _by_slurm(options: CallOptions | EventalignOptions, plan: Plan, numbers: list[int]) -> None:
+def _by_slurm(options: Any, plan: Plan, numbers: list[int]) -> None:
     """Submit an array of jobs, and wait for it; if that is interrupted, the jobs are cancelled."""
     if shutil.which("sbatch") is None:
         raise MissingDependencyError(

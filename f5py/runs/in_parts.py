@@ -6,9 +6,8 @@ import os
 import shlex
 from contextlib import ExitStack, chdir
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any
 
-from f5py.commands import call_methylation, eventalign
 from f5py.compute.counts import RunCounts
 from f5py.core.windows import Windows
 from f5py.errors import UsageError
@@ -18,16 +17,12 @@ from f5py.messages import console
 from f5py.options import declarations
 from f5py.options.declaration import Kind
 from f5py.options.part_commands import PartOptions, RunPartOptions
-from f5py.options.signal_commands import CallOptions, EventalignOptions
-from f5py.outputs.bedmethyl import check_can_write
-from f5py.outputs.m6anet_json import path_of_json
-from f5py.pipeline.inputs import paths_of_inputs, with_local_inputs
-from f5py.runs.engines import run_parts, work_on
-from f5py.runs.finish import finish, options_of_plan
+from f5py.pipeline.inputs import with_local_inputs
+from f5py.runs.engines import work_on, work_on_here
+from f5py.runs.finish import finish
 from f5py.runs.parts.plan import Plan
 from f5py.runs.parts.resume import check_can_resume, folder_beside
-
-AnyOptions = TypeVar("AnyOptions", bound=CallOptions | EventalignOptions)
+from f5py.runs.recipe import MappedReadsRecipe
 
 _WHO = "plan"
 #: About how many bytes or records of alignments a part has, unless the user says how many parts there are.
@@ -35,7 +30,7 @@ _BYTES_PER_PART, _RECORDS_PER_PART = 1 << 24, 1 << 12
 _MOST_CHOSEN = 10_000
 
 
-def run_in_parts(options: CallOptions | EventalignOptions) -> RunCounts:
+def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
     """Do what a command does in parts, as far as they are not done; return how many reads met which fate.
 
     If only a plan is wanted, the counts are empty.
@@ -45,17 +40,17 @@ def run_in_parts(options: CallOptions | EventalignOptions) -> RunCounts:
     F5pyError
         For anything wrong with the options, the input or the output. Parts that are done stay so.
     """
-    options = _checked(options)
-    folder = _folder(options)
+    options = _checked(recipe, options)
+    folder = _folder(recipe, options)
     only_plan = options.partitions is not None and options.engine is None and not options.resume
     if Plan.is_there(folder):
         if only_plan:
             raise UsageError(f"--plan {folder}: has a plan already; leave --partitions out to go on with it")
-        plan = Plan.load_same(folder, _command(options), options)
+        plan = Plan.load_same(folder, recipe.command, options)
         n_done = len(plan) - len(plan.unfinished())
         console.info(_WHO, f"{n_done} of {len(plan)} parts are done; going on with the others")
     else:
-        plan = make_plan(options, folder)
+        plan = make_plan(recipe, options, folder)
     if only_plan:
         _advise(options)
         console.result(
@@ -65,16 +60,16 @@ def run_in_parts(options: CallOptions | EventalignOptions) -> RunCounts:
         )
         return RunCounts()
     if missing := plan.unfinished():
-        work_on(options, plan, missing)
-    if isinstance(options, CallOptions):
+        work_on(recipe, options, plan, missing)
+    if recipe.keeps_command_line:
         options = replace(options, command_line=plan.options["command_line"])
-    counts = finish(options, plan)
+    counts = finish(options, recipe, plan)
     if options.resume:
         plan.remove_parts()
     return counts
 
 
-def run_part(options: RunPartOptions) -> None:
+def run_part(options: RunPartOptions, recipe: MappedReadsRecipe, plan: Plan) -> None:
     """Work on some parts of a plan: those that are named, or all that are not done.
 
     Raises
@@ -82,8 +77,6 @@ def run_part(options: RunPartOptions) -> None:
     F5pyError
         For anything wrong with the options, the input or the output. Parts that are done stay so.
     """
-    plan = Plan.load(options.plan)
-    plan.check_divided()
     named = _numbers(options.parts, len(plan))
     numbers = plan.unfinished() if not named else [number for number in named if not plan.is_done(number)]
     if done := len(named) - len(numbers) if named else 0:
@@ -95,12 +88,12 @@ def run_part(options: RunPartOptions) -> None:
     if options.gpu is not None or options.disable_cuda is not None:
         given |= {"gpu": options.gpu, "disable_cuda": options.disable_cuda}
     with chdir(plan.working_folder):
-        planned = replace(options_of_plan(plan), **given)
+        planned = replace(recipe.options_class(**plan.options), **given)
         plan.check_inputs()
-        run_parts(planned, plan, numbers)
+        work_on_here(recipe, planned, plan, numbers)
 
 
-def make_plan(options: CallOptions | EventalignOptions, folder: str) -> Plan:
+def make_plan(recipe: MappedReadsRecipe, options: Any, folder: str) -> Plan:
     """Split the alignments, and write the plan."""
     with ExitStack() as files:
         # the others are not needed for a plan
@@ -113,21 +106,20 @@ def make_plan(options: CallOptions | EventalignOptions, folder: str) -> Plan:
             size = 0 if alignments.is_pipe else os.path.getsize(local.bam)
             n_records = alignments.expected_records() or 0
             n_parts = min(max(-(-size // _BYTES_PER_PART), -(-n_records // _RECORDS_PER_PART), 1), _MOST_CHOSEN)
-        ranges = alignments.ranges(n_parts, windows, _shows_record_numbers(options))
-    meth_model = options.meth_model if isinstance(options, CallOptions) else None
-    inputs = paths_of_inputs(options, meth_model)
-    return Plan.make(folder, _command(options), as_one_run(options), inputs, ranges)
+        ranges = alignments.ranges(n_parts, windows, recipe.shows_record_numbers(options))
+    one_run = as_one_run(recipe, options)
+    return Plan.make(folder, recipe.command, one_run, recipe.inputs(options), ranges)
 
 
-def as_one_run(options: AnyOptions) -> AnyOptions:
+def as_one_run(recipe: MappedReadsRecipe, options: Any) -> Any:
     """The options of the run without parts that has the same results."""
     defaults: dict[str, Any] = {name: option.default for name, option in declarations(PartOptions).items()}
-    if isinstance(options, CallOptions):
+    if recipe.keeps_command_line:
         defaults["command_line"] = _without_plan(options.command_line)
     return replace(options, **defaults)
 
 
-def _advise(options: CallOptions | EventalignOptions) -> None:
+def _advise(options: Any) -> None:
     """Tell of what each job would do again."""
     reads = options.reads or options.bam
     for option, of_index, folder in (("--fast5", "-d", options.fast5), ("--pod5", "--pod5", options.pod5)):
@@ -139,16 +131,10 @@ def _advise(options: CallOptions | EventalignOptions) -> None:
             )
 
 
-def _checked(options: CallOptions | EventalignOptions) -> CallOptions | EventalignOptions:
+def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
     """The options with the formats that names of outputs stand for; raise for those that do not go together."""
-    if isinstance(options, CallOptions):
-        options = call_methylation.with_formats(options)
-        call_methylation.check_options(options)
-        if options.bedmethyl is not None:
-            check_can_write(options.bedmethyl)
-    else:
-        options = eventalign.with_format(options)
-        eventalign.check_options(options)
+    options = recipe.resolved(options)
+    recipe.check_parts(options)
     if is_url(options.plan):
         raise UsageError(f"--plan {options.plan}: name a folder of a file system that all machines see")
     if options.bam == "-":
@@ -157,27 +143,11 @@ def _checked(options: CallOptions | EventalignOptions) -> CallOptions | Eventali
     return options
 
 
-def _folder(options: CallOptions | EventalignOptions) -> str:
+def _folder(recipe: MappedReadsRecipe, options: Any) -> str:
     if options.plan is not None:
-        return options.plan
-    outputs = [options.output, *(getattr(options, name, None) for name in ("modbam", "bedmethyl"))]
-    if isinstance(options, EventalignOptions) and options.m6anet_json is not None:
-        outputs.append(path_of_json(options.m6anet_json))
-    files = [path for path in outputs if path not in (None, "-")]
+        return str(options.plan)
+    files = [path for path in recipe.results(options) if path not in (None, "-")]
     return folder_beside(files[0] if files else None, "name a file with -o, or give --plan FOLDER")
-
-
-def _shows_record_numbers(options: CallOptions | EventalignOptions) -> bool:
-    """Whether an output has the numbers of records in the whole file."""
-    if isinstance(options, CallOptions):
-        return False
-    if options.summary is not None or options.m6anet_json is not None:
-        return True
-    return not (options.print_read_names or options.sam or options.paf)
-
-
-def _command(options: CallOptions | EventalignOptions) -> str:
-    return "call-methylation" if isinstance(options, CallOptions) else "eventalign"
 
 
 def _without_plan(command_line: str) -> str:

@@ -19,7 +19,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from f5py.commands import call_methylation
 from f5py.compute.counts import RunCounts
 from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
@@ -31,13 +30,13 @@ from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.options import declarations
 from f5py.options.part_commands import WatchOptions
-from f5py.options.signal_commands import CallOptions
-from f5py.runs.engines import run_job
 from f5py.runs.finish import PlannedPart, join_parts
 from f5py.runs.in_parts import as_one_run
 from f5py.runs.parts.done_part import read_part
 from f5py.runs.parts.job import PartJob
 from f5py.runs.parts.plan import Plan
+from f5py.runs.recipe import MappedReadsRecipe
+from f5py.runs.run import run_parts
 from f5py.threads.interrupts import Interrupt, remembered_interrupt
 
 _WHO = "watch"
@@ -52,7 +51,7 @@ _HEED_SECONDS = 0.1
 _NUMBER = re.compile(r"_(\d+)(?=\D*$)")
 
 
-def run(options: CallOptions) -> RunCounts:
+def run(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
     """Call what comes into a folder until it is idle or Ctrl-C ends that; return how many reads met which fate.
 
     Raises
@@ -60,16 +59,16 @@ def run(options: CallOptions) -> RunCounts:
     F5pyError
         For anything wrong with the options, the input or the output. What has been called is kept.
     """
-    options = _checked(options)
+    options = _checked(recipe, options)
     with remembered_interrupt() as interrupt:
-        watch = _Watch(options, interrupt)
+        watch = _Watch(recipe, options, interrupt)
         watch.until_idle()
     if interrupt.has_come:
         console.info(_WHO, "calling what is there, then writing the results; Ctrl-C again ends at once")
     return watch.finish()
 
 
-def _checked(options: CallOptions) -> CallOptions:
+def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
     if options.bam:
         raise UsageError("--watch and -b are both given; the alignments are those in the folder")
     for name in ("reads", "window", "partitions", "engine"):
@@ -82,9 +81,7 @@ def _checked(options: CallOptions) -> CallOptions:
         raise UsageError("--resume: is not needed with --watch, which goes on anyway")
     if not os.path.isdir(str(options.watch)):
         raise InputFileError(f"--watch {options.watch}: is no folder")
-    options = call_methylation.with_formats(replace(options, bam="-"))
-    call_methylation.check_options(options)
-    return replace(options, bam="")
+    return replace(recipe.resolved(replace(options, bam="-")), bam="")
 
 
 class _Watch:
@@ -92,23 +89,25 @@ class _Watch:
 
     Parameters
     ----------
-    options : CallOptions
+    recipe : MappedReadsRecipe
+    options : MappedReadsOptions
     interrupt : Interrupt
         What ends the watch.
     """
 
-    def __init__(self, options: CallOptions, interrupt: Interrupt) -> None:
+    def __init__(self, recipe: MappedReadsRecipe, options: Any, interrupt: Interrupt) -> None:
+        self._recipe = recipe
         self._options = options
         self._interrupt = interrupt
         self._folder = Path(_plan_folder(options)).absolute()
         self._run_folder = RunFolder(str(options.watch))
-        kept = as_one_run(options)
+        kept = as_one_run(recipe, options)
         inputs = (options.genome, options.kmer_model, options.meth_model)
         if Plan.is_there(str(self._folder)):
-            root = Plan.load_same(str(self._folder), "call-methylation", kept)
+            root = Plan.load_same(str(self._folder), recipe.command, kept)
             kept = replace(kept, command_line=str(root.options["command_line"]))
         else:
-            Plan.make(str(self._folder), "call-methylation", kept, inputs, RecordRanges.of([]))
+            Plan.make(str(self._folder), recipe.command, kept, inputs, RecordRanges.of([]))
         unwatched: dict[str, Any] = {name: option.default for name, option in declarations(WatchOptions).items()}
         self._of_file = replace(kept, **unwatched, bam="-")
         self._done = self._done_before()
@@ -152,7 +151,7 @@ class _Watch:
             raise F5pyError(f"--watch {self._options.watch}: nothing was called: {why}")
         for path, why in self._failed.items():
             console.warning(_WHO, f"{path} was left out: {why}")
-        counts = join_parts(self._outputs(), self._parts())
+        counts = join_parts(self._recipe, self._outputs(), self._parts())
         for plan in self._incomplete:  # the next run tries them again: their signals may have come
             plan.abandon_part(plan.part_folder(0))
         if self._failed:
@@ -214,8 +213,8 @@ class _Watch:
             plan = Plan.load(folder)
             plan.check_inputs()
         else:
-            plan = Plan.make(folder, "call-methylation", options, [path], RecordRanges.of([RecordRange(0, None)]))
-        run_job(options, PartJob(plan, [0], judges_fit=not self._done and not is_last))
+            plan = Plan.make(folder, self._recipe.command, options, [path], RecordRanges.of([RecordRange(0, None)]))
+        run_parts(options, self._recipe, PartJob(plan, [0], judges_fit=not self._done and not is_last))
         counts = read_part(plan, 0).outcome.counts
         self._tried[name] = self._n_signals
         if counts.bad_reads and not is_last:
@@ -238,14 +237,14 @@ class _Watch:
         if now - self._refreshed < self._refresh_seconds / _REFRESH_SHARE:
             return
         totals = replace(options, output="-", output_format="none", modbam=None, failed_reads=None, skip_ultra=None)
-        join_parts(totals, self._parts(), tells=False)
+        join_parts(self._recipe, totals, self._parts(), tells=False)
         self._refreshed = time.monotonic()
         self._refresh_seconds = self._refreshed - now
 
     def _parts(self) -> list[PlannedPart]:
         return [(self._done[name], 0) for name in sorted(self._done)]
 
-    def _outputs(self) -> CallOptions:
+    def _outputs(self) -> Any:
         """The options of a run over the files that are done."""
         paths = [self._done[name].options["bam"] for name in sorted(self._done)]
         bam = next((path for path in paths if os.path.exists(path)), paths[0])
@@ -334,9 +333,9 @@ class _Watch:
         return str(path)
 
 
-def _plan_folder(options: CallOptions) -> str:
+def _plan_folder(options: Any) -> str:
     if options.plan is not None:
-        return options.plan
+        return str(options.plan)
     outputs = (options.output, options.modbam, options.bedmethyl)
     beside = next((path for path in outputs if path is not None and path != "-"), str(options.watch).rstrip("/"))
     return beside + _FOLDER

@@ -276,14 +276,14 @@ class ReadWriter:
 def _writer(signal_format: str) -> Any:
     """What writes that format."""
     if signal_format == "blow5":
-        from f5py.io.signals.blow5_writer import Blow5Writer
+        from f5py.io.signals.slow5.blow5_writer import Blow5Writer
 
         return Blow5Writer
     if signal_format == "pod5":
-        from f5py.io.signals.pod5_writer import Pod5Writer
+        from f5py.io.signals.pod5.pod5_writer import Pod5Writer
 
         return Pod5Writer
-    from f5py.io.signals.fast5_writer import Fast5Writer
+    from f5py.io.signals.fast5.fast5_writer import Fast5Writer
 
     return Fast5Writer
 

@@ -18,7 +18,7 @@ from f5py.api.values import GivenFiles
 from f5py.cli import f5py
 from f5py.cli.options import OptionsCommand
 from f5py.errors import UsageError
-from f5py.io.signals.fast5_scan import list_fast5, scan_fast5
+from f5py.io.signals.fast5.fast5_scan import list_fast5, scan_fast5
 from f5py.options.table_commands import IndexOptions
 
 from ..made_data import run_command

@@ -209,7 +209,7 @@ def test_a_cache_that_cannot_be_filled_is_no_error(tmp_path: Path):
 
 def single_fast5(made: ReadSet, folder: Path) -> ReadSet:
     """With every read in a file of its own."""
-    from f5py.io.signals.fast5_writer import Fast5Writer
+    from f5py.io.signals.fast5.fast5_writer import Fast5Writer
     from f5py.io.signals.source import Calibration
 
     files: dict[str, Path | str] = {}
@@ -268,7 +268,7 @@ def test_samples_that_are_not_in_the_file(made: ReadSet, tmp_path: Path, capfd, 
 def test_a_file_that_is_cut_while_it_is_read(made: ReadSet, tmp_path: Path):
     """Its reads are not bad ones: the run ends."""
     from f5py.errors import SignalError
-    from f5py.io.signals.fast5 import Fast5Reader
+    from f5py.io.signals.fast5.reader import Fast5Reader
 
     names = [name for name in made.names if made.signal_file(name) == made.signal_file(made.names[0])]
     path = Path(shutil.copy(made.signal_file(names[0]), tmp_path / "cut.fast5"))

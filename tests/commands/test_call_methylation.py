@@ -8,7 +8,7 @@ import pysam
 import pytest
 
 from f5py.errors import OutputFileError
-from f5py.outputs import bedmethyl
+from f5py.outputs.sites import bedmethyl
 
 from ..made_data import ReadSet, error_line, run_main
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pysam
 
-from f5py.io.signals.slow5 import Slow5Source
+from f5py.io.signals.slow5.reader import Slow5Source
 from f5py.pore_model.builtin import builtin
 
 from ..io.signals.made_pod5 import pod5_read

@@ -14,10 +14,10 @@ import pyarrow.parquet
 import pytest
 
 from f5py.errors import MissingDependencyError
-from f5py.outputs import eventalign_arrow
-from f5py.outputs.eventalign_arrow import EventalignArrow
-from f5py.outputs.eventalign_table import EventalignTable
-from f5py.outputs.table_layout import TableLayout
+from f5py.outputs.events import eventalign_arrow
+from f5py.outputs.events.eventalign_arrow import EventalignArrow
+from f5py.outputs.events.eventalign_table import EventalignTable
+from f5py.outputs.events.table_layout import TableLayout
 
 from .eventalign_rows import made_batch, made_model
 

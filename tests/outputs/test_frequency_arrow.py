@@ -49,7 +49,7 @@ def test_real_frequencies_read_back_as_the_text_table(
 
 def test_several_blocks_and_row_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    from f5py.outputs import frequency_arrow
+    from f5py.outputs.sites import frequency_arrow
 
     monkeypatch.setattr(frequency_arrow, "_ROWS_PER_BLOCK", 7)
     monkeypatch.setattr(frequency_arrow, "ROWS_PER_GROUP", 20)
@@ -83,7 +83,7 @@ def test_several_blocks_and_row_groups(tmp_path: Path, monkeypatch: pytest.Monke
 def test_memory_does_not_grow_with_the_number_of_sites(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each block takes its own sites, and nobody copies the sequences of all, which are 4 MB here."""
     pytest.importorskip("pyarrow.parquet")
-    from f5py.outputs import frequency_arrow
+    from f5py.outputs.sites import frequency_arrow
 
     monkeypatch.setattr(frequency_arrow, "_ROWS_PER_BLOCK", 500)
     monkeypatch.setattr(frequency_arrow, "ROWS_PER_GROUP", 500)
@@ -106,7 +106,7 @@ def test_memory_does_not_grow_with_the_number_of_sites(monkeypatch: pytest.Monke
 
 def test_a_table_without_sites(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
-    from f5py.outputs.frequency_arrow import write_frequency_rows
+    from f5py.outputs.sites.frequency_arrow import write_frequency_rows
 
     calls = (
         b"chromosome\tstrand\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from f5py.core.motifs import motif_named, parse_motif
 from f5py.core.windows import Windows
-from f5py.outputs.modbam import modification_tags
+from f5py.outputs.calls.modbam import modification_tags
 
 from .made_modbam import GENOME, REVERSE, SECONDARY, SUPPLEMENTARY, has_tags, listed_tags, made_batch, made_record
 from .modbam_parser import BadTags, ModifiedBase, modified_bases

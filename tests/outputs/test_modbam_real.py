@@ -15,7 +15,7 @@ from f5py.compute.methylation import Caller
 from f5py.core.motifs import motif_named
 from f5py.io.files.complete_file import complete_output
 from f5py.options.signal_commands import CallOptions
-from f5py.outputs.modbam import ModbamWriter, TagOptions
+from f5py.outputs.calls.modbam import ModbamWriter, TagOptions
 from f5py.pipeline.inputs import open_inputs
 
 from .modbam_parser import modified_bases

@@ -126,14 +126,14 @@ def test_ctrl_c_waits_for_the_file_at_work(
     fill(pieces, here / "run")
     begun = []
 
-    def run_job(*arguments: object) -> None:
+    def run_parts(*arguments: object) -> None:
         if len(begun) == when:
             signal.raise_signal(signal.SIGINT)
         begun.append(arguments)
-        run_job_as_usual(*arguments)
+        run_parts_as_usual(*arguments)
 
-    run_job_as_usual = watch.run_job
-    monkeypatch.setattr(watch, "run_job", run_job)
+    run_parts_as_usual = watch.run_parts
+    monkeypatch.setattr(watch, "run_parts", run_parts)
     assert run_command(*watching(made)) == 0
     assert len(begun) == N_BAMS
     check_same(pieces, here)
@@ -142,12 +142,12 @@ def test_ctrl_c_waits_for_the_file_at_work(
 def test_ctrl_c_twice(made: ReadSet, pieces: Path, here: Path, monkeypatch: pytest.MonkeyPatch):
     fill(pieces, here / "run")
 
-    def run_job(*_: object) -> None:
+    def run_parts(*_: object) -> None:
         for _ in range(2):
             signal.raise_signal(signal.SIGINT)
 
     with monkeypatch.context() as patched:
-        patched.setattr(watch, "run_job", run_job)
+        patched.setattr(watch, "run_parts", run_parts)
         assert run_command(*watching(made)) == 130
     assert not (here / "calls.tsv").exists()
     assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 0

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from f5py.core.batch import ReadBatch
 from f5py.core.names import Names
-from f5py.outputs.eventalign_paf import EventalignPaf
-from f5py.outputs.eventalign_summary import EventalignSummary
-from f5py.outputs.eventalign_table import EventalignTable
+from f5py.outputs.events.eventalign_paf import EventalignPaf
+from f5py.outputs.events.eventalign_summary import EventalignSummary
+from f5py.outputs.events.eventalign_table import EventalignTable
+from f5py.outputs.events.table_layout import TableLayout
 from f5py.outputs.stage_tables import StageTables
-from f5py.outputs.table_layout import TableLayout
 from f5py.text.encoding import encoded
 
 from ..outputs.eventalign_rows import made_batch, made_model

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from f5py.core._name_table_numba import find_name
 from f5py.core.cigar import OF_REFERENCE, REFERENCE_SKIP, SOFT_CLIP
-from f5py.io.bam.bam_records import FIXED_SIZE
+from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.jit.kernel import exact_kernel
 
 #: What becomes of a record.

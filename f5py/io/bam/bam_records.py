@@ -15,14 +15,13 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.core.offsets import joined_tuples, offsets_of
 from f5py.io.bam.bam_blocks import READ_BYTES, DamagedBlocksError, inflated_portions
+from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
     import pysam
 
 _MAGIC = b"BAM\1"
-#: Bytes of a record before its name.
-FIXED_SIZE = 36
 #: About so many bytes of records are converted by htslib at a time.
 _CONVERTED_BYTES = 1 << 22
 #: How the types of single numbers are stored.

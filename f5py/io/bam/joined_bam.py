@@ -10,7 +10,8 @@ import numpy as np
 from f5py.errors import InputFileError
 from f5py.io.bam.bam_blocks import READ_BYTES, DamagedBlocksError, block_portions, block_size, first_text, text_size
 from f5py.io.bam.bam_output import RecordOutput
-from f5py.io.bam.bam_records import FIXED_SIZE, header_end, record_chunks
+from f5py.io.bam.bam_records import header_end, record_chunks
+from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.io.bytes.bgzf_blocks import MAX_BLOCK
 
 

@@ -70,11 +70,11 @@ class AnyFileReader:
     def _reader(self, kind: Kind) -> FileReader:
         if kind not in self._readers:
             if kind == "pod5":
-                from f5py.io.signals.pod5 import Pod5Reader
+                from f5py.io.signals.pod5.reader import Pod5Reader
 
                 self._readers[kind] = Pod5Reader()
             else:
-                from f5py.io.signals.fast5 import Fast5Reader
+                from f5py.io.signals.fast5.reader import Fast5Reader
 
                 self._readers[kind] = Fast5Reader()
         return self._readers[kind]

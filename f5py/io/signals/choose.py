@@ -229,7 +229,7 @@ def check_pod5(path: str) -> None:
 
 
 def _open_slow5(path: str, n_processes: int | None, n_threads: int) -> SignalSource:
-    from f5py.io.signals.slow5 import Slow5Source
+    from f5py.io.signals.slow5.reader import Slow5Source
 
     _check_count(n_processes)
     if n_processes is not None and n_processes > 1:
@@ -238,7 +238,7 @@ def _open_slow5(path: str, n_processes: int | None, n_threads: int) -> SignalSou
 
 
 def _open_pod5(path: str, n_processes: int | None, n_threads: int) -> SignalSource:
-    from f5py.io.signals.pod5 import Pod5Index, Pod5Reader, Pod5Source
+    from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, Pod5Source
 
     _check_count(n_processes)
     if n_processes == 1 or is_remote(path):  # what is fetched is in one process
@@ -250,7 +250,7 @@ def _open_pod5(path: str, n_processes: int | None, n_threads: int) -> SignalSour
 
 
 def _open_fast5(path: str, n_processes: int | None, n_threads: int) -> SignalSource:
-    from f5py.io.signals.fast5_scan import list_fast5
+    from f5py.io.signals.fast5.fast5_scan import list_fast5
 
     files = list_fast5(path) if os.path.isdir(path) else [path]
     paths = _fast5_reads(path, files, n_processes or reader_processes(n_threads, files))
@@ -319,7 +319,7 @@ def _kind_of_folder(path: str) -> Kind:
 
 def _fast5_reads(path: str, files: list[str], n_processes: int) -> dict[str, str]:
     """Return the file of every read in fast5 files; `path` is what the user gave."""
-    from f5py.io.signals.fast5_scan import report_skipped, scan_fast5
+    from f5py.io.signals.fast5.fast5_scan import report_skipped, scan_fast5
 
     with progress("fast5 files", len(files)) as bar:
         found = scan_fast5(files, n_processes, bar.advance)

@@ -17,7 +17,7 @@ from f5py.core.offsets import offsets_of
 from f5py.errors import SignalError
 from f5py.io.signals._reader_process import N_SLOTS, SLOT_SAMPLES, WINDOW_BYTES, map_window, serve
 from f5py.io.signals.content import Kind
-from f5py.io.signals.fast5 import Fast5Reader
+from f5py.io.signals.fast5.reader import Fast5Reader
 from f5py.io.signals.helper_process import CPU_SECONDS, LOOK_EVERY, HelperProcess, signal_name
 from f5py.io.signals.shares import share_out
 from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, kind_of_files, paths_of

@@ -15,6 +15,10 @@ from f5py.io.remote import shown
 from f5py.io.signals.content import Kind, file_kind
 
 
+class Unreadable(Exception):
+    """A file or a read cannot be read; the text is the cause, as a phrase whose subject is the file or the read."""
+
+
 class Calibration(NamedTuple):
     """What a read's samples mean: ``pA = (sample + offset) * (range / digitisation)``; the sampling rate is in Hz."""
 

@@ -10,7 +10,7 @@ from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow, read_rows
 from f5py.io.bytes.byte_input import open_bytes, shown_name
 from f5py.io.bytes.byte_pieces import whole_lines
-from f5py.outputs.bedmethyl import write_totals
+from f5py.outputs.sites.bedmethyl import write_totals
 from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts
 
 _COLUMNS = (
@@ -32,7 +32,7 @@ def merge_bedmethyls(paths: Sequence[str], path: str, n_threads: int) -> None:
     paths : sequence of str
         Plain or compressed; of one modification, and all with or all without both strands combined.
     path : str
-        See `f5py.outputs.bedmethyl.write_bedmethyl`.
+        See `f5py.outputs.sites.bedmethyl.write_bedmethyl`.
     n_threads : int
         Compression threads.
 

@@ -16,8 +16,8 @@ from f5py.io.bam.bam_records import chosen_records
 from f5py.io.bam.joined_bam import JoinedBam
 from f5py.io.bam.record_reads import all_chunks
 from f5py.messages import console
-from f5py.outputs.modbam import header_with_program
-from f5py.outputs.tag_merging import ModificationTags, chosen_tags, no_tags, tags_of_motifs, tags_of_records
+from f5py.outputs.calls.modbam import header_with_program
+from f5py.outputs.calls.tag_merging import ModificationTags, chosen_tags, no_tags, tags_of_motifs, tags_of_records
 
 
 def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int, command_line: str) -> int:
@@ -167,7 +167,7 @@ def _write(
     out: JoinedBam,
 ) -> int:
     """Write the records of a file that no file before has; return how many of the shared ones have damaged tags."""
-    from f5py.outputs._modbam_numba import tag_records, tagged_sizes
+    from f5py.outputs.calls._modbam_numba import tag_records, tagged_sizes
 
     n_before = n_damaged = 0
     with closing(all_chunks(file)) as chunks:

@@ -13,7 +13,7 @@ from f5py.io.arrow.parquet_text import PROBLEMS
 from f5py.io.arrow.table import ParquetOutput
 from f5py.io.bytes.byte_input import open_bytes, shown_name
 from f5py.io.files.complete_file import complete_text_output
-from f5py.outputs.eventalign_arrow import parquet_layout
+from f5py.outputs.events.eventalign_arrow import parquet_layout
 
 _LONGEST_LINE = 1 << 20
 #: Arrow's names of types, and ours.

@@ -24,15 +24,8 @@ from f5py.runs.outcome import Outcome
 from f5py.runs.parts.plan import PARTS, Plan
 from f5py.runs.parts.text_chain import CHAINS, Extent, append_rows
 
-#: Names of files in the folder of a part.
-ARROW, MODBAM, SITES, M6ANET, FAILED_READS, ULTRA, SUMMARY = (
-    "table.arrow", "modbam.bam", "sites.npz", "m6anet.npy", "failed_reads.tsv", "ultra.bam", "summary.tsv"
-)  # fmt: skip
-#: Beside `ARROW`: rows of whole row groups, and the last ones; see `f5py.outputs.part_rows`.
-_OF_ARROW = (".groups", ".last")
-_FILES = frozenset(
-    (ARROW, *(ARROW + ending for ending in _OF_ARROW), MODBAM, SITES, M6ANET, FAILED_READS, ULTRA, SUMMARY)
-)
+#: Names of the files that sinks keep for a part; they lead nowhere else.
+_FILE_NAME = re.compile(r"[a-z0-9_]+(\.[a-z0-9]+)+")
 RECORD = "part.json"
 _MOST_RECORD = 1 << 28
 _CHAIN_NAME = re.compile(r"[0-9a-f]{16}\.txt")
@@ -100,7 +93,7 @@ class PartRecord:
         values.check_names(cls.__dataclass_fields__)
         files = {}
         for name in values.object("files").members:
-            if name not in _FILES:
+            if name == RECORD or not _FILE_NAME.fullmatch(name):
                 raise DamagedValueError("files has a name that no file of a part has")
             files[name] = FileState(*values.object("files").integers(name, (2,)).tolist())
         return cls(

@@ -4,21 +4,46 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
-from contextlib import ExitStack
+from functools import cached_property
+from typing import Any, ClassVar, Protocol
 
-from f5py.compute.alignment import AlignmentStage
-from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
-from f5py.pipeline.loader import Loader
 from f5py.pipeline.parts import Part
-from f5py.runs.parts.part_outputs import OpenOutputs, outputs_of_parts
 from f5py.runs.parts.plan import Plan
 
 WriteBatch = Callable[[ReadBatch], None]
 
 
+class Job(Protocol):
+    """What a run needs to work on parts instead of everything.
+
+    Attributes
+    ----------
+    plan : Plan
+    judges_fit : bool
+        Whether the first reads say if the reads fit the chemistry, as those of a run over all reads do.
+    of_all : bool
+        Whether what is done comes to the whole input.
+    left : str
+        What an error leaves of the outputs, for messages.
+    """
+
+    of_all: ClassVar[bool]
+    left: ClassVar[str]
+
+    @property
+    def plan(self) -> Plan: ...
+
+    @property
+    def judges_fit(self) -> bool: ...
+
+    def parts_of(self, loader: Any) -> deque[Part]:
+        """Let a loader load the parts; return them, or what it will put them into, in order."""
+        ...
+
+
 class PartJob:
-    """What `f5py.commands` needs to work on parts instead of a whole run.
+    """Parts of a plan that says what all of its parts are.
 
     Parameters
     ----------
@@ -26,33 +51,52 @@ class PartJob:
     numbers : list of int
         Of the parts, ascending.
     judges_fit : bool
-        Whether the first reads say if the reads fit the chemistry, as those of a run over all reads do.
-
-    Attributes
-    ----------
-    left : str
-        What an error leaves of the outputs, for messages.
+        See `Job`.
     """
 
     left = "the parts before are done"
+    of_all = False
 
     def __init__(self, plan: Plan, numbers: list[int], judges_fit: bool) -> None:
         self.plan = plan
         self.judges_fit = judges_fit
         self.numbers = numbers
 
-    def outputs(
-        self,
-        loader: Loader,
-        stage: AlignmentStage,
-        outputs: ExitStack,
-        open_outputs: OpenOutputs,
-        new_statistics: Callable[[], RunStatistics | None],
-    ) -> tuple[WriteBatch, Callable[[], None]]:
-        """Let the loader load the parts; return what writes a batch, and what completes the last parts.
-
-        `outputs` gives up what is not complete when it is left by an error.
-        """
+    def parts_of(self, loader: Any) -> deque[Part]:
+        """Let a loader load the parts; return them."""
         loader.parts = parts = [Part(number, self.plan.ranges[number]) for number in self.numbers]
-        stage.judges_fit = self.judges_fit
-        return outputs_of_parts(self.plan, deque(parts), stage, outputs, open_outputs, new_statistics)
+        return deque(parts)
+
+
+class GrowingJob:
+    """What is not done of a plan that gets its parts as the reads come.
+
+    Parameters
+    ----------
+    make_plan : function
+        Returns the plan; called when the inputs have turned out to be usable.
+    reads_per_part : int
+    """
+
+    left = PartJob.left
+    of_all = True
+
+    def __init__(self, make_plan: Callable[[], Plan], reads_per_part: int) -> None:
+        self._make_plan = make_plan
+        self._reads_per_part = reads_per_part
+
+    @cached_property
+    def plan(self) -> Plan:
+        """The plan."""
+        return self._make_plan()
+
+    @cached_property
+    def judges_fit(self) -> bool:
+        """Whether the first reads are still to come."""
+        return not self.plan.is_done(0)
+
+    def parts_of(self, loader: Any) -> deque[Part]:
+        """Let a loader divide its reads; return what it will put the parts into."""
+        loader.divide(self._reads_per_part, self.plan.is_done)
+        parts: deque[Part] = loader.parts
+        return parts

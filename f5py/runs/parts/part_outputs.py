@@ -19,9 +19,11 @@ from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.jit.fused_sums import processor_has_fused_sums
+from f5py.outputs.sink import OfPart, Sinks
+from f5py.outputs.ultra_reads import UltraReads
 from f5py.pipeline.parts import Part
 from f5py.runs.outcome import Outcome
-from f5py.runs.parts.done_part import RECORD, ULTRA, PartRecord, check_processor, file_state, read_part
+from f5py.runs.parts.done_part import RECORD, PartRecord, check_processor, file_state, read_part
 from f5py.runs.parts.plan import Plan
 from f5py.runs.parts.text_chain import ChainedText, Extent, TextChain
 
@@ -29,9 +31,8 @@ from f5py.runs.parts.text_chain import ChainedText, Extent, TextChain
 _MOST_WAITING = 4
 
 
-#: Opens the outputs of a part in a folder, and its table as text; returns what writes a batch, and what completes the
-#: files.
-OpenOutputs = Callable[[Path, ExitStack, ChainedText], tuple[Callable[[ReadBatch], None], Callable[[], None]]]
+#: Opens the outputs of a part.
+OpenOutputs = Callable[[OfPart], Sinks]
 
 
 class PartOutputs:
@@ -65,7 +66,7 @@ class PartOutputs:
         self._folders: dict[int, Path] = {}  # of parts that have not begun, which the loader may be ahead at
         for part in parts if plan.options.get("skip_ultra") is not None else []:
             self._folders[part.number] = plan.begin_part(part.number)
-            part.ultra_path = str(self._folders[part.number] / ULTRA)
+            part.ultra_path = str(self._folders[part.number] / UltraReads.part_name)
         self._waiting = parts
         self._current: _OpenPart | None = None
         self._next: tuple[int, int | None] = 0, 0  # the part after those so far, and its first row if that is known
@@ -179,14 +180,13 @@ class _OpenPart:
         self.counts = RunCounts()
         self.statistics = statistics
         self._started = started
-        self._files = ExitStack()
         self.text = text
-        self.write, self._finish = open_outputs(folder, self._files, text)
+        self._sinks = open_outputs(OfPart(folder, text))
+        self.write, self.abandon = self._sinks.write, self._sinks.abandon
 
     def complete(self) -> None:
         """Complete the files."""
-        self._finish()
-        self._files.close()
+        self._sinks.finish()
         self.counts.ultra = self.part.n_ultra
         self.counts.total += self.part.n_ultra
         seconds = time.perf_counter() - self._started
@@ -211,10 +211,6 @@ class _OpenPart:
         )
         with complete_output(str(self.folder / RECORD)) as file:
             file.write(record.as_json())
-
-    def abandon(self, *problem: Any) -> None:
-        """Close the files without completing them."""
-        self._files.__exit__(*problem)
 
 
 def _record_before(plan: Plan, number: int) -> PartRecord | None:

@@ -210,22 +210,6 @@ def _copied_by_the_system(source: int, extent: Extent, target: int) -> int:
     return begin - extent.begin
 
 
-def header_of(folder: Path, extent: Extent) -> bytes:
-    """The text before the rows of part 0.
-
-    Raises
-    ------
-    InputFileError
-        It cannot be read.
-    """
-    path = folder / CHAINS / extent.file
-    try:
-        with open(open_below(folder, CHAINS, extent.file), "rb") as file:
-            return file.read(extent.begin)
-    except OSError as problem:
-        raise InputFileError(f"{path}: cannot be read: {problem.strerror}") from None
-
-
 def give_name(folder: Path, extents: Sequence[Extent], output: str) -> bool:
     """Let the file of all parts be the output, if it has their rows in order and nothing else.
 

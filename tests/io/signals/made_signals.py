@@ -9,7 +9,7 @@ from pathlib import Path
 import h5py
 import numpy as np
 
-from f5py.io.signals.fast5 import Fast5Reader
+from f5py.io.signals.fast5.reader import Fast5Reader
 from f5py.io.signals.source import FileSource
 
 CALIBRATION = ("digitisation", "offset", "range", "sampling_rate")

@@ -111,7 +111,7 @@ class HostileReader(LongReader):
 
 
 def odd_scan(connection):
-    """Instead of `f5py.io.signals.fast5_scan._work`: what a file's name says happens."""
+    """Instead of `f5py.io.signals.fast5.fast5_scan._work`: what a file's name says happens."""
     with suppress(EOFError):
         while True:
             for path in connection.recv():

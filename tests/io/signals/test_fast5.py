@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from f5py.errors import MissingDependencyError
-from f5py.io.signals.fast5 import Fast5Reader
+from f5py.io.signals.fast5.reader import Fast5Reader
 from f5py.io.signals.source import FileSource
 
 from ...patience import PATIENCE
@@ -97,7 +97,7 @@ def open_files(folder) -> int:
 
 
 def test_many_reads_of_one_bad_file_try_it_once(tmp_path, monkeypatch):
-    from f5py.io.signals import _fast5_h5py
+    from f5py.io.signals.fast5 import _fast5_h5py
 
     opened = []
     original = _fast5_h5py._open

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from f5py.errors import OutputFileError
-from f5py.io.signals.fast5_writer import Fast5Writer
+from f5py.io.signals.fast5.fast5_writer import Fast5Writer
 from f5py.io.signals.source import Calibration
 
 from ...patience import PATIENCE
@@ -99,7 +99,7 @@ def test_full_disk(tmp_path):
     program = (
         "import resource, signal, sys, numpy as np\n"
         "from f5py.errors import OutputFileError\n"
-        "from f5py.io.signals.fast5_writer import Fast5Writer\n"
+        "from f5py.io.signals.fast5.fast5_writer import Fast5Writer\n"
         "from f5py.io.signals.source import Calibration\n"
         "signal.signal(signal.SIGXFSZ, signal.SIG_IGN)\n"
         "resource.setrlimit(resource.RLIMIT_FSIZE, (300_000, 300_000))\n"

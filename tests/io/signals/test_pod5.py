@@ -12,7 +12,7 @@ from .made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block
 
 pod5 = pytest.importorskip("pod5", reason="needs pod5")
 from f5py.errors import SignalError  # noqa: E402
-from f5py.io.signals.pod5 import Pod5Index, Pod5Reader, Pod5Source  # noqa: E402
+from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, Pod5Source  # noqa: E402
 from f5py.io.signals.processes import ParallelSource  # noqa: E402
 
 from .made_pod5 import large_read, pod5_name, pod5_read, write_pod5  # noqa: E402
@@ -65,7 +65,7 @@ def test_reads_in_several_tables(tmp_path):
 
 def test_few_tables_are_kept(tmp_path, monkeypatch):
     """More tables than fit are asked for at once, and again."""
-    from f5py.io.signals import _pod5_file
+    from f5py.io.signals.pod5 import _pod5_file
 
     monkeypatch.setattr(_pod5_file, "_MOST_READ_TABLES", 2)
     monkeypatch.setattr(_pod5_file, "_MOST_SIGNAL_TABLES", 3)
@@ -186,7 +186,7 @@ class TestIndex:
 
     def test_all_reads_are_listed_without_looking_them_up(self, tmp_path, monkeypatch):
         """Some more than are listed at a time."""
-        monkeypatch.setattr("f5py.io.signals.pod5._NAMES_AT_ONCE", 64)
+        monkeypatch.setattr("f5py.io.signals.pod5.reader._NAMES_AT_ONCE", 64)
         reads = [MadeRead(f"{i}", np.ones(1, np.int16)) for i in range(200)]
         paths = write_pod5(tmp_path / "a.pod5", reads[:77]) | write_pod5(tmp_path / "b.pod5", reads[77:])
         index = Pod5Index.from_path(tmp_path)
@@ -300,7 +300,7 @@ class TestDefectiveFiles:
         script = (
             "import sys, numpy as np\n"
             "import pod5\n"
-            "from f5py.io.signals.pod5 import Pod5Reader\n"
+            "from f5py.io.signals.pod5.reader import Pod5Reader\n"
             "path, copy, *names = sys.argv[1:]\n"
             "with pod5.Reader(path) as reader:\n"
             "    signals = reader.inner_file_reader.get_file_signal_table_location()\n"
@@ -373,7 +373,7 @@ def test_without_the_package(file, made_reads, use):
         "import sys\n"
         "sys.modules['pod5'] = sys.modules['lib_pod5'] = None\n"
         "from f5py.errors import MissingDependencyError\n"
-        "from f5py.io.signals.pod5 import *\n"
+        "from f5py.io.signals.pod5.reader import *\n"
         "path, name = sys.argv[1:]\n"
         "assert Pod5Reader().read([name], ['']).problems\n"
         f"try:\n    {use}\n"
@@ -386,7 +386,7 @@ def test_without_the_package(file, made_reads, use):
 
 def test_importing_does_not_import_the_package():
     script = (
-        "import sys, f5py.io.signals.pod5, f5py.io.signals.split_reads\n"
+        "import sys, f5py.io.signals.pod5.reader, f5py.io.signals.split_reads\n"
         "print('pod5' in sys.modules, 'pyarrow' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)

@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.io.signals import open_source
-from f5py.io.signals.fast5_writer import Fast5Writer
-from f5py.io.signals.slow5 import Slow5Source
+from f5py.io.signals.fast5.fast5_writer import Fast5Writer
+from f5py.io.signals.slow5.reader import Slow5Source
 from f5py.io.signals.source import Calibration
 
 from .made_signals import (

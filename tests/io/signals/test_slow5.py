@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 
 from f5py.errors import MissingDependencyError, OutputFileError, SignalError
-from f5py.io.signals.blow5_writer import Blow5Writer
-from f5py.io.signals.slow5 import Slow5Source, read_groups
+from f5py.io.signals.slow5.blow5_writer import Blow5Writer
+from f5py.io.signals.slow5.reader import Slow5Source, read_groups
 from f5py.io.signals.source import Calibration
 
 from ...patience import PATIENCE
@@ -187,7 +187,7 @@ def test_an_older_index_that_fits_is_used(tmp_path, reads, capfd):
 
 
 def test_a_folder_that_cannot_be_written(tmp_path, reads, monkeypatch, capfd):
-    from f5py.io.signals import _slow5_index
+    from f5py.io.signals.slow5 import _slow5_index
 
     def refuse(path, **_):
         raise OutputFileError(f"{path}: cannot write: Permission denied")
@@ -348,7 +348,7 @@ def test_a_read_without_samples_or_calibration(tmp_path, reads):
 
 
 def test_pyslow5_is_named_where_it_is_missing(tmp_path, reads, monkeypatch):
-    from f5py.io.signals import _slow5_library
+    from f5py.io.signals.slow5 import _slow5_library
 
     path = write_blow5(tmp_path / "a.blow5", reads)
     monkeypatch.setitem(sys.modules, "pyslow5", None)
@@ -370,7 +370,7 @@ def test_the_library_is_heard_again_afterwards(tmp_path, reads, capfd):
 
 
 def test_importing_does_not_import_pyslow5():
-    code = "import sys, f5py.io.signals.slow5; print({'pyslow5', 'h5py', 'numba', 'pod5'} & set(sys.modules))"
+    code = "import sys, f5py.io.signals.slow5.reader; print({'pyslow5', 'h5py', 'numba', 'pod5'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert ran.stdout == "set()\n"
 
@@ -620,8 +620,8 @@ def test_random_damage_never_ends_the_process(tmp_path, reads):
     code = """
 import sys
 from f5py.errors import F5pyError
-from f5py.io.signals.blow5_writer import Blow5Writer
-from f5py.io.signals.slow5 import Slow5Source
+from f5py.io.signals.slow5.blow5_writer import Blow5Writer
+from f5py.io.signals.slow5.reader import Slow5Source
 for path in sys.argv[1:]:
     try:
         source = Slow5Source(path, 2)

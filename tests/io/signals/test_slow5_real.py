@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from f5py.errors import SignalError
-from f5py.io.signals.slow5 import Slow5Source, read_groups
+from f5py.io.signals.slow5.reader import Slow5Source, read_groups
 
 from .made_signals import CALIBRATION, MadeRead, assert_holds, assert_same_block, fast5_source
 

@@ -169,7 +169,7 @@ def test_tags_of_records():
 def test_from_pod5(tmp_path):
     """The children's names are in no POD5 file; dorado makes them up."""
     pytest.importorskip("pod5", reason="needs pod5")
-    from f5py.io.signals.pod5 import Pod5Source
+    from f5py.io.signals.pod5.reader import Pod5Source
 
     from .made_pod5 import large_read, pod5_name, write_pod5
 

@@ -95,7 +95,7 @@ def test_events(made: ReadSet, here: Path, options: tuple[str, ...]):
 def test_row_groups_that_parts_encode(made: ReadSet, here: Path, n_first: int, monkeypatch: pytest.MonkeyPatch):
     """In order, and where some parts are done by another process, the last ones of these first."""
     pytest.importorskip("pyarrow")
-    monkeypatch.setattr("f5py.outputs.eventalign_arrow.ROWS_PER_GROUP", 1000)
+    monkeypatch.setattr("f5py.outputs.events.eventalign_arrow.ROWS_PER_GROUP", 1000)
     expected = one_run("eventalign", made, ("-o", "e.parquet"), ("e.parquet",))
     assert run_command("eventalign", *made.options(), "-o", "e.parquet", "--plan", "plan", "--partitions", "5") == 0
     for number in range(n_first, 0, -1):

@@ -116,7 +116,7 @@ def test_everything_is_done_but_the_end(made: ReadSet, here: Path, monkeypatch: 
     expected = (here / "moves.tsv").read_bytes()
     (here / "moves.tsv").unlink()
     with monkeypatch.context() as patch:
-        patch.setattr(resquiggle, "_join", lambda *_: sys.exit(3))
+        patch.setattr(resquiggle, "join_outputs", lambda *_: sys.exit(3))
         assert run_command("resquiggle", *command, "--resume") == 3
     assert parts_done(here) == list(range(N_PARTS))
     assert run_command("resquiggle", *command, "--resume") == 0
@@ -187,7 +187,7 @@ def test_another_run(made: ReadSet, here: Path, stop_at, capfd):
 def test_a_damaged_part(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, capfd):
     command = ["resquiggle", *inputs(made), "-o", "moves.tsv", "--resume"]
     with monkeypatch.context() as patch:
-        patch.setattr(resquiggle, "_join", lambda *_: sys.exit(3))
+        patch.setattr(resquiggle, "join_outputs", lambda *_: sys.exit(3))
         assert run_command(*command) == 3
     (here / FOLDER / "parts" / "2" / "part.json").write_text("{")
     assert "; remove it and run the command again" in refused(capfd, *command)

@@ -1,0 +1,109 @@
+"""Signals from fast5 files: single-read and multi-read, gzip or VBZ."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
+from f5py.io.signals.source import BlockBuilder, SignalBlock, Unreadable
+
+if TYPE_CHECKING:
+    from f5py.io.signals.fast5._fast5_h5py import Fast5File
+
+#: Files kept open by default: the reads of a sorted BAM jump from file to file.
+MAX_OPEN_FILES = 64
+
+
+class Fast5Reader:
+    """Reads signals from fast5 files and keeps the files used last open.
+
+    A file is a single-read file if it has a group ``/Raw``, whatever its attribute ``file_version`` says.
+
+    Parameters
+    ----------
+    max_open : int
+        How many files to keep open.
+    """
+
+    def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
+        #: Path to the open file, or to the reason why it cannot be opened.
+        self._files: Recent[str, Fast5File | str] = Recent(_open, most_open(max_open), close_file)
+
+    def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
+        """Read each named read from its file.
+
+        Parameters
+        ----------
+        names, paths : sequences of str, length n
+            Read names and their files; an empty path means that the file is not known.
+
+        Returns
+        -------
+        SignalBlock
+            The reads in the order of `names`; what cannot be read is in ``problems``.
+
+        Raises
+        ------
+        MissingDependencyError
+            A signal is VBZ-compressed and the decoder is not installed.
+        """
+        from f5py.io.signals.fast5._fast5_h5py import silence_hdf5
+
+        silence_hdf5()
+        block = BlockBuilder(names, paths)
+        by_file: dict[str, list[int]] = {}
+        first: dict[tuple[str, str], int] = {}
+        repeats = []
+        for i, read in enumerate(zip(names, paths, strict=True)):
+            if first.setdefault(read, i) == i:
+                by_file.setdefault(read[1], []).append(i)
+            else:
+                repeats.append((i, first[read]))
+        for path, reads in by_file.items():
+            file = self._files.get(path)
+            for i in reads:
+                if isinstance(file, str):
+                    block.fail(i, file)
+                    continue
+                try:
+                    block.add(i, *file.read(names[i]))
+                except Unreadable as problem:
+                    raise_if_of_machine(problem, path)
+                    block.fail(i, str(problem))
+        for i, earlier in repeats:
+            block.repeat(i, earlier)
+        return block.build()
+
+    def run_info(self, name: str, path: str) -> dict[str, str]:
+        """Return the context tags and the tracking id of a read; nothing if the read cannot be read.
+
+        The keys are the attributes' names in lower case; see `SignalSource.run_info`.
+        """
+        from f5py.io.signals.fast5._fast5_h5py import silence_hdf5
+
+        silence_hdf5()
+        file = self._files.get(path)
+        if isinstance(file, str):
+            return {}
+        try:
+            return file.run_info(name)
+        except Unreadable:
+            return {}
+
+    def close(self) -> None:
+        """Close all files. May be called twice."""
+        self._files.clear()
+
+
+def _open(path: str) -> Fast5File | str:
+    """Return the open file, or why there is none."""
+    from f5py.io.signals.fast5._fast5_h5py import Fast5File
+
+    if not path:
+        return "has no signal file in the index; run f5py index with the folder that holds it"
+    try:
+        return Fast5File(path)
+    except Unreadable as problem:
+        raise_if_of_machine(problem, path)
+        return str(problem)

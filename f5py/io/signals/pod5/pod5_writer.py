@@ -1,0 +1,115 @@
+"""Writes POD5 files."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from contextlib import suppress
+from datetime import UTC, datetime
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import OutputFileError, unavailable
+from f5py.io.signals.source import Calibration
+
+_START = datetime(2024, 1, 1, tzinfo=UTC)
+
+
+class Pod5Writer:
+    """A new POD5 file; a context manager.
+
+    The file appears under its name when all of it is written. The library gives every file an identifier by chance, so
+    the same calls give the same reads, not the same bytes.
+
+    Parameters
+    ----------
+    path : str or Path
+        The file; one that exists is replaced.
+    experiment_type : str
+        ``genomic_dna`` or ``rna``.
+    kit : str
+        Product code of the sequencing kit; none if empty.
+
+    Raises
+    ------
+    MissingDependencyError
+        pod5 is not installed.
+    OutputFileError
+        The file cannot be written, also from `write` and on leaving the context.
+    """
+
+    def __init__(self, path: str | Path, *, experiment_type: str = "genomic_dna", kit: str = "") -> None:
+        self._path = os.fspath(path)
+        self._part = self._path + ".part"
+        self._tags = {"experiment_type": experiment_type, "sequencing_kit": kit}
+        self._library: Any = None
+        self._file: Any = None
+        self._run: Any = None
+
+    def __enter__(self) -> Pod5Writer:
+        try:
+            import pod5
+        except ImportError as problem:
+            raise unavailable(problem, "POD5 needs", "pod5", "pod5") from problem
+        self._library = pod5
+        with suppress(OSError):
+            os.unlink(self._part)
+        try:
+            self._file = pod5.Writer(self._part, software_name="f5py")
+        except RuntimeError as problem:
+            raise self._error(problem) from problem
+        return self
+
+    def write(
+        self, read_id: str, samples: NDArray[np.int16], calibration: Calibration, *, channel: int = 1,
+        read_number: int = 0, start_time: int = 0,
+    ) -> None:  # fmt: skip
+        """Append a read; arguments as those of `f5py.io.signals.fast5.fast5_writer.Fast5Writer.write`."""
+        pod5 = self._library
+        if self._run is None:
+            self._run = pod5.RunInfo(
+                acquisition_id="f5py-run", acquisition_start_time=_START,
+                adc_max=int(calibration.digitisation) - 1, adc_min=0, context_tags=self._tags, experiment_name="",
+                flow_cell_id="", flow_cell_product_code="",
+                protocol_name="", protocol_run_id="", protocol_start_time=_START, sample_id="",
+                sample_rate=int(calibration.sampling_rate), sequencing_kit=self._tags["sequencing_kit"],
+                sequencer_position="", sequencer_position_type="", software="f5py", system_name="", system_type="",
+                tracking_id={},
+            )  # fmt: skip
+        picoamperes = calibration.range / calibration.digitisation
+        read = pod5.Read(
+            read_id=uuid.UUID(read_id),
+            pore=pod5.Pore(channel, 1, "not_set"),
+            calibration=pod5.Calibration(calibration.offset, picoamperes),
+            read_number=read_number,
+            start_sample=start_time,
+            median_before=0.0,
+            end_reason=pod5.EndReason(pod5.EndReasonEnum.UNKNOWN, False),
+            run_info=self._run,
+            signal=samples,
+        )
+        try:
+            self._file.add_read(read)
+        except RuntimeError as problem:
+            raise self._error(problem) from problem
+
+    def __exit__(
+        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            self._file.close()
+        except RuntimeError as failure:
+            if kind is None:
+                raise self._error(failure) from failure
+        if kind is None:
+            os.replace(self._part, self._path)
+        else:
+            with suppress(OSError):
+                os.unlink(self._part)
+
+    def _error(self, problem: Exception) -> OutputFileError:
+        return OutputFileError(f"{self._path}: cannot be written ({' '.join(str(problem).split())})")

@@ -1,0 +1,375 @@
+"""Signals from POD5 files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import ItemsView, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import SignalError, unavailable
+from f5py.io.remote import ranged_file
+from f5py.io.signals.recent import Recent, close_file, most_open, raise_if_of_machine
+from f5py.io.signals.search import files_below
+from f5py.io.signals.source import BlockBuilder, FileSource, SignalBlock, Unreadable
+from f5py.messages.strict import input_warning
+
+if TYPE_CHECKING:
+    from f5py.io.signals.pod5._pod5_file import Pod5File, StoredRead
+
+#: Files kept open by default; each takes four file descriptors of the 1,024 that are usual.
+MAX_OPEN_FILES = 64
+#: Longer signals (55 hours at 5 kHz) are taken for a damaged table, before memory is set aside for them.
+_MAX_SAMPLES = 1_000_000_000
+#: Where the digits of a UUID stand in its text.
+_DIGITS = np.delete(np.arange(36), [8, 13, 18, 23])
+#: How many names are made at a time where all are wanted.
+_NAMES_AT_ONCE = 1 << 16
+
+
+class Pod5Reader:
+    """Reads signals from POD5 files and keeps the files used last open.
+
+    Parameters
+    ----------
+    max_open : int
+        How many files to keep open.
+    """
+
+    def __init__(self, max_open: int = MAX_OPEN_FILES) -> None:
+        self._max_open = max_open
+        #: Path to the open file, or to the reason why it cannot be opened.
+        self._files: Recent[str, Pod5File | str] = Recent(_open, most_open(max_open), close_file)
+
+    def read(self, names: Sequence[str], paths: Sequence[str]) -> SignalBlock:
+        """Read each named read from its file; the reads of a file are looked up together.
+
+        Parameters
+        ----------
+        names, paths : sequences of str, length n
+            Read names and their files; an empty path means that the file is not known.
+
+        Returns
+        -------
+        SignalBlock
+            The reads in the order of `names`; what cannot be read is in ``problems``. ``range / digitisation`` in
+            float32 is to the bit the scale that POD5 stores.
+
+        Raises
+        ------
+        MissingDependencyError
+            The package pod5 is not installed.
+        """
+        damaged: dict[int, str] = {}
+        while True:
+            block, found = self._read(names, paths, damaged)
+            if not found:
+                return block
+            damaged |= found
+
+    def run_info(self, name: str, path: str) -> dict[str, str]:
+        """Return what the file says of a read's run, as `SignalSource.run_info`; nothing if the read cannot be read.
+
+        Raises
+        ------
+        MissingDependencyError
+            The package pod5 is not installed.
+        """
+        key = _key(name)
+        file = self._files.get(path) if path and key is not None else ""
+        if isinstance(file, str) or key is None:
+            return {}
+        found, _ = _find(file, [key], path)
+        return file.run_info(found[key]) if key in found else {}
+
+    def close(self) -> None:
+        """Close all files. May be called twice."""
+        self._files.clear()
+
+    def _fetch(self, by_file: Mapping[str, Mapping[bytes, object]]) -> None:
+        """Let the signals of reads be in files that are fetched as they are read, all at the same time."""
+        wanted: list[tuple[Pod5File, list[StoredRead]]] = []
+        for path, reads in by_file.items():
+            if ranged_file(path) is not None and not isinstance(file := self._files.get(path), str):
+                wanted.append((file, list(_find(file, list(reads), path)[0].values())))
+        tables = [one for file, stored in wanted for one in file.stretches_of_tables(stored)]
+        if tables:
+            files = tables[0][0].files
+            files.fetch(tables)
+            files.fetch([one for file, stored in wanted for one in file.stretches_of_signals(stored)], goes_on=True)
+
+    def _read(
+        self, names: Sequence[str], paths: Sequence[str], damaged: Mapping[int, str]
+    ) -> tuple[SignalBlock, dict[int, str]]:
+        """Read all but the `damaged`; if more are found to be so, the block is of no use.
+
+        The block is laid out first and the signals are then decoded where they belong, which takes a tenth less time
+        than copying them there. Where the files cannot all be open until then, they are copied.
+        """
+        builder = BlockBuilder(names, paths)
+        later: list[tuple[list[int], Pod5File, StoredRead]] = []
+        by_file = _by_file(builder, names, paths)
+        in_place = len(by_file) <= self._max_open
+        self._fetch(by_file)
+        for path, reads in by_file.items():
+            file = self._files.get(path)
+            stored, missing = ({}, file) if isinstance(file, str) else _find(file, list(reads), path)
+            # in the file's order, which is the order on the disk
+            for key in sorted(reads, key=lambda key: stored[key].place if key in stored else (-1, -1)):
+                first, *again = reads[key]
+                try:
+                    if isinstance(file, str) or key not in stored:
+                        raise Unreadable(missing)
+                    if first in damaged:
+                        raise Unreadable(damaged[first])
+                    read = stored[key]
+                    if read.n_samples > _MAX_SAMPLES:
+                        raise Unreadable(f"has damaged signal data ({read.n_samples} samples)")
+                    if in_place:
+                        later.append((reads[key], file, read))
+                        builder.add(first, read.n_samples, read.calibration)
+                    else:
+                        samples = np.empty(read.n_samples, np.int16)
+                        file.decode(read, samples)
+                        builder.add(first, samples, read.calibration)
+                except Unreadable as problem:
+                    raise_if_of_machine(problem, path)
+                    builder.fail(first, str(problem))
+                for i in again:
+                    builder.repeat(i, first)
+        block = builder.build()
+
+        found = {}
+        for (first, *again), file, read in later:
+            samples = block.samples[block.offsets[first] : block.offsets[first + 1]]
+            if first in block.problems:
+                continue
+            try:
+                file.decode(read, samples)
+            except Unreadable as problem:
+                raise_if_of_machine(problem, paths[first])
+                found[first] = str(problem)
+            for i in again:
+                block.samples[block.offsets[i] : block.offsets[i + 1]] = samples
+        return block, found
+
+
+class Pod5Index(Mapping[str, str]):
+    """Which file each read of POD5 files is in: read name to path, at 20 bytes for a read.
+
+    Parameters
+    ----------
+    paths : sequence of str
+        The files. A read that is in several of them belongs to the first. Of several, those that cannot be read are
+        left out with a warning.
+
+    Raises
+    ------
+    SignalError
+        No file can be read: missing, damaged or not POD5.
+    MissingDependencyError
+        The package pod5 is not installed.
+    """
+
+    def __init__(self, paths: Sequence[str]) -> None:
+        known: dict[str, NDArray[np.void]] = {}
+        bad: list[str] = []
+        for path in dict.fromkeys(paths):
+            try:
+                known[path] = _keys_of(path)
+            except SignalError as problem:
+                bad.append(str(problem))
+        if bad and not known:
+            raise SignalError(bad[0] if len(bad) == 1 else f"none of {len(bad)} POD5 files can be read: {bad[0]}")
+        if bad:
+            input_warning(
+                "read_signals",
+                f"{len(bad)} of {len(bad) + len(known)} POD5 files cannot be read, their reads are left out: "
+                + "; ".join(bad),
+            )
+        self._paths = list(known)
+        keys = list(known.values())
+        files = np.repeat(np.arange(len(keys), dtype=np.int32), [len(of_file) for of_file in keys])
+        # numpy sorts and searches texts, not raw bytes; all are 16 long, so that the zeros at their ends do not matter
+        flat = np.concatenate([np.empty(0, "V16"), *keys]).view("S16")
+        order = np.argsort(flat, kind="stable")
+        flat = flat[order]
+        first = np.concatenate([np.ones(min(len(flat), 1), np.bool_), flat[1:] != flat[:-1]])
+        self._keys = flat[first]
+        self._files = files[order[first]]
+
+    @classmethod
+    def from_path(cls, path: str | os.PathLike[str]) -> Pod5Index:
+        """List the reads of a POD5 file, or of all ``*.pod5`` files below a folder, in the order of their names.
+
+        Raises
+        ------
+        SignalError
+            There is nothing at `path`, no such file below it, or a file is damaged or not POD5.
+        """
+        return cls(pod5_files(path))
+
+    @property
+    def files(self) -> list[str]:
+        """The files, in the order in which they were given."""
+        return list(self._paths)
+
+    def paths_of(self, names: Sequence[str]) -> list[str]:
+        """Return the file of each read, "" where it is in none."""
+        keys = [_key(name) for name in names]
+        wanted = np.frombuffer(b"".join(key or bytes(16) for key in keys), "S16")
+        at = np.searchsorted(self._keys, wanted)
+        there = at < len(self._keys)
+        there[there] = self._keys[at[there]] == wanted[there]
+        files = np.full(len(names), -1)
+        files[there] = self._files[at[there]]
+        return [
+            self._paths[file] if file >= 0 and key is not None else ""
+            for file, key in zip(files.tolist(), keys, strict=True)
+        ]
+
+    def __getitem__(self, name: str) -> str:
+        (path,) = self.paths_of([name])
+        if not path:
+            raise KeyError(name)
+        return path
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def __iter__(self) -> Iterator[str]:
+        for start in range(0, len(self._keys), _NAMES_AT_ONCE):
+            yield from _names(self._keys[start : start + _NAMES_AT_ONCE])
+
+    def items(self) -> ItemsView[str, str]:
+        """Return all reads and their files; iterating looks nothing up."""
+        return _Items(self)
+
+    def _all_paths(self) -> Iterator[str]:
+        for start in range(0, len(self._files), _NAMES_AT_ONCE):
+            yield from map(self._paths.__getitem__, self._files[start : start + _NAMES_AT_ONCE].tolist())
+
+
+class _Items(ItemsView[str, str]):
+    _mapping: Pod5Index
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return zip(self._mapping, self._mapping._all_paths(), strict=True)
+
+
+class Pod5Source(FileSource):
+    """The signals of reads whose POD5 files are known.
+
+    Parameters
+    ----------
+    paths : mapping of str to str
+        Read name to file path, such as a `Pod5Index`. Not copied.
+    max_open : int
+        How many files to keep open.
+    """
+
+    def __init__(self, paths: Mapping[str, str], max_open: int = MAX_OPEN_FILES) -> None:
+        super().__init__(paths, Pod5Reader(max_open), "pod5")
+
+    @classmethod
+    def from_path(cls, path: str | os.PathLike[str]) -> Pod5Source:
+        """Open a POD5 file or all ``*.pod5`` files below a folder; raises as `Pod5Index.from_path`."""
+        return cls(Pod5Index.from_path(path))
+
+
+def pod5_files(path: str | os.PathLike[str]) -> list[str]:
+    """Return the POD5 file at `path`, or all ``*.pod5`` files below that folder in the order of their names.
+
+    Raises
+    ------
+    SignalError
+        There is nothing at `path`, no such file below it, or a folder that cannot be listed.
+    """
+    if not os.path.isdir(path):
+        if not os.path.exists(path):
+            raise SignalError(f"{path}: no such file or folder; name a POD5 file or the folder that holds the files")
+        return [os.fspath(path)]
+    files = files_below(os.fspath(path), lambda file: file.endswith(".pod5"))
+    if not files:
+        raise SignalError(f"{path}: no file below this folder is named *.pod5")
+    return files
+
+
+def require_pod5(path: str) -> None:
+    """Raise `MissingDependencyError` if the package pod5 is not there; `path` is the file to be read."""
+    try:
+        import pod5  # noqa: F401
+    except ImportError as problem:
+        raise unavailable(problem, f"{path}: reading POD5 files needs the package", "pod5", "pod5") from None
+
+
+def _open(path: str) -> Pod5File | str:
+    """Return the open file, or why there is none."""
+    require_pod5(path)
+    from f5py.io.signals.pod5._pod5_file import Pod5File
+
+    try:
+        return Pod5File(path)
+    except Unreadable as problem:
+        raise_if_of_machine(problem, path)
+        return f"is in a file that {problem}"
+
+
+def _keys_of(path: str) -> NDArray[np.void]:
+    require_pod5(path)
+    from f5py.io.signals.pod5._pod5_file import Pod5File
+
+    try:
+        file = Pod5File(path)
+        try:
+            return file.all_keys()
+        finally:
+            file.close()
+    except Unreadable as problem:
+        raise_if_of_machine(problem, path)
+        raise SignalError(f"{path}: the file {problem}") from None
+
+
+def _by_file(builder: BlockBuilder, names: Sequence[str], paths: Sequence[str]) -> dict[str, dict[bytes, list[int]]]:
+    """The indices of each read by file and UUID; what can be in no file is reported to the builder."""
+    by_file: dict[str, dict[bytes, list[int]]] = {}
+    for i, (name, path) in enumerate(zip(names, paths, strict=True)):
+        key = _key(name)
+        if not path:
+            builder.fail(i, "is in no signal file known; give the files that the reads were basecalled from")
+        elif key is None:
+            builder.fail(i, "has a name that is not a UUID, as all reads of POD5 files have")
+        else:
+            by_file.setdefault(path, {}).setdefault(key, []).append(i)
+    return by_file
+
+
+def _find(file: Pod5File, keys: list[bytes], path: str) -> tuple[dict[bytes, StoredRead], str]:
+    """What the file says of the reads, and what is to be said of the others."""
+    try:
+        return file.find(np.frombuffer(b"".join(keys), "V16")), "is not in this file"
+    except Unreadable as problem:
+        raise_if_of_machine(problem, path)
+        return {}, str(problem)
+
+
+def _key(name: str) -> bytes | None:
+    """Return the 16 bytes of a UUID written in the usual way, None for another name."""
+    if len(name) != 36 or name[8:24:5] != "----":
+        return None
+    try:
+        key = bytes.fromhex(name.replace("-", ""))
+    except ValueError:
+        return None
+    return key if len(key) == 16 else None
+
+
+def _names(keys: NDArray[np.bytes_]) -> list[str]:
+    """Write UUIDs, 16 bytes each, in the usual way."""
+    digits = np.frombuffer(keys.tobytes().hex().encode(), "S32")
+    text = np.full((len(keys), 36), ord("-"), np.uint8)
+    text[:, _DIGITS] = digits.view(np.uint8).reshape(-1, 32)
+    line = text.tobytes().decode()
+    return [line[at : at + 36] for at in range(0, len(line), 36)]

@@ -1,0 +1,1 @@
+"""SLOW5 and BLOW5 files."""

@@ -1,0 +1,333 @@
+"""Where in a SLOW5 file its records are: the ``.idx`` beside it, whether that fits, and making one that does.
+
+An index is ``SLOW5IDX``, a byte 1, the file's version, zeros up to byte 64; for each record the length of the read's
+name (2 bytes), the name, and the record's offset and size in the file (8 bytes each); and ``XDI5WOLS``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.errors import OutputFileError, SignalError
+from f5py.io.bytes.byte_input import read_at
+from f5py.io.files.complete_file import complete_output
+from f5py.io.remote import need
+from f5py.io.signals.slow5._slow5_library import (
+    NEWER_VERSION,
+    LibraryError,
+    check_header,
+    compression,
+    functions,
+    quiet,
+)
+from f5py.io.signals.slow5._slow5_numba import CANNOT_DECOMPRESS, CANNOT_READ, GOOD, NOT_FOUND, SHORTER
+from f5py.messages import console
+from f5py.messages.strict import input_warning
+from f5py.threads.pool import WorkerPool
+
+SUFFIX = ".idx"
+_MAGIC, _END = b"SLOW5IDX\x01", b"XDI5WOLS"
+_HEADER_SIZE = 64
+#: What stands after the last record of a BLOW5 file.
+_BINARY_END = b"5WOLB"
+#: Records whose names are read at a time, and bytes of text that are searched for lines at a time.
+_RECORDS, _TEXT = 1 << 14, 1 << 25
+_NO_RECORDS = np.empty(0, np.int64)
+
+
+class Form(NamedTuple):
+    """What the header of a SLOW5 file says of the form of its records.
+
+    Attributes
+    ----------
+    binary : bool
+    version : tuple of int
+        Of the format; three numbers.
+    begin : int
+        Where the first record is.
+    record_press, signal_press : int
+        Methods of compression, as the header has them.
+    """
+
+    binary: bool
+    version: tuple[int, ...]
+    begin: int
+    record_press: int = 0
+    signal_press: int = 0
+
+
+class RecordFile(NamedTuple):
+    """An open file for compiled code; all are integers.
+
+    Attributes
+    ----------
+    descriptor, is_text : int
+    record_press, signal_press : int
+        Methods of compression, as the library numbers them.
+    pread, free, strtod, depress : int
+        See `f5py.io.signals.slow5._slow5_library.Functions`.
+    """
+
+    descriptor: int
+    is_text: int
+    record_press: int
+    signal_press: int
+    pread: int
+    free: int
+    strtod: int
+    depress: int
+
+
+class Records(NamedTuple):
+    """The n records of a file.
+
+    Attributes
+    ----------
+    text : uint8
+    name_begin, name_end : int64, shape (n,)
+        Record i is that of the read ``text[name_begin[i]:name_end[i]]``.
+    table : int64
+        See `f5py.core._name_table_numba`.
+    places, sizes : int64, shape (n,)
+        Where in the file the records are, in bytes.
+    """
+
+    text: NDArray[np.uint8]
+    name_begin: NDArray[np.int64]
+    name_end: NDArray[np.int64]
+    table: NDArray[np.int64]
+    places: NDArray[np.int64]
+    sizes: NDArray[np.int64]
+
+
+def open_records(path: str, form: Form) -> RecordFile:
+    """Open a file whose descriptor the caller closes.
+
+    Raises
+    ------
+    SignalError
+        The header is damaged, or of a kind that the library does not know.
+    MissingDependencyError
+        pyslow5 is not installed.
+    """
+    try:
+        check_header(os.fsencode(path), form.binary)
+    except LibraryError as problem:
+        advice = "update pyslow5" if problem.code == NEWER_VERSION else "copy the file again"
+        raise SignalError(f"{path}: {problem}; {advice}") from None
+    press = compression(form.record_press, form.signal_press)
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError as problem:
+        raise SignalError(f"{path}: cannot be opened ({problem.strerror})") from None
+    return RecordFile(descriptor, not form.binary, *press, *functions())
+
+
+def records_of(path: str, form: Form, file: RecordFile, workers: Callable[[], WorkerPool]) -> Records:
+    """List the records of a file by its index, which is made again if it is absent or is not that of the file.
+
+    The threads of `workers` are only started if they are needed.
+
+    Raises
+    ------
+    SignalError
+        The file is damaged.
+    """
+    index = path + SUFFIX
+    end = os.fstat(file.descriptor).st_size - (len(_BINARY_END) if form.binary else 0)
+    found = _load(index, form.begin, end)
+    if isinstance(found, Records):
+        return found
+    if found == "not found":
+        console.info("open_slow5", f"{index}: not found; indexing {path}")
+    else:
+        input_warning("open_slow5", f"{index}: {found}; indexing {path} again")
+    need(path, 0, end)
+    records = _scan(path, form, file, workers())
+    try:
+        with complete_output(index, is_index=True) as out:
+            out.write(_as_bytes(records, form))
+    except OutputFileError as problem:
+        reason = str(problem).removeprefix(f"{index}: cannot write: ").removesuffix("; no file was made")
+        console.warning(
+            "open_slow5",
+            f"{index}: cannot be written ({reason}); every command will index the file again, unless it is put into a "
+            "writable folder",
+        )
+    return records
+
+
+def _load(index: str, begin: int, end: int) -> Records | str:
+    """Read an index; or return why it cannot be used.
+
+    The times of the two files say little, because copying changes them. But the records tile the file from the header
+    to its end; and the name of each read that is fetched is compared.
+    """
+    from f5py.io.signals.slow5._slow5_index_numba import count_entries, list_entries
+
+    try:
+        content = np.fromfile(index, np.uint8)
+    except FileNotFoundError:
+        return "not found"
+    except OSError as problem:
+        return f"cannot be read ({problem.strerror or problem})"
+    if content[: len(_MAGIC)].tobytes() != _MAGIC:
+        return "is not an index of a SLOW5 file"
+    if content[-len(_END) :].tobytes() != _END or content.size < _HEADER_SIZE + len(_END):
+        return "is truncated"
+    text = content[_HEADER_SIZE : -len(_END)]
+    n = count_entries(text)
+    if n < 0:
+        return "is damaged"
+    if n == 0 and begin < end:
+        return "lists no reads"
+    name_begin, name_end, places, sizes = np.empty((4, n), np.int64)
+    list_entries(text, name_begin, name_end, places, sizes)
+    order = np.argsort(places, kind="stable")
+    ends = np.concatenate([[begin], places[order] + sizes[order]])
+    if not np.array_equal(np.append(places[order], end), ends) or (sizes <= 0).any():
+        return "is not the index of this file"
+    records = _with_table(text, name_begin, name_end, places, sizes)
+    return "names a read twice" if _repeated(records) is not None else records
+
+
+def _with_table(
+    text: NDArray[np.uint8],
+    name_begin: NDArray[np.int64],
+    name_end: NDArray[np.int64],
+    places: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+) -> Records:
+    from f5py.core._name_table_numba import fill_table
+
+    table = np.full(1 << (2 * len(places)).bit_length(), -1, np.int64)
+    fill_table(text, name_begin, name_end, table)
+    return Records(text, name_begin, name_end, table, places, sizes)
+
+
+def _repeated(records: Records) -> int | None:
+    """A record of a read that has more than one."""
+    listed = np.zeros(len(records.places), np.bool_)
+    listed[records.table[records.table >= 0]] = True
+    return None if listed.all() else int(np.argmin(listed))
+
+
+def _as_bytes(records: Records, form: Form) -> bytes:
+    from f5py.io.signals.slow5._slow5_index_numba import write_entries
+
+    sizes = records.name_end - records.name_begin
+    entries = np.empty(int(sizes.sum()) + 18 * len(sizes), np.uint8)
+    write_entries(*records[:3], records.places, records.sizes, entries)
+    return (_MAGIC + bytes(form.version)).ljust(_HEADER_SIZE, b"\0") + entries.tobytes() + _END
+
+
+def _scan(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Records:
+    """Read the file through for its records and their names."""
+    from f5py.io.signals.slow5._slow5_index_numba import read_names
+
+    places, sizes = (_frames if form.binary else _lines)(path, form, file)
+    n = len(places)
+    name_begin, name_end, codes = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int32)
+    texts = [np.empty(0, np.uint8)]
+    n_text = 0
+    scratch = np.empty(1 << 20, np.uint8)
+    for first in range(0, n, _RECORDS):
+        rows = np.arange(first, min(first + _RECORDS, n))
+        while True:
+            used = np.zeros(1, np.int64)
+            with quiet():
+                pool.run(read_names, rows, file, places, sizes, used, scratch, name_begin, name_end, codes)
+            if used[0] <= scratch.size:
+                break
+            scratch = np.empty(int(used[0]), np.uint8)
+        if codes[rows].any():
+            row = first + int(np.argmax(codes[rows] != GOOD))
+            last = ""
+            if row > 0:
+                source, begin = (scratch, 0) if row > first else (texts[-1], n_text - texts[-1].size)
+                last = _printable(source[name_begin[row - 1] - begin : name_end[row - 1] - begin])
+            raise_for(path, file, int(codes[row]), int(places[row]))
+            where = f" after read {last}, number {row}" if row else ""
+            raise SignalError(f"{path}: {cause(int(codes[row]))}{where}; copy the file again")
+        texts.append(scratch[: used[0]].copy())
+        name_begin[rows] += n_text
+        name_end[rows] += n_text
+        n_text += int(used[0])
+    records = _with_table(np.concatenate(texts), name_begin, name_end, places, sizes)
+    if (row_or_none := _repeated(records)) is not None:
+        name = _printable(records.text[name_begin[row_or_none] : name_end[row_or_none]])
+        raise SignalError(
+            f"{path}: holds read {name} more than once; remove the repeats, for instance with slow5tools skim and "
+            "slow5tools get"
+        )
+    return records
+
+
+def _frames(path: str, form: Form, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places and sizes of the records of a BLOW5 file, which follow each other up to the end."""
+    from f5py.io.signals.slow5._slow5_index_numba import list_frames
+
+    size = os.fstat(file.descriptor).st_size
+    parts = []
+    at, n_reads, code = form.begin, 0, GOOD
+    while at < size - len(_BINARY_END) and code == GOOD:
+        places, sizes = np.empty((2, _RECORDS), np.int64)
+        n, at, code = list_frames(file, at, size - len(_BINARY_END), places, sizes)
+        parts.append((places[:n], sizes[:n]))
+        n_reads += n
+    raise_for(path, file, code, at)
+    if code != GOOD or read_at(file.descriptor, len(_BINARY_END) + 1, at) != _BINARY_END:
+        raise SignalError(f"{path}: is truncated or damaged after read number {n_reads}; copy the file again")
+    return _joined([part[0] for part in parts]), _joined([part[1] for part in parts])
+
+
+def _lines(path: str, form: Form, file: RecordFile) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places and sizes of the lines of a SLOW5 text file after its header."""
+    ends = []
+    at = form.begin
+    try:
+        while chunk := os.pread(file.descriptor, _TEXT, at):
+            ends.append(at + 1 + np.flatnonzero(np.frombuffer(chunk, np.uint8) == ord("\n")))
+            at += len(chunk)
+    except OSError as problem:
+        raise SignalError(f"{path}: cannot be read ({problem.strerror})") from None
+    stops = _joined(ends)
+    starts = np.append(form.begin, stops)
+    if starts[-1] != at:
+        raise SignalError(f"{path}: is truncated after read number {len(stops)}; copy the file again")
+    return starts[:-1], stops - starts[:-1]
+
+
+def _joined(parts: list[NDArray[np.int64]]) -> NDArray[np.int64]:
+    return np.concatenate([_NO_RECORDS, *parts])
+
+
+def raise_for(path: str, file: RecordFile, code: int, place: int) -> None:
+    """Raise `SignalError` for a code that is no fault of a record but of the whole file or of the machine."""
+    if code == CANNOT_READ:
+        reason = "input/output error"
+        try:
+            os.pread(file.descriptor, 1, place)
+        except OSError as problem:
+            reason = problem.strerror or reason
+        raise SignalError(f"{path}: cannot be read ({reason})")
+    if code == SHORTER:
+        raise SignalError(f"{path}: became shorter while it was read; copy the file again, and its index")
+
+
+def cause(code: int) -> str:
+    """What is wrong with a read, as a phrase."""
+    if code == NOT_FOUND:
+        return "is not in this file"
+    return "cannot be decompressed" if code == CANNOT_DECOMPRESS else "is damaged"
+
+
+def _printable(name: NDArray[np.uint8]) -> str:
+    """Return a read's name as one word that can be printed, which that of a damaged record need not be."""
+    text = name.tobytes().decode("utf-8", "replace")
+    return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -1,0 +1,115 @@
+"""Jitted loops over the ``.idx`` beside a SLOW5 file, and over the records that it lists."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.io.signals.slow5._slow5_numba import DAMAGED, FRAME, GOOD, expand, read_bytes
+from f5py.jit.atomics import add_to, next_turn
+from f5py.jit.c_memory import address_of_data, call_with_one, load_int64, load_uint8, load_uint16
+from f5py.jit.kernel import exact_kernel
+
+_PLACE_AND_SIZE = 16
+_TAB = 9
+
+
+@exact_kernel
+def count_entries(text):
+    """Number of entries of which `text` consists; -1 if it does not."""
+    n = 0
+    at = 0
+    while at < text.shape[0]:
+        if at + 2 > text.shape[0]:
+            return -1
+        at += 2 + text[at] + 256 * text[at + 1] + _PLACE_AND_SIZE
+        n += 1
+    return n if at == text.shape[0] else -1
+
+
+@exact_kernel
+def list_entries(text, name_begin, name_end, places, sizes):
+    """Fill in the entries that have been counted."""
+    address = address_of_data(text)
+    at = 0
+    for i in range(places.shape[0]):
+        name_begin[i] = at + 2
+        name_end[i] = at + 2 + text[at] + 256 * text[at + 1]
+        places[i] = load_int64(address + name_end[i])
+        sizes[i] = load_int64(address + name_end[i] + 8)
+        at = name_end[i] + _PLACE_AND_SIZE
+
+
+@exact_kernel
+def write_entries(text, name_begin, name_end, places, sizes, out):
+    """Fill `out` with entries, as `list_entries` reads them."""
+    at = 0
+    for i in range(places.shape[0]):
+        size = name_end[i] - name_begin[i]
+        out[at] = size & 255
+        out[at + 1] = size >> 8
+        for j in range(size):
+            out[at + 2 + j] = text[name_begin[i] + j]
+        at += 2 + size
+        for j in range(8):
+            out[at + j] = places[i] >> (8 * j) & 255
+            out[at + 8 + j] = sizes[i] >> (8 * j) & 255
+        at += _PLACE_AND_SIZE
+
+
+@exact_kernel
+def list_frames(file, at, end, places, sizes):
+    """Fill in places and sizes of records that follow each other from `at` on.
+
+    Returns how many were found, of at most as many as there is room for, where the next one begins, and a code.
+    """
+    frame = np.empty(FRAME, np.uint8)
+    n = 0
+    while n < places.shape[0] and at < end:
+        code = read_bytes(file, at, FRAME, frame)
+        if code != GOOD:
+            return n, at, code
+        size = load_int64(address_of_data(frame))
+        if size < 0 or size > end - at - FRAME:
+            return n, at, DAMAGED
+        places[n] = at
+        sizes[n] = FRAME + size
+        at += FRAME + size
+        n += 1
+    return n, at, GOOD
+
+
+@exact_kernel
+def read_names(turn, rows, file, places, sizes, used, scratch, name_begin, name_end, codes):
+    """Copy the names in the records of `rows` to free places of `scratch`; one that does not fit begins at -1."""
+    buffer = np.empty(1 << 16, np.uint8)
+    found = np.zeros(3, np.int64)
+    while True:
+        i = next_turn(turn)
+        if i >= rows.shape[0]:
+            break
+        row = rows[i]
+        if sizes[row] > buffer.shape[0]:
+            buffer = np.empty(sizes[row] + sizes[row] // 4, np.uint8)
+        found[2] = 0
+        code = read_bytes(file, places[row], sizes[row], buffer)
+        size, address = np.int64(0), address_of_data(buffer)
+        if code == GOOD and file.is_text != 0:
+            while size < sizes[row] and buffer[size] != _TAB:
+                size += 1
+            if size >= min(sizes[row], 1 << 16):
+                code = DAMAGED
+        elif code == GOOD:
+            code = expand(file, buffer, sizes[row], found)
+            if code == GOOD:
+                size, address = np.int64(load_uint16(found[0])), found[0] + 2
+        codes[row] = code
+        if code == GOOD:
+            begin = add_to(used, size)
+            name_begin[row], name_end[row] = begin, begin + size
+            if begin + size > scratch.shape[0]:
+                name_begin[row] = -1
+            else:
+                for j in range(size):
+                    scratch[begin + j] = load_uint8(address + j)
+        if found[2] != 0:
+            call_with_one(file.free, found[2])

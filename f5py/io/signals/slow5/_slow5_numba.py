@@ -1,0 +1,316 @@
+"""Jitted loops over the records of a SLOW5 file.
+
+A binary record is its size (8 bytes) and, compressed or not: the length of the read's name (2 bytes), the name, the
+read group (4), digitisation, offset, range and sampling rate (8 each), a length (8), the samples, and further fields
+that are not read here. The length is the number of samples, or that of their bytes if these are compressed by
+themselves. No length is believed before it has been compared with the bytes that are there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.core._name_table_numba import find_name
+from f5py.io.signals.slow5._slow5_text_numba import parse_text, take_room
+from f5py.jit.atomics import next_turn
+from f5py.jit.c_memory import (
+    address_of_data,
+    call_with_four,
+    call_with_one,
+    copy_from,
+    load_float64,
+    load_int64,
+    load_uint8,
+    load_uint16,
+    load_uint32,
+)
+from f5py.jit.kernel import exact_kernel
+
+#: What can be wrong with a record. `CANNOT_READ` and `SHORTER` are of the file or the machine.
+GOOD, NOT_FOUND, DAMAGED, CANNOT_DECOMPRESS, OTHER_NAME, CANNOT_READ, SHORTER = range(7)
+#: The library's numbers of methods of compression.
+NO_PRESS, SVB_ZD, EX_ZD = 0, 2, 4
+#: Bytes before a binary record's contents, and of the fields between the name and the samples.
+FRAME = 8
+_FIXED = 44
+_N_CALIBRATION = 4
+_FIRST_BUFFER = 1 << 16
+#: How often reading is tried.
+_TRIES = 4
+#: Values that four 2-bit codes of a control byte say to take so many bytes.
+_BYTES_OF_CONTROL = np.array([4 + sum(code >> shift & 3 for shift in (0, 2, 4, 6)) for code in range(256)], np.uint8)
+#: Exceptions of ex-zd are stored less this.
+_ONE_BYTE = 256
+
+
+@exact_kernel
+def read_bytes(file, place, size, buffer):
+    """Fill the first `size` elements of `buffer` from a place in the file; returns a code."""
+    address = address_of_data(buffer)
+    done = 0
+    failed = 0
+    while done < size:
+        n = call_with_four(file.pread, file.descriptor, address + done, size - done, place + done)
+        if n == 0:
+            return SHORTER
+        if n < 0:  # perhaps only interrupted by a signal
+            failed += 1
+            if failed > _TRIES:
+                return CANNOT_READ
+        else:
+            done += n
+    return GOOD
+
+
+@exact_kernel
+def expand(file, buffer, size, found):
+    """Decompress a framed record that lies in `buffer`.
+
+    Returns the code; `found` gets the address and the number of bytes of the contents, and the address of memory that
+    is to be freed or 0.
+    """
+    address = address_of_data(buffer) + FRAME
+    found[0], found[1], found[2] = address, size - FRAME, 0
+    if size < FRAME or load_int64(address - FRAME) != size - FRAME:
+        return DAMAGED
+    if file.record_press != NO_PRESS:
+        memory = call_with_four(file.depress, file.record_press, address, size - FRAME, address_of_data(found) + 8)
+        if memory == 0:
+            return CANNOT_DECOMPRESS
+        found[0], found[2] = memory, memory
+    if found[1] < 2 or 2 + np.int64(load_uint16(found[0])) + _FIXED > found[1]:
+        return DAMAGED
+    return GOOD
+
+
+@exact_kernel
+def read_records(turn, reads, names, name_offsets, index, file, got):
+    """Read the records of `reads`, and copy their samples to free places of a common array.
+
+    Parameters
+    ----------
+    names, name_offsets : uint8, int64
+    index : f5py.io.signals.slow5._slow5_index.Records
+    file : f5py.io.signals.slow5._slow5_index.RecordFile
+    got : f5py.io.signals.slow5.reader.Got
+        Filled.
+    """
+    buffer = np.empty(_FIRST_BUFFER, np.uint8)
+    found = np.zeros(3, np.int64)
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        begin, end = name_offsets[read], name_offsets[read + 1]
+        row = find_name(names, begin, end, index.text, index.name_begin, index.name_end, index.table)
+        if row < 0:
+            got.codes[read] = NOT_FOUND
+            continue
+        size = index.sizes[row]
+        if size >= buffer.shape[0]:
+            buffer = np.empty(size + size // 4, np.uint8)
+        code = read_bytes(file, index.places[row], size, buffer)
+        if code == GOOD and file.is_text != 0:
+            code = DAMAGED
+            if parse_text(file, buffer, size, names, begin, end, read, got):
+                code = GOOD
+        elif code == GOOD:
+            code = expand(file, buffer, size, found)
+            if code == GOOD:
+                code = _take(file, found, names, begin, end, read, got)
+            if found[2] != 0:
+                call_with_one(file.free, found[2])
+        got.codes[read] = code
+
+
+@exact_kernel
+def _take(file, found, names, begin, end, read, got):
+    """Take the fields of an expanded record."""
+    address = found[0]
+    name_size = np.int64(load_uint16(address))
+    if name_size != end - begin:
+        return OTHER_NAME
+    for j in range(name_size):
+        if load_uint8(address + 2 + j) != names[begin + j]:
+            return OTHER_NAME
+    fixed = address + 2 + name_size
+    left = found[1] - 2 - name_size - _FIXED
+    got.groups[read] = load_uint32(fixed)
+    for j in range(_N_CALIBRATION):
+        got.calibration[read, j] = load_float64(fixed + 4 + 8 * j)
+    length = load_int64(fixed + _FIXED - 8)
+    signal = fixed + _FIXED
+    if length < 0:
+        return DAMAGED
+    if file.signal_press == NO_PRESS:
+        if length > left // 2:
+            return DAMAGED
+        _store(got, read, signal, length)
+        return GOOD
+    if length > left:
+        return DAMAGED
+    if length == 0:
+        _store(got, read, signal, 0)
+        return GOOD
+    if file.signal_press == EX_ZD:
+        return _take_ex_zd(signal, length, read, got)
+    if file.signal_press != SVB_ZD:
+        return CANNOT_DECOMPRESS
+    if length < 4 or _svb_size(signal + 4, length - 4, np.int64(load_uint32(signal))) != length - 4:
+        return DAMAGED
+    n = np.int64(load_uint32(signal))
+    size = (length - 4 + 1) // 2
+    if take_room(got, read, n, size) and size > 0:
+        place = got.places[read]
+        copy_from(got.scratch[place : place + size], signal + 4, length - 4)
+        got.is_packed[read] = True
+    return GOOD
+
+
+@exact_kernel
+def _store(got, read, address, n):
+    if take_room(got, read, n, n) and n > 0:
+        place = got.places[read]
+        copy_from(got.scratch[place : place + n], address, 2 * n)
+
+
+@exact_kernel
+def _svb_size(address, left, n):
+    """Number of bytes that n numbers take as their control bytes say; -1 if these are not there."""
+    n_control = (n + 3) // 4
+    if n_control > left:
+        return np.int64(-1)
+    total = n_control
+    for i in range(n // 4):
+        total += _BYTES_OF_CONTROL[load_uint8(address + i)]
+    if n % 4 != 0:
+        last = np.int64(load_uint8(address + n_control - 1))
+        for j in range(n % 4):
+            total += 1 + (last >> (2 * j) & 3)
+    return total
+
+
+@exact_kernel
+def _svb_numbers(address, out):
+    """Expand numbers whose bytes have been counted."""
+    at = address + (out.shape[0] + 3) // 4
+    for i in range(out.shape[0]):
+        size = 1 + (load_uint8(address + i // 4) >> (2 * (i % 4)) & 3)
+        value = np.int64(0)
+        for j in range(size):
+            value |= np.int64(load_uint8(at + j)) << (8 * j)
+        out[i] = value
+        at += size
+
+
+@exact_kernel
+def _take_ex_zd(address, length, read, got):
+    """Expand samples of the method ex-zd.
+
+    A byte 0 (version), the number of samples (8 bytes), by how many bits they were shifted (1), the first difference
+    (2), and the number of exceptions (4): differences that are no single byte. One exception: its place and itself less
+    256 (4 each). More: for the distances of their places less 1, and for themselves less 256, the size (4) and so many
+    bytes of StreamVByte. Then a byte for each other difference. A difference is zigzag coded.
+    """
+    header = 16
+    if length < header or load_uint8(address) != 0:
+        return DAMAGED
+    n = load_int64(address + 1)
+    shift = np.int64(load_uint8(address + 9))
+    n_exceptions = np.int64(load_uint32(address + 12))
+    if n < 1 or n_exceptions >= n or n - 1 - n_exceptions > length or shift > 15:
+        return DAMAGED
+    at, end = address + header, address + length
+    if n_exceptions > length:
+        return DAMAGED
+    where = np.empty(n_exceptions, np.int64)
+    what = np.empty(n_exceptions, np.int64)
+    if n_exceptions == 1:
+        if end - at < 8:
+            return DAMAGED
+        where[0], what[0] = load_uint32(at), load_uint32(at + 4)
+        at += 8
+    elif n_exceptions > 1:
+        for part in range(2):
+            if end - at < 4:
+                return DAMAGED
+            size = np.int64(load_uint32(at))
+            at += 4
+            if size > end - at or _svb_size(at, size, n_exceptions) != size:
+                return DAMAGED
+            _svb_numbers(at, where if part == 0 else what)
+            at += size
+        for i in range(1, n_exceptions):
+            where[i] += where[i - 1] + 1
+    if end - at != n - 1 - n_exceptions or (n_exceptions > 0 and where[-1] >= n - 1):
+        return DAMAGED
+    if not take_room(got, read, n, n):
+        return GOOD
+    place = got.places[read]
+    next_exception = 0
+    level = np.int64(0)
+    for i in range(n):
+        if i == 0:
+            coded = np.int64(load_uint16(address + 10))
+        elif next_exception < n_exceptions and where[next_exception] == i - 1:
+            coded = what[next_exception] + _ONE_BYTE
+            next_exception += 1
+        else:
+            coded = np.int64(load_uint8(at))
+            at += 1
+        level += (coded >> 1) ^ -(coded & 1)
+        got.scratch[place + i] = np.int16(level << shift)
+    return GOOD
+
+
+@exact_kernel
+def _expand_some(control, at, n, level, out, to):
+    """Expand n numbers whose control bytes begin at `control`; return where the next one begins, and the level."""
+    for i in range(n):
+        size = 1 + (np.int64(load_uint8(control + i // 4)) >> (2 * (i % 4)) & 3)
+        coded = np.int64(0)
+        for j in range(size):
+            coded |= np.int64(load_uint8(at + j)) << (8 * j)
+        level += (coded >> 1) ^ -(coded & 1)
+        out[to + i] = np.int16(level)
+        at += size
+    return at, level
+
+
+@exact_kernel
+def _expand_svb_zd(address, out, to, n):
+    """Expand n samples: differences, zigzag coded, in StreamVByte, whose bytes have been counted."""
+    control, at = address, address + (n + 3) // 4
+    level = np.int64(0)
+    i = 0
+    while i + 32 <= n:
+        if load_int64(control) == 0:  # a byte each, as nearly all have
+            for j in range(32):
+                coded = np.int64(load_uint8(at + j))
+                level += (coded >> 1) ^ -(coded & 1)
+                out[to + i + j] = np.int16(level)
+            at += 32
+        else:
+            at, level = _expand_some(control, at, 32, level, out, to + i)
+        control += 8
+        i += 32
+    _expand_some(control, at, n - i, level, out, to + i)
+
+
+@exact_kernel
+def copy_samples(turn, reads, got, offsets, samples):
+    """Bring the samples of `reads` from their places in `got.scratch` to those in `samples`."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        to = offsets[read]
+        n = offsets[read + 1] - to
+        place = got.places[read]
+        if got.is_packed[read]:
+            _expand_svb_zd(address_of_data(got.scratch) + 2 * place, samples, to, n)
+        else:
+            for j in range(n):  # compiled ten times faster than an assignment to a slice
+                samples[to + j] = got.scratch[place + j]

@@ -1,0 +1,308 @@
+"""Signals from SLOW5 files, text (SLOW5) and binary (BLOW5), of all compressions that pyslow5 knows."""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.names import Names
+from f5py.errors import SignalError
+from f5py.io.remote import ranged_file
+from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
+from f5py.io.signals.source import CALIBRATION, SignalBlock
+from f5py.messages.strict import input_warning
+from f5py.threads.pool import WorkerPool
+
+if TYPE_CHECKING:
+    from f5py.io.remote.ranged_file import RangedFile
+    from f5py.io.signals.slow5._slow5_index import Form, RecordFile
+
+#: Longer headers are taken for damage.
+_MOST_HEADER = 1 << 28
+#: Attributes that have no value are written as a dot.
+_ABSENT = ("", ".")
+
+
+class Got(NamedTuple):
+    """What compiled code has read of n reads.
+
+    Attributes
+    ----------
+    used : int64, shape (1,)
+        Elements of `scratch` that have been given away; may become more than there are.
+    scratch : int16
+        Samples of all reads, in the order in which they came, those of some still packed.
+    places, n_samples : int64, shape (n,)
+        Where in `scratch` each read's samples are, and how many; the place is -1 where they did not fit.
+    is_packed : bool, shape (n,)
+        In `scratch` are the bytes of the method svb-zd.
+    codes : int32, shape (n,)
+        What is wrong with each read, see `f5py.io.signals.slow5._slow5_numba`; 0 if nothing is.
+    groups : int64, shape (n,)
+        Read groups.
+    calibration : float64, shape (n, 4)
+        Values of `CALIBRATION`.
+    """
+
+    used: NDArray[np.int64]
+    scratch: NDArray[np.int16]
+    places: NDArray[np.int64]
+    n_samples: NDArray[np.int64]
+    is_packed: NDArray[np.bool_]
+    codes: NDArray[np.int32]
+    groups: NDArray[np.int64]
+    calibration: NDArray[np.float64]
+
+    @classmethod
+    def for_reads(cls, n: int, scratch: NDArray[np.int16]) -> Got:
+        """Empty arrays for n reads."""
+        return cls(
+            np.zeros(1, np.int64),
+            scratch,
+            np.zeros(n, np.int64),
+            np.zeros(n, np.int64),
+            np.zeros(n, np.bool_),
+            np.zeros(n, np.int32),
+            np.zeros(n, np.int64),
+            np.full((n, len(CALIBRATION)), np.nan),
+        )
+
+
+class Slow5Source:
+    """The signals of one SLOW5 file.
+
+    An index ``<path>.idx`` that is absent, or is not that of the file, is made; where that cannot be written the file
+    is used all the same.
+
+    Parameters
+    ----------
+    path : str
+        The file, text or binary by its content.
+    n_threads : int
+        Threads that read and decompress at the same time. The result does not depend on it.
+
+    Raises
+    ------
+    SignalError
+        The file is missing, is not SLOW5, or is damaged.
+    MissingDependencyError
+        pyslow5 is not installed.
+    """
+
+    def __init__(self, path: str, n_threads: int = 1) -> None:
+        if n_threads < 1:
+            raise ValueError(f"n_threads must be at least 1, not {n_threads}")
+        self.path = path
+        self._n_threads = n_threads
+        self._lent_pool: WorkerPool | None = None
+        self._own_pool: WorkerPool | None = None
+        self._scratches: deque[NDArray[np.int16]] = deque()
+        self._file: RecordFile | None = None
+        self._remote = ranged_file(path)
+        self._groups, form = _read_header(path)
+        from f5py.io.signals.slow5._slow5_index import open_records, records_of
+
+        self._file = open_records(path, form)
+        try:
+            self._records = records_of(path, form, self._file, self._workers)
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def kind(self) -> Kind:
+        """See `SignalSource.kind`."""
+        return "slow5"
+
+    @property
+    def is_concurrent(self) -> bool:
+        """Whether `fetch` may be called in several threads at the same time."""
+        return self._remote is None
+
+    def use_pool(self, pool: WorkerPool) -> None:
+        """Read with these threads, as long as they are there, instead of own ones, which end."""
+        self._lent_pool = pool
+        self._end_own_pool()
+
+    def fetch(self, names: Sequence[str]) -> SignalBlock:
+        """Read the signals of the named reads, as `SignalSource.fetch`."""
+        from f5py.io.signals.slow5._slow5_index import cause
+        from f5py.io.signals.slow5._slow5_numba import copy_samples
+
+        names = Names.of(names)
+        got = self._read(names)
+        codes = got.codes.tolist()
+        causes = {i: cause(codes[i]) for i in np.flatnonzero(got.codes).tolist()}
+        got.n_samples[got.codes != 0] = -1
+        block = SignalBlock.empty(names, [self.path] * len(names), got.n_samples, got.calibration, causes)
+        self._workers().run(copy_samples, np.flatnonzero(np.diff(block.offsets)), got, block.offsets, block.samples)
+        self._scratches.append(got.scratch)  # for the next call
+        return block
+
+    def _read(self, names: Names) -> Got:
+        """Read the records of the named reads.
+
+        Raises
+        ------
+        SignalError
+            The file cannot be read any more.
+        """
+        from f5py.io.signals.slow5._slow5_index import raise_for
+        from f5py.io.signals.slow5._slow5_library import quiet
+        from f5py.io.signals.slow5._slow5_numba import CANNOT_READ, SHORTER, read_records
+
+        file, n = self._opened(), len(names)
+        if self._remote is not None:
+            self._fetch_records(names, self._remote)
+        try:
+            scratch = self._scratches.pop()
+        except IndexError:
+            scratch = np.empty(1 << 20, np.int16)
+        while True:
+            got = Got.for_reads(n, scratch)
+            with quiet():
+                self._workers().run(read_records, np.arange(n), names.text, names.offsets, self._records, file, got)
+            for i in np.flatnonzero(np.isin(got.codes, (CANNOT_READ, SHORTER)))[:1].tolist():
+                raise_for(self.path, file, int(got.codes[i]), 0)
+            if (got.places >= 0).all():
+                return got
+            # The room is kept for the next calls, so that this happens in the first ones only.
+            scratch = np.empty(int(1.2 * got.used[0]), np.int16)
+
+    def _fetch_records(self, names: Names, remote: RangedFile) -> None:
+        """Let the records of the named reads be in the file."""
+        from f5py.core._name_table_numba import find_names
+
+        rows = np.empty(len(names), np.int64)
+        find_names(names.text, names.offsets, *self._records[:4], rows)
+        rows = rows[rows >= 0]
+        begins = self._records.places[rows]
+        remote.need(begins, begins + self._records.sizes[rows])
+
+    def run_info(self, names: Sequence[str]) -> dict[str, str]:
+        """Return what the header says about the run of the first read that can be read; see `SignalSource`."""
+        self._warn_of_mixed_runs()
+        for name in names:
+            got = self._read(Names.of([name]))
+            self._scratches.append(got.scratch)
+            if got.codes[0] == 0:
+                group = int(got.groups[0])
+                return dict(self._groups[group]) if group < len(self._groups) else {}
+        return {}
+
+    def names(self) -> Iterator[str]:
+        """Yield the names of all reads in the file."""
+        self._opened()
+        text, begin, end = self._records.text, self._records.name_begin, self._records.name_end
+        for i in range(len(begin)):
+            yield text[begin[i] : end[i]].tobytes().decode("utf-8", "surrogateescape")
+
+    def first_names(self, n: int) -> list[str]:
+        """See `SignalSource.first_names`."""
+        return list(islice(self.names(), n))
+
+    def place(self, name: str) -> str:
+        """See `SignalSource.place`."""
+        return "slow5"
+
+    def close(self) -> None:
+        """Close the file and end the threads. May be called twice."""
+        self._lent_pool = None
+        self._end_own_pool()
+        self._scratches.clear()
+        if self._file is not None:
+            os.close(self._file.descriptor)
+            self._file = None
+
+    def _end_own_pool(self) -> None:
+        if self._own_pool is not None:
+            self._own_pool.close()
+            self._own_pool = None
+
+    def _workers(self) -> WorkerPool:
+        if self._lent_pool is not None and not self._lent_pool.is_closed:
+            return self._lent_pool
+        if self._own_pool is None:
+            self._own_pool = WorkerPool(self._n_threads)
+        return self._own_pool
+
+    def _opened(self) -> RecordFile:
+        if self._file is None:
+            raise SignalError(f"{self.path}: has been closed")
+        return self._file
+
+    def _warn_of_mixed_runs(self) -> None:
+        kinds = sorted({group["experiment_type"] for group in self._groups if "experiment_type" in group})
+        if len(kinds) > 1:
+            input_warning(
+                "run_info",
+                f"{self.path}: its read groups differ in experiment_type ({', '.join(kinds)}); all reads are treated "
+                "as the first one",
+            )
+
+
+def read_groups(path: str) -> list[dict[str, str]]:
+    """Read the header of a SLOW5 file: for each read group its attributes, without those that have no value.
+
+    Raises
+    ------
+    SignalError
+        The file cannot be read or is not SLOW5, or its header is damaged.
+    """
+    return _read_header(path)[0]
+
+
+def _read_header(path: str) -> tuple[list[dict[str, str]], Form]:
+    try:
+        if os.path.isdir(path):
+            raise SignalError(f"{path}: is a folder; give one SLOW5 file (slow5tools merge makes one of many)")
+        kind = file_kind(path)
+        if kind != "slow5":
+            what = f"a {KIND_NAMES[kind]} file, not SLOW5" if kind else "not a SLOW5 or BLOW5 file"
+            raise SignalError(f"{path}: is {what if os.path.getsize(path) else 'empty'}")
+        lines, form = _header_lines(path)
+    except (OSError, ValueError) as problem:
+        reason = getattr(problem, "strerror", None) or problem
+        raise SignalError(f"{path}: cannot be opened ({reason})") from None
+    groups: list[dict[str, str]] = []
+    for line in lines:
+        if line.startswith("@"):
+            key, *values = line[1:].split("\t")
+            groups.extend({} for _ in range(len(values) - len(groups)))
+            for group, value in zip(groups, values, strict=False):
+                if value not in _ABSENT:
+                    group[key.lower()] = value
+    return groups, form
+
+
+def _header_lines(path: str) -> tuple[list[str], Form]:
+    from f5py.io.signals.slow5._slow5_index import Form
+
+    damaged = SignalError(f"{path}: has a damaged header; copy the file again")
+    with open(path, "rb") as file:
+        start = file.read(BINARY_HEADER_AT + 4)
+        if start.startswith(BLOW5_MAGIC):
+            length = int.from_bytes(start[BINARY_HEADER_AT:], "little")
+            text = file.read(length) if length <= _MOST_HEADER else b""
+            if len(text) < max(length, 1):
+                raise damaged
+            version, form = start[6:9], (len(start) + length, start[9], start[14])
+            return text.decode("utf-8", "replace").rstrip("\n").split("\n"), Form(True, tuple(version), *form)
+        file.seek(0)
+        lines: list[str] = []
+        size = 0
+        for line in file:
+            if line[:1] not in b"#@" or size > _MOST_HEADER:
+                break
+            size += len(line)
+            lines.append(line.decode("utf-8", "replace").rstrip("\r\n"))
+    numbers = lines[0].partition("\t")[2].split(".")
+    if len(numbers) != 3 or not all(number.isdecimal() and int(number) < 256 for number in numbers):
+        raise damaged
+    return lines, Form(False, tuple(map(int, numbers)), size)

@@ -1,0 +1,79 @@
+"""Jitted rows of the call table; see `f5py.outputs.calls.calls_writer`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.kernel import kernel
+from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_fixed, append_int
+
+_PLUS = np.uint8(ord("+"))
+_MINUS = np.uint8(ord("-"))
+_ONE = np.uint8(ord("1"))
+
+
+@kernel
+def format_calls(out, contigs, names, motifs, call_motif, with_strand, k, reads, alignments, calls, inside):
+    """Write one row per call that is `inside` into `out`; return the number of bytes.
+
+    Parameters
+    ----------
+    out : uint8
+        With room for all rows.
+    contigs, names : pairs of uint8 and int64
+        Texts and their offsets: names of contigs and of the batch's reads.
+    motifs : pair of uint8 and int64
+        Names of the motifs, as texts and offsets.
+    call_motif : int8
+        Index of each call's motif; empty if there is one, which is not named then.
+    with_strand : bool
+    k : int
+    reads : pair of int
+        The first read, and the one after the last.
+    alignments : f5py.core.batch.Alignments
+    calls : f5py.core.batch.Calls
+    inside : bool
+        Of each call.
+    """
+    contig_text, contig_offsets = contigs
+    name_text, name_offsets = names
+    at = np.int64(0)
+    for read in range(reads[0], reads[1]):
+        contig = alignments.contig[read]
+        contig_name = contig_text[contig_offsets[contig] : contig_offsets[contig + 1]]
+        name = name_text[name_offsets[read] : name_offsets[read + 1]]
+        segment = alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]]
+        for call in range(calls.offsets[read], calls.offsets[read] + calls.n[read]):
+            if not inside[call]:
+                continue
+            at = append_bytes(out, at, contig_name)
+            out[at] = TAB
+            at += 1
+            if with_strand:
+                out[at] = _MINUS if alignments.reverse[read] else _PLUS
+                out[at + 1] = TAB
+                at += 2
+            at = append_int(out, at, calls.first[call])
+            out[at] = TAB
+            at = append_int(out, at + 1, calls.last[call])
+            out[at] = TAB
+            at = append_bytes(out, at + 1, name)
+            methylated, unmethylated = np.float64(calls.methylated[call]), np.float64(calls.unmethylated[call])
+            for value in (methylated - unmethylated, methylated, unmethylated):
+                out[at] = TAB
+                at = append_fixed(out, at + 1, value, 2)
+            out[at] = TAB
+            out[at + 1] = _ONE
+            out[at + 2] = TAB
+            at = append_int(out, at + 3, np.int64(calls.sites[call]))
+            out[at] = TAB
+            begin = max(calls.first[call] - alignments.start[read] - k + 1, 0)
+            end = calls.last[call] - alignments.start[read] + k
+            at = append_bytes(out, at + 1, segment[begin:end])
+            if call_motif.shape[0] > 0:
+                out[at] = TAB
+                which = call_motif[call]
+                at = append_bytes(out, at + 1, motifs[0][motifs[1][which] : motifs[1][which + 1]])
+            out[at] = NEWLINE
+            at += 1
+    return at

@@ -1,0 +1,236 @@
+"""The outputs of ``call-methylation``: a table as text or Parquet, tags of alignments, and counts of sites."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pysam
+
+from f5py.core.batch import ReadBatch
+from f5py.core.motifs import Motif
+from f5py.core.windows import Windows
+from f5py.io.arrow.table import ArrowStream
+from f5py.io.files.complete_file import complete_output
+from f5py.io.files.output import TextOutput, open_output
+from f5py.options.signal_commands import CallOptions
+from f5py.outputs.calls.calls_arrow import CallsArrow
+from f5py.outputs.calls.calls_writer import CallsWriter
+from f5py.outputs.formatting import OrderedFormatter
+from f5py.outputs.part_columns import append_columns
+from f5py.outputs.sink import DonePart, OfPart, Sink
+from f5py.outputs.stage_tables import StageTables
+
+
+class CallLayout(NamedTuple):
+    """What the rows of calls show besides the calls; see `f5py.outputs.calls.calls_writer.CallsWriter`."""
+
+    contigs: list[str]
+    k: int
+    windows: Windows | None
+    motifs: list[str]
+
+
+class CallsTable(Sink):
+    """The table of text.
+
+    Parameters
+    ----------
+    path : str
+    options : CallOptions
+    layout : CallLayout
+    stopping : threading.Event
+        Set when the writer is to stop before its next piece.
+    """
+
+    may_be_named = True
+
+    def __init__(self, path: str, options: CallOptions, layout: CallLayout, stopping: threading.Event) -> None:
+        super().__init__(path)
+        self._stopping = stopping
+        self._options = options
+        self._layout = layout
+
+    def _open(self, part: OfPart | None) -> None:
+        options = self._options
+        out: TextOutput = (
+            self.files.enter_context(open_output(self.path, options.threads)) if part is None else part.text
+        )
+        self._out = out
+        formatter = OrderedFormatter(options.threads, self._stopping)
+        self.files.callback(formatter.close)
+        self._calls = CallsWriter(out, options.meth_out_version, *self._layout, formatter=formatter)
+        self._stages = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write the rows of a batch."""
+        self._stages.write(batch)
+        self._calls.write(batch)
+        self._out.flush()  # whatever happens later, these rows are out, and whole
+
+    def append(self, part: DonePart) -> None:
+        """Write the rows of a part."""
+        part.append_rows(self._out)
+
+
+class CallsColumns(Sink):
+    """The table as Parquet; Arrow columns are kept of a part."""
+
+    part_name = "table.arrow"
+
+    def __init__(self, path: str, layout: CallLayout, n_threads: int) -> None:
+        super().__init__(path)
+        self._layout = layout
+        self._n_threads = n_threads
+
+    def _open(self, part: OfPart | None) -> None:
+        file = self.files.enter_context(complete_output(self.path))
+        columns = CallsArrow(file if part is None else ArrowStream(file), *self._layout, n_threads=self._n_threads)
+        self._columns = self.files.enter_context(columns)
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write the rows of a batch."""
+        self._columns.write(batch)
+
+    def append(self, part: DonePart) -> None:
+        """Write the rows of a part."""
+        append_columns(part, self.part_name, self._columns)
+
+
+class CallsHandedOn(Sink):
+    """The table as Arrow tables that a function takes; there is none of a part."""
+
+    def __init__(self, take: Callable[[Any], None], layout: CallLayout) -> None:
+        super().__init__("")
+        self._take = take
+        self._layout = layout
+
+    def _open(self, part: OfPart | None) -> None:
+        self._columns = self.files.enter_context(CallsArrow(self._take, *self._layout))
+
+    def write(self, batch: ReadBatch) -> None:
+        """Hand the rows of a batch on."""
+        self._columns.write(batch)
+
+
+class ModbamTags(Sink):
+    """The alignments with MM and ML tags; all records are written, also those of reads that were passed over.
+
+    Parameters
+    ----------
+    path : str
+    options : CallOptions
+    header : pysam.AlignmentHeader
+    motifs : list of Motif
+    windows : Windows or None
+    reference : str
+        Path of the reference.
+    """
+
+    part_name = "modbam.bam"
+    takes_empty = True
+
+    def __init__(
+        self,
+        path: str,
+        options: CallOptions,
+        header: pysam.AlignmentHeader,
+        motifs: list[Motif],
+        windows: Windows | None,
+        reference: str,
+    ) -> None:
+        super().__init__(path)
+        self._options = options
+        self._header = header
+        self._motifs = motifs
+        self._windows = windows
+        self._reference = reference
+
+    def _open(self, part: OfPart | None) -> None:
+        from f5py.outputs.calls.modbam import ModbamWriter, TagOptions
+
+        options = self._options
+        tags = TagOptions(
+            style=options.modbam_style,
+            others="replace" if options.replace_tags else "merge" if options.merge_tags else "keep",
+            prior=0.5 if options.prior is None else options.prior,
+            windows=self._windows,
+        )
+        file = self.files.enter_context(complete_output(self.path))
+        self._records = self.files.enter_context(
+            ModbamWriter(
+                file, self.path, self._header, self._motifs, tags, options.threads, options.command_line,
+                self._reference,
+            )
+        )  # fmt: skip
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write the records of a batch."""
+        self._records.write(batch)
+
+    def append(self, part: DonePart) -> None:
+        """Write the records of a part."""
+        with part.open(self.part_name) as file:
+            self._records.append(file)
+
+
+class SitesOfCalls(Sink):
+    """Counts of sites as bedMethyl, bedGraph or bigWig, which appear at the end; of a part the counts are kept.
+
+    Parameters
+    ----------
+    path : str
+    options : CallOptions
+    motif : Motif
+    contigs : dict of str to int
+        Names and lengths.
+    partitions : list of str or None
+        See `f5py.outputs.sites.bedmethyl.BedMethylOutput`.
+    windows : Windows or None
+    """
+
+    part_name = "sites.npz"
+
+    def __init__(
+        self,
+        path: str,
+        options: CallOptions,
+        motif: Motif,
+        contigs: dict[str, int],
+        partitions: list[str] | None,
+        windows: Windows | None,
+    ) -> None:
+        super().__init__(path)
+        self._options = options
+        self._of_counts = motif, contigs
+        self._partitions = partitions
+        self._windows = windows
+
+    def _open(self, part: OfPart | None) -> None:
+        from f5py.outputs.sites.bedmethyl import BedMethylOutput
+        from f5py.site_frequencies.site_counts import SiteCounts
+
+        options = self._options
+        counts = SiteCounts(options.threshold, options.threshold_per_site, options.combine_strands)
+        sites = BedMethylOutput(
+            self.path, *self._of_counts, counts, self._partitions, self._windows, options.threads
+        )  # fmt: skip
+
+        def complete(kind: type[BaseException] | None, *_: object) -> None:
+            if kind is None and part is not None:
+                sites.save(self.path)
+            elif kind is None:
+                sites.finish()
+
+        self.files.push(complete)
+        self._sites = sites
+
+    def write(self, batch: ReadBatch) -> None:
+        """Count the calls of a batch."""
+        self._sites.write(batch)
+
+    def append(self, part: DonePart) -> None:
+        """Add the counts of a part."""
+        with part.open(self.part_name) as file:
+            self._sites.join(file)

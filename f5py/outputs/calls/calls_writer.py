@@ -1,0 +1,101 @@
+"""The table of methylation calls, formatted many rows at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.core.names import Names
+from f5py.core.windows import Windows
+from f5py.io.files.output import TextOutput
+from f5py.outputs.formatting import OrderedFormatter
+
+_HEADERS = {
+    1: "chromosome\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
+    "num_calling_strands\tnum_cpgs\tsequence\n",
+    2: "chromosome\tstrand\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
+    "num_calling_strands\tnum_motifs\tsequence\n",
+}
+#: More than a row's fixed columns and separators can need.
+_FIXED_COLUMNS = 9 * 32
+
+
+class CallsWriter:
+    """Writes the calls of batches as tab-separated rows.
+
+    Parameters
+    ----------
+    out : TextOutput
+    version : {1, 2}
+        Layout: 2 has a strand column and names the count ``num_motifs``, 1 has neither.
+    contigs : list of str
+        Names by contig index.
+    k : int
+        k-mer size; a row shows k - 1 bases on both sides of its group.
+    windows : Windows or None
+        Only groups inside of a window are written.
+    motifs : sequence of str
+        Names of the motifs if there are several: then each row ends with its own.
+    formatter : OrderedFormatter, optional
+        Threads that make the rows.
+    """
+
+    def __init__(
+        self,
+        out: TextOutput,
+        version: int,
+        contigs: list[str],
+        k: int,
+        windows: Windows | None = None,
+        motifs: Sequence[str] = (),
+        formatter: OrderedFormatter | None = None,
+    ) -> None:
+        self._out = out
+        self._with_strand = version == 2
+        self._contigs = Names.of(contigs)
+        self._k = k
+        self._windows = windows
+        self._formatter = formatter
+        self._motifs = Names.of(list(motifs))
+        header = _HEADERS[version] if not motifs else _HEADERS[version].replace("\n", "\tmotif\n")
+        out.write(header.encode())
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write the rows of one batch, in the order of its reads."""
+        inside = self._inside(batch)
+        if self._formatter is None:
+            self._out.write(self._rows(batch, inside, 0, len(batch)).data)
+            return
+        self._formatter.write(
+            self._out, batch, lambda batch, first, end: self._rows(batch, inside, first, end).data, batch.n_calls
+        )
+
+    def format(self, batch: ReadBatch) -> NDArray[np.uint8]:
+        """The rows of one batch, uint8."""
+        return self._rows(batch, self._inside(batch), 0, len(batch))
+
+    def _inside(self, batch: ReadBatch) -> NDArray[np.bool_]:
+        """Which of a batch's calls are written."""
+        from f5py.site_frequencies.site_counts import calls_inside
+
+        return calls_inside(batch, self._windows)
+
+    def _rows(self, batch: ReadBatch, inside: NDArray[np.bool_], first: int, end: int) -> NDArray[np.uint8]:
+        """The rows of some reads of a batch, uint8."""
+        from f5py.outputs.calls._calls_writer_numba import format_calls
+
+        names, contigs = batch.names, self._contigs
+        begin, stop = batch.call_offsets[[first, end]].tolist()
+        bases = batch.call_last[begin:stop] - batch.call_first[begin:stop] + 2 * self._k
+        texts = np.diff(names.offsets)[first:end] + np.diff(contigs.offsets)[batch.contig[first:end]]
+        texts = np.repeat(texts, np.diff(batch.call_offsets[first : end + 1]))
+        rows = np.empty(int((bases + texts + _FIXED_COLUMNS)[inside[begin:stop]].sum()), np.uint8)
+        size = format_calls(
+            rows, (contigs.text, contigs.offsets), (names.text, names.offsets),
+            (self._motifs.text, self._motifs.offsets), batch.call_motif, self._with_strand, self._k, (first, end),
+            batch.alignments, batch.calls, inside,
+        )  # fmt: skip
+        return rows[:size].copy()  # without the room that was not needed: many pieces may wait to be written

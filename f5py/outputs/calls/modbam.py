@@ -1,0 +1,288 @@
+"""Methylation calls as base modification tags of the alignment records (modBAM).
+
+Tags MM, ML and MN are those of the SAM optional fields specification. Bases that are not listed have unknown status
+(``?``): f5py calls only sites of its motif, and not all of those.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py import __version__
+from f5py.core.batch import ReadBatch
+from f5py.core.motifs import Motif, reverse_complement
+from f5py.core.offsets import offsets_of
+from f5py.core.windows import Windows
+from f5py.io.bam.bam_records import RawRecords
+from f5py.io.bam.joined_bam import JoinedBam
+from f5py.messages import console
+from f5py.outputs.calls.tag_merging import ModificationTags, no_tags, tags_of_motifs, tags_with_those_of_records
+from f5py.site_frequencies.site_counts import calls_inside
+from f5py.text.encoding import undecoded
+
+if TYPE_CHECKING:
+    import pysam
+
+#: What the sequence of a written record is: the read's, or the reference's under it.
+STYLES = ("read", "reference")
+#: A comma and the digits of a 32-bit number.
+_MAX_STEP = 11
+_VERSIONS_WITHOUT_ARRAYS = ("VN:1.0", "VN:1.1", "VN:1.2", "VN:1.3")
+
+
+def modification_tags(
+    batch: ReadBatch, motif: Motif, style: str, windows: Windows | None = None, prior: float = 0.5
+) -> ModificationTags:
+    """Make the base modification tags of a batch with calls.
+
+    Every site of every scored group is a call with the group's probability, the logistic of its log-likelihood ratio
+    plus the log-odds of `prior`.
+    In read style a call goes to the base that is aligned to the site's modified base on the record's strand, and is
+    dropped if there is none or it is another base. Hard-clipped bases are no part of a record's sequence, so calls in
+    them cannot be listed.
+
+    Parameters
+    ----------
+    batch : ReadBatch
+        With `records`, `cigar`, `reference` and the call arrays.
+    motif : Motif
+    style : {"read", "reference"}
+        What the tags refer to: each record's own sequence, or the reference from its start to its end.
+    windows : Windows, optional
+        Only groups inside of a window are listed, as in the table of calls.
+    prior : float
+        Probability of methylation before the signal is seen.
+    """
+    from f5py.outputs.calls._modbam_numba import fill_tags
+
+    if batch.records is None or len(batch.cigar) != batch.cigar_offsets[-1]:
+        raise ValueError("base modification tags need the batch's records and CIGARs")
+    wanted = batch.n_calls > 0
+    if style == "read":
+        sequence, offsets = sequences_of(batch.records, len(batch), wanted)
+        start, length = offsets[:-1], np.diff(offsets)
+        cigar, cigar_offsets = batch.cigar, batch.cigar_offsets
+    else:
+        sequence = batch.reference
+        length = batch.reference_end - batch.reference_start
+        start = batch.reference_offsets[:-1]
+        cigar, cigar_offsets = (length << 4).astype(np.uint32), np.arange(len(batch) + 1)
+
+    inside = calls_inside(batch, windows)
+    n_sites = int(batch.call_sites[inside].sum(dtype=np.int64))
+    head = f"{motif.canonical}+{motif.code}?".encode()
+    text = np.empty(n_sites * _MAX_STEP + len(batch) * (len(head) + 1), np.uint8)
+    text_offsets = np.zeros(len(batch) + 1, np.int64)
+    probability = np.empty(n_sites, np.uint8)
+    probability_offsets = np.zeros(len(batch) + 1, np.int64)
+    fill_tags(
+        wanted,
+        (sequence, start, length),
+        cigar,
+        cigar_offsets,
+        batch.alignments,
+        batch.calls,
+        inside,
+        (motif.codes(reverse=False), motif.codes(reverse=True)),
+        math.log(prior) - math.log1p(-prior),
+        np.frombuffer((motif.canonical + reverse_complement(motif.canonical)).encode(), np.uint8),
+        np.frombuffer(head, np.uint8),
+        text,
+        text_offsets,
+        probability,
+        probability_offsets,
+    )
+    return ModificationTags(text[: text_offsets[-1]], text_offsets, probability, probability_offsets, length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagOptions:
+    """How records are tagged.
+
+    Attributes
+    ----------
+    style : {"read", "reference"}
+        Keep each called record's sequence, or show the reference's bases from its start to its end instead, without
+        gaps and with a constant base quality; ambiguity codes of the reference are resolved as for calling.
+    others : {"keep", "replace", "merge"}
+        What becomes of called records that have tags already: they stay as they are, lose these tags, or keep what
+        they say of other modifications.
+    prior : float
+        Probability of methylation before the signal is seen.
+    windows : Windows, optional
+        Only calls of groups inside of a window are listed, as in the table of calls.
+    """
+
+    style: str = "read"
+    others: str = "keep"
+    prior: float = 0.5
+    windows: Windows | None = None
+
+
+class ModbamWriter:
+    """Writes the input's records with the calls as base modification tags; a context manager.
+
+    Records that were not called are written as they are. What becomes of called records with base modification tags of
+    another program is said by `TagOptions.others`; those that keep theirs are counted, and told of at the end.
+
+    Parameters
+    ----------
+    file : binary file
+        Must have a file descriptor. It is not closed.
+    path : str
+        Its name, for messages; a name that ends in .sam or .cram makes that format, any other one BAM.
+    header : pysam.AlignmentHeader
+        The input's; an @PG line is added.
+    motifs : sequence of Motif
+        Of a batch with calls of several, see `f5py.core.batch.ReadBatch.by_motif`.
+    options : TagOptions
+    n_threads : int
+        Threads for compression.
+    command_line : str
+        For the @PG line.
+    reference_path : str, optional
+        FASTA file, needed for CRAM.
+
+    Raises
+    ------
+    OutputFileError
+        The file cannot be written, also from the methods and on leaving the context.
+    """
+
+    def __init__(
+        self,
+        file: BinaryIO,
+        path: str,
+        header: pysam.AlignmentHeader,
+        motifs: Sequence[Motif],
+        options: TagOptions,
+        n_threads: int,
+        command_line: str,
+        reference_path: str | None = None,
+    ) -> None:
+        if options.style not in STYLES:
+            raise ValueError(f"style {options.style!r} is not one of {', '.join(STYLES)}")
+        self._motifs = tuple(motifs)
+        self._options = options
+        self._n_with_other_tags = 0
+        header = header_with_program(header, command_line)
+        self._records = JoinedBam(file, path, header, n_threads, reference_path)
+
+    def __enter__(self) -> ModbamWriter:
+        return self
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write the records of a batch, also those that the filters have left out, in the order of the input.
+
+        The batch and its records are not changed.
+        """
+        from f5py.outputs.calls._modbam_numba import tag_records, tagged_sizes
+
+        records = batch.records
+        tags = self._tags(batch)
+        replaces = self._options.others != "keep"
+        has_other = np.zeros(len(records), np.bool_)
+        size = np.zeros(len(records), np.int64)
+        shows_reference = self._options.style == "reference"
+        given = (records.data, records.starts, records.read)
+        tagged_sizes(*given, tags, replaces, shows_reference, has_other, size)
+        offsets = offsets_of(size)
+        out = np.empty(offsets[-1], np.uint8)
+        tag_records(
+            *given, tags, replaces, shows_reference, has_other, batch.reference, batch.reference_offsets,
+            out, offsets,
+        )  # fmt: skip
+        self._n_with_other_tags += int(has_other.sum())
+        self._records.write(out)
+
+    def append(self, file: BinaryIO) -> None:
+        """Write the records of a BAM file that another writer has made of a part of the input."""
+        self._records.append(file)
+
+    def _tags(self, batch: ReadBatch) -> ModificationTags:
+        if len(batch) == 0:
+            return no_tags()
+        style, windows, prior = self._options.style, self._options.windows, self._options.prior
+        if len(self._motifs) == 1:
+            tags = modification_tags(batch, self._motifs[0], style, windows, prior)
+        else:
+            of_motifs = []
+            for motif, calls in zip(self._motifs, batch.by_motif, strict=True):
+                alone: dict[str, Any] = dict(calls)
+                of_motifs.append(modification_tags(replace(batch, **alone), motif, style, windows, prior))
+            tags = of_motifs[0]
+            for more in of_motifs[1:]:
+                tags = tags_of_motifs(tags, more)
+        if self._options.others == "merge" and batch.records is not None:
+            tags = tags_with_those_of_records(tags, batch.records)
+        return tags
+
+    def __exit__(self, kind: type[BaseException] | None, *details: object) -> None:
+        self._records.__exit__(kind, *details)
+        if kind is None and self._n_with_other_tags:
+            why = {
+                "keep": "and got no new ones; with --replace-tags they would be replaced, with --merge-tags added to",
+                "replace": "because they have no calls of this run",
+                "merge": "because they have no calls of this run, or their tags are damaged or of another sequence",
+            }[self._options.others]
+            console.warning(
+                "modbam", f"{self._n_with_other_tags} records keep the base modification tags that they had, {why}"
+            )
+
+
+def sequences_of(
+    records: RawRecords, n_reads: int, wanted: NDArray[np.bool_]
+) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Letters of the sequences in the records of n reads, and their offsets; nothing of those that are not wanted."""
+    from f5py.outputs.calls._modbam_numba import decode_sequences, sequence_lengths
+
+    length = np.zeros(n_reads, np.int64)
+    sequence_lengths(records.data, records.starts, records.read, wanted, length)
+    offsets = offsets_of(length)
+    sequence = np.empty(offsets[-1], np.uint8)
+    decode_sequences(records.data, records.starts, records.read, wanted, sequence, offsets)
+    return sequence, offsets
+
+
+def header_with_program(header: pysam.AlignmentHeader, command_line: str) -> pysam.AlignmentHeader:
+    """The header with an @PG line for f5py after the chain of programs that made the file.
+
+    All lines stay as they are, except that a format version below 1.4, the first with array tags, becomes 1.6.
+
+    Parameters
+    ----------
+    header : pysam.AlignmentHeader
+    command_line : str
+    """
+    import pysam
+
+    given = undecoded(header.__str__).decode("utf-8", "replace")  # the library takes nothing but valid text
+    lines = [line for line in given.split("\n") if line]
+    if lines and lines[0].startswith("@HD"):
+        fields = lines[0].split("\t")
+        lines[0] = "\t".join("VN:1.6" if field in _VERSIONS_WITHOUT_ARRAYS else field for field in fields)
+    programs = [
+        dict(field.split(":", 1) for field in line.split("\t")[1:] if ":" in field)
+        for line in lines
+        if line.startswith("@PG\t")
+    ]
+    names = [program["ID"] for program in programs if "ID" in program]
+    identifier, number = "f5py", 0
+    while identifier in names:
+        number += 1
+        identifier = f"f5py.{number}"
+    followed = {program.get("PP") for program in programs}
+    last = [name for name in names if name not in followed] or names
+    line = ["@PG", f"ID:{identifier}", "PN:f5py"]
+    if last:
+        line.append(f"PP:{last[-1]}")
+    line += [f"VN:{__version__}", "CL:" + re.sub(r"[\t\r\n]", " ", command_line)]
+    text = "\n".join([*lines, "\t".join(line)]) + "\n"
+    return pysam.AlignmentHeader.from_text(text.encode("utf-8", "replace").decode())

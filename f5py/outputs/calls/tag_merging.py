@@ -1,0 +1,115 @@
+"""Base modification tags of several motifs in one, and of a run together with those that records have.
+
+Calls of one modification, such as those of CpG and GpC, which are both of C+m, become one entry: a base that both have
+called keeps the call of the motif that was named first. Of the tags that a record has, entries of the run's own
+modifications go, also out of entries with several codes, and all others stay as they are.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.offsets import offsets_of
+from f5py.io.bam.bam_records import RawRecords
+
+
+class ModificationTags(NamedTuple):
+    """Base modification tags of the reads of a batch.
+
+    Attributes
+    ----------
+    text : uint8, offsets `text_offsets`
+        Value of MM; empty for a read without a called base.
+    probability : uint8, offsets `probability_offsets`
+        Value of ML: N stands for a probability from N/256 up to (N+1)/256.
+    length : int64, shape (n,)
+        Value of MN: length of the sequence that the tags refer to.
+    """
+
+    text: NDArray[np.uint8]
+    text_offsets: NDArray[np.int64]
+    probability: NDArray[np.uint8]
+    probability_offsets: NDArray[np.int64]
+    length: NDArray[np.int64]
+
+
+def no_tags() -> ModificationTags:
+    """The tags of a batch without reads."""
+    nothing = np.zeros(1, np.int64)
+    return ModificationTags(np.empty(0, np.uint8), nothing, np.empty(0, np.uint8), nothing, np.empty(0, np.int64))
+
+
+def tags_of_motifs(first: ModificationTags, second: ModificationTags) -> ModificationTags:
+    """Join the tags of two motifs; the first one's calls count where both have one."""
+    from f5py.outputs.calls._tag_merging_numba import merge_tags
+
+    text = np.empty(len(first.text) + len(second.text), np.uint8)
+    probability = np.empty(len(first.probability) + len(second.probability), np.uint8)
+    text_offsets, probability_offsets = np.zeros_like(first.text_offsets), np.zeros_like(first.probability_offsets)
+    merge_tags(first, second, text, text_offsets, probability, probability_offsets)
+    return _trimmed(text, text_offsets, probability, probability_offsets, first.length)
+
+
+def tags_with_those_of_records(tags: ModificationTags, records: RawRecords) -> ModificationTags:
+    """Add what the records have of other modifications; reads whose records cannot be read so get no tags."""
+    from f5py.outputs.calls._tag_merging_numba import merge_into_records
+
+    n_reads = len(tags.length)
+    mine = np.flatnonzero(records.read >= 0)
+    record = np.zeros(n_reads, np.int64)
+    record[records.read[mine]] = mine
+    # a record's own tags are no longer than the record
+    room = int(np.diff(records.starts)[mine].sum())
+    text = np.empty(len(tags.text) + room, np.uint8)
+    probability = np.empty(len(tags.probability) + room, np.uint8)
+    text_offsets, probability_offsets = np.zeros(n_reads + 1, np.int64), np.zeros(n_reads + 1, np.int64)
+    merge_into_records(records.data, records.starts, record, tags, text, text_offsets, probability, probability_offsets)
+    return _trimmed(text, text_offsets, probability, probability_offsets, tags.length)
+
+
+def tags_of_records(
+    data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
+) -> tuple[ModificationTags, NDArray[np.bool_]]:
+    """The tags that the chosen records have, and which of them are damaged or of another sequence: those are empty."""
+    from f5py.outputs.calls._tag_merging_numba import copy_tags, measure_tags
+
+    n = len(chosen)
+    size, ml_size, length = np.empty((3, n), np.int64)
+    measure_tags(data, starts, chosen, size, ml_size, length)
+    is_damaged = size < 0
+    size[is_damaged] = 0
+    offsets, ml_offsets = offsets_of(size), offsets_of(ml_size)
+    text, probability = np.empty(offsets[-1], np.uint8), np.empty(ml_offsets[-1], np.uint8)
+    copy_tags(data, starts, chosen, text, offsets, probability, ml_offsets)
+    return ModificationTags(text, offsets, probability, ml_offsets, length), is_damaged
+
+
+def chosen_tags(tags: ModificationTags, chosen: NDArray[np.int64]) -> ModificationTags:
+    """The tags of some reads; -1 stands for a read without."""
+    from f5py.io.arrow._table_numba import gather
+
+    is_there = chosen >= 0
+    if not is_there.any():
+        nothing = np.zeros(len(chosen) + 1, np.int64)
+        return ModificationTags(tags.text[:0], nothing, tags.probability[:0], nothing, nothing[1:])
+    at = np.where(is_there, chosen, 0)
+    columns: list[NDArray] = []
+    for values, offsets in ((tags.text, tags.text_offsets), (tags.probability, tags.probability_offsets)):
+        sizes = np.where(is_there, np.diff(offsets)[at], 0)
+        new_offsets = offsets_of(sizes)
+        out = np.empty(new_offsets[-1], np.uint8)
+        gather(values, offsets[:-1][at], sizes, out)
+        columns += [out, new_offsets]
+    length = np.where(is_there, tags.length[at], 0)
+    return ModificationTags(columns[0], columns[1], columns[2], columns[3], length)
+
+
+def _trimmed(
+    text: NDArray[np.uint8], text_offsets: NDArray[np.int64], probability: NDArray[np.uint8],
+    probability_offsets: NDArray[np.int64], length: NDArray[np.int64],
+) -> ModificationTags:  # fmt: skip
+    text, probability = text[: text_offsets[-1]], probability[: probability_offsets[-1]]
+    return ModificationTags(text, text_offsets, probability, probability_offsets, length)

@@ -1,0 +1,1 @@
+"""What ``eventalign`` writes."""

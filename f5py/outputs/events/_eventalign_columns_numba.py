@@ -1,0 +1,72 @@
+"""Jitted loops of `f5py.outputs.events.eventalign_arrow`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.kernel import exact_kernel
+from f5py.outputs.events._eventalign_rows_numba import fill_rows, prepare_reference
+from f5py.text._bytes_numba import BLOCK
+
+
+@exact_kernel
+def fill_columns(
+    first, last, rows, events, alignments, signals, scaling, model, scaled, collapsed, read, reference_rank, columns
+):
+    """Fill the columns with the rows of reads `first` to `last` - 1; return their number.
+
+    `rows` to `scaling` are the batch's, see `f5py.core.batch`; `model` is k, the letters' codes, levels and standard
+    deviations. `read` (int32) is the read's place in the batch, `reference_rank` (int32) the rank of the k-mer in the
+    reference's direction; `f5py.outputs.events._eventalign_rows_numba.fill_rows` describes the `columns`.
+    """
+    event_offsets, n_rows, row_event, row_position, row_state = rows
+    _, event_start, event_length, event_mean, event_stdv = events
+    _, reference_start, reverse, _, _, reference, reference_offsets = alignments
+    samples, sample_offsets, offset, unit, sampling_rate = signals
+    shift, scale, var = scaling
+    k, codes, level_mean, level_stdv = model
+    (position, event, model_rank, start, end, level, stdv, seconds, model_level, model_stdv, standardized) = columns
+    longest = 0
+    for i in range(first, last):
+        longest = max(longest, reference_offsets[i + 1] - reference_offsets[i])
+    forward = np.empty(longest + BLOCK, np.uint8)
+    backward = np.empty(longest + BLOCK, np.uint8)
+    rank = np.empty(longest, np.int32)
+    plain_rank = np.empty(longest, np.int32)
+    at = 0
+    for i in range(first, last):
+        if n_rows[i] == 0:
+            continue
+        begin, stop = event_offsets[i], event_offsets[i + 1]
+        rows_end = begin + n_rows[i]
+        letters = reference[reference_offsets[i] : reference_offsets[i + 1]]
+        prepare_reference(letters, False, k, codes, forward, backward, plain_rank)
+        prepare_reference(letters, reverse[i], k, codes, forward, backward, rank)
+        my_samples = samples[:0]
+        if collapsed:
+            my_samples = samples[sample_offsets[i] : sample_offsets[i + 1]]
+        n, _ = fill_rows(
+            np.int64(0), n_rows[i], row_event[begin:rows_end], row_position[begin:rows_end], row_state[begin:rows_end],
+            event_start[begin:stop], event_length[begin:stop], event_mean[begin:stop], event_stdv[begin:stop],
+            my_samples, offset[i], unit[i], sampling_rate[i], shift[i], scale[i], var[i],
+            rank, reference_start[i], level_mean, level_stdv, scaled, collapsed,
+            position[at:], event[at:], model_rank[at:], start[at:], end[at:], level[at:], stdv[at:], seconds[at:],
+            model_level[at:], model_stdv[at:], standardized[at:],
+        )  # fmt: skip
+        for row in range(at, at + n):
+            read[row] = i
+            reference_rank[row] = plain_rank[position[row] - reference_start[i]]
+        at += n
+    return at
+
+
+@exact_kernel
+def fill_samples(read, start, end, samples, sample_offsets, offset, unit, shift, scale, values):
+    """Fill `values` (float32) with the samples of every row, scaled to the model."""
+    at = 0
+    for row in range(read.shape[0]):
+        i = read[row]
+        for t in range(sample_offsets[i] + start[row], sample_offsets[i] + end[row]):
+            current = np.float64((np.float32(samples[t]) + offset[i]) * unit[i])
+            values[at] = np.float32((current - np.float64(shift[i])) / np.float64(scale[i]))
+            at += 1

@@ -1,0 +1,241 @@
+"""Jitted text of the event table; see `f5py.outputs.events.eventalign_table`.
+
+Rows are made in blocks: first all values of a block, then the characters of each column as words, which are loops
+that become vector code, and then the lines, which then consist of copies.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.kernel import exact_kernel
+from f5py.outputs.events._eventalign_rows_numba import fill_positions, fill_rows, prepare_reference
+from f5py.text._bytes_numba import BLOCK, address_of, copy_block, copy_padded, store_byte, store_word
+from f5py.text._format_numba import (
+    MAX_NUMBER,
+    NEWLINE,
+    TAB,
+    fixed_words,
+    int_words,
+    write_fixed_long,
+    write_general,
+    write_int,
+)
+
+#: What `format_table` returns if the buffer is too small.
+TOO_SMALL = -1
+
+#: More than a row's numbers, k-mers and separators, and what is written after its end, can need.
+MAX_FIXED = 12 * MAX_NUMBER
+
+#: More than a sample's text and its comma can need.
+MAX_SAMPLE = BLOCK
+
+_COMMA = np.uint8(ord(","))
+_N = np.uint8(ord("N"))
+_MINUS = np.uint8(ord("-"))
+_NEGATIVE_NAN = np.copysign(np.nan, -1.0)
+_LOWEST_SAMPLE = -(2**15)
+_N_SAMPLE_VALUES = 2**16
+_SLOT = 2 * BLOCK  # of a sample's text, with what is written after its end
+
+_ROWS = 128  # of a block, whose columns then stay in the first-level cache
+_POSITION, _EVENT, _START, _END = range(4)
+_LEVEL, _STDV, _SECONDS, _MODEL_LEVEL, _MODEL_STDV, _STANDARDIZED = range(6)
+_DECIMALS = np.array([2, 3, 5, 2, 2, 2])
+
+
+@exact_kernel
+def _write_sample(at, sample, offset, unit, shift, scale):
+    """Write a sample, scaled to the model, and a comma."""
+    current = np.float64((np.float32(sample) + offset) * unit)
+    scaled = np.float64(np.float32((current - np.float64(shift)) / np.float64(scale)))
+    at = write_general(at, _NEGATIVE_NAN if np.isnan(scaled) else scaled)
+    store_byte(at, _COMMA)
+    return at + 1
+
+
+@exact_kernel
+def _write_integer(at, word, length, value):
+    if length == 0:
+        return write_int(at, value)
+    store_word(at, word)
+    return at + length
+
+
+@exact_kernel
+def _write_level(at, word, length, sign, value, decimals):
+    """Write a tab and a number with decimals."""
+    store_byte(at, TAB)
+    if length == 0:
+        return _write_odd_level(at + 1, np.float64(value), decimals)
+    store_byte(at + 1, _MINUS)
+    at += 1 + sign
+    store_word(at, word)
+    return at + length
+
+
+@exact_kernel
+def _write_odd_level(at, value, decimals):
+    return write_fixed_long(at, _NEGATIVE_NAN if np.isnan(value) else value, decimals)
+
+
+@exact_kernel
+def format_table(
+    out, first, last, contig_texts, name_texts, rows, events, alignments, signals, scaling, model, scaled, collapsed,
+    m6anet, with_index, with_samples,
+):  # fmt: skip
+    """Write the rows of reads `first` to `last` - 1 into `out`; return the number of bytes or `TOO_SMALL`.
+
+    `contig_texts` and `name_texts` are texts of contigs (by index) and reads (from `first` on), with separators after
+    them and a block after the last one, and their ends: text i ends at ``ends[i + 1]``. `rows` to `scaling` are the
+    batch's, see `f5py.core.batch`; `model` is k, the bases of a k-mer that are hidden at
+    each end, the letters' codes, levels and standard deviations. `m6anet` and
+    `with_samples` are True or None: the parts that None switches off are not compiled, which saves the first run a
+    third of its waiting.
+    """
+    contigs, contig_ends = contig_texts
+    names, name_ends = name_texts
+    event_offsets, n_rows, row_event, row_position, row_state = rows
+    _, event_start, event_length, event_mean, event_stdv = events
+    contig, reference_start, reverse, _, _, reference, reference_offsets = alignments
+    samples, sample_offsets, offset, unit, sampling_rate = signals
+    shift, scale, var = scaling
+    k, trim, codes, level_mean, level_stdv = model
+    shown = k - 2 * trim
+    longest = 0
+    for read in range(first, last):
+        longest = max(longest, reference_offsets[read + 1] - reference_offsets[read])
+    forward = np.empty(longest + BLOCK, np.uint8)
+    backward = np.empty(longest + BLOCK, np.uint8)
+    unknown = np.full(BLOCK, _N, np.uint8)
+    rank = np.empty(longest, np.int32)
+    if with_samples is not None:
+        sample_texts = np.empty(_N_SAMPLE_VALUES * _SLOT, np.uint8)
+        sample_lengths = np.empty(_N_SAMPLE_VALUES, np.uint8)
+        sample_address = address_of(sample_texts)
+    position = np.empty(_ROWS, np.int32)
+    event = np.empty(_ROWS, np.int32)
+    model_rank = np.empty(_ROWS, np.int32)
+    start = np.empty(_ROWS, np.int64)
+    end = np.empty(_ROWS, np.int64)
+    levels = np.empty((_STANDARDIZED + 1, _ROWS), np.float32)
+    level_words = np.empty((_STANDARDIZED + 1, _ROWS), np.uint64)
+    level_lengths = np.empty((_STANDARDIZED + 1, _ROWS), np.int64)
+    signs = np.empty((_STANDARDIZED + 1, _ROWS), np.int64)
+    words = np.empty((_END + 1, _ROWS), np.uint64)
+    lengths = np.empty((_END + 1, _ROWS), np.int64)
+    n_levels = _STANDARDIZED + 1
+    if m6anet is not None:
+        n_levels = _SECONDS + 1
+    at = address_of(out)
+    room_end = at + out.shape[0]
+    for read in range(first, last):
+        if n_rows[read] == 0:
+            continue
+        begin = event_offsets[read]
+        stop = event_offsets[read + 1]
+        my_event = row_event[begin : begin + n_rows[read]]
+        my_position = row_position[begin : begin + n_rows[read]]
+        my_state = row_state[begin : begin + n_rows[read]]
+        my_start, my_length = event_start[begin:stop], event_length[begin:stop]
+        my_mean, my_stdv = event_mean[begin:stop], event_stdv[begin:stop]
+        my_samples = samples[sample_offsets[read] : sample_offsets[read + 1]]  # none, if they are not needed
+        letters = reference[reference_offsets[read] : reference_offsets[read + 1]]
+        n_letters = letters.shape[0]
+        prepare_reference(letters, reverse[read], k, codes, forward, backward, rank)
+        if with_samples is not None:
+            sample_lengths[:] = 0
+        my_contig = address_of(contigs) + contig_ends[contig[read]]
+        contig_size = contig_ends[contig[read] + 1] - contig_ends[contig[read]]
+        my_name = address_of(names) + name_ends[read - first]
+        name_size = name_ends[read - first + 1] - name_ends[read - first]
+        largest = contig_size + name_size + MAX_FIXED
+        is_reverse, my_reference_start = reverse[read], reference_start[read]
+        row = np.int64(0)  # the type that the kernels below return, so that they are not compiled twice
+        while row < my_event.shape[0]:
+            if m6anet is not None:
+                n, row = fill_positions(
+                    row, _ROWS, my_event, my_position, my_state, my_start, my_length, my_mean, my_stdv,
+                    sampling_rate[read], shift[read], scale[read],
+                    forward, backward, n_letters, is_reverse, (k, trim), my_reference_start,
+                    position, start, end, levels[_LEVEL], levels[_STDV], levels[_SECONDS],
+                )  # fmt: skip
+            else:
+                n, row = fill_rows(
+                    row, _ROWS, my_event, my_position, my_state, my_start, my_length, my_mean, my_stdv,
+                    my_samples, offset[read], unit[read], sampling_rate[read], shift[read], scale[read], var[read],
+                    rank, my_reference_start, level_mean, level_stdv, scaled, collapsed,
+                    position, event, model_rank, start, end, levels[_LEVEL], levels[_STDV], levels[_SECONDS],
+                    levels[_MODEL_LEVEL], levels[_MODEL_STDV], levels[_STANDARDIZED],
+                )  # fmt: skip
+                int_words(event, n, words[_EVENT], lengths[_EVENT])
+            for i in range(n):
+                position[i] += trim
+            int_words(position, n, words[_POSITION], lengths[_POSITION])
+            if with_index:
+                int_words(start, n, words[_START], lengths[_START])
+                int_words(end, n, words[_END], lengths[_END])
+            for column in range(n_levels):
+                fixed_words(
+                    levels[column], n, _DECIMALS[column], level_words[column], level_lengths[column], signs[column]
+                )
+            for i in range(n):
+                n_bytes = largest
+                if with_samples is not None:
+                    n_bytes += (end[i] - start[i] + 1) * MAX_SAMPLE
+                if at + n_bytes > room_end:
+                    return TOO_SMALL
+                kmer = position[i] - my_reference_start
+                copy_padded(at, my_contig, contig_size)
+                at = _write_integer(at + contig_size, words[_POSITION, i], lengths[_POSITION, i], position[i])
+                store_byte(at, TAB)
+                copy_block(at + 1, forward, kmer)
+                store_byte(at + 1 + shown, TAB)
+                copy_padded(at + 2 + shown, my_name, name_size)
+                at += 2 + shown + name_size
+                if m6anet is None:
+                    at = _write_integer(at, words[_EVENT, i], lengths[_EVENT, i], event[i])
+                for column in range(_SECONDS + 1):
+                    at = _write_level(
+                        at, level_words[column, i], level_lengths[column, i], signs[column, i], levels[column, i],
+                        _DECIMALS[column],
+                    )  # fmt: skip
+                store_byte(at, TAB)
+                at += 1
+                if m6anet is None:
+                    if model_rank[i] < 0:
+                        copy_block(at, unknown, 0)
+                    elif is_reverse:
+                        copy_block(at, backward, n_letters - shown - kmer)
+                    else:
+                        copy_block(at, forward, kmer)
+                    at += shown
+                    for column in range(_MODEL_LEVEL, _STANDARDIZED + 1):
+                        at = _write_level(
+                            at, level_words[column, i], level_lengths[column, i], signs[column, i], levels[column, i],
+                            _DECIMALS[column],
+                        )  # fmt: skip
+                if with_index:
+                    store_byte(at, TAB)
+                    at = _write_integer(at + 1, words[_START, i], lengths[_START, i], start[i])
+                    store_byte(at, TAB)
+                    at = _write_integer(at + 1, words[_END, i], lengths[_END, i], end[i])
+                if with_samples is not None:
+                    # A read has few different values, so the text of each is made once.
+                    store_byte(at, TAB)
+                    at += 1
+                    for t in range(start[i], end[i]):
+                        value = np.int64(my_samples[t]) - _LOWEST_SAMPLE
+                        if sample_lengths[value] == 0:
+                            text = sample_address + value * _SLOT
+                            sample_lengths[value] = (
+                                _write_sample(text, my_samples[t], offset[read], unit[read], shift[read], scale[read])
+                                - text
+                            )
+                        copy_block(at, sample_texts, value * _SLOT)
+                        at += np.int64(sample_lengths[value])
+                    at -= end[i] > start[i]  # the last comma
+                store_byte(at, NEWLINE)
+                at += 1
+    return at - address_of(out)

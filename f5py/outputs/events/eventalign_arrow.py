@@ -1,0 +1,191 @@
+"""The table of events aligned to the reference as a Parquet file or Arrow tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.core.kmers import kmer_letters, shown_ranks
+from f5py.core.offsets import offsets_of
+from f5py.io.arrow.table import (
+    MAX_ENCODERS,
+    ROWS_PER_GROUP,
+    ParquetOutput,
+    RowTarget,
+    arrow_sink,
+    dictionary_column,
+    list_column,
+    numbered,
+    short_strings,
+)
+from f5py.outputs.events.table_columns import TableColumns, as_printed, table_columns
+from f5py.outputs.events.table_layout import TableLayout
+from f5py.outputs.part_rows import append_rows
+from f5py.pore_model.model import PoreModel
+from f5py.threads.ordered import OrderedWork
+
+#: Rows whose columns are made in one piece.
+_ROWS_PER_PIECE = 1 << 16
+_STRAND = ["t"]
+#: Of zstd; with 5 the whole run takes a tenth longer for 3 % less.
+_LEVEL = 3
+#: Counters hardly change from row to row. All other columns have few different values and get dictionaries.
+_COUNTERS = ("position", "event_index", "start_idx", "end_idx")
+_COUNTER_ENCODING = "DELTA_BINARY_PACKED"
+
+
+def parquet_layout(names: Sequence[str]) -> dict[str, Any]:
+    """How a Parquet table with columns of these names is laid out: arguments of `ParquetOutput`."""
+    if "event_index" not in names:
+        return {}
+    encodings = {name: _COUNTER_ENCODING for name in names if name in _COUNTERS}
+    return {"encodings": encodings, "level": _LEVEL, "rows_per_group": ROWS_PER_GROUP}
+
+
+class EventalignArrow:
+    """Writes the rows of batches as Parquet or Arrow tables; a context manager.
+
+    Columns have the names and the order of the text table. Contigs, k-mers, the strand and read names are
+    dictionary-encoded strings, positions and event numbers int32, read numbers and sample indices int64, and samples
+    lists of float32. Levels and lengths are float32 with the decimals of the text table: with all of their digits the
+    file would be twice as large. Compressed with zstd, in row groups of a quarter of a million rows.
+
+    Parameters
+    ----------
+    out : binary file, function of a pyarrow.Table, or RowKeeper
+        The Parquet file, which stays open and is complete after the context is left without an error; or what takes
+        the rows as tables; or what keeps them.
+    contigs : list of str
+        Names by contig index.
+    model : PoreModel
+        The nucleotide model that the events were aligned with.
+    layout : TableLayout
+    n_threads : int
+
+    Raises
+    ------
+    MissingDependencyError
+        pyarrow is not installed.
+    """
+
+    def __init__(
+        self,
+        out: RowTarget,
+        contigs: list[str],
+        model: PoreModel,
+        layout: TableLayout = TableLayout(),  # noqa: B008 - immutable
+        n_threads: int = 1,
+    ) -> None:
+        self._contigs = contigs
+        self._model = model
+        self._scaled = layout.scale_events
+        self._collapsed = layout.collapse_events
+        self._trim = layout.trimmed(model.k)
+        self._fields = [
+            ("contig", "names"),
+            ("position", "int32"),
+            ("reference_kmer", "names"),
+            ("read_name", "names") if layout.print_read_names else ("read_index", "int64"),
+            ("strand", "names"),
+            ("event_index", "int32"),
+            ("event_level_mean", "float32"),
+            ("event_stdv", "float32"),
+            ("event_length", "float32"),
+            ("model_kmer", "names"),
+            ("model_mean", "float32"),
+            ("model_stdv", "float32"),
+            ("standardized_level", "float32"),
+        ]
+        if layout.signal_index:
+            self._fields += [("start_idx", "int64"), ("end_idx", "int64")]
+        if layout.samples:
+            self._fields.append(("samples", "list:float32"))
+        layout_of_file = parquet_layout([name for name, _ in self._fields])
+        self._output = arrow_sink(out, self._fields, n_threads=n_threads, **layout_of_file)
+        n_threads = min(n_threads, MAX_ENCODERS)
+        self._pieces = OrderedWork(n_threads, self._columns, self._take, "f5py-columns", n_threads + 1)
+
+    def __enter__(self) -> EventalignArrow:
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._pieces.close()
+        self._output.__exit__(*problem)
+
+    def append(self, first: BinaryIO, groups: BinaryIO | None = None, last: BinaryIO | None = None) -> None:
+        """Write the rows that `PartRows` of this table have kept, to a Parquet file."""
+        assert isinstance(self._output, ParquetOutput)
+        append_rows(self._output, first, groups, last)
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write the rows of one batch, in the order of its reads."""
+        ends = np.cumsum(batch.n_rows)
+        first = 0
+        while first < len(batch):
+            done = ends[first - 1] if first else 0
+            end = max(first + 1, int(np.searchsorted(ends, done + _ROWS_PER_PIECE, side="right")))
+            self._pieces.add(batch, first, end)
+            first = end
+        self._pieces.finish()
+
+    def _take(self, columns: list[Any]) -> None:
+        if columns:
+            self._output.write(columns)
+
+    def _columns(self, batch: ReadBatch, first: int, end: int) -> list[Any]:
+        """The columns of the rows of some reads; none if there are no rows."""
+        rows = table_columns(batch, self._model, first, end, self._scaled, self._collapsed)
+        if len(rows.read) == 0:
+            return []
+        columns: dict[str, Callable[[], Any]] = {
+            "contig": lambda: _named(rows.contig, self._contigs),
+            "position": lambda: rows.position + np.int32(self._trim),
+            "reference_kmer": lambda: self._kmer_column(rows.reference_rank),
+            "read_name": lambda: _named(rows.read, batch.names),
+            "read_index": lambda: batch.read_index[rows.read],
+            "strand": lambda: dictionary_column(np.zeros(len(rows.read), np.int32), _STRAND),
+            "event_index": lambda: rows.event,
+            "event_level_mean": lambda: _shown(rows.level, 2),
+            "event_stdv": lambda: _shown(rows.stdv, 3),
+            "event_length": lambda: _shown(rows.seconds, 5),
+            "model_kmer": lambda: self._kmer_column(rows.model_rank),
+            "model_mean": lambda: _shown(rows.model_level, 2),
+            "model_stdv": lambda: _shown(rows.model_stdv, 2),
+            "standardized_level": lambda: _shown(rows.standardized, 2),
+            "start_idx": lambda: rows.start,
+            "end_idx": lambda: rows.end,
+            "samples": lambda: self._samples(batch, rows),
+        }
+        return [columns[name]() for name, _ in self._fields]
+
+    def _kmer_column(self, ranks: NDArray[np.int32]) -> Any:
+        if self._trim:
+            ranks = np.where(ranks < 0, np.int32(-1), shown_ranks(ranks, self._model.k, self._trim))
+        k = self._model.k - 2 * self._trim
+        numbers, used = numbered(ranks + np.int32(1), 4**k + 1)  # the rank of no k-mer is -1
+        return dictionary_column(numbers, short_strings(kmer_letters(used - np.int32(1), k)))
+
+    def _samples(self, batch: ReadBatch, rows: TableColumns) -> Any:
+        from f5py.outputs.events._eventalign_columns_numba import fill_samples
+
+        offsets = offsets_of(rows.end - rows.start)
+        values = np.empty(offsets[-1], np.float32)
+        fill_samples(
+            rows.read, rows.start, rows.end,
+            batch.samples, batch.sample_offsets, batch.offset, batch.unit, batch.shift, batch.scale, values,
+        )  # fmt: skip
+        return list_column(offsets, values)
+
+
+def _shown(values: NDArray[np.float32], decimals: int) -> NDArray[np.float32]:
+    return as_printed(values, decimals).astype(np.float32)
+
+
+def _named(codes: NDArray[np.int32], names: Sequence[str]) -> Any:
+    """A dictionary column with only the names that occur."""
+    numbers, used = numbered(codes, len(names))
+    return dictionary_column(numbers, [names[i] for i in used.tolist()])

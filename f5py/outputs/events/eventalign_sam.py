@@ -1,0 +1,134 @@
+"""Event alignment as SAM, in two layouts."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.errors import InputFileError
+from f5py.outputs.moves.signal_strings import SignalStrings, strings_of_rows
+from f5py.text.encoding import encoded, undecoded
+
+if TYPE_CHECKING:
+    import pysam
+
+_FIRST_TAG = 11
+#: Tags of an earlier event alignment, which are replaced.
+_OWN_TAGS = (b"si:", b"ss:", b"sc:", b"sh:")
+
+
+class EventalignSam:
+    """Formats a record per read that has rows. Objects hold no state that changes: several threads may use one.
+
+    Version 2 is the read's own record with the tags ``si`` (first and last sample, first and last k-mer), ``ss``,
+    ``sc`` (scale) and ``sh`` (shift). Version 1, nanopolish's, is an alignment of events to k-mers: the query of its
+    CIGAR counts events, its reference k-mers, and the tag ``ES`` says in which direction events are numbered. Every
+    line can be made a record by ``pysam.AlignedSegment.fromstring``, for BAM.
+
+    Other than in f5c, the version 1 of an alignment with skipped reference (N in its CIGAR) is not refused: it has N
+    there too, and events that lie between the two sides are inserted.
+
+    Parameters
+    ----------
+    header : pysam.AlignmentHeader
+        Of the alignment file. Batches must have been loaded with their records.
+    version : {1, 2}
+    rna : bool
+        Direct RNA.
+    """
+
+    def __init__(self, header: pysam.AlignmentHeader, version: int, rna: bool) -> None:
+        self._header = header
+        self._version = version
+        self._rna = rna
+
+    def header(self) -> bytes:
+        """The alignment file's header, unchanged."""
+        return undecoded(self._header.__str__)
+
+    def format(self, batch: ReadBatch, first: int, end: int) -> bytes:
+        """Records of the reads from `first` up to `end`."""
+        return self._alignments(batch, first, end) if self._version == 2 else self._events(batch, first, end)
+
+    def _alignments(self, batch: ReadBatch, first: int, end: int) -> bytes:
+        strings = strings_of_rows(batch, first, end, self._rna)
+        records = batch.records.of_reads(first, end).segments(self._header)
+        pieces = []
+        for i in np.flatnonzero(strings.matches).tolist():
+            read = first + i
+            scaling = f"\tsc:f:{float(batch.scale[read]):g}\tsh:f:{float(batch.shift[read]):g}\n"
+            pieces += [
+                _without_own_tags(_as_text(records[i])),
+                b"\tsi:Z:%d,%d,%d,%d\tss:Z:" % _ends(strings, i),
+                strings[i],
+                scaling.encode(),
+            ]
+        return b"".join(pieces)
+
+    def _events(self, batch: ReadBatch, first: int, end: int) -> bytes:
+        text, offsets = _cigars(batch, first, end)
+        records = batch.records.of_reads(first, end).segments(self._header)
+        pieces = []
+        for i in np.flatnonzero(batch.n_rows[first:end]).tolist():
+            read = first + i
+            row = batch.event_offsets[read]
+            last_row = row + batch.n_rows[read] - 1
+            record = records[i]
+            start = (
+                f"{batch.names[read]}.template\t{16 if batch.reverse[read] else 0}\t{record.reference_name}\t"
+                f"{batch.row_position[row] + 1}\t{record.mapping_quality}\t"
+            )
+            goes_up = batch.row_event[row] < batch.row_event[last_row]
+            pieces += [
+                encoded(start),
+                text[offsets[i] : offsets[i + 1]].tobytes(),
+                b"\t*\t0\t0\t*\t*\tES:i:%d\n" % (1 if goes_up else -1),
+            ]
+        return b"".join(pieces)
+
+
+def _ends(strings: SignalStrings, i: int) -> tuple[int, int, int, int]:
+    return (
+        int(strings.raw_start[i]),
+        int(strings.raw_end[i]),
+        int(strings.kmer_start[i]),
+        int(strings.kmer_end[i]),
+    )
+
+
+def _as_text(record: pysam.AlignedSegment) -> bytes:
+    try:
+        return undecoded(record.to_string)
+    except ValueError:
+        raise InputFileError(
+            f"read {record.query_name}: its alignment record has damaged tags; make the alignments again"
+        ) from None
+
+
+def _without_own_tags(record: bytes) -> bytes:
+    """A record as text, less the tags of an earlier event alignment."""
+    fields = record.split(b"\t")
+    tags = [field for field in fields[_FIRST_TAG:] if not field.startswith(_OWN_TAGS)]
+    return b"\t".join(fields[:_FIRST_TAG] + tags)
+
+
+def _cigars(batch: ReadBatch, first: int, end: int) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """CIGARs of events against k-mers, uint8, and their offsets."""
+    from f5py.outputs.events._eventalign_sam_numba import MAX_OPERATIONS, format_cigars
+
+    n_rows = batch.n_rows[first:end]
+    text = np.empty(int(n_rows.sum()) * MAX_OPERATIONS, np.uint8)  # mostly never touched, so never given memory
+    offsets = np.empty(end - first + 1, np.int64)
+    format_cigars(
+        text,
+        offsets,
+        n_rows,
+        batch.event_offsets[first:end],
+        batch.row_event,
+        batch.row_position,
+        batch.row_state,
+    )
+    return text, offsets

@@ -1,0 +1,56 @@
+"""The summary of event alignment: a line per read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from f5py.core.batch import ReadBatch
+from f5py.text.encoding import encoded
+
+_HEADER = (
+    "read_index\tread_name\tfast5_path\tmodel_name\tstrand\tnum_events\tnum_steps\tnum_skips\tnum_stays\t"
+    "total_duration\tshift\tscale\tdrift\tvar\n"
+)
+
+
+class EventalignSummary:
+    """Formats a line per read that has rows. Objects hold no state that changes: several threads may use one.
+
+    Parameters
+    ----------
+    rna : bool
+        Direct RNA; the model's name is then ``rna`` and not ``dna``.
+    signal_path : function of str, or str
+        From a read's name to the file of its signal, or the same text for all reads.
+    """
+
+    def __init__(self, rna: bool, signal_path: Callable[[str], str] | str) -> None:
+        self._model = "rna" if rna else "dna"
+        self._signal_path = signal_path
+
+    def header(self) -> bytes:
+        """The first line."""
+        return _HEADER.encode()
+
+    def format(self, batch: ReadBatch, first: int, end: int) -> bytes:
+        """Lines of the reads from `first` up to `end`."""
+        from f5py.outputs.events._eventalign_summary_numba import N_COUNTS, count_movements
+
+        n_rows = batch.n_rows[first:end]
+        counts = np.zeros((end - first, N_COUNTS), np.int64)
+        event_offsets = batch.event_offsets[first:end]
+        count_movements(counts, n_rows, event_offsets, batch.row_event, batch.row_position, batch.event_length)
+        lines = []
+        for i in np.flatnonzero(n_rows).tolist():
+            read = first + i
+            name = batch.names[read]
+            path = self._signal_path if isinstance(self._signal_path, str) else self._signal_path(name)
+            steps, skips, stays, samples = counts[i].tolist()
+            lines.append(
+                f"{batch.read_index[read]}\t{name}\t{path}\t{self._model}\ttemplate\t"
+                f"{n_rows[i]}\t{steps}\t{skips}\t{stays}\t{samples / float(batch.sampling_rate[read]):.2f}\t"
+                f"{float(batch.shift[read]):.3f}\t{float(batch.scale[read]):.3f}\t0.000\t{float(batch.var[read]):.3f}\n"
+            )
+        return encoded("".join(lines))

@@ -1,0 +1,134 @@
+"""The table of events aligned to the reference, as text, formatted many reads at a time.
+
+Columns, precision and order are those of f5c's ``eventalign``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.core.kmers import base_codes
+from f5py.core.offsets import offsets_of
+from f5py.outputs.events.table_layout import TableLayout
+from f5py.pore_model.model import PoreModel
+from f5py.text.encoding import encoded
+
+_COLUMNS = (
+    "event_index",
+    "event_level_mean",
+    "event_stdv",
+    "event_length",
+    "model_kmer",
+    "model_mean",
+    "model_stdv",
+    "standardized_level",
+)
+_INDEX_COLUMNS = ("start_idx", "end_idx")
+_M6ANET_COLUMNS = ("event_level_mean", "event_stdv", "event_length", "")
+#: Bytes of a row's numbers and separators, and of a sample, that are usual; a buffer that is too small is doubled.
+_USUAL_FIXED = 100
+_USUAL_SAMPLE = 10
+
+
+class EventalignTable:
+    """Formats the rows of batches as tab-separated text.
+
+    Parameters
+    ----------
+    contigs : list of str
+        Names by contig index.
+    model : PoreModel
+        The nucleotide model that the events were aligned with.
+    layout : TableLayout
+
+    Notes
+    -----
+    Batches must still hold their events, reference segments and, for `samples` and `collapse_events`, their samples.
+    The methods may be called from several threads at the same time.
+    """
+
+    def __init__(
+        self,
+        contigs: list[str],
+        model: PoreModel,
+        layout: TableLayout = TableLayout(),  # noqa: B008 - immutable
+    ) -> None:
+        self._model = model
+        self._read_names = layout.print_read_names
+        self._scaled = layout.scale_events
+        self._samples = layout.samples and not layout.m6anet
+        self._index = layout.signal_index
+        self._collapsed = layout.collapse_events and not layout.m6anet
+        self._m6anet = layout.m6anet
+        self._trim = layout.trimmed(model.k)
+        self._codes = base_codes()
+        self._contigs, self._contig_ends = _joined(contigs, "\t")
+
+    def header(self) -> bytes:
+        """The line with the columns' names."""
+        names = ["contig", "position", "reference_kmer", "read_name" if self._read_names else "read_index"]
+        names += _M6ANET_COLUMNS if self._m6anet else ("strand", *_COLUMNS)
+        if self._index:
+            names += _INDEX_COLUMNS
+        if self._samples:
+            names.append("samples")
+        return "\t".join(names).encode() + b"\n"
+
+    def format(self, batch: ReadBatch, first: int, end: int) -> NDArray[np.uint8]:
+        """The rows of reads `first` to `end` - 1 of a batch.
+
+        Parameters
+        ----------
+        batch : ReadBatch
+            With the rows of an event alignment.
+        first, end : int
+
+        Returns
+        -------
+        uint8
+            Complete lines; empty if the reads have no rows.
+        """
+        from f5py.outputs.events._eventalign_table_numba import MAX_FIXED, TOO_SMALL
+
+        n_rows = batch.n_rows[first:end]
+        if not n_rows.any():
+            return np.empty(0, np.uint8)
+        reads: Iterable = batch.names[first:end] if self._read_names else batch.read_index[first:end].tolist()
+        names, name_ends = _joined(reads, "" if self._m6anet else "\tt\t")
+        texts = np.diff(self._contig_ends)[batch.contig[first:end]] + np.diff(name_ends)
+        size = int((n_rows * (texts + 2 * self._model.k + _USUAL_FIXED)).sum()) + int(texts.max()) + MAX_FIXED
+        if self._samples:
+            size += _USUAL_SAMPLE * int(batch.n_samples[first:end].sum())
+        while True:
+            out = np.empty(size, np.uint8)  # what is not needed is never touched, so never given memory
+            used = self._fill(out, batch, first, end, names, name_ends)
+            if used != TOO_SMALL:
+                return out[:used]
+            size *= 2
+
+    def compile(self, batch: ReadBatch) -> None:
+        """Compile what formats the rows of batches like this one, which needs no reads."""
+        self._fill(np.empty(1, np.uint8), batch, 0, 0, *_joined([], ""))
+
+    def _fill(self, out: NDArray, batch: ReadBatch, first: int, end: int, names: NDArray, name_ends: NDArray) -> int:
+        from f5py.outputs.events._eventalign_table_numba import format_table
+
+        model = (self._model.k, self._trim, self._codes, self._model.level_mean, self._model.level_stdv)
+        flags = (self._scaled, self._collapsed, self._m6anet or None, self._index, self._samples or None)
+        return format_table(
+            out, first, end, (self._contigs, self._contig_ends), (names, name_ends), batch.rows, batch.events,
+            batch.alignments, batch.signals, batch.scaling, model, *flags,
+        )  # fmt: skip
+
+
+def _joined(texts: Iterable, suffix: str) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
+    """Texts, each with `suffix` appended, one after the other with room after the last; and their offsets."""
+    from f5py.text._bytes_numba import BLOCK
+
+    pieces = [encoded(f"{text}{suffix}") for text in texts]
+    joined = np.frombuffer(b"".join(pieces) + bytes(BLOCK), np.uint8)
+    return joined, offsets_of(np.fromiter(map(len, pieces), np.int64, len(pieces)))

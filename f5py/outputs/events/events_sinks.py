@@ -1,0 +1,208 @@
+"""The outputs of ``eventalign`` besides its text: Parquet, BAM, the sites for m6anet, and a summary of the reads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import pysam
+
+from f5py.core.batch import ReadBatch
+from f5py.io.files.complete_file import complete_output
+from f5py.io.files.output import TextOutput, open_output
+from f5py.messages import console
+from f5py.options.signal_commands import EventalignOptions
+from f5py.outputs.events.eventalign_arrow import EventalignArrow
+from f5py.outputs.events.eventalign_paf import EventalignPaf
+from f5py.outputs.events.eventalign_summary import EventalignSummary
+from f5py.outputs.events.m6anet_json import M6anetJson
+from f5py.outputs.events.m6anet_sites import PartSites, SiteFinder, sites_of_part
+from f5py.outputs.events.sam_to_bam import SamToBam
+from f5py.outputs.events.table_layout import TableLayout
+from f5py.outputs.formatted_text import FormattedText, Formatting
+from f5py.outputs.part_columns import append_columns
+from f5py.outputs.part_rows import PartRows
+from f5py.outputs.sink import DonePart, OfPart, Sink, append_text
+from f5py.pore_model.model import PoreModel
+
+
+class EventPaf(FormattedText):
+    """PAF, whose oddities are told about as reads with them come."""
+
+    def __init__(self, path: str, options: EventalignOptions, formatting: Formatting, text: EventalignPaf) -> None:
+        super().__init__(path, options, formatting)
+        self._notes = text.notes
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write the lines of a batch."""
+        super().write(batch)
+        for note in self._notes(batch):
+            console.plain(note)
+
+
+class EventBam(FormattedText):
+    """SAM records as BAM; of a part they are kept as text.
+
+    Parameters
+    ----------
+    path, options, formatting
+        See `FormattedText`.
+    header : pysam.AlignmentHeader
+    """
+
+    may_be_named = False
+    _has_header = False
+
+    def __init__(
+        self, path: str, options: EventalignOptions, formatting: Formatting, header: pysam.AlignmentHeader
+    ) -> None:
+        super().__init__(path, options, formatting)
+        self._header = header
+
+    def _open_text(self) -> TextOutput:
+        file = self.files.enter_context(complete_output(self.path))
+        return self.files.enter_context(SamToBam(file, self.path, self._header, self._options.threads))
+
+    def append(self, part: DonePart) -> None:
+        """Write the records of a part."""
+        lines = _WholeLines(self._out)
+        part.append_rows(lines)
+
+
+class _WholeLines:
+    """Hands text on in whole lines, for an output that takes these only."""
+
+    def __init__(self, out: TextOutput) -> None:
+        self._out = out
+        self._rest = b""
+
+    def write(self, text: bytes) -> None:
+        """Take text."""
+        end = text.rfind(b"\n") + 1
+        if end:
+            self._out.write(self._rest + text[:end])
+            self._rest = text[end:]
+        else:
+            self._rest += text
+
+    def flush(self) -> None:
+        """Do nothing: what comes later completes the line."""
+
+
+class ColumnLayout(NamedTuple):
+    """What the columns of events show; see `f5py.outputs.events.eventalign_arrow.EventalignArrow`."""
+
+    contigs: list[str]
+    model: PoreModel
+    layout: TableLayout
+    n_threads: int
+
+
+class EventColumns(Sink):
+    """The table as Parquet; of a part whole row groups are kept, and the rest as Arrow columns."""
+
+    part_name = "table.arrow"
+
+    def __init__(self, path: str, layout: ColumnLayout) -> None:
+        super().__init__(path)
+        self._layout = layout
+
+    def _open(self, part: OfPart | None) -> None:
+        to: Any = PartRows(self.path, part.text) if part else self.files.enter_context(complete_output(self.path))
+        self._rows = self.files.enter_context(EventalignArrow(to, *self._layout))
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write the rows of a batch."""
+        self._rows.write(batch)
+
+    def append(self, part: DonePart) -> None:
+        """Write the rows of a part."""
+        append_columns(part, self.part_name, self._rows)
+
+
+class EventsHandedOn(Sink):
+    """The table as Arrow tables that a function takes; there is none of a part."""
+
+    def __init__(self, take: Callable[[Any], None], layout: ColumnLayout) -> None:
+        super().__init__("")
+        self._take = take
+        self._layout = layout
+
+    def _open(self, part: OfPart | None) -> None:
+        self._rows = self.files.enter_context(EventalignArrow(self._take, *self._layout))
+
+    def write(self, batch: ReadBatch) -> None:
+        """Hand the rows of a batch on."""
+        self._rows.write(batch)
+
+
+class M6anetSites(Sink):
+    """The files for m6anet in a folder; of a part the sites are kept.
+
+    Parameters
+    ----------
+    path : str
+        The folder.
+    options : EventalignOptions
+    model : PoreModel
+    contigs : list of str
+    is_sorted : bool
+        The reads of a transcript follow each other.
+    """
+
+    part_name = "m6anet.npy"
+
+    def __init__(
+        self, path: str, options: EventalignOptions, model: PoreModel, contigs: list[str], is_sorted: bool
+    ) -> None:
+        super().__init__(path)
+        self._options = options
+        self._contigs = contigs
+        self._is_sorted = is_sorted
+        self._finder = SiteFinder(model, len(contigs), options.m6anet_max_reads)
+
+    def _open(self, part: OfPart | None) -> None:
+        options = self._options
+        sites: Any
+        if part is not None:
+            sites = PartSites(self.path)
+        else:
+            sites = M6anetJson(
+                self.path, self._contigs, self._is_sorted, options.m6anet_min_reads, options.m6anet_max_reads
+            )
+        self._sites = self.files.enter_context(sites)
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write the sites of a batch."""
+        self._sites.write(self._finder.find(batch))
+
+    def append(self, part: DonePart) -> None:
+        """Write the sites of a part."""
+        with part.open(self.part_name) as file:
+            for found in sites_of_part(file, len(self._contigs)):
+                self._sites.write(found)
+
+
+class ReadSummary(Sink):
+    """The table of ``--summary``: a row per read."""
+
+    part_name = "summary.tsv"
+
+    def __init__(self, path: str, text: EventalignSummary, n_threads: int) -> None:
+        super().__init__(path)
+        self._text = text
+        self._n_threads = n_threads
+
+    def _open(self, part: OfPart | None) -> None:
+        self._out = self.files.enter_context(open_output(self.path, 1 if part else self._n_threads))
+        self._out.write(self._text.header())
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write the rows of a batch."""
+        self._out.write(self._text.format(batch, 0, len(batch)))
+        self._out.flush()
+
+    def append(self, part: DonePart) -> None:
+        """Write the rows of a part."""
+        with part.open(self.part_name) as file:
+            append_text(file, self._out)

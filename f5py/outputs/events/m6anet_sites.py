@@ -1,0 +1,237 @@
+"""Sites of m6anet in reads of direct RNA: every DRACH 5-mer with the signal of it and its neighbours.
+
+The events of a read at a position that fit its 5-mer become one, with means weighted by the events' samples; a site in
+a read is a 5-mer DRACH (D is A, G or T; R is A or G; H is A, C or T) whose two neighbours have events too. The numbers
+are those that the table of events would show, of which ``m6anet dataprep`` (2.0.1) makes the same.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.lib.format import write_array
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.core.kmers import kmer_digits, shown_ranks
+from f5py.core.stored_arrays import arrays_until_end, check_column
+from f5py.errors import DamagedValueError, InputFileError
+from f5py.io.files.complete_file import complete_output
+from f5py.outputs.events.table_columns import TableColumns, as_printed, table_columns
+from f5py.outputs.events.table_layout import trimmed
+from f5py.pore_model.model import PoreModel
+
+#: Bases of the k-mers that m6anet knows.
+SHOWN = 5
+_CENTRE = 2
+#: Codes of D, R, A, C and H over ACGT.
+_DRACH = ((0, 2, 3), (0, 2), (0,), (1,), (0, 1, 3))
+
+
+class Sites(NamedTuple):
+    """Sites in reads, one entry each.
+
+    Attributes
+    ----------
+    position : int64
+        0-based, of the middle base of the 5-mer.
+    sequence : int32
+        Rank of the 7-mer around it.
+    features : float64, shape (n, 10)
+        Seconds, standard deviation and mean of the scaled current of the 5-mers before, at and after the site, and the
+        number of the read.
+    """
+
+    position: NDArray[np.int64]
+    sequence: NDArray[np.int32]
+    features: NDArray[np.float64]
+
+    def of(self, chosen: Any) -> Sites:
+        """Those that an index of NumPy chooses."""
+        return Sites(*(column[chosen] for column in self))
+
+
+class SitesOfReads(NamedTuple):
+    """The sites of some reads.
+
+    Attributes
+    ----------
+    contig : int64
+        Of each read that has rows of events, in the order of the input.
+    read : int64
+        Of each site, the place of its read among these.
+    sites : Sites
+    """
+
+    contig: NDArray[np.int64]
+    read: NDArray[np.int64]
+    sites: Sites
+
+
+class ReadLimit:
+    """Counts the reads of each transcript up to those that are used, the first ones.
+
+    Parameters
+    ----------
+    n_contigs : int
+    max_reads : int
+        Of a transcript; one more is used, as m6anet counts.
+    """
+
+    def __init__(self, n_contigs: int, max_reads: int) -> None:
+        self._n_reads = np.zeros(n_contigs, np.int64)
+        self._max_reads = max_reads
+
+    def used(self, contig: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which of the next reads are used, by their transcripts, at least one."""
+        order = np.argsort(contig, kind="stable")
+        begins = np.flatnonzero(np.diff(contig[order], prepend=-1))
+        nth = np.empty(len(contig), np.int64)
+        nth[order] = np.arange(len(order)) - np.repeat(begins, np.diff(np.append(begins, len(order))))
+        used = self._n_reads[contig] + nth <= self._max_reads
+        self._n_reads += np.bincount(contig, minlength=len(self._n_reads))
+        return used
+
+
+class SiteFinder:
+    """Finds the sites in batches of reads that come one after the other.
+
+    Parameters
+    ----------
+    model : PoreModel
+        Of 5-mers, or of k-mers with a 5-mer in the middle.
+    n_contigs : int
+    max_reads : int
+        Number of reads of a transcript that are looked at.
+
+    Raises
+    ------
+    UsageError
+        The model's k-mers have no 5-mer in the middle.
+    """
+
+    def __init__(self, model: PoreModel, n_contigs: int, max_reads: int) -> None:
+        self._model = model
+        self._trim = trimmed(model.k, SHOWN)
+        self._limit = ReadLimit(n_contigs, max_reads)
+        self._is_drach = _drach()
+
+    def find(self, batch: ReadBatch) -> SitesOfReads:
+        """The sites in the reads of a batch that are used."""
+        with_rows = np.flatnonzero(batch.n_rows)
+        contig = batch.contig[with_rows].astype(np.int64)
+        if not len(with_rows):
+            return SitesOfReads(contig, np.empty(0, np.int64), _no_sites())
+        used = np.zeros(len(batch), np.bool_)
+        used[with_rows] = self._limit.used(contig)
+        columns = table_columns(batch, self._model, 0, len(batch), scale_events=True)
+        sites, read = self._sites_of(columns, used, batch.read_index)
+        return SitesOfReads(contig, np.searchsorted(with_rows, read), sites)
+
+    def _sites_of(
+        self, rows: TableColumns, used: NDArray[np.bool_], read_index: NDArray[np.int64]
+    ) -> tuple[Sites, NDArray[np.int32]]:
+        """The sites in the rows of some reads, and the place of each one's read in the batch."""
+        k, trim = self._model.k, self._trim
+        kmer = shown_ranks(rows.reference_rank, k, trim)
+        fits = (rows.model_rank >= 0) & (shown_ranks(np.maximum(rows.model_rank, 0), k, trim) == kmer)
+        at = np.flatnonzero(fits & used[rows.read])
+        read, position, kmer = rows.read[at], rows.position[at].astype(np.int64) + trim + _CENTRE, kmer[at]
+        begins = np.flatnonzero(np.diff(read, prepend=-1) | np.diff(position, prepend=-1))
+        if not len(begins):
+            return _no_sites(), np.empty(0, np.int32)
+        weight = rows.end[at] - rows.start[at]
+        total = np.add.reduceat(weight, begins)
+        # of the numbers in the table: dataprep's rounding of means depends on their last bit
+        seconds, stdv, mean = (
+            np.add.reduceat(as_printed(values[at], decimals) * weight, begins) / total
+            for values, decimals in ((rows.seconds, 5), (rows.stdv, 3), (rows.level, 2))
+        )
+        of_kmer = np.stack([seconds, stdv, np.round(mean, 1)], axis=1)
+        read, position, kmer = read[begins], position[begins], kmer[begins]
+        step = (np.diff(position) == 1) & (np.diff(read) == 0)
+        centre = np.flatnonzero(self._is_drach[kmer[1:-1]] & step[:-1] & step[1:]) + 1
+        sequence = (kmer[centre - 1] * 4 + kmer[centre] % 4) * 4 + kmer[centre + 1] % 4
+        around = [of_kmer[centre - 1], of_kmer[centre], of_kmer[centre + 1]]
+        features = np.hstack([*around, read_index[read[centre], np.newaxis].astype(np.float64)])
+        return Sites(position[centre], sequence, features), read[centre]
+
+
+class PartSites:
+    """Keeps the sites of a part of a run in a file, for `sites_of_part`; a context manager.
+
+    Parameters
+    ----------
+    path : str
+        The file appears when it is complete.
+
+    Raises
+    ------
+    OutputFileError
+        The file cannot be written.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._files = ExitStack()
+        self._file = self._files.enter_context(complete_output(path))
+
+    def __enter__(self) -> PartSites:
+        return self
+
+    def __exit__(self, *problem: Any) -> None:
+        self._files.__exit__(*problem)
+
+    def write(self, found: SitesOfReads) -> None:
+        """Take the sites of the next reads."""
+        if len(found.contig):
+            for column in (found.contig, found.read, *found.sites):
+                write_array(self._file, column, allow_pickle=False)
+
+
+def sites_of_part(file: BinaryIO, n_contigs: int) -> Iterator[SitesOfReads]:
+    """What a `PartSites` has taken, in the same pieces.
+
+    Parameters
+    ----------
+    file : binary file
+    n_contigs : int
+        Of the reference.
+
+    Raises
+    ------
+    InputFileError
+        The file cannot be read, or is damaged.
+    """
+    try:
+        arrays = arrays_until_end(file, os.fstat(file.fileno()).st_size)
+        for contig in arrays:
+            read, *sites = (next(arrays, contig[:0]) for _ in range(1 + len(Sites._fields)))
+            found = SitesOfReads(contig, read, Sites(*sites))
+            _check_sites(found, n_contigs)
+            yield found
+    except (OSError, DamagedValueError) as problem:
+        raise InputFileError(f"{file.name}: cannot be read: {problem}") from None
+
+
+def _check_sites(found: SitesOfReads, n_contigs: int) -> None:
+    """Raise `DamagedValueError` unless the arrays belong together."""
+    n, sites = len(found.read), found.sites
+    check_column(found.contig, found.contig.dtype, len(found.contig), end=n_contigs)
+    check_column(found.read, np.int64, n, end=len(found.contig))
+    check_column(sites.position, np.int64, n)
+    check_column(sites.sequence, np.int32, n, end=4 ** (SHOWN + 2))
+    check_column(sites.features, np.float64, n, width=_no_sites().features.shape[1])
+
+
+def _no_sites() -> Sites:
+    return Sites(np.empty(0, np.int64), np.empty(0, np.int32), np.empty((0, 10)))
+
+
+def _drach() -> NDArray[np.bool_]:
+    """Which 5-mers are DRACH, by rank."""
+    digits = kmer_digits(np.arange(4**SHOWN), SHOWN, 4)
+    return np.all([np.isin(digits[:, i], codes) for i, codes in enumerate(_DRACH)], axis=0)

@@ -1,0 +1,88 @@
+"""The rows of the table of events as arrays, for outputs that are no text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.core.kmers import base_codes
+from f5py.pore_model.model import PoreModel
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """Rows of the event table as arrays of one length.
+
+    Attributes
+    ----------
+    read, contig : int32
+        The read's place in the batch and the contig's index.
+    reference_rank : int32
+        Rank of the k-mer in the reference's direction.
+    position, event : int32
+        0-based reference position of the k-mer's first base; number of the (first) event.
+    model_rank : int32
+        Rank of the k-mer in the read's direction; -1 if the event fits no k-mer.
+    start, end : int64
+        First sample and the one after the last.
+    level, stdv, seconds, model_level, model_stdv, standardized : float32
+        Not rounded to the text's decimals; pA, or the model's scale if the events are scaled, and seconds.
+    """
+
+    read: NDArray[np.int32]
+    contig: NDArray[np.int32]
+    reference_rank: NDArray[np.int32]
+    position: NDArray[np.int32]
+    event: NDArray[np.int32]
+    model_rank: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    level: NDArray[np.float32]
+    stdv: NDArray[np.float32]
+    seconds: NDArray[np.float32]
+    model_level: NDArray[np.float32]
+    model_stdv: NDArray[np.float32]
+    standardized: NDArray[np.float32]
+
+
+def table_columns(
+    batch: ReadBatch,
+    model: PoreModel,
+    first: int,
+    end: int,
+    scale_events: bool = False,
+    collapse_events: bool = False,
+) -> TableColumns:
+    """The rows of reads `first` to `end` - 1 of a batch as columns.
+
+    Parameters
+    ----------
+    batch : ReadBatch
+        With the rows of an event alignment, its events and reference segments and, for `collapse_events`, its samples.
+    model : PoreModel
+        The nucleotide model that the events were aligned with.
+    first, end : int
+    scale_events, collapse_events : bool
+        As for `f5py.outputs.events.eventalign_table.EventalignTable`.
+    """
+    from f5py.outputs.events._eventalign_columns_numba import fill_columns
+
+    capacity = int(batch.n_rows[first:end].sum())
+    types = 5 * [np.int32] + 2 * [np.int64] + 6 * [np.float32]
+    columns: list[NDArray] = [np.empty(capacity, dtype) for dtype in types]
+    parameters = (model.k, base_codes(), model.level_mean, model.level_stdv)
+    n = fill_columns(
+        first, end, batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling, parameters, scale_events,
+        collapse_events, columns[0], columns[1], tuple(columns[2:]),
+    )  # fmt: skip
+    filled = [column[:n] for column in columns]
+    return TableColumns(filled[0], batch.contig[filled[0]], *filled[1:])
+
+
+def as_printed(values: NDArray[np.float32], decimals: int) -> NDArray[np.float64]:
+    """What the text table shows of the values. The products are exact, so that they are rounded as printf does."""
+    power = 10.0**decimals
+    return np.rint(values.astype(np.float64) * power) / power

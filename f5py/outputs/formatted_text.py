@@ -1,0 +1,90 @@
+"""Tables and records of text that several threads make: those of ``eventalign`` and ``resquiggle``."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.io.files.output import TextOutput, open_output
+from f5py.options.shared import AlignmentOptions
+from f5py.outputs.formatting import OrderedFormatter
+from f5py.outputs.sink import DonePart, OfPart, Sink
+from f5py.outputs.stage_tables import StageTables
+
+
+class TextFormat(Protocol):
+    """What the text of an output is made by; used by several threads."""
+
+    def header(self) -> bytes:
+        """Return what comes before the first read."""
+        ...
+
+    def format(self, batch: ReadBatch, first: int, end: int) -> Any:
+        """Return the text of the reads from `first` up to `end`."""
+        ...
+
+
+class Formatting(NamedTuple):
+    """How the text of a run is made.
+
+    Attributes
+    ----------
+    text : TextFormat
+    size : callable of one batch
+        Returns how many lines of a usual length each read takes up, int64, shape (n,).
+    stopping : threading.Event
+        Set when the writer is to stop before its next piece.
+    """
+
+    text: TextFormat
+    size: Callable[[ReadBatch], NDArray[np.int64]]
+    stopping: threading.Event
+
+
+class FormattedText(Sink):
+    """The table or records of text of a run.
+
+    Parameters
+    ----------
+    path : str
+    options : AlignmentOptions
+        Threads, and the tables of the stages that are mixed in.
+    formatting : Formatting
+    """
+
+    may_be_named = True
+    #: Whether the output begins with the header of the text; else what opens the output has written its own.
+    _has_header = True
+
+    def __init__(self, path: str, options: AlignmentOptions, formatting: Formatting) -> None:
+        super().__init__(path)
+        self._options = options
+        self._formatting = formatting
+
+    def _open(self, part: OfPart | None) -> None:
+        options, formatting = self._options, self._formatting
+        self._out = part.text if part is not None else self._open_text()
+        formatter = OrderedFormatter(options.threads, formatting.stopping)
+        self.files.callback(formatter.close)
+        self._formatter = formatter
+        self._tables = StageTables(self._out, options.print_events, options.print_banded_aln, options.print_scaling)
+        if part is not None or self._has_header:
+            self._out.write(formatting.text.header())
+
+    def _open_text(self) -> TextOutput:
+        return self.files.enter_context(open_output(self.path, self._options.threads))
+
+    def write(self, batch: ReadBatch) -> None:
+        """Write the text of a batch."""
+        self._tables.write(batch)
+        formatting = self._formatting
+        self._formatter.write(self._out, batch, formatting.text.format, formatting.size(batch))
+
+    def append(self, part: DonePart) -> None:
+        """Write the text of a part."""
+        part.append_rows(self._out)

@@ -1,0 +1,1 @@
+"""What ``resquiggle`` writes, and the strings of samples that SAM and PAF share with it."""

@@ -1,0 +1,159 @@
+"""Jitted loops of `f5py.outputs.moves.signal_strings`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.kernel import kernel
+from f5py.text._format_numba import append_int
+
+_COMMA = np.uint8(ord(","))
+_SKIPPED_KMERS = np.uint8(ord("D"))
+_SKIPPED_SAMPLES = np.uint8(ord("I"))
+
+#: Bytes that the tokens of one k-mer need at most: three numbers of int32's size and their letters.
+MAX_TOKENS = 36
+
+#: Columns of the figures that the kernels fill.
+RAW_START, RAW_END, KMER_START, KMER_END, MATCHES = range(5)
+N_FIGURES = 5
+
+
+@kernel
+def kmer_interval(first_event, last_event, event_start, event_length, rna):
+    """Samples [start, end) of a k-mer's events. In RNA the first event is the last in time."""
+    if rna:
+        first_event, last_event = last_event, first_event
+    return np.int64(event_start[first_event]), np.int64(event_start[last_event]) + event_length[last_event]
+
+
+@kernel
+def _append_tokens(out, at, skipped_kmers, skipped_samples, samples):
+    """Write what lies before a k-mer and the k-mer's samples; return the index after it."""
+    if skipped_kmers > 0:
+        at = append_int(out, at, skipped_kmers)
+        out[at] = _SKIPPED_KMERS
+        at += 1
+    if skipped_samples > 0:
+        at = append_int(out, at, skipped_samples)
+        out[at] = _SKIPPED_SAMPLES
+        at += 1
+    at = append_int(out, at, samples)
+    out[at] = _COMMA
+    return at + 1
+
+
+@kernel
+def strings_of_rows(
+    out,
+    offsets,
+    figures,
+    n_rows,
+    event_offsets,
+    row_event,
+    row_position,
+    event_start,
+    event_length,
+    reverse,
+    rna,
+):
+    """Write the ss string of every read's rows one after the other, with their offsets and figures.
+
+    The rows go up along the reference. They are walked along the signal, which goes the other way for reverse DNA
+    and for forward RNA.
+    """
+    at = 0
+    offsets[0] = 0
+    for read in range(n_rows.shape[0]):
+        n = n_rows[read]
+        if n > 0:
+            event_first = event_offsets[read]
+            backwards = reverse[read] != rna
+            row, step = event_first, 1
+            if backwards:
+                row, step = event_first + n - 1, -1
+            position = np.int64(row_position[row])
+            expected = position
+            lowest = highest = position
+            matches = 0
+            cursor = np.int64(-1)
+            left = n
+            while left > 0:
+                position = np.int64(row_position[row])
+                event = event_first + row_event[row]
+                start = np.int64(event_start[event])
+                end = start + event_length[event]
+                row += step
+                left -= 1
+                while left > 0 and row_position[row] == position:
+                    event = event_first + row_event[row]
+                    row += step
+                    left -= 1
+                # the events between the first and the last of a k-mer lie between the two
+                start = min(start, np.int64(event_start[event]))
+                end = max(end, np.int64(event_start[event]) + event_length[event])
+                if matches == 0:
+                    figures[read, RAW_START] = start
+                    cursor = start
+                at = _append_tokens(out, at, abs(position - expected), start - cursor, end - start)
+                matches += 1
+                cursor = end
+                expected = position + step
+                lowest = min(lowest, position)
+                highest = max(highest, position)
+            figures[read, RAW_END] = cursor
+            figures[read, KMER_START] = lowest
+            figures[read, KMER_END] = highest + 1
+            if rna:
+                figures[read, KMER_START], figures[read, KMER_END] = highest + 1, lowest
+            figures[read, MATCHES] = matches
+        offsets[read + 1] = at
+
+
+@kernel
+def strings_of_kmers(
+    out,
+    offsets,
+    figures,
+    n_kmers,
+    base_offsets,
+    event_offsets,
+    first_event,
+    last_event,
+    event_start,
+    event_length,
+    rna,
+):
+    """Write the ss string of every read's k-mers one after the other, with their offsets and figures."""
+    at = 0
+    offsets[0] = 0
+    for read in range(n_kmers.shape[0]):
+        n = n_kmers[read]
+        event_first = event_offsets[read]
+        matches = 0
+        cursor = np.int64(-1)
+        first_walked = last_walked = 0
+        for walked in range(n):
+            kmer = base_offsets[read] + (n - 1 - walked if rna else walked)
+            if first_event[kmer] < 0:
+                continue
+            start, end = kmer_interval(
+                event_first + first_event[kmer], event_first + last_event[kmer], event_start, event_length, rna
+            )
+            if matches == 0:
+                first_walked = walked
+                last_walked = walked - 1
+                cursor = start
+                figures[read, RAW_START] = start
+            at = _append_tokens(out, at, walked - last_walked - 1, start - cursor, end - start)
+            matches += 1
+            last_walked = walked
+            cursor = end
+        if matches > 0:
+            figures[read, RAW_END] = cursor
+            figures[read, KMER_START] = first_walked
+            figures[read, KMER_END] = last_walked + 1
+            if rna:
+                figures[read, KMER_START], figures[read, KMER_END] = n - first_walked, n - 1 - last_walked
+        figures[read, MATCHES] = matches
+        offsets[read + 1] = at

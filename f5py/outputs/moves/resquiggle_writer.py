@@ -1,0 +1,108 @@
+"""The outputs of ``f5py resquiggle``: the samples of every k-mer of a read, as a table or as PAF."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.core.batch import ReadBatch
+from f5py.core.offsets import offsets_of
+from f5py.errors import UnsupportedDataError
+from f5py.outputs.moves.signal_strings import mapped_kmers, strings_of_kmers
+from f5py.text.encoding import PartialTextError, encoded
+
+
+class ResquiggleTable:
+    """A tab-separated row per k-mer, with ``.`` where a k-mer has no samples.
+
+    Rows follow the signal, so k-mer numbers go down in RNA. Objects hold no state: several threads may use one.
+
+    Parameters
+    ----------
+    rna : bool
+        Direct RNA.
+    k : int
+        k-mer size.
+    """
+
+    def __init__(self, rna: bool, k: int) -> None:
+        self._rna = rna
+        self._k = k
+
+    def header(self) -> bytes:
+        """The first line."""
+        return b"read_id\tkmer_idx\tstart_raw_idx\tend_raw_idx\n"
+
+    def format(self, batch: ReadBatch, first: int, end: int) -> memoryview:
+        """Rows of the reads from `first` up to `end`, none for those that have dropped out.
+
+        Raises
+        ------
+        PartialTextError
+            If the samples of a k-mer do not end after their start; with the rows before it.
+        """
+        from f5py.outputs.moves._resquiggle_writer_numba import MAX_ROW, format_kmers
+
+        names = [encoded(name) for name in batch.names[first:end]]
+        name_lengths = np.array([len(name) for name in names], np.int64)
+        n_kmers = mapped_kmers(batch, first, end, self._k)
+        text = np.empty(int((n_kmers * (name_lengths + MAX_ROW)).sum()), np.uint8)
+        size, bad_read, bad_kmer = format_kmers(
+            text,
+            np.frombuffer(b"".join(names), np.uint8),
+            offsets_of(name_lengths),
+            n_kmers,
+            batch.base_offsets[first:end],
+            batch.event_offsets[first:end],
+            batch.first_event,
+            batch.last_event,
+            batch.event_start,
+            batch.event_length,
+            self._rna,
+        )
+        if bad_read >= 0:
+            problem = UnsupportedDataError(
+                f"read {batch.names[first + bad_read]}: the samples of k-mer {bad_kmer} end before they begin, so its "
+                "signal is damaged; remove the read from the input"
+            )
+            raise PartialTextError(text[:size].data, problem)
+        return text[:size].data
+
+
+class ResquigglePaf:
+    """A PAF line per read, which is aligned to its own signal, with an ss string.
+
+    Other than in f5c, whose lines all have those of the batch's first read, ``sc`` and ``sh`` are each read's own
+    scale and shift. Objects hold no state: several threads may use one.
+
+    Parameters
+    ----------
+    rna : bool
+        Direct RNA.
+    k : int
+        k-mer size.
+    """
+
+    def __init__(self, rna: bool, k: int) -> None:
+        self._rna = rna
+        self._k = k
+
+    def header(self) -> bytes:
+        """Nothing: PAF has no header."""
+        return b""
+
+    def format(self, batch: ReadBatch, first: int, end: int) -> bytes:
+        """Lines of the reads from `first` up to `end` that have events."""
+        strings = strings_of_kmers(batch, first, end, self._k, self._rna)
+        n_kmers = (batch.read_length - self._k + 1).tolist()
+        n_samples = batch.n_samples.tolist()
+        pieces = []
+        for i in np.flatnonzero(strings.matches).tolist():
+            read = first + i
+            name, n = batch.names[read], n_kmers[read]
+            line = (
+                f"{name}\t{n_samples[read]}\t{strings.raw_start[i]}\t{strings.raw_end[i]}\t+\t{name}\t{n}\t"
+                f"{strings.kmer_start[i]}\t{strings.kmer_end[i]}\t{strings.matches[i]}\t{n}\t255\t"
+                f"sc:f:{float(batch.scale[read]):f}\tsh:f:{float(batch.shift[read]):f}\tss:Z:"
+            )
+            pieces += [encoded(line), strings[i], b"\n"]
+        return b"".join(pieces)

@@ -1,0 +1,122 @@
+"""The ss strings: which samples belong to which k-mer, as a walk along the signal.
+
+A string is a sequence of tokens: ``n,`` gives the next n samples to the next k-mer, ``nD`` passes over n k-mers and
+``nI`` over n samples. PAF and SAM of event alignment and the PAF of resquiggle carry them (format of f5c).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch, ReadStatus
+
+
+@dataclass(frozen=True)
+class SignalStrings:
+    """The ss strings of n consecutive reads and what each covers.
+
+    Attributes
+    ----------
+    text : uint8, shape (offsets[-1],)
+    offsets : int64, shape (n + 1,)
+        The string of read i is ``text[offsets[i]:offsets[i + 1]]``; reads without k-mers have an empty one.
+    raw_start, raw_end : int64, shape (n,)
+        Samples covered, half-open.
+    kmer_start, kmer_end : int64, shape (n,)
+        k-mers covered, half-open: of the reference or of the read. In RNA, which passes the pore backwards, start is
+        the larger.
+    matches : int64, shape (n,)
+        k-mers with samples; 0 for a read that has no string, whose other numbers then mean nothing.
+    """
+
+    text: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    raw_start: NDArray[np.int64]
+    raw_end: NDArray[np.int64]
+    kmer_start: NDArray[np.int64]
+    kmer_end: NDArray[np.int64]
+    matches: NDArray[np.int64]
+
+    def __getitem__(self, read: int) -> bytes:
+        """The string of a read."""
+        return self.text[self.offsets[read] : self.offsets[read + 1]].tobytes()
+
+
+def strings_of_rows(batch: ReadBatch, first: int, end: int, rna: bool) -> SignalStrings:
+    """Make the strings of the reads' rows, whose k-mers are those of the reference.
+
+    Parameters
+    ----------
+    batch : ReadBatch
+        With rows.
+    first, end : int
+        The reads wanted, half-open.
+    rna : bool
+        Direct RNA, whose events are in reverse order of time.
+    """
+    from f5py.outputs.moves import _signal_strings_numba as jitted
+
+    n_rows = batch.n_rows[first:end]
+    text, offsets, figures = _room(end - first, int(n_rows.sum()) * jitted.MAX_TOKENS, jitted.N_FIGURES)
+    jitted.strings_of_rows(
+        text,
+        offsets,
+        figures,
+        n_rows,
+        batch.event_offsets[first:end],
+        batch.row_event,
+        batch.row_position,
+        batch.event_start,
+        batch.event_length,
+        batch.reverse[first:end],
+        rna,
+    )
+    return SignalStrings(text[: offsets[-1]], offsets, *figures.T)
+
+
+def strings_of_kmers(batch: ReadBatch, first: int, end: int, k: int, rna: bool) -> SignalStrings:
+    """Make the strings of the reads' base-to-event maps, whose k-mers are those of the read.
+
+    Parameters
+    ----------
+    batch : ReadBatch
+        With `first_event` and `last_event`.
+    first, end : int
+        The reads wanted, half-open. Reads that have dropped out get no string.
+    k : int
+        k-mer size.
+    rna : bool
+        Direct RNA, whose events are in reverse order of time.
+    """
+    from f5py.outputs.moves import _signal_strings_numba as jitted
+
+    n_kmers = mapped_kmers(batch, first, end, k)
+    text, offsets, figures = _room(end - first, int(n_kmers.sum()) * jitted.MAX_TOKENS, jitted.N_FIGURES)
+    jitted.strings_of_kmers(
+        text,
+        offsets,
+        figures,
+        n_kmers,
+        batch.base_offsets[first:end],
+        batch.event_offsets[first:end],
+        batch.first_event,
+        batch.last_event,
+        batch.event_start,
+        batch.event_length,
+        rna,
+    )
+    return SignalStrings(text[: offsets[-1]], offsets, *figures.T)
+
+
+def mapped_kmers(batch: ReadBatch, first: int, end: int, k: int) -> NDArray[np.int64]:
+    """Number of k-mers of each read, with 0 for those that have dropped out; int64."""
+    n_kmers = np.maximum(batch.read_length[first:end] - k + 1, 0)
+    return np.where(batch.status[first:end] == ReadStatus.OK, n_kmers, 0)
+
+
+def _room(n_reads: int, size: int, n_figures: int) -> tuple[NDArray, NDArray, NDArray]:
+    """Text of at most `size` bytes, mostly never touched and so never given memory; offsets; figures."""
+    return np.empty(size, np.uint8), np.empty(n_reads + 1, np.int64), np.zeros((n_reads, n_figures), np.int64)

@@ -1,0 +1,1 @@
+"""Counts of sites: bedMethyl, tracks for genome browsers, and Arrow tables."""

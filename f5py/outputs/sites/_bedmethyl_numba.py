@@ -1,0 +1,99 @@
+"""Rows of bedMethyl tables and bedGraph tracks; see `f5py.outputs.sites.bedmethyl` and `site_tracks` beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.kernel import exact_kernel
+from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_fixed, append_int
+
+_PLUS = np.uint8(ord("+"))
+_MINUS = np.uint8(ord("-"))
+_POINT = np.uint8(ord("."))
+_ZERO = np.uint8(ord("0"))
+_COMMA = np.uint8(ord(","))
+
+
+@exact_kernel
+def _append_base(out, at, name, position):
+    """Append the name, the position and the one after it, and a tab."""
+    at = append_bytes(out, at, name)
+    out[at] = TAB
+    at = append_int(out, at + 1, position)
+    out[at] = TAB
+    at = append_int(out, at + 1, position + 1)
+    out[at] = TAB
+    return at + 1
+
+
+@exact_kernel
+def _append_percent(out, at, part, whole):
+    """Append a percentage; in single precision as modkit has it, so that the last digit agrees."""
+    share = np.float32(part) / np.float32(whole) * np.float32(100.0)
+    return append_fixed(out, at, np.float64(share), 2)
+
+
+@exact_kernel
+def format_sites(out, names, name_ends, code, combined, contig, position, reverse, methylated, canonical, failed):
+    """Write one row per site that has calls of either kind; return the number of bytes."""
+    at = np.int64(0)
+    for site in range(contig.shape[0]):
+        valid = methylated[site] + canonical[site]
+        if valid == 0:
+            continue
+        name = contig[site]
+        at = _append_base(out, at, names[name_ends[name] : name_ends[name + 1]], position[site])
+        at = append_bytes(out, at, code)
+        out[at] = TAB
+        at = append_int(out, at + 1, valid)
+        out[at] = TAB
+        if combined:
+            out[at + 1] = _POINT
+        else:
+            out[at + 1] = _MINUS if reverse[site] else _PLUS
+        out[at + 2] = TAB
+        at = append_int(out, at + 3, position[site])
+        out[at] = TAB
+        at = append_int(out, at + 1, position[site] + 1)
+        out[at] = TAB
+        # from blue, all canonical, to red, all methylated
+        red = (np.int64(2) * 255 * methylated[site] + valid) // (np.int64(2) * valid)
+        at = append_int(out, at + 1, red)
+        out[at] = _COMMA
+        out[at + 1] = _ZERO
+        out[at + 2] = _COMMA
+        at = append_int(out, at + 3, 255 - red)
+        out[at] = TAB
+        at = append_int(out, at + 1, valid)
+        out[at] = TAB
+        at = _append_percent(out, at + 1, methylated[site], valid)
+        out[at] = TAB
+        at = append_int(out, at + 1, methylated[site])
+        out[at] = TAB
+        at = append_int(out, at + 1, canonical[site])
+        for column in range(5):  # other modification, deletion, failed, difference, no call
+            out[at] = TAB
+            if column == 2:
+                at = append_int(out, at + 1, failed[site])
+            else:
+                out[at + 1] = _ZERO
+                at += 2
+        out[at] = NEWLINE
+        at += 1
+    return at
+
+
+@exact_kernel
+def format_percentages(out, names, name_ends, contig, position, methylated, canonical):
+    """Write one bedGraph row per site that has calls of either kind; return the number of bytes."""
+    at = np.int64(0)
+    for site in range(contig.shape[0]):
+        valid = methylated[site] + canonical[site]
+        if valid == 0:
+            continue
+        name = contig[site]
+        at = _append_base(out, at, names[name_ends[name] : name_ends[name + 1]], position[site])
+        at = _append_percent(out, at, methylated[site], valid)
+        out[at] = NEWLINE
+        at += 1
+    return at

@@ -1,0 +1,319 @@
+"""Tables of methylated sites as bedMethyl: 18 tab-separated columns, as modkit writes them.
+
+Columns: chromosome; start and end of the modified base; modification code; score, which is the valid coverage;
+strand, ``.`` if strands were combined; start, end and colour once more for genome browsers; valid coverage; percent
+modified; calls that are modified, canonical, of another modification; reads with a deletion; calls below the
+threshold; reads with another base; reads without a call. Signals tell nothing about the columns of other
+modifications, deletions, other bases and missing calls: they are 0. As in modkit, a site without a call above the
+threshold has no row, and both strands of a site are rows of their own, each at its modified base; combined strands
+stand at the modified base of the forward strand.
+
+Rows are ordered by chromosome name (bytes) and position, whatever the order of the reads.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.parse
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import ReadBatch
+from f5py.core.motifs import Motif
+from f5py.core.stored_arrays import read_arrays
+from f5py.core.windows import Windows
+from f5py.errors import DamagedValueError, F5pyError, InputFileError, OutputFileError
+from f5py.io.bytes.bgzip_output import is_bgzip_name
+from f5py.io.files.complete_file import complete_output, complete_text_output
+from f5py.io.files.json_values import Values
+from f5py.io.files.output import TextOutput
+from f5py.options.output_names import kind_of_output, packed_ending
+from f5py.outputs.sites.site_tracks import import_bigwig, write_bedgraph, write_bigwig, write_rows
+from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts, SiteTotals, expand_calls
+from f5py.text.encoding import encoded
+
+#: More than the numbers and separators of a row need.
+_FIXED_COLUMNS = 10 * 20 + 40
+#: Positions from here on do not fit into a .tbi index.
+_TBI_END = 1 << 29
+_UNGROUPED = "ungrouped"
+_NAMES = "partition_names"
+_MAX_PARTITIONS = 1000
+
+
+def _partition_names(array: NDArray[Any]) -> list[str]:
+    """The values of a tag that `BedMethylOutput.save` has kept."""
+    if array.ndim or array.dtype.kind != "U":
+        raise DamagedValueError(f"{_NAMES} is not a text")
+    return Values.of_text(str(array).encode()).texts("names", _MAX_PARTITIONS)
+
+
+def write_bedmethyl(
+    path: str,
+    counts: SiteCounts,
+    names: list[bytes],
+    motif: Motif,
+    n_threads: int = 2,
+    lengths: Mapping[bytes, int] | None = None,
+) -> None:
+    """Write the sites that were counted without a partition.
+
+    Parameters
+    ----------
+    path : str
+        ``-`` for standard output. A name that ends in ``.gz`` is compressed as bgzip does it, and indexed as tabix
+        does it: in ``.tbi`` beside it, or in ``.csi`` if a position is beyond 536,870,911. A name of bedGraph or
+        bigWig makes such a file instead; see `f5py.options.output_names`.
+    counts : SiteCounts
+    names : list of bytes
+        Contig names by index.
+    motif : Motif
+    n_threads : int
+        Compression threads.
+    lengths : mapping, optional
+        Bases of each contig, for bigWig.
+
+    Raises
+    ------
+    OutputFileError
+        The file or its index cannot be written. Neither then exists.
+    """
+    totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).of(-1)
+    write_totals(path, totals, names, lengths or {}, motif.code, counts.combine_strands, n_threads)
+
+
+def write_totals(
+    path: str,
+    totals: SiteTotals,
+    names: list[bytes],
+    lengths: Mapping[bytes, int],
+    code: str,
+    combined: bool,
+    n_threads: int,
+) -> None:
+    """Write counts of sites as `write_bedmethyl` does; `combined` says that they are of both strands."""
+    kind = kind_of_output(path)
+    if kind == "bigwig":
+        with complete_output(path) as file:
+            write_bigwig(file.name, path, totals, names, lengths)
+        return
+    last = int(totals.position.max(initial=0))
+    with _bedmethyl_output(path, last + 1 > _TBI_END, n_threads) as out:
+        if kind == "bedgraph":
+            write_bedgraph(out, totals, names)
+        else:
+            _write_rows(out, totals, names, code, combined)
+
+
+def _write_rows(out: TextOutput, totals: SiteTotals, names: list[bytes], code: str, combined: bool) -> None:
+    from f5py.outputs.sites._bedmethyl_numba import format_sites
+
+    code_text = np.frombuffer(code.encode(), np.uint8)
+
+    def format_block(rows: NDArray[np.uint8], text: NDArray, name_ends: NDArray, sites: SiteTotals) -> int:
+        return format_sites(rows, text, name_ends, code_text, combined, *sites)
+
+    write_rows(out, totals, names, _FIXED_COLUMNS + len(code_text), format_block)
+
+
+def check_can_write(path: str) -> None:
+    """Raise `OutputFileError` if a file of that name cannot be made: better before the work than after it."""
+    folder = os.path.dirname(os.path.realpath(path))
+    if path == "-":
+        return
+    if kind_of_output(path) == "bigwig":
+        import_bigwig()
+    if os.path.isdir(path):
+        raise OutputFileError(f"{path}: is a folder; give the name of a file")
+    if os.path.exists(path):
+        if not os.access(path, os.W_OK):
+            raise OutputFileError(f"{path}: cannot write: it is write-protected; give another name")
+    elif not os.access(folder, os.W_OK):
+        why = "the folder is write-protected" if os.path.isdir(folder) else "there is no such folder"
+        raise OutputFileError(f"{path}: cannot write: {why}")
+
+
+@contextmanager
+def _bedmethyl_output(path: str, csi: bool, n_threads: int) -> Iterator[TextOutput]:
+    """Give a file that appears, with its index if it is a compressed one, when it is complete."""
+    if path == "-" or not is_bgzip_name(path):
+        with complete_text_output(path, n_threads) as plain:
+            yield plain
+        return
+    suffix, other = (".csi", ".tbi") if csi else (".tbi", ".csi")
+    with complete_output(path + suffix) as index:
+        with complete_text_output(path, n_threads, lambda packed: _index(path, packed, index.name, csi)) as out:
+            yield out
+        with suppress(FileNotFoundError):
+            os.unlink(path + other)  # of an earlier file
+
+
+def _index(path: str, packed: str, index: str, csi: bool) -> None:
+    import pysam
+
+    # htslib takes parts of some names, as ##idx##, for orders; so it gets numbers of open files
+    try:
+        with open(packed, "rb") as rows, open(index, "wb") as out:
+            names = [f"/dev/fd/{file.fileno()}" for file in (rows, out)]
+            pysam.tabix_index(names[0], preset="bed", index=names[1], csi=csi, force=True)
+    except OSError as problem:
+        raise OutputFileError(f"{path}: its index cannot be written: {problem.strerror or problem}") from problem
+
+
+def partition_path(path: str, value: str | None) -> str:
+    """The name of the file for reads with that value of a tag; for reads without the tag if it is None.
+
+    ``calls.bed.gz`` becomes ``calls.1.bed.gz`` and ``calls.ungrouped.bed.gz``. Characters of the value that are not
+    letters, digits or ``-._~`` are written as ``%`` and two hexadecimal digits, an empty value as ``%``.
+    """
+    packed = packed_ending(path)
+    stem, suffix = os.path.splitext(path.removesuffix(packed))
+    shown = _UNGROUPED if value is None else urllib.parse.quote(encoded(value), safe="") or "%"
+    if value == _UNGROUPED:
+        shown = "%75ngrouped"  # so that it stays apart from the reads without the tag
+    return f"{stem}.{shown}{suffix}{packed}"
+
+
+class BedMethylOutput:
+    """Counts the calls of batches and writes them as bedMethyl in the end.
+
+    Parameters
+    ----------
+    path : str
+        See `write_bedmethyl`.
+    motif : Motif
+        What is called.
+    contigs : mapping of str to int
+        Names and lengths, in the order of the contig indices.
+    counts : SiteCounts
+        Empty.
+    partitions : list of str, optional
+        Values of a tag by their numbers in ``batch.partition``, which -1 stands beside for reads without the tag;
+        may grow until `finish`. With it, there is one file for each of them; see `partition_path`.
+    windows : Windows, optional
+        Only groups inside of a window count, as in the table of calls.
+    n_threads : int
+        Compression threads.
+
+    Raises
+    ------
+    OutputFileError
+        The folder of the file is missing or cannot be written.
+    F5pyError
+        Strands are to be combined, but the motif has its sites at different places on both.
+    """
+
+    def __init__(
+        self,
+        path: str,
+        motif: Motif,
+        contigs: Mapping[str, int],
+        counts: SiteCounts,
+        partitions: list[str] | None = None,
+        windows: Windows | None = None,
+        n_threads: int = 2,
+    ) -> None:
+        check_can_write(path)
+        if counts.combine_strands and not motif.is_palindromic:
+            raise F5pyError(
+                f"the strands of {motif.name} have their sites at different places; they cannot be combined"
+            )
+        self._path = path
+        self._motif = motif
+        self._lengths = {name.encode(): length for name, length in contigs.items()}
+        self._names = list(self._lengths)
+        self._partitions = partitions
+        self._windows = windows
+        self._n_threads = n_threads
+        self._counts = counts
+
+    def write(self, batch: ReadBatch) -> None:
+        """Count the calls of one batch.
+
+        Raises
+        ------
+        F5pyError
+            The tag has more than 1,000 values.
+        """
+        self._check_partitions()
+        calls = expand_calls(batch, self._motif, self._windows)
+        partition = None if self._partitions is None else batch.partition[calls.read]
+        self._counts.add(calls.contig, calls.position, calls.reverse, calls.llr, partition, calls.size)
+
+    def save(self, path: str) -> None:
+        """Keep the counts in a file, for `join`.
+
+        Raises
+        ------
+        OutputFileError
+            The file cannot be written.
+        """
+        with complete_output(path) as file:
+            names = np.array(json.dumps({"names": self._partitions or []}))
+            np.savez(file, partition_names=names, **self._counts.columns()._asdict())
+
+    def join(self, file: BinaryIO) -> None:
+        """Add the counts that `save` has kept.
+
+        Raises
+        ------
+        InputFileError
+            The file cannot be read.
+        """
+        try:
+            saved = read_arrays(file, os.fstat(file.fileno()).st_size)  # they are not compressed
+            names = _partition_names(saved.pop(_NAMES, np.array("")))
+            columns = SiteColumns.of_arrays(saved, len(names), len(self._names))
+        except (OSError, DamagedValueError) as problem:
+            raise InputFileError(f"{file.name}: cannot be read: {problem}") from None
+        if self._partitions is not None:
+            number = np.array([-1, *(self._number_of(name) for name in names)], np.int32)
+            columns = columns._replace(partition=number[columns.partition + 1])
+        self._counts.join(columns)
+
+    def _number_of(self, partition: str) -> int:
+        assert self._partitions is not None
+        if partition not in self._partitions:
+            self._partitions.append(partition)
+        return self._partitions.index(partition)
+
+    def finish(self) -> None:
+        """Write the table, or one for every value of the tag.
+
+        With a tag, the table of reads without it is only written if there are such calls, or no others.
+
+        Raises
+        ------
+        F5pyError
+            The tag has more than 1,000 values.
+        """
+        self._check_partitions()
+        totals = self._counts.totals(self._names, (self._motif.offset_forward, self._motif.offset_reverse))
+        if self._partitions is None:
+            paths = {-1: self._path}
+        else:
+            paths = {number: partition_path(self._path, value) for number, value in enumerate(self._partitions)}
+            if not paths or -1 in totals.partitions():
+                paths[-1] = partition_path(self._path, None)
+        for partition, path in paths.items():
+            write_totals(
+                path,
+                totals.of(partition),
+                self._names,
+                self._lengths,
+                self._motif.code,
+                self._counts.combine_strands,
+                self._n_threads,
+            )
+
+    def _check_partitions(self) -> None:
+        if self._partitions is not None and len(self._partitions) > _MAX_PARTITIONS:
+            raise F5pyError(
+                f"--partition-tag: more than {_MAX_PARTITIONS} different values, and each makes a file of its own; "
+                "name a tag with few values, such as HP"
+            )

@@ -1,0 +1,179 @@
+"""What a run over signals is: what its options mean, what is loaded, who computes, what is written.
+
+`call-methylation`, `eventalign` and `resquiggle` differ in a recipe. One run, runs in parts, watching a folder and the
+engines take a recipe and never ask which command it is.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any, ClassVar, Generic, TypeVar
+
+from f5py.compute.alignment import AlignmentStage
+from f5py.compute.chemistry import Chemistry
+from f5py.compute.statistics import RunStatistics
+from f5py.options.shared import AlignmentOptions, MappedReadsOptions
+from f5py.outputs.failed_reads import FailedReads
+from f5py.outputs.sink import Sink
+from f5py.pipeline.flow import Source
+from f5py.pipeline.inputs import open_inputs, paths_of_inputs
+from f5py.pipeline.loader import Loader
+from f5py.runs.outcome import Outcome, RunContext
+
+OptionsOfRun = TypeVar("OptionsOfRun", bound=AlignmentOptions)
+MappedOptions = TypeVar("MappedOptions", bound=MappedReadsOptions)
+LoaderOfRun = TypeVar("LoaderOfRun", bound=Source)
+StageOfRun = TypeVar("StageOfRun", bound=AlignmentStage)
+#: What hands the rows of a table on, as a pyarrow.Table.
+Take = Callable[[Any], None]
+
+
+@dataclass(frozen=True)
+class Run(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
+    """A run that has been opened: what its sinks are made of.
+
+    Attributes
+    ----------
+    options : AlignmentOptions
+    loader : Source
+    stage : AlignmentStage
+    stopping : threading.Event
+        Set when the writer is to stop before its next piece.
+    take : function of a pyarrow.Table or None
+        Takes the place of the table's output.
+    """
+
+    options: OptionsOfRun
+    loader: LoaderOfRun
+    stage: StageOfRun
+    stopping: threading.Event
+    take: Take | None = None
+
+
+class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
+    """What one command does; subclasses have no state.
+
+    Attributes
+    ----------
+    command : str
+        Name on the command line.
+    options_class : type
+    who : str
+        What the messages of the run begin with.
+    keeps_command_line : bool
+        The options have the command line, which is an output's program line; that of the plan is kept.
+    """
+
+    command: ClassVar[str]
+    options_class: ClassVar[type]
+    who: ClassVar[str] = "meth_main"
+    keeps_command_line: ClassVar[bool] = False
+
+    def resolved(self, options: OptionsOfRun, is_taken: bool = False) -> OptionsOfRun:
+        """Return the options with the formats that names of outputs stand for.
+
+        Parameters
+        ----------
+        options : AlignmentOptions
+        is_taken : bool
+            The table goes to a function.
+
+        Raises
+        ------
+        F5pyError
+            They do not go together.
+        """
+        raise NotImplementedError
+
+    def inputs(self, options: OptionsOfRun) -> list[str | None]:
+        """Return the paths of all input files."""
+        raise NotImplementedError
+
+    def results(self, options: OptionsOfRun) -> list[str | None]:
+        """Return the outputs beside which ``--resume`` may keep its parts, the preferred first."""
+        return [options.output]
+
+    def check_parts(self, options: OptionsOfRun) -> None:
+        """Raise `F5pyError` if there is an output that cannot be made in parts."""
+
+    def compiled(self, options: OptionsOfRun) -> tuple[list[str], list[str]] | None:
+        """Return the parts of `f5py.runs.compile_ahead` that computing and that writing need; None: none ahead."""
+        return None
+
+    def open(self, options: OptionsOfRun, inputs: ExitStack) -> tuple[LoaderOfRun, Chemistry]:
+        """Open the inputs, and let the stack close them."""
+        raise NotImplementedError
+
+    def stage(self, options: OptionsOfRun, loader: LoaderOfRun, chemistry: Chemistry) -> StageOfRun:
+        """Return what computes a batch."""
+        raise NotImplementedError
+
+    def statistics(self, options: OptionsOfRun, loader: LoaderOfRun) -> RunStatistics | None:
+        """Return what the report of a run is made of, if one is wanted."""
+        return None
+
+    def sinks(self, run: Run[OptionsOfRun, LoaderOfRun, StageOfRun]) -> Iterator[Sink]:
+        """Yield the outputs, which are not open yet."""
+        raise NotImplementedError
+
+    def left_by_an_error(self, options: OptionsOfRun) -> str:
+        """Say what an error leaves of the output."""
+        return "the output is incomplete"
+
+    def shows_record_numbers(self, options: OptionsOfRun) -> bool:
+        """Tell whether an output has the numbers of records in the whole file."""
+        return False
+
+    def outcome(self, stage: StageOfRun, loader: LoaderOfRun, seconds: float) -> Outcome:
+        """Return the sums of a run that has come to its end; `seconds` were spent computing."""
+        raise NotImplementedError
+
+    def context(self, stage: StageOfRun, loader: LoaderOfRun) -> RunContext:
+        """Return what the words at the end of the run need besides its sums."""
+        raise NotImplementedError
+
+    def tell(
+        self, options: OptionsOfRun, context: RunContext, outcome: Outcome, warnings: list[str], is_taken: bool = False
+    ) -> None:
+        """Say what has come out, and write the report that was asked for; see `f5py.runs.end_of_run.report`."""
+        raise NotImplementedError
+
+
+class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
+    """A recipe for reads from an alignment file: the runs that can be divided beforehand."""
+
+    #: What the results are called.
+    words: ClassVar[str]
+
+    def inputs(self, options: MappedOptions) -> list[str | None]:
+        """Return the paths of all input files, and of their indices."""
+        return paths_of_inputs(options)
+
+    def open(self, options: MappedOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
+        """Open the inputs, and let the stack close them."""
+        return open_inputs(options, inputs)
+
+    def outcome(self, stage: StageOfRun, loader: Loader, seconds: float) -> Outcome:
+        """Return the sums of a run that has come to its end."""
+        return Outcome.of(stage, loader, seconds)
+
+    def context(self, stage: StageOfRun, loader: Loader) -> RunContext:
+        """Return what the words at the end of the run need besides its sums."""
+        return RunContext.of(stage, loader.alignments, loader.signals.kind)
+
+    def tell(
+        self, options: MappedOptions, context: RunContext, outcome: Outcome, warnings: list[str], is_taken: bool = False
+    ) -> None:
+        """Say what has come out, and write the report that was asked for."""
+        from f5py.runs.end_of_run import report
+
+        report(options, context, outcome, warnings, self.words, is_taken)
+
+
+def failed_reads(options: AlignmentOptions) -> Iterator[Sink]:
+    """Yield the list of reads without a result, if it is wanted."""
+    if options.failed_reads is not None:
+        yield FailedReads(options.failed_reads, options)

@@ -1,0 +1,107 @@
+"""The only run there is: over everything, or over parts of a plan."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from typing import Any, NamedTuple
+
+from f5py.compute.alignment import begin_gpu
+from f5py.compute.counts import RunCounts
+from f5py.messages import console
+from f5py.messages.strict import obeys_strict
+from f5py.outputs.sink import Sinks
+from f5py.pipeline.flow import process
+from f5py.pipeline.runner import Outputs
+from f5py.runs.compile_ahead import CompileAhead
+from f5py.runs.outcome import Outcome
+from f5py.runs.parts.job import Job, WriteBatch
+from f5py.runs.parts.part_outputs import outputs_of_parts
+from f5py.runs.recipe import Recipe, Run, Take
+
+
+class Ended(NamedTuple):
+    """A run that has come to its end.
+
+    Attributes
+    ----------
+    run : Run
+        Its inputs are closed.
+    outcome : Outcome
+    warnings : list of str
+    """
+
+    run: Run
+    outcome: Outcome
+    warnings: list[str]
+
+
+def run_whole(recipe: Recipe, options: Any, take: Take | None = None) -> RunCounts:
+    """Do what a command does, in one run; return how many reads met which fate.
+
+    Parameters
+    ----------
+    recipe : Recipe
+    options : AlignmentOptions
+        Resolved by the recipe.
+    take : function of a pyarrow.Table, optional
+        Takes the place of the table's output.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the input or output. What was written until then is valid and in order.
+    """
+    with _ended(recipe, options, take) as ended:
+        context = recipe.context(ended.run.stage, ended.run.loader)
+        recipe.tell(options, context, ended.outcome, ended.warnings, take is not None)
+    return ended.outcome.counts
+
+
+@obeys_strict
+def run_parts(options: Any, recipe: Recipe, job: Job) -> Ended:
+    """Do parts of a plan; `options` are the plan's."""
+    with _ended(recipe, options, None, job) as ended:
+        return ended
+
+
+@contextmanager
+def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = None) -> Iterator[Ended]:
+    """Load, compute and write everything, or the parts of a job; the warnings are recorded until the block ends."""
+    of_all = job is None or job.of_all
+    begin_gpu(options, of_all)
+    with ExitStack() as workers, ExitStack() as inputs:
+        compiled = recipe.compiled(options)
+        ahead = None
+        if compiled is not None:
+            ahead = CompileAhead([part for parts in compiled for part in parts])
+            workers.callback(ahead.close)
+        loader, chemistry = recipe.open(options, inputs)
+        stage = recipe.stage(options, loader, chemistry)
+        workers.callback(stage.close)
+        stage.statistics = recipe.statistics(options, loader)
+        warnings = workers.enter_context(console.recorded_warnings())
+        stage.use_gpu(loader, of_all)
+        if ahead is not None:
+            stage.before_stage = ahead.wait
+        with Outputs() as outputs:
+            run = Run(options, loader, stage, outputs.stopping, take)
+            write: WriteBatch
+            finish: Callable[[], None]
+            if job is None:
+                left = recipe.left_by_an_error(options)
+                sinks = Sinks(recipe.sinks(run))
+                outputs.push(sinks.abandon)
+                write, finish = sinks.write, sinks.finish
+            else:
+                left = job.left
+                stage.judges_fit = job.judges_fit
+                write, finish = outputs_of_parts(
+                    job.plan, job.parts_of(loader), stage, outputs,
+                    lambda part: Sinks(recipe.sinks(run), part), lambda: recipe.statistics(options, loader),
+                )  # fmt: skip
+            if ahead is not None and compiled is not None:
+                write = ahead.before(write, *compiled[1])
+            seconds = process(options, stage, loader, inputs, write, recipe.who, left)
+            finish()
+        yield Ended(run, recipe.outcome(stage, loader, seconds), warnings)

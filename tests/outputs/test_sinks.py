@@ -1,0 +1,137 @@
+"""What every output of a run must do: be completed by itself, leave nothing if it cannot be opened, keep its parts."""
+
+from __future__ import annotations
+
+import inspect
+from collections import Counter
+from importlib import import_module
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+import f5py.outputs
+from f5py.errors import InputFileError
+from f5py.io.files.complete_file import complete_output
+from f5py.io.files.output import open_output
+from f5py.outputs.sink import OfPart, Sink, Sinks, append_text
+
+OUTPUTS = Path(f5py.outputs.__file__).parent
+MODULES = [
+    ".".join(("f5py", "outputs", *path.relative_to(OUTPUTS).with_suffix("").parts))
+    for path in sorted(OUTPUTS.rglob("*.py"))
+    if "(Sink)" in path.read_text() or "(FormattedText)" in path.read_text()
+]
+CLASSES = [
+    thing
+    for module in MODULES
+    for thing in vars(import_module(module)).values()
+    if inspect.isclass(thing) and issubclass(thing, Sink) and thing.__module__ == module
+]
+
+
+class Lines(Sink):
+    """A table of the sizes of batches."""
+
+    part_name = "sizes.tsv"
+
+    def _open(self, part: OfPart | None) -> None:
+        self._out = self.files.enter_context(open_output(self.path))
+        self._out.write(b"size\n")
+
+    def write(self, batch: Any) -> None:
+        self._out.write(f"{len(batch)}\n".encode())
+
+    def append(self, part: Any) -> None:
+        with part.open(self.part_name) as file:
+            append_text(file, self._out)
+
+
+class Whole(Lines):
+    """The same, but the file appears when it is complete."""
+
+    part_name = "whole.tsv"
+
+    def _open(self, part: OfPart | None) -> None:
+        self._out = self.files.enter_context(complete_output(self.path))
+        self._out.write(b"size\n")
+
+
+class Failing(Whole):
+    """Cannot be completed."""
+
+    def finish(self) -> None:
+        raise OSError("the disk is full")
+
+
+class Unopened(Lines):
+    def _open(self, part: OfPart | None) -> None:
+        raise OSError("no such place")
+
+
+def test_one_that_fails_at_the_end_takes_no_other_with_it(tmp_path: Path):
+    sinks = Sinks([Failing(str(tmp_path / "a")), Lines(str(tmp_path / "b")), Whole(str(tmp_path / "c"))])
+    sinks.write([1, 2])
+    with pytest.raises(OSError, match="full"):
+        sinks.finish()
+    sinks.abandon(None, None, None)
+    assert (tmp_path / "b").read_text() == (tmp_path / "c").read_text() == "size\n2\n"
+
+
+def test_nothing_is_left_if_the_next_one_cannot_be_opened(tmp_path: Path):
+    with pytest.raises(OSError, match="place"):
+        Sinks([Whole(str(tmp_path / "a")), Unopened(str(tmp_path / "b"))])
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_error_keeps_rows_and_no_incomplete_file(tmp_path: Path):
+    sinks = Sinks([Lines(str(tmp_path / "rows")), Whole(str(tmp_path / "whole"))])
+    sinks.write([1])
+    sinks.abandon(InputFileError, InputFileError("damaged"), None)
+    assert (tmp_path / "rows").read_text() == "size\n1\n"
+    assert [path.name for path in tmp_path.iterdir()] == ["rows"]
+
+
+def test_batches_without_reads_are_for_those_that_want_them(tmp_path: Path):
+    class Counting(Lines):
+        takes_empty = True
+
+    sinks = Sinks([Lines(str(tmp_path / "a")), Counting(str(tmp_path / "b"))])
+    sinks.write([])
+    sinks.finish()
+    assert [(tmp_path / name).read_text() for name in "ab"] == ["size\n", "size\n0\n"]
+
+
+def test_parts_joined_are_the_output_of_one_run(tmp_path: Path):
+    whole = Sinks([Lines(str(tmp_path / "whole"))])
+    parts = []
+    for size in (1, 2, 3):
+        folder = tmp_path / str(size)
+        folder.mkdir()
+        part = Sinks([Lines("not written to")], OfPart(folder, None))  # type: ignore[arg-type]
+        part.write([0] * size)
+        whole.write([0] * size)
+        part.finish()
+        parts.append(SimpleNamespace(open=lambda name, folder=folder: (folder / name).open("rb")))
+    whole.finish()
+    joined = Sinks([Lines(str(tmp_path / "joined"))])
+    for part in parts:
+        joined.append(part)
+    joined.finish()
+    assert (tmp_path / "joined").read_bytes() == (tmp_path / "whole").read_bytes()
+
+
+def test_names_of_parts_are_not_taken_twice():
+    """Tables of calls and of events have one name: no run has both."""
+    names = Counter(made.part_name for made in CLASSES if made.part_name is not None)
+    assert {name for name, times in names.items() if times > 1} == {"table.arrow"}
+
+
+@pytest.mark.parametrize("made", CLASSES, ids=lambda made: made.__name__)
+def test_every_output_is_a_whole_sink(made: type[Sink]):
+    is_handed_on = "HandedOn" in made.__name__  # to a function: not in parts
+    assert made._open is not Sink._open
+    assert made.write is not Sink.write
+    assert (made.append is not Sink.append) != is_handed_on
+    assert not (made.may_be_named and made.part_name is not None)
