@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 import click
 
 from f5py import __version__
-from f5py.cli.signals import come_again, number_of, raise_on_signals
+from f5py.cli.signals import come_again, number_of, raise_on_signals, waiting
 from f5py.errors import F5pyError, UsageError
 from f5py.messages import console
 from f5py.threads import blas
@@ -156,6 +156,8 @@ def _status(args: list[str] | None) -> int:
         wrong_usage.show()
         status = wrong_usage.exit_code
     except F5pyError as problem:
+        if (number := waiting()) is not None:  # inputs end, too, when a whole pipeline is interrupted
+            return _ended_by(number)
         console.error("f5py", str(problem))
         status = 2 if isinstance(problem, UsageError) else 1
     except (_Stopped, BrokenPipeError, KeyboardInterrupt, click.Abort) as stop:
@@ -164,10 +166,7 @@ def _status(args: list[str] | None) -> int:
             _point_at_nothing(1)  # the interpreter's last flush would complain of what it cannot take
             status = 128 + signal.SIGPIPE
         else:
-            which = number_of(reason) if isinstance(reason, KeyboardInterrupt) else signal.SIGINT
-            what = "interrupted" if which == signal.SIGINT else f"ended by {signal.Signals(which).name}"
-            console.error("f5py", f"{what}; files appear only when they are complete{_rows_until_then()}")
-            status = 128 + which
+            status = _ended_by(number_of(reason) if isinstance(reason, KeyboardInterrupt) else signal.SIGINT)
     except MemoryError:
         what = "not enough memory; make batches smaller (-K, -B), or leave more to this program"
         console.error("f5py", f"{what}{_rows_until_then()}")
@@ -182,6 +181,13 @@ def _status(args: list[str] | None) -> int:
         console.error("f5py", f"{where}{problem.strerror or problem}{_rows_until_then()}")
         status = 1
     return status
+
+
+def _ended_by(number: int) -> int:
+    """Tell of the signal that has ended the run, and return the exit status."""
+    what = "interrupted" if number == signal.SIGINT else f"ended by {signal.Signals(number).name}"
+    console.error("f5py", f"{what}; files appear only when they are complete{_rows_until_then()}")
+    return 128 + number
 
 
 def _rows_until_then() -> str:

@@ -19,6 +19,7 @@ _LATER_SECONDS = 0.02
 _OF_IMPORTS = "<frozen importlib"
 
 _outermost: CodeType | None = None
+_waiting: int | None = None
 
 
 class Terminated(KeyboardInterrupt):
@@ -37,8 +38,8 @@ def raise_on_signals(outermost: CodeType) -> None:
     outermost : code object
         Of the function that calls this. It may be called in an import, which does not count.
     """
-    global _outermost
-    _outermost = outermost
+    global _outermost, _waiting
+    _outermost, _waiting = outermost, None
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # nohup ignores one
             with suppress(ValueError):  # not in the main thread
@@ -50,8 +51,15 @@ def number_of(problem: KeyboardInterrupt) -> int:
     return problem.number if isinstance(problem, Terminated) else signal.SIGINT
 
 
+def waiting() -> int | None:
+    """The signal that has come and could not end the run yet, if there is one."""
+    return _waiting
+
+
 def come_again(number: int) -> None:
     """Let a signal come again soon, that could not end the run."""
+    global _waiting
+    _waiting = number
 
     def send() -> None:
         time.sleep(_LATER_SECONDS)

@@ -9,6 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from f5py import cli
+from f5py.cli import signals
+from f5py.errors import InputFileError
+
 from ..patience import PATIENCE
 
 _START = """
@@ -76,3 +80,19 @@ def test_what_is_ignored_stays_so(tmp_path: Path):
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     assert run(tmp_path, work, preexec_fn=ignore) == ["ignored"]
+
+
+def test_an_input_that_ends_with_the_interrupt_is_not_blamed(monkeypatch: pytest.MonkeyPatch, capfd):
+    """All processes of a pipeline get Ctrl-C, so that an input may end before a signal that waits comes again."""
+
+    def run(*args: object, **options: object) -> None:
+        signals.come_again(signal.SIGINT)
+        raise InputFileError("standard input: no header")
+
+    monkeypatch.setattr(signals._thread, "start_new_thread", lambda *args: None)
+    monkeypatch.setattr(cli.f5py, "main", run)
+    signals.raise_on_signals(cli.main.__code__)
+    assert cli._status([]) == 130
+    assert "interrupted" in capfd.readouterr().err
+    signals.raise_on_signals(cli.main.__code__)
+    assert signals.waiting() is None

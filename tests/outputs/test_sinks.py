@@ -88,9 +88,11 @@ def test_nothing_is_left_if_the_next_one_cannot_be_opened(tmp_path: Path):
 def test_an_error_keeps_rows_and_no_incomplete_file(tmp_path: Path):
     sinks = Sinks([Lines(str(tmp_path / "rows")), Whole(str(tmp_path / "whole"))])
     sinks.write([1])
-    sinks.abandon(InputFileError, InputFileError("damaged"), None)
-    assert (tmp_path / "rows").read_text() == "size\n1\n"
-    assert [path.name for path in tmp_path.iterdir()] == ["rows"]
+    with pytest.raises(InputFileError, match=r"^damaged; the rows until then are in .*unfinished-rows$"):
+        sinks.abandon(InputFileError, InputFileError("damaged"), None)
+    (rows,) = tmp_path.iterdir()
+    assert rows.name == ".unfinished-rows"
+    assert rows.read_text() == "size\n1\n"
 
 
 def test_batches_without_reads_are_for_those_that_want_them(tmp_path: Path):

@@ -8,11 +8,11 @@ from pathlib import Path
 import h5py
 import numpy as np
 import pytest
-from f5py.io.signals.fast5.reader.fast5_scan import list_fast5, read_names, scan_fast5
 
 from f5py.errors import F5pyError, OutputFileError
 from f5py.io.signals import helper_process
 from f5py.io.signals.fast5 import fast5_scan
+from f5py.io.signals.fast5.fast5_scan import list_fast5, read_names, scan_fast5
 from f5py.io.signals.helper_process import HelperProcess
 from f5py.io.signals.scan_journal import ScanJournal
 
