@@ -38,6 +38,7 @@ from f5py.outputs.formatted_text import FormattedText, Formatting
 from f5py.outputs.sink import Sink
 from f5py.pipeline.inputs import check_has_file, check_outputs, check_prints_nothing_else
 from f5py.pipeline.loader import Loader
+from f5py.runs.outcome import Outcome, RunContext
 from f5py.runs.recipe import MappedReadsRecipe, Run, Take, failed_reads
 from f5py.runs.run import run_whole
 
@@ -144,6 +145,21 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
         if options.summary is not None:
             yield ReadSummary(options.summary, EventalignSummary(rna, run.loader.signals.place), options.threads)
         yield from failed_reads(options)
+
+    def tell(
+        self,
+        options: EventalignOptions,
+        context: RunContext,
+        outcome: Outcome,
+        warnings: list[str],
+        is_taken: bool = False,
+    ) -> None:
+        """Say what has come out, and write the report that was asked for."""
+        if options.m6anet or options.m6anet_json is not None:
+            from f5py.runs.end_of_run import warn_of_reverse_reads
+
+            warn_of_reverse_reads(self.who, outcome.counts, context)
+        super().tell(options, context, outcome, warnings, is_taken)
 
     def left_by_an_error(self, options: EventalignOptions) -> str:
         """Say what an error leaves of the output."""

@@ -26,8 +26,10 @@ _R10_4 = re.compile(r"(?:min|flg|pro)112|q20ea")
 #: R10 and R10.3, on which kits of R9 are used as well.
 _EARLY_R10_FLOW_CELL = re.compile(r"(?:min|flg|pro)11[01]")
 #: Names of basecalling models and of their configurations, which tell where kit and flow cell do not.
-_MODEL_NAMES = ("basecall_model", "basecall_config_filename")
+_OF_ALIGNMENTS = "basecall_model"
+_MODEL_NAMES = (_OF_ALIGNMENTS, "basecall_config_filename")
 _RNA_MODEL = re.compile(r"(?:^|[^a-z])rna")
+_IF_WRONG = "; if the metadata are wrong, keep it and name the pore model of what the signals are with --kmer-model"
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
             f"the signals say that they are RNA and R10 at the same time ({evidence}), which does not exist; "
             "correct their metadata"
         )
+    pores |= _pores_of([run_info.get(_OF_ALIGNMENTS, "").lower()])
     if pore in pores:
         pores = {pore}
     contradiction = None
@@ -131,8 +134,8 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
         molecules, pores = set(), set()
     elif len(pores) > 1:
         contradiction = (
-            f"the signals say that they are of {' and '.join(sorted(pores))} at the same time ({evidence}); say with "
-            "--pore which is right"
+            f"the metadata say that the signals are of {' and '.join(sorted(pores))} at the same time ({evidence}); "
+            "say with --pore which is right"
         )
         pores = set()
     if contradiction is not None and not own_model:
@@ -151,7 +154,7 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
         problems.append(f"--pore {pore}, but the signals are of {found_pore} ({evidence}); leave --pore out")
     for problem in problems:
         if not own_model:
-            raise UnsupportedDataError(problem)
+            raise UnsupportedDataError(f"{problem}{_IF_WRONG}")
         input_warning(_WHO, f"{problem} unless the model given by --kmer-model is made for it")
     if pore is None:
         pore = found_pore or "r9"
@@ -199,7 +202,13 @@ def _pores(run_info: Mapping[str, str]) -> set[str]:
     on_early_r10 = _EARLY_R10_FLOW_CELL.search(flow_cell) or _R10_4.search(flow_cell)
     if _R9_FLOW_CELL.search(flow_cell) or (is_r9_kit and not on_early_r10):
         found.add("r9")
-    for name in () if found else _model_names(run_info):
+    return found or _pores_of(_model_names(run_info))
+
+
+def _pores_of(model_names: list[str]) -> set[str]:
+    """The pores that names of basecalling models tell."""
+    found = set()
+    for name in model_names:
         if "rna004" in name:
             found.add("rna004")
         elif "r10.4" in name:

@@ -24,6 +24,8 @@ class RunCounts:
     ----------
     causes : int64, shape (number of causes,)
         Reads that dropped out, by `Cause`.
+    reverse : int
+        Reads that a result was looked for in and that lie on the reverse strand.
     rescuable : int
         Reads with too few events to recalibrate with, but no fewer than `USABLE_EVENTS`.
     examples : list of str
@@ -40,6 +42,7 @@ class RunCounts:
     results: int = 0
     methylated: int = 0
     unmethylated: int = 0
+    reverse: int = 0
     causes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(Cause), np.int64))
     rescuable: int = 0
     examples: list[str] = field(default_factory=list)
@@ -53,6 +56,7 @@ class RunCounts:
         self.no_alignment += int((status == ReadStatus.NO_ALIGNMENT).sum())
         self.bad_reads += int((status == ReadStatus.BAD_READ).sum())
         self.bases += int(batch.read_length[status != ReadStatus.BAD_READ].sum())
+        self.reverse += int(((status == ReadStatus.OK) & batch.reverse).sum())
         self.causes += np.bincount(batch.cause, minlength=len(Cause))
         few = batch.cause == Cause.FEW_EVENTS
         if few.any():

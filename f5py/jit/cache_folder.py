@@ -8,16 +8,25 @@ import tempfile
 
 
 def cache_folder() -> str:
-    """The user's cache folder, or a private one in the folder for temporary files if the user has no home.
+    """The user's cache folder, or a private one in the folder for temporary files if there is none that can be written.
+
+    So it is for a user without a home, and in containers, whose user often has ``/`` or another's folder as home.
 
     What the environment says (``XDG_CACHE_HOME``) is obeyed, and told to the libraries that are asked later.
     """
     if not os.environ.get("XDG_CACHE_HOME"):
         home = os.path.expanduser("~")
-        if home != "~" and os.path.isabs(home):
-            return os.path.join(home, ".cache")
+        if home != "~" and os.path.isabs(home) and _can_be_written(folder := os.path.join(home, ".cache")):
+            return folder
         os.environ["XDG_CACHE_HOME"] = _private_folder()
     return os.environ["XDG_CACHE_HOME"]
+
+
+def _can_be_written(folder: str) -> bool:
+    """Whether files can be made in a folder, which is made first if it is not there."""
+    while not os.path.lexists(folder) and folder != os.path.dirname(folder):
+        folder = os.path.dirname(folder)
+    return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _private_folder() -> str:

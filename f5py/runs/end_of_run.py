@@ -110,6 +110,16 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
     warn_of_bad_reads(_WHO, counts, options)
 
 
+def warn_of_reverse_reads(who: str, counts: RunCounts, context: RunContext) -> None:
+    """Tell how many reads of direct RNA lie on the strand that m6anet takes none from."""
+    if context.chemistry.rna and counts.reverse:
+        input_warning(
+            who,
+            f"{counts.reverse} of {counts.used} reads lie on the reverse strand, of which m6anet takes none; map the "
+            "reads to transcripts, or to the reverse complement of the reference",
+        )
+
+
 def note_results(who: str, options: AlignmentOptions, counts: RunCounts, what: str, is_taken: bool = False) -> None:
     """Say in one line what came out, and where it is."""
     words = f"{counts.used:,} reads aligned"

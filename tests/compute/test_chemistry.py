@@ -68,6 +68,7 @@ RNA004_KIT = {"experiment_type": "rna", "sequencing_kit": "SQK-RNA004"}
         ("r9", False, LSK109 | {"flow_cell_product_code": "FLO-PRO114M"}, R9_DNA),
         ("r10", False, LSK109 | {"flow_cell_product_code": "FLO-PRO114M"}, R10_DNA),
         ("r9", False, RNA002 | {"flow_cell_product_code": "FLO-PRO004RA"}, R9_RNA),
+        ("rna004", False, RNA002 | {"basecall_model": "rna004_130bps_hac@v5.2.0"}, RNA004),
     ],
 )
 def test_options_and_metadata_that_agree(pore, rna, run_info, expected, capfd):
@@ -92,7 +93,7 @@ def test_options_and_metadata_that_agree(pore, rna, run_info, expected, capfd):
 def test_contradictions_are_errors_unless_the_model_is_the_users_own(pore, rna, run_info, chosen, says, capfd):
     with pytest.raises(UnsupportedDataError) as error:
         chemistry_of(pore, rna, run_info, own_model=False)
-    assert all(word in str(error.value) for word in [*says, "leave"])
+    assert all(word in str(error.value) for word in [*says, "leave", "keep it and name", "--kmer-model"])
     assert chemistry_of(pore, rna, run_info, own_model=True) is chosen
     warning = capfd.readouterr().err
     assert "::WARNING]" in warning
@@ -121,6 +122,7 @@ BOTH = "DNA and RNA at the same time"
         (LSK109 | {"experiment_type": "rna"}, [BOTH, "experiment_type rna", "sqk-lsk109"]),
         (LSK109 | {"flow_cell_product_code": "FLO-PRO114M"}, ["r10 and r9", "sqk-lsk109", "FLO-PRO114M", "--pore"]),
         (LSK114 | {"flow_cell_product_code": "FLO-MIN106"}, ["r10 and r9", "SQK-LSK114", "FLO-MIN106", "--pore"]),
+        (LSK109 | {"basecall_model": "dna_r10.4.1_e8.2_400bps_hac"}, ["r10 and r9", "sqk-lsk109", "e8.2", "--pore"]),
     ],
 )
 def test_metadata_that_contradict_themselves(run_info, says, capfd):

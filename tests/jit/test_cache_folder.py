@@ -39,6 +39,21 @@ def test_without_a_home_it_is_private_and_stays_the_same(no_home: Path, monkeypa
     assert cache_folder() == found
 
 
+@pytest.mark.parametrize("kind", ["refused", "file"])
+def test_a_home_that_cannot_be_written_is_none(kind: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    home, temporary = tmp_path / "home", tmp_path / "tmp"
+    home.mkdir()
+    temporary.mkdir()
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    if kind == "refused":
+        monkeypatch.setattr(os, "access", lambda path, mode: path != str(home))
+    else:
+        (home / ".cache").touch()
+    assert cache_folder() == os.environ["XDG_CACHE_HOME"] == f"{temporary}/f5py-cache-{os.geteuid()}"
+
+
 @pytest.mark.parametrize("kind", ["open to others", "link", "file"])
 def test_a_folder_that_another_may_have_made_is_not_used(no_home: Path, kind: str) -> None:
     planted = no_home / f"f5py-cache-{os.geteuid()}"
