@@ -6,8 +6,8 @@ Two estimates of the errors among the calls that a threshold keeps, neither of w
   ``logistic(r + logit(p))``, where p is the share of methylated sites: the one whose posterior probabilities have p for
   their mean. A call of either sign is wrong with the probability of the other state.
 * By the shape of their distribution. ``arcsinh(r / 4)``, which draws in the long tails, is taken for a mixture of two
-  normal components, fitted by expectation maximisation. It only counts if the components lie on both sides of 0, lie
-  apart, and both hold calls: a sample without methylation has one.
+  normal components, fitted by expectation maximisation. It only counts if the components fit, lie on both sides of 0,
+  lie apart, and both hold calls: a sample without methylation has one.
 """
 
 from __future__ import annotations
@@ -112,14 +112,15 @@ def _half_step(ratios: NDArray[np.floating]) -> NDArray[np.float64]:
 def _problem(
     weight: tuple[float, float], mean: tuple[float, float], stdv: tuple[float, float], misfit: float
 ) -> str | None:
-    if not mean[0] < 0 < mean[1]:
-        return "both components are on the same side of 0: nearly all sites seem to be of one state"
-    if min(weight) < _LEAST_WEIGHT:
-        return f"one component holds {100 * min(weight):.1f} % of the calls: nearly all sites seem to be of one state"
-    if _separation(mean, stdv) < _LEAST_SEPARATION:
-        return f"the components lie {_separation(mean, stdv):.1f} standard deviations apart, too near to be told apart"
+    """Say what is wrong with the components: first whether they fit at all."""
     if misfit > _GREATEST_MISFIT:
-        return f"the components do not fit the ratios (difference of the distributions: {misfit:.2f})"
+        return f"two components do not fit the ratios (difference of the distributions: {misfit:.2f})"
+    if not mean[0] < 0 < mean[1]:
+        return "two components fit the ratios, but lie on the same side of 0"
+    if min(weight) < _LEAST_WEIGHT:
+        return f"two components fit the ratios, but one holds only {100 * min(weight):.1f} % of the calls"
+    if _separation(mean, stdv) < _LEAST_SEPARATION:
+        return f"two components fit the ratios, but lie only {_separation(mean, stdv):.1f} standard deviations apart"
     return None
 
 

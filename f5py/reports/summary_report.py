@@ -10,6 +10,14 @@ from f5py.evaluation.summary import LEAST_CALLS_OF_READ
 from f5py.reports.charts import Chart
 from f5py.reports.evaluation_report import aligned, percent
 
+#: How much the figure beside a threshold says, by what it rests on.
+_CERTAINTY = {
+    "controls": "In the controls at most {} % of such calls are wrong",
+    "one_control": "An estimated {} % of these are wrong",
+    "components": "An estimated {} % of these are wrong",
+    "one_state": "If all sites are of one state, {} % of these are wrong",
+}
+
 
 def text_of(data: dict[str, Any]) -> list[str]:
     """Lines for readers."""
@@ -17,7 +25,7 @@ def text_of(data: dict[str, Any]) -> list[str]:
         f"calls                 {data['calls']:,} of {data['sites']:,} sites in {data['reads']:,} alignments of reads",
         f"beyond {data['threshold']:<14g} {data['calls_beyond']:,} ({percent(data['calls_beyond'] / data['calls'])} %)",
         f"methylated of these   {percent(data['methylated'])} %",
-        f"methylated of all     {percent(data['methylated_share_by_ratios'])} % (estimated from the ratios)",
+        f"methylated of all     {percent(data['methylated_share_by_ratios'])} % (if the ratios are right)",
     ]
     if data["undefined_ratios"]:
         lines.append(f"no ratio              {data['undefined_ratios']:,} more calls")
@@ -36,8 +44,8 @@ def text_of(data: dict[str, Any]) -> list[str]:
         lines.append("No threshold is advised:")
     else:
         lines.append(
-            f"Advice: a threshold of {advice['threshold']:g} keeps {percent(advice['share_of_calls'])} % of the calls, "
-            f"with {percent(advice['error_rate'])} % wrong:"
+            f"Advice: a threshold of {advice['threshold']:g} keeps {percent(advice['share_of_calls'])} % of the calls. "
+            f"{_CERTAINTY[advice['basis']].format(percent(advice['error_rate']))}:"
         )
     lines += [f"  {reason}" for reason in advice["reasons"]]
     groups = [

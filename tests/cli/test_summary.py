@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
@@ -111,6 +112,62 @@ def test_advice_of_controls_is_their_errors(tmp_path):
 
     assert worst(threshold) <= 0.05 < worst(threshold - 0.1)
     assert "control" in data["advice"]["reasons"][0]
+
+
+def test_no_figure_is_shown_as_known_that_is_assumed(table, tmp_path):
+    """Only controls make errors known; the text, the page and the JSON report say on what a figure rests."""
+    calls, states = made_calls(400, spread=2.5)
+    every = written(calls, tmp_path / "all.tsv")
+    parts = {state: written(calls[states == (state == "methylated")], tmp_path / f"{state}.tsv")
+             for state in ("methylated", "unmethylated")}  # fmt: skip
+    for basis, tables, options, words in (
+        ("controls", every, parts, "In the controls at most"),
+        ("one_control", every, {"unmethylated": parts["unmethylated"]}, "An estimated"),
+        ("components", every, {}, "An estimated"),
+        ("one_state", parts["unmethylated"], {}, "If all sites are of one state,"),
+        ("one_state", parts["methylated"], {}, "If all sites are of one state,"),
+    ):
+        report = [tmp_path / "advice.html", tmp_path / "advice.json"]
+        data = summary(tables, tmp_path, report=report, error_rate=0.05, **options)
+        assert data["advice"]["basis"] == basis
+        shown = re.search(r"Advice: a threshold of .* % of the calls\. (.*)", (tmp_path / "summary.txt").read_text())
+        assert shown is not None
+        assert re.fullmatch(rf"{words} \d+\.\d\d % of (these|such calls) are wrong:", shown[1])
+        assert shown[1] in report[0].read_text()
+        assert json.loads(report[1].read_text()) == data
+        known = "without controls nothing shows how many calls are wrong" not in " ".join(data["advice"]["reasons"])
+        assert known == bool(options)
+
+
+@pytest.mark.parametrize("motif", ["cpg", "gpc"])
+@pytest.mark.parametrize("goal", [0.005, 0.01, 0.02, 0.05])
+def test_calls_of_unmethylated_bacteria_are_wrong_no_more_often_than_claimed(shared_data, tmp_path, motif, goal):
+    """Calls of f5c and nanopolish in E. coli, which has neither motif methylated: positive ratios are wrong."""
+    folder = shared_data / "ecoli_r94" / "expected"
+    for path in [folder / "nanopolish" / f"{motif}.tsv", *([folder / "meth.tsv.gz"] if motif == "cpg" else [])]:
+        advice = summary(path, tmp_path, error_rate=goal, methylation=motif)["advice"]
+        if advice["threshold"] is not None:
+            ratio = pd.read_csv(path, sep="\t")["log_lik_ratio"]
+            kept = ratio[ratio.abs() >= advice["threshold"] - 1e-9]
+            assert len(kept) >= 3 / goal
+            assert (kept > 0).mean() <= advice["error_rate"] <= goal
+
+
+@pytest.mark.parametrize("goal", [0.02, 0.05, 0.1])
+def test_calls_of_amplified_dna_are_wrong_no_more_often_than_claimed(shared_data, tmp_path, goal):
+    """R10.4.1 reads of amplified DNA, which is unmethylated, with a weak model: ratios alone claim half of what is."""
+    data, calls = shared_data / "r10_wga", tmp_path / "calls.tsv"
+    given = {"bam": data / "reads.bam", "genome": data / "ref.fa", "slow5": data / "reads.blow5"}
+    f5py.call_methylation(**given, reads=data / "reads.fastq", output=calls)
+    found = summary(calls, tmp_path, error_rate=goal)
+    ratio = pd.read_csv(calls, sep="\t")["log_lik_ratio"]
+    one = next(one for one in found["thresholds"] if one["threshold"] == 2.5)
+    assert one["errors"]["by_ratios"] < (ratio[ratio.abs() >= 2.5] > 0).mean() == one["errors"]["by_other_state"]
+    threshold = found["advice"]["threshold"]
+    if threshold is not None:
+        kept = ratio[ratio.abs() >= threshold - 1e-9]
+        assert (kept > 0).mean() <= found["advice"]["error_rate"] <= goal
+    assert (threshold is None) == (goal == 0.02)
 
 
 def test_few_calls_from_standard_input(table, tmp_path):

@@ -1,0 +1,174 @@
+"""The smallest threshold that keeps few wrong calls, on what that rests, and how sure it is.
+
+Only controls show how many calls are wrong. Without them every figure assumes something, and the assumption is tested
+as far as the calls allow:
+
+* Two states, if the components fit, lie apart, and agree with the ratios on the share of methylated sites: the greater
+  of the two estimates of `f5py.evaluation.mixture` counts.
+* One state, if the ratios mean that nearly all sites have it. Then every call of the other state counts as wrong; if
+  all sites are alike, no more are. Ratios of a model that fits badly are too great, and alone claim too little.
+* Anything else gets no advice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from f5py.evaluation.mixture import Mixture, error_by_ratios, fit_mixture, share_by_ratios
+from f5py.evaluation.ratios import RatioCounts
+
+#: Advice is one of these.
+CANDIDATES = np.arange(0, 101) / 10
+#: If the ratios mean that at most this share of the sites is of the other state, nearly all are of one.
+_ONE_STATE = 0.05
+#: Components and ratios agree if their shares of methylated sites differ by at most this. With the right model they
+#: differ by at most 0.06, over true shares of 0.05 to 0.95 of simulated reads.
+_GREATEST_DISAGREEMENT = 0.1
+
+
+@dataclass(frozen=True)
+class ErrorEstimates:
+    """Estimates of the share of wrong calls beyond a threshold.
+
+    Attributes
+    ----------
+    ratios : RatioCounts
+        Of the sample.
+    controls : mapping of str to RatioCounts
+        Of ``methylated`` and ``unmethylated`` controls, as far as there are any.
+    mixture : Mixture or None
+        None if there are too few calls.
+    share : float
+        Methylated share of the sites, if the ratios are right.
+    problem : str or None
+        Why the components say nothing of the errors.
+    """
+
+    ratios: RatioCounts
+    controls: Mapping[str, RatioCounts]
+    mixture: Mixture | None
+    share: float
+    problem: str | None
+
+    @classmethod
+    def of(cls, ratios: RatioCounts, controls: Mapping[str, RatioCounts]) -> ErrorEstimates:
+        """Fit what can be fitted to the sample."""
+        mixture, share = fit_mixture(ratios), share_by_ratios(ratios)
+        return cls(ratios, controls, mixture, share, _problem(mixture, share))
+
+    @property
+    def has_one_state(self) -> bool:
+        """Whether the ratios mean that nearly all sites are of one state, and no components show two."""
+        two = self.mixture is not None and self.mixture.problem is None
+        return not two and min(self.share, 1 - self.share) <= _ONE_STATE
+
+    def at(self, threshold: float) -> dict[str, float | None]:
+        """Estimate the share of wrong calls in every way; None where a way is not open."""
+        two = self.mixture if self.problem is None else None
+        found: dict[str, float | None] = {
+            "by_ratios": error_by_ratios(self.ratios, self.share, threshold),
+            "by_components": None if two is None else two.error_rate(threshold),
+            "by_other_state": self._other_state(threshold) if self.has_one_state else None,
+        }
+        for state, control in self.controls.items():
+            wrong = control.unmethylated(threshold) if state == "methylated" else control.methylated(threshold)
+            found[f"{state}_control"] = wrong / passing if (passing := control.passing(threshold)) else None
+        return found
+
+    def _other_state(self, threshold: float) -> float | None:
+        """Share of calls of the state that hardly any site has."""
+        count = self.ratios.methylated if self.share < 0.5 else self.ratios.unmethylated
+        return count(threshold) / passing if (passing := self.ratios.passing(threshold)) else None
+
+    def basis(self) -> tuple[str | None, list[str], list[str]]:
+        """On what advice rests.
+
+        Returns
+        -------
+        basis : str or None
+            ``controls``: counted. ``one_control``, ``components``: estimated. ``one_state``: a bound, if all sites are
+            alike. None: no advice is possible.
+        counted : list of str
+            The estimates of `at` of which the greatest counts.
+        reasons : list of str
+            Sentences.
+        """
+        if self.controls:
+            names = [f"{state}_control" for state in self.controls]
+            reasons = [f"the errors are those of the {' and of the '.join(self.controls)} control"]
+            if len(self.controls) == 2:
+                return "controls", names, reasons
+            reasons.append("the errors at sites of the other state are estimated, as if the ratios were right")
+            return "one_control", [*names, "by_ratios"], reasons
+        unknown = "without controls nothing shows how many calls are wrong; give --methylated and --unmethylated"
+        if self.mixture is None:
+            return None, [], [f"there are too few calls: {self.ratios.n:,}, without controls"]
+        if self.problem is None:
+            low, high = self.mixture.centres
+            fit = (
+                f"two components, around {low:.1f} ({100 * self.mixture.weight[0]:.0f} % of the calls) and {high:.1f}, "
+                f"fit the ratios (difference of the distributions: {self.mixture.misfit:.3f}); the greater of both "
+                "estimates counts"
+            )
+            return "components", ["by_ratios", "by_components"], [fit, unknown]
+        if self.mixture.problem is None:
+            return None, [], [str(self.problem), unknown]
+        means = f"the ratios mean {100 * self.share:.1f} % methylated sites"
+        if not self.has_one_state:
+            return None, [], [f"{self.problem}; {means}, so that it is not one state either", unknown]
+        one, other = ("un", "") if self.share < 0.5 else ("", "un")
+        alike = (
+            f"{self.problem}, and {means}: nearly all seem to be {one}methylated. Every call that says "
+            f"{other}methylated counts as wrong"
+        )
+        return "one_state", ["by_ratios", "by_other_state"], [alike, unknown]
+
+
+def _problem(mixture: Mixture | None, share: float) -> str | None:
+    if mixture is None:
+        return "there are too few calls"
+    if mixture.problem is None and abs(mixture.weight[1] - share) > _GREATEST_DISAGREEMENT:
+        return (
+            f"two components fit the ratios, with {100 * mixture.weight[1]:.0f} % methylated calls, but the ratios "
+            f"mean {100 * share:.0f} %: the pore model may not be that of the reads"
+        )
+    return mixture.problem
+
+
+def advise(estimates: ErrorEstimates, goal: float) -> dict[str, Any]:
+    """Find the smallest threshold at which all estimates that count are at most the goal, and say why.
+
+    Parameters
+    ----------
+    estimates : ErrorEstimates
+    goal : float
+        Greatest share of wrong calls. A threshold must keep 3 / `goal` calls of each control, or else of the sample:
+        only among so many does it show (with 95 % confidence, if none is wrong) that no greater share is wrong.
+
+    Returns
+    -------
+    dict
+        ``threshold``, ``share_of_calls`` and ``error_rate``, or None; ``basis`` and ``reasons``, as
+        `ErrorEstimates.basis` has them.
+    """
+    basis, counted, reasons = estimates.basis()
+    advice = {"threshold": None, "share_of_calls": None, "error_rate": None, "basis": basis, "reasons": reasons}
+    if basis is None:
+        return advice
+    least = math.ceil(3 / goal - 1e-9)
+    tables = list(estimates.controls.values()) or [estimates.ratios]
+    for threshold in CANDIDATES.tolist():
+        if min(table.passing(threshold) for table in tables) < least:
+            break
+        at_threshold = estimates.at(threshold)
+        found = [rate for name in counted if (rate := at_threshold[name]) is not None]
+        if len(found) == len(counted) and max(found) <= goal:
+            kept = estimates.ratios.passing(threshold) / estimates.ratios.n
+            return {**advice, "threshold": threshold, "share_of_calls": kept, "error_rate": max(found)}
+    reasons.append(f"no threshold up to {CANDIDATES[-1]:g} that keeps {least:,} calls or more has that few errors")
+    return advice
