@@ -10,7 +10,7 @@ from f5py.errors import SignalError, UsageError
 from f5py.io.remote import is_remote
 from f5py.io.signals.content import KIND_NAMES, KIND_OF_ENDING, Kind, file_kind
 from f5py.io.signals.search import files_below
-from f5py.io.signals.source import FileSource, SignalSource
+from f5py.io.signals.source import SignalSource
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning
@@ -75,8 +75,8 @@ def open_source(paths: Mapping[str, str], n_processes: int | None = 1, n_threads
     paths : mapping of str to str
         Read name to fast5 or POD5 file, such as a `ReadFiles`. Not copied.
     n_processes : int, optional
-        1 reads in this process; more start that many reader processes, because HDF5 reads one thing at a time
-        in a process. None: `reader_processes`. The result is the same.
+        Reader processes: at least one, as a damaged file can end the library that reads it or keep it in a loop; more,
+        because HDF5 reads one thing at a time in a process. None: `reader_processes`. The result is the same.
     n_threads : int
         Worker threads that are to be kept busy, for `reader_processes`.
 
@@ -86,11 +86,9 @@ def open_source(paths: Mapping[str, str], n_processes: int | None = 1, n_threads
         To be closed by the caller.
     """
     from f5py.io.signals.any_file import AnyFileReader
+    from f5py.io.signals.guarded import GuardedSource
 
     _check_count(n_processes)
-    if n_processes == 1:
-        return FileSource(paths, AnyFileReader())
-    from f5py.io.signals.guarded import GuardedSource
 
     return GuardedSource(n_processes or reader_processes(n_threads, paths.values()), paths, AnyFileReader)
 
@@ -241,7 +239,7 @@ def _open_pod5(path: str, n_processes: int | None, n_threads: int) -> SignalSour
     from f5py.io.signals.pod5.reader import Pod5Index, Pod5Reader, Pod5Source
 
     _check_count(n_processes)
-    if n_processes == 1 or is_remote(path):  # what is fetched is in one process
+    if is_remote(path):  # what is fetched is in one process
         return Pod5Source.from_path(path)
     from f5py.io.signals.guarded import GuardedSource
 

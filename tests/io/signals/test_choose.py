@@ -364,10 +364,10 @@ def test_many_reads_are_not_all_looked_at(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("n_processes", [None, 1])
-def test_one_process_is_not_this_one_unless_asked_for(tmp_path, reads, n_processes):
+def test_one_process_is_not_this_one(tmp_path, reads, n_processes):
     """A file that ends the process that reads it does not end the run."""
     with closing(open_source(write_multi(tmp_path / "m.fast5", reads), n_processes)) as source:
-        assert isinstance(source, GuardedSource) == (n_processes is None)
+        assert isinstance(source, GuardedSource)
 
 
 def test_any_path_that_is_not_there(tmp_path):

@@ -326,8 +326,8 @@ def test_neighbours_of_an_added_read(tmp_path):
 
 def fetch_in_new_process(path, name, before="") -> subprocess.CompletedProcess:
     program = (
-        f"{before}\nfrom f5py.io.signals import open_source\n"
-        f"block = open_source({{{name!r}: {str(path)!r}}}).fetch([{name!r}])\n"
+        f"{before}\nfrom f5py.io.signals.fast5 import Fast5Reader\n"
+        f"block = Fast5Reader().read([{name!r}], [{str(path)!r}])\n"
         "print(block.samples.sum(), block.problems)"
     )
     return subprocess.run(
