@@ -10,7 +10,8 @@ from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow, read_rows
-from f5py.io.arrow.parquet_text import MAGIC, PROBLEMS
+from f5py.io.arrow.parquet_table import MAGIC, ParquetTable
+from f5py.io.bounds import POSITION_BITS, check_positions
 from f5py.io.bytes.byte_input import open_bytes, shown_name
 from f5py.io.bytes.byte_pieces import whole_lines
 
@@ -19,8 +20,6 @@ _PIECE = 1 << 24
 _NUMBERS = ("event_length", "model_mean", "model_stdv", "standardized_level")
 _WANTED = ("contig", "position", "reference_kmer", "model_kmer", *_NUMBERS)
 _READ = ("read_index", "read_name")
-#: Bits of a place that are the position; the next one is the strand, the others the contig.
-POSITION_BITS = 40
 
 
 class Levels(NamedTuple):
@@ -78,13 +77,6 @@ class LevelCollector:
             return
         read = next(name for name in _READ if name in rows.column_names)
         rows = rows.select([*_WANTED, read]).combine_chunks()
-        # dictionaries of text and of Parquet become plain, so that tables can be joined
-        rows = arrow.table(
-            {
-                name: column.cast(column.type.value_type) if arrow.types.is_dictionary(column.type) else column
-                for name, column in zip(rows.column_names, rows.columns, strict=True)
-            }
-        )
         if self._held is not None:
             rows = arrow.concat_tables([self._held, rows]).combine_chunks()
         begin = _last_read(rows, read)
@@ -147,21 +139,17 @@ def read_events(path: str, advance: Callable[[int], object] = lambda size: None)
     InputFileError
         The file cannot be read, or is no table of events.
     """
-    arrow, parquet = import_arrow("tables of events")
+    arrow, _ = import_arrow("tables of events")
     if path == "-" or not _is_parquet(path):
         with open_bytes(path, advance) as source:
             yield from _text(source, shown_name(path))
         return
-    try:
-        with parquet.ParquetFile(path, page_checksum_verification=True) as table:
-            names = table.schema_arrow.names
-            _check_columns(names, path)
-            columns = [name for name in (*_WANTED, *_READ) if name in names]
-            for batch in table.iter_batches(1 << 20, columns=columns):
-                advance(batch.nbytes)
-                yield arrow.Table.from_batches([batch])
-    except (*PROBLEMS, arrow.ArrowException) as problem:
-        raise InputFileError(f"{path}: is damaged ({' '.join(str(problem).split())})") from problem
+    with ParquetTable(path) as table:
+        _check_columns(table.names, path)
+        types = {name: kind for name, kind in _types().items() if name in table.names}
+        for batch in table.batches(1 << 20, types):
+            advance(batch.nbytes)
+            yield _checked(arrow.Table.from_batches([batch]), path)
 
 
 def _is_parquet(path: str) -> bool:
@@ -173,15 +161,25 @@ def _is_parquet(path: str) -> bool:
 
 
 def _text(source: BinaryIO, name: str) -> Iterator[Any]:
-    import pyarrow
-
     header = source.readline(4096)
     names = header.decode("latin-1").rstrip("\r\n").split("\t")
     _check_columns(names, name)
+    for rows in read_rows(whole_lines(source, _PIECE), name, names, _types(), (*_WANTED, *_READ)):
+        yield _checked(rows, name)
+
+
+def _types() -> dict[str, Any]:
+    """Of the columns that are read."""
+    import pyarrow
+
     types = dict.fromkeys(_NUMBERS, pyarrow.float64())
     types |= dict.fromkeys(("contig", "reference_kmer", "model_kmer", "read_name"), pyarrow.string())
-    types |= {"position": pyarrow.int64(), "read_index": pyarrow.int64()}
-    yield from read_rows(whole_lines(source, _PIECE), name, names, types, (*_WANTED, *_READ))
+    return types | {"position": pyarrow.int64(), "read_index": pyarrow.int64()}
+
+
+def _checked(rows: Any, shown: str) -> Any:
+    check_positions(rows["position"].to_numpy(), shown, "position")
+    return rows
 
 
 def _check_columns(names: list[str], shown: str) -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.comparison.event_rows import POSITION_BITS, Levels
+from f5py.comparison.event_rows import Levels
 from f5py.comparison.two_samples import q_values
+from f5py.io.bounds import POSITION_BITS
 from f5py.threads.pool import WorkerPool
 
 _FACTS = ("mean", "median", "sd")

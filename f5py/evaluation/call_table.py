@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 
 from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow, read_rows
+from f5py.io.bounds import check_positions
 from f5py.io.bytes.byte_input import check_read_once, open_bytes, shown_name
 from f5py.io.bytes.byte_pieces import whole_lines
 
@@ -77,6 +78,8 @@ def _batches(source: BinaryIO, name: str, wanted: Sequence[str], motif: str | No
     }  # fmt: skip
     rows = _without_headers(whole_lines(source, _PIECE), b"\n" + header.rstrip(b"\n") + b"\n")
     for table in read_rows(rows, name, names, types, (*wanted, "motif")):
+        for column in {"start", "end"} & set(table.column_names):
+            check_positions(table[column].to_numpy(), name, column)
         if "motif" in names:
             if motif is not None:
                 table = table.filter(pyarrow.compute.equal(table["motif"], motif))

@@ -11,13 +11,14 @@ from numpy.typing import NDArray
 
 from f5py.core.motifs import Motif
 from f5py.errors import InputFileError
+from f5py.io.bounds import POSITION_BITS, check_bounds, check_positions
 from f5py.io.bytes.byte_input import open_bytes
 
-#: Bits of a place that are the position; the others are the contig.
-POSITION_BITS = 40
 #: Frequencies up to and from which every read of a site is taken for unmethylated or methylated.
 UNMETHYLATED, METHYLATED = 0.05, 0.95
 _NAME = "S128"
+#: More reads than a site can have.
+_MOST_READS = 1 << 40
 _BEDMETHYL = {
     "contig": (0, _NAME),
     "start": (1, np.int64),
@@ -104,14 +105,22 @@ def read_sites(path: str, motif: Motif) -> KnownSites:
                 )  # fmt: skip
         except (ValueError, IndexError) as problem:
             raise InputFileError(f"{path}: is damaged ({problem})") from problem
+    check_bounds(rows["n"], 0, _MOST_READS, path, "a number of reads")
+    if (np.char.str_len(rows["contig"]) == int(_NAME[1:])).any():
+        raise InputFileError(f"{path}: has a contig whose name has {_NAME[1:]} letters or more; shorten it")
     if columns is _BEDMETHYL:
+        check_bounds(rows["share"][rows["n"] > 0], 0, 100, path, "a percentage")
         start = rows["start"] - np.where(rows["strand"] == b"-", motif.offset_reverse, motif.offset_forward)
         share = rows["share"] / 100
         kept = rows["n"] > 0
     else:
+        check_bounds(rows["m"], 0, _MOST_READS, path, "a number of methylated reads")
+        if (rows["m"] > rows["n"]).any():
+            raise InputFileError(f"{path}: a row has more methylated reads than reads; make the table again")
         start = rows["start"]
         share = rows["m"] / np.maximum(rows["n"], 1)
         kept = (rows["n"] > 0) & (rows["start"] == rows["end"])
+    check_positions(start[kept], path, "start")
     names, contig = np.unique(rows["contig"][kept], return_inverse=True)
     return _merged([name.decode("latin-1") for name in names], contig, start[kept], rows["n"][kept], share[kept])
 

@@ -8,8 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import InputFileError
-from f5py.evaluation.known_sites import METHYLATED, POSITION_BITS, UNMETHYLATED, KnownSites
+from f5py.evaluation.known_sites import METHYLATED, UNMETHYLATED, KnownSites
 from f5py.io.arrow.arrow import import_arrow
+from f5py.io.bounds import POSITION_BITS, check_bounds, check_positions
 from f5py.io.bytes.byte_input import open_bytes
 
 READ_TRUTH_HEADER = b"read_name\tchromosome\tstrand\tposition\tmethylated"
@@ -102,17 +103,21 @@ def read_truth_of_reads(path: str) -> tuple[Truth, KnownSites]:
 
     types = {"read_name": arrow.string(), "chromosome": arrow.string(), "position": arrow.int64()}
     types["methylated"] = arrow.int8()
-    columns = pyarrow.csv.ConvertOptions(column_types=types, include_columns=list(types))
+    reading = pyarrow.csv.ReadOptions(block_size=_PIECE)
+    parsing = pyarrow.csv.ParseOptions(delimiter="\t", quote_char=False)
+    columns = pyarrow.csv.ConvertOptions(
+        column_types=types, include_columns=list(types), null_values=[], strings_can_be_null=False
+    )
     try:
         with open_bytes(path) as file:
-            table = pyarrow.csv.read_csv(
-                file, pyarrow.csv.ReadOptions(block_size=_PIECE), pyarrow.csv.ParseOptions(delimiter="\t"), columns
-            )
+            table = pyarrow.csv.read_csv(file, reading, parsing, columns)
     except arrow.ArrowException as problem:
         raise InputFileError(f"{path}: is damaged ({' '.join(str(problem).split())})") from problem
     table = table.combine_chunks()
     position = table["position"].to_numpy()
     state = table["methylated"].to_numpy().astype(np.int8)
+    check_positions(position, path, "position")
+    check_bounds(state, 0, 1, path, "methylated")
     read, contig = (table[name].combine_chunks().dictionary_encode() for name in ("read_name", "chromosome"))
     key = read.indices.to_numpy().astype(np.int64) << POSITION_BITS | position
     order = np.argsort(key, kind="stable")

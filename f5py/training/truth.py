@@ -8,7 +8,8 @@ import numpy as np
 
 from f5py.core.motifs import Motif
 from f5py.errors import InputFileError
-from f5py.evaluation.known_sites import METHYLATED, POSITION_BITS, UNMETHYLATED, read_sites
+from f5py.evaluation.known_sites import METHYLATED, UNMETHYLATED, read_sites
+from f5py.io.bounds import POSITION_BITS
 from f5py.training.sums import Truth
 
 

@@ -205,7 +205,7 @@ def test_wrong_use(folder: Path, tmp_path: Path):
         (UsageError, "Parquet is compressed already", (a, b), {"output": tmp_path / "out.parquet.gz"}),
         (InputFileError, "has no column reference_kmer", (tmp_path / "other.tsv", b), {}),
         (InputFileError, r"cut\.tsv: CSV parse error: Expected 13 columns, got 2", (tmp_path / "cut.tsv", b), {}),
-        (InputFileError, r"cut\.parquet: is damaged", (tmp_path / "cut.parquet", b), {}),
+        (InputFileError, r"cut\.parquet: damaged or no Parquet table", (tmp_path / "cut.parquet", b), {}),
         (InputFileError, "cannot be opened", (tmp_path / "absent.tsv", b), {}),
         (F5pyError, "has 500 or more reads in both samples", (a, b), {"min_coverage": 500}),
     ]

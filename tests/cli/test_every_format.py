@@ -249,3 +249,67 @@ def test_tables(use: str, ending: str, tables: Tables, tmp_path: Path, capfd: py
         line = error_line(capfd.readouterr().err)
         assert "standard input" in line or "a pipe" in line
         assert not (tmp_path / "piped.tsv").exists()
+
+
+#: What other programs may make of a column: values of a type that tables of f5py do not have, or none at all.
+OTHER_COLUMNS = {
+    "lists": lambda arrow, column: arrow.array([[1.0, 2.0]] * len(column)),
+    "structures": lambda arrow, column: arrow.array([{"x": 1}] * len(column)),
+    "truth values": lambda arrow, column: arrow.array([True] * len(column)),
+    "nothing": lambda arrow, column: arrow.nulls(len(column)),
+    "a row without a value": lambda arrow, column: arrow.array([None, *column.to_pylist()[1:]], _plain(arrow, column)),
+    "text": lambda arrow, column: arrow.array(["x"] * len(column)),
+    "large numbers": lambda arrow, column: arrow.array([1 << 62] * len(column)),
+    "negative numbers": lambda arrow, column: arrow.array([-5] * len(column)),
+}
+
+
+def _plain(arrow, column):
+    return column.type.value_type if arrow.types.is_dictionary(column.type) else column.type
+
+
+@pytest.mark.parametrize("use", [use for use, (kind, _) in TABLE_USES.items() if kind != "sites"])
+def test_columns_of_other_types(use: str, tables: Tables, tmp_path: Path, capfd: pytest.CaptureFixture[str]):
+    """One line that says what is wrong, or results: the column may not matter, or be taken as it is."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    sound = parquet.read_table(tables.folder / f"{TABLE_USES[use][0]}.parquet")
+    changed, out = tmp_path / "changed.parquet", tmp_path / ("out.parquet" if use.startswith("merge") else "out.tsv")
+    refused = set()
+    for at, name in enumerate(sound.column_names):
+        for what, change in OTHER_COLUMNS.items():
+            parquet.write_table(sound.set_column(at, name, change(arrow, sound.column(at))), changed)
+            capfd.readouterr()
+            status = run_on(tables, use, str(changed), out)
+            told = capfd.readouterr().err
+            assert status == 0 or error_line(told), (name, what)
+            refused |= {what} if status else set()
+    assert refused >= {"lists", "structures", "truth values", "nothing"}
+
+
+@pytest.mark.parametrize("use", [use for use, (kind, _) in TABLE_USES.items() if kind in ("calls", "events")])
+def test_names_with_quotes(use: str, tables: Tables, tmp_path: Path):
+    """What SAM allows as the name of a read: quotes are letters like others, in text and in Parquet."""
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    kind = TABLE_USES[use][0]
+    sound = parquet.read_table(tables.folder / f"{kind}.parquet")
+    at = sound.column_names.index("read_name")
+    names = sound.column(at).to_pylist()
+    renamed = [f'"{name[:9]}"{name[9:]}\'' for name in names]
+    kind_of_names = sound.schema.field(at).type
+    column = arrow.array(renamed, _plain(arrow, sound.column(at)))
+    column = column.dictionary_encode() if arrow.types.is_dictionary(kind_of_names) else column
+    parquet.write_table(sound.set_column(at, "read_name", column), tmp_path / "quoted.parquet")
+    text = (tables.folder / f"{kind}.tsv").read_text()
+    for name, new in dict(zip(names, renamed, strict=True)).items():
+        text = text.replace(f"\t{name}\t", f"\t{new}\t")
+    (tmp_path / "quoted.tsv").write_text(text)
+    if use.startswith("merge"):
+        assert run_command("merge", *[tmp_path / "quoted.parquet"] * 2, "-o", tmp_path / "out.parquet") == 0
+        joined = parquet.read_table(tmp_path / "out.parquet")
+        assert joined["read_name"].to_pylist() == renamed * 2
+        return
+    for ending in ("tsv", "parquet"):
+        assert run_on(tables, use, str(tmp_path / f"quoted.{ending}"), tmp_path / ending) == 0
+    if use not in ROUNDED:
+        assert (tmp_path / "parquet").read_bytes() == (tmp_path / "tsv").read_bytes()
+    assert (tmp_path / "parquet").read_bytes().count(b"\n") > 3

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Iterator
 from typing import Any
 
-from f5py.errors import InputFileError, unavailable
+from f5py.errors import InputFileError
+from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.io.bytes.byte_pieces import BytePieces
 
-MAGIC = b"PAR1"
 _ROWS_AT_ONCE = 1 << 16
-#: What the library raises over damage, besides errors of its own.
-PROBLEMS = (OSError, ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError)
 #: Decimals of the text table for columns whose values matter; Parquet has all digits.
 _DECIMALS = {"log_lik_ratio": 2}
 
@@ -29,57 +26,53 @@ class ParquetText(BytePieces):
     MissingDependencyError
         pyarrow is not installed.
     InputFileError
-        The file is damaged; also while it is read.
+        The file is damaged, or has columns that cannot be text; also while it is read.
     """
 
     def __init__(self, path: str) -> None:
-        try:
-            import pyarrow.csv
-            import pyarrow.parquet
-        except ImportError as problem:
-            raise unavailable(problem, f"{path}: a Parquet file, which needs", "pyarrow", "parquet") from problem
-        self._arrow = pyarrow
         self._path = path
-        try:
-            self._file = pyarrow.parquet.ParquetFile(path, page_checksum_verification=True)
-        except (*PROBLEMS, pyarrow.ArrowException) as problem:
-            raise self._damaged(problem) from problem
+        self._table = ParquetTable(path, f"{path}: tables in Parquet")
         super().__init__(self._text())
 
     def close(self) -> None:
         if not self.closed:
-            self._file.close()
+            self._table.close()
         super().close()
 
     def _text(self) -> Iterator[bytes]:
-        arrow = self._arrow
-        yield "\t".join(self._file.schema_arrow.names).encode() + b"\n"
-        layout = arrow.csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none")
-        try:
-            for batch in self._file.iter_batches(_ROWS_AT_ONCE):
-                text = io.BytesIO()
-                table = arrow.Table.from_batches([batch])
-                arrow.csv.write_csv(_as_printed(table), text, layout)
-                yield text.getvalue()
-        except (*PROBLEMS, arrow.ArrowException) as problem:
-            raise self._damaged(problem) from problem
+        header = "\t".join(self._table.names)
+        if header.count("\t") != len(self._table.names) - 1 or "\n" in header or "\r" in header:
+            raise InputFileError(f"{self._path}: a column's name has a tab or an end of a line; make the table again")
+        yield header.encode() + b"\n"
+        for batch in self._table.batches(_ROWS_AT_ONCE):
+            if len(batch):
+                yield self._lines(batch)
 
-    def _damaged(self, problem: Exception) -> InputFileError:
-        reason = " ".join(str(problem).split())
-        return InputFileError(f"{self._path}: damaged or no Parquet table of f5py ({reason}); make the file again")
+    def _lines(self, batch: Any) -> bytes:
+        import numpy as np
+        import pyarrow
+        import pyarrow.compute
+
+        text = pyarrow.large_string()
+        columns = [_as_printed(field, batch.column(i)).cast(text) for i, field in enumerate(batch.schema)]
+        end = pyarrow.array(["\n"] * len(batch), text)
+        rows = pyarrow.compute.binary_join_element_wise(*columns, pyarrow.scalar("\t", text))
+        lines = pyarrow.compute.binary_join_element_wise(rows, end, pyarrow.scalar("", text))
+        _, offsets, pieces = lines.buffers()
+        joined: bytes = pieces.slice(0, int(np.frombuffer(offsets, np.int64)[len(batch)])).to_pybytes()
+        if (joined.count(b"\n"), joined.count(b"\t")) != (len(batch), len(batch) * (len(columns) - 1)):
+            raise InputFileError(f"{self._path}: a value has a tab or an end of a line; make the table again")
+        return joined
 
 
-def _as_printed(table: Any) -> Any:
-    """The columns as the text table shows them; the products are exact, so that they are rounded as printf does."""
+def _as_printed(field: Any, column: Any) -> Any:
+    """A column as the text table shows it; the products are exact, so that they are rounded as printf does."""
     import numpy as np
     import pyarrow
 
-    for i, field in enumerate(table.schema):
-        column = table.column(i)
-        if pyarrow.types.is_dictionary(field.type):
-            column = column.cast(field.type.value_type)
-        elif field.name in _DECIMALS and pyarrow.types.is_floating(field.type):
-            power = 10.0 ** _DECIMALS[field.name]
-            column = pyarrow.array(np.rint(column.to_numpy().astype(np.float64) * power) / power)
-        table = table.set_column(i, field.name, column)
-    return table
+    if pyarrow.types.is_dictionary(field.type):
+        return column.dictionary_decode()
+    if field.name in _DECIMALS and pyarrow.types.is_floating(field.type):
+        power = 10.0 ** _DECIMALS[field.name]
+        return pyarrow.array(np.rint(column.to_numpy(zero_copy_only=False).astype(np.float64) * power) / power)
+    return column

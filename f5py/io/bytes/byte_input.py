@@ -11,7 +11,8 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from f5py.errors import InputFileError, UsageError
-from f5py.io.arrow.parquet_text import MAGIC, ParquetText
+from f5py.io.arrow.parquet_table import MAGIC
+from f5py.io.arrow.parquet_text import ParquetText
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _BUFFER_SIZE = 1 << 20

@@ -5,25 +5,32 @@ from __future__ import annotations
 import json
 import os
 import time
+import zlib
 from contextlib import suppress
 from types import TracebackType
 
-from f5py.errors import OutputFileError
+from f5py.errors import DamagedValueError, OutputFileError
+from f5py.io.files.json_values import Values, is_text
 
 #: What a scanned file gave: its read names, or one line that says why it was skipped.
 Found = list[str] | str
 
 #: Written lines reach the disk at least this often.
 _SECONDS_BETWEEN_SYNCS = 5.0
+#: Longer lines are not ours: a file of so many reads would be terabytes.
+_LONGEST_LINE = 1 << 28
 
 
 class ScanJournal:
     """A file with a line for every fast5 file that has been scanned: its path, size, time and what it gave.
 
+    Each line begins with the CRC-32 of the rest.
+
     Parameters
     ----------
     path : str
-        If it is there, what its lines say is known. Lines that are not whole are passed over.
+        If it is there, what its lines say is known. Lines that are not whole, or not what was written, are passed over:
+        their files are scanned again.
 
     Raises
     ------
@@ -37,12 +44,13 @@ class ScanJournal:
         try:
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666)
             with open(self._descriptor, "rb", closefd=False) as file:
-                text = b""
-                for text in file:
-                    with suppress(ValueError, TypeError):  # cut by what ended the run
-                        name, size, modified, found = json.loads(text)
-                        self._known[name] = size, modified, found
-            if text and not text.endswith(b"\n"):
+                last = b"\n"
+                while text := file.readline(_LONGEST_LINE):
+                    last = text[-1:]
+                    with suppress(DamagedValueError):  # cut by what ended the run, or damaged
+                        name, known = _parsed(text)
+                        self._known[name] = known
+            if last != b"\n":
                 os.write(self._descriptor, b"\n")
         except OSError as problem:
             raise self._failure(problem) from None
@@ -77,7 +85,7 @@ class ScanJournal:
             return
         try:
             # one call for a line: whatever ends this process, at most the last one is not whole
-            os.write(self._descriptor, json.dumps([path, *state, found]).encode() + b"\n")
+            os.write(self._descriptor, _line(path, state, found))
             if time.monotonic() - self._synced > _SECONDS_BETWEEN_SYNCS:
                 os.fsync(self._descriptor)
                 self._synced = time.monotonic()
@@ -91,6 +99,22 @@ class ScanJournal:
 
     def _failure(self, problem: OSError) -> OutputFileError:
         return OutputFileError(f"{self._path}: cannot be written ({problem.strerror})")
+
+
+def _line(path: str, state: tuple[int, int], found: Found) -> bytes:
+    text = json.dumps({"path": path, "size": state[0], "time": state[1], "found": found}).encode()
+    return b"%08x %b\n" % (zlib.crc32(text), text)
+
+
+def _parsed(line: bytes) -> tuple[str, tuple[int, int, Found]]:
+    """The path, and what is known of it, of a line; raises `DamagedValueError` if it is not what `_line` makes."""
+    checksum, _, text = line.rstrip(b"\n").partition(b" ")
+    if checksum != b"%08x" % zlib.crc32(text):
+        raise DamagedValueError("the line is not what was written")
+    values = Values.of_text(text)
+    values.check_names(("path", "size", "time", "found"))
+    found: Found = values.text("found") if is_text(values.members["found"]) else values.texts("found")
+    return values.text("path"), (values.integer("size"), values.integer("time", -(2**63)), found)
 
 
 def _state(path: str) -> tuple[int, int] | None:

@@ -5,19 +5,17 @@ from __future__ import annotations
 import shutil
 from collections.abc import Sequence
 from contextlib import ExitStack
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 from f5py.errors import InputFileError, UsageError
-from f5py.io.arrow.arrow import import_arrow
-from f5py.io.arrow.parquet_text import PROBLEMS
-from f5py.io.arrow.table import ParquetOutput
+from f5py.io.arrow.parquet_table import ParquetTable
+from f5py.io.arrow.table import Fields, ParquetOutput
 from f5py.io.bytes.byte_input import open_bytes, shown_name
 from f5py.io.files.complete_file import complete_text_output
 from f5py.outputs.events.eventalign_arrow import parquet_layout
 
 _LONGEST_LINE = 1 << 20
-#: Arrow's names of types, and ours.
-_TYPES = {"float": "float32", "double": "float64", "list<element: float>": "list:float32"}
+_ROWS_AT_ONCE = 1 << 16
 
 
 def merge_texts(paths: Sequence[str], path: str, n_threads: int) -> None:
@@ -63,27 +61,27 @@ def merge_parquets(paths: Sequence[str], out: BinaryIO, n_threads: int) -> None:
     InputFileError
         A file is damaged, or has other columns.
     """
-    arrow, parquet = import_arrow()
     fields: list[tuple[str, str]] = []
     output: ParquetOutput | None = None
     with ExitStack() as outputs:
         for one in paths:
-            try:
-                with parquet.ParquetFile(one, page_checksum_verification=True) as file:
-                    here = [(field.name, _type_of(field.type, arrow)) for field in file.schema_arrow]
-                    if output is None:
-                        fields = here
-                        layout = parquet_layout([name for name, _ in fields])
-                        output = outputs.enter_context(ParquetOutput(out, fields, n_threads=n_threads, **layout))
-                    if here != fields:
-                        raise InputFileError(f"{one}: has other columns than {paths[0]}; merge tables of one kind")
-                    for batch in file.iter_batches():
-                        output.write(batch.columns)
-            except (*PROBLEMS, arrow.ArrowException) as problem:
-                raise InputFileError(f"{one}: damaged or no Parquet table of f5py ({problem})") from None
+            with ParquetTable(one) as table:
+                here = table.kinds(with_lists=True)
+                if output is None:
+                    _check_header(one, "\t".join([*table.names, ""]).encode())
+                    fields = here
+                    output = outputs.enter_context(_output_of(fields, out, n_threads))
+                if here != fields:
+                    raise InputFileError(f"{one}: has other columns than {paths[0]}; merge tables of one kind")
+                for batch in table.batches(_ROWS_AT_ONCE, with_lists=True):
+                    # dictionaries of another library may have other types of numbers
+                    columns = zip(batch.columns, output.schema, strict=True)
+                    output.write([column.cast(field.type) for column, field in columns])
 
 
-def _type_of(kind: Any, arrow: Any) -> str:
-    if arrow.types.is_dictionary(kind):
-        return "names"
-    return _TYPES.get(str(kind), str(kind))
+def _output_of(fields: Fields, out: BinaryIO, n_threads: int) -> ParquetOutput:
+    """A Parquet file like the tables of f5py that have these columns."""
+    layout = parquet_layout([name for name, _ in fields])
+    kinds = dict(fields)
+    encoded = {name: how for name, how in layout.get("encodings", {}).items() if kinds[name].startswith("int")}
+    return ParquetOutput(out, fields, n_threads=n_threads, **layout | {"encodings": encoded})

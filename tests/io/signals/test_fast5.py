@@ -326,7 +326,7 @@ def test_neighbours_of_an_added_read(tmp_path):
 
 def fetch_in_new_process(path, name, before="") -> subprocess.CompletedProcess:
     program = (
-        f"{before}\nfrom f5py.io.signals.fast5 import Fast5Reader\n"
+        f"{before}\nfrom f5py.io.signals.fast5.reader import Fast5Reader\n"
         f"block = Fast5Reader().read([{name!r}], [{str(path)!r}])\n"
         "print(block.samples.sum(), block.problems)"
     )

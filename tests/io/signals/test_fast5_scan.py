@@ -3,6 +3,7 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+import zlib
 from pathlib import Path
 
 import h5py
@@ -90,6 +91,45 @@ def test_what_is_known_is_not_scanned_again(tmp_path: Path, monkeypatch: pytest.
     with ScanJournal(path) as journal:
         journal.remove()
     assert not Path(path).exists()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"[" * 100_000, b"[]", b"5", b"{}", b'["NAME", SIZE, TIME, ["other"]]', b'["NAME", SIZE, TIME, 5]',
+        b'{"path": "NAME", "size": SIZE, "time": TIME, "found": {"r0": 1}}',
+        b'{"path": "NAME", "size": SIZE, "time": TIME, "found": [5]}',
+        b'{"path": ["NAME"], "size": SIZE, "time": TIME, "found": ["other"]}',
+        b'{"path": "NAME", "size": 1e400, "time": TIME, "found": ["other"]}',
+        b'{"path": "NAME", "size": SIZE, "time": TIME, "found": ["other"], "more": 1}', b"\xff\0\x1b", b"",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("has_checksum", [False, True])
+def test_a_journal_with_lines_that_are_not_ours(tmp_path: Path, line: bytes, has_checksum: bool) -> None:
+    """Of other types, of an earlier version or of anybody: the file is scanned again."""
+    path = single_fast5(tmp_path / "0.fast5", "r0")
+    state = path.stat()
+    for name, value in (("NAME", path), ("SIZE", state.st_size), ("TIME", state.st_mtime_ns)):
+        line = line.replace(name.encode(), str(value).encode())
+    if has_checksum:
+        line = b"%08x " % zlib.crc32(line) + line
+    (tmp_path / "journal").write_bytes(line + b"\n")
+    with ScanJournal(str(tmp_path / "journal")) as journal:
+        assert scan_fast5([str(path)], 1, journal=journal) == [["r0"]]
+
+
+def test_no_flipped_bit_of_a_journal_changes_what_is_found(tmp_path: Path) -> None:
+    paths = [str(single_fast5(tmp_path / f"{i}.fast5", f"r{i}")) for i in range(2)]
+    path = tmp_path / "journal"
+    with ScanJournal(str(path)) as journal:
+        scan_fast5(paths, 1, journal=journal)
+    text = path.read_bytes()
+    for at in range(len(text)):
+        path.write_bytes(text[:at] + bytes([text[at] ^ 1 << at % 8]) + text[at + 1 :])
+        with ScanJournal(str(path)) as journal:
+            known = [journal.found(name) for name in paths]
+            assert all(found in (None, [f"r{i}"]) for i, found in enumerate(known))
+            assert any(found is None for found in known)
 
 
 @pytest.mark.parametrize("cut", [1, 2, 30])

@@ -1,0 +1,171 @@
+"""Parquet tables of any origin, held to what tables of f5py have in them before anything is computed from them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any
+
+from f5py.errors import InputFileError
+from f5py.io.arrow.arrow import import_arrow
+
+MAGIC = b"PAR1"
+#: What the library raises over damage, besides errors of its own.
+_PROBLEMS = (OSError, ValueError, TypeError, KeyError, IndexError, OverflowError, RuntimeError, MemoryError)
+
+
+class ParquetTable:
+    """The columns of a Parquet file; a context manager.
+
+    Parameters
+    ----------
+    path : str
+    what : str
+        What needs pyarrow, for the message.
+
+    Attributes
+    ----------
+    names : list of str
+        All columns; each once.
+
+    Raises
+    ------
+    MissingDependencyError
+        pyarrow is not installed.
+    InputFileError
+        The file is damaged, has no columns, or two of one name.
+    """
+
+    def __init__(self, path: str, what: str = "Parquet and Arrow tables") -> None:
+        self._arrow, parquet = import_arrow(what)
+        self._path = path
+        with self._told():
+            self._file = parquet.ParquetFile(path, page_checksum_verification=True)
+            self._schema = self._file.schema_arrow
+            self.names: list[str] = self._schema.names
+        if not self.names:
+            self.close()
+            raise InputFileError(f"{path}: has no columns; make the table again")
+        if repeated := [name for name, n in Counter(self.names).items() if n > 1]:
+            self.close()
+            raise InputFileError(f"{path}: has two columns {repeated[0]}; make the table again")
+
+    def __enter__(self) -> ParquetTable:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file. May be called twice."""
+        self._file.close()
+
+    def kinds(self, with_lists: bool = False) -> list[tuple[str, str]]:
+        """Names and types of all columns, as `f5py.io.arrow.table.Fields` has them.
+
+        Parameters
+        ----------
+        with_lists : bool
+            Whether lists of numbers are taken, too.
+
+        Raises
+        ------
+        InputFileError
+            A column is of another type than columns of f5py.
+        """
+        return [(name, self._kind(name, with_lists)) for name in self.names]
+
+    def batches(self, n_rows: int, types: Mapping[str, Any] | None = None, with_lists: bool = False) -> Iterator[Any]:
+        """Yield the rows as `pyarrow.RecordBatch` of at most so many.
+
+        Missing values of columns of fractions are NaN, as pandas writes them.
+
+        Parameters
+        ----------
+        n_rows : int
+        types : mapping of str to pyarrow.DataType, optional
+            The columns to read, and what their values are given as; all as they are if None.
+        with_lists : bool
+            See `kinds`.
+
+        Raises
+        ------
+        InputFileError
+            The file is damaged, or a column that is read is of another type than columns of f5py, or lacks a value that
+            is no fraction, or has one that is not of the type.
+        """
+        for name in types or self.names:
+            self._kind(name, with_lists)
+        rows = iter(self._file.iter_batches(n_rows, columns=None if types is None else list(types)))
+        while True:
+            with self._told():
+                batch = next(rows, None)
+                if batch is None:
+                    return
+                batch.validate(full=True)
+                batch = self._typed(self._filled(batch), types)
+            yield batch
+
+    def _filled(self, batch: Any) -> Any:
+        arrow = self._arrow
+        for i, field in enumerate(batch.schema):
+            column = batch.column(i)
+            if _lacks_values(arrow, column):
+                if not arrow.types.is_floating(field.type):
+                    raise InputFileError(f"{self._path}: a row has no value of {field.name}; make the table again")
+                batch = batch.set_column(i, field.name, column.fill_null(float("nan")))
+        return batch
+
+    def _typed(self, batch: Any, types: Mapping[str, Any] | None) -> Any:
+        if types is None:
+            return batch
+        columns = [batch.column(name) for name in types]
+        columns = [one.dictionary_decode() if self._arrow.types.is_dictionary(one.type) else one for one in columns]
+        columns = [column.cast(kind) for column, kind in zip(columns, types.values(), strict=True)]
+        return self._arrow.RecordBatch.from_arrays(columns, names=list(types))
+
+    def _kind(self, name: str, with_lists: bool) -> str:
+        field = self._schema.field(name)
+        kind = _kind_of(self._arrow.types, field.type)
+        if not kind or (kind.startswith("list:") and not with_lists):
+            raise InputFileError(
+                f"{self._path}: column {name} is of the type {_shown(field.type)}, not numbers or text; "
+                "make the table again"
+            )
+        return kind
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Errors of the library as one line."""
+        try:
+            yield
+        except (*_PROBLEMS, self._arrow.ArrowException) as problem:
+            reason = " ".join(str(problem).split())
+            raise InputFileError(
+                f"{self._path}: damaged or no Parquet table of f5py ({reason}); make the file again"
+            ) from problem
+
+
+def _kind_of(types: Any, kind: Any) -> str:
+    """The name that `f5py.io.arrow.table.Fields` has for a type; "" for one that no column has."""
+    if types.is_dictionary(kind):
+        return "names" if types.is_string(kind.value_type) or types.is_large_string(kind.value_type) else ""
+    if types.is_list(kind):
+        return f"list:{inner}" if (inner := _kind_of(types, kind.value_type)) in ("float32", "float64") else ""
+    if types.is_float32(kind) or types.is_float64(kind):
+        return f"float{kind.bit_width}"
+    is_plain = types.is_integer(kind) or types.is_string(kind) or types.is_large_string(kind)
+    return str(kind) if is_plain else ""
+
+
+def _lacks_values(arrow: Any, column: Any) -> bool:
+    """Whether a column, or what it is made of, has nulls."""
+    if arrow.types.is_dictionary(column.type):
+        return bool(column.null_count or column.dictionary.null_count)
+    return bool(column.null_count or (arrow.types.is_list(column.type) and column.flatten().null_count))
+
+
+def _shown(kind: Any) -> str:
+    text = str(kind)
+    return text if len(text) <= 60 else f"{text[:57]}..."
