@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import F5pyError, SignalError
+from f5py.io.signals.helper_process import send
 
 #: Shared memory per process: two slots, so that one is filled while the other is emptied.
 N_SLOTS = 2
@@ -41,21 +42,21 @@ def serve(connection: Connection, memory: str, module: str, reader_class: str) -
             try:
                 answer = reader.run_info(names, paths) if isinstance(names, str) else reader.read(names, paths)
             except F5pyError as error:
-                connection.send(error)
+                send(connection, error)
                 continue
             except OSError as error:  # of the machine
                 where = f"{error.filename}: " if error.filename else ""
-                connection.send(SignalError(f"{where}cannot be read ({error.strerror or error})"))
+                send(connection, SignalError(f"{where}cannot be read ({error.strerror or error})"))
                 continue
             except Exception as error:
                 cause = " ".join(f"{type(error).__name__}: {error}".split())
-                connection.send(SignalError(f"a signal reader process failed: {cause}"))
+                send(connection, SignalError(f"a signal reader process failed: {cause}"))
                 continue
             if isinstance(names, str):
-                connection.send(answer)
+                send(connection, answer)
                 continue
             block = answer
-            connection.send((block.offsets, block.calibration(), block.problems))
+            send(connection, (block.offsets, block.calibration(), block.problems))
             _send_samples(connection, window, block.samples)
     except (EOFError, OSError):
         pass  # the parent has hung up or is gone

@@ -7,6 +7,7 @@ by multiprocessing, which would run the caller's own script again in each of the
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -215,6 +216,14 @@ def _end_with_parent() -> None:
         import ctypes
 
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def send(connection: Connection, message: Any) -> None:
+    """Send an object, which `Connection.recv` receives.
+
+    `Connection.send` leaves a view of its buffer in the traceback of an error, of which Python complains from 3.13 on.
+    """
+    connection.send_bytes(pickle.dumps(message, pickle.HIGHEST_PROTOCOL))
 
 
 @contextmanager

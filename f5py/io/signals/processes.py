@@ -18,7 +18,7 @@ from f5py.errors import SignalError
 from f5py.io.signals._reader_process import N_SLOTS, SLOT_SAMPLES, WINDOW_BYTES, map_window, serve
 from f5py.io.signals.content import Kind
 from f5py.io.signals.fast5.reader import Fast5Reader
-from f5py.io.signals.helper_process import CPU_SECONDS, LOOK_EVERY, HelperProcess, signal_name
+from f5py.io.signals.helper_process import CPU_SECONDS, LOOK_EVERY, HelperProcess, send, signal_name
 from f5py.io.signals.shares import share_out
 from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, kind_of_files, paths_of
 
@@ -87,6 +87,7 @@ class ParallelSource:
         self._cpu_seconds = cpu_seconds
         self._reader_class = reader
         self._kind = kind
+        self._why_closed = _STOPPED
         self._readers: list[_Reader] = []
         try:
             for _ in range(n_processes):
@@ -114,17 +115,17 @@ class ParallelSource:
             The source is closed.
         """
         if not self._readers:
-            raise SignalError(_STOPPED)
+            raise SignalError(self._why_closed)
         try:
             return self._fetch(names)
-        except BaseException:
-            self.close()
+        except BaseException as problem:
+            self._close_because_of(problem)
             raise
 
     def run_info(self, names: Sequence[str]) -> dict[str, str]:
         """Return what is known of the run of the first read that can be read, as `SignalSource.run_info`."""
         if not self._readers:
-            raise SignalError(_STOPPED)
+            raise SignalError(self._why_closed)
         reader = self._readers[0]
         try:
             for name, path in zip(names, paths_of(self._paths, names), strict=True):
@@ -134,12 +135,10 @@ class ParallelSource:
                     list(_as_they_answer({reader: None}, self._cpu_seconds))
                     if found := reader.receive():
                         return found
-        except ReaderDiedError as death:
-            death.names, death.paths = asked
-            self.close()
-            raise
-        except BaseException:
-            self.close()
+        except BaseException as problem:
+            if isinstance(problem, ReaderDiedError):
+                problem.names, problem.paths = asked
+            self._close_because_of(problem)
             raise
         return {}
 
@@ -162,6 +161,12 @@ class ParallelSource:
             reader.end()
         for reader in readers:
             reader.release()
+
+    def _close_because_of(self, problem: BaseException) -> None:
+        """Close; who asks later is told why, as that may be for reads that come earlier in the output."""
+        if isinstance(problem, SignalError) and self._readers:
+            self._why_closed = str(problem)
+        self.close()
 
     def _fetch(self, names: Sequence[str]) -> SignalBlock:
         paths = paths_of(self._paths, names)
@@ -220,7 +225,7 @@ class _Reader:
         self._piece = 0
         self.asked = message[1] if isinstance(message[0], list) else [message[1]]
         try:
-            self.connection.send(message)
+            send(self.connection, message)
         except _HUNG_UP:
             raise self._ended() from None
 

@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection, wait
 from typing import Any
 
 from f5py.errors import F5pyError
-from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess
+from f5py.io.signals.helper_process import LOOK_EVERY, HelperProcess, send
 from f5py.io.signals.scan_journal import Found, ScanJournal
 from f5py.io.signals.search import files_below
 from f5py.messages import console
@@ -136,9 +136,9 @@ def _work(connection: Connection) -> None:
         while True:
             for path in connection.recv():
                 try:
-                    connection.send(_scan(path))
+                    send(connection, _scan(path))
                 except F5pyError as problem:
-                    connection.send(problem)
+                    send(connection, problem)
     except (EOFError, OSError):
         return
 
@@ -159,7 +159,7 @@ def _scan_chunks(
         busy[process.connection] = process, chunk
         process.begin()
         with suppress(ConnectionError):  # it has died, as its end of the connection tells below
-            process.connection.send(chunk.rest)
+            send(process.connection, chunk.rest)
 
     def take(chunk: _Chunk, found: Found) -> None:
         if journal is not None:
