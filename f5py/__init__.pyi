@@ -585,6 +585,7 @@ def summary(
     threshold: float = ...,
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
     motif: str | None = ...,
+    calibration: float = ...,
     error_rate: float = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
@@ -659,6 +660,7 @@ def validate(
     min_coverage: int = ...,
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
     motif: str | None = ...,
+    calibration: float = ...,
     prior: float = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...

@@ -119,7 +119,7 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
             yield CallsHandedOn(run.take, layout)
         if options.modbam is not None:
             header, windows, reference = alignments.header, loader.windows, loader.reference.path
-            yield ModbamTags(options.modbam, options, header, caller.motifs, windows, reference)
+            yield ModbamTags(options.modbam, options, header, caller.motifs, windows, reference, caller.calibration)
         if options.bedmethyl is not None:
             contigs = dict(zip(alignments.contigs, alignments.contig_lengths, strict=True))
             partitions = None if options.partition_tag is None else loader.partitions

@@ -65,7 +65,8 @@ def run(options: SummaryOptions) -> dict[str, Any]:
 
 def _data(summary: CallSummary, controls: dict[str, RatioCounts], options: SummaryOptions) -> dict[str, Any]:
     ratios = summary.ratios
-    estimates = ErrorEstimates.of(ratios, controls)
+    estimates = ErrorEstimates.of(ratios, controls, options.calibration)
+
     table = []
     for threshold in THRESHOLDS:
         methylated, passing = ratios.methylated(threshold), ratios.passing(threshold)
@@ -88,6 +89,7 @@ def _data(summary: CallSummary, controls: dict[str, RatioCounts], options: Summa
         "calls_beyond": passing,
         "methylated": ratios.methylated(options.threshold) / passing if passing else None,
         "thresholds": table,
+        "calibration": options.calibration,
         "methylated_share_by_ratios": estimates.share,
         "components": _components(estimates),
         "advice": advise(estimates, options.error_rate),

@@ -79,6 +79,11 @@ def _check(options: ValidateOptions) -> None:
     inputs = [options.calls, options.truth, *controls]
     if "-" in inputs:
         raise UsageError("the input's kind is told by its beginning, so it cannot come from standard input")
+    if options.calibration != 1.0 and (tagged := [path for path in inputs if path and is_alignments(path)]):
+        raise UsageError(
+            f"--calibration {options.calibration:g}: is a factor of ratios, and {tagged[0]} has probabilities, which "
+            "call-methylation has calibrated; leave it out"
+        )
     check_reports(options)
 
 
@@ -179,11 +184,11 @@ def _measures(labelled: LabelledRatios, samples: ReadBootstrap, options: Validat
         "undefined_ratios": labelled.methylated.n_undefined + labelled.unmethylated.n_undefined,
         "auc": labelled.area(),
         "at_threshold": labelled.at(options.threshold),
-        "intervals": samples.intervals(options.prior, options.threshold),
+        "intervals": samples.intervals(options.prior, options.threshold, options.calibration),
         "roc": labelled.roc(),
         "thresholds": [labelled.at(threshold) for threshold in THRESHOLDS],
-        "reliability": labelled.reliability(options.prior),
-        "reliability_balanced": labelled.reliability(options.prior, is_balanced=True),
+        "reliability": labelled.reliability(options.prior, calibration=options.calibration),
+        "reliability_balanced": labelled.reliability(options.prior, True, options.calibration),
     }
 
 

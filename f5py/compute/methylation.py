@@ -10,7 +10,7 @@ from f5py.compute.counts import RunCounts
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, motif_named, parse_motif
-from f5py.core.noise import OF_PORES, Noise
+from f5py.core.noise import CALIBRATION, OF_PORES, Noise
 from f5py.core.windows import Windows
 from f5py.errors import UnsupportedDataError, UsageError
 from f5py.messages import console
@@ -58,6 +58,8 @@ class Caller(AlignmentStage):
         except BaseException:
             self.close()
             raise
+        #: Factor of the ratios where probabilities are made of them.
+        self.calibration = CALIBRATION.get(chemistry.pore, 1.0) if options.is_correlated else 1.0
         self._windows = windows
         self._threshold = options.threshold
         self._per_site = options.per_site

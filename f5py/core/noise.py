@@ -87,3 +87,7 @@ INDEPENDENT = Noise(0.0, 0.0, GAUSSIAN)
 #: By pore, of DNA. The likelihood of unlabelled reads (benchmarks/noise.py) prefers numbers near those of R9.4. Those
 #: of R10.4.1 are exploratory: few reads of it were measured, and their likelihood prefers stronger correlations.
 OF_PORES = {"r9": Noise(0.5, 0.4, STUDENT), "r10": Noise(0.5, 0.0, GAUSSIAN)}
+#: By pore: factors of log-likelihood ratios of correlated noise where probabilities are made of them (the reciprocal of
+#: a temperature). benchmarks/calibration.py measures them without labels: a factor is the geometric mean of that of
+#: simulated reads and that of decoys in real ones.
+CALIBRATION = {"r9": 1.1, "r10": 1.5}

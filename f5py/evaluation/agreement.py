@@ -64,7 +64,7 @@ class LabelledRatios:
             "f1": f1,
         }
 
-    def reliability(self, prior: float, is_balanced: bool = False) -> dict[str, Any] | None:
+    def reliability(self, prior: float, is_balanced: bool = False, calibration: float = 1.0) -> dict[str, Any] | None:
         """How often sites are methylated that calls give a probability, by tenths of it.
 
         Parameters
@@ -74,8 +74,10 @@ class LabelledRatios:
         is_balanced : bool
             Give the calls at methylated sites the weight of the prior, and the others the rest, however many there are
             of each: the probabilities hold for such a sample. None is returned if a state does not occur.
+        calibration : float
+            That of `f5py.evaluation.ratios.probability`.
         """
-        predicted = probability(VALUES, prior)
+        predicted = probability(VALUES, prior, calibration)
         weights = (1.0, 1.0)
         if is_balanced:
             if not self.methylated.n or not self.unmethylated.n:
@@ -90,6 +92,7 @@ class LabelledRatios:
         brier = ((1 - predicted) ** 2 * methylated + predicted**2 * unmethylated).sum() / max(n.sum(), 1)
         return {
             "prior": prior,
+            "calibration": calibration,
             "expected_calibration_error": float(error),
             "brier_score": float(brier),
             "from": (np.flatnonzero(used) / _BINS).tolist(),

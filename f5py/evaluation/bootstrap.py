@@ -71,13 +71,14 @@ class ReadBootstrap:
             found = np.bincount(at, weights[read, sample], 2 * len(_VALUES))
             self._counts[sample] += found.astype(np.int64).reshape(2, -1)
 
-    def intervals(self, prior: float, threshold: float) -> dict[str, Any]:
+    def intervals(self, prior: float, threshold: float, calibration: float = 1.0) -> dict[str, Any]:
         """Bounds of the area under the ROC curve, the calibration error, and the shares kept and wrong at a threshold.
 
-        A measure that some sample does not have has None for its bounds.
+        `calibration` is that of `f5py.evaluation.ratios.probability`. A measure that some sample does not have has
+        None for its bounds.
         """
         found: dict[str, list[float | None]] = {"auc": [], "expected_calibration_error": [], "kept": [], "wrong": []}
-        predicted = probability(_VALUES, prior)
+        predicted = probability(_VALUES, prior, calibration)
         bins = np.minimum((predicted * _BINS).astype(np.int64), _BINS - 1)
         kept = np.abs(_VALUES) >= threshold - 1e-9
         for unmethylated, methylated in self._counts:

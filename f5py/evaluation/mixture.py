@@ -124,22 +124,25 @@ def _problem(
     return None
 
 
-def share_by_ratios(ratios: RatioCounts) -> float:
-    """The share of methylated calls whose posterior probabilities have it for their mean."""
+def share_by_ratios(ratios: RatioCounts, calibration: float = 1.0) -> float:
+    """The share of methylated calls whose posterior probabilities have it for their mean.
+
+    `calibration` is that of `f5py.evaluation.ratios.probability`.
+    """
     counts = ratios.counts / max(ratios.n, 1)
     share = 0.5
     for _ in range(_MAX_ROUNDS):
-        before, share = share, float((probability(VALUES, share) * counts).sum())
+        before, share = share, float((probability(VALUES, share, calibration) * counts).sum())
         share = min(max(share, 1e-6), 1 - 1e-6)
         if abs(share - before) < _SETTLED:
             break
     return share
 
 
-def error_by_ratios(ratios: RatioCounts, share: float, threshold: float) -> float:
-    """Expected share of wrong calls beyond the threshold, if the ratios are what they say."""
+def error_by_ratios(ratios: RatioCounts, share: float, threshold: float, calibration: float = 1.0) -> float:
+    """Expected share of wrong calls beyond the threshold, if the ratios times `calibration` are what they say."""
     kept = np.where(np.abs(VALUES) >= threshold - 1e-9, ratios.counts, 0)
-    methylated = probability(VALUES, share)
+    methylated = probability(VALUES, share, calibration)
     wrong = np.where(VALUES > 0, 1 - methylated, methylated)
     return float((kept * wrong).sum() / max(kept.sum(), 1))
 

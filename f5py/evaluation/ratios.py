@@ -65,6 +65,9 @@ def _steps(threshold: float) -> int:
     return int(np.ceil(min(threshold, MOST) / _STEP - 1e-6))
 
 
-def probability(ratios: NDArray[np.floating], prior: float = 0.5) -> NDArray[np.float64]:
-    """Probability of methylation by the ratio, if sites are methylated with probability `prior` beforehand."""
-    return 1 / (1 + np.exp(-np.clip(ratios + np.log(prior) - np.log1p(-prior), -700, 700)))
+def probability(ratios: NDArray[np.floating], prior: float = 0.5, calibration: float = 1.0) -> NDArray[np.float64]:
+    """Probability of methylation by the ratio, if sites are methylated with probability `prior` beforehand.
+
+    `calibration` is a factor of the ratios; see `f5py.core.noise.CALIBRATION`.
+    """
+    return 1 / (1 + np.exp(-np.clip(calibration * ratios + np.log(prior) - np.log1p(-prior), -700, 700)))

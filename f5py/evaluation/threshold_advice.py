@@ -47,6 +47,8 @@ class ErrorEstimates:
         Methylated share of the sites, if the ratios are right.
     problem : str or None
         Why the components say nothing of the errors.
+    calibration : float
+        Factor of the ratios where probabilities are made of them.
     """
 
     ratios: RatioCounts
@@ -54,12 +56,13 @@ class ErrorEstimates:
     mixture: Mixture | None
     share: float
     problem: str | None
+    calibration: float = 1.0
 
     @classmethod
-    def of(cls, ratios: RatioCounts, controls: Mapping[str, RatioCounts]) -> ErrorEstimates:
+    def of(cls, ratios: RatioCounts, controls: Mapping[str, RatioCounts], calibration: float = 1.0) -> ErrorEstimates:
         """Fit what can be fitted to the sample."""
-        mixture, share = fit_mixture(ratios), share_by_ratios(ratios)
-        return cls(ratios, controls, mixture, share, _problem(mixture, share))
+        mixture, share = fit_mixture(ratios), share_by_ratios(ratios, calibration)
+        return cls(ratios, controls, mixture, share, _problem(mixture, share), calibration)
 
     @property
     def has_one_state(self) -> bool:
@@ -71,7 +74,7 @@ class ErrorEstimates:
         """Estimate the share of wrong calls in every way; None where a way is not open."""
         two = self.mixture if self.problem is None else None
         found: dict[str, float | None] = {
-            "by_ratios": error_by_ratios(self.ratios, self.share, threshold),
+            "by_ratios": error_by_ratios(self.ratios, self.share, threshold, self.calibration),
             "by_components": None if two is None else two.error_rate(threshold),
             "by_other_state": self._other_state(threshold) if self.has_one_state else None,
         }

@@ -167,6 +167,11 @@ class EvaluationOptions(StrictOptions, Options):
     motif: str | None = option(
         "--motif", group=Group.MODEL, metavar="SITE:OFFSET", help="A motif of your own instead of -q, such as CHG:0."
     )
+    calibration: float = option(
+        "--calibration", kind=Kind.NUMBER, group=Group.MODEL, metavar="FACTOR", default=1.0, above=0, at_most=10,
+        help="Factor of the log-likelihood ratios in tables where probabilities are made of them. For calls of "
+        "call-methylation --accurate it is 1.1 (R9.4) or 1.5 (R10.4.1).",
+    )  # fmt: skip
 
 
 @options_class

@@ -65,15 +65,19 @@ def text_of(data: dict[str, Any]) -> list[str]:
         ]
         lines += [
             "",
-            f"probabilities of methylation with a prior of {found['prior']:g}: expected calibration error "
-            f"{_number(found['expected_calibration_error'])}{_bounds(data, 'expected_calibration_error')}, Brier score "
-            f"{_number(found['brier_score'])}",
+            f"probabilities of methylation with a prior of {found['prior']:g}{_factor(found)}: expected calibration "
+            f"error {_number(found['expected_calibration_error'])}{_bounds(data, 'expected_calibration_error')}, "
+            f"Brier score {_number(found['brier_score'])}",
             *_balanced(data["reliability_balanced"]),
             *aligned(["from", "calls", "mean probability", "methylated"], rows),
         ]
     if "frequencies" in data:
         lines += ["", *_frequencies(data["frequencies"])] if lines else _frequencies(data["frequencies"])
     return lines
+
+
+def _factor(found: dict[str, Any]) -> str:
+    return "" if found["calibration"] == 1.0 else f" and ratios times {found['calibration']:g}"
 
 
 def _balanced(found: dict[str, Any] | None) -> list[str]:

@@ -32,6 +32,18 @@ def summary(tables, tmp_path: Path, **options):
     return f5py.summary(tables, output=tmp_path / "summary.txt", **options)
 
 
+def test_errors_by_ratios_are_those_of_calibrated_ratios(table, tmp_path):
+    calls, path = table
+    surer = calls.assign(log_lik_ratio=2 * calls["log_lik_ratio"])
+    expected = summary(written(surer, tmp_path / "surer.tsv"), tmp_path)
+    data = summary(path, tmp_path, calibration=2)
+    assert data["calibration"] == 2
+    assert data["methylated_share_by_ratios"] == pytest.approx(expected["methylated_share_by_ratios"], abs=1e-3)
+    errors = [[one["errors"]["by_ratios"] for one in found["thresholds"]] for found in (data, expected)]
+    assert errors[0][0] == pytest.approx(errors[1][0], abs=1e-3)  # a threshold of 0 keeps all
+    assert data["calls_beyond"] == summary(path, tmp_path)["calls_beyond"]
+
+
 def test_figures_are_those_of_pandas(table, tmp_path):
     calls, path = table
     data = summary(path, tmp_path, threshold=3)

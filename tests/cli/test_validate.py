@@ -99,6 +99,26 @@ def test_calls_against_the_state_in_every_read(made_set, tmp_path):
     assert balanced["expected_calibration_error"] == pytest.approx(of_bin["error"].abs().sum() / len(calls))
 
 
+def test_a_calibration_is_a_factor_of_the_ratios_for_probabilities_only(made_set, tmp_path):
+    calls, _, path, truth = made_set
+    data = validate(path, truth, tmp_path=tmp_path, calibration=0.5)
+    scaled = written(calls.assign(log_lik_ratio=calls["log_lik_ratio"] / 2), tmp_path / "scaled.tsv")
+    expected = validate(scaled, truth, tmp_path=tmp_path)
+    for name in ("reliability", "reliability_balanced"):
+        assert data[name].pop("calibration") == 0.5
+        assert expected[name].pop("calibration") == 1.0
+        for key, value in expected[name].items():
+            assert data[name][key] == pytest.approx(value, abs=5e-3 if key != "calls" else 60)
+    assert data["thresholds"] == validate(path, truth, tmp_path=tmp_path)["thresholds"]
+    text = (tmp_path / "validation.txt").read_text()
+    assert "ratios times" not in text
+
+
+def test_probabilities_of_tags_are_not_calibrated_again(made_set, tmp_path):
+    with pytest.raises(UsageError, match=r"--calibration 1\.1: .* leave it out"):
+        validate("calls.bam", made_set[3], tmp_path=tmp_path, calibration=1.1)
+
+
 def test_frequencies_of_called_sites(made_set, tmp_path):
     calls, states, path, truth = made_set
     data = validate(path, truth, tmp_path=tmp_path, min_coverage=40)["frequencies"]

@@ -48,6 +48,11 @@ def test_probability_has_the_prior_where_nothing_is_known():
     assert probability(np.array([-1e5, 1e5]), 0.2).tolist() == pytest.approx([0, 1])
 
 
+def test_a_calibration_is_a_factor_of_the_ratio_and_not_of_the_prior():
+    ratios = np.array([-3.0, 0.0, 2.0])
+    assert probability(1.5 * ratios, 0.2).tolist() == probability(ratios, 0.2, 1.5).tolist()
+
+
 @pytest.mark.parametrize("share", [0.05, 0.4])
 def test_ratios_that_are_right_tell_share_and_errors(share: float):
     """Of normal densities one standard deviation d apart, ratios are normal with mean and half their variance d²/2."""

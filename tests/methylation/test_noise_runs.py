@@ -6,7 +6,13 @@ import csv
 import io
 
 import numpy as np
+import pysam
 import pytest
+
+from f5py.core.noise import CALIBRATION
+from f5py.evaluation.ratios import probability
+from f5py.options.declaration import declarations
+from f5py.options.table_commands import SummaryOptions
 
 from ..made_data import ReadSet, run_main
 
@@ -41,6 +47,35 @@ def test_the_same_bytes_for_any_threads_and_batches(made: ReadSet, more: tuple[s
 def test_contradictions_are_refused(made: ReadSet, capsys: pytest.CaptureFixture[str]) -> None:
     assert run_main(*made.options(), "-o", made.folder / "no.tsv", "--accurate", "--noise", "independent") == 2
     assert "choose one" in capsys.readouterr().err
+
+
+def _tags(data: ReadSet, *options: str) -> list[int]:
+    out = data.folder / "noise.bam"
+    assert run_main(*data.options(), "--output-format", "none", "--modbam", out, *options) == 0
+    with pysam.AlignmentFile(str(out), check_sq=False) as file:
+        return [one for record in file for one in (record.get_tag("ML") if record.has_tag("ML") else ())]
+
+
+def test_tags_have_calibrated_probabilities_of_correlated_noise(made: ReadSet) -> None:
+    """A table has the ratios of the model, whatever the tags have."""
+    for option, factor in (("--accurate", CALIBRATION["r9"]), ("--noise=independent", 1.0)):
+        ratios = _ratios(_call(made, "--per-site", option))  # two decimals
+        found = np.array(_tags(made, "--per-site", option))
+        assert len(found) > 20
+        near = [np.floor(256 * probability(np.sort(ratios) + e, 0.5, factor)).clip(0, 255) for e in (-0.006, 0.006)]
+        if len(found) == len(ratios):
+            found = np.sort(found)
+            assert (near[0] <= found).all()
+            assert (found <= near[1]).all()
+        else:
+            edges = [np.quantile(one, (0.1, 0.25, 0.5, 0.75, 0.9)) for one in (*near, found)]
+            assert np.abs(edges[2] - (edges[0] + edges[1]) / 2).max() < 6
+
+
+def test_the_help_says_the_constants_of_the_calibration() -> None:
+    said = declarations(SummaryOptions)["calibration"].help
+    assert f"{CALIBRATION['r9']:g} (R9.4)" in said
+    assert f"{CALIBRATION['r10']:g} (R10.4.1)" in said
 
 
 def test_real_reads_without_methylation(call_ecoli) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from f5py.core.motifs import motif_named, parse_motif
 from f5py.core.windows import Windows
+from f5py.evaluation.ratios import probability
 from f5py.outputs.calls.modbam import modification_tags
 
 from .made_modbam import GENOME, REVERSE, SECONDARY, SUPPLEMENTARY, has_tags, listed_tags, made_batch, made_record
@@ -186,6 +187,19 @@ def test_probability_bytes_are_equal_parts_of_the_range():
     assert values == expected
     assert values[0] == 128
     assert values[-2:] == [255, 0]
+
+
+@pytest.mark.parametrize("prior", [0.5, 0.1])
+def test_probabilities_are_of_calibrated_ratios(prior: float):
+    """The factor is one of the ratio, and not of the prior's log-odds."""
+    ratios = np.array([0.0, 1.0, -1.0, 3.0, -2.5])
+    batch = made_batch(
+        "CGA" * 20, [made_record("CGA" * 20, "60M")], [[(3 * i, 3 * i, 1, float(x)) for i, x in enumerate(ratios)]]
+    )
+    tags = modification_tags(batch, CPG, "read", prior=prior, calibration=1.5)
+    stored = np.float32(ratios - 900).astype(float) + 900
+    expected = 256 * probability(stored, prior, 1.5)
+    assert tags.probability.tolist() == np.floor(expected).astype(int).tolist()
 
 
 def test_a_ratio_that_is_no_number_is_no_call():

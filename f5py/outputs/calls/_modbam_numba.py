@@ -55,8 +55,8 @@ def _probability_byte(ratio):
 
 @exact_kernel
 def _called_bases(
-    sequence, cigar, segment, segment_start, inside, first, last, methylated, unmethylated, motif, prior_odds, base,
-    positions, probabilities,
+    sequence, cigar, segment, segment_start, inside, first, last, methylated, unmethylated, motif, calibration,
+    prior_odds, base, positions, probabilities,
 ):  # fmt: skip
     """List the called bases in `sequence`, ascending; return their number.
 
@@ -70,7 +70,7 @@ def _called_bases(
         ratio = np.float64(methylated[call]) - np.float64(unmethylated[call])
         if np.isnan(ratio) or not inside[call]:  # not-a-number: neither hypothesis is possible, so nothing is known
             continue
-        probability = _probability_byte(ratio + prior_odds)
+        probability = _probability_byte(ratio * calibration + prior_odds)
         for site in range(first[call], last[call] + 1):
             if not is_site(segment, site - segment_start, motif):
                 continue
@@ -99,8 +99,8 @@ def _called_bases(
 
 @exact_kernel
 def fill_tags(
-    wanted, sequences, cigar, cigar_offsets, alignments, calls, inside, motifs, prior_odds, bases, head, text,
-    text_offsets, probability, probability_offsets,
+    wanted, sequences, cigar, cigar_offsets, alignments, calls, inside, motifs, calibration, prior_odds, bases, head,
+    text, text_offsets, probability, probability_offsets,
 ):  # fmt: skip
     """Write the MM text and ML bytes of every read; reads that are not `wanted` or have no called base get none.
 
@@ -114,8 +114,8 @@ def fill_tags(
         The batch's, see `f5py.core.batch`.
     inside : bool
         Which calls are wanted.
-    prior_odds : float
-        Added to the ratios.
+    calibration, prior_odds : float
+        Factor of the ratios, and what is added to them.
     motifs : pair of MotifCodes; bases : uint8, shape (2,)
         Of forward and of reverse records: the recognition site, and the letter of its modified base.
     head : uint8
@@ -141,7 +141,8 @@ def fill_tags(
                 bases_of_read, cigar[cigar_offsets[read] : cigar_offsets[read + 1]],
                 reference[reference_offsets[read] : reference_offsets[read + 1]], reference_start[read],
                 inside[begin:end], call_first[begin:end], call_last[begin:end], call_methylated[begin:end],
-                call_unmethylated[begin:end], motifs[strand], prior_odds, bases[strand], positions, listed,
+                call_unmethylated[begin:end], motifs[strand], calibration, prior_odds, bases[strand], positions,
+                listed,
             )  # fmt: skip
             if count > 0:
                 text_at = append_bytes(text, text_at, head)

@@ -126,6 +126,8 @@ class ModbamTags(Sink):
     windows : Windows or None
     reference : str
         Path of the reference.
+    calibration : float
+        Factor of the ratios; see `f5py.core.noise.CALIBRATION`.
     """
 
     part_name = "modbam.bam"
@@ -139,9 +141,11 @@ class ModbamTags(Sink):
         motifs: list[Motif],
         windows: Windows | None,
         reference: str,
+        calibration: float,
     ) -> None:
         super().__init__(path)
         self._options = options
+        self._calibration = calibration
         self._header = header
         self._motifs = motifs
         self._windows = windows
@@ -155,6 +159,7 @@ class ModbamTags(Sink):
             style=options.modbam_style,
             others="replace" if options.replace_tags else "merge" if options.merge_tags else "keep",
             prior=0.5 if options.prior is None else options.prior,
+            calibration=self._calibration,
             windows=self._windows,
         )
         file = self.files.enter_context(complete_output(self.path))

@@ -38,12 +38,13 @@ _VERSIONS_WITHOUT_ARRAYS = ("VN:1.0", "VN:1.1", "VN:1.2", "VN:1.3")
 
 
 def modification_tags(
-    batch: ReadBatch, motif: Motif, style: str, windows: Windows | None = None, prior: float = 0.5
-) -> ModificationTags:
+    batch: ReadBatch, motif: Motif, style: str, windows: Windows | None = None, prior: float = 0.5,
+    calibration: float = 1.0,
+) -> ModificationTags:  # fmt: skip
     """Make the base modification tags of a batch with calls.
 
     Every site of every scored group is a call with the group's probability, the logistic of its log-likelihood ratio
-    plus the log-odds of `prior`.
+    times `calibration` plus the log-odds of `prior`.
     In read style a call goes to the base that is aligned to the site's modified base on the record's strand, and is
     dropped if there is none or it is another base. Hard-clipped bases are no part of a record's sequence, so calls in
     them cannot be listed.
@@ -59,6 +60,8 @@ def modification_tags(
         Only groups inside of a window are listed, as in the table of calls.
     prior : float
         Probability of methylation before the signal is seen.
+    calibration : float
+        Factor of the ratios; see `f5py.core.noise.CALIBRATION`.
     """
     from f5py.outputs.calls._modbam_numba import fill_tags
 
@@ -91,6 +94,7 @@ def modification_tags(
         batch.calls,
         inside,
         (motif.codes(reverse=False), motif.codes(reverse=True)),
+        calibration,
         math.log(prior) - math.log1p(-prior),
         np.frombuffer((motif.canonical + reverse_complement(motif.canonical)).encode(), np.uint8),
         np.frombuffer(head, np.uint8),
@@ -116,6 +120,8 @@ class TagOptions:
         they say of other modifications.
     prior : float
         Probability of methylation before the signal is seen.
+    calibration : float
+        Factor of the log-likelihood ratios.
     windows : Windows, optional
         Only calls of groups inside of a window are listed, as in the table of calls.
     """
@@ -123,6 +129,7 @@ class TagOptions:
     style: str = "read"
     others: str = "keep"
     prior: float = 0.5
+    calibration: float = 1.0
     windows: Windows | None = None
 
 
@@ -209,14 +216,15 @@ class ModbamWriter:
     def _tags(self, batch: ReadBatch) -> ModificationTags:
         if len(batch) == 0:
             return no_tags()
-        style, windows, prior = self._options.style, self._options.windows, self._options.prior
+        options = self._options
+        how = options.style, options.windows, options.prior, options.calibration
         if len(self._motifs) == 1:
-            tags = modification_tags(batch, self._motifs[0], style, windows, prior)
+            tags = modification_tags(batch, self._motifs[0], *how)
         else:
             of_motifs = []
             for motif, calls in zip(self._motifs, batch.by_motif, strict=True):
                 alone: dict[str, Any] = dict(calls)
-                of_motifs.append(modification_tags(replace(batch, **alone), motif, style, windows, prior))
+                of_motifs.append(modification_tags(replace(batch, **alone), motif, *how))
             tags = of_motifs[0]
             for more in of_motifs[1:]:
                 tags = tags_of_motifs(tags, more)
