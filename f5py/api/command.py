@@ -88,7 +88,9 @@ class Command:
         missing = [
             name
             for name, option in declarations(self.options).items()
-            if option.default is REQUIRED and name not in given and given.get(option.unless or "") is None
+            if option.default is REQUIRED
+            and name not in given
+            and all(given.get(other) is None for other in option.unless)
         ]
         if missing:
             raise TypeError(f"{self.python_name}() needs {' and '.join(missing)}")

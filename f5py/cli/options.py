@@ -82,14 +82,14 @@ class _FileName(click.types.StringParamType):
 
 
 class _RequiredUnless(click.Option):
-    """An option that must be given unless another one is."""
+    """An option that must be given unless one of some others is."""
 
-    def __init__(self, *names: Any, unless: str, **more: Any) -> None:
+    def __init__(self, *names: Any, unless: tuple[str, ...], **more: Any) -> None:
         super().__init__(*names, **more)
         self._unless = unless
 
     def handle_parse_result(self, ctx: click.Context, opts: Mapping[str, Any], args: list[str]) -> Any:
-        self.required = opts.get(self._unless) is None
+        self.required = all(opts.get(name) is None for name in self._unless)
         return super().handle_parse_result(ctx, opts, args)
 
 
@@ -171,7 +171,7 @@ def _parameter(name: str, option: Option) -> click.Parameter:
         more["is_flag"] = True
     else:
         more |= {"type": _type(option), "multiple": option.repeated, "metavar": option.value_words()}
-    if option.unless is not None:
+    if option.unless:
         return _RequiredUnless([*option.spellings, name], unless=option.unless, **more)
     if option.default is REQUIRED:
         more["required"] = True

@@ -21,6 +21,7 @@ from f5py.outputs.sink import Sink
 from f5py.outputs.sites.bedmethyl import check_can_write
 from f5py.pipeline.inputs import check_has_file, check_outputs, check_prints_nothing_else, paths_of_inputs
 from f5py.pipeline.loader import Loader
+from f5py.runs.mapped_first import alignments_made
 from f5py.runs.recipe import MappedReadsRecipe, Run, Take, failed_reads
 from f5py.runs.run import run_whole
 
@@ -46,6 +47,11 @@ def run(options: CallOptions, take: Take | None = None) -> RunCounts:
         from f5py.runs import watch
 
         return watch.run(CALL_METHYLATION, options)
+    if not options.bam:
+        if options.plan is not None or options.resume:
+            raise UsageError("--plan and --resume: need alignments that stay; map the reads with f5py map, and give -b")
+        with alignments_made(CALL_METHYLATION, options, take is not None) as mapped:
+            return run_whole(CALL_METHYLATION, CALL_METHYLATION.resolved(mapped, take is not None), take)
     if options.plan is not None or options.resume:
         if take is not None:
             raise UsageError("--plan and --resume: the calls are handed on as they come; leave these options out")
@@ -163,8 +169,6 @@ def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
 
 def check_options(options: CallOptions, is_taken: bool = False) -> None:
     """Raise for options that do not go together; `is_taken` says that the calls go to a function."""
-    if not options.bam:
-        raise UsageError("-b: name the alignments")
     motifs = motifs_of(options)
     is_piped = options.modbam == "-"
     if is_piped and options.output == "-" and options.output_format != "none":

@@ -38,6 +38,7 @@ from f5py.outputs.formatted_text import FormattedText, Formatting
 from f5py.outputs.sink import Sink
 from f5py.pipeline.inputs import check_has_file, check_outputs, check_prints_nothing_else
 from f5py.pipeline.loader import Loader
+from f5py.runs.mapped_first import alignments_made
 from f5py.runs.outcome import Outcome, RunContext
 from f5py.runs.recipe import MappedReadsRecipe, Run, Take, failed_reads
 from f5py.runs.run import run_whole
@@ -64,6 +65,11 @@ def run(options: EventalignOptions, take: Take | None = None) -> RunCounts:
     F5pyError
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
+    if not options.bam:
+        if options.plan is not None or options.resume:
+            raise UsageError("--plan and --resume: need alignments that stay; map the reads with f5py map, and give -b")
+        with alignments_made(EVENTALIGN, options, take is not None) as mapped:
+            return run_whole(EVENTALIGN, EVENTALIGN.resolved(mapped, take is not None), take)
     if options.plan is not None or options.resume:
         if take is not None:
             raise UsageError("--plan and --resume: the rows are handed on as they come; leave these options out")

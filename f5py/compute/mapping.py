@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from f5py.core.mapping_batch import MappingBatch
@@ -24,12 +25,15 @@ class Mapper:
     overlaps : OverlapTargets or None
         Of reads among themselves; their hits are chains without base alignment.
     pool : WorkerPool
+    before_stage : callable of str
+        Called with the name of a stage, ``seeds`` or ``hits``, before it begins.
     """
 
     index: ReferenceIndex
     parameters: Parameters
     overlaps: OverlapTargets | None
     pool: WorkerPool
+    before_stage: Callable[[str], object] = lambda stage: None
 
     @classmethod
     def of(cls, index: ReferenceIndex, settings: MapSettings, pool: WorkerPool) -> Mapper:
@@ -40,6 +44,8 @@ class Mapper:
     def map(self, batch: MappingBatch) -> None:
         """Fill the hits of a batch. May be called from several threads."""
         batch.codes = codes_of(batch.letters)
+        self.before_stage("seeds")
         find_anchors(batch, self.index, self.parameters, self.pool, self.overlaps)
         score_chains(batch, self.parameters, self.pool)
+        self.before_stage("hits")
         find_hits(batch, self.index, self.parameters, self.pool, self.overlaps is None)

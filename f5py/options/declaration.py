@@ -82,8 +82,8 @@ class Option:
         The value if the option is given without one.
     refused : str or None
         Known, but not possible here: the reason, and what to do instead.
-    unless : str or None
-        Field of another option; with that one, a required option may be missing, and is empty then.
+    unless : tuple of str
+        Fields of other options; with one of them, a required option may be missing, and is empty then.
     ours : bool
         Neither f5c nor nanopolish has it, so it never makes an abbreviation of theirs ambiguous.
     written : bool
@@ -107,7 +107,7 @@ class Option:
     repeated: bool = False
     number_may_lack: int | None = None
     refused: str | None = None
-    unless: str | None = None
+    unless: tuple[str, ...] = ()
     ours: bool = False
     written: bool = False
     beside: tuple[str, ...] = ()
@@ -148,7 +148,7 @@ class Option:
     def default_shown(self) -> str:
         """The default in words; empty for a flag."""
         if self.default is REQUIRED:
-            return "required" if self.unless is None else f"required without --{self.unless}"
+            return f"required without {' or '.join(f'--{name}' for name in self.unless)}" if self.unless else "required"
         if self.default_words is not None:
             return self.default_words
         if self.kind is Kind.FLAG:
@@ -214,7 +214,7 @@ def option(
         kind = Kind.CHOICE
     declared = Option(names, kind, help, group, default, **more)
     arguments: dict[str, Any] = {} if default is REQUIRED else {"default": default}
-    if declared.unless is not None:
+    if declared.unless:
         arguments = {"default": ""}
     return dataclasses.field(metadata={"option": declared}, **arguments)
 

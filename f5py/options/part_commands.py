@@ -65,7 +65,7 @@ class WatchOptions:
     watch: str | None = option(
         "--watch", kind=Kind.PATH, group=Group.INPUT, metavar="FOLDER",
         help="Call the alignments (BAM) that arrive in this folder, with the signals in it; without BAM, FASTQ is "
-        "mapped with minimap2. Ctrl-C ends the run and writes the results; the same command continues it.",
+        "mapped as f5py map does it. Ctrl-C ends the run and writes the results; the same command continues it.",
     )  # fmt: skip
     watch_until_idle: float | None = option(
         "--watch-until-idle", kind=Kind.NUMBER, group=Group.INPUT, at_least=0, metavar="MINUTES", ours=True,

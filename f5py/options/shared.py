@@ -70,6 +70,29 @@ class InputOptions:
 
 
 @part_of_options
+class MappingOptions:
+    """How reads without alignments are mapped in the same run."""
+
+    map_preset: str | None = option(
+        "--map-preset", group=Group.INPUT, choices=("map-ont", "map-hifi", "lr:hq", "rna"), ours=True,
+        default_words="map-ont, or rna for direct RNA",
+        help="Without -b, the reads of -r are mapped to the reference first; the preset of f5py map for that.",
+    )  # fmt: skip
+    keep_bam: str | None = option(
+        "--keep-bam", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
+        help="Keep the alignments that are made without -b in this BAM file; it is sorted and indexed.",
+    )  # fmt: skip
+
+    def __post_init__(self) -> None:
+        super().__post_init__()  # type: ignore[misc]
+        for name, value in (("--map-preset", self.map_preset), ("--keep-bam", self.keep_bam)):
+            if value is not None and self.bam:  # type: ignore[attr-defined]
+                raise UsageError(f"{name} {value}: is for reads that are mapped here, but -b names alignments")
+        if self.keep_bam is not None and not self.keep_bam.lower().endswith(".bam"):
+            raise UsageError(f"--keep-bam {self.keep_bam}: the alignments are BAM; give it a name that ends in .bam")
+
+
+@part_of_options
 class StrictOptions:
     """What to do about doubtful input."""
 

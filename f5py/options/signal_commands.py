@@ -13,6 +13,7 @@ from f5py.options.shared import (
     AlignmentOptions,
     LimitOptions,
     MappedReadsOptions,
+    MappingOptions,
     ModelOptions,
     RnaOptions,
     SignalOptions,
@@ -24,13 +25,13 @@ from f5py.options.shared import (
 
 
 @options_class
-class CallOptions(WatchOptions, PartOptions, MappedReadsOptions):
+class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions):
     """Options of ``f5py call-methylation``; `command_line` is what an @PG line says.
 
     Without `methylation` and `motif`, `METHYLATION` is called; `call_threshold` is `CALL_THRESHOLD`.
     """
 
-    bam: str = alignments(unless="watch")
+    bam: str = alignments(unless=("watch", "reads"))
 
     window_mode: str | None = option(
         "--window-mode", group=Group.SELECTION, choices=("start", "clip"), default_words="start", ours=True,
@@ -134,8 +135,10 @@ class CallOptions(WatchOptions, PartOptions, MappedReadsOptions):
 
 
 @options_class
-class EventalignOptions(RnaOptions, PartOptions, MappedReadsOptions):
+class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOptions):
     """Options of ``f5py eventalign``."""
+
+    bam: str = alignments(unless=("reads",))
 
     min_mapq: int = min_mapq("-q")
     max_bases: int = max_bases(1_000_000)  # a base makes two rows or more, which take most of the memory

@@ -30,7 +30,7 @@ Options = TypeVar("Options", bound=MappedReadsOptions)
 #: Inputs that may be named by URLs.
 _MAY_BE_URLS = ("bam", "genome", "reads", "slow5", "pod5", "fast5")
 #: Reads that are tried for the metadata of the sequencing run.
-_READS_FOR_RUN_INFO = 16
+READS_FOR_RUN_INFO = 16
 
 
 def open_signals_of(options: MappedReadsOptions, inputs: ExitStack) -> SignalSource:
@@ -85,8 +85,8 @@ def open_inputs(
     if (use_pool := getattr(signals, "use_pool", None)) is not None:
         use_pool(pool)
     # of the signals' own reads, if the basecaller has split all of these
-    run_info = signals.run_info(reads.first_names(_READS_FOR_RUN_INFO)) or signals.run_info(
-        signals.first_names(_READS_FOR_RUN_INFO)
+    run_info = signals.run_info(reads.first_names(READS_FOR_RUN_INFO)) or signals.run_info(
+        signals.first_names(READS_FOR_RUN_INFO)
     )
     if models := alignments.basecall_models():
         run_info = {"basecall_model": models[0], **run_info}

@@ -24,11 +24,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
+from f5py.core.mapping_batch import Anchors, Hits, MappingBatch
 from f5py.core.names import Names
 from f5py.io.signals.helper_process import environment
+from f5py.mapping.hit_fields import N_FIELDS
 from f5py.messages import console
 
 if TYPE_CHECKING:
+    from f5py.mapping.reference_index import ReferenceIndex
+    from f5py.mapping.settings import Parameters
     from f5py.pore_model.model import PoreModel
 
 #: More processes than this have nothing to do.
@@ -36,9 +40,9 @@ _MOST_PROCESSES = 6
 _WAIT_SECONDS = 120.0
 
 
-#: What every run over signals needs, in the order in which other processes are to compile it: a stage that comes later
-#: is waited for less by this one.
-_OF_ALL = ("recalibration", "alignment", "scaling", "events")
+#: What every run over signals needs besides its own, in the order in which other processes are to compile it: a stage
+#: that comes later is waited for less by this one.
+OF_SIGNALS = ("recalibration", "alignment", "scaling", "events")
 
 
 class CompileAhead:
@@ -47,11 +51,11 @@ class CompileAhead:
     Parameters
     ----------
     parts : list of str
-        Names in `PARTS` of what this run needs besides what all need, the longest first.
+        Names in `PARTS` of what this run needs, the longest first.
     """
 
     def __init__(self, parts: list[str]) -> None:
-        missing = [part for part in (*parts, *_OF_ALL) if not _is_kept(part)]
+        missing = [part for part in parts if not _is_kept(part)]
         self._lock = threading.Lock()
         self._to_do = deque(missing)
         self._is_done = {part: threading.Event() for part in missing}
@@ -240,6 +244,53 @@ def _event_table() -> None:
     EventalignTable([], _model()).compile(_no_reads())
 
 
+def _mapping() -> tuple[MappingBatch, ReferenceIndex, Parameters]:
+    """A batch without reads, with the arrays that the stages of the mapper fill; an index; and the settings."""
+    from f5py.mapping.reference_index import ReferenceIndex
+    from f5py.mapping.settings import PRESETS, parameters
+
+    def nothing(kind: type) -> NDArray:
+        return np.empty(0, kind)
+
+    offsets = np.zeros(1, np.int64)
+    batch = MappingBatch(
+        Names.of([]), nothing(np.uint8), offsets, nothing(np.uint8), nothing(np.uint8), offsets,
+    )  # fmt: skip
+    batch.anchors = Anchors(
+        nothing(np.uint64), nothing(np.int64), offsets, nothing(np.int64), offsets, nothing(np.int64),
+        nothing(np.int32), nothing(np.int32),
+    )  # fmt: skip
+    batch.hits = Hits(np.empty((0, N_FIELDS), np.int64), offsets, nothing(np.int64))
+    settings = PRESETS["map-ont"]
+    index = ReferenceIndex(
+        [], nothing(np.uint8), offsets, nothing(np.uint64), nothing(np.int64), nothing(np.int32), settings.k,
+        settings.w, settings.hpc,
+    )  # fmt: skip
+    return batch, index, parameters(settings, 10)
+
+
+def _seeds() -> None:
+    from f5py.mapping.chaining import score_chains
+    from f5py.mapping.seeds import find_anchors
+
+    batch, index, settings = _mapping()
+    find_anchors(batch, index, settings, _AT_ONCE)
+    score_chains(batch, settings, _AT_ONCE)
+
+
+def _hits() -> None:
+    from f5py.mapping.hits import find_hits
+
+    find_hits(*_mapping(), _AT_ONCE)
+
+
+def _mapped_records() -> None:
+    from f5py.outputs.mapped_records import RecordStyle, records_of
+
+    batch, index, _ = _mapping()
+    records_of(batch, index, Names.of([]), RecordStyle(md=True), _AT_ONCE)
+
+
 #: Each part's kernel by module and name, and what compiles it.
 PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "events": (("f5py.signal._events_numba", "find_all_events"), _events),
@@ -255,6 +306,9 @@ PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "calls table": (("f5py.outputs.calls._calls_writer_numba", "format_calls"), _calls_table),
     "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
     "event rows": (("f5py.event_alignment._align_numba", "align_all"), _event_rows),
+    "seeds": (("f5py.mapping._seeds_numba", "seed_reads"), _seeds),
+    "hits": (("f5py.mapping._hit_reads_numba", "hit_reads"), _hits),
+    "mapped records": (("f5py.outputs._mapped_records_numba", "records_of_reads"), _mapped_records),
     "event table": (("f5py.outputs.events._eventalign_table_numba", "format_table"), _event_table),
 }
 

@@ -13,7 +13,7 @@ from f5py.messages.strict import obeys_strict
 from f5py.outputs.sink import Sinks
 from f5py.pipeline.flow import process
 from f5py.pipeline.runner import Outputs
-from f5py.runs.compile_ahead import CompileAhead
+from f5py.runs.compile_ahead import OF_SIGNALS, CompileAhead
 from f5py.runs.outcome import Outcome
 from f5py.runs.parts.job import Job, WriteBatch
 from f5py.runs.parts.part_outputs import outputs_of_parts
@@ -74,7 +74,7 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
         compiled = recipe.compiled(options)
         ahead = None
         if compiled is not None:
-            ahead = CompileAhead([part for parts in compiled for part in parts])
+            ahead = CompileAhead([*(part for parts in compiled for part in parts), *OF_SIGNALS])
             workers.callback(ahead.close)
         loader, chemistry = recipe.open(options, inputs)
         stage = recipe.stage(options, loader, chemistry)

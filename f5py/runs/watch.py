@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shutil
-import subprocess
 import time
 import urllib.parse
 from collections.abc import Sequence
@@ -20,8 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from f5py.compute.counts import RunCounts
-from f5py.errors import F5pyError, InputFileError, MissingDependencyError, OutputFileError, UsageError
-from f5py.io.bam.alignments import AlignmentFile
+from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges
 from f5py.io.remote import is_url
 from f5py.io.signals.content import Kind
@@ -29,15 +26,18 @@ from f5py.io.signals.run_folder import FinishedFiles, RunFolder
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.options import declarations
+from f5py.options.map_commands import MapOptions
 from f5py.options.part_commands import WatchOptions
 from f5py.runs.finish import PlannedPart, join_parts
 from f5py.runs.in_parts import as_one_run
+from f5py.runs.map_reads import Prepared, map_reads, prepared
 from f5py.runs.parts.done_part import read_part
 from f5py.runs.parts.job import PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe
 from f5py.runs.run import run_parts
 from f5py.threads.interrupts import Interrupt, remembered_interrupt
+from f5py.threads.pool import WorkerPool
 
 _WHO = "watch"
 _FOLDER = ".f5py-watch"
@@ -117,6 +117,8 @@ class _Watch:
         self._refresh_seconds = 0.0
         self._failed: dict[str, str] = {}
         self._incomplete: list[Plan] = []
+        #: What FASTQ is mapped to, from the first file on.
+        self._reference: Prepared | None = None
         #: Whether FASTQ is mapped; decided once, as the same reads may come as BAM, too.
         self._maps: bool | None = not next(iter(self._done)).endswith(".bam") if self._done else None
         self._has_told = False
@@ -304,32 +306,22 @@ class _Watch:
 
     def _mapped(self, name: str) -> str:
         """The BAM file of mapped reads, which is made if it is not there."""
-        import pysam
-
         path = self._folder / _MAPPED / f"{urllib.parse.quote(name, safe='')}.bam"
         if path.exists():
             return str(path)
-        if shutil.which("minimap2") is None:
-            raise MissingDependencyError(
-                "--watch: FASTQ files are mapped with minimap2, which is not on the path; install it, or let the "
-                "basecaller align (BAM)"
-            )
         path.parent.mkdir(parents=True, exist_ok=True)
-        sam, unfinished = path.with_suffix(".sam"), path.with_suffix(".unfinished")
-        command = ["minimap2", "-ax", "map-ont", "-t", str(self._options.threads), "-o", str(sam)]
         reads = os.path.join(str(self._options.watch), name)
-        try:
-            done = subprocess.run([*command, self._options.genome, reads], capture_output=True, text=True, check=False)
-            if done.returncode:
-                said = done.stderr.strip().splitlines() or ["no message"]
-                raise InputFileError(f"{reads}: minimap2 cannot map it: {said[-1]}")
-            pysam.view("-b", "-o", str(unfinished), str(sam), catch_stdout=False)
-            os.replace(unfinished, path)
-        except OSError as problem:
-            raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from None
-        finally:
-            sam.unlink(missing_ok=True)
-        AlignmentFile(str(path), None, 0, secondary=False).close()
+        options = MapOptions(
+            reference=self._options.genome, reads=(reads,), output=str(path), threads=self._options.threads,
+            command_line=f"f5py map -o {path} {self._options.genome} {reads}",
+        )  # fmt: skip
+        if self._reference is None:
+            pool = WorkerPool(self._options.threads)
+            try:
+                self._reference = prepared(options, pool)
+            finally:
+                pool.close()
+        console.info(_WHO, f"{name}: {map_reads(options, self._reference)}")
         return str(path)
 
 

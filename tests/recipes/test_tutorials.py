@@ -31,7 +31,6 @@ def run_tutorial(name: str, folder: Path) -> None:
 
 @pytest.mark.shared
 def test_r9_archive(ecoli: Path, tmp_path: Path):
-    needs("minimap2")
     needs("samtools")
     run_tutorial("r9-archive", folder_of(ecoli, tmp_path, "fast5", "reads.fasta", "ref.fa"))
     with pysam.BGZFile(str(tmp_path / "counts.bed.gz")) as file:

@@ -68,7 +68,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def test_one_part_after_the_other_and_none_twice(compiler: Path) -> None:
     """What another process has begun is waited for; what none has begun is left to this one, and to no other."""
-    ahead = compile_ahead.CompileAhead(["calls", "calls table"])
+    ahead = compile_ahead.CompileAhead(["calls", "calls table", *compile_ahead.OF_SIGNALS])
     begun = compiler / "begun"
     while not begun.exists():
         time.sleep(0.01)
@@ -93,7 +93,7 @@ def test_one_part_after_the_other_and_none_twice(compiler: Path) -> None:
 
 def test_a_process_that_dies_leaves_the_work_to_the_stages(compiler: Path) -> None:
     (compiler / "compiler").write_text(f"#!/bin/sh\nread -r part; echo $part >> {compiler}/begun; exit 1\n")
-    ahead = compile_ahead.CompileAhead(["calls"])
+    ahead = compile_ahead.CompileAhead(["calls", *compile_ahead.OF_SIGNALS])
     for part in ("events", "alignment", "recalibration", "calls"):
         ahead.wait(part)
     ahead.close()

@@ -235,7 +235,6 @@ def test_two_processes_share_a_folder(made: ReadSet, pieces: Path, here: Path):
     assert sorted(tables) == sorted((pieces / "calls.tsv").read_text().splitlines()[1:])
 
 
-@pytest.mark.skipif(shutil.which("minimap2") is None, reason="needs minimap2")
 def test_fastq_is_mapped(made: ReadSet, pieces: Path, here: Path):
     fill(pieces, here / "run")
     shutil.rmtree(here / "run" / "bam_pass")
@@ -248,7 +247,6 @@ def test_fastq_is_mapped(made: ReadSet, pieces: Path, here: Path):
     assert len(list((here / "plan" / "mapped").glob("*.bam"))) == N_BAMS
 
 
-@pytest.mark.skipif(shutil.which("minimap2") is None, reason="needs minimap2")
 @pytest.mark.parametrize("comes_later", [False, True])
 def test_reads_that_come_as_fastq_and_as_bam_count_once(
     made: ReadSet, pieces: Path, here: Path, comes_later: bool, capfd: pytest.CaptureFixture[str]
@@ -268,16 +266,6 @@ def test_reads_that_come_as_fastq_and_as_bam_count_once(
     else:
         assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 0
         check_same(pieces, here)
-
-
-def test_fastq_without_minimap2(
-    made: ReadSet, pieces: Path, here: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-):
-    shutil.copy(pieces / "run_0.fastq", here / "run")
-    shutil.copy(pieces / "signals_0.pod5", here / "run")
-    monkeypatch.setenv("PATH", str(here))
-    assert run_command(*watching(made, "--watch-until-idle", "0.005")) == 1
-    assert "minimap2" in error_line(capfd.readouterr().err)
 
 
 def test_a_damaged_file_stops_nothing(made: ReadSet, pieces: Path, here: Path, capfd: pytest.CaptureFixture[str]):

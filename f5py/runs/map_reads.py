@@ -1,0 +1,301 @@
+"""Reads are mapped to a reference: all that ``f5py map`` does but to check its options."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.compute.mapping import Mapper
+from f5py.core.mapping_batch import MappingBatch
+from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
+from f5py.errors import InputFileError, UsageError
+from f5py.io.bam.sorted_bam import SortedRecords
+from f5py.io.bytes.byte_input import size_of
+from f5py.io.files.complete_file import complete_output
+from f5py.io.reads.read_records import (
+    BASE_TAGS,
+    check_read_files,
+    header_lines,
+    is_alignment_file,
+    read_batches,
+    tag_numbers,
+)
+from f5py.io.reads.sequence_files import sequence_records
+from f5py.mapping.index_file import is_index_file, read_index, write_index
+from f5py.mapping.reference_index import ReferenceIndex, build_index, codes_of
+from f5py.mapping.settings import PRESETS, MapSettings
+from f5py.messages import console
+from f5py.messages.progress import progress
+from f5py.options.map_commands import MapOptions, check_scores
+from f5py.outputs.mapped_records import OWN_TAGS, RecordStyle, paf_lines_of, records_of
+from f5py.runs.compile_ahead import CompileAhead
+from f5py.threads.ordered import OrderedWork
+from f5py.threads.pool import WorkerPool
+
+_WHO = "map"
+#: Batches that are mapped at the same time.
+_N_IN_FLIGHT = 2
+_RECORDS = "mapped records"
+#: What is compiled ahead, the longest first.
+_COMPILED = ["hits", _RECORDS, "seeds"]
+
+
+@dataclass
+class MapCounts:
+    """What a run has mapped.
+
+    Attributes
+    ----------
+    reads, bases, mapped, records : int
+        Reads and their bases, reads with a place on the reference, and records written.
+    """
+
+    reads: int = 0
+    bases: int = 0
+    mapped: int = 0
+    records: int = 0
+
+    def __str__(self) -> str:
+        share = self.mapped / max(self.reads, 1)
+        return (
+            f"{self.reads} reads, {self.bases / 1e6:.1f} Mb; {self.mapped} mapped ({share:.1%}), {self.records} records"
+        )
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A reference that reads can be mapped to, and with what.
+
+    Attributes
+    ----------
+    settings : MapSettings
+    index : ReferenceIndex
+    reference : str or None
+        The FASTA file, if it is there.
+    """
+
+    settings: MapSettings
+    index: ReferenceIndex
+    reference: str | None
+
+
+def prepared(options: MapOptions, pool: WorkerPool) -> Prepared:
+    """Read or build the index of the reference; write it with ``-d``.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options or the reference.
+    """
+    settings = settings_of(options)
+    return Prepared(settings, *index_of(options, settings, pool))
+
+
+def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
+    """Map the reads and write them; return how many there were.
+
+    Parameters
+    ----------
+    options : MapOptions
+    ready : Prepared, optional
+        Of an earlier run with the same reference and settings.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options, the input or the output.
+    """
+    check_read_files(options.reads)
+    pool = WorkerPool(options.threads)
+    ahead = CompileAhead(_COMPILED if options.reads and not options.is_paf else [])
+    try:
+        ready = prepared(options, pool) if ready is None else ready
+        if not options.reads:
+            return MapCounts()
+        if os.path.splitext(options.output)[1].lower() == ".cram" and ready.reference is None:
+            raise UsageError(f"-o {options.output}: CRAM needs the FASTA file; give that as REF")
+        mapper = Mapper.of(ready.index, ready.settings, pool)
+        mapper.before_stage = ahead.wait
+        counts = _map(options, mapper, ready.reference)
+    finally:
+        ahead.close()
+        pool.close()
+    return counts
+
+
+def settings_of(options: MapOptions) -> MapSettings:
+    """The preset with what the options change."""
+    settings = PRESETS[options.preset]._replace(**options.changes(), eqx=options.eqx)
+    check_scores(settings.match, settings.mismatch, (settings.q, settings.q2), (settings.e, settings.e2))
+    if settings.bw > settings.bw_long:
+        settings = settings._replace(bw_long=settings.bw)
+    return settings
+
+
+def index_of(options: MapOptions, settings: MapSettings, pool: WorkerPool) -> tuple[ReferenceIndex, str | None]:
+    """The index of the reference, and the reference's FASTA file if it is there; writes the index with -d."""
+    path = options.reference
+    if not os.path.exists(path):
+        raise InputFileError(f"{path}: no such file; give the reference as FASTA")
+    if is_index_file(path):
+        if options.write_index is not None:
+            raise UsageError(f"-d {options.write_index}: {path} is an index already; give the FASTA file as REF")
+        index, reference = read_index(path)
+        for spelling, given, there in (("-k", options.k, index.k), ("-w", options.w, index.w)):
+            if given not in (None, there):
+                raise UsageError(f"{spelling} {given}: the index {path} was written with {there}; leave it out")
+        if options.hpc and not index.hpc:
+            raise UsageError(f"-H: the index {path} was written without; leave it out, or write it again")
+        return index, reference
+    names, bases, offsets = _contigs(path, settings.k)
+    index = build_index(names, bases, offsets, settings, pool)
+    console.note(_WHO, f"{path}: {len(names)} contigs, {len(bases) / 1e6:.1f} Mb, {len(index.counts)} minimizers")
+    if options.write_index is not None:
+        write_index(index, path, options.write_index)
+        console.result(_WHO, f"index written: {options.write_index}")
+    return index, path
+
+
+def _contigs(path: str, k: int) -> tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]:
+    """Names, codes and offsets of the contigs of a FASTA file."""
+    names: list[str] = []
+    pieces: list[NDArray[np.uint8]] = []
+    try:
+        for name, _, bases in sequence_records(path):
+            names.append(name)
+            pieces.append(codes_of(np.frombuffer(bases, np.uint8)))
+    except InputFileError as problem:
+        if "holds no reads" in str(problem):
+            raise InputFileError(f"{path}: holds no sequences; give the reference as FASTA") from None
+        raise
+    if len(set(names)) < len(names):
+        seen: set[str] = set()
+        twice = next(name for name in names if name in seen or seen.add(name))  # type: ignore[func-returns-value]
+        raise InputFileError(f"{path}: has contig {twice} twice; give each contig its own name")
+    offsets = offsets_of([len(piece) for piece in pieces])
+    if not any(len(piece) >= k for piece in pieces):
+        raise InputFileError(f"{path}: no contig has {k} bases or more, the length of a minimizer; give a smaller -k")
+    return names, np.concatenate(pieces), offsets
+
+
+def _map(options: MapOptions, mapper: Mapper, reference: str | None) -> MapCounts:
+    """Read, map and write batch by batch, in the order of the reads."""
+    counts = MapCounts()
+    names = Names.of(mapper.index.names)
+    aligned = [path for path in options.reads if is_alignment_file(path)]
+    has_base_tags = bool(aligned) and any(_has_base_tags(path, reference) for path in aligned)
+    style = RecordStyle(
+        md=options.md if options.is_paf else not options.no_md, cs=options.cs, eqx=options.eqx,
+        soft_clips=options.soft_clips or has_base_tags, secondary=options.secondary,
+    )  # fmt: skip
+    make = paf_lines_of if options.is_paf else records_of
+    group = _read_group(options.read_group)
+    dropped = OWN_TAGS + (("RG",) if group else ())
+
+    def mapped(batch: MappingBatch) -> tuple[MappingBatch, NDArray[np.uint8], int]:
+        if group:
+            _add_tag(batch, b"RGZ" + group.encode() + b"\0")
+        mapper.map(batch)
+        mapper.before_stage(_RECORDS)
+        made, n_records = make(batch, mapper.index, names, style, mapper.pool)
+        return batch, made, n_records
+
+    with ExitStack() as outputs:
+        bar = outputs.enter_context(progress("bytes", size_of(options.reads)))
+        write: Callable[[Any], object]
+        if options.is_paf:
+            write = outputs.enter_context(complete_output(options.output)).write
+        else:
+            header = _header(mapper.index, aligned, reference, options)
+            write = outputs.enter_context(SortedRecords(options.output, header, options.threads, reference)).write
+
+        def take(result: tuple[MappingBatch, NDArray[np.uint8], int]) -> None:
+            batch, made, n_records = result
+            assert batch.hits is not None
+            counts.reads += len(batch)
+            counts.bases += int(batch.offsets[-1])
+            counts.mapped += int((np.diff(batch.hits.offsets) > 0).sum())
+            counts.records += n_records
+            write(made.data)
+
+        work = OrderedWork(_N_IN_FLIGHT, mapped, take, "f5py-map", _N_IN_FLIGHT)
+        batches: Iterator[MappingBatch] = read_batches(
+            options.reads, options.batch_bases, dropped, options.comments, reference, bar.advance
+        )
+        with closing(work), closing(batches):  # type: ignore[type-var]
+            for batch in batches:
+                work.add(batch)
+            work.finish()
+    return counts
+
+
+def _has_base_tags(path: str, reference: str | None) -> bool:
+    """Whether the first records have tags of their bases, which hard clips would break."""
+    wanted = set(tag_numbers(BASE_TAGS).tolist())
+    for batch in read_batches([path], 1, (), False, reference):
+        text = batch.tags.tobytes()
+        return any(int.from_bytes(text[at : at + 2], "little") in wanted for at in _tag_places(text))
+    return False
+
+
+def _tag_places(text: bytes) -> Iterator[int]:
+    """Where the tags of a record begin."""
+    from f5py.io.bam._bam_numba import size_of_value
+
+    data = np.frombuffer(text, np.uint8)
+    at = 0
+    while at + 3 <= len(data):
+        yield at
+        at += 3 + int(size_of_value(data, at + 3, data[at + 2], len(data)))
+
+
+def _read_group(line: str | None) -> str:
+    """The ID of a read group's line."""
+    if line is None:
+        return ""
+    fields = line.replace("\\t", "\t").split("\t")
+    return next(field[3:] for field in fields if field.startswith("ID:"))
+
+
+def _add_tag(batch: MappingBatch, tag: bytes) -> None:
+    """Add a tag to those of every read."""
+    n = len(batch)
+    offsets = batch.tag_offsets + len(tag) * np.arange(n + 1)
+    tags = np.empty(offsets[-1], np.uint8)
+    places = (offsets[1:, None] - len(tag) + np.arange(len(tag))).ravel()
+    is_old = np.ones(len(tags), np.bool_)
+    is_old[places] = False
+    tags[places] = np.tile(np.frombuffer(tag, np.uint8), n)
+    tags[is_old] = batch.tags[: batch.tag_offsets[-1]]
+    batch.tags, batch.tag_offsets = tags, offsets
+
+
+def _header(index: ReferenceIndex, aligned: list[str], reference: str | None, options: MapOptions) -> Any:
+    """Header of the records: contigs, read groups and programs of the input, and this program."""
+    import pysam
+
+    lines = ["@HD\tVN:1.6\tSO:coordinate"]
+    lines += [f"@SQ\tSN:{name}\tLN:{length}" for name, length in zip(index.names, np.diff(index.offsets), strict=True)]
+    if options.read_group is not None:
+        lines.append(options.read_group.replace("\\t", "\t"))
+    taken: list[str] = []
+    for path in aligned:
+        for line in header_lines(path, reference):
+            if line not in lines:
+                lines.append(line)
+                if line.startswith("@PG"):
+                    taken += [field[3:] for field in line.split("\t") if field.startswith("ID:")]
+    name = next(name for i in range(len(taken) + 1) if (name := f"f5py.{i}" if i else "f5py") not in taken)
+    before = f"\tPP:{taken[-1]}" if taken else ""
+    from f5py import __version__
+
+    command = " ".join(options.command_line.split())
+    lines.append(f"@PG\tID:{name}\tPN:f5py{before}\tVN:{__version__}\tCL:{command}")
+    return pysam.AlignmentHeader.from_text("\n".join(lines) + "\n")

@@ -1,0 +1,63 @@
+"""Reads without alignments are mapped before the run that needs them."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
+
+from f5py.compute.chemistry import chemistry_of
+from f5py.errors import UsageError
+from f5py.messages import console
+from f5py.options.map_commands import MapOptions
+from f5py.options.shared import MappingOptions
+from f5py.pipeline.inputs import READS_FOR_RUN_INFO, check_outputs, open_signals_of, with_local_inputs
+from f5py.runs.map_reads import map_reads
+from f5py.runs.recipe import MappedOptions, MappedReadsRecipe
+
+_WHO = "map"
+
+
+@contextmanager
+def alignments_made(recipe: MappedReadsRecipe, options: MappedOptions, is_taken: bool) -> Iterator[MappedOptions]:
+    """Map the reads of ``-r``, and give the options that name the alignments, which only ``--keep-bam`` keeps.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the options or the input.
+    """
+    assert isinstance(options, MappingOptions)
+    if not options.reads:
+        raise UsageError("-b: name the alignments, or name the reads with -r to have them mapped")
+    if options.reads == "-":
+        raise UsageError("-r -: reads that are mapped in the same run are read twice; name a file, or map them first")
+    check_outputs({"-o": options.output, "--keep-bam": options.keep_bam})
+    with ExitStack() as inputs:
+        folder = inputs.enter_context(tempfile.TemporaryDirectory(prefix="f5py-mapped-"))
+        bam = options.keep_bam or os.path.join(folder, "mapped.bam")
+        recipe.resolved(replace(options, bam=bam, keep_bam=None, map_preset=None), is_taken)  # mistakes come first
+        local = with_local_inputs(options, inputs)
+        preset = options.map_preset or ("rna" if _is_rna(local) else "map-ont")
+        console.info(
+            _WHO, f"no alignments are given: {options.reads} is mapped to {options.genome} first (-x {preset})"
+        )
+        command = f"f5py map -x {preset} {options.genome} {options.reads}"
+        counts = map_reads(
+            MapOptions(
+                reference=local.genome, reads=(str(local.reads),), output=bam, preset=preset,
+                threads=options.threads, command_line=command,
+            )
+        )  # fmt: skip
+        console.result(_WHO, f"{counts}" if options.keep_bam is None else f"{counts}; written: {bam}")
+        yield replace(options, bam=bam, keep_bam=None, map_preset=None)
+
+
+def _is_rna(options: MappedOptions) -> bool:
+    """Whether the signals are of direct RNA; also opens them, so that a mistake is told before the mapping."""
+    with ExitStack() as inputs:
+        signals = open_signals_of(options, inputs)
+        run_info = signals.run_info(signals.first_names(READS_FOR_RUN_INFO))
+        return chemistry_of(options.pore, options.is_rna, run_info, options.kmer_model is not None).rna

@@ -1,0 +1,100 @@
+"""Reads without alignments: one command does what two do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pysam
+import pytest
+
+from ..made_data import ReadSet, error_line, run_command
+
+_TABLES = {
+    "call-methylation": [],
+    "eventalign": ["--print-read-names", "--signal-index"],
+}
+
+
+def without_alignments(made: ReadSet) -> list[object]:
+    options = [str(option) for option in made.options()]
+    at = options.index("-b")
+    return [*options[:at], *options[at + 2 :]]
+
+
+def records(path: Path) -> list[str]:
+    with pysam.AlignmentFile(path) as file:
+        return [record.to_string() for record in file]
+
+
+@pytest.fixture(scope="module")
+def mapped(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    bam = tmp_path_factory.mktemp("mapped") / "two.bam"
+    assert run_command("map", made.genome, made.reads, "-o", bam, "-t", 2) == 0
+    return bam
+
+
+@pytest.mark.parametrize("command", _TABLES)
+def test_one_command_is_two(
+    command: str, made: ReadSet, mapped: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd
+):
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(temporary))
+    options = _TABLES[command]
+    two = replace(made, bam=mapped).options()
+    assert run_command(command, *two, *options, "-o", tmp_path / "two.tsv") == 0
+    capfd.readouterr()
+    given = without_alignments(made)
+    assert run_command(command, *given, *options, "-o", tmp_path / "one.tsv") == 0
+    assert "-x map-ont" in capfd.readouterr().err
+    one = (tmp_path / "one.tsv").read_bytes()
+    assert one == (tmp_path / "two.tsv").read_bytes()
+    assert one.count(b"\n") > 100
+    assert list(temporary.iterdir()) == []
+    assert run_command(command, *given, *options, "-o", tmp_path / "kept.tsv", "--keep-bam", tmp_path / "kept.bam") == 0
+    assert (tmp_path / "kept.tsv").read_bytes() == one
+    assert records(tmp_path / "kept.bam") == records(mapped)
+    assert (tmp_path / "kept.bam.bai").exists()
+
+
+def test_signals_of_rna_choose_the_preset(shared_data: Path, tmp_path: Path, capfd):
+    folder = shared_data / "rna004_lacz"
+    if not folder.is_dir():
+        pytest.skip("the data set rna004_lacz is not there")
+    given = ["-r", folder / "reads.fastq", "-g", folder / "ref.fa", "--slow5", folder / "reads.blow5"]
+    assert run_command("eventalign", *given, "-o", tmp_path / "one.tsv") == 0
+    assert "-x rna" in capfd.readouterr().err
+    bam = tmp_path / "two.bam"
+    assert run_command("map", "-x", "rna", folder / "ref.fa", folder / "reads.fastq", "-o", bam) == 0
+    assert run_command("eventalign", "-b", bam, *given, "-o", tmp_path / "two.tsv") == 0
+    assert (tmp_path / "one.tsv").read_bytes() == (tmp_path / "two.tsv").read_bytes()
+
+
+@pytest.mark.parametrize("command", _TABLES)
+def test_mistakes_are_told_before_anything_is_mapped(command: str, made: ReadSet, tmp_path: Path, capfd):
+    given = without_alignments(made)
+    at = given.index("-r")
+    no_reads = [*given[:at], *given[at + 2 :]]
+    from_pipe = [*given[: at + 1], "-", *given[at + 2 :]]
+    out = ["-o", tmp_path / "out.tsv"]
+    cases = [
+        ([*no_reads, *out], "--bam"),
+        ([*from_pipe, *out], "-r -: reads that are mapped in the same run are read twice"),
+        ([*given, *out, "--plan", tmp_path / "plan"], "need alignments that stay"),
+        ([*given, *out, "--keep-bam", tmp_path / "kept.sam"], "a name that ends in .bam"),
+        ([*made.options(), *out, "--keep-bam", tmp_path / "kept.bam"], "-b names alignments"),
+        ([*made.options(), *out, "--map-preset", "rna"], "-b names alignments"),
+    ]
+    for arguments, says in cases:
+        assert run_command(command, *arguments) in (1, 2)
+        assert says in capfd.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unusable_reference_is_told(made: ReadSet, tmp_path: Path, capfd):
+    given = without_alignments(made)
+    given[given.index("-g") + 1] = str(tmp_path / "missing.fa")
+    assert run_command("call-methylation", *given, "-o", tmp_path / "out.tsv") == 1
+    assert "missing.fa" in error_line(capfd.readouterr().err)
+    assert list(tmp_path.iterdir()) == []
