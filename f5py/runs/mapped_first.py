@@ -29,6 +29,8 @@ def alignments_made(recipe: MappedReadsRecipe, options: MappedOptions, is_taken:
     F5pyError
         For anything wrong with the options or the input.
     """
+    from f5py.reports.run_report import sample_name
+
     assert isinstance(options, MappingOptions)
     if not options.reads:
         raise UsageError("-b: name the alignments, or name the reads with -r to have them mapped")
@@ -37,7 +39,7 @@ def alignments_made(recipe: MappedReadsRecipe, options: MappedOptions, is_taken:
     check_outputs({"-o": options.output, "--keep-bam": options.keep_bam})
     with ExitStack() as inputs:
         folder = inputs.enter_context(tempfile.TemporaryDirectory(prefix="f5py-mapped-"))
-        bam = options.keep_bam or os.path.join(folder, "mapped.bam")
+        bam = options.keep_bam or os.path.join(folder, f"{sample_name(options.reads)}.bam")
         recipe.resolved(replace(options, bam=bam, keep_bam=None, map_preset=None), is_taken)  # mistakes come first
         local = with_local_inputs(options, inputs)
         preset = options.map_preset or ("rna" if _is_rna(local) else "map-ont")
