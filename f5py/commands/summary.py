@@ -59,7 +59,7 @@ def run(options: SummaryOptions) -> dict[str, Any]:
     title = f"Calls of {', '.join(map(shown_name, paths))}"
     write_reports(options, title, text_of(data), data, charts_of(data))
     if options.output != "-":
-        console.result("summary", f"{summary.ratios.n:,} calls; written: {options.output}")
+        console.note("summary", f"{summary.ratios.n:,} calls; written: {options.output}")
     return data
 
 

@@ -64,7 +64,7 @@ def run(options: ValidateOptions) -> dict[str, Any]:
     title = f"{options.calls} against {options.truth}" if options.calls else "Calls of controls"
     write_reports(options, title, text_of(data), data, charts_of(data))
     if options.output != "-":
-        console.result("validate", f"written: {options.output}")
+        console.note("validate", f"written: {options.output}")
     return data
 
 

@@ -6,6 +6,7 @@ A message is ``[who::LEVEL] text`` (in colour on a terminal) or, for plain notes
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import threading
@@ -77,21 +78,20 @@ def _harmless(text: str) -> str:
 
 def _message(level: str, who: str, text: str) -> None:
     text = _harmless(text)
-    if is_terminal():
+    if _has_colours():
         text = f"\x1b[1;{_COLOURS[level]}m{text}\x1b[0m"
     _say(f"[{who}::{level}] {text}" if _is_command_line else f"{who}: {text}", level)
+
+
+def _has_colours() -> bool:
+    """Whether messages may be coloured; see https://no-color.org."""
+    return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def note(who: str, text: str) -> None:
     """Print a plain line about what is going on."""
     text = _harmless(text)
     _say(f"[{who}] {text}" if _is_command_line else f"{who}: {text}")
-
-
-def result(who: str, text: str) -> None:
-    """Say what came out, to a person on a terminal or to the logger; a file of messages has the counts for scripts."""
-    if is_terminal() or not _is_command_line:
-        note(who, text)
 
 
 def plain(text: str) -> None:

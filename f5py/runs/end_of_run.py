@@ -68,9 +68,11 @@ def report(
     if has_failed:
         raise AllReadsFailedError(all_failed(counts, context.chemistry))
     if counts.total == 0:
-        if options.window is None:
+        lost = skipped.low_mapq - skipped.unmapped_low_mapq + skipped.secondary + skipped.supplementary
+        if options.window is None and lost + skipped.no_bases:
             raise AllReadsFailedError(f"{options.bam}: no record was used; check the file, --min-mapq and --secondary")
-        input_warning(_WHO, f"no record of {options.bam} in {options.window} was used; the results are empty")
+        where = "" if options.window is None else f" in {options.window}"  # a barcode may have no reads at all
+        input_warning(_WHO, f"no record of {options.bam}{where} was used; the results are empty")
     note_results(_WHO, options, counts, what, is_taken)
 
 
@@ -129,7 +131,7 @@ def note_results(who: str, options: AlignmentOptions, counts: RunCounts, what: s
         beyond = getattr(options, "threshold", CALL_THRESHOLD)
         words += f"; {100 * fraction:.1f} % of those with a ratio beyond {beyond:g} are methylated"
     files = written_files(options, is_taken)
-    console.result(who, f"{words}; written: {', '.join(files)}" if files else words)
+    console.note(who, f"{words}; written: {', '.join(files)}" if files else words)
 
 
 def written_files(options: Any, is_taken: bool = False) -> list[str]:

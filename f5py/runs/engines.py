@@ -64,7 +64,7 @@ def work_on_here(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: l
     """Work on parts in this process, in the folder that the plan's paths are relative to."""
     run_parts(options, recipe, PartJob(plan, numbers, judges_fit=0 in numbers))
     which = f"part {numbers[0]} is" if len(numbers) == 1 else f"{len(numbers)} parts are"
-    console.result("plan", f"{which} done, {len(plan.unfinished())} of {len(plan)} are not")
+    console.note("plan", f"{which} done, {len(plan.unfinished())} of {len(plan)} are not")
 
 
 def _by_dask(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[int]) -> None:

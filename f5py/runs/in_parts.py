@@ -53,7 +53,7 @@ def run_in_parts(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
         plan = make_plan(recipe, options, folder)
     if only_plan:
         _advise(options)
-        console.result(
+        console.note(
             _WHO,
             f"{len(plan)} parts planned; work on each: f5py run-part {shlex.quote(folder)} 0 (to {len(plan) - 1}), in "
             f"any order and on any machine, then: f5py finish {shlex.quote(folder)}",

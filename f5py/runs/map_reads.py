@@ -159,7 +159,7 @@ def index_of(options: MapOptions, settings: MapSettings, pool: WorkerPool) -> tu
     console.note(_WHO, f"{path}: {len(names)} contigs, {len(bases) / 1e6:.1f} Mb, {len(index.counts)} minimizers")
     if options.write_index is not None:
         write_index(index, path, options.write_index)
-        console.result(_WHO, f"index written: {options.write_index}")
+        console.note(_WHO, f"index written: {options.write_index}")
     return index, path
 
 

@@ -53,7 +53,7 @@ def alignments_made(recipe: MappedReadsRecipe, options: MappedOptions, is_taken:
                 threads=options.threads, command_line=command,
             )
         )  # fmt: skip
-        console.result(_WHO, f"{counts}" if options.keep_bam is None else f"{counts}; written: {bam}")
+        console.note(_WHO, f"{counts}" if options.keep_bam is None else f"{counts}; written: {bam}")
         yield replace(options, bam=bam, keep_bam=None, map_preset=None)
 
 

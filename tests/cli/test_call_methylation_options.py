@@ -239,8 +239,11 @@ def test_region_without_records(made, tmp_path, capfd):
     assert run_main(*early.options(), "-w", "simulated:11000-12000", "--strict", "-o", strict) == 1
     assert "the results are empty" in error_line(capfd.readouterr().err)
     none = made.with_records(tmp_path, [])
-    assert run_main(*none.options()) == 1
-    assert "no record was used; check the file" in error_line(capfd.readouterr().err)
+    assert run_main(*none.options()) == 0
+    told = capfd.readouterr()
+    assert f"no record of {none.bam} was used; the results are empty" in told.err
+    assert told.out.count("\n") == 1
+    assert run_main(*none.options(), "--strict") == 1
     assert run_main(*early.options(), "--window-mode", "clip") == 2
 
 
