@@ -5,7 +5,7 @@ Two estimates of the errors among the calls that a threshold keeps, neither of w
 * By the ratios themselves. A log-likelihood ratio r that is right makes methylation probable by
   ``logistic(r + logit(p))``, where p is the share of methylated sites: the one whose posterior probabilities have p for
   their mean. A call of either sign is wrong with the probability of the other state.
-* By the shape of their distribution. ``arcsinh(r / 4)``, which draws in the long tails, is taken for a mixture of two
+* By the shape of their distribution. ``arcsinh(r / s)``, which draws in the long tails, is taken for a mixture of two
   normal components, fitted by expectation maximisation. It only counts if the components fit, lie on both sides of 0,
   lie apart, and both hold calls: a sample without methylation has one.
 """
@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 
 from f5py.evaluation.ratios import VALUES, RatioCounts, probability
 
-_SOFTNESS = 4.0
+#: Ratios are transformed with the one of these with which the components mean something, or else fit best: ratios of
+#: states that are far apart are nearer to normal than their transforms.
+_SOFTNESS = (4.0, 16.0)
 _MAX_ROUNDS = 1000
 _SETTLED = 1e-7
 #: Components lie apart if their means do by at least that many standard deviations (Ashman's D).
@@ -34,7 +36,7 @@ _GREATEST_MISFIT = 0.05
 
 @dataclass(frozen=True)
 class Mixture:
-    """Two normal components of ``arcsinh(ratio / 4)``, of unmethylated and of methylated calls.
+    """Two normal components of ``arcsinh(ratio / softness)``, of unmethylated and of methylated calls.
 
     Attributes
     ----------
@@ -44,6 +46,8 @@ class Mixture:
         Kolmogorov's distance between the ratios and the mixture.
     problem : str or None
         Why the components say nothing about methylation.
+    softness : float
+        The s of the transformation ``arcsinh(r / s)``.
     """
 
     weight: tuple[float, float]
@@ -51,11 +55,12 @@ class Mixture:
     stdv: tuple[float, float]
     misfit: float
     problem: str | None
+    softness: float = _SOFTNESS[0]
 
     @property
     def centres(self) -> tuple[float, float]:
         """The components' means as ratios."""
-        low, high = (_SOFTNESS * math.sinh(mean) for mean in self.mean)
+        low, high = (self.softness * math.sinh(mean) for mean in self.mean)
         return low, high
 
     @property
@@ -65,7 +70,7 @@ class Mixture:
 
     def error_rate(self, threshold: float) -> float:
         """Expected share of wrong calls among those whose ratio has at least the size of the threshold."""
-        reach = math.asinh(threshold / _SOFTNESS)
+        reach = math.asinh(threshold / self.softness)
         below = [_normal((-reach - mean) / stdv) for mean, stdv in zip(self.mean, self.stdv, strict=True)]
         above = [_normal((mean - reach) / stdv) for mean, stdv in zip(self.mean, self.stdv, strict=True)]
         wrong = self.weight[0] * above[0] + self.weight[1] * below[1]
@@ -80,7 +85,13 @@ def fit_mixture(ratios: RatioCounts) -> Mixture | None:
     n = counts.sum()
     if n < _LEAST_CALLS or len(used) < 10:
         return None
-    x = np.arcsinh(VALUES[used] / _SOFTNESS)
+    fits = [_fit(VALUES[used], counts, softness) for softness in _SOFTNESS]
+    return min(fits, key=lambda fit: (fit.problem is not None, fit.misfit))
+
+
+def _fit(ratios: NDArray[np.floating], counts: NDArray[np.float64], softness: float) -> Mixture:
+    n = counts.sum()
+    x = np.arcsinh(ratios / softness)
     cumulative = np.cumsum(counts) / n
     low, high = x[np.searchsorted(cumulative, (0.02, 0.98))]
     weight = np.array([0.5, 0.5])
@@ -97,16 +108,11 @@ def fit_mixture(ratios: RatioCounts) -> Mixture | None:
             break
     order = np.argsort(mean)
     weight, mean, stdv = weight[order], mean[order], stdv[order]
-    ends = x + _half_step(VALUES[used])
+    ends = x + 0.005 / np.hypot(ratios, softness)  # of what counts as these hundredths
     fitted = sum(weight[i] * np.array([_normal(z) for z in (ends - mean[i]) / stdv[i]]) for i in range(2))
     misfit = float(np.abs(fitted - cumulative).max())
     weights, means, stdvs = ((float(values[0]), float(values[1])) for values in (weight, mean, stdv))
-    return Mixture(weights, means, stdvs, misfit, _problem(weights, means, stdvs, misfit))
-
-
-def _half_step(ratios: NDArray[np.floating]) -> NDArray[np.float64]:
-    """From a hundredth to the end of what counts as it, on the transformed scale."""
-    return 0.005 / np.hypot(ratios, _SOFTNESS)
+    return Mixture(weights, means, stdvs, misfit, _problem(weights, means, stdvs, misfit), softness)
 
 
 def _problem(
