@@ -80,3 +80,11 @@ def test_without_calls_there_are_no_bounds() -> None:
     samples.add(pyarrow.array(["a"]), np.array([1.0]), np.array([1]))
     found = samples.intervals(0.5, 2.0)
     assert found["auc"] is None
+
+
+def test_names_that_are_not_ascii_and_no_names() -> None:
+    """Tables and tags may have any text, and a batch no calls."""
+    names = np.array(["a", "é" * 300, "\U0001f600", ""], object)
+    assert weights_of(names).shape == (4, SAMPLES)
+    assert (weights_of(names[:1]) == weights_of(names)[:1]).all()
+    assert weights_of(names[:0]).shape == (0, SAMPLES)

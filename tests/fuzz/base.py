@@ -18,6 +18,7 @@ from ..io.signals.made_pod5 import pod5_read
 from ..io.signals.made_signals import GZIP, VBZ, MadeRead, fast5_source, write_multi, write_single
 from ..io.signals.made_slow5 import write_blow5, write_slow5
 from ..made_data import ReadSet, run_command, signals_of
+from .result_base import make_results
 
 N_READS = 5
 #: Reads in the first of two multi-read fast5 files.
@@ -60,6 +61,7 @@ def make_base(folder: Path) -> Base:
     (folder / "reads.fastq").write_text(text)
     _write_alignments(folder)
     _write_tables(folder, reads)
+    make_results(folder)
     return Base(folder, tuple(made.names))
 
 

@@ -19,12 +19,22 @@ from collections import Counter
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pysam
+
 from .base import Base, git_version, make_base
 from .runner import redirected, run_here
 
+#: Arguments of one or more runs, one after the other.
+Commands = tuple[tuple[str, ...], ...]
+
 _READS = ("-r", "reads.fa.gz", "-b", "tags.bam", "-g", "ref.fa", "-t", "2", "-K", "1", "--slow5", "svb.blow5")
-#: Commands with their outputs.
-COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+_PLANNED = ("calls.parts.tsv", "parts.bam", "parts.bed.gz", "parts.bed.gz.tbi", "failed.parts.tsv")
+_OUTPUTS = ("-o", _PLANNED[0], "--modbam", _PLANNED[1], "--bedmethyl", _PLANNED[2], "--failed-reads", _PLANNED[4])
+_PLAN = ("call-methylation", *_READS, *_OUTPUTS, "--plan", "plan", "--partitions", "4")
+#: What is run before in a folder, and not killed.
+BEFORE: dict[str, Commands] = {"run-part and finish": (_PLAN,), "finish": (_PLAN, ("run-part", "plan"))}
+#: Commands, which may be several runs, with their outputs.
+COMMANDS: dict[str, tuple[Commands | tuple[str, ...], tuple[str, ...]]] = {
     "call-methylation": (
         ("call-methylation", *_READS, "-o", "calls.tsv.new", "--modbam", "out.bam", "--bedmethyl", "out.bed.gz",
          "--failed-reads", "failed.tsv"),
@@ -45,7 +55,27 @@ COMMANDS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         ("call-methylation", *_READS, "-o", "/dev/null"), ("svb.blow5.idx", "ref.fa.fai"),
     ),
     "meth-freq": (("meth-freq", "-i", "calls.tsv", "-o", "freq.out.gz"), ("freq.out.gz",)),
+    "call-methylation --resume": (
+        ("call-methylation", *_READS, *_OUTPUTS, "--resume", "--partitions", "4"), _PLANNED,
+    ),
+    "run-part and finish": ((("run-part", "plan"), ("finish", "plan")), _PLANNED),
+    "finish": ((("finish", "plan"),), _PLANNED),
+    "resquiggle --resume": (
+        ("resquiggle", "--resume", "-t", "2", "-K", "1", "-o", "moves.tsv", "reads.fastq", "svb.blow5"), ("moves.tsv",),
+    ),
+    "index --resume": (
+        ("index", "--resume", "-d", "single", "plain.fa"),
+        ("plain.fa.index", "plain.fa.index.gzi", "plain.fa.index.fai", "plain.fa.index.readdb"),
+    ),
+    "--watch": (
+        ("call-methylation", "--watch", "run", "--watch-until-idle", "0.001", "--watch-interval", "0.02", "--slow5",
+         "svb.blow5", "-g", "ref.fa", "-t", "2", "-K", "1", "-o", "watched.tsv", "--bedmethyl", "watched.bed"),
+        ("watched.tsv", "watched.bed"),
+    ),
 }  # fmt: skip
+
+#: Outputs that a watch refreshes: they are whole, but of the reads until then.
+GROWING = {"watched.bed"}
 
 
 class Killer:
@@ -56,20 +86,24 @@ class Killer:
     base : Base
     folder : Path
         Where the runs get their folders.
+    names : list of str
+        Of the commands.
     """
 
-    def __init__(self, base: Base, folder: Path) -> None:
+    def __init__(self, base: Base, folder: Path, names: list[str]) -> None:
+        self._names = names
         self._base = base
         self._folder = folder
         self._sound: dict[str, tuple[dict[str, bytes], float]] = {}
 
     def prepare(self) -> None:
         """Run every command whole, twice: the second run tells how long it takes."""
-        for name, (command, outputs) in COMMANDS.items():
+        for name in self._names:
+            command, outputs = COMMANDS[name]
             for _ in range(2):
-                folder = self._linked(outputs)
+                folder = self._linked(name)
                 began = time.monotonic()
-                _, messages = redirected(folder, command)
+                messages = b"".join(redirected(folder, one)[1] for one in _each(command))
                 seconds = time.monotonic() - began
                 found = _outputs(folder, outputs)
                 if b"ERROR]" in messages or len(found) != len(outputs):
@@ -80,24 +114,26 @@ class Killer:
         """Kill a run of a command; return what is wrong afterwards, "" if nothing is."""
         command, outputs = COMMANDS[name]
         sound, seconds = self._sound[name]
-        folder = self._linked(outputs)
+        folder = self._linked(name)
         process = os.fork()
         if process == 0:
             os.setpgid(0, 0)
             try:
-                run_here(folder, command)
+                for one in _each(command):
+                    run_here(folder, one)
             finally:
                 os._exit(0)
         time.sleep(random.Random(seed).uniform(0, 1.5 * seconds))
         os.kill(process, signal.SIGKILL)
         os.waitpid(process, 0)
         for output, content in _outputs(folder, outputs).items():
-            if content != sound[output]:
+            if content != sound[output] and output not in GROWING:
                 return f"{output} is not complete: {len(content)} bytes instead of {len(sound[output])}"
         process = os.fork()
         if process == 0:
+            status = 1
             try:
-                status = run_here(folder, command)
+                status = max(run_here(folder, one) for one in _each(command))
             finally:
                 os._exit(status)
         _, status = os.waitpid(process, 0)
@@ -108,28 +144,47 @@ class Killer:
         left = [path.name for path in folder.iterdir() if "unfinished" in path.name]
         return f"left: {', '.join(left)}" if left else ""
 
-    def _linked(self, outputs: tuple[str, ...]) -> Path:
+    def _linked(self, name: str) -> Path:
         folder = self._folder / f"kill-{os.getpid()}"
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self._base.folder, folder, copy_function=os.link)
-        for output in outputs:
+        for output in COMMANDS[name][1]:
             (folder / output).unlink(missing_ok=True)
+        kept = self._folder / f"before {name}"
+        if not kept.exists():
+            for command in BEFORE.get(name, ()):
+                _, messages = redirected(folder, command)
+                if b"ERROR]" in messages:
+                    raise RuntimeError(f"{name}: {messages.decode()}")
+            if name in BEFORE:
+                shutil.copytree(folder / "plan", kept)
+        elif name in BEFORE:
+            shutil.copytree(kept, folder / "plan")
         return folder
+
+
+def _each(command: Commands | tuple[str, ...]) -> Commands:
+    return (command,) if isinstance(command[0], str) else command  # type: ignore[return-value]
 
 
 def _outputs(folder: Path, names: tuple[str, ...]) -> dict[str, bytes]:
     return {name: (folder / name).read_bytes() for name in names if (folder / name).exists()}
 
 
-def kill_runs(kills: int, seed: int) -> tuple[Counter[str], list[str]]:
-    """Kill so many runs; return how many of each command, and what was wrong."""
+def kill_runs(kills: int, seed: int, names: list[str]) -> tuple[Counter[str], list[str]]:
+    """Kill so many runs of some commands; return how many of each, and what was wrong."""
+    from f5py.commands import resquiggle
+
+    resquiggle.READS_PER_PART = 1  # there are few
     counts: Counter[str] = Counter()
     problems = []
     with tempfile.TemporaryDirectory(prefix="f5py-kills-") as place:
-        killer = Killer(make_base(Path(place) / "base"), Path(place))
+        base = make_base(Path(place) / "base")
+        _make_run_folder(base.folder)
+        killer = Killer(base, Path(place), names)
         killer.prepare()
         for number in range(seed, seed + kills):
-            name = list(COMMANDS)[number % len(COMMANDS)]
+            name = names[number % len(names)]
             if problem := killer.kill(name, number):
                 problems.append(f"{name}, seed {number}: {problem}")
                 print(problems[-1], flush=True)
@@ -137,14 +192,26 @@ def kill_runs(kills: int, seed: int) -> tuple[Counter[str], list[str]]:
     return counts, problems
 
 
+def _make_run_folder(folder: Path) -> None:
+    """What a sequencer would leave: alignments of other reads in every file."""
+    (folder / "run").mkdir()
+    with pysam.AlignmentFile(str(folder / "reads.bam")) as source:
+        records = list(source.fetch(until_eof=True))
+        for i in range(3):
+            with pysam.AlignmentFile(str(folder / "run" / f"pass_{i}.bam"), "wb", template=source) as out:
+                for record in records[i::3]:
+                    out.write(record)
+
+
 def main() -> int:
     """Run what was asked for; status 1 if anything was wrong."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz.kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--command", action="append", choices=COMMANDS, help="only this command; repeatable")
     parser.add_argument("--report", type=Path, help="write a Markdown table here")
     chosen = parser.parse_args()
-    counts, problems = kill_runs(chosen.kills, chosen.seed)
+    counts, problems = kill_runs(chosen.kills, chosen.seed, chosen.command or list(COMMANDS))
     lines = [
         "# Runs killed at random times",
         "",

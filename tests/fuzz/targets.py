@@ -41,10 +41,12 @@ class Target:
     by_read : int or None
         Column of the output with the read's name; None if it has none.
     in_process : bool
-        The command reads a library's format in the same process, which by default another one does; if that ends or
-        hangs, the case is judged by the run without ``--iop 1``.
+        Let a library's format be read in the process of the case, not in one of its own, for speed; if that ends or
+        hangs, the case is judged by the run as it is.
     weight : int
         How often it is chosen.
+    output : str
+        The file of the case's folder that is looked at.
     """
 
     name: str
@@ -54,19 +56,20 @@ class Target:
     by_read: int | None = 4
     in_process: bool = False
     weight: int = 4
+    output: str = "out"
 
 
 def of_bytes(name: str, changes: tuple[Change, ...] = BYTES) -> Damage:
     """Changes of a file's bytes or text."""
 
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
-        _write(folder / name, mutated(rng, base.bytes(name), changes))
+        write_changed(folder / name, mutated(rng, base.bytes(name), changes))
         return None
 
     return damage
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_changed(path: Path, content: bytes) -> None:
     path.unlink(missing_ok=True)  # it is a link to the sound one
     path.write_bytes(content)
 
@@ -96,7 +99,7 @@ def of_record(name: str) -> Damage:
         else:
             record = mutated(rng, record, BYTES)
         name_bytes = record[2 : 2 + int.from_bytes(record[:2], "little")]
-        _write(folder / name, file.with_record(i, record).bytes())
+        write_changed(folder / name, file.with_record(i, record).bytes())
         _keep_index(rng, folder / name)
         renamed = name_bytes.decode("latin-1")
         return frozenset({file.name(i), renamed})
@@ -114,7 +117,7 @@ def of_blow5(name: str) -> Damage:
             data = mutated(rng, data[:end], rng.choice((BYTES, TEXT))) + data[end:]
         else:
             data = mutated(rng, data, BYTES)
-        _write(folder / name, data)
+        write_changed(folder / name, data)
         _keep_index(rng, folder / name)
         return None
 
@@ -137,7 +140,7 @@ def of_bam_record(name: str) -> Damage:
             begin = rng.choice((4, 36, 36 + record[12], len(record) - min(60, len(record) - 40)))
             record = record[:begin] + mutated(rng, record[begin:], BYTES if framed else IN_PLACE)
         changed = bam.with_record(i, record, framed and len(record) > 4)
-        _write(folder / name, changed.bytes())
+        write_changed(folder / name, changed.bytes())
         return None if not framed or struct.unpack("<I", changed.records[i][:4])[0] < 32 else frozenset({bam.name(i)})
 
     return damage
@@ -149,7 +152,7 @@ def of_bam_header(name: str) -> Damage:
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
         bam = Bam.of(base.bytes(name))
         header = mutated(rng, bam.header, rng.choice((BYTES, TEXT)))
-        _write(folder / name, bgzf(header + b"".join(bam.records)))
+        write_changed(folder / name, bgzf(header + b"".join(bam.records)))
         return None
 
     return damage
@@ -159,7 +162,7 @@ def of_packed(name: str, changes: tuple[Change, ...] = BYTES) -> Damage:
     """Changes of the text of a BGZF file."""
 
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
-        _write(folder / name, bgzf(mutated(rng, bgzf_text(base.bytes(name)), changes)))
+        write_changed(folder / name, bgzf(mutated(rng, bgzf_text(base.bytes(name)), changes)))
         return None
 
     return damage
@@ -171,7 +174,7 @@ def of_hdf5(name: str, names: Callable[[Base], frozenset[str]]) -> Damage:
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
         path = folder / name
         if rng.random() < 0.7:
-            _write(path, mutated(rng, base.bytes(name), BYTES))
+            write_changed(path, mutated(rng, base.bytes(name), BYTES))
         else:
             path.unlink()
             shutil.copy(base.folder / name, path)
@@ -179,7 +182,7 @@ def of_hdf5(name: str, names: Callable[[Base], frozenset[str]]) -> Damage:
         files = sorted(path.parent.iterdir())
         of_file = [file for i, file in enumerate(files) for _ in range(_reads_in(files, i, base))]
         lines = [f"{read}\t{file}\n" for read, file in zip(base.names, of_file, strict=True)]
-        _write(folder / "reads.fasta.index.readdb", "".join(lines).encode())
+        write_changed(folder / "reads.fasta.index.readdb", "".join(lines).encode())
         return names(base)
 
     return damage
@@ -236,7 +239,7 @@ def _edit_hdf5(rng: random.Random, path: Path) -> None:
 def of_cram(rng: random.Random, base: Base, folder: Path) -> Touched:
     """Changes of a CRAM file or of its index."""
     name = rng.choice(("reads.cram", "reads.cram", "reads.cram", "reads.cram.crai"))
-    _write(folder / name, mutated(rng, base.bytes(name), BYTES))
+    write_changed(folder / name, mutated(rng, base.bytes(name), BYTES))
     return None
 
 
@@ -244,9 +247,9 @@ def of_reads_gz(rng: random.Random, base: Base, folder: Path) -> Touched:
     """Changes of a gzip file's bytes or text."""
     data = base.bytes("reads.fa.gz")
     if rng.random() < 0.5:
-        _write(folder / "reads.fa.gz", mutated(rng, data, BYTES))
+        write_changed(folder / "reads.fa.gz", mutated(rng, data, BYTES))
     else:
-        _write(folder / "reads.fa.gz", gzip.compress(mutated(rng, gzip.decompress(data), TEXT)))
+        write_changed(folder / "reads.fa.gz", gzip.compress(mutated(rng, gzip.decompress(data), TEXT)))
     return None
 
 

@@ -13,6 +13,8 @@ from f5py.errors import F5pyError, InputFileError, MissingDependencyError, Outpu
 if TYPE_CHECKING:
     from fsspec import AbstractFileSystem
 
+#: Seconds for a connection, and without a byte, after which a server does not answer; and how often S3 is asked again.
+CONNECT_SECONDS, SILENT_SECONDS, _ATTEMPTS = 10, 20, 3
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 #: What file systems say of a file that is another one when its content is.
 _IDENTITY = ("ETag", "etag", "LastModified", "last_modified", "mtime", "created", "updated")
@@ -46,10 +48,30 @@ def file_system(url: str) -> tuple[AbstractFileSystem, str]:
         raise _needs_package(shown, "s3fs") from problem
     try:
         with reading(url):
-            found: tuple[AbstractFileSystem, str] = url_to_fs(url)
+            found: tuple[AbstractFileSystem, str] = url_to_fs(url, **_patience(url))
+            if hasattr(found[0], "retries"):
+                found[0].retries = _ATTEMPTS
             return found
     except ImportError as problem:
         raise _needs_package(shown, _package(str(problem))) from problem
+
+
+def _patience(url: str) -> dict[str, Any]:
+    """How long a service is waited for, as its library wants it; what the user has set counts more.
+
+    The libraries' own limits add up to many minutes for S3, and for the web limit all of a file and not only silence.
+    """
+    from fsspec.config import conf
+
+    kind = url.partition("://")[0].lower()
+    if kind in ("s3", "s3a"):
+        limits = {"connect_timeout": CONNECT_SECONDS, "read_timeout": SILENT_SECONDS, "retries": {"max_attempts": 0}}
+        return {"config_kwargs": limits | conf.get(kind, {}).get("config_kwargs", {})}
+    if kind in ("http", "https") and "client_kwargs" not in conf.get(kind, {}):
+        from aiohttp import ClientTimeout
+
+        return {"client_kwargs": {"timeout": ClientTimeout(None, None, SILENT_SECONDS, CONNECT_SECONDS)}}
+    return {}
 
 
 @contextmanager

@@ -220,7 +220,7 @@ class Plan:
         """A new folder for the outputs of a part that is being worked on."""
         folder = self.folder / PARTS / f".{number}-{secrets.token_hex(8)}"
         try:
-            folder.mkdir()
+            folder.mkdir(parents=True)
         except OSError as problem:
             raise OutputFileError(f"{folder}: cannot write: {problem.strerror}") from None
         return folder
@@ -254,10 +254,17 @@ class Plan:
             shutil.rmtree(folder)
 
     def remove_parts(self) -> None:
-        """Remove the folder of the plan, as far as it has what plans consist of."""
+        """Remove the folder of the plan, as far as it has what plans consist of.
+
+        Whatever ends that, no part is left that has lost some of its files.
+        """
         with suppress(OSError):
             for name in (PARTS, CHAINS):
-                shutil.rmtree(self.folder / name)
+                removed = self.folder / f".removed-{name}"
+                shutil.rmtree(removed, ignore_errors=True)
+                with suppress(FileNotFoundError):
+                    os.rename(self.folder / name, removed)
+                    shutil.rmtree(removed)
             (self.folder / _MANIFEST).unlink()
             self.folder.rmdir()
 

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import time
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import pysam
 import pytest
 
 from f5py.errors import UsageError
+from f5py.runs.parts.plan import Plan
 
 from ...made_data import N_READS, ReadSet, process_of, refused, run_command
 
@@ -195,6 +197,42 @@ def test_resume_leaves_no_folder(made: ReadSet, here: Path):
     assert run_command("call-methylation", *made.options(), "-o", "calls.tsv", "--resume", "--partitions", "4") == 0
     assert contents(here, ("calls.tsv",)) == expected
     assert sorted(entry.name for entry in here.iterdir()) == ["calls.tsv"]
+
+
+@pytest.mark.parametrize("n_calls", range(0, 40, 3))
+def test_an_end_while_the_parts_are_removed(made: ReadSet, here: Path, monkeypatch: pytest.MonkeyPatch, n_calls: int):
+    """The outputs are complete then; the next run does not take what is left for parts that are done."""
+    expected = one_run("call-methylation", made, CALLS, CALL_FILES)
+    options = [*made.options(), *CALLS, "--resume", "--partitions", "4"]
+    left = n_calls
+
+    class Killed(BaseException):
+        pass
+
+    def counted(function):
+        def call(*arguments, **more):
+            nonlocal left
+            if (left := left - 1) < 0:
+                raise Killed
+            return function(*arguments, **more)
+
+        return call
+
+    def remove_parts(plan):
+        with monkeypatch.context() as patched:
+            for name in ("unlink", "rmdir", "rename"):
+                patched.setattr(os, name, counted(getattr(os, name)))
+            sound_remove(plan)
+
+    sound_remove = Plan.remove_parts
+    with monkeypatch.context() as patched:
+        patched.setattr(Plan, "remove_parts", remove_parts)
+        with suppress(Killed):
+            run_command("call-methylation", *options)
+    assert contents(here, CALL_FILES) == expected
+    assert run_command("call-methylation", *options) == 0
+    assert contents(here, CALL_FILES) == expected
+    assert not list(here.glob("*.f5py-parts"))
 
 
 def test_resume_does_what_is_left(made: ReadSet, here: Path):

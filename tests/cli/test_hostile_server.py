@@ -1,0 +1,109 @@
+"""Inputs on servers that are slow, cut, forbid or never answer: the results, or one line within the time limits."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ..io.remote.hostile_server import WAYS, HostileServer
+from ..made_data import ReadSet, error_line, process_of, run_main, write_signals
+from ..patience import PATIENCE
+
+pytest.importorskip("s3fs")
+
+
+@pytest.fixture
+def server(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HostileServer]:
+    import s3fs
+
+    from f5py.io.remote import urls
+
+    folder = tmp_path / "run"
+    folder.mkdir()
+    for path in (made.bam, Path(f"{made.bam}.bai"), made.genome):
+        shutil.copy(path, folder)
+    write_signals(folder / "signals.blow5", made.signals())
+    write_signals(folder / "signals.pod5", made.signals())
+    monkeypatch.setattr(urls, "SILENT_SECONDS", 1)
+    monkeypatch.chdir(tmp_path)
+    with HostileServer(folder) as one:
+        for name, value in {
+            "AWS_ENDPOINT_URL": one.url, "AWS_ACCESS_KEY_ID": "a", "AWS_SECRET_ACCESS_KEY": "b",
+            "AWS_DEFAULT_REGION": "us-east-1", "XDG_CACHE_HOME": str(tmp_path / "cache"),
+        }.items():  # fmt: skip
+            monkeypatch.setenv(name, value)
+        s3fs.S3FileSystem.clear_instance_cache()
+        yield one
+    s3fs.S3FileSystem.clear_instance_cache()
+
+
+def far(made: ReadSet, *signals: str) -> list[str]:
+    """Options for inputs of the server."""
+    return ["-b", f"s3://run/{made.bam.name}", "-g", f"s3://run/{made.genome.name}", *signals, "-t", "2"]
+
+
+@pytest.mark.parametrize(
+    "signals", [["--slow5", "s3://run/signals.blow5"], ["--pod5", "s3://run/signals.pod5"]], ids=str
+)
+@pytest.mark.parametrize("way", WAYS)
+def test_results_or_one_line(server: HostileServer, made: ReadSet, way: str, signals: list[str], capfd):
+    assert run_main("-b", made.bam, "-g", made.genome, *near(signals), "-t", 2, "-o", "expected.tsv") == 0
+    capfd.readouterr()
+    server.way = way
+    began = time.monotonic()
+    status = run_main(*far(made, *signals), "-o", "found.tsv")
+    seconds = time.monotonic() - began
+    told = capfd.readouterr().err
+    if way in ("sound", "slow"):
+        assert status == 0, told
+        assert Path("found.tsv").read_bytes() == Path("expected.tsv").read_bytes()
+    else:
+        assert status == 1
+        assert error_line(told).count("s3://run/") == 1
+        assert "Traceback" not in told
+        assert not Path("found.tsv").exists()
+    assert seconds < PATIENCE
+
+
+def near(signals: list[str]) -> list[str]:
+    return [word.replace("s3://", "") for word in signals]
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way not in ("sound", "slow", "lies")])
+def test_a_server_that_changes_in_mid_run(server: HostileServer, made: ReadSet, way: str, capfd, monkeypatch):
+    """What has been fetched until then is computed; the rest ends the run with a line."""
+    from f5py.io.remote.ranged_file import RangedFiles
+
+    sound = RangedFiles.fetch
+    n_fetched = 0
+
+    def fetch(self, *arguments, **more):
+        nonlocal n_fetched
+        n_fetched += 1
+        if n_fetched == 3:  # of the first reads' signals
+            server.way = way
+        return sound(self, *arguments, **more)
+
+    monkeypatch.setattr(RangedFiles, "fetch", fetch)
+    status = run_main(*far(made, "--pod5", "s3://run/signals.pod5"), "-K", "2", "-o", "found.tsv")
+    told = capfd.readouterr().err
+    assert n_fetched >= 3
+    assert status == 1
+    assert "s3://run/" in error_line(told)
+    assert not Path("found.tsv").exists()
+
+
+@pytest.mark.parametrize("way", ["silent", "silent content", "fails"])
+def test_a_server_that_never_answers_is_not_waited_for_without_end(server: HostileServer, made: ReadSet, way: str):
+    """With the limits that users have."""
+    server.way = way
+    arguments = process_of("call-methylation", *far(made, "--slow5", "s3://run/signals.blow5"), "-o", "found.tsv")
+    ran = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE + 100, env=os.environ)
+    assert ran.returncode == 1
+    assert "cannot be read" in error_line(ran.stderr)
