@@ -15,6 +15,7 @@ from f5py.core.windows import Windows
 from f5py.errors import UnsupportedDataError, UsageError
 from f5py.messages import console
 from f5py.methylation.calls import ARRAYS, ScoredElsewhere, call_methylation, join_motifs
+from f5py.methylation.rescale import rescaled, scaled
 from f5py.options.shared import METHYLATION, METHYLATIONS
 from f5py.options.signal_commands import CallOptions
 from f5py.pore_model import BUILTIN_MODELS, PoreModel, builtin, check_same_k, read_model
@@ -64,7 +65,9 @@ class Caller(AlignmentStage):
         self._threshold = options.threshold
         self._per_site = options.per_site
         self.stages.means_only = not options.print_events
-        self.stages.results = "" if options.per_site else "calls"
+        self._rescales = bool(options.rescale)
+        # What a GPU's own scores do not have, is computed by the CPU threads of the events that it has aligned.
+        self.stages.results = "" if options.per_site or options.rescale else "calls"
         self.stages.finish = self._call
         self.stages.finish_part = part_of(options)
         self._keep_cigar = options.modbam is not None
@@ -100,9 +103,15 @@ class Caller(AlignmentStage):
         batch.by_motif = []
         seconds = 0.0
         for (motif, model), noise in zip(self.models, self._noises, strict=True):
-            seconds += call_methylation(
-                batch, motif, model, self.pool, self._per_site, elsewhere=elsewhere, noise=noise
-            )
+            if self._rescales:
+                seconds += call_methylation(batch, motif, model, self.pool, noise=noise)
+                scaling, more = rescaled(batch, motif, model, self.pool, self.stages.quality.min_events)
+                with scaled(batch, scaling):
+                    seconds += more + call_methylation(batch, motif, model, self.pool, self._per_site, noise=noise)
+            else:
+                seconds += call_methylation(
+                    batch, motif, model, self.pool, self._per_site, elsewhere=elsewhere, noise=noise
+                )
             if len(self.models) > 1:
                 batch.by_motif.append({name: getattr(batch, name) for name in ARRAYS})
         if batch.by_motif:
@@ -144,6 +153,8 @@ def noise_of(options: CallOptions, chemistry: Chemistry, model: PoreModel) -> No
     if options.accurate and options.noise == "independent":
         raise UsageError("--accurate and --noise independent are both given; choose one")
     if not options.is_correlated:
+        if options.rescale:
+            raise UsageError("--rescale yes: fits reads for --noise correlated; give that (or --accurate) too")
         return None
     noise = OF_PORES.get(chemistry.pore) if model.noise is None else model.noise
     if noise is None:

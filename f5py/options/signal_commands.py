@@ -65,6 +65,11 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         "with the correlations and the tails of real reads, which makes fewer wrong calls.",
     )  # fmt: skip
     accurate: bool = flag("--accurate", group=Group.MODEL, help="The same as --noise correlated.", ours=True)
+    rescale: bool | None = option(
+        "--rescale", kind=Kind.YES_NO, group=Group.MODEL, default_words="no", ours=True,
+        help="yes: after a first pass of calls, fit every read's scaling again, to levels that are methylated as the "
+        "calls say, and call a second time. With --noise correlated only.",
+    )  # fmt: skip
     meth_out_version: int = option(
         "--meth-out-version", group=Group.OUTPUT, choices=(1, 2), default=2,
         help="Layout of the table: 2 has a strand column, 1 does not.",

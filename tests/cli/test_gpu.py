@@ -76,7 +76,15 @@ def test_the_same_bytes_of_other_commands(made: ReadSet, tmp_path: Path, capfd, 
 
 
 @pytest.mark.parametrize(
-    "options", [["-q", "cpg,gpc"], ["--per-site"], ["--print-banded-aln=yes"], ["--print-events=yes"]], ids=" ".join
+    "options",
+    [
+        ["-q", "cpg,gpc"],
+        ["--per-site"],
+        ["--accurate", "--rescale=yes"],
+        ["--print-banded-aln=yes"],
+        ["--print-events=yes"],
+    ],
+    ids=" ".join,
 )
 def test_the_same_bytes_with_other_options(made: ReadSet, tmp_path: Path, options):
     """As Parquet, which has the log-likelihoods to the last bit, if that is possible."""

@@ -1,0 +1,217 @@
+"""Jitted loops that fit reads again, to levels that may be methylated; see `f5py.methylation.rescale`."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import kernel
+from f5py.methylation._calls_numba import fill_methylated, fill_plain, fill_ranks
+
+#: K-mers with so many events have got stuck, or are aligned wrongly.
+MOST_EVENTS = 20
+#: The weight of a residual of so many robust deviations is halved.
+HALVED = 2.5
+#: A robust deviation is this times the median of the sizes.
+_OF_MEDIAN = 1.4826
+_ROUNDS = 5
+#: Sizes of residuals are counted in such steps for their median, which is faster than sorting them.
+_STEPS_PER_UNIT = 64
+_N_STEPS = 16 * _STEPS_PER_UNIT
+
+
+@kernel
+def _reference_of(cigar, reference_start, reverse, places):
+    """Fill the reference position opposite to every base of the read as sequenced; -1 for none."""
+    length = places.shape[0]
+    places[:] = -1
+    reference = np.int64(reference_start)
+    read = np.int64(0)
+    for c in range(cigar.shape[0]):
+        operation = cigar[c] & 15
+        n = np.int64(cigar[c] >> 4)
+        if ALIGNED >> operation & 1:
+            for i in range(min(n, length - read)):
+                places[length - 1 - read - i if reverse else read + i] = reference + i
+        if OF_REFERENCE >> operation & 1:
+            reference += n
+        if OF_READ >> operation & 1:
+            read += n
+
+
+@kernel
+def _probability(methylated, unmethylated):
+    return 1.0 / (1.0 + math.exp(min(max(np.float64(unmethylated) - np.float64(methylated), -700.0), 700.0)))
+
+
+@kernel
+def _group_of(position, first, last):
+    """The group that has the site at a position; -1 for none. Groups ascend."""
+    low = 0
+    high = first.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if first[middle] <= position:
+            low = middle + 1
+        else:
+            high = middle
+    return low - 1 if low > 0 and position <= last[low - 1] else -1
+
+
+@kernel
+def site_probabilities(places, plain, changed, offset, first, last, methylated, unmethylated, probability):
+    """Fill the probability of methylation of each base of a read that is a site; -1 for other bases."""
+    total = 0.0
+    n = 0
+    for g in range(first.shape[0]):
+        if np.isfinite(methylated[g]) and np.isfinite(unmethylated[g]):
+            total += _probability(methylated[g], unmethylated[g])
+            n += 1
+    mean = total / n if n > 0 else 0.5
+    for q in range(plain.shape[0]):
+        probability[q] = -1.0
+        if changed[q] != plain[q]:
+            probability[q] = mean
+            g = _group_of(places[q] - offset, first, last) if places[q] >= 0 else -1
+            if g >= 0 and np.isfinite(methylated[g]) and np.isfinite(unmethylated[g]):
+                probability[q] = _probability(methylated[g], unmethylated[g])
+
+
+@kernel
+def _median(sizes, counts):
+    """The median of sizes, half a step more or less; the last step has all that are greater."""
+    counts[:] = 0
+    for i in range(sizes.shape[0]):
+        counts[int(min(sizes[i] * _STEPS_PER_UNIT, _N_STEPS - 1.0))] += 1
+    below = 0
+    step = 0
+    while below + counts[step] <= sizes.shape[0] // 2:
+        below += counts[step]
+        step += 1
+    return (step + 0.5) / _STEPS_PER_UNIT
+
+
+@kernel
+def fit_robust(x, level, spread):
+    """Weighted least squares of `x` on `level`, in which large residuals count less and less.
+
+    Parameters
+    ----------
+    x, level, spread : float64, shape (n,)
+
+    Returns
+    -------
+    shift, scale, var : float64
+        The standard deviation of the residuals in units of `spread` is var. All are 0 if there is no fit.
+    """
+    n = x.shape[0]
+    trust = np.ones(n, np.float64)
+    sizes = np.empty(n, np.float64)
+    counts = np.empty(_N_STEPS, np.int64)
+    shift = 0.0
+    scale = 0.0
+    for _ in range(_ROUNDS):
+        weight_sum = 0.0
+        level_sum = 0.0
+        square_sum = 0.0
+        x_sum = 0.0
+        product_sum = 0.0
+        for i in range(n):
+            weight = trust[i] / (spread[i] * spread[i])
+            weight_sum += weight
+            level_sum += weight * level[i]
+            square_sum += weight * level[i] * level[i]
+            x_sum += weight * x[i]
+            product_sum += weight * level[i] * x[i]
+        determinant = weight_sum * square_sum - level_sum * level_sum
+        if not determinant > 0.0:
+            return 0.0, 0.0, 0.0
+        shift = (square_sum * x_sum - level_sum * product_sum) / determinant
+        scale = (weight_sum * product_sum - level_sum * x_sum) / determinant
+        for i in range(n):
+            sizes[i] = abs(x[i] - shift - scale * level[i]) / spread[i]
+        unit = 1.0 / (HALVED * _OF_MEDIAN * _median(sizes, counts))
+        for i in range(n):
+            z = sizes[i] * unit
+            trust[i] = 1.0 / (1.0 + z * z)
+    total = 0.0
+    for i in range(n):
+        total += sizes[i] * sizes[i]
+    return shift, scale, math.sqrt(total / n)
+
+
+@kernel
+def fit_read(event_mean, first_event, last_event, plain, changed, probability, model, least_events):
+    """Shift, scale and var of one read as float64, all 0 if too few k-mers can be used."""
+    k = model.k
+    n_kmers = plain.shape[0] - k + 1
+    ranks = np.empty((2, n_kmers), np.int64)
+    fill_ranks(plain, k, False, n_kmers, ranks[0])
+    fill_ranks(changed, k, False, n_kmers, ranks[1])
+    x = np.empty(n_kmers, np.float64)
+    level = np.empty(n_kmers, np.float64)
+    spread = np.empty(n_kmers, np.float64)
+    n = 0
+    for j in range(n_kmers):
+        if first_event[j] < 0 or abs(last_event[j] - first_event[j]) + 1 >= MOST_EVENTS:
+            continue
+        total = 0.0
+        sites = 0
+        for q in range(j, j + k):
+            if probability[q] >= 0.0:
+                total += probability[q]
+                sites += 1
+        p = total / sites if sites > 0 else 0.0
+        low = np.float64(model.level_mean[ranks[0, j]])
+        high = np.float64(model.level_mean[ranks[1, j]])
+        a = np.float64(model.level_stdv[ranks[0, j]])
+        b = np.float64(model.level_stdv[ranks[1, j]])
+        x[n] = event_mean[first_event[j]]
+        level[n] = (1.0 - p) * low + p * high
+        spread[n] = math.sqrt((1.0 - p) * a * a + p * b * b + p * (1.0 - p) * (high - low) * (high - low))
+        n += 1
+    if n < least_events:
+        return 0.0, 0.0, 0.0
+    return fit_robust(x[:n], level[:n], spread[:n])
+
+
+@kernel
+def rescale_all(
+    turn, reads, alignments, bases, base_map, event_offsets, event_mean, model, motifs, least_events, calls, scaling
+):
+    """Fit `reads` again; those with too few usable k-mers keep their fit."""
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        first = calls.offsets[read]
+        end = first + calls.n[read]
+        own = slice(base_map.offsets[read], base_map.offsets[read + 1])
+        length = own.stop - own.start
+        if end == first or length < model.k:
+            continue
+        reverse = alignments.reverse[read]
+        plain = np.empty(length, np.uint8)
+        changed = np.empty(length, np.uint8)
+        fill_plain(bases[own], 0, length, motifs[0], False, plain)
+        fill_methylated(bases[own], 0, length, motifs[0], True, plain, changed)
+        places = np.empty(length, np.int64)
+        cigar = alignments.cigar[alignments.cigar_offsets[read] : alignments.cigar_offsets[read + 1]]
+        _reference_of(cigar, alignments.start[read], reverse, places)
+        probability = np.empty(length, np.float64)
+        site_probabilities(
+            places, plain, changed, motifs[1 if reverse else 0].offset, calls.first[first:end], calls.last[first:end],
+            calls.methylated[first:end], calls.unmethylated[first:end], probability,
+        )  # fmt: skip
+        shift, scale, var = fit_read(
+            event_mean[event_offsets[read] : event_offsets[read + 1]], base_map.first_event[own],
+            base_map.last_event[own], plain, changed, probability, model, least_events,
+        )  # fmt: skip
+        if scale > 0.0 and var > 0.0:
+            scaling.shift[read] = np.float32(shift)
+            scaling.scale[read] = np.float32(scale)
+            scaling.var[read] = np.float32(var)
