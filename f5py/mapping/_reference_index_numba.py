@@ -118,3 +118,35 @@ def look_up(table, key):
         if found == NONE:
             return 0
         slot = (slot + 1) & mask
+
+
+@exact_kernel
+def is_sound(bases, offsets, table, places, k):
+    """Whether an index that may be damaged leads nowhere outside of itself, and looking a key up comes to an end.
+
+    `offsets` has one element at least, and `table` a power of two of slots.
+    """
+    n_contigs = offsets.shape[0] - 1
+    if offsets[0] != 0 or offsets[n_contigs] != bases.shape[0]:
+        return False
+    for i in range(n_contigs):
+        if offsets[i + 1] < offsets[i]:
+            return False
+    for i in range(bases.shape[0]):
+        if bases[i] > 4:
+            return False
+    for place in places:
+        contig, last = place >> 32, (place & 0xFFFFFFFF) >> 1
+        if contig < 0 or contig >= n_contigs:
+            return False
+        if last < k - 1 or last >= offsets[contig + 1] - offsets[contig]:
+            return False
+    has_end = False
+    for slot in range(table.shape[0] // 2):
+        if table[2 * slot] == NONE:
+            has_end = True
+            continue
+        found = np.int64(table[2 * slot + 1])
+        if found < 0 or (found >> COUNT_BITS) + (found & ((1 << COUNT_BITS) - 1)) > places.shape[0]:
+            return False
+    return has_end

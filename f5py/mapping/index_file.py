@@ -7,15 +7,19 @@ import os
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from f5py.errors import InputFileError
+from f5py.errors import DamagedValueError, InputFileError
 from f5py.io.bytes.mapped_file import MappedFile
 from f5py.io.files.complete_file import complete_output
+from f5py.io.files.json_values import MOST, Values
 from f5py.mapping.reference_index import ReferenceIndex
 
 _MAGIC = b"f5py map index 1\n"
 _ALIGNMENT = 64
-_ARRAYS = ("bases", "offsets", "table", "places", "counts")
+_ARRAYS = {"bases": np.uint8, "offsets": np.int64, "table": np.uint64, "places": np.int64, "counts": np.int32}
+#: A k-mer must fit into the bits of a key; a window into a byte, as minimap2 has them.
+_MOST_BASES, _MOST_WINDOW = 28, 255
 _MINIMAP2_MAGIC = b"MMI\2"
 
 
@@ -66,6 +70,35 @@ def write_index(index: ReferenceIndex, reference: str, path: str) -> None:
             out.write(array.data)
 
 
+def _arrays(described: Values, content: NDArray[np.uint8], at: int) -> dict[str, Any]:
+    """The arrays of an index, which begin behind a place."""
+    described.check_names(_ARRAYS)
+    arrays: dict[str, Any] = {}
+    for name, kind in _ARRAYS.items():
+        about = described.members[name]
+        if not isinstance(about, list) or len(about) != 2 or about[0] != np.dtype(kind).str:
+            raise DamagedValueError(f"arrays.{name} is not of its type")
+        length = Values({"length": about[1]}, f"arrays.{name}").integer("length")
+        at += -at % _ALIGNMENT
+        if at + np.dtype(kind).itemsize * length > len(content):
+            raise DamagedValueError("it is truncated")
+        # a view of another class would be another type for compiled code
+        arrays[name] = np.frombuffer(content, kind, length, at) if length else np.empty(0, kind)
+        at += arrays[name].nbytes
+    return arrays
+
+
+def _check(index: ReferenceIndex) -> None:
+    """Raise `DamagedValueError` if compiled code would leave the arrays."""
+    from f5py.mapping._reference_index_numba import is_sound
+
+    n_slots = len(index.table) // 2
+    if len(index.offsets) != len(index.names) + 1 or len(index.table) != 2 * n_slots or n_slots.bit_count() != 1:
+        raise DamagedValueError("its arrays do not belong together")
+    if not is_sound(index.bases, index.offsets, index.table, index.places, index.k):
+        raise DamagedValueError("its places are outside of the reference")
+
+
 def read_index(path: str) -> tuple[ReferenceIndex, str | None]:
     """Map an index into memory.
 
@@ -84,21 +117,17 @@ def read_index(path: str) -> tuple[ReferenceIndex, str | None]:
         content = MappedFile(path).text  # writable for compiled code, which is made for such arrays only
         at = len(_MAGIC)
         size = int.from_bytes(content[at : at + 8].tobytes(), "little")
-        header = json.loads(content[at + 8 : at + 8 + size].tobytes())
-        at += 8 + size
-        arrays: dict[str, Any] = {}
-        for name, (kind, length) in header["arrays"].items():
-            at += -at % _ALIGNMENT
-            n_bytes = np.dtype(kind).itemsize * length
-            if at + n_bytes > len(content):
-                raise ValueError("truncated")
-            # a view of another class would be another type for compiled code
-            arrays[name] = np.frombuffer(content, kind, length, at) if length else np.empty(0, kind)
-            at += n_bytes
-        numbers = {name: header[name] for name in ("k", "w", "hpc")}
-        index = ReferenceIndex(names=header["names"], **arrays, **numbers)
-        reference, stamp = header["reference"], (header["size"], header["time"])
-    except (OSError, ValueError, KeyError, TypeError) as problem:
+        if at + 8 + size > len(content):
+            raise DamagedValueError("it is truncated")
+        header = Values.of_text(content[at + 8 : at + 8 + size].tobytes())
+        header.check_names(("names", "k", "w", "hpc", "reference", "size", "time", "arrays"))
+        index = ReferenceIndex(
+            header.texts("names"), **_arrays(header.object("arrays"), content, at + 8 + size),
+            k=header.integer("k", 1, _MOST_BASES), w=header.integer("w", 1, _MOST_WINDOW), hpc=header.flag("hpc"),
+        )  # fmt: skip
+        _check(index)
+        reference, stamp = header.text("reference"), (header.integer("size"), header.integer("time", -MOST))
+    except (OSError, DamagedValueError) as problem:
         raise InputFileError(f"{path}: is damaged ({problem}); write the index again with -d") from None
     if not os.path.exists(reference):
         return index, None

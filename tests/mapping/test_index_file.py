@@ -1,0 +1,93 @@
+"""Indices of references in files, which may be damaged or from elsewhere."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ..made_data import ReadSet, error_line, run_command
+
+_ALIGNMENT = 64
+
+
+@pytest.fixture(scope="module")
+def index(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("index") / "ref.f5i"
+    assert run_command("map", made.genome, "-d", path) == 0
+    return path.read_bytes()
+
+
+def taken_apart(content: bytes) -> tuple[bytes, dict[str, Any], dict[str, np.ndarray]]:
+    """What comes before, the header, and the arrays of an index."""
+    at = content.index(b"\n") + 1
+    size = int.from_bytes(content[at : at + 8], "little")
+    header = json.loads(content[at + 8 : at + 8 + size])
+    arrays, place = {}, at + 8 + size
+    for name, (kind, length) in header["arrays"].items():
+        place += -place % _ALIGNMENT
+        arrays[name] = np.frombuffer(content, kind, length, place).copy()
+        place += arrays[name].nbytes
+    return content[:at], header, arrays
+
+
+def put_together(beginning: bytes, header: object, arrays: dict[str, np.ndarray]) -> bytes:
+    text = json.dumps(header).encode()
+    content = beginning + len(text).to_bytes(8, "little") + text
+    for array in arrays.values():
+        content += bytes(-len(content) % _ALIGNMENT) + array.tobytes()
+    return content
+
+
+def mapped(content: bytes, made: ReadSet, folder: Path, capfd) -> str:
+    """Map with an index; return the line of the error, "" if there is none."""
+    (folder / "i.f5i").write_bytes(content)
+    capfd.readouterr()
+    status = run_command("map", folder / "i.f5i", made.reads, "-t", 1, "-o", folder / "o.sam")
+    told = capfd.readouterr().err
+    return error_line(told) if status else ""
+
+
+def test_the_sound_one_is_taken(index: bytes, made: ReadSet, tmp_path: Path, capfd):
+    assert put_together(*taken_apart(index)) == index
+    assert mapped(index, made, tmp_path, capfd) == ""
+
+
+@pytest.mark.parametrize("name", ["names", "k", "w", "hpc", "reference", "size", "time", "arrays"])
+@pytest.mark.parametrize("value", [None, 10**30, -1, "\0", [1], {"x": 1}], ids=str)
+def test_headers_of_other_types(index: bytes, made: ReadSet, tmp_path: Path, capfd, name: str, value: object):
+    beginning, header, arrays = taken_apart(index)
+    if (name, value) == ("time", -1):
+        pytest.skip("a time may be before 1970")
+    assert "i.f5i: is damaged" in mapped(put_together(beginning, header | {name: value}, arrays), made, tmp_path, capfd)
+    without = {key: one for key, one in header.items() if key != name}
+    assert f"{name} is missing" in mapped(put_together(beginning, without, arrays), made, tmp_path, capfd)
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value"),
+    [
+        ("offsets", 0, 5), ("offsets", -1, 1 << 60), ("offsets", -1, -1), ("places", 0, -1), ("places", 0, 1 << 40),
+        ("places", 3, 0xFFFFFFFE), ("places", 0, 0), ("bases", 0, 5), ("table", slice(1, None, 2), (1 << 63) - 1),
+        ("table", slice(0, None, 2), 1),
+    ],
+)  # fmt: skip
+def test_values_that_lead_elsewhere(index: bytes, made: ReadSet, tmp_path: Path, capfd, name: str, at, value: int):
+    beginning, header, arrays = taken_apart(index)
+    arrays[name][at] = value
+    assert "i.f5i: is damaged" in mapped(put_together(beginning, header, arrays), made, tmp_path, capfd)
+
+
+def test_damage_anywhere(index: bytes, made: ReadSet, tmp_path: Path, capfd):
+    """No crash, no endless search, no traceback; other bases can only be found by comparing with the reference."""
+    rng = random.Random(1)
+    n_refused = 0
+    for _ in range(60):
+        at = rng.randrange(len(index) if rng.random() < 0.7 else 600)
+        content = index[:at] + bytes([index[at] ^ 1 << rng.randrange(8)]) + index[at + 1 :]
+        n_refused += mapped(content if rng.random() < 0.8 else content[:at], made, tmp_path, capfd) != ""
+    assert n_refused > 10
