@@ -66,10 +66,11 @@ def run(options: CompareOptions) -> Any:
     else:
         _write_text(table, options.output, options.threads)
     least = columns["KS_intensity_qvalue"].min()
-    console.note(
+    console.result(
         "compare",
         f"{table.num_rows:,} {options.by}s, smallest q-value of the levels {least:.2g}; written: "
         f"{shown_output(options.output)}",
+        options.output,
     )
     return table
 

@@ -22,5 +22,5 @@ def run(options: MapOptions) -> MapCounts:
     check_outputs({"-o": options.output, "-d": options.write_index})
     counts = map_reads(options)
     if options.reads:
-        console.note("map", f"{counts}; written: {shown_output(options.output)}")
+        console.result("map", f"{counts}; written: {shown_output(options.output)}", options.output)
     return counts

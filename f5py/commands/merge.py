@@ -55,4 +55,5 @@ def run(options: JoinOptions) -> None:
     else:
         merge_texts(options.inputs, options.output, options.threads)
     size = f"; {os.path.getsize(options.output):,} bytes" if os.path.isfile(options.output) else ""
-    console.note(_WHO, f"{len(options.inputs)} files merged; written: {shown_output(options.output)}{size}")
+    what = f"{len(options.inputs)} files merged; written: {shown_output(options.output)}{size}"
+    console.result(_WHO, what, options.output)

@@ -131,7 +131,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
     n_calls, n_methylated = frequencies.calls()
     share = f", {100 * n_methylated / n_calls:.1f} % of {n_calls:,} calls methylated" if n_calls else ""
     where = "" if take is not None else f"; written: {shown_output(options.output)}"
-    console.note("meth-freq", f"{len(frequencies):,} sites{share}{where}")
+    console.result("meth-freq", f"{len(frequencies):,} sites{share}{where}", options.output)
 
 
 def _write_bedmethyl(source: BinaryIO, place: Place, motif: Motif, options: FrequencyOptions) -> None:
@@ -143,7 +143,7 @@ def _write_bedmethyl(source: BinaryIO, place: Place, motif: Motif, options: Freq
         source, motif, options.threshold, options.threshold_per_site, options.combine_strands, place
     )
     write_bedmethyl(options.output, counts, names, motif, _COMPRESSION_THREADS, lengths)
-    console.note("meth-freq", f"written: {shown_output(options.output)}")
+    console.result("meth-freq", f"written: {shown_output(options.output)}", options.output)
 
 
 @obeys_strict
@@ -178,4 +178,4 @@ def merge_frequency_files(options: MergeOptions) -> None:
             "some tables count num_motifs_in_group and some num_cpgs_in_group; the output's column is named as in "
             f"the last table, {merged.count_column}_in_group",
         )
-    console.note("freq-merge", f"{len(merged):,} sites; written: {shown_output(output)}")
+    console.result("freq-merge", f"{len(merged):,} sites; written: {shown_output(output)}", output)

@@ -94,6 +94,12 @@ def note(who: str, text: str) -> None:
     _say(f"[{who}] {text}" if _is_command_line else f"{who}: {text}")
 
 
+def result(who: str, text: str, output: str) -> None:
+    """Say what came out; in a pipe, whose other end may be another program's, only to a person on a terminal."""
+    if output != "-" or is_terminal() or not _is_command_line:
+        note(who, text)
+
+
 def plain(text: str) -> None:
     """Print a line as it is."""
     _say(text)

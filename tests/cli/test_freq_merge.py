@@ -43,7 +43,8 @@ def test_plain_and_compressed_tables_add_up(
     packed = tmp_path / "out.tsv.gz"
     _run(*tables, "--output", packed)
     assert gzip.decompress(packed.read_bytes()).decode() == _SUM
-    assert capfd.readouterr() == ("", "")
+    said = "".join(f"[freq-merge] 2 sites; written: {path}\n" for path in (out, packed))
+    assert capfd.readouterr() == ("", said)
 
 
 def test_what_tables_disagree_on_is_a_warning(
