@@ -30,9 +30,9 @@ Commands = tuple[tuple[str, ...], ...]
 _READS = ("-r", "reads.fa.gz", "-b", "tags.bam", "-g", "ref.fa", "-t", "2", "-K", "1", "--slow5", "svb.blow5")
 _PLANNED = ("calls.parts.tsv", "parts.bam", "parts.bed.gz", "parts.bed.gz.tbi", "failed.parts.tsv")
 _OUTPUTS = ("-o", _PLANNED[0], "--modbam", _PLANNED[1], "--bedmethyl", _PLANNED[2], "--failed-reads", _PLANNED[4])
-_PLAN = ("call-methylation", *_READS, *_OUTPUTS, "--plan", "plan", "--partitions", "4")
+_PLAN = ("call-methylation", *_READS, *_OUTPUTS, "--plan", "killed_plan", "--partitions", "4")
 #: What is run before in a folder, and not killed.
-BEFORE: dict[str, Commands] = {"run-part and finish": (_PLAN,), "finish": (_PLAN, ("run-part", "plan"))}
+BEFORE: dict[str, Commands] = {"run-part and finish": (_PLAN,), "finish": (_PLAN, ("run-part", "killed_plan"))}
 #: Commands, which may be several runs, with their outputs.
 COMMANDS: dict[str, tuple[Commands | tuple[str, ...], tuple[str, ...]]] = {
     "call-methylation": (
@@ -58,8 +58,8 @@ COMMANDS: dict[str, tuple[Commands | tuple[str, ...], tuple[str, ...]]] = {
     "call-methylation --resume": (
         ("call-methylation", *_READS, *_OUTPUTS, "--resume", "--partitions", "4"), _PLANNED,
     ),
-    "run-part and finish": ((("run-part", "plan"), ("finish", "plan")), _PLANNED),
-    "finish": ((("finish", "plan"),), _PLANNED),
+    "run-part and finish": ((("run-part", "killed_plan"), ("finish", "killed_plan")), _PLANNED),
+    "finish": ((("finish", "killed_plan"),), _PLANNED),
     "resquiggle --resume": (
         ("resquiggle", "--resume", "-t", "2", "-K", "1", "-o", "moves.tsv", "reads.fastq", "svb.blow5"), ("moves.tsv",),
     ),
@@ -157,9 +157,9 @@ class Killer:
                 if b"ERROR]" in messages:
                     raise RuntimeError(f"{name}: {messages.decode()}")
             if name in BEFORE:
-                shutil.copytree(folder / "plan", kept)
+                shutil.copytree(folder / "killed_plan", kept)
         elif name in BEFORE:
-            shutil.copytree(kept, folder / "plan")
+            shutil.copytree(kept, folder / "killed_plan")
         return folder
 
 
