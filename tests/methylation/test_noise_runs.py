@@ -81,13 +81,11 @@ def test_tags_have_calibrated_probabilities_of_correlated_noise(made: ReadSet) -
         found = np.array(_tags(made, "--per-site", option))
         assert len(found) > 20
         near = [np.floor(256 * probability(np.sort(ratios) + e, 0.5, factor)).clip(0, 255) for e in (-0.006, 0.006)]
-        if len(found) == len(ratios):
-            found = np.sort(found)
-            assert (near[0] <= found).all()
-            assert (found <= near[1]).all()
-        else:
-            edges = [np.quantile(one, (0.1, 0.25, 0.5, 0.75, 0.9)) for one in (*near, found)]
-            assert np.abs(edges[2] - (edges[0] + edges[1]) / 2).max() < 6
+        n_without = len(ratios) - len(found)  # sites where the read has no C
+        assert 0 <= n_without < 0.03 * len(ratios)
+        for value in range(256):
+            n = (found <= value).sum()
+            assert (near[1] <= value).sum() - n_without <= n <= (near[0] <= value).sum()
 
 
 def test_the_help_says_the_constants_of_the_calibration() -> None:
