@@ -8,6 +8,8 @@ import random
 from pathlib import Path
 from typing import Any
 
+from f5py.runs.parts.done_part import with_checksum
+
 from .base import Base
 from .mutations import BYTES, TEXT, mutated
 from .result_base import MOVES, RESUMED, WATCHED
@@ -27,7 +29,9 @@ def relocate(base: Base, folder: Path) -> None:
         write_changed(manifest, after)
         names = [hashlib.sha256(text).hexdigest().encode() for text in (before, after)]
         for record in manifest.parent.rglob("part.json"):
-            write_changed(record, record.read_bytes().replace(*names))
+            content = json.loads(record.read_bytes().replace(*names))
+            del content["checksum"]
+            write_changed(record, with_checksum(content))
 
 
 def changed_json(rng: random.Random, text: bytes) -> bytes:
@@ -56,6 +60,8 @@ def changed_json(rng: random.Random, text: bytes) -> bytes:
         value = where[key]
         near = (value + rng.choice((-1, 1, 1 << 20)),) if type(value) is int else ()
         where[key] = rng.choice((*near, *_OTHERS))
+    if isinstance(content, dict) and content.pop("checksum", None) is not None and rng.random() < 0.7:
+        return with_checksum(content)
     return json.dumps(content).encode()
 
 

@@ -1,7 +1,8 @@
 """A part that is done: what is written down of it, and its files, which are checked before they are used.
 
 Everything here may be damaged, or from another plan or another machine. ``part.json`` names the plan by a checksum of
-its manifest, and for every file its size and CRC-32 (ITU-T V.42), so that a part is what was written, or an error.
+its manifest, and has for every file its size and CRC-32 (ITU-T V.42), and a CRC-32 of its own values; so a part is
+what was written, or an error.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ RECORD = "part.json"
 _MOST_RECORD = 1 << 28
 _CHAIN_NAME = re.compile(r"[0-9a-f]{16}\.txt")
 _PIECE = 1 << 20
+_CHECKSUM = "checksum"
 
 
 class FileState(NamedTuple):
@@ -79,7 +81,7 @@ class PartRecord:
 
     def as_json(self) -> bytes:
         """The text of ``part.json``."""
-        return json.dumps(vars(self) | {"outcome": self.outcome.as_json()}).encode() + b"\n"
+        return with_checksum(vars(self) | {"outcome": self.outcome.as_json()})
 
     @classmethod
     def from_json(cls, text: bytes, statistics: RunStatistics | None = None) -> PartRecord:
@@ -90,7 +92,10 @@ class PartRecord:
         DamagedValueError
         """
         values = Values.of_text(text)
-        values.check_names(cls.__dataclass_fields__)
+        values.check_names([*cls.__dataclass_fields__, _CHECKSUM])
+        checksum = values.integer(_CHECKSUM)
+        if checksum != _checksum_of({name: values.members[name] for name in cls.__dataclass_fields__}):
+            raise DamagedValueError("is not what was written")
         files = {}
         for name in values.object("files").members:
             if name == RECORD or not _FILE_NAME.fullmatch(name):
@@ -102,6 +107,16 @@ class PartRecord:
             values.flag("has_fused_sums"), _extent(values.members["table"]),
             None if values.is_null("next_row") else values.integer("next_row"), files,
         )  # fmt: skip
+
+
+def with_checksum(members: dict[str, Any]) -> bytes:
+    """A record with a checksum of its values, as JSON."""
+    as_read = json.loads(json.dumps(members))
+    return json.dumps(as_read | {_CHECKSUM: _checksum_of(as_read)}).encode() + b"\n"
+
+
+def _checksum_of(members: dict[str, Any]) -> int:
+    return zlib.crc32(json.dumps(members, sort_keys=True).encode())
 
 
 def _extent(value: Any) -> Extent:

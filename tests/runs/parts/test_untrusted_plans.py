@@ -17,6 +17,7 @@ import pytest
 from f5py.errors import DamagedValueError
 from f5py.jit import fused_sums
 from f5py.runs.parts import done_part, part_outputs
+from f5py.runs.parts.done_part import RECORD, with_checksum
 from f5py.runs.parts.planned_options import OPTIONS_OF, planned_options
 
 from ...made_data import ReadSet, error_line, refused, run_command
@@ -42,8 +43,13 @@ def done(planned: Path) -> Path:
 
 
 def changed(path: Path, change: Callable[[Any], Any]) -> None:
+    """Change what JSON says; a part's record gets a checksum that fits, as whoever makes a plan can give it."""
     content = json.loads(path.read_text())
-    path.write_text(json.dumps(change(content) or content))
+    has_checksum = path.name == RECORD and content.pop("checksum") is not None
+    content = change(content) or content
+    path.write_bytes(
+        with_checksum(content) if has_checksum and isinstance(content, dict) else json.dumps(content).encode()
+    )
 
 
 def table_of(plan: Path, number: int) -> Path:
@@ -157,18 +163,20 @@ def test_a_flipped_bit_in_a_file_of_a_part(done: Path, name: str, capfd: pytest.
 
 
 def test_a_flipped_bit_in_a_record(done: Path, capfd: pytest.CaptureFixture[str]):
-    """It may be in a figure that the report alone shows, or in white space."""
+    """Also in a figure that the report alone shows."""
     path = done / "parts" / "1" / "part.json"
     sound = path.read_bytes()
-    assert run_command("finish", "plan") == 0
-    expected = (done.parent / "s.bed").read_bytes()
-    for seed in range(30):
+    values = json.loads(sound)
+    for seed in range(25):
         flipped(path, random.Random(seed))
-        if run_command("finish", "plan") == 0:
-            assert (done.parent / "s.bed").read_bytes() == expected
-        else:
-            assert "Traceback" not in capfd.readouterr().err
+        try:
+            is_same = json.loads(path.read_bytes()) == values
+        except ValueError:
+            is_same = False
+        if not is_same:
+            assert "parts/1: is damaged" in refused(capfd, "finish", "plan")
         path.write_bytes(sound)
+    assert run_command("finish", "plan") == 0
 
 
 @pytest.mark.parametrize("table", ["c.parquet", "e.parquet"])
