@@ -281,10 +281,12 @@ def test_wrong_keywords(inputs: dict[str, Any]) -> None:
     with pytest.raises(TypeError, match=r"call_methylation\(\) has no option 'thread'; did you mean threads\?"):
         f5py.call_methylation(**inputs, thread=3)
     with pytest.raises(TypeError, match=r"call_methylation\(\) needs bam and genome"):
-        f5py.call_methylation(reads="x")
+        f5py.call_methylation(pod5="x")
     with pytest.raises(TypeError, match=r"^frequencies\(\) has no option 'unknown'$"):
         f5py.frequencies("x", unknown=3)
     with pytest.raises(TypeError, match=r"needs bam and genome"):
+        f5py.iter_calls(pod5="x")
+    with pytest.raises(TypeError, match=r"needs genome$"):  # reads without alignments are mapped
         f5py.iter_calls(reads="x")
 
 

@@ -58,12 +58,14 @@ def test_wrong_usage(made, tmp_path, capfd, options, message):
     assert not out.exists()
 
 
-@pytest.mark.parametrize("missing", ["-b", "-g"])
+@pytest.mark.parametrize("missing", [("-g",), ("-b", "-r")])
 def test_required_options(made, capfd, missing):
     options = made.options()
-    at = options.index(missing)
-    assert run_main(*options[:at], *options[at + 2 :]) == 2
-    assert f"Missing option '{missing}'" in capfd.readouterr().err
+    for name in missing:
+        at = options.index(name)
+        del options[at : at + 2]
+    assert run_main(*options) == 2
+    assert f"Missing option '{missing[0]}'" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize(
