@@ -7,6 +7,7 @@ import signal
 import sys
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -39,6 +40,24 @@ def messages_on_standard_error() -> Iterator[None]:
     """As at the command line; the tests of the Python functions are without it."""
     with console.on_standard_error():
         yield
+
+
+@pytest.fixture(autouse=True)
+def one_reader_is_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With ``--iop 1`` fast5 and POD5 are read here: processes that do it would take most of the tests' time.
+
+    The tests of signal files have the processes of real runs, and so has what is started as a process of its own.
+    """
+    if "signals" in request.path.parts:
+        return
+    from f5py.io.signals import guarded
+    from f5py.io.signals.source import FileSource
+
+    def source(n_processes: int, paths: Any, reader: Any, *more: Any) -> Any:
+        return FileSource(paths, reader(), *more) if n_processes == 1 else real(n_processes, paths, reader, *more)
+
+    real = guarded.GuardedSource
+    monkeypatch.setattr(guarded, "GuardedSource", source)
 
 
 #: On the module path, it has the cupy of played GPUs.

@@ -61,7 +61,7 @@ COMMANDS: dict[str, tuple[Commands | tuple[str, ...], tuple[str, ...]]] = {
     "run-part and finish": ((("run-part", "killed_plan"), ("finish", "killed_plan")), _PLANNED),
     "finish": ((("finish", "killed_plan"),), _PLANNED),
     "resquiggle --resume": (
-        ("resquiggle", "--resume", "-t", "2", "-K", "1", "-o", "moves.tsv", "reads.fastq", "svb.blow5"), ("moves.tsv",),
+        ("resquiggle", "--resume", "-t", "2", "-K", "1", "-o", "out.tsv", "reads.fastq", "svb.blow5"), ("out.tsv",),
     ),
     "index --resume": (
         ("index", "--resume", "-d", "single", "plain.fa"),
@@ -69,13 +69,13 @@ COMMANDS: dict[str, tuple[Commands | tuple[str, ...], tuple[str, ...]]] = {
     ),
     "--watch": (
         ("call-methylation", "--watch", "run", "--watch-until-idle", "0.001", "--watch-interval", "0.02", "--slow5",
-         "svb.blow5", "-g", "ref.fa", "-t", "2", "-K", "1", "-o", "watched.tsv", "--bedmethyl", "watched.bed"),
-        ("watched.tsv", "watched.bed"),
+         "svb.blow5", "-g", "ref.fa", "-t", "2", "-K", "1", "-o", "killed.tsv", "--bedmethyl", "killed.bed"),
+        ("killed.tsv", "killed.bed"),
     ),
 }  # fmt: skip
 
 #: Outputs that a watch refreshes: they are whole, but of the reads until then.
-GROWING = {"watched.bed"}
+GROWING = {"killed.bed"}
 
 
 class Killer:
