@@ -8,7 +8,7 @@ from typing import Any
 from f5py.commands import eventalign
 from f5py.comparison.event_rows import LevelCollector, Levels, read_events
 from f5py.comparison.samples import compare_samples
-from f5py.errors import F5pyError, UsageError
+from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.io.arrow.arrow import import_arrow
 from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.bytes.byte_input import check_read_once, size_of
@@ -141,5 +141,11 @@ def _write_text(table: Any, output: str, threads: int) -> None:
         out.write(("\t".join(table.column_names) + "\n").encode())
         for batch in table.to_batches(max_chunksize=1 << 16):
             text = io.BytesIO()
-            pyarrow.csv.write_csv(batch, text, layout)
+            try:
+                pyarrow.csv.write_csv(batch, text, layout)
+            except pyarrow.ArrowInvalid:
+                raise InputFileError(
+                    "a name in the tables has a tab, a line end or a quote in it, which text cannot have; write "
+                    "Parquet (-o NAME.parquet), or make the tables again"
+                ) from None
             out.write(text.getvalue())

@@ -13,7 +13,7 @@ from f5py.core.motifs import Motif
 from f5py.errors import InputFileError
 from f5py.io.arrow.arrow import import_arrow
 from f5py.io.bam.alignments import AlignmentFile
-from f5py.io.bam.modification_calls import aligned_calls, modifications_of
+from f5py.io.bam.modification_calls import aligned_calls, modifications_of, read_name
 
 _BATCH = 4096
 
@@ -92,7 +92,7 @@ def read_modbam(path: str, motif: Motif, genome: str | None = None, counts: TagC
             place, position, ratio = aligned_calls(record, calls)
             offset = motif.offset_reverse if record.is_reverse else motif.offset_forward
             at_site = _at_sites(record.query_sequence or "", place - offset, motif, record.is_reverse)
-            found.append((record.query_name or "", record.reference_id, (position - offset)[at_site], ratio[at_site]))
+            found.append((read_name(record), record.reference_id, (position - offset)[at_site], ratio[at_site]))
             counts.n += len(calls)
             counts.not_aligned += len(calls) - len(place)
             counts.not_at_motif += int((~at_site).sum())

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import F5pyError
-from f5py.io.bam.modification_calls import Modification, aligned_calls, has_modifications, modifications_of
+from f5py.io.bam.modification_calls import Modification, aligned_calls, has_modifications, modifications_of, read_name
 
 if TYPE_CHECKING:
     import pysam
@@ -174,7 +174,7 @@ def region_data(
         end=end,
         modification=f"{_NAMES.get(str(letter), 'modification')} ({base}+{letter})",
         threshold=threshold,
-        names=[r.query_name or "" for r in kept],
+        names=[read_name(r) for r in kept],
         read_start=read_start,
         read_end=read_end,
         reverse=np.array([r.is_reverse for r in kept], np.bool_),

@@ -12,12 +12,17 @@ from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
 from f5py.compute.statistics import RunStatistics
 from f5py.core.waits import Waits
+from f5py.errors import DamagedValueError
 from f5py.io.bam.alignments import AlignmentFile, RecordCounts
 from f5py.io.files.json_values import Values
 
 if TYPE_CHECKING:
     from f5py.compute.alignment import AlignmentStage
     from f5py.pipeline.loader import Loader
+
+
+#: What is loaded, with a time of its own.
+_LOADED = {"alignments", "reads", "signals"}
 
 
 @dataclass
@@ -99,6 +104,8 @@ class Outcome:
         values.check_names(field.name for field in fields(cls))
         if statistics is not None and not values.is_null("statistics"):
             statistics.take_json(values.object("statistics"))
+        if unknown := sorted(values.object("loading").members.keys() - _LOADED):
+            raise DamagedValueError(f"loading.{unknown[0][:40]} is not known")
         return cls(
             RunCounts.from_json(values.object("counts")), _skipped(values.object("skipped")), statistics,
             values.seconds("loading"), values.seconds("stages"), values.number("processing"), values.number("output"),

@@ -7,11 +7,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.text.encoding import undecoded
+
 if TYPE_CHECKING:
     import pysam
 
 #: Canonical base, strand and code of a modification.
 Modification = tuple[str, int, "str | int"]
+
+
+def read_name(record: pysam.AlignedSegment) -> str:
+    """The read's name, which need not be UTF-8 in a damaged file."""
+    return undecoded(lambda: record.query_name or "").decode("utf-8", "replace")
 
 
 def has_modifications(record: pysam.AlignedSegment) -> bool:

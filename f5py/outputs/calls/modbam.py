@@ -20,6 +20,7 @@ from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, reverse_complement
 from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
+from f5py.errors import InputFileError
 from f5py.io.bam.bam_records import RawRecords
 from f5py.io.bam.joined_bam import JoinedBam
 from f5py.messages import console
@@ -293,4 +294,8 @@ def header_with_program(header: pysam.AlignmentHeader, command_line: str) -> pys
         line.append(f"PP:{last[-1]}")
     line += [f"VN:{__version__}", "CL:" + re.sub(r"[\t\r\n]", " ", command_line)]
     text = "\n".join([*lines, "\t".join(line)]) + "\n"
-    return pysam.AlignmentHeader.from_text(text.encode("utf-8", "replace").decode())
+    try:
+        return pysam.AlignmentHeader.from_text(text.encode("utf-8", "replace").decode())
+    except ValueError as problem:
+        why = " ".join(str(problem).split())
+        raise InputFileError(f"the header of the alignments is damaged ({why}); make the alignments again") from None
