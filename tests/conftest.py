@@ -6,8 +6,8 @@ import shutil
 import signal
 import sys
 from collections.abc import Generator, Iterator
+from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, settings
 from f5py.messages import console
 
 from .made_data import ReadSet, run_main
+from .readers_here import readers_here
 
 # On a busy machine an example may take any time, and so may making one.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -43,21 +44,13 @@ def messages_on_standard_error() -> Iterator[None]:
 
 
 @pytest.fixture(autouse=True)
-def one_reader_is_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+def one_reader_is_this_process(request: pytest.FixtureRequest) -> Iterator[None]:
     """With ``--iop 1`` fast5 and POD5 are read here: processes that do it would take most of the tests' time.
 
     The tests of signal files have the processes of real runs, and so has what is started as a process of its own.
     """
-    if "signals" in request.path.parts:
-        return
-    from f5py.io.signals import guarded
-    from f5py.io.signals.source import FileSource
-
-    def source(n_processes: int, paths: Any, reader: Any, *more: Any) -> Any:
-        return FileSource(paths, reader(), *more) if n_processes == 1 else real(n_processes, paths, reader, *more)
-
-    real = guarded.GuardedSource
-    monkeypatch.setattr(guarded, "GuardedSource", source)
+    with nullcontext() if "signals" in request.path.parts else readers_here(lambda n_processes: n_processes == 1):
+        yield
 
 
 #: On the module path, it has the cupy of played GPUs.

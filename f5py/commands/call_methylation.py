@@ -16,12 +16,14 @@ from f5py.errors import UsageError
 from f5py.messages.strict import obeys_strict
 from f5py.options.output_names import OF_SITES, kind_of_output
 from f5py.options.signal_commands import CallOptions
-from f5py.outputs.calls.calls_sinks import CallLayout, CallsColumns, CallsHandedOn, CallsTable, ModbamTags, SitesOfCalls
+from f5py.outputs.calls.calls_arrow import CallsArrow
+from f5py.outputs.calls.calls_sinks import CallLayout, CallsColumns, CallsTable, ModbamTags, SitesOfCalls
+from f5py.outputs.handed_on import HandedOn
 from f5py.outputs.sink import Sink
 from f5py.outputs.sites.bedmethyl import check_can_write
 from f5py.pipeline.inputs import check_has_file, check_outputs, check_prints_nothing_else, paths_of_inputs
 from f5py.pipeline.loader import Loader
-from f5py.runs.mapped_first import alignments_made
+from f5py.runs.mapped_first import run_mapped
 from f5py.runs.recipe import MappedReadsRecipe, Run, Take, failed_reads
 from f5py.runs.run import run_whole
 
@@ -48,10 +50,7 @@ def run(options: CallOptions, take: Take | None = None) -> RunCounts:
 
         return watch.run(CALL_METHYLATION, options)
     if not options.bam:
-        if options.plan is not None or options.resume:
-            raise UsageError("--plan and --resume: need alignments that stay; map the reads with f5py map, and give -b")
-        with alignments_made(CALL_METHYLATION, options, take is not None) as mapped:
-            return run_whole(CALL_METHYLATION, CALL_METHYLATION.resolved(mapped, take is not None), take)
+        return run_mapped(CALL_METHYLATION, options, take)
     if options.plan is not None or options.resume:
         if take is not None:
             raise UsageError("--plan and --resume: the calls are handed on as they come; leave these options out")
@@ -122,7 +121,7 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         elif options.output_format == "tsv":
             yield CallsTable(options.output, options, layout, run.stopping)
         if run.take is not None:
-            yield CallsHandedOn(run.take, layout)
+            yield HandedOn(CallsArrow(run.take, *layout))
         if options.modbam is not None:
             header, windows, reference = alignments.header, loader.windows, loader.reference.path
             yield ModbamTags(options.modbam, options, header, caller.motifs, windows, reference, caller.calibration)
@@ -176,6 +175,7 @@ def check_options(options: CallOptions, is_taken: bool = False) -> None:
     check_outputs(
         {
             "-o": options.output,
+            "--keep-bam": options.keep_bam,
             "--skip-ultra": options.skip_ultra,
             "--modbam": None if is_piped else options.modbam,
             "--bedmethyl": options.bedmethyl,

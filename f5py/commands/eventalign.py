@@ -19,6 +19,7 @@ from f5py.messages.strict import obeys_strict
 from f5py.options.output_names import kind_of_output
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.options.signal_commands import EventalignOptions
+from f5py.outputs.events.eventalign_arrow import EventalignArrow
 from f5py.outputs.events.eventalign_paf import EventalignPaf
 from f5py.outputs.events.eventalign_sam import EventalignSam
 from f5py.outputs.events.eventalign_summary import EventalignSummary
@@ -28,17 +29,17 @@ from f5py.outputs.events.events_sinks import (
     EventBam,
     EventColumns,
     EventPaf,
-    EventsHandedOn,
     M6anetSites,
     ReadSummary,
 )
 from f5py.outputs.events.m6anet_json import path_of_json
 from f5py.outputs.events.table_layout import TableLayout
 from f5py.outputs.formatted_text import FormattedText, Formatting
+from f5py.outputs.handed_on import HandedOn
 from f5py.outputs.sink import Sink
 from f5py.pipeline.inputs import check_has_file, check_outputs, check_prints_nothing_else
 from f5py.pipeline.loader import Loader
-from f5py.runs.mapped_first import alignments_made
+from f5py.runs.mapped_first import run_mapped
 from f5py.runs.outcome import Outcome, RunContext
 from f5py.runs.recipe import MappedReadsRecipe, Run, Take, failed_reads
 from f5py.runs.run import run_whole
@@ -66,10 +67,7 @@ def run(options: EventalignOptions, take: Take | None = None) -> RunCounts:
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
     if not options.bam:
-        if options.plan is not None or options.resume:
-            raise UsageError("--plan and --resume: need alignments that stay; map the reads with f5py map, and give -b")
-        with alignments_made(EVENTALIGN, options, take is not None) as mapped:
-            return run_whole(EVENTALIGN, EVENTALIGN.resolved(mapped, take is not None), take)
+        return run_mapped(EVENTALIGN, options, take)
     if options.plan is not None or options.resume:
         if take is not None:
             raise UsageError("--plan and --resume: the rows are handed on as they come; leave these options out")
@@ -130,7 +128,7 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
             return _lines(options, batch)
 
         if run.take is not None:
-            yield EventsHandedOn(run.take, columns)
+            yield HandedOn(EventalignArrow(run.take, *columns))
         elif options.output_format == "parquet":
             yield EventColumns(options.output, columns)
         elif options.m6anet_json is not None:
@@ -204,6 +202,7 @@ def check_options(options: EventalignOptions, is_taken: bool = False) -> None:
     check_outputs(
         {
             "-o": options.output,
+            "--keep-bam": options.keep_bam,
             "--skip-ultra": options.skip_ultra,
             "--summary": options.summary,
             "--report": options.report,

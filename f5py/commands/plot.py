@@ -22,6 +22,7 @@ from f5py.core.windows import Windows, one_region
 from f5py.errors import F5pyError, InputFileError, SignalError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import converted_chunks, overlaps
+from f5py.io.bam.modification_calls import read_name
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.files.complete_file import complete_output
 from f5py.io.reads.read_index import ReadIndex
@@ -351,7 +352,7 @@ class OneAlignment(AlignmentFile):
         supplementary = None
         n_alignments = 0
         for read_index, record in AlignmentFile.records(file, windows, left_out=True):
-            if record.query_name != self._read:
+            if read_name(record) != self._read:
                 continue
             if read_index < 0:
                 seen.left_out.append(record.is_unmapped)

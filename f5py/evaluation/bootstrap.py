@@ -29,7 +29,7 @@ _NAME_BYTES = 64
 
 def weights_of(names: NDArray[Any], samples: int = SAMPLES) -> NDArray[np.uint8]:
     """Weights of reads in each sample; uint8, shape (n, samples)."""
-    encoded = np.array([str(name).encode() for name in names], f"S{_NAME_BYTES}")
+    encoded = np.char.encode(names.astype(str), "utf-8").astype(f"S{_NAME_BYTES}")
     words = encoded.view(np.uint64).reshape(len(names), _NAME_BYTES // 8)
     value = np.zeros(len(names), np.uint64)
     for column in words.T:

@@ -13,7 +13,7 @@ from f5py.messages.strict import input_warning
 from f5py.options import Group, Kind, declarations
 from f5py.options.shared import CALL_THRESHOLD, AlignmentOptions, MappedReadsOptions
 from f5py.runs import speed
-from f5py.runs.outcome import Outcome, RunContext
+from f5py.runs.outcome import LOADED, Outcome, RunContext
 from f5py.runs.report import write_report
 
 _WHO = "meth_main"
@@ -165,7 +165,7 @@ def warn_of_bad_reads(who: str, counts: RunCounts, options: AlignmentOptions) ->
 def note_counts_and_times(who: str, outcome: Outcome, signal_kind: str) -> None:
     """Print what became of the reads, and how long it took; `signal_kind` is the format of the signals."""
     counts = outcome.counts
-    shown = {"alignments": "bam", "reads": "fasta", "signals": signal_kind}
+    shown = dict(zip(LOADED, ("bam", "fasta", signal_kind), strict=True))
     console.note(
         who,
         f"total entries: {counts.total}, qc fail: {counts.qc_fail}, could not calibrate: {counts.not_calibrated}, "

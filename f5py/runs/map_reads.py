@@ -86,7 +86,7 @@ class Prepared:
     reference: str | None
 
 
-def prepared(options: MapOptions, pool: WorkerPool) -> Prepared:
+def prepared(options: MapOptions) -> Prepared:
     """Read or build the index of the reference; write it with ``-d``.
 
     Raises
@@ -95,7 +95,8 @@ def prepared(options: MapOptions, pool: WorkerPool) -> Prepared:
         For anything wrong with the options or the reference.
     """
     settings = settings_of(options)
-    return Prepared(settings, *index_of(options, settings, pool))
+    with closing(WorkerPool(options.threads)) as pool:
+        return Prepared(settings, *index_of(options, settings, pool))
 
 
 def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
@@ -113,21 +114,16 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
         For anything wrong with the options, the input or the output.
     """
     check_read_files(options.reads)
-    pool = WorkerPool(options.threads)
-    ahead = CompileAhead(_COMPILED if options.reads and not options.is_paf else [])
-    try:
-        ready = prepared(options, pool) if ready is None else ready
+    with closing(CompileAhead(_COMPILED if options.reads and not options.is_paf else [])) as ahead:
+        ready = prepared(options) if ready is None else ready
         if not options.reads:
             return MapCounts()
         if os.path.splitext(options.output)[1].lower() == ".cram" and ready.reference is None:
             raise UsageError(f"-o {options.output}: CRAM needs the FASTA file; give that as REF")
-        mapper = Mapper.of(ready.index, ready.settings, pool)
-        mapper.before_stage = ahead.wait
-        counts = _map(options, mapper, ready.reference)
-    finally:
-        ahead.close()
-        pool.close()
-    return counts
+        with closing(WorkerPool(options.threads)) as pool:
+            mapper = Mapper.of(ready.index, ready.settings, pool)
+            mapper.before_stage = ahead.wait
+            return _map(options, mapper, ready.reference)
 
 
 def settings_of(options: MapOptions) -> MapSettings:

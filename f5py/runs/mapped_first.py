@@ -4,43 +4,44 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from dataclasses import replace
 
 from f5py.compute.chemistry import chemistry_of
+from f5py.compute.counts import RunCounts
 from f5py.errors import UsageError
 from f5py.messages import console
 from f5py.options.map_commands import MapOptions
 from f5py.options.shared import MappingOptions
-from f5py.pipeline.inputs import READS_FOR_RUN_INFO, check_outputs, open_signals_of, with_local_inputs
+from f5py.pipeline.inputs import READS_FOR_RUN_INFO, open_signals_of, with_local_inputs
 from f5py.runs.map_reads import map_reads
-from f5py.runs.recipe import MappedOptions, MappedReadsRecipe
+from f5py.runs.recipe import MappedOptions, MappedReadsRecipe, Take
+from f5py.runs.run import run_whole
 
 _WHO = "map"
 
 
-@contextmanager
-def alignments_made(recipe: MappedReadsRecipe, options: MappedOptions, is_taken: bool) -> Iterator[MappedOptions]:
-    """Map the reads of ``-r``, and give the options that name the alignments, which only ``--keep-bam`` keeps.
+def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, take: Take | None) -> RunCounts:
+    """Map the reads of ``-r``, and do what the command does with the alignments, which only ``--keep-bam`` keeps.
 
     Raises
     ------
     F5pyError
-        For anything wrong with the options or the input.
+        For anything wrong with the options, the input or the output.
     """
     from f5py.reports.run_report import sample_name
 
     assert isinstance(options, MappingOptions)
+    if options.plan is not None or options.resume:
+        raise UsageError("--plan and --resume: need alignments that stay; map the reads with f5py map, and give -b")
     if not options.reads:
         raise UsageError("-b: name the alignments, or name the reads with -r to have them mapped")
     if options.reads == "-":
         raise UsageError("-r -: reads that are mapped in the same run are read twice; name a file, or map them first")
-    check_outputs({"-o": options.output, "--keep-bam": options.keep_bam})
+    resolved = recipe.resolved(options, take is not None)  # mistakes come first
     with ExitStack() as inputs:
         folder = inputs.enter_context(tempfile.TemporaryDirectory(prefix="f5py-mapped-"))
         bam = options.keep_bam or os.path.join(folder, f"{sample_name(options.reads)}.bam")
-        recipe.resolved(replace(options, bam=bam, keep_bam=None, map_preset=None), is_taken)  # mistakes come first
         local = with_local_inputs(options, inputs)
         preset = options.map_preset or ("rna" if _is_rna(local) else "map-ont")
         console.info(
@@ -54,7 +55,7 @@ def alignments_made(recipe: MappedReadsRecipe, options: MappedOptions, is_taken:
             )
         )  # fmt: skip
         console.note(_WHO, f"{counts}" if options.keep_bam is None else f"{counts}; written: {bam}")
-        yield replace(options, bam=bam, keep_bam=None, map_preset=None)
+        return run_whole(recipe, replace(resolved, bam=bam, keep_bam=None, map_preset=None), take)
 
 
 def _is_rna(options: MappedOptions) -> bool:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 #: What is loaded, with a time of its own.
-_LOADED = {"alignments", "reads", "signals"}
+LOADED = ("alignments", "reads", "signals")
 
 
 @dataclass
@@ -104,7 +104,7 @@ class Outcome:
         values.check_names(field.name for field in fields(cls))
         if statistics is not None and not values.is_null("statistics"):
             statistics.take_json(values.object("statistics"))
-        if unknown := sorted(values.object("loading").members.keys() - _LOADED):
+        if unknown := sorted(values.object("loading").members.keys() - set(LOADED)):
             raise DamagedValueError(f"loading.{unknown[0][:40]} is not known")
         return cls(
             RunCounts.from_json(values.object("counts")), _skipped(values.object("skipped")), statistics,

@@ -37,7 +37,6 @@ from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe
 from f5py.runs.run import run_parts
 from f5py.threads.interrupts import Interrupt, remembered_interrupt
-from f5py.threads.pool import WorkerPool
 
 _WHO = "watch"
 _FOLDER = ".f5py-watch"
@@ -316,11 +315,7 @@ class _Watch:
             command_line=f"f5py map -o {path} {self._options.genome} {reads}",
         )  # fmt: skip
         if self._reference is None:
-            pool = WorkerPool(self._options.threads)
-            try:
-                self._reference = prepared(options, pool)
-            finally:
-                pool.close()
+            self._reference = prepared(options)
         console.info(_WHO, f"{name}: {map_reads(options, self._reference)}")
         return str(path)
 

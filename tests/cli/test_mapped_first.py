@@ -82,6 +82,7 @@ def test_mistakes_are_told_before_anything_is_mapped(command: str, made: ReadSet
         ([*no_reads, *out], "--bam"),
         ([*from_pipe, *out], "-r -: reads that are mapped in the same run are read twice"),
         ([*given, *out, "--plan", tmp_path / "plan"], "need alignments that stay"),
+        ([*given, "-o", tmp_path / "a.bam", "--keep-bam", tmp_path / "a.bam"], "--keep-bam"),
         ([*given, *out, "--keep-bam", tmp_path / "kept.sam"], "a name that ends in .bam"),
         ([*made.options(), *out, "--keep-bam", tmp_path / "kept.bam"], "-b names alignments"),
         ([*made.options(), *out, "--map-preset", "rna"], "-b names alignments"),

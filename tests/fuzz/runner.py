@@ -12,14 +12,12 @@ import signal
 import sys
 import time
 import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from unittest import mock
 
-from f5py.io.signals.content import Kind
-
+from ..readers_here import readers_here
 from . import corpus, part_targets, result_targets, targets
 from .base import Base
 from .targets import Target, Touched
@@ -285,20 +283,9 @@ def _forked(folder: Path, target: Target, patience: float, command: tuple[str, .
     return Run(number, _content(folder / target.output), _content(folder / "messages"))
 
 
-@contextmanager
-def _unguarded(target: Target) -> Iterator[None]:
+def _unguarded(target: Target) -> AbstractContextManager[None]:
     """Let a target's signals be read in this process, which is many times as fast as one beside it for every case."""
-    if not target.in_process:
-        yield
-        return
-    from f5py.io.signals import guarded
-    from f5py.io.signals.source import FileSource
-
-    def source(n_processes: int, paths: Mapping[str, str], reader: type, kind: Kind | None = None) -> FileSource:
-        return FileSource(paths, reader(), kind)
-
-    with mock.patch.object(guarded, "GuardedSource", source):
-        yield
+    return readers_here(lambda n_processes: True) if target.in_process else nullcontext()
 
 
 def run_here(folder: Path, command: tuple[str, ...]) -> int:

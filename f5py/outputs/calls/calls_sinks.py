@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pysam
 
@@ -96,22 +95,6 @@ class CallsColumns(Sink):
     def append(self, part: DonePart) -> None:
         """Write the rows of a part."""
         append_columns(part, self.part_name, self._columns)
-
-
-class CallsHandedOn(Sink):
-    """The table as Arrow tables that a function takes; there is none of a part."""
-
-    def __init__(self, take: Callable[[Any], None], layout: CallLayout) -> None:
-        super().__init__("")
-        self._take = take
-        self._layout = layout
-
-    def _open(self, part: OfPart | None) -> None:
-        self._columns = self.files.enter_context(CallsArrow(self._take, *self._layout))
-
-    def write(self, batch: ReadBatch) -> None:
-        """Hand the rows of a batch on."""
-        self._columns.write(batch)
 
 
 class ModbamTags(Sink):

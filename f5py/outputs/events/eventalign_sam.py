@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError
+from f5py.io.bam.modification_calls import read_name
 from f5py.outputs.moves.signal_strings import SignalStrings, strings_of_rows
 from f5py.text.encoding import encoded, undecoded
 
@@ -104,7 +105,7 @@ def _as_text(record: pysam.AlignedSegment) -> bytes:
         return undecoded(record.to_string)
     except ValueError:
         raise InputFileError(
-            f"read {record.query_name}: its alignment record has damaged tags; make the alignments again"
+            f"read {read_name(record)}: its alignment record has damaged tags; make the alignments again"
         ) from None
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import pysam
@@ -118,22 +117,6 @@ class EventColumns(Sink):
     def append(self, part: DonePart) -> None:
         """Write the rows of a part."""
         append_columns(part, self.part_name, self._rows)
-
-
-class EventsHandedOn(Sink):
-    """The table as Arrow tables that a function takes; there is none of a part."""
-
-    def __init__(self, take: Callable[[Any], None], layout: ColumnLayout) -> None:
-        super().__init__("")
-        self._take = take
-        self._layout = layout
-
-    def _open(self, part: OfPart | None) -> None:
-        self._rows = self.files.enter_context(EventalignArrow(self._take, *self._layout))
-
-    def write(self, batch: ReadBatch) -> None:
-        """Hand the rows of a batch on."""
-        self._rows.write(batch)
 
 
 class M6anetSites(Sink):

@@ -1,0 +1,25 @@
+"""Signals of fast5 and POD5 files that are read in the process of the tests."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+from f5py.io.signals import guarded
+from f5py.io.signals.source import FileSource
+
+
+@contextmanager
+def readers_here(is_here: Callable[[int], bool]) -> Iterator[None]:
+    """Read in this process where `is_here` of the number of processes: many times as fast as in one beside it."""
+    real = guarded.GuardedSource
+
+    def source(n_processes: int, paths: Any, reader: Any, *more: Any) -> Any:
+        if is_here(n_processes):
+            return FileSource(paths, reader(), *more)
+        return real(n_processes, paths, reader, *more)
+
+    with mock.patch.object(guarded, "GuardedSource", source):
+        yield
