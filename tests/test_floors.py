@@ -36,7 +36,7 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_LINES = 400
 MAX_FILES = 20
 #: Folders that have yet to be divided.
-MORE_FILES = {"cli": 24, "mapping": 24}
+MORE_FILES = {"cli": 24}
 MAX_PARAMETERS = 8
 
 

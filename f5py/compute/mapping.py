@@ -6,10 +6,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from f5py.core.mapping_batch import MappingBatch
-from f5py.mapping.chaining import score_chains
-from f5py.mapping.hits import find_hits
-from f5py.mapping.reference_index import ReferenceIndex, codes_of
-from f5py.mapping.seeds import OverlapTargets, find_anchors
+from f5py.mapping.chain.chaining import score_chains
+from f5py.mapping.hits.hits import find_hits
+from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
+from f5py.mapping.index.seeds import OverlapTargets, find_anchors
 from f5py.mapping.settings import MapSettings, Parameters, parameters
 from f5py.threads.pool import WorkerPool
 

@@ -46,7 +46,7 @@ class Hits(NamedTuple):
     Attributes
     ----------
     table : int64, shape (offsets[-1], n_fields)
-        Columns: `f5py.mapping.hit_fields`. Best first.
+        Columns: `f5py.mapping.hits.hit_fields`. Best first.
     offsets : int64, shape (n_reads + 1,)
     ops : int64
         Operations of all CIGAR strings: length << 4 | operation.

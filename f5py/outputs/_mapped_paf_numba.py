@@ -8,7 +8,7 @@ import numpy as np
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
 from f5py.mapping._sorting_numba import grown
-from f5py.mapping.hit_fields import (
+from f5py.mapping.hits.hit_fields import (
     ALIGNED,
     BLEN,
     CONTIG,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel
-from f5py.mapping.hit_fields import (
+from f5py.mapping.hits.hit_fields import (
     ALIGNED,
     BLEN,
     CONTIG,

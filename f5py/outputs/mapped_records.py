@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
-from f5py.mapping.reference_index import ReferenceIndex
-from f5py.mapping.seeds import collecting
+from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.mapping.index.seeds import collecting
 from f5py.threads.pool import WorkerPool, longest_first
 
 #: Tags of our own records, which are not taken over from the input.
@@ -98,7 +98,7 @@ def paf_lines_of(
 
 def _made(kernel: Any, batch: MappingBatch, pool: WorkerPool, *arguments: Any) -> tuple[NDArray[np.uint8], int]:
     """Let threads make the bytes of reads, and put them together in the order of the reads."""
-    from f5py.mapping._seeds_numba import gather
+    from f5py.mapping.index._seeds_numba import gather
 
     n = len(batch)
     sizes, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)

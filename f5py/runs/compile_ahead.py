@@ -27,11 +27,11 @@ from f5py.core.batch import ReadBatch
 from f5py.core.mapping_batch import Anchors, Hits, MappingBatch
 from f5py.core.names import Names
 from f5py.io.signals.helper_process import environment
-from f5py.mapping.hit_fields import N_FIELDS
+from f5py.mapping.hits.hit_fields import N_FIELDS
 from f5py.messages import console
 
 if TYPE_CHECKING:
-    from f5py.mapping.reference_index import ReferenceIndex
+    from f5py.mapping.index.reference_index import ReferenceIndex
     from f5py.mapping.settings import Parameters
     from f5py.pore_model.model import PoreModel
 
@@ -246,7 +246,7 @@ def _event_table() -> None:
 
 def _mapping() -> tuple[MappingBatch, ReferenceIndex, Parameters]:
     """A batch without reads, with the arrays that the stages of the mapper fill; an index; and the settings."""
-    from f5py.mapping.reference_index import ReferenceIndex
+    from f5py.mapping.index.reference_index import ReferenceIndex
     from f5py.mapping.settings import PRESETS, parameters
 
     def nothing(kind: type) -> NDArray:
@@ -270,8 +270,8 @@ def _mapping() -> tuple[MappingBatch, ReferenceIndex, Parameters]:
 
 
 def _seeds() -> None:
-    from f5py.mapping.chaining import score_chains
-    from f5py.mapping.seeds import find_anchors
+    from f5py.mapping.chain.chaining import score_chains
+    from f5py.mapping.index.seeds import find_anchors
 
     batch, index, settings = _mapping()
     find_anchors(batch, index, settings, _AT_ONCE)
@@ -279,7 +279,7 @@ def _seeds() -> None:
 
 
 def _hits() -> None:
-    from f5py.mapping.hits import find_hits
+    from f5py.mapping.hits.hits import find_hits
 
     find_hits(*_mapping(), _AT_ONCE)
 
@@ -306,8 +306,8 @@ PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "calls table": (("f5py.outputs.calls._calls_writer_numba", "format_calls"), _calls_table),
     "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
     "event rows": (("f5py.event_alignment._align_numba", "align_all"), _event_rows),
-    "seeds": (("f5py.mapping._seeds_numba", "seed_reads"), _seeds),
-    "hits": (("f5py.mapping._hit_reads_numba", "hit_reads"), _hits),
+    "seeds": (("f5py.mapping.index._seeds_numba", "seed_reads"), _seeds),
+    "hits": (("f5py.mapping.hits._hit_reads_numba", "hit_reads"), _hits),
     "mapped records": (("f5py.outputs._mapped_records_numba", "records_of_reads"), _mapped_records),
     "event table": (("f5py.outputs.events._eventalign_table_numba", "format_table"), _event_table),
 }

@@ -28,8 +28,8 @@ from f5py.io.reads.read_records import (
     tag_numbers,
 )
 from f5py.io.reads.sequence_files import sequence_records
-from f5py.mapping.index_file import is_index_file, read_index, write_index
-from f5py.mapping.reference_index import ReferenceIndex, build_index, codes_of
+from f5py.mapping.index.index_file import is_index_file, read_index, write_index
+from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
 from f5py.mapping.settings import PRESETS, MapSettings
 from f5py.messages import console
 from f5py.messages.progress import progress

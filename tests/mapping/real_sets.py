@@ -11,11 +11,11 @@ import numpy as np
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
-from f5py.mapping import hit_fields as field
-from f5py.mapping.chaining import score_chains
-from f5py.mapping.hits import find_hits
-from f5py.mapping.reference_index import ReferenceIndex, build_index, codes_of
-from f5py.mapping.seeds import OverlapTargets, find_anchors
+from f5py.mapping.chain.chaining import score_chains
+from f5py.mapping.hits import hit_fields as field
+from f5py.mapping.hits.hits import find_hits
+from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
+from f5py.mapping.index.seeds import OverlapTargets, find_anchors
 from f5py.mapping.settings import MapSettings, parameters
 from f5py.threads.pool import WorkerPool
 

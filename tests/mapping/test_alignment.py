@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.mapping._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS, align_pair
-from f5py.mapping.base_alignment import plain_alignment
+from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS, align_pair
+from f5py.mapping.align.base_alignment import plain_alignment
 from f5py.mapping.settings import PRESETS, parameters
 
 

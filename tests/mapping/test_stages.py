@@ -9,13 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from f5py.mapping._hit_reads_numba import chains_of_read
-from f5py.mapping._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS, align_pair
-from f5py.mapping._sketch_numba import sketch
 from f5py.mapping._sorting_numba import SORT_SCRATCH
-from f5py.mapping.chaining import score_chains
-from f5py.mapping.reference_index import codes_of
-from f5py.mapping.seeds import find_anchors
+from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS, align_pair
+from f5py.mapping.chain.chaining import score_chains
+from f5py.mapping.hits._hit_reads_numba import chains_of_read
+from f5py.mapping.index._sketch_numba import sketch
+from f5py.mapping.index.reference_index import codes_of
+from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.settings import PRESETS, parameters
 from f5py.threads.pool import WorkerPool
 

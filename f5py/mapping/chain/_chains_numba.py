@@ -1,4 +1,4 @@
-"""Jitted loops that cut chains out of scored anchors, and join chains over long gaps; see `f5py.mapping.chaining`."""
+"""Jitted loops that cut chains out of scored anchors, and join chains over long gaps; see `chaining`."""
 
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Jitted loops that score chains of anchors; see `f5py.mapping.chaining`."""
+"""Jitted loops that score chains of anchors; see `f5py.mapping.chain.chaining`."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""The jitted call of the aligner for two stretches; see `f5py.mapping.base_alignment`."""
+"""The jitted call of the aligner for two stretches; see `f5py.mapping.align.base_alignment`."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel
-from f5py.mapping._alignment_numba import PAD, fill, way_back
 from f5py.mapping._sorting_numba import grown
+from f5py.mapping.align._alignment_numba import PAD, fill, way_back
 from f5py.mapping.settings import MAX_MATRIX_CELLS
 
 #: Score of what has not been computed.
@@ -24,7 +24,7 @@ def align_pair(reference, r, n, strand, s, m, kind, band, zdrop, integers, ops, 
     ops : int64
         The array, or a larger one.
     n_ops, score, best, best_t, best_q, dropped
-        See `f5py.mapping._alignment_numba.fill`.
+        See `f5py.mapping.align._alignment_numba.fill`.
     """
     ops = grown(ops, n_ops + n + m + 2)
     if n == 0 or m == 0:

@@ -76,7 +76,7 @@ def build_index(
     settings : MapSettings
     pool : WorkerPool
     """
-    from f5py.mapping._reference_index_numba import close_up, count_keys, fill_table, sketch_contigs, sort_by_key
+    from f5py.mapping.index._reference_index_numba import close_up, count_keys, fill_table, sketch_contigs, sort_by_key
 
     lengths = np.diff(offsets)
     k, w, hpc = settings.k, settings.w, int(settings.hpc)

@@ -1,4 +1,4 @@
-"""Jitted loops that rank the hits of a read and judge them; see `f5py.mapping.mapping_quality`."""
+"""Jitted loops that rank the hits of a read and judge them; see `f5py.mapping.hits.mapping_quality`."""
 
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
@@ -8,11 +8,11 @@ import math
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel
-from f5py.mapping._base_alignment_numba import drop_poor
-from f5py.mapping._cigar_numba import log2_of
-from f5py.mapping._hits_numba import select_secondaries, set_parents
 from f5py.mapping._sorting_numba import sort_pairs
-from f5py.mapping.hit_fields import (
+from f5py.mapping.align._base_alignment_numba import drop_poor
+from f5py.mapping.align._cigar_numba import log2_of
+from f5py.mapping.hits._hits_numba import select_secondaries, set_parents
+from f5py.mapping.hits.hit_fields import (
     ALIGNED,
     BLEN,
     CONTIG,

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel
-from f5py.mapping._alignment_numba import local_alignment
-from f5py.mapping.hit_fields import (
+from f5py.mapping.align._alignment_numba import local_alignment
+from f5py.mapping.hits.hit_fields import (
     BLEN,
     DP_MAX,
     MLEN,

@@ -1,4 +1,4 @@
-"""Jitted loops of the alignment of two stretches; see `f5py.mapping.base_alignment`.
+"""Jitted loops of the alignment of two stretches; see `f5py.mapping.align.base_alignment`.
 
 Differences between neighbouring cells fit into a byte (Suzuki and Kasahara, BMC Bioinformatics 19:45, 2018): 32 cells
 of an anti-diagonal are computed at once. Arrays go by the cell's row, the base of the target. A cell needs those of the

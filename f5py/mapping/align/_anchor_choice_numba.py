@@ -1,4 +1,4 @@
-"""Jitted loops that choose the anchors between which a hit is aligned; see `f5py.mapping.base_alignment`."""
+"""Jitted loops that choose the anchors between which a hit is aligned; see `f5py.mapping.align.base_alignment`."""
 
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel
-from f5py.mapping._seeds_numba import IGNORE, LONG_JOIN
-from f5py.mapping.hit_fields import COUNT, FIRST, MLEN
+from f5py.mapping.hits.hit_fields import COUNT, FIRST, MLEN
+from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN
 from f5py.mapping.settings import BW, MATCH, MAX_GAP, MIN_CNT, MIN_SC, E, Q
 
 _LOW = np.uint64(0xFFFFFFFF)

@@ -13,7 +13,7 @@ from f5py.errors import DamagedValueError, InputFileError
 from f5py.io.bytes.mapped_file import MappedFile
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.json_values import MOST, Values
-from f5py.mapping.reference_index import ReferenceIndex
+from f5py.mapping.index.reference_index import ReferenceIndex
 
 _MAGIC = b"f5py map index 1\n"
 _ALIGNMENT = 64
@@ -90,7 +90,7 @@ def _arrays(described: Values, content: NDArray[np.uint8], at: int) -> dict[str,
 
 def _check(index: ReferenceIndex) -> None:
     """Raise `DamagedValueError` if compiled code would leave the arrays."""
-    from f5py.mapping._reference_index_numba import is_sound
+    from f5py.mapping.index._reference_index_numba import is_sound
 
     n_slots = len(index.table) // 2
     if len(index.offsets) != len(index.names) + 1 or len(index.table) != 2 * n_slots or n_slots.bit_count() != 1:

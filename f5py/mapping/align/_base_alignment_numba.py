@@ -1,23 +1,29 @@
-"""Jitted loops that align hits base by base; see `f5py.mapping.base_alignment`."""
+"""Jitted loops that align hits base by base; see `f5py.mapping.align.base_alignment`."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel
-from f5py.mapping._alignment_numba import PAD, local_alignment
-from f5py.mapping._anchor_choice_numba import (
+from f5py.mapping.align._alignment_numba import PAD, local_alignment
+from f5py.mapping.align._anchor_choice_numba import (
     ignore_close_gaps,
     ignore_opposite_gaps,
     left_limits,
     right_limits,
     trim_ends,
 )  # fmt: skip
-from f5py.mapping._cigar_numba import find_drop, finish_hit
-from f5py.mapping._hits_numba import copy_hit, set_coordinates
-from f5py.mapping._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS, align_pair, join_ops
-from f5py.mapping._seeds_numba import IGNORE, LONG_JOIN, TANDEM
-from f5py.mapping.hit_fields import (
+from f5py.mapping.align._cigar_numba import find_drop, finish_hit
+from f5py.mapping.align._pair_alignment_numba import (
+    EXTEND,
+    EXTEND_BACKWARDS,
+    GLOBAL,
+    GLOBAL_WITH_DROPS,
+    align_pair,
+    join_ops,
+)
+from f5py.mapping.hits._hits_numba import copy_hit, set_coordinates
+from f5py.mapping.hits.hit_fields import (
     ALIGNED,
     CONTIG,
     COUNT,
@@ -43,6 +49,7 @@ from f5py.mapping.hit_fields import (
     SPLIT,
     SPLIT_INV,
 )  # fmt: skip
+from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN, TANDEM
 from f5py.mapping.settings import (
     BW,
     BW_LONG,

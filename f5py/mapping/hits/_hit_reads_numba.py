@@ -1,4 +1,4 @@
-"""The jitted loop from scored anchors of reads to their ranked hits; see `f5py.mapping.hits`."""
+"""The jitted loop from scored anchors of reads to their ranked hits; see `f5py.mapping.hits.hits`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ import numpy as np
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
-from f5py.mapping._base_alignment_numba import align_hits
-from f5py.mapping._chains_numba import cut_chains, is_worth_joining, score_long_joins
-from f5py.mapping._hits_numba import (
+from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
+from f5py.mapping.align._base_alignment_numba import align_hits
+from f5py.mapping.chain._chains_numba import cut_chains, is_worth_joining, score_long_joins
+from f5py.mapping.hits._hits_numba import (
     chains_to_hits,
     drop_retained,
     name_hash,
@@ -16,9 +17,8 @@ from f5py.mapping._hits_numba import (
     set_divergence,
     set_parents,
 )  # fmt: skip
-from f5py.mapping._mapping_quality_numba import judge_hits, rank_hits
-from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
-from f5py.mapping.hit_fields import COUNT, FIRST, N_FIELDS, OPS, READ
+from f5py.mapping.hits._mapping_quality_numba import judge_hits, rank_hits
+from f5py.mapping.hits.hit_fields import COUNT, FIRST, N_FIELDS, OPS, READ
 from f5py.mapping.settings import AVA, BW, BW_LONG, RESCUE_BASES, RESCUE_RATIO
 
 
@@ -102,7 +102,7 @@ def hit_reads(
     x, y, anchor_offsets, f, p
         Scored anchors of all reads.
     seeds, seed_offsets, rep_len
-        See `f5py.mapping._seeds_numba.seed_reads`.
+        See `f5py.mapping.index._seeds_numba.seed_reads`.
     reference, contig_offsets, contig_lengths : uint8, int64, int64
     integers, floats, gap_penalty
         `f5py.mapping.settings.Parameters`.

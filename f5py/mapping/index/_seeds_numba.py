@@ -1,4 +1,4 @@
-"""Jitted loops from the bases of reads to sorted anchors; see `f5py.mapping.seeds`."""
+"""Jitted loops from the bases of reads to sorted anchors; see `f5py.mapping.index.seeds`."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import numpy as np
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
-from f5py.mapping._reference_index_numba import COUNT_BITS, look_up
-from f5py.mapping._sketch_numba import NONE, sketch
 from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
+from f5py.mapping.index._reference_index_numba import COUNT_BITS, look_up
+from f5py.mapping.index._sketch_numba import NONE, sketch
 from f5py.mapping.settings import AVA, HPC, MAX_MAX_OCC, MID_OCC, OCC_DIST, Q_OCC_FRAC, K, W
 
 #: Flags of an anchor, in the high word of y.

@@ -1,4 +1,4 @@
-"""Jitted loops of the index of a reference; see `f5py.mapping.reference_index`."""
+"""Jitted loops of the index of a reference; see `f5py.mapping.index.reference_index`."""
 
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
@@ -7,7 +7,7 @@ import numpy as np
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
-from f5py.mapping._sketch_numba import NONE, sketch
+from f5py.mapping.index._sketch_numba import NONE, sketch
 
 #: Bits of the number of places in an entry of the table; the others say where they begin.
 COUNT_BITS = 28

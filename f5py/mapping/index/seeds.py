@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.core.offsets import offsets_of
-from f5py.mapping.reference_index import ReferenceIndex
+from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.settings import Parameters
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -87,7 +87,7 @@ def find_anchors(
     float
         Seconds that all threads together have worked.
     """
-    from f5py.mapping._seeds_numba import gather, seed_reads
+    from f5py.mapping.index._seeds_numba import gather, seed_reads
 
     n = len(batch)
     n_anchors, n_seeds, rep_len = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)

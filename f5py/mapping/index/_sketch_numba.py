@@ -1,4 +1,4 @@
-"""Jitted loops that find minimizers; see `f5py.mapping.sketch`."""
+"""Jitted loops that find minimizers; see `f5py.mapping.index.seeds`."""
 
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations

@@ -20,7 +20,7 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 def score_chains(batch: MappingBatch, parameters: Parameters, pool: WorkerPool) -> float:
     """Fill the scores and predecessors of all anchors; return the seconds that all threads together have worked."""
-    from f5py.mapping._chaining_numba import score_reads
+    from f5py.mapping.chain._chaining_numba import score_reads
 
     anchors = batch.anchors
     assert anchors is not None

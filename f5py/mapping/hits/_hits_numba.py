@@ -1,4 +1,4 @@
-"""Jitted loops that turn chains into hits and say which hit is secondary to which; see `f5py.mapping.hits`."""
+"""Jitted loops that turn chains into hits and say which hit is secondary to which; see `f5py.mapping.hits.hits`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import math
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel
-from f5py.mapping._sketch_numba import hash_bits
 from f5py.mapping._sorting_numba import sort_pairs
-from f5py.mapping.hit_fields import (
+from f5py.mapping.hits.hit_fields import (
     ALIGNED,
     BLEN,
     CONTIG,
@@ -38,6 +37,7 @@ from f5py.mapping.hit_fields import (
     SCORE0,
     SUBSC,
 )  # fmt: skip
+from f5py.mapping.index._sketch_numba import hash_bits
 from f5py.mapping.settings import BEST_N, MASK, MATCH, MAX_GAP, MISMATCH, NAME_SEED, PRI_RATIO, K
 
 _ALL = np.uint64(0xFFFFFFFFFFFFFFFF)

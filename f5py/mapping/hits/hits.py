@@ -12,9 +12,9 @@ import numpy as np
 
 from f5py.core.mapping_batch import Hits, MappingBatch
 from f5py.core.offsets import offsets_of
-from f5py.mapping.hit_fields import N_FIELDS
-from f5py.mapping.reference_index import ReferenceIndex
-from f5py.mapping.seeds import collecting
+from f5py.mapping.hits.hit_fields import N_FIELDS
+from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.mapping.index.seeds import collecting
 from f5py.mapping.settings import Parameters
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -33,8 +33,8 @@ def find_hits(
     with_alignment : bool
         Align base by base; else the hits are chains.
     """
-    from f5py.mapping._hit_reads_numba import gather_hits, hit_reads
-    from f5py.mapping._seeds_numba import gather
+    from f5py.mapping.hits._hit_reads_numba import gather_hits, hit_reads
+    from f5py.mapping.index._seeds_numba import gather
 
     anchors = batch.anchors
     assert anchors is not None

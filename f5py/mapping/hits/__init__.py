@@ -1,0 +1,1 @@
+"""Hits: chains ranked, aligned and judged."""

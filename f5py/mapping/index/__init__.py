@@ -1,0 +1,1 @@
+"""From bases to anchors: minimizers, the index of the reference, seeds."""
