@@ -16,7 +16,7 @@ from pathlib import Path
 
 from . import corpus
 from .base import git_version, make_base
-from .runner import GOOD, OUTCOMES, Outcome, Runner, chosen_targets, run_cases
+from .runner import GOOD, OUTCOMES, Outcome, Runner, chosen_targets, run_cases, without_gpu
 
 
 def _arguments() -> argparse.Namespace:
@@ -116,6 +116,7 @@ def _table(outcomes: list[Outcome], seconds: float) -> str:
 def main() -> int:
     """Run what was asked for; status 1 if a case failed."""
     chosen = _arguments()
+    without_gpu()
     if chosen.checked:
         _with_checks()
     if chosen.seed is None:

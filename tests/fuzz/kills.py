@@ -22,7 +22,7 @@ from pathlib import Path
 import pysam
 
 from .base import Base, git_version, make_base
-from .runner import redirected, run_here
+from .runner import redirected, run_here, without_gpu
 
 #: Arguments of one or more runs, one after the other.
 Commands = tuple[tuple[str, ...], ...]
@@ -211,6 +211,7 @@ def main() -> int:
     parser.add_argument("--command", action="append", choices=COMMANDS, help="only this command; repeatable")
     parser.add_argument("--report", type=Path, help="write a Markdown table here")
     chosen = parser.parse_args()
+    without_gpu()
     counts, problems = kill_runs(chosen.kills, chosen.seed, chosen.command or list(COMMANDS))
     lines = [
         "# Runs killed at random times",

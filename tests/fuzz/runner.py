@@ -288,6 +288,11 @@ def _unguarded(target: Target) -> AbstractContextManager[None]:
     return readers_here(lambda n_processes: True) if target.in_process else nullcontext()
 
 
+def without_gpu() -> None:
+    """Hide the GPUs: processes that fork may not use them, and a run that still waits for one ends its process."""
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+
+
 def run_here(folder: Path, command: tuple[str, ...]) -> int:
     """Run a command in this process, its messages going into a file."""
     from f5py.cli import main
