@@ -147,8 +147,9 @@ def _quoted(choice: object) -> str:
 
 _MAN = ROOT / "packaging" / "man"
 _STATUSES = """.SH EXIT STATUS
-0 on success; 1 after an error, which is described in one line; 2 for wrong usage; 129, 130 or 143 if ended by a
-hang-up, by Ctrl-C or by SIGTERM; 141 if the program that reads the output has ended early.
+0 on success; 1 after an error, which is described in one line; 2 for wrong usage; 129, 130, 138, 143 or 152
+if ended by a hang-up, by Ctrl-C, by SIGUSR1, SIGTERM or SIGXCPU; 141 if the program that reads the output has ended
+early.
 """
 
 

@@ -128,7 +128,7 @@ def main(args: list[str] | None = None) -> None:
     """Run the command line and exit with its status.
 
     0 success; 1 a reported error; 2 wrong usage; 128 and the number of a signal: 129 hung up, 130 interrupted, 141 the
-    reader of our output went away, 143 terminated.
+    reader of our output went away, 138, 143 and 152 ended by a batch system.
     """
     if sys.stderr is None:
         _point_at_nothing(2)  # else an output file may get its number, and with it the messages of libraries

@@ -17,6 +17,8 @@ from typing import Any
 #: A signal that comes at a wrong time is heeded so much later, if that is a better time.
 _LATER_SECONDS = 0.02
 _OF_IMPORTS = "<frozen importlib"
+#: Batch systems send the last two before the time is over, if they are asked to.
+_ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGXCPU)
 
 _outermost: CodeType | None = None
 _waiting: int | None = None
@@ -31,7 +33,7 @@ class Terminated(KeyboardInterrupt):
 
 
 def raise_on_signals(outermost: CodeType) -> None:
-    """Let SIGINT raise `KeyboardInterrupt`, SIGTERM and SIGHUP `Terminated`, unless they are ignored.
+    """Let SIGINT raise `KeyboardInterrupt`, and the others of `_ENDING` `Terminated`, unless they are ignored.
 
     Parameters
     ----------
@@ -40,7 +42,7 @@ def raise_on_signals(outermost: CodeType) -> None:
     """
     global _outermost, _waiting
     _outermost, _waiting = outermost, None
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _ENDING:
         if signal.getsignal(number) in (signal.SIG_DFL, signal.default_int_handler):  # nohup ignores one
             with suppress(ValueError):  # not in the main thread
                 signal.signal(number, _end)

@@ -19,6 +19,7 @@ from f5py.options.signal_commands import CallOptions
 from f5py.outputs.calls.calls_arrow import CallsArrow
 from f5py.outputs.calls.calls_sinks import CallLayout, CallsColumns, CallsTable, ModbamTags, SitesOfCalls
 from f5py.outputs.handed_on import HandedOn
+from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
 from f5py.outputs.sites.bedmethyl import check_can_write
 from f5py.pipeline.inputs import check_has_file, check_outputs, check_prints_nothing_else, paths_of_inputs
@@ -117,13 +118,14 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         alignments = loader.alignments
         layout = CallLayout(alignments.contigs, caller.model.k, loader.windows, caller.motif_names)
         if options.output_format == "parquet":
-            yield CallsColumns(options.output, layout, options.threads)
+            yield CallsColumns(options.output, layout, options.threads, caller.facts.metadata)
         elif options.output_format == "tsv":
             yield CallsTable(options.output, options, layout, run.stopping)
         if run.take is not None:
             yield HandedOn(CallsArrow(run.take, *layout))
         if options.modbam is not None:
-            header, windows, reference = alignments.header, loader.windows, loader.reference.path
+            header = header_with_program(alignments.header, options.command_line, caller.facts.line)
+            windows, reference = loader.windows, loader.reference.path
             yield ModbamTags(options.modbam, options, header, caller.motifs, windows, reference, caller.calibration)
         if options.bedmethyl is not None:
             contigs = dict(zip(alignments.contigs, alignments.contig_lengths, strict=True))

@@ -36,6 +36,7 @@ from f5py.outputs.events.m6anet_json import path_of_json
 from f5py.outputs.events.table_layout import TableLayout
 from f5py.outputs.formatted_text import FormattedText, Formatting
 from f5py.outputs.handed_on import HandedOn
+from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
 from f5py.pipeline.inputs import check_has_file, check_outputs, check_prints_nothing_else
 from f5py.pipeline.loader import Loader
@@ -82,6 +83,7 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
 
     command = "eventalign"
     options_class = EventalignOptions
+    keeps_command_line = True
     words = "rows"
 
     def resolved(self, options: EventalignOptions, is_taken: bool = False) -> EventalignOptions:
@@ -122,7 +124,8 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
         rna = run.stage.chemistry.rna
         contigs = alignments.contigs
         layout = TableLayout(**{name: getattr(options, name) for name in TableLayout._fields})
-        columns = ColumnLayout(contigs, model, layout, options.threads)
+        facts = run.stage.facts
+        columns = ColumnLayout(contigs, model, layout, options.threads, facts.metadata)
 
         def size(batch: ReadBatch) -> NDArray[np.int64]:
             return _lines(options, batch)
@@ -140,7 +143,8 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
             sam = EventalignSam(alignments.header, options.sam_out_version or _SAM_VERSION, rna)
             formatting = Formatting(sam, size, run.stopping)
             if options.output.endswith(".bam"):
-                yield EventBam(options.output, options, formatting, alignments.header)
+                header = header_with_program(alignments.header, options.command_line, facts.line)
+                yield EventBam(options.output, options, formatting, header)
             else:
                 yield FormattedText(options.output, options, formatting)
         else:

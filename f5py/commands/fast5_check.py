@@ -54,6 +54,6 @@ def run(options: CheckOptions) -> tuple[int, int]:
                 n_usable += len(batch) - len(block.problems)
                 bar.advance(len(batch))
     console.note(_WHO, f"{len(names)} reads, {n_usable} with a usable signal")
-    if not n_usable:
+    if names and not n_usable:
         raise SignalError(f"none of the {len(names)} reads in {options.reads} has a usable signal; index them again")
     return len(names), n_usable

@@ -148,12 +148,12 @@ def index_fast5(
         _find_fast5(paths, directories, listed, scan, verbose)
     paths.update(in_pod5.items())
     with_path = sum(1 for path in paths.values() if path)
-    if not with_path:
+    if n_basecalled and not with_path:
         raise F5pyError(
             f"no {'POD5' if pod5 else 'fast5'} file was found for any of the {n_basecalled} reads in {reads_path}; "
             + ("give their POD5 files with --pod5" if pod5 else _where_signals_may_be(directories))
         )
-    if not any(islice(paths.values(), n_basecalled)):
+    if n_basecalled and not any(islice(paths.values(), n_basecalled)):
         input_warning(
             "readdb",
             f"none of the {n_basecalled} reads in {reads_path} is in the signal files by its own name; unless all are "
@@ -214,7 +214,7 @@ def index_slow5(
         with_signal = sum(1 for name in source.names() if name in paths)
     finally:
         source.close()
-    if not with_signal:
+    if paths and not with_signal:
         raise F5pyError(f"{slow5}: holds none of the {len(paths)} reads in {reads_path}; give the file of these reads")
     write_readdb(reads_path + READDB_SUFFIX, {ALL_READS: slow5})
     return len(paths), with_signal

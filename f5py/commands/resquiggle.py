@@ -108,7 +108,7 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
 
     def context(self, stage: AlignmentStage, loader: SequenceLoader) -> RunContext:
         """Return what the words at the end of the run need besides its sums."""
-        return RunContext(self.command, stage.chemistry, "signal", [], [], None, stage.waits)
+        return RunContext(stage.facts, "signal", [], [], None, stage.waits)
 
     def tell(
         self,
@@ -122,8 +122,8 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
         counts = outcome.counts
         note_counts_and_times(_WHO, outcome, context.signal_kind)
         warn_of_bad_reads(_WHO, counts, options)
-        if counts.failed >= counts.total:
-            if counts.total and counts.bad_reads == counts.total:
+        if counts.failed >= counts.total > 0:
+            if counts.bad_reads == counts.total:
                 raise SignalError("none of the reads has a signal; give the signals of these reads")
             raise AllReadsFailedError(all_failed(counts, context.chemistry))
         for line in advice(counts, context.chemistry, options):

@@ -11,6 +11,7 @@ from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.diagnosis import FitCheck
+from f5py.compute.facts import Facts
 from f5py.compute.gpu.device import NO_CUPY, NoGpuError, is_present, n_devices_likely, open_device
 from f5py.compute.gpu.expected_work import WORTH_A_START, seconds_of_threads
 from f5py.compute.gpu.placement import Backend
@@ -25,6 +26,7 @@ from f5py.compute.gpu.selection import (
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.core.waits import Waits
+from f5py.options.effective import effective, in_words
 from f5py.options.shared import AlignmentOptions, device_numbers
 from f5py.pore_model.model import PoreModel
 from f5py.signal.scaling import QualityLimits
@@ -123,6 +125,14 @@ class AlignmentStage:
         self.waits = Waits()
         #: GPUs that may be used, as far as is known before any is started.
         self.n_gpus = 0
+
+    @property
+    def facts(self) -> Facts:
+        """What the results rest on."""
+        options = self._options
+        return Facts(
+            self.command, self.chemistry, {"pore model": self.model.name}, effective(options), in_words(options)
+        )
 
     def use_gpu(self, source: BatchSource, of_all: bool = True) -> None:
         """Compute on GPUs, if the options allow it and there are any: from when that pays, or at once if they say so.

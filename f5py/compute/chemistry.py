@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 from f5py.errors import F5pyError, UnsupportedDataError
 from f5py.messages.strict import input_warning
@@ -45,12 +45,15 @@ class Chemistry:
         Direct RNA: the signal runs from the 3' end of the molecule to its 5' end.
     model : str or None
         The built-in nucleotide model.
+    known_from : str
+        Of the chemistry of a run: what tells that it is this one.
     """
 
     name: str
     pore: str
     rna: bool
     model: str | None
+    known_from: str = field(default="", compare=False)
 
     @property
     def event_parameters(self) -> EventParameters:
@@ -156,6 +159,8 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
         if not own_model:
             raise UnsupportedDataError(f"{problem}{_IF_WRONG}")
         input_warning(_WHO, f"{problem} unless the model given by --kmer-model is made for it")
+    given = " and ".join([*(["--pore"] if pore is not None else []), *(["--rna"] if rna else [])])
+    is_found = found_pore is not None or found_rna is not None
     if pore is None:
         pore = found_pore or "r9"
     is_rna = rna or pore == "rna004" or bool(found_rna)
@@ -164,7 +169,8 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
     chemistry = _CHEMISTRIES[pore, is_rna]
     if contradiction is not None:
         input_warning(_WHO, f"{contradiction}. They are taken as {chemistry.name}, with the model given")
-    return chemistry
+    known_from = " and ".join(filter(None, [given, evidence if is_found else ""]))
+    return replace(chemistry, known_from=known_from or "assumed, as neither the options nor the signals tell")
 
 
 def _molecules(run_info: Mapping[str, str]) -> set[bool]:

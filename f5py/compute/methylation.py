@@ -7,6 +7,7 @@ from dataclasses import replace
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import R10_DNA, Chemistry
 from f5py.compute.counts import RunCounts
+from f5py.compute.facts import Facts
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, motif_named, parse_motif
@@ -81,6 +82,11 @@ class Caller(AlignmentStage):
     def motif_names(self) -> list[str]:
         """Names for the table, which has none if there is one motif."""
         return [motif.name for motif in self.motifs] if len(self.models) > 1 else []
+
+    @property
+    def facts(self) -> Facts:
+        """See `AlignmentStage.facts`; also the models of the methylated bases."""
+        return super().facts.with_models({f"{motif.name} model": model.name for motif, model in self.models})
 
     def admit(self, batch: ReadBatch) -> None:
         """See `AlignmentStage.admit`. A batch may have no reads, only records that were passed over."""
@@ -162,7 +168,7 @@ def noise_of(options: CallOptions, chemistry: Chemistry, model: PoreModel) -> No
             f"--noise correlated: the noise of {chemistry.name} is not known; leave the option out, or give a model of "
             "f5py train with --meth-model"
         )
-    if chemistry is R10_DNA and model.noise is None:
+    if chemistry == R10_DNA and model.noise is None:
         console.info("methylation", "the correlations of R10.4.1's noise are exploratory: few reads were measured")
     return None if noise.is_independent else noise
 
@@ -215,7 +221,7 @@ def methylation_models(options: CallOptions, chemistry: Chemistry) -> list[tuple
                 f"there is no built-in model of methylated bases for {chemistry.name}; give one with --meth-model"
             )
         found.append((motif, model))
-    if chemistry is R10_DNA:
+    if chemistry == R10_DNA:
         console.info(
             "methylation",
             "CpG calls of R10.4.1 are experimental: the pore model is made of the nucleotide model and mean shifts of "

@@ -141,7 +141,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
 
 @options_class
 class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOptions):
-    """Options of ``f5py eventalign``."""
+    """Options of ``f5py eventalign``; `command_line` is what an @PG line says."""
 
     bam: str = alignments(unless=("reads",))
 
@@ -189,6 +189,7 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
     signal_index: bool = flag("--signal-index", help="Append each event's first sample and the one after its last.")
     collapse_events: bool = flag("--collapse-events", help="Print consecutive events of one position as one.")
     models_fofn: str | None = refused("--models-fofn", reason="a run has one pore model; give it with --kmer-model")
+    command_line: str = "f5py eventalign"
 
 
 @options_class

@@ -27,9 +27,11 @@ def html_report(sample: str, run: Mapping[str, Any]) -> str:
     seconds = table([(_words(name), f"{value:,.2f}") for name, value in run["seconds"].items()])
     blocks = [
         f"<h1>f5py {escape(command)}: {escape(sample)}</h1>",
-        f"<p>{escape(run['parameters'].get('bam', ''))}, {escape(run['finished'])}</p>",
+        f"<p>{escape(run['parameters'].get('bam', ''))}, {escape(run['finished'])}; "
+        f"{escape(run['rests_on']['chemistry'])}, {escape(', '.join(run['rests_on']['models'].values()))}</p>",
         f'<div class="grid cards">{"".join(_card(*one) for one in _figures(run))}</div>',
         warnings_shown(run["warnings"]),
+        _details("What the results rest on", _basis(run["rests_on"])),
         f'<div class="grid">{"".join(_charts(run))}</div>',
         f'<div class="grid">{section("Reads", table(_reads(run["counts"])))}{section("Seconds", seconds)}</div>',
         _details("Options", [(key, _shown(value)) for key, value in run["parameters"].items()]),
@@ -113,6 +115,15 @@ def _methylation_chart(counts: Mapping[str, Mapping[str, int]], axis: str) -> st
     pairs = [(one["methylated"], one["methylated"] + one["unmethylated"]) for one in counts.values()]
     percent = [round(100 * methylated / n, 2) if n else 0.0 for methylated, n in pairs]
     return bar_chart(list(counts), {"% methylated": percent}, axis)
+
+
+def _basis(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
+    chemistry = ("chemistry", f"{facts['chemistry']} ({facts['known_from']})")
+    return [
+        chemistry,
+        *facts["models"].items(),
+        *((_words(name), _shown(one)) for name, one in facts["options"].items()),
+    ]
 
 
 def _reads(counts: Mapping[str, int]) -> list[tuple[str, str]]:

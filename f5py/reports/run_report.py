@@ -13,6 +13,7 @@ from importlib import metadata
 from typing import Any, NamedTuple
 
 from f5py import __version__
+from f5py.compute.facts import Facts
 from f5py.io.files.complete_file import complete_output
 from f5py.io.remote import is_url
 from f5py.io.remote.urls import about_url, without_secrets
@@ -57,7 +58,7 @@ class RunFigures(NamedTuple):
 
 
 def write_run_report(
-    path: str, command: str, sample: str, options: Any, inputs: Iterable[str | None], figures: RunFigures
+    path: str, facts: Facts, sample: str, options: Any, inputs: Iterable[str | None], figures: RunFigures
 ) -> None:
     """Write the report of a run.
 
@@ -68,8 +69,8 @@ def write_run_report(
     Parameters
     ----------
     path : str
-    command : str
-        The subcommand.
+    facts : Facts
+        What the results rest on.
     sample : str
         What the run's row is called.
     options : dataclass
@@ -83,9 +84,10 @@ def write_run_report(
     OutputFileError
         The file cannot be written.
     """
-    counts, rates = figures.counts, figures.rates
+    counts, rates, command = figures.counts, figures.rates, facts.command
     run = {
         "command": command,
+        "rests_on": facts.as_json(),
         "finished": datetime.now(UTC).isoformat(timespec="seconds"),
         "counts": dict(counts),
         "rates": dict(rates),

@@ -67,12 +67,6 @@ def report(
             write_report(options.report, options, context, outcome, warnings)
     if has_failed:
         raise AllReadsFailedError(all_failed(counts, context.chemistry))
-    if counts.total == 0:
-        lost = skipped.low_mapq - skipped.unmapped_low_mapq + skipped.secondary + skipped.supplementary
-        if options.window is None and lost + skipped.no_bases:
-            raise AllReadsFailedError(f"{options.bam}: no record was used; check the file, --min-mapq and --secondary")
-        where = "" if options.window is None else f" in {options.window}"  # a barcode may have no reads at all
-        input_warning(_WHO, f"no record of {options.bam}{where} was used; the results are empty")
     note_results(_WHO, options, counts, what, is_taken)
 
 
@@ -110,6 +104,11 @@ def _warn(options: MappedReadsOptions, context: RunContext, outcome: Outcome) ->
             "counts them, are unmapped",
         )
     warn_of_bad_reads(_WHO, counts, options)
+    if counts.total == 0:
+        lost = low_mapq + skipped.secondary + skipped.supplementary
+        where = "" if options.window is None else f" in {options.window}"  # a barcode may have no reads at all
+        why = "; check --min-mapq and --secondary" if lost else ""
+        input_warning(_WHO, f"no record of {options.bam}{where} was used; the results are empty{why}")
 
 
 def warn_of_reverse_reads(who: str, counts: RunCounts, context: RunContext) -> None:

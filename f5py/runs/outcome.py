@@ -10,6 +10,7 @@ import numpy as np
 
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
+from f5py.compute.facts import Facts
 from f5py.compute.statistics import RunStatistics
 from f5py.core.waits import Waits
 from f5py.errors import DamagedValueError
@@ -118,8 +119,8 @@ class RunContext:
 
     Attributes
     ----------
-    command : str
-    chemistry : Chemistry
+    facts : Facts
+        What the results rest on.
     signal_kind : str
         Format of the signals.
     contigs, contig_lengths : list of str, list of int
@@ -128,8 +129,7 @@ class RunContext:
     waits : Waits
     """
 
-    command: str
-    chemistry: Chemistry
+    facts: Facts
     signal_kind: str
     contigs: list[str]
     contig_lengths: list[int]
@@ -140,9 +140,18 @@ class RunContext:
     def of(cls, stage: AlignmentStage, alignments: AlignmentFile, signal_kind: str) -> RunContext:
         """That of a run."""
         return cls(
-            stage.command, stage.chemistry, signal_kind, alignments.contigs, alignments.contig_lengths,
-            alignments.sample, stage.waits,
-        )  # fmt: skip
+            stage.facts, signal_kind, alignments.contigs, alignments.contig_lengths, alignments.sample, stage.waits
+        )
+
+    @property
+    def command(self) -> str:
+        """The subcommand."""
+        return self.facts.command
+
+    @property
+    def chemistry(self) -> Chemistry:
+        """That of the signals."""
+        return self.facts.chemistry
 
 
 def _skipped(values: Values) -> RecordCounts:

@@ -67,7 +67,7 @@ def write_report(
         warnings=warnings,
     )
     sample = options.sample or context.sample or sample_name(options.bam)
-    write_run_report(path, context.command, sample, options, paths_of_inputs(options), figures)
+    write_run_report(path, context.facts, sample, options, paths_of_inputs(options), figures)
 
 
 def distributions(

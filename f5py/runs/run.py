@@ -61,8 +61,12 @@ def run_whole(recipe: Recipe, options: Any, take: Take | None = None) -> RunCoun
 @obeys_strict
 def run_parts(options: Any, recipe: Recipe, job: Job) -> Ended:
     """Do parts of a plan; `options` are the plan's."""
-    with _ended(recipe, options, None, job) as ended:
-        return ended
+    try:
+        with _ended(recipe, options, None, job) as ended:
+            return ended
+    except KeyboardInterrupt:
+        console.info("plan", "the parts that are done are kept; the same command continues")
+        raise
 
 
 @contextmanager
@@ -81,6 +85,8 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
         workers.callback(stage.close)
         stage.statistics = recipe.statistics(options, loader)
         warnings = workers.enter_context(console.recorded_warnings())
+        if job is None or job.judges_fit:  # once in a run
+            console.note(recipe.who, stage.facts.line)
         stage.use_gpu(loader, of_all)
         if ahead is not None:
             stage.before_stage = ahead.wait

@@ -86,6 +86,8 @@ def test_modbam_has_all_records_in_order(made: ReadSet, made_calls: bytes, tmp_p
         *programs, program = file.header.to_dict()["PG"]
         assert program["PN"] == "f5py"
         assert program["PP"] == programs[-1]["ID"] != program["ID"]
+        assert program["DS"].startswith("chemistry R9.4 DNA (")
+        assert "cpg model r9.4_450bps.cpg.6mer; " in program["DS"]
         assert file.header.references == before.header.references
         for record, original in zip(file, before, strict=True):
             tags = {name: record.get_tag(name) for name in ("MM", "ML", "MN") if record.has_tag(name)}

@@ -127,6 +127,10 @@ def test_bam_has_the_records_of_the_sam(align_ecoli: Align, ecoli: Path, tmp_pat
     (tmp_path / "out.bam").write_bytes(align_ecoli("--sam", output="out.bam"))
     with pysam.AlignmentFile(str(tmp_path / "out.sam")) as sam, pysam.AlignmentFile(str(out)) as bam:
         assert [record.to_string() for record in bam] == [record.to_string() for record in sam]
+        program = bam.header.to_dict()["PG"][-1]
+        assert program["PN"] == "f5py"
+        assert program["CL"].startswith("f5py")
+        assert program["DS"].startswith("chemistry R9.4 DNA (")
 
 
 def test_hard_clipped_records_are_placed_right_by_default(align_ecoli: Align, indexed_ecoli: Path, ecoli: Path):

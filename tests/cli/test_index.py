@@ -222,7 +222,6 @@ def test_wrong_usage(tmp_path: Path, options: list[str], message: str, capsys: p
     ("options", "message"),
     [
         (["absent.fa"], "absent.fa: not found"),
-        (["empty.fa"], "empty.fa: holds no reads"),
         (["-d", "nothing", "r.fa"], "no fast5 file was found for any of the 1 reads in r.fa"),
         (["-s", "absent.txt", "r.fa"], "absent.txt: No such file"),
         (["-f", "absent.txt", "r.fa"], "absent.txt: No such file"),
@@ -238,7 +237,6 @@ def test_bad_input_is_one_line(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     fasta(tmp_path / "r.fa", ["a"])
-    (tmp_path / "empty.fa").touch()
     (tmp_path / "nothing").mkdir()
     assert run("-v", 0, *options) == 1
     told = capsys.readouterr().err

@@ -49,4 +49,4 @@ def test_simulated_files_say_their_pore(tmp_path: Path):
         info = signals.run_info(signals.first_names(2))
     finally:
         signals.close()
-    assert chemistry_of(None, False, info, False) is R10_DNA
+    assert chemistry_of(None, False, info, False) == R10_DNA

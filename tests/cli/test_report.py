@@ -11,8 +11,10 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pandas as pd
+import pyarrow.parquet as pq
 import pytest
 
+from f5py import __version__
 from f5py.reports.svg_charts import bar_chart, line_chart
 
 from ..made_data import ReadSet, run_command, run_main
@@ -23,7 +25,16 @@ def run(made: ReadSet, tmp_path: Path) -> dict[str, Any]:
     """What the JSON report of a run in several batches says, and its calls."""
     report, calls = tmp_path / "report.json", tmp_path / "calls.parquet"
     assert run_main(*made.options(), "-K", "5", "--report", report, "-o", calls) == 0
-    return {**json.loads(report.read_text())["run"], "calls": pd.read_parquet(calls)}
+    about = json.loads(pq.read_schema(calls).metadata[b"f5py"])
+    return {**json.loads(report.read_text())["run"], "calls": pd.read_parquet(calls), "about_calls": about}
+
+
+def test_the_report_and_the_table_say_what_the_results_rest_on(run: dict[str, Any]) -> None:
+    about = run["rests_on"]
+    assert run["about_calls"] == {"version": __version__, "command": "call-methylation", **about}
+    assert about["chemistry"] == "R9.4 DNA"
+    assert about["models"] == {"pore model": "r9.4_450bps.nucleotide.6mer", "cpg model": "r9.4_450bps.cpg.6mer"}
+    assert about["options"]["min_mapq"] == run["parameters"]["min_mapq"] == 20
 
 
 def test_distributions_are_those_of_the_calls(run: dict[str, Any], made: ReadSet) -> None:
@@ -104,6 +115,7 @@ def test_the_page(made: ReadSet, tmp_path: Path, command: str) -> None:
     assert "&lt;script&gt;" in text
     assert "1 of 16 reads have no usable signal" in text  # the warning
     assert "<b>15</b><span>of 16 reads used</span>" in text
+    assert "<tr><td>pore model</td><td>r9.4_450bps.nucleotide.6mer</td></tr>" in text
     titles = re.findall("<h2>(.*?)</h2>", text)
     assert {"Warnings", "What became of the reads", "Read lengths", "Coverage", "Reads", "Seconds"} <= set(titles)
     assert ("Log-likelihood ratios" in titles) == (command == "call-methylation")

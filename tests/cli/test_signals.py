@@ -50,7 +50,7 @@ def run(folder: Path, work: str, *, call: str = "main()", **options: object) -> 
     return done.stdout.split()
 
 
-@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP", "SIGUSR1", "SIGXCPU"])
 def test_not_in_an_import(tmp_path: Path, name: str):
     """An exception there could leave the lock of all imports taken."""
     (tmp_path / "inner.py").write_text(f"import signal\nsignal.raise_signal(signal.{name})\n")

@@ -133,8 +133,6 @@ def test_threads_do_not_change_a_byte(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"", "holds no reads"),
-        (b"\n\n", "holds no reads"),
         (b"hello\n", "neither FASTA nor FASTQ"),
         (gzip.compress(b"BAM\1", mtime=0), "neither FASTA nor FASTQ"),
         (b"@r1\nACGT\n+\nIIII\n@r2\nAC\n+\nI", "truncated or damaged after read 1"),
@@ -155,6 +153,15 @@ def test_bad_reads_leave_nothing_behind(
     assert str(reads) in str(problem.value)
     assert [path.name for path in tmp_path.iterdir()] == ["r.fa"]
     assert "[E::" not in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", gzip.compress(b"", mtime=0)])
+def test_no_reads_are_an_empty_index(tmp_path: Path, content: bytes, capfd: pytest.CaptureFixture[str]) -> None:
+    reads = tmp_path / "r.fa"
+    reads.write_bytes(content)
+    assert list(write_sequence_index(str(reads))) == []
+    assert "r.fa: holds no reads" in capfd.readouterr().err
+    assert Path(f"{reads}.index.fai").read_bytes() == b""
 
 
 def test_headers_are_bytes(tmp_path: Path) -> None:

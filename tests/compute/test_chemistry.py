@@ -72,7 +72,7 @@ RNA004_KIT = {"experiment_type": "rna", "sequencing_kit": "SQK-RNA004"}
     ],
 )
 def test_options_and_metadata_that_agree(pore, rna, run_info, expected, capfd):
-    assert chemistry_of(pore, rna, run_info, own_model=False) is expected
+    assert chemistry_of(pore, rna, run_info, own_model=False) == expected
     assert capfd.readouterr().err == ""
 
 
@@ -94,7 +94,7 @@ def test_contradictions_are_errors_unless_the_model_is_the_users_own(pore, rna, 
     with pytest.raises(UnsupportedDataError) as error:
         chemistry_of(pore, rna, run_info, own_model=False)
     assert all(word in str(error.value) for word in [*says, "leave", "keep it and name", "--kmer-model"])
-    assert chemistry_of(pore, rna, run_info, own_model=True) is chosen
+    assert chemistry_of(pore, rna, run_info, own_model=True) == chosen
     warning = capfd.readouterr().err
     assert "::WARNING]" in warning
     assert all(word in warning for word in says)
@@ -136,7 +136,7 @@ def test_metadata_that_contradict_themselves(run_info, says, capfd):
     if BOTH in says:
         cases += [(None, True, R9_RNA), ("rna004", False, RNA004), ("rna004", True, RNA004)]
     for pore, rna, chosen in cases:
-        assert chemistry_of(pore, rna, run_info, own_model=True) is chosen
+        assert chemistry_of(pore, rna, run_info, own_model=True) == chosen
         warning = capfd.readouterr().err
         if BOTH in says or pore is None:
             assert "::WARNING]" in warning

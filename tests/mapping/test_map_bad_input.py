@@ -30,7 +30,6 @@ REFERENCES = {
 }
 FASTQS = {
     "missing": (None, "no such file"),
-    "empty": ("", "holds no reads"),
     "not reads": ("what is this?\n", "neither FASTA nor FASTQ"),
     "truncated": (READS[:-9], "not as many qualities as bases"),
     "without qualities": ("@read\nACGT\n", "not as many qualities as bases"),

@@ -13,7 +13,8 @@ from f5py import __version__
 from f5py.core.motifs import motif_named
 from f5py.errors import OutputFileError
 from f5py.io.files.complete_file import complete_output
-from f5py.outputs.calls.modbam import ModbamWriter, TagOptions, header_with_program
+from f5py.outputs.calls.modbam import ModbamWriter, TagOptions
+from f5py.outputs.program_line import header_with_program
 
 from .made_modbam import GENOME, HEADER, REVERSE, SECONDARY, SUPPLEMENTARY, made_batch, made_record
 from .modbam_parser import modified_bases
@@ -27,7 +28,7 @@ def written(tmp_path, batches, motif=CPG, style="read", replace_tags=False, name
     tagging = TagOptions(style=style, others="replace" if replace_tags else "keep", windows=windows)
     with (
         complete_output(str(path)) as file,
-        ModbamWriter(file, str(path), HEADER, [motif], tagging, 2, "f5py x", **options) as writer,
+        ModbamWriter(file, str(path), header_with_program(HEADER, "f5py x"), [motif], tagging, 2, **options) as writer,
     ):
         for batch in batches:
             writer.write(batch)
@@ -170,7 +171,7 @@ def test_the_file_appears_only_when_it_is_complete(tmp_path):
 def fail_after_a_batch(path: Path):
     with (
         complete_output(str(path)) as file,
-        ModbamWriter(file, str(path), HEADER, [CPG], TagOptions(), 1, "") as writer,
+        ModbamWriter(file, str(path), HEADER, [CPG], TagOptions(), 1) as writer,
     ):
         writer.write(made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 2, 1, 0.0)]]))
         raise RuntimeError("the run failed")
@@ -182,7 +183,7 @@ def test_a_full_disk_is_reported():
 
 
 def fill_the_disk():
-    with open("/dev/full", "wb") as file, ModbamWriter(file, "/dev/full", HEADER, [CPG], TagOptions(), 1, "") as writer:
+    with open("/dev/full", "wb") as file, ModbamWriter(file, "/dev/full", HEADER, [CPG], TagOptions(), 1) as writer:
         writer.write(made_batch(GENOME, [], [], [(0, made_record(GENOME, "28M"))] * 3000))
 
 
@@ -228,13 +229,16 @@ def test_the_file_keeps_the_inputs_header(tmp_path):
     assert "CL:f5py x" in text
 
 
-def test_a_header_that_is_not_utf8_is_no_obstacle(tmp_path):
+def test_a_header_that_is_not_utf8_stays_as_it_is(tmp_path):
     raw = tmp_path / "raw.sam"
     raw.write_bytes(b"@HD\tVN:1.6\n@SQ\tSN:chr1\tLN:5000\n@CO\tM\xfcller\n")
     with pysam.AlignmentFile(str(raw)) as file:
         header = file.header
     path = tmp_path / "out.sam"
-    with complete_output(str(path)) as file, ModbamWriter(file, str(path), header, [CPG], TagOptions(), 1, "f5py x"):
+    with (
+        complete_output(str(path)) as file,
+        ModbamWriter(file, str(path), header_with_program(header, "f5py x"), [CPG], TagOptions(), 1),
+    ):
         pass
-    assert "@CO\tM\ufffdller\n".encode() in path.read_bytes()
+    assert b"@CO\tM\xfcller\n" in path.read_bytes()
     assert b"@PG\tID:f5py" in path.read_bytes()

@@ -56,7 +56,7 @@ class CalledReads:
     def write(self, path: Path, style: str = "read") -> list[pysam.AlignedSegment]:
         with (
             complete_output(str(path)) as file,
-            ModbamWriter(file, str(path), self.header, [self.motif], TagOptions(style=style), 2, "f5py") as writer,
+            ModbamWriter(file, str(path), self.header, [self.motif], TagOptions(style=style), 2) as writer,
         ):
             for batch in self.batches:
                 writer.write(batch)

@@ -159,6 +159,8 @@ class ParquetOutput:
     rows_per_group : int
         Rows that are collected, compressed and written together; the last group may have fewer.
     n_threads : int
+    metadata : mapping of str to str, optional
+        What the file says of itself.
     """
 
     def __init__(
@@ -169,6 +171,7 @@ class ParquetOutput:
         level: int | None = None,
         rows_per_group: int = ROWS_PER_GROUP,
         n_threads: int = 1,
+        metadata: Mapping[str, str] | None = None,
     ) -> None:
         self._arrow, self._parquet = import_arrow()
         self._schema = _schema(fields)
@@ -181,7 +184,7 @@ class ParquetOutput:
             "use_dictionary": [name for name in others if name not in encodings],
             "column_encoding": dict(encodings),
         }
-        self._file = ParquetGroups(out, self._parquet_of(self._schema.empty_table()))
+        self._file = ParquetGroups(out, self._parquet_of(self._schema.with_metadata(metadata).empty_table()))
         n_threads = min(n_threads, MAX_ENCODERS)
         self._encoding = OrderedWork(n_threads, self._encoded, self._file.add, "f5py-parquet", n_threads)
         self._rows_per_group = rows_per_group
@@ -267,7 +270,7 @@ class ParquetOutput:
     def _parquet_of(self, rows: Any) -> Any:
         """A Parquet file in memory, of one row group or, without rows, of none."""
         out = self._arrow.BufferOutputStream()
-        with self._parquet.ParquetWriter(out, self._schema, **self._settings) as writer:
+        with self._parquet.ParquetWriter(out, rows.schema, **self._settings) as writer:
             if len(rows):
                 writer.write_table(rows, row_group_size=len(rows))
         return memoryview(out.getvalue())

@@ -39,7 +39,7 @@ def load_reads(path: str) -> ReadIndex:
     Raises
     ------
     InputFileError
-        If the file is missing, damaged, truncated, without reads or in another format.
+        If the file is missing, damaged, truncated or in another format.
     """
     console.note("load_reads", f"{path} has no index; its reads are held in memory")
     names: list[str] = []

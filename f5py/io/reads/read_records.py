@@ -15,8 +15,10 @@ from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError
 from f5py.io.bytes.byte_input import open_bytes, shown_name
 from f5py.io.bytes.decompressed import readable_by_htslib
+from f5py.messages.strict import input_warning
 from f5py.text.encoding import undecoded
 
+_WHO = "reads"
 _PIECE = 1 << 22
 _FEWEST_BYTES = 1 << 16
 #: Bytes of a record in the text besides bases and qualities, for most files.
@@ -96,7 +98,7 @@ def read_batches(
     Raises
     ------
     InputFileError
-        A file is missing, damaged, truncated or without reads.
+        A file is missing, damaged or truncated.
     """
     dropped = tag_numbers(dropped_tags)
     number = 0
@@ -111,7 +113,7 @@ def read_batches(
             number += 1
             yield batch
         if number == n_before:
-            raise InputFileError(f"{shown_name(path)}: holds no reads; a FASTA, FASTQ or BAM file is needed")
+            input_warning(_WHO, f"{shown_name(path)}: holds no reads")  # as the file of a barcode may
 
 
 def _text_batches(

@@ -12,6 +12,9 @@ from numpy.typing import NDArray
 from f5py.errors import InputFileError
 from f5py.io.bytes.byte_input import shown_name
 from f5py.io.bytes.decompressed import name_for_htslib, readable_by_htslib
+from f5py.messages.strict import input_warning
+
+_WHO = "reads"
 
 #: Record types that a SAM file may begin with; its "@" looks like the start of a FASTQ record.
 _SAM_HEADERS = ("HD", "SQ", "RG", "PG", "CO")
@@ -41,7 +44,7 @@ def iterate_sequences(
     Raises
     ------
     InputFileError
-        If the file is missing, damaged, truncated, without reads or in another format.
+        If the file is missing, damaged, truncated or in another format.
     """
     names: list[str] = []
     pieces: list[bytes] = []
@@ -74,7 +77,7 @@ def sequence_records(path: str) -> Iterator[tuple[str, str, bytes]]:
     Raises
     ------
     InputFileError
-        If the file is missing, damaged, truncated, without reads or in another format.
+        If the file is missing, damaged, truncated or in another format.
     MissingDependencyError
         A package is needed to read the file.
     """
@@ -131,7 +134,7 @@ def _text_reads(path: str, shown: str) -> Iterator[tuple[str, str, bytes]]:
         pysam.set_encoding_error_handler(handler)
         pysam.set_verbosity(loudness)
     if not number:
-        raise InputFileError(f"{shown}: holds no reads; a FASTA or FASTQ file is needed")
+        input_warning(_WHO, f"{shown}: holds no reads")  # as the file of a barcode may
 
 
 def is_bam(path: str) -> bool:
@@ -163,7 +166,7 @@ def _bam_reads(path: str) -> Iterator[tuple[str, str, bytes]]:
     except (OSError, ValueError) as problem:
         raise InputFileError(f"{path}: truncated or damaged after record {number}; give a complete file") from problem
     if not number:
-        raise InputFileError(f"{path}: holds no reads")
+        input_warning(_WHO, f"{path}: holds no reads")
 
 
 def _first_letter(path: str, shown: str) -> bytes:

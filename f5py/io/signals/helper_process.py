@@ -37,6 +37,8 @@ LOOK_EVERY = 2.0
 #: A library that ends by one of these has met damage; SIGKILL comes from outside.
 _OF_DAMAGE = (signal.SIGABRT, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL)
 _PR_SET_PDEATHSIG = 1
+#: Signals that may come to all processes of a run at once, and that its first one heeds.
+_NOT_FOR_HELPERS = {signal.SIGINT, signal.SIGUSR1, signal.SIGXCPU}
 _PROGRAM = f"from {__name__} import _main; _main()"
 
 
@@ -192,8 +194,9 @@ def environment() -> dict[str, str]:
 
 def _main() -> None:
     """What the process runs."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+    for number in _NOT_FOR_HELPERS:
+        signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _NOT_FOR_HELPERS)
     _end_with_parent()
     sys.meta_path.insert(0, _NoPandas())
     module, name, descriptor, *arguments = sys.argv[1:]
@@ -228,8 +231,8 @@ def send(connection: Connection, message: Any) -> None:
 
 @contextmanager
 def _interrupts_held() -> Iterator[None]:
-    """Start a process inside that never sees Ctrl-C, not even while it starts: it inherits the block."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    """Start a process inside that never sees what ends the run, not even while it starts: it inherits the block."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _NOT_FOR_HELPERS)
     try:
         yield
     finally:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -50,6 +50,8 @@ class CallsArrow:
         Names of the motifs if there are several: then the last column has each row's own.
     n_threads : int
         Threads that encode Parquet.
+    metadata : mapping of str to str, optional
+        What a Parquet file says of itself.
 
     Raises
     ------
@@ -65,9 +67,10 @@ class CallsArrow:
         windows: Windows | None = None,
         motifs: Sequence[str] = (),
         n_threads: int = 1,
+        metadata: Mapping[str, str] | None = None,
     ) -> None:
         fields = [*_FIELDS, ("motif", "names")] if motifs else _FIELDS
-        self._writer = arrow_sink(out, fields, n_threads=n_threads)
+        self._writer = arrow_sink(out, fields, n_threads=n_threads, metadata=metadata)
         self._motifs = list(motifs)
         self._contigs = contigs
         self._k = k

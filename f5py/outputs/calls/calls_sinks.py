@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import threading
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import pysam
 
@@ -78,14 +79,14 @@ class CallsColumns(Sink):
 
     part_name = "table.arrow"
 
-    def __init__(self, path: str, layout: CallLayout, n_threads: int) -> None:
+    def __init__(self, path: str, layout: CallLayout, n_threads: int, metadata: Mapping[str, str]) -> None:
         super().__init__(path)
         self._layout = layout
-        self._n_threads = n_threads
+        self._encoding: dict[str, Any] = {"n_threads": n_threads, "metadata": metadata}
 
     def _open(self, part: OfPart | None) -> None:
         file = self.files.enter_context(complete_output(self.path))
-        columns = CallsArrow(file if part is None else ArrowStream(file), *self._layout, n_threads=self._n_threads)
+        columns = CallsArrow(file if part is None else ArrowStream(file), *self._layout, **self._encoding)
         self._columns = self.files.enter_context(columns)
 
     def write(self, batch: ReadBatch) -> None:
@@ -105,6 +106,7 @@ class ModbamTags(Sink):
     path : str
     options : CallOptions
     header : pysam.AlignmentHeader
+        With the @PG line of the run.
     motifs : list of Motif
     windows : Windows or None
     reference : str
@@ -147,11 +149,8 @@ class ModbamTags(Sink):
         )
         file = self.files.enter_context(complete_output(self.path))
         self._records = self.files.enter_context(
-            ModbamWriter(
-                file, self.path, self._header, self._motifs, tags, options.threads, options.command_line,
-                self._reference,
-            )
-        )  # fmt: skip
+            ModbamWriter(file, self.path, self._header, self._motifs, tags, options.threads, self._reference)
+        )
 
     def write(self, batch: ReadBatch) -> None:
         """Write the records of a batch."""

@@ -7,7 +7,6 @@ Tags MM, ML and MN are those of the SAM optional fields specification. Bases tha
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, BinaryIO
@@ -15,18 +14,15 @@ from typing import TYPE_CHECKING, Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py import __version__
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif, reverse_complement
 from f5py.core.offsets import offsets_of
 from f5py.core.windows import Windows
-from f5py.errors import InputFileError
 from f5py.io.bam.bam_records import RawRecords
 from f5py.io.bam.joined_bam import JoinedBam
 from f5py.messages import console
 from f5py.outputs.calls.tag_merging import ModificationTags, no_tags, tags_of_motifs, tags_with_those_of_records
 from f5py.site_frequencies.site_counts import calls_inside
-from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
     import pysam
@@ -35,7 +31,6 @@ if TYPE_CHECKING:
 STYLES = ("read", "reference")
 #: A comma and the digits of a 32-bit number.
 _MAX_STEP = 11
-_VERSIONS_WITHOUT_ARRAYS = ("VN:1.0", "VN:1.1", "VN:1.2", "VN:1.3")
 
 
 def modification_tags(
@@ -147,14 +142,12 @@ class ModbamWriter:
     path : str
         Its name, for messages; a name that ends in .sam or .cram makes that format, any other one BAM.
     header : pysam.AlignmentHeader
-        The input's; an @PG line is added.
+        That of the file; its contigs are those of the input.
     motifs : sequence of Motif
         Of a batch with calls of several, see `f5py.core.batch.ReadBatch.by_motif`.
     options : TagOptions
     n_threads : int
         Threads for compression.
-    command_line : str
-        For the @PG line.
     reference_path : str, optional
         FASTA file, needed for CRAM.
 
@@ -172,7 +165,6 @@ class ModbamWriter:
         motifs: Sequence[Motif],
         options: TagOptions,
         n_threads: int,
-        command_line: str,
         reference_path: str | None = None,
     ) -> None:
         if options.style not in STYLES:
@@ -180,7 +172,6 @@ class ModbamWriter:
         self._motifs = tuple(motifs)
         self._options = options
         self._n_with_other_tags = 0
-        header = header_with_program(header, command_line)
         self._records = JoinedBam(file, path, header, n_threads, reference_path)
 
     def __enter__(self) -> ModbamWriter:
@@ -258,44 +249,3 @@ def sequences_of(
     sequence = np.empty(offsets[-1], np.uint8)
     decode_sequences(records.data, records.starts, records.read, wanted, sequence, offsets)
     return sequence, offsets
-
-
-def header_with_program(header: pysam.AlignmentHeader, command_line: str) -> pysam.AlignmentHeader:
-    """The header with an @PG line for f5py after the chain of programs that made the file.
-
-    All lines stay as they are, except that a format version below 1.4, the first with array tags, becomes 1.6.
-
-    Parameters
-    ----------
-    header : pysam.AlignmentHeader
-    command_line : str
-    """
-    import pysam
-
-    given = undecoded(header.__str__).decode("utf-8", "replace")  # the library takes nothing but valid text
-    lines = [line for line in given.split("\n") if line]
-    if lines and lines[0].startswith("@HD"):
-        fields = lines[0].split("\t")
-        lines[0] = "\t".join("VN:1.6" if field in _VERSIONS_WITHOUT_ARRAYS else field for field in fields)
-    programs = [
-        dict(field.split(":", 1) for field in line.split("\t")[1:] if ":" in field)
-        for line in lines
-        if line.startswith("@PG\t")
-    ]
-    names = [program["ID"] for program in programs if "ID" in program]
-    identifier, number = "f5py", 0
-    while identifier in names:
-        number += 1
-        identifier = f"f5py.{number}"
-    followed = {program.get("PP") for program in programs}
-    last = [name for name in names if name not in followed] or names
-    line = ["@PG", f"ID:{identifier}", "PN:f5py"]
-    if last:
-        line.append(f"PP:{last[-1]}")
-    line += [f"VN:{__version__}", "CL:" + re.sub(r"[\t\r\n]", " ", command_line)]
-    text = "\n".join([*lines, "\t".join(line)]) + "\n"
-    try:
-        return pysam.AlignmentHeader.from_text(text.encode("utf-8", "replace").decode())
-    except ValueError as problem:
-        why = " ".join(str(problem).split())
-        raise InputFileError(f"the header of the alignments is damaged ({why}); make the alignments again") from None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO
 
 import numpy as np
@@ -65,6 +65,8 @@ class EventalignArrow:
         The nucleotide model that the events were aligned with.
     layout : TableLayout
     n_threads : int
+    metadata : mapping of str to str, optional
+        What a Parquet file says of itself.
 
     Raises
     ------
@@ -79,6 +81,7 @@ class EventalignArrow:
         model: PoreModel,
         layout: TableLayout = TableLayout(),  # noqa: B008 - immutable
         n_threads: int = 1,
+        metadata: Mapping[str, str] | None = None,
     ) -> None:
         self._contigs = contigs
         self._model = model
@@ -105,7 +108,7 @@ class EventalignArrow:
         if layout.samples:
             self._fields.append(("samples", "list:float32"))
         layout_of_file = parquet_layout([name for name, _ in self._fields])
-        self._output = arrow_sink(out, self._fields, n_threads=n_threads, **layout_of_file)
+        self._output = arrow_sink(out, self._fields, n_threads=n_threads, metadata=metadata, **layout_of_file)
         n_threads = min(n_threads, MAX_ENCODERS)
         self._pieces = OrderedWork(n_threads, self._columns, self._take, "f5py-columns", n_threads + 1)
 

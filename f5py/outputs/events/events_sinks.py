@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import pysam
@@ -47,6 +48,7 @@ class EventBam(FormattedText):
     path, options, formatting
         See `FormattedText`.
     header : pysam.AlignmentHeader
+        With the @PG line of the run.
     """
 
     may_be_named = False
@@ -95,6 +97,7 @@ class ColumnLayout(NamedTuple):
     model: PoreModel
     layout: TableLayout
     n_threads: int
+    metadata: Mapping[str, str]
 
 
 class EventColumns(Sink):

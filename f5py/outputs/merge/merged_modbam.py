@@ -16,8 +16,8 @@ from f5py.io.bam.bam_records import chosen_records
 from f5py.io.bam.joined_bam import JoinedBam
 from f5py.io.bam.record_reads import all_chunks
 from f5py.messages import console
-from f5py.outputs.calls.modbam import header_with_program
 from f5py.outputs.calls.tag_merging import ModificationTags, chosen_tags, no_tags, tags_of_motifs, tags_of_records
+from f5py.outputs.program_line import header_with_program
 
 
 def merge_modbams(paths: Sequence[str], out: BinaryIO, path: str, n_threads: int, command_line: str) -> int:

@@ -1,0 +1,63 @@
+"""What the results of a run rest on, as standard error, the report and the outputs tell it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from f5py import __version__
+from f5py.compute.chemistry import Chemistry
+
+
+@dataclass(frozen=True)
+class Facts:
+    """Chemistry, models and options of a run; nothing in it depends on threads, batches or GPUs.
+
+    Attributes
+    ----------
+    command : str
+    chemistry : Chemistry
+    models : dict of str to str
+        Names of the pore models by what they are for.
+    options : dict of str to Any
+        See `f5py.options.effective.effective`.
+    option_words : str
+        The same in words.
+    """
+
+    command: str
+    chemistry: Chemistry
+    models: Mapping[str, str]
+    options: Mapping[str, Any]
+    option_words: str
+
+    def with_models(self, models: Mapping[str, str]) -> Facts:
+        """Return the same with more models."""
+        return replace(self, models={**self.models, **models})
+
+    @property
+    def line(self) -> str:
+        """All of it in one line."""
+        about = self.chemistry
+        known = f" ({about.known_from})" if about.known_from else ""
+        models = "".join(f"; {what} {name}" for what, name in self.models.items())
+        return f"chemistry {about.name}{known}{models}; {self.option_words}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it as texts, numbers and objects of these."""
+        about = self.chemistry
+        return {
+            "chemistry": about.name,
+            "pore": about.pore,
+            "rna": about.rna,
+            "known_from": about.known_from,
+            "models": dict(self.models),
+            "options": dict(self.options),
+        }
+
+    @property
+    def metadata(self) -> dict[str, str]:
+        """What a Parquet file says of itself."""
+        return {"f5py": json.dumps({"version": __version__, "command": self.command, **self.as_json()})}

@@ -1,0 +1,70 @@
+"""The @PG line of alignments that are written."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from f5py import __version__
+from f5py.errors import InputFileError
+from f5py.text.encoding import undecoded
+
+if TYPE_CHECKING:
+    import pysam
+
+_VERSIONS_WITHOUT_ARRAYS = ("VN:1.0", "VN:1.1", "VN:1.2", "VN:1.3")
+
+
+def header_with_program(
+    header: pysam.AlignmentHeader, command_line: str, description: str = ""
+) -> pysam.AlignmentHeader:
+    """The header with an @PG line for f5py after the chain of programs that made the file.
+
+    All lines stay as they are, except that a format version below 1.4, the first with array tags, becomes 1.6.
+
+    Parameters
+    ----------
+    header : pysam.AlignmentHeader
+    command_line : str
+    description : str
+        What the results rest on, see `f5py.compute.facts.Facts.line`.
+    """
+    import pysam
+
+    given = undecoded(header.__str__).decode("utf-8", "surrogateescape")  # free text need not be UTF-8
+    lines = [line for line in given.split("\n") if line]
+    if lines and lines[0].startswith("@HD"):
+        fields = lines[0].split("\t")
+        lines[0] = "\t".join("VN:1.6" if field in _VERSIONS_WITHOUT_ARRAYS else field for field in fields)
+    programs = [
+        dict(field.split(":", 1) for field in line.split("\t")[1:] if ":" in field)
+        for line in lines
+        if line.startswith("@PG\t")
+    ]
+    names = [program["ID"] for program in programs if "ID" in program]
+    identifier, number = "f5py", 0
+    while identifier in names:
+        number += 1
+        identifier = f"f5py.{number}"
+    followed = {program.get("PP") for program in programs}
+    last = [name for name in names if name not in followed] or names
+    line = ["@PG", f"ID:{identifier}", "PN:f5py"]
+    if last:
+        line.append(f"PP:{last[-1]}")
+    line.append(f"VN:{__version__}")
+    if description:
+        line.append(f"DS:{_in_a_field(description)}")
+    line.append(f"CL:{_in_a_field(command_line)}")  # the last, as pysam takes what follows for a part of it
+    text = "\n".join([*lines, "\t".join(line)]) + "\n"
+    handler = pysam.set_encoding_error_handler("surrogateescape")
+    try:
+        return pysam.AlignmentHeader.from_text(text)
+    except ValueError as problem:
+        why = " ".join(str(problem).split())
+        raise InputFileError(f"the header of the alignments is damaged ({why}); make the alignments again") from None
+    finally:
+        pysam.set_encoding_error_handler(handler)
+
+
+def _in_a_field(text: str) -> str:
+    return re.sub(r"[\t\r\n]", " ", text)
