@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from f5py import __version__
 from f5py.compute.chemistry import Chemistry
+
+#: Under which a Parquet file has all of it.
+ENTRY = "f5py"
 
 
 @dataclass(frozen=True)
@@ -60,4 +63,27 @@ class Facts:
     @property
     def metadata(self) -> dict[str, str]:
         """What a Parquet file says of itself."""
-        return {"f5py": json.dumps({"version": __version__, "command": self.command, **self.as_json()})}
+        return {ENTRY: json.dumps({"version": __version__, "command": self.command, **self.as_json()})}
+
+
+def metadata_in_common(texts: Sequence[bytes | None]) -> dict[str, str]:
+    """What a Parquet file of the rows of several ones says of itself, by what they say under `ENTRY`.
+
+    That is what they agree in, but for the windows that they are of; nothing, if they do not agree.
+    """
+    if len(set(texts)) > 1:
+        texts = [_without_window(text) for text in texts]
+    first = texts[0]
+    if first is None or any(text != first for text in texts):
+        return {}
+    return {ENTRY: first.decode("utf-8", "replace")}
+
+
+def _without_window(text: bytes | None) -> bytes | None:
+    try:
+        about = json.loads(text or b"")
+        for name in ("window", "window_mode"):
+            about["options"].pop(name, None)
+        return json.dumps(about).encode()
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None  # not of f5py

@@ -8,6 +8,7 @@ import pytest
 
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import chemistry_of
+from f5py.compute.facts import metadata_in_common
 from f5py.compute.methylation import Caller
 from f5py.options import declarations
 from f5py.options.declaration import Group, Kind
@@ -92,3 +93,23 @@ def test_all_options_of_models_and_limits_are_told():
     for name, option in declarations(CallOptions).items():
         if option.group in (Group.MODEL, Group.LIMITS) and option.kind is not Kind.FLAG and name not in told_otherwise:
             assert name in shown
+
+
+def about(**options):
+    return json.dumps({"version": "1", "options": options}).encode()
+
+
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ([about(min_mapq=20)], about(min_mapq=20)),
+        ([about(window="a"), about(window="a")], about(window="a")),
+        ([about(window="a", min_mapq=1), about(window="b", window_mode="clip", min_mapq=1)], about(min_mapq=1)),
+        ([about(min_mapq=20), about(min_mapq=0)], None),
+        ([about(), None], None),
+        ([b"{", b"["], None),
+        ([None], None),
+    ],
+)
+def test_merged_tables_say_what_they_agree_in(texts, expected):
+    assert metadata_in_common(texts) == ({} if expected is None else {"f5py": expected.decode()})

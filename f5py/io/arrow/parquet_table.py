@@ -61,6 +61,11 @@ class ParquetTable:
         """Close the file. May be called twice."""
         self._file.close()
 
+    def about(self, entry: str) -> bytes | None:
+        """Return an entry of what the file says of itself."""
+        found: bytes | None = (self._schema.metadata or {}).get(entry.encode())
+        return found
+
     def kinds(self, with_lists: bool = False) -> list[tuple[str, str]]:
         """Names and types of all columns, as `f5py.io.arrow.table.Fields` has them.
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from typing import BinaryIO
 
+from f5py.compute.facts import ENTRY, metadata_in_common
 from f5py.errors import InputFileError, UsageError
 from f5py.io.arrow.parquet_table import ParquetTable
 from f5py.io.arrow.table import Fields, ParquetOutput
@@ -63,6 +64,11 @@ def merge_parquets(paths: Sequence[str], out: BinaryIO, n_threads: int) -> None:
     """
     fields: list[tuple[str, str]] = []
     output: ParquetOutput | None = None
+    said = []
+    for one in paths:
+        with ParquetTable(one) as table:
+            said.append(table.about(ENTRY))
+    metadata = metadata_in_common(said)
     with ExitStack() as outputs:
         for one in paths:
             with ParquetTable(one) as table:
@@ -70,7 +76,7 @@ def merge_parquets(paths: Sequence[str], out: BinaryIO, n_threads: int) -> None:
                 if output is None:
                     _check_header(one, "\t".join([*table.names, ""]).encode())
                     fields = here
-                    output = outputs.enter_context(_output_of(fields, out, n_threads))
+                    output = outputs.enter_context(_output_of(fields, out, n_threads, metadata))
                 if here != fields:
                     raise InputFileError(f"{one}: has other columns than {paths[0]}; merge tables of one kind")
                 for batch in table.batches(_ROWS_AT_ONCE, with_lists=True):
@@ -79,9 +85,9 @@ def merge_parquets(paths: Sequence[str], out: BinaryIO, n_threads: int) -> None:
                     output.write([column.cast(field.type) for column, field in columns])
 
 
-def _output_of(fields: Fields, out: BinaryIO, n_threads: int) -> ParquetOutput:
+def _output_of(fields: Fields, out: BinaryIO, n_threads: int, metadata: Mapping[str, str]) -> ParquetOutput:
     """A Parquet file like the tables of f5py that have these columns."""
     layout = parquet_layout([name for name, _ in fields])
     kinds = dict(fields)
     encoded = {name: how for name, how in layout.get("encodings", {}).items() if kinds[name].startswith("int")}
-    return ParquetOutput(out, fields, n_threads=n_threads, **layout | {"encodings": encoded})
+    return ParquetOutput(out, fields, n_threads=n_threads, metadata=metadata, **layout | {"encodings": encoded})
