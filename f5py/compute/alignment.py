@@ -12,7 +12,7 @@ from f5py.compute.counts import RunCounts
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.diagnosis import FitCheck
 from f5py.compute.facts import Facts
-from f5py.compute.gpu.device import NO_CUPY, NoGpuError, is_present, n_devices_likely, open_device
+from f5py.compute.gpu.device import is_present, n_devices_likely, open_device
 from f5py.compute.gpu.expected_work import WORTH_A_START, seconds_of_threads
 from f5py.compute.gpu.placement import Backend
 from f5py.compute.gpu.selection import (
@@ -20,8 +20,8 @@ from f5py.compute.gpu.selection import (
     GpuBackendLike,
     GpusWhenTheyPay,
     load_early,
+    may_use_gpus,
     opened,
-    tell_unavailable,
 )
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
@@ -145,13 +145,9 @@ class AlignmentStage:
             They are those of the whole input, not of some parts.
         """
         use = self._options.gpu_use
-        if use == "off":
+        if not may_use_gpus(use):
             return
         is_asked_for = use == "on"
-        if importlib.util.find_spec("cupy") is None:
-            if is_asked_for or is_present():
-                tell_unavailable(NoGpuError(NO_CUPY), is_asked_for)
-            return
         numbers = device_numbers(self._options.cuda_dev_id)
         self.n_gpus = n_devices_likely() if numbers is None else len(numbers)
         expected = seconds_of_threads(self._options) if of_all else None

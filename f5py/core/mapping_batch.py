@@ -74,6 +74,8 @@ class MappingBatch:
     tag_offsets : int64, shape (n_reads + 1,)
     number : int
         Of the batch.
+    share_of_input : float or None
+        How much of the reads comes up to its end, if that can be told.
     codes : uint8, shape (offsets[-1],)
         0 to 3, 4 for unknown bases.
     anchors, hits
@@ -87,6 +89,7 @@ class MappingBatch:
     tags: NDArray[np.uint8]
     tag_offsets: NDArray[np.int64]
     number: int = 0
+    share_of_input: float | None = None
     codes: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
     anchors: Anchors | None = None
     hits: Hits | None = None

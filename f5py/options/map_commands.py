@@ -6,7 +6,7 @@ from typing import Any
 
 from f5py.errors import UsageError
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
-from f5py.options.shared import MOST_THREADS
+from f5py.options.shared import MOST_THREADS, GpuOptions
 
 _SEEDS = "of the preset"
 #: Presets; the numbers behind them are in `f5py.mapping.settings`.
@@ -15,7 +15,7 @@ _INT8_MOST = 127
 
 
 @options_class
-class MapOptions(Options):
+class MapOptions(GpuOptions, Options):
     """Options of ``f5py map``."""
 
     reference: str = argument("REF", help="The reference: FASTA, plain or compressed, or an index that -d has written.")

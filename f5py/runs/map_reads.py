@@ -123,7 +123,9 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
         with closing(WorkerPool(options.threads)) as pool:
             mapper = Mapper.of(ready.index, ready.settings, pool)
             mapper.before_stage = ahead.wait
-            return _map(options, mapper, ready.reference)
+            mapper.use_gpu(options, options.batch_bases)
+            with closing(mapper):
+                return _map(options, mapper, ready.reference)
 
 
 def settings_of(options: MapOptions) -> MapSettings:
@@ -201,7 +203,14 @@ def _map(options: MapOptions, mapper: Mapper, reference: str | None) -> MapCount
         return batch, made, n_records
 
     with ExitStack() as outputs:
-        bar = outputs.enter_context(progress("bytes", size_of(options.reads)))
+        n_bytes, bytes_read = size_of(options.reads), 0
+        bar = outputs.enter_context(progress("bytes", n_bytes))
+
+        def advance(size: int) -> None:
+            nonlocal bytes_read
+            bytes_read += size
+            bar.advance(size)
+
         write: Callable[[Any], object]
         if options.is_paf:
             write = outputs.enter_context(complete_output(options.output)).write
@@ -220,10 +229,11 @@ def _map(options: MapOptions, mapper: Mapper, reference: str | None) -> MapCount
 
         work = OrderedWork(_N_IN_FLIGHT, mapped, take, "f5py-map", _N_IN_FLIGHT)
         batches: Iterator[MappingBatch] = read_batches(
-            options.reads, options.batch_bases, dropped, options.comments, reference, bar.advance
+            options.reads, options.batch_bases, dropped, options.comments, reference, advance
         )
         with closing(work), closing(batches):  # type: ignore[type-var]
             for batch in batches:
+                batch.share_of_input = min(bytes_read / n_bytes, 1.0) if n_bytes else None
                 work.add(batch)
             work.finish()
     return counts

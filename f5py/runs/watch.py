@@ -312,7 +312,7 @@ class _Watch:
         reads = os.path.join(str(self._options.watch), name)
         options = MapOptions(
             reference=self._options.genome, reads=(reads,), output=str(path), threads=self._options.threads,
-            command_line=f"f5py map -o {path} {self._options.genome} {reads}",
+            command_line=f"f5py map -o {path} {self._options.genome} {reads}", **self._options.gpu_choices(),
         )  # fmt: skip
         if self._reference is None:
             self._reference = prepared(options)

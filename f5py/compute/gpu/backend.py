@@ -23,13 +23,21 @@ from f5py.abea.align_gpu import macros, model_table
 from f5py.compute.cpu import Share, SignalStages, StageTimes
 from f5py.compute.gpu.arena import ArenaSize, Density, capacity, memory_fraction
 from f5py.compute.gpu.buffers import ArenaPart, Tables
-from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError, first_line, free_pools, is_out_of_memory, remedy
+from f5py.compute.gpu.device import (
+    GpuDevice,
+    GpuFailure,
+    GpuUnavailableError,
+    first_line,
+    free_pools,
+    guarded,
+    is_out_of_memory,
+    remedy,
+)
 from f5py.compute.gpu.placement import Placement, Reason, place
 from f5py.compute.gpu.self_check import differences, made_batch
 from f5py.compute.gpu.share import BatchTiming, Device, GpuShare
 from f5py.compute.gpu.sources import functions
 from f5py.core.batch import ReadBatch, ReadStatus
-from f5py.errors import F5pyError
 from f5py.messages import console
 
 _WHO = "init_cuda"
@@ -54,10 +62,6 @@ class GpuLimits:
     avg_epk: float = 2.0
     max_epk: float = 5.0
     mem_frac: float | None = None
-
-
-class _GpuFailure(F5pyError):
-    """Something on the way to the GPU and back has failed."""
 
 
 class GpuBackend:
@@ -123,7 +127,7 @@ class GpuBackend:
         try:
             self._check()
         except BaseException:
-            with suppress(_GpuFailure):
+            with suppress(GpuFailure):
                 self._guarded(_close, parts)
             raise
 
@@ -139,7 +143,7 @@ class GpuBackend:
             reads = np.arange(len(found))
             placement = Placement(reads, np.full(len(reads), Reason.GPU, np.uint8))
             self._compute(found, placement, part, stages)
-        except _GpuFailure as problem:
+        except GpuFailure as problem:
             raise GpuUnavailableError(f"{self.device.name} does not work: {problem}") from problem
         finally:
             self._free.put(part)
@@ -202,7 +206,7 @@ class GpuBackend:
         part = self._free.get()
         try:
             self._compute(batch, placement, part, stages)
-        except _GpuFailure as problem:
+        except GpuFailure as problem:
             self._give_up(problem)
             batch.status, batch.cause = before
             stages.compute(batch)
@@ -218,14 +222,8 @@ class GpuBackend:
             self.on_batch(batch, placement, share.timing)
 
     def _guarded(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """Call a function that uses the device; whatever it raises is a `_GpuFailure`."""
-        import cupy
-
-        try:
-            cupy.cuda.Device(self.device.number).use()
-            return function(*arguments)
-        except Exception as problem:  # cupy and what it loads raise all kinds of them
-            raise _GpuFailure(remedy(problem)) from problem
+        """Call a function that uses the device; whatever it raises is a `GpuFailure`."""
+        return guarded(self.device.number, function, *arguments)
 
     def _is_small(self, batch: ReadBatch, placement: Placement) -> bool:
         """Whether the CPU threads are done with the GPU's reads before it would be done with the longest one."""
@@ -242,7 +240,7 @@ class GpuBackend:
         """Free the arena; no batch may be under way."""
         self._free = queue.SimpleQueue()
         parts, self._parts = self._parts, []
-        with suppress(_GpuFailure) if self._broken else nullcontext():
+        with suppress(GpuFailure) if self._broken else nullcontext():
             self._guarded(_close, parts)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -76,53 +76,42 @@ class _Registered:
             self.close()
 
 
-class ArenaPart:
-    """One part of the arena: device arrays, the pinned host arrays they are filled from or read into, and a stream.
+class TransferredArrays:
+    """Device arrays, the pinned host arrays that they are filled from or read into, and a stream.
+
+    Parameters
+    ----------
+    arrays : iterable of (str, int, type)
+        Names, with spaces between them, and number of elements and type of the arrays that are copied.
+    zero_copy : bool
+        The device works on the host's memory.
 
     Attributes
     ----------
-    size : ArenaSize
-    host : dict of str to array
-    device : dict of str to array
-        All of `host`, and what stays on the device. ``slot_start``, ``slot_mean`` and ``slot_stdv`` lie in the memory
-        of ``trace``, which is not in use before the events have been placed.
+    host, device : dict of str to array
+        Those of the device may be more.
     stream : cupy.cuda.Stream
     """
 
-    def __init__(self, size: ArenaSize, zero_copy: bool) -> None:
+    def __init__(self, arrays: Iterable[tuple[str, int, type]], zero_copy: bool) -> None:
         import cupy
 
-        self.size = size
         self.stream = cupy.cuda.Stream(non_blocking=True)
         self._zero_copy = zero_copy
         self.host: dict[str, NDArray] = {}
         self.device: dict[str, Any] = {}
-        arrays = [
-            (name, count, np.dtype(dtype)) for names, count, dtype in _transferred(size) for name in names.split()
-        ]
-        self._memory = None if zero_copy else _Registered(sum(_room(count, dtype) for _, count, dtype in arrays))
+        each = [(name, count, np.dtype(dtype)) for names, count, dtype in arrays for name in names.split()]
+        self._memory = None if zero_copy else _Registered(sum(_room(count, dtype) for _, count, dtype in each))
         try:
-            self._fill(arrays)
+            for one in each:
+                self._add(*one)
+            self._add_more()
         except BaseException:
             self.close()
             raise
 
-    def _fill(self, arrays: list[tuple[str, int, np.dtype]]) -> None:
-        """Make the arrays that are copied, and those of the device alone."""
-        import cupy
-
-        size = self.size
-        for name, count, dtype in arrays:
-            self._add(name, count, dtype)
-        self.device["kmers"] = cupy.empty((size.bases, 4), np.float32)
-        trace = self.device["trace"] = cupy.empty(size.trace_words, np.uint32)
-        self.device["best_event"] = cupy.empty(size.reads, np.int32)
-        self.device["corner"] = cupy.empty(size.reads, np.int32)
-        n = size.slots
-        self.device["slot_start"] = trace[:n].view(np.int32)
-        self.device["slot_mean"] = trace[n : 2 * n].view(np.float32)
-        self.device["slot_stdv"] = trace[2 * n : 3 * n].view(np.float32)
-        self.device["work"] = trace.view(np.float32)  # scores need no directions any more
+    def _add_more(self) -> None:
+        """Make the arrays that only the device has."""
 
     def _add(self, name: str, count: int, dtype: np.dtype) -> None:
         import cupy
@@ -154,6 +143,52 @@ class ArenaPart:
         """Fill the host array from the beginning, and start to copy."""
         self.host[name][: len(values)] = values
         self.upload(name, len(values))
+
+    def launch(self, function: Any, n_blocks: int, n_threads: int, *arguments: Any) -> None:
+        """Queue a kernel in the current stream.
+
+        Names among the arguments are those of the device's arrays; integers are int32.
+        """
+        values = (
+            self.device[one] if isinstance(one, str) else np.int32(one) if isinstance(one, int) else one
+            for one in arguments
+        )
+        function((n_blocks,), (n_threads,), tuple(values))
+
+    def download(self, name: str, count: int) -> None:
+        """Start to copy the first `count` elements to the host."""
+        if not self._zero_copy and count:
+            self.device[name][:count].get(stream=self.stream, out=self.host[name][:count], blocking=False)
+
+
+class ArenaPart(TransferredArrays):
+    """One part of the arena.
+
+    Attributes
+    ----------
+    size : ArenaSize
+    device : dict of str to array
+        ``slot_start``, ``slot_mean`` and ``slot_stdv`` lie in the memory of ``trace``, which is not in use before the
+        events have been placed.
+    """
+
+    def __init__(self, size: ArenaSize, zero_copy: bool) -> None:
+        self.size = size
+        super().__init__(_transferred(size), zero_copy)
+
+    def _add_more(self) -> None:
+        import cupy
+
+        size = self.size
+        self.device["kmers"] = cupy.empty((size.bases, 4), np.float32)
+        trace = self.device["trace"] = cupy.empty(size.trace_words, np.uint32)
+        self.device["best_event"] = cupy.empty(size.reads, np.int32)
+        self.device["corner"] = cupy.empty(size.reads, np.int32)
+        n = size.slots
+        self.device["slot_start"] = trace[:n].view(np.int32)
+        self.device["slot_mean"] = trace[n : 2 * n].view(np.float32)
+        self.device["slot_stdv"] = trace[2 * n : 3 * n].view(np.float32)
+        self.device["work"] = trace.view(np.float32)  # scores need no directions any more
 
     def put_reads(
         self,
@@ -188,22 +223,6 @@ class ArenaPart:
         pool.run(gather, reads, offsets, values, to, self.host[name], order=order)
         self.upload(name, int(to[-1]))
         return to
-
-    def launch(self, function: Any, n_blocks: int, n_threads: int, *arguments: Any) -> None:
-        """Queue a kernel in the current stream.
-
-        Names among the arguments are those of the device's arrays; integers are int32.
-        """
-        values = (
-            self.device[one] if isinstance(one, str) else np.int32(one) if isinstance(one, int) else one
-            for one in arguments
-        )
-        function((n_blocks,), (n_threads,), tuple(values))
-
-    def download(self, name: str, count: int) -> None:
-        """Start to copy the first `count` elements to the host."""
-        if not self._zero_copy and count:
-            self.device[name][:count].get(stream=self.stream, out=self.host[name][:count], blocking=False)
 
 
 class Tables:

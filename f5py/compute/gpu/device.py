@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import importlib.util
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from f5py.compute.gpu.arena import reclaimable_memory
 from f5py.errors import F5pyError, pip_install
@@ -47,6 +49,10 @@ class GpuUnavailableError(F5pyError):
 
 class NoGpuError(GpuUnavailableError):
     """There is no GPU, or nothing to use one with."""
+
+
+class GpuFailure(F5pyError):
+    """Something on the way to the GPU and back has failed."""
 
 
 @dataclass(frozen=True)
@@ -146,6 +152,17 @@ def is_out_of_memory(problem: Exception) -> bool:
 def first_line(problem: Exception) -> str:
     """Return the first line of an error's message."""
     return (str(problem).strip() or type(problem).__name__).splitlines()[0]
+
+
+def guarded(number: int, function: Callable[..., Any], *arguments: Any) -> Any:
+    """Call a function that uses device `number`; whatever it raises is a `GpuFailure`."""
+    import cupy
+
+    try:
+        cupy.cuda.Device(number).use()
+        return function(*arguments)
+    except Exception as problem:  # cupy and what it loads raise all kinds of them
+        raise GpuFailure(remedy(problem)) from problem
 
 
 def free_pools() -> None:

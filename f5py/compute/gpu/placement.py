@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,9 @@ THROUGHPUT_RATIO = 0.02
 
 
 class Backend(Protocol):
-    """What computes a batch from its samples to its recalibrated alignment."""
+    """What computes a batch: of signals, from the samples to the recalibrated alignment."""
 
-    def compute(self, batch: ReadBatch) -> None:
+    def compute(self, batch: Any) -> None:
         """Fill the batch's arrays. May be called in several threads, with a batch in each."""
         ...
 

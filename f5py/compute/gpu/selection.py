@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from f5py.compute.gpu.device import NoGpuError, count_devices, remedy
+from f5py.compute.gpu.device import NO_CUPY, NoGpuError, count_devices, is_present, remedy
 from f5py.compute.gpu.placement import Backend
-from f5py.core.batch import ReadBatch
 from f5py.messages import console
 
 _WHO = "init_cuda"
@@ -69,7 +69,7 @@ class _Lane:
     backend : Backend
     name : str
     waiting : int
-        Samples of the batches that it has and that are not finished.
+        Samples, or whatever the size of a batch is, of the batches that it has and that are not finished.
     rate : float or None
         Seconds per sample; None before its first batch has come to its end.
     passed_over : int
@@ -120,6 +120,23 @@ def opened(
             yield gpu
 
 
+def may_use_gpus(use: str) -> bool:
+    """Whether GPUs may be used, as far as can be told before one is started; says what is missing to those it concerns.
+
+    Parameters
+    ----------
+    use : str
+        The option ``--gpu``.
+    """
+    if use == "off":
+        return False
+    if importlib.util.find_spec("cupy") is None:
+        if use == "on" or is_present():
+            tell_unavailable(NoGpuError(NO_CUPY), use == "on")
+        return False
+    return True
+
+
 def is_starting() -> bool:
     """Whether a GPU is being started in a thread, which cannot be interrupted."""
     return any(thread.name == _START_THREAD for thread in threading.enumerate())
@@ -144,6 +161,28 @@ def tell_unavailable(problem: Exception, is_asked_for: bool) -> None:
     say(_WHO, f"no GPU is used: {remedy(problem)}; the CPU threads compute all")
 
 
+@dataclass(frozen=True)
+class Work:
+    """What is done to batches, for those who choose where.
+
+    Attributes
+    ----------
+    size_of : callable
+        Size of a batch, which its time grows with.
+    verb : str
+        For messages.
+    seconds : callable, optional
+        Seconds that the CPU threads have spent on it; by default the time during which they have had batches.
+    """
+
+    size_of: Callable[[Any], int]
+    verb: str = "computed"
+    seconds: Callable[[], float] | None = None
+
+
+SIGNALS = Work(lambda batch: int(batch.n_samples.sum()))
+
+
 class GpusWhenTheyPay:
     """Computes on the CPU until GPUs, started in a thread meanwhile, are ready; then where a batch is finished first.
 
@@ -165,6 +204,7 @@ class GpusWhenTheyPay:
         The inputs are so small that a GPU will hardly pay; it is started only if that proves wrong.
     clock : callable
         Seconds.
+    work : Work
     """
 
     def __init__(
@@ -175,7 +215,9 @@ class GpusWhenTheyPay:
         alone: bool = False,
         expects_little: bool = False,
         clock: Callable[[], float] = time.perf_counter,
+        work: Work = SIGNALS,
     ) -> None:
+        self._work = work
         self._cpu = _Lane(cpu, "the CPU threads")
         self._gpus: list[_Lane] = []
         self._opened: list[_Lane] = []
@@ -192,9 +234,9 @@ class GpusWhenTheyPay:
         if self._waits:
             self._start_gpus()
 
-    def compute(self, batch: ReadBatch) -> None:
+    def compute(self, batch: Any) -> None:
         """See `Backend.compute`."""
-        samples = int(batch.n_samples.sum())
+        samples = self._work.size_of(batch)
         if self._waits:
             self._has_one.wait()
         with self._lock:
@@ -220,12 +262,12 @@ class GpusWhenTheyPay:
         if self._thread is None or (not lanes and self._thread.is_alive()):
             console.note(
                 _WHO,
-                f"the CPU threads computed all batches in {self._cpu_time.seconds:.1f} sec; a GPU would not have paid "
+                f"the CPU threads {self._work.verb} all batches in {self._spent:.1f} sec; a GPU would not have paid "
                 "(--gpu on starts it at once)",
             )
         if lanes:
             shares = (f"{lane.n_batches} by {lane.name}" for lane in (*lanes, self._cpu))
-            console.note(_WHO, f"batches computed: {', '.join(shares)}")
+            console.note(_WHO, f"batches {self._work.verb}: {', '.join(shares)}")
         for lane in lanes:
             self._close(lane)
 
@@ -247,9 +289,14 @@ class GpusWhenTheyPay:
     def _seconds_for(self, lane: _Lane, samples: int) -> float:
         return lane.seconds_for(samples) * (_CPU_MARGIN if lane is self._cpu else 1.0)
 
+    @property
+    def _spent(self) -> float:
+        """Seconds that the CPU threads have spent on batches."""
+        return self._cpu_time.seconds if self._work.seconds is None else self._work.seconds()
+
     def _start_pays(self, share: float | None) -> bool:
         """Whether GPUs are worth their start, when a batch has been computed that ends this share of the input."""
-        spent = self._cpu_time.seconds
+        spent = self._spent
         if share is None:
             return spent >= _START_SECONDS * self._patience
         return spent * (1.0 - share) >= 2.0 * _START_SECONDS * share * self._patience

@@ -20,13 +20,15 @@ KERNELS = {
     "abea_post": ("abea_post",),
     "hmm": ("hmm_forward", "hmm_correlated"),
     "viterbi": ("viterbi_rows",),
+    "map_chain": ("chain_back", "chain_forward_warp", "chain_forward_block"),
 }
 #: Their products and sums are rounded one by one but where they say fmaf, as on the CPU.
 _UNFUSED = ("events", "scaling", "hmm", "viterbi")
 #: Numbers below 2 ** -126 are zero, as on the CPU there, and nowhere else.
 _FLUSHED = ("hmm",)
-#: What only one kind of results takes, see `f5py.compute.cpu.SignalStages`.
+#: What only one kind of results takes, see `f5py.compute.cpu.SignalStages`; and what has nothing to do with signals.
 _OF_RESULTS = {"hmm": "calls", "viterbi": "rows"}
+_OF_MAPPING = {"map_chain": "chains"}
 _INCLUDE = re.compile(r'#include "([\w.]+)"\n')
 
 
@@ -72,7 +74,7 @@ def functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, A
     macros : tuple of str
         Definitions for the compiler, such as ``-DW=100``.
     results : str
-        ``calls``, ``rows`` or nothing: kernels that only other results take are left out.
+        ``calls``, ``rows`` or nothing: kernels that only other results take are left out. ``chains``: the mapper's.
 
     Raises
     ------
@@ -91,7 +93,9 @@ def _functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, 
     import cupy
 
     capability = cupy.cuda.Device(device).compute_capability
-    files = [file for file in KERNELS if _OF_RESULTS.get(file, results) == results]
+    files = [file for file, kind in _OF_MAPPING.items() if kind == results]
+    if not files:
+        files = [file for file in KERNELS if file not in _OF_MAPPING and _OF_RESULTS.get(file, results) == results]
 
     def code_of(file: str) -> bytes:
         return machine_code(source(file), (*compiler_options(file), *macros), capability)

@@ -13,21 +13,23 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 
 @exact_kernel
-def score_anchors(x, y, begin, end, integers, gap_penalty, f, p, marks):
-    """Score the best chain that ends at each anchor of one read, and its predecessor.
+def score_anchors(x, y, first, begin, end, integers, gap_penalty, f, p, marks):
+    """Score the best chain that ends at each anchor of one read or segment, and its predecessor.
 
     Parameters
     ----------
     x, y : uint64, int64
         Anchors of all reads, those of the read sorted by x.
+    first : int
+        The read's first anchor.
     begin, end : int
-        The read's anchors.
+        The read's anchors, or those of a stretch that no chain enters or leaves.
     integers, gap_penalty
         `f5py.mapping.settings.Parameters`.
     f, p : int32
-        Filled: score; index of the predecessor from `begin` on, -1 for none.
+        Filled: score; index of the predecessor from `first` on, -1 for none.
     marks : int32
-        Scratch, one element an anchor of the read; filled with 0 here.
+        Scratch, one element an anchor; filled with 0 here.
     """
     max_iter = integers[MAX_ITER]
     max_skip = integers[MAX_SKIP]
@@ -38,6 +40,7 @@ def score_anchors(x, y, begin, end, integers, gap_penalty, f, p, marks):
         marks[i] = 0
     st = begin
     best_near = -1
+    offset = begin - first
     for i in range(begin, end):
         xi = x[i]
         while x[st] >> _HIGH != xi >> _HIGH or xi > x[st] + far:
@@ -78,7 +81,7 @@ def score_anchors(x, y, begin, end, integers, gap_penalty, f, p, marks):
                     stopped = j
                     break
             if p[j] >= 0:
-                marks[p[j]] = turn
+                marks[p[j] - offset] = turn
         if best_near < 0 or xi - x[best_near] > far:
             best_near = -1
             best = np.int64(-(1 << 40))
@@ -102,7 +105,7 @@ def score_anchors(x, y, begin, end, integers, gap_penalty, f, p, marks):
                     score = gain
                     parent = j
         f[i] = score
-        p[i] = parent - begin if parent >= 0 else -1
+        p[i] = parent - first if parent >= 0 else -1
         if best_near < 0 or (xi - x[best_near] <= far and f[best_near] < score):
             best_near = i
 
@@ -119,4 +122,4 @@ def score_reads(turn, reads, x, y, offsets, integers, gap_penalty, f, p):
         end = offsets[reads[i] + 1]
         if marks.shape[0] < end - begin:
             marks = np.empty(2 * (end - begin), np.int32)
-        score_anchors(x, y, begin, end, integers, gap_penalty, f, p, marks)
+        score_anchors(x, y, begin, begin, end, integers, gap_penalty, f, p, marks)

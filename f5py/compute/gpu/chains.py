@@ -1,0 +1,333 @@
+"""Chains of anchors on a GPU, with the CPU threads beside it.
+
+The anchors of a batch are divided into segments that do not depend on each other (`f5py.mapping.chain.segments`). Those
+that are short enough go to the GPU, ordered by work, in as many rounds as the arena's part needs; the CPU threads score
+the others meanwhile. Where nothing stops the search for a predecessor, the kernels transform forward; else they look
+back and stop where the CPU stops. All is done in whole numbers: who scores a segment does not show in the result.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Iterator
+from contextlib import nullcontext, suppress
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.compute.gpu.arena import memory_fraction
+from f5py.compute.gpu.buffers import TransferredArrays
+from f5py.compute.gpu.device import (
+    GpuDevice,
+    GpuFailure,
+    GpuUnavailableError,
+    free_pools,
+    guarded,
+    is_out_of_memory,
+    remedy,
+)
+from f5py.compute.gpu.sources import functions
+from f5py.core.mapping_batch import Anchors, MappingBatch
+from f5py.core.offsets import offsets_of
+from f5py.mapping.chain.chaining import score_chains
+from f5py.mapping.chain.segments import MOST_REACH, MOST_READ_LENGTH, SMALLEST, Segments, nothing_stops, reach_of
+from f5py.mapping.settings import BW, MAX_ITER, MAX_SKIP, Parameters
+from f5py.messages import console
+from f5py.threads.pool import WorkerPool
+
+_WHO = "map"
+#: Parts of the arena, in each of which a batch can be.
+_N_PARTS = 2
+#: Anchors of a part, at most and at least.
+_MOST_ANCHORS, _FEWEST_ANCHORS = 4 << 20, 1 << 15
+#: Bytes of an anchor: itself, its chain and its mark; and of a segment.
+_ANCHOR, _SEGMENT = 20, 8
+_SHRINK = 0.7
+#: Segments with more anchors go to the CPU threads where the kernels look back, a warp for each.
+_MOST_OF_SEGMENT = 16_384
+#: A batch is left to the CPU threads if each of them has fewer pairs to try: it is done before a GPU would be.
+_FEW_PAIRS = 100_000
+#: Pairs that are tried for an anchor, where the search may stop, at most for most anchors.
+_TRIED = 64
+#: Segments with so many anchors in reach on average get a block each.
+_WIDE = 256
+_BLOCK_THREADS, _THREADS, _WARPS = 256, 128, 4
+_MOST_COUNT = 1 << 30
+_BLOCK, _WARP, _BACK = range(3)
+_KERNELS = ("chain_forward_block", "chain_forward_warp", "chain_back")
+
+
+class _Part(TransferredArrays):
+    """One part of the arena.
+
+    Attributes
+    ----------
+    n_anchors, n_segments : int
+        What there is room for.
+    """
+
+    def __init__(self, n_anchors: int, zero_copy: bool) -> None:
+        self.n_anchors, self.n_segments = n_anchors, n_anchors // SMALLEST
+        arrays = (("anchors chains", 2 * n_anchors, np.int32), ("segments", 2 * self.n_segments, np.int32))
+        super().__init__(arrays, zero_copy)
+
+    def _add_more(self) -> None:
+        import cupy
+
+        self.device["marks"] = cupy.empty(self.n_anchors, np.int32)
+
+    def pairs(self, name: str, n: int) -> NDArray[np.int32]:
+        """The first `n` pairs of numbers of an array of the host."""
+        return self.host[name][: 2 * n].reshape(n, 2)
+
+
+class GpuChaining:
+    """Fills the scores and predecessors of a batch's anchors; see `f5py.compute.gpu.selection.GpuBackendLike`.
+
+    Parameters
+    ----------
+    device : GpuDevice
+        The current device of the calling thread.
+    parameters : Parameters
+    pool : WorkerPool
+    max_bases : int
+        Of a batch (-K).
+    mem_frac : float or None
+        Share of the free memory that may be taken.
+    zero_copy : bool or None
+        Let the kernels work on host memory instead of copies; None: on integrated GPUs.
+
+    Attributes
+    ----------
+    n_scored : list of int
+        Anchors that the kernels have scored, by kernel.
+
+    Raises
+    ------
+    GpuUnavailableError
+        There is too little memory, the kernels do not compile, or do not compute what the CPU does.
+    """
+
+    def __init__(
+        self,
+        device: GpuDevice,
+        parameters: Parameters,
+        pool: WorkerPool,
+        max_bases: int = _MOST_ANCHORS,
+        mem_frac: float | None = None,
+        zero_copy: bool | None = None,
+    ) -> None:
+        import cupy
+
+        self.device, self.name = device, f"GPU {device.number}"
+        self.n_scored = [0, 0, 0]
+        self._parameters, self._pool = parameters, pool
+        self._broken = False
+        self._lock = threading.Lock()
+        if reach_of(parameters) >= MOST_REACH:
+            raise GpuUnavailableError(f"-g and -r are {MOST_REACH} or more")
+        try:
+            self._functions = functions(device.number, (), "chains")
+            bandwidth = int(parameters.integers[BW])
+            self._penalties = cupy.asarray(parameters.gap_penalty[: bandwidth + 1])
+            cupy.cuda.get_current_stream().synchronize()
+        except GpuUnavailableError:
+            raise
+        except Exception as problem:
+            raise self._unavailable(problem) from problem
+        zero_copy = device.integrated if zero_copy is None else zero_copy
+        self._parts = self._allocate(max_bases, memory_fraction(mem_frac, device.integrated), zero_copy)
+        self._free: queue.SimpleQueue[_Part] = queue.SimpleQueue()
+        for part in self._parts:
+            self._free.put(part)
+        try:
+            self._check()
+        except BaseException:
+            with suppress(GpuFailure):
+                guarded(device.number, _close, self._parts)
+            raise
+
+    def _allocate(self, max_bases: int, fraction: float, zero_copy: bool) -> list[_Part]:
+        """All parts, smaller ones if that fails."""
+        room = int(self.device.free_memory * fraction / _N_PARTS / (_ANCHOR + _SEGMENT / SMALLEST))
+        n = min(room, _MOST_ANCHORS, max(max_bases, _FEWEST_ANCHORS))
+        while n >= _FEWEST_ANCHORS:
+            parts: list[_Part] = []
+            try:
+                for _ in range(_N_PARTS):
+                    parts.append(_Part(n, zero_copy))
+            except Exception as problem:
+                with suppress(Exception):  # a device that is lost
+                    _close(parts)
+                if not is_out_of_memory(problem):
+                    raise self._unavailable(problem) from problem
+                n = int(n * _SHRINK)
+            else:
+                console.note(
+                    _WHO, f"Running on {self.device.name} (device id {self.device.number}): {n} anchors at a time"
+                )
+                return parts
+        raise self._unavailable(MemoryError())
+
+    def _unavailable(self, problem: Exception) -> GpuUnavailableError:
+        """What is to be said of a problem with the start."""
+        name = self.device.name
+        if is_out_of_memory(problem):
+            return GpuUnavailableError(
+                f"there is too little free memory on {name}; end other programs on it, or lower -K"
+            )
+        return GpuUnavailableError(f"{name} does not work: {remedy(problem)}")
+
+    def _check(self) -> None:
+        """Score made-up anchors as well as the CPU threads do: no driver or device may change a number."""
+        anchors = made_anchors()
+        found, expected = (Segments.of(anchors, self._parameters, self._pool, -1) for _ in range(2))
+        everything = np.arange(len(found.table))
+        expected.score(everything)
+        try:
+            self._score(found, everything, everything[:0])
+        except GpuFailure as problem:
+            raise GpuUnavailableError(f"{self.device.name} does not work: {problem}") from problem
+        self.n_scored = [0, 0, 0]
+        if not (np.array_equal(found.f, expected.f) and np.array_equal(found.p, expected.p)):
+            raise GpuUnavailableError(
+                f"{self.device.name} scores chains in another way than the CPU; please report this, with the versions "
+                "of the driver and of cupy"
+            )
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the device has failed; the CPU threads then do what it is given."""
+        return self._broken
+
+    def compute(self, batch: MappingBatch) -> None:
+        """Fill the scores and predecessors of a batch's anchors. May be called from several threads."""
+        anchors = batch.anchors
+        assert anchors is not None
+        if self._broken or batch.lengths.max(initial=0) >= MOST_READ_LENGTH:
+            score_chains(batch, self._parameters, self._pool)
+            return
+        segments = Segments.of(anchors, self._parameters, self._pool, batch.number)
+        sizes, work = segments.sizes, segments.work
+        order = np.argsort(-work, kind="stable")
+        is_forward, most = nothing_stops(self._parameters), self._parts[0].n_anchors
+        is_short = sizes[order] <= (most if is_forward else min(most, _MOST_OF_SEGMENT))
+        tried = work if is_forward else np.minimum(work, _TRIED * sizes)
+        if tried[order[is_short]].sum() <= _FEW_PAIRS * self._pool.n_threads:
+            segments.score(order)
+        else:
+            try:
+                self._score(segments, order[is_short], order[~is_short])
+            except GpuFailure as problem:
+                self._give_up(problem)
+                segments.score(order)
+        batch.anchors = anchors._replace(f=segments.f, p=segments.p)
+
+    def _score(self, segments: Segments, here: NDArray[np.int64], elsewhere: NDArray[np.int64]) -> None:
+        """Score segments on the GPU, and others by the CPU threads meanwhile."""
+        number = self.device.number
+        part = self._free.get()
+        try:
+            for chosen in _rounds(here, segments.sizes, part):
+                kinds = self._kinds(segments)[chosen]
+                by_kind = np.argsort(kinds, kind="stable")
+                chosen, kinds = chosen[by_kind], kinds[by_kind]
+                places = offsets_of(segments.sizes[chosen])
+                n = int(places[-1])
+                segments.pack(chosen, places, part.pairs("anchors", n))
+                guarded(number, self._launch, part, places, kinds, segments.is_cut[chosen])
+                segments.score(elsewhere)
+                elsewhere = elsewhere[:0]
+                guarded(number, part.stream.synchronize)
+                segments.unpack(chosen, places, part.pairs("chains", n))
+            segments.score(elsewhere)
+        finally:
+            self._free.put(part)
+
+    def _kinds(self, segments: Segments) -> NDArray[np.int64]:
+        """Which kernel scores each segment."""
+        if not nothing_stops(self._parameters):
+            return np.full(len(segments.table), _BACK)
+        return np.where(segments.work >= _WIDE * segments.sizes, _BLOCK, _WARP)
+
+    def _launch(
+        self, part: _Part, places: NDArray[np.int64], kinds: NDArray[np.int64], is_cut: NDArray[np.bool_]
+    ) -> None:
+        """Queue the copies and kernels of a round."""
+        integers = self._parameters.integers
+        n, n_segments = int(places[-1]), len(kinds)
+        table = part.pairs("segments", n_segments)
+        table[:, 0], table[:, 1] = places[:-1], 2 * np.diff(places) + is_cut
+        part.upload("segments", 2 * n_segments)
+        part.upload("anchors", 2 * n)
+        ends = np.searchsorted(kinds, range(_BACK + 2))
+        bandwidth, max_iter, max_skip = (min(int(integers[at]), _MOST_COUNT) for at in (BW, MAX_ITER, MAX_SKIP))
+        limits = (reach_of(self._parameters), bandwidth, max_iter)
+        of_search: tuple[Any, ...] = (max_skip, self._penalties, "marks")
+        with part.stream:
+            for kind, name in enumerate(_KERNELS):
+                first, count = int(ends[kind]), int(ends[kind + 1] - ends[kind])
+                if count > 0:
+                    n_blocks, n_threads = (count, _BLOCK_THREADS) if kind == _BLOCK else (-(-count // _WARPS), _THREADS)
+                    part.launch(
+                        self._functions[name], n_blocks, n_threads, "anchors", "segments", first, count, *limits,
+                        *(of_search if kind == _BACK else (self._penalties,)), "chains",
+                    )  # fmt: skip
+        part.download("chains", 2 * n)
+        sizes = np.diff(places)
+        with self._lock:
+            for kind in range(_BACK + 1):
+                self.n_scored[kind] += int(sizes[kinds == kind].sum())
+
+    def _give_up(self, problem: Exception) -> None:
+        with self._lock:
+            if not self._broken:
+                console.warning(_WHO, f"{self.name} failed: {problem}; the run goes on without it")
+            self._broken = True
+
+    def close(self) -> None:
+        """Free the arena; no batch may be under way."""
+        parts, self._parts = self._parts, []
+        with suppress(GpuFailure) if self._broken else nullcontext():
+            guarded(self.device.number, _close, parts)
+
+
+def _close(parts: list[_Part]) -> None:
+    for part in parts:
+        part.close()
+    free_pools()
+
+
+def _rounds(chosen: NDArray[np.int64], sizes: NDArray[np.int64], part: _Part) -> Iterator[NDArray[np.int64]]:
+    """Divide segments into rounds that the part has room for."""
+    ends = np.cumsum(sizes[chosen])
+    first, before = 0, 0
+    while first < len(chosen):
+        end = int(np.searchsorted(ends, before + part.n_anchors, side="right"))
+        end = min(end, first + part.n_segments)
+        yield chosen[first:end]
+        first, before = end, int(ends[end - 1])
+
+
+def made_anchors() -> Anchors:
+    """Anchors as reads with repeats have them, the same ones every time."""
+    rng = np.random.default_rng(3)
+    n_reads, n = 6, 300
+    start = rng.integers(0, 1 << 20, (n_reads, 1)) + (np.arange(n_reads)[:, None] % 2 << 32)
+    steps = rng.integers(0, 60, (n_reads, n))
+    steps[:, [100, 210]] = 9000  # out of reach
+    steps = np.cumsum(steps, axis=1)
+    on_read = steps + rng.integers(-4, 5, (n_reads, n)) + 60
+    # every third anchor is one of a repeat: it lies as often on one place of the contig as on another one
+    shifted = np.where(np.arange(n) % 3 == 0, rng.choice([0, 40, 300, 2000], (n_reads, n)), 0)
+    x = (start + steps + shifted).astype(np.uint64)
+    order = np.argsort(x, axis=1, kind="stable")
+    x, on_read = np.take_along_axis(x, order, 1), np.take_along_axis(on_read, order, 1)
+    nothing = np.empty(0, np.int64)
+    chains = np.empty(0, np.int32)
+    return Anchors(
+        x.ravel(), (np.int64(15) << 32 | on_read).ravel(), np.arange(n_reads + 1) * n, nothing, nothing, nothing,
+        chains, chains,
+    )  # fmt: skip

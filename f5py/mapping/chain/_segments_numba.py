@@ -1,0 +1,141 @@
+"""Jitted loops that divide reads into segments, and copy these for a GPU; see `f5py.mapping.chain.segments`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import exact_kernel
+from f5py.mapping.chain._chaining_numba import score_anchors
+from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER
+
+_HIGH = np.uint64(32)
+_LOW = np.uint64(0xFFFFFFFF)
+#: Columns of the table of segments.
+BEGIN, END, FIRST, WORK, IS_CUT = range(5)
+N_COLUMNS = 5
+#: Segments that a thread takes at a time.
+AT_A_TIME = 16
+#: Bits of a position on the read in what the GPU gets; above them is the span.
+SPAN_SHIFT = 24
+
+
+@exact_kernel
+def segment_reads(turn, reads, x, y, offsets, integers, gap_penalty, smallest, f, p, table):
+    """Divide reads into segments; score those with fewer anchors than `smallest` at once.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    x, y, offsets
+        Anchors of all reads.
+    integers, gap_penalty
+        `f5py.mapping.settings.Parameters`.
+    smallest : int
+    f, p : int32
+        Filled for the anchors of small segments.
+    table : int64, shape (n, N_COLUMNS)
+        Zero; filled from row ``offsets[read] // smallest`` on with the read's other segments: their anchors, the read's
+        first one, the number of pairs within reach, and whether MAX_ITER leaves some of these out.
+    """
+    max_iter = integers[MAX_ITER]
+    reach = np.uint64(max(integers[MAX_GAP], integers[BW]))
+    marks = np.empty(smallest, np.int32)
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            return
+        first = offsets[reads[i]]
+        last = offsets[reads[i] + 1]
+        row = first // smallest
+        begin = first
+        st = first
+        work = np.int64(0)
+        is_cut = 0
+        for at in range(first + 1, last + 1):
+            if at == last or x[at] >> _HIGH != x[at - 1] >> _HIGH or x[at] > x[at - 1] + reach:
+                if at - begin < smallest:
+                    score_anchors(x, y, first, begin, at, integers, gap_penalty, f, p, marks)
+                else:
+                    table[row, BEGIN] = begin
+                    table[row, END] = at
+                    table[row, FIRST] = first
+                    table[row, WORK] = work
+                    table[row, IS_CUT] = is_cut
+                    row += 1
+                begin = at
+                st = at
+                work = np.int64(0)
+                is_cut = 0
+                continue
+            while x[at] > x[st] + reach:
+                st += 1
+            if at - st > max_iter:
+                is_cut = 1
+                work += max_iter
+            else:
+                work += at - st
+
+
+@exact_kernel
+def score_segments(turn, order, table, x, y, integers, gap_penalty, f, p):
+    """`score_anchors` of segments."""
+    marks = np.empty(0, np.int32)
+    while True:
+        i = next_turn(turn)
+        if i >= order.shape[0]:
+            return
+        begin = table[order[i], BEGIN]
+        end = table[order[i], END]
+        if marks.shape[0] < end - begin:
+            marks = np.empty(2 * (end - begin), np.int32)
+        score_anchors(x, y, table[order[i], FIRST], begin, end, integers, gap_penalty, f, p, marks)
+
+
+@exact_kernel
+def pack_segments(turn, turns, order, table, places, x, y, anchors):
+    """Copy the anchors of segments to where they stand one segment after another.
+
+    Parameters
+    ----------
+    turn, turns
+        `AT_A_TIME` segments each.
+    order : int64
+        Rows of the table.
+    table : int64
+        See `segment_reads`.
+    places : int64, shape (len(order) + 1,)
+    x, y
+        Anchors.
+    anchors : int32, shape (places[-1], 2)
+        Filled: last base on the contig; span << SPAN_SHIFT | last base on the read.
+    """
+    while True:
+        t = next_turn(turn)
+        if t >= turns.shape[0]:
+            return
+        for i in range(AT_A_TIME * turns[t], min(AT_A_TIME * (turns[t] + 1), order.shape[0])):
+            begin = table[order[i], BEGIN]
+            to = places[i]
+            for k in range(table[order[i], END] - begin):
+                anchors[to + k, 0] = x[begin + k] & _LOW
+                span = (y[begin + k] >> 32) & 0xFF
+                anchors[to + k, 1] = np.int32(np.uint32(span << SPAN_SHIFT | (y[begin + k] & 0xFFFFFFFF)))
+
+
+@exact_kernel
+def unpack_segments(turn, turns, order, table, places, chains, f, p):
+    """Fill the scores and predecessors of segments; `chains` has both, one segment after another."""
+    while True:
+        t = next_turn(turn)
+        if t >= turns.shape[0]:
+            return
+        for i in range(AT_A_TIME * turns[t], min(AT_A_TIME * (turns[t] + 1), order.shape[0])):
+            begin = table[order[i], BEGIN]
+            offset = begin - table[order[i], FIRST]
+            at = places[i]
+            for k in range(table[order[i], END] - begin):
+                f[begin + k] = chains[at + k, 0]
+                parent = chains[at + k, 1]
+                p[begin + k] = parent + offset if parent >= 0 else -1

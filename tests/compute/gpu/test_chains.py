@@ -1,0 +1,217 @@
+"""Chains of anchors on a GPU, one that is played on the CPU and a real one, are those of the CPU threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from f5py.compute.gpu import chains
+from f5py.compute.gpu.chains import GpuChaining, made_anchors
+from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError
+from f5py.core.mapping_batch import Anchors, MappingBatch
+from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
+from f5py.mapping.chain.chaining import score_chains
+from f5py.mapping.chain.segments import Segments
+from f5py.mapping.index.seeds import find_anchors
+from f5py.mapping.settings import PRESETS, MapSettings, parameters
+from f5py.threads.pool import WorkerPool
+
+from ...mapping.real_sets import batch_of, index_of, rows_of, sequences_of
+
+ONT = PRESETS["map-ont"]
+#: Where the search for a predecessor may stop, where nothing stops it, and where few anchors are tried.
+SEARCHES = {
+    "usual": {},
+    "no skip": {"max_skip": 1_000_000},
+    "skip 0": {"max_skip": 0},
+    "skip 5, few tried": {"max_skip": 5, "max_iter": 50},
+    "few tried": {"max_skip": 1_000_000, "max_iter": 50},
+    "wide band": {"max_gap": 300, "bw": 1000},
+}
+
+
+#: Bases of a batch: an arena for more takes the played device long to fill.
+_ROOM = 1 << 15
+
+
+@pytest.fixture(autouse=True)
+def small_batches_too(monkeypatch):
+    """These batches are so small that the CPU threads alone would be faster; here they go to the GPU all the same."""
+    monkeypatch.setattr(chains, "_FEW_PAIRS", -1)
+
+
+def batch_with(anchors: Anchors) -> MappingBatch:
+    """A batch that has nothing but anchors."""
+    n = len(anchors.offsets) - 1
+    nothing, places = np.empty(0, np.uint8), np.zeros(n + 1, np.int64)
+    return MappingBatch(
+        Names.of([f"r{i}" for i in range(n)]), nothing, places, nothing, nothing, places, anchors=anchors
+    )
+
+
+def anchors_of(reads: list[tuple[np.ndarray, np.ndarray]]) -> Anchors:
+    """Anchors of reads, from their x and y."""
+    nothing, scores = np.empty(0, np.int64), np.empty(0, np.int32)
+    return Anchors(
+        np.concatenate([x for x, _ in reads]).astype(np.uint64), np.concatenate([y for _, y in reads]),
+        offsets_of([len(x) for x, _ in reads]), nothing, nothing, nothing, scores, scores,
+    )  # fmt: skip
+
+
+def scored(batch: MappingBatch) -> tuple[list[int], list[int]]:
+    assert batch.anchors is not None
+    return batch.anchors.f.tolist(), batch.anchors.p.tolist()
+
+
+def compared(device: GpuDevice, pool: WorkerPool, anchors: Anchors, these: MapSettings, **more) -> list[int]:
+    """Score anchors on the CPU threads and on the GPU; return how many anchors each kernel had."""
+    numbers = parameters(these, 10)
+    expected, found = batch_with(anchors), batch_with(anchors)
+    score_chains(expected, numbers, pool)
+    gpu = GpuChaining(device, numbers, pool, _ROOM, **more)
+    gpu.compute(found)
+    gpu.compute(found)  # what the first batch left in the arena does no harm
+    gpu.close()
+    assert not gpu.is_broken
+    assert scored(found) == scored(expected)
+    return gpu.n_scored
+
+
+@pytest.mark.parametrize("zero_copy", [False, True])
+@pytest.mark.parametrize("search", SEARCHES)
+def test_equals_the_cpu_threads(device, pool, search, zero_copy):
+    n_scored = compared(device, pool, made_anchors(), ONT._replace(**SEARCHES[search]), zero_copy=zero_copy)
+    is_forward = search in ("no skip", "few tried")
+    assert (sum(n_scored[:2]) > 0) == is_forward
+    assert (n_scored[2] > 0) == (not is_forward)
+
+
+def test_both_ways_to_share_the_work_of_a_forward_transform(device, pool, monkeypatch):
+    for wide, n in ((0, 2), (1 << 20, 0)):
+        monkeypatch.setattr(chains, "_WIDE", wide)
+        found = compared(device, pool, made_anchors(), ONT._replace(max_skip=5000))
+        assert [count > 0 for count in found] == [n == 2, n == 0, False]
+
+
+@pytest.mark.parametrize("search", ["usual", "no skip"])
+def test_the_order_of_the_lanes_does_not_matter(played_gpu, pool, monkeypatch, search):
+    from f5py.compute.gpu.device import open_device
+
+    monkeypatch.setenv("F5PY_PLAYED_LANES", "descending")
+    compared(open_device(0), pool, made_anchors(), ONT._replace(**SEARCHES[search]))
+
+
+def test_several_rounds_and_segments_for_the_cpu_threads(device, pool, monkeypatch):
+    monkeypatch.setattr(chains, "_FEWEST_ANCHORS", 500)
+    monkeypatch.setattr(chains, "_MOST_ANCHORS", 500)
+    monkeypatch.setattr(chains, "_MOST_OF_SEGMENT", 105)
+    n_scored = compared(device, pool, made_anchors(), ONT)
+    n = len(made_anchors().x)
+    assert 0 < sum(n_scored) // 2 < n - 500
+
+
+def test_few_pairs_are_left_to_the_cpu_threads(device, pool, monkeypatch):
+    monkeypatch.setattr(chains, "_FEW_PAIRS", 1 << 40)
+    assert compared(device, pool, made_anchors(), ONT) == [0, 0, 0]
+
+
+def test_reads_too_long_for_the_gpu(device, pool):
+    anchors = made_anchors()
+    batch, expected = batch_with(anchors), batch_with(anchors)
+    batch.offsets = batch.offsets + np.array([0, 0, 1 << 24, 1 << 24, 1 << 24, 1 << 24, 1 << 24])
+    score_chains(expected, parameters(ONT, 10), pool)
+    gpu = GpuChaining(device, parameters(ONT, 10), pool, _ROOM)
+    gpu.compute(batch)
+    gpu.close()
+    assert gpu.n_scored == [0, 0, 0]
+    assert scored(batch) == scored(expected)
+
+
+def test_distances_too_long_for_the_gpu(device, pool):
+    with pytest.raises(GpuUnavailableError, match="-g and -r are 1073741824 or more"):
+        GpuChaining(device, parameters(ONT._replace(max_gap=1 << 30), 10), pool)
+
+
+@st.composite
+def random_anchors(draw: st.DrawFn) -> Anchors:
+    """Anchors of reads on strands of two contigs: with repeats, equal places, gaps out of reach, ends of the range."""
+    reads = []
+    for _ in range(draw(st.integers(1, 3))):
+        n = draw(st.integers(0, 150))
+        rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
+        step = draw(st.sampled_from([0, 3, 20, 400, 6000]))
+        on_contig = np.cumsum(rng.integers(0, step + 1, n) * rng.integers(0, 2, n))
+        on_contig += draw(st.sampled_from([0, 1 << 20, (1 << 31) - 1 - int(on_contig[-1]) if n else 0]))
+        x = on_contig + (rng.integers(0, draw(st.integers(1, 3)), n) << 32)
+        on_read = np.clip(on_contig - on_contig[:1].sum() + rng.integers(-50, 51, n) + 60, 20, (1 << 24) - 1)
+        jumps = rng.integers(0, 4, n) == 0
+        on_read = np.where(jumps, rng.integers(20, 3000, n), on_read)
+        x = x.astype(np.uint64) | np.where(rng.integers(0, draw(st.integers(1, 2)), n), np.uint64(1 << 63), 0).astype(
+            np.uint64
+        )
+        order = np.argsort(x, kind="stable")
+        span = rng.integers(*draw(st.sampled_from([(15, 16), (4, 256)])), n)
+        reads.append((x[order], (span << 32 | on_read)[order] | (rng.integers(0, 16, n) << 40)))
+    return anchors_of(reads)
+
+
+class TestAnyAnchors:
+    """Serial, look-back and forward are the same."""
+
+    @pytest.mark.parametrize("search", SEARCHES)
+    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(anchors=random_anchors())
+    def test_of_the_gpu(self, device, pool, search, anchors):
+        compared(device, pool, anchors, ONT._replace(**SEARCHES[search]))
+
+    @pytest.mark.parametrize("search", SEARCHES)
+    @pytest.mark.parametrize("smallest", [1, 5, 300])
+    @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @given(anchors=random_anchors())
+    def test_of_segments(self, pool, search, smallest, anchors):
+        numbers = parameters(ONT._replace(**SEARCHES[search]), 10)
+        expected = batch_with(anchors)
+        score_chains(expected, numbers, pool)
+        segments = Segments.of(anchors, numbers, pool, 0, smallest)
+        assert (segments.sizes >= smallest).all()
+        segments.score(np.arange(len(segments.table))[::-1].copy())
+        assert (segments.f.tolist(), segments.p.tolist()) == scored(expected)
+
+
+@pytest.mark.shared
+@pytest.mark.parametrize("search", ["usual", "no skip", "skip 5, few tried"])
+@pytest.mark.parametrize("which", ["ecoli", "stress", "stress -f2000"])
+def test_real_reads(device, pool, which: str, search: str, shared_data: Path):
+    """The reads whose chains of minimap2 are known; where the search is the usual one, the chains are these."""
+    data = shared_data / "map_ecoli"
+    these = ONT._replace(**SEARCHES[search])
+    if which == "stress -f2000":
+        these = these._replace(mid_occ_frac=2000.0)
+    ecoli = shared_data / "ecoli_r94"
+    reference, reads = (
+        (ecoli / "ref.fa", ecoli / "reads.fasta")
+        if which == "ecoli"
+        else (data / "stress_ref.fa.gz", data / "stress_reads.fa.gz")
+    )
+    index = index_of(sequences_of(reference), these, pool)
+    bases = dict(sequences_of(reads))
+    batch = batch_of([(row[1], bases[row[1]]) for row in rows_of(data / "dump_reads.tsv.gz") if row[0] == which])
+    numbers = parameters(these, index.mid_occ(these))
+    find_anchors(batch, index, numbers, pool)
+    assert batch.anchors is not None
+    n_scored = compared(device, pool, batch.anchors, these)
+    assert sum(n_scored) > 0
+    if search == "skip 5, few tried":
+        return
+    gpu = GpuChaining(device, numbers, pool, _ROOM)
+    gpu.compute(batch)
+    gpu.close()
+    columns = slice(6, 8) if search == "usual" else slice(8, 10)
+    rows = [row for row in rows_of(data / "dump_anchors.tsv.gz") if row[0] in set(batch.names)]
+    expected = [row[columns] for row in rows]
+    assert [list(map(str, pair)) for pair in zip(*scored(batch), strict=True)] == expected
