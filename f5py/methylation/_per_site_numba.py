@@ -25,12 +25,14 @@ from f5py.methylation._calls_numba import (
 from f5py.methylation._groups_numba import FLANK, Groups, find_groups, is_site, window_length
 from f5py.methylation._hmm_numba import background, log_sum, stay_probability
 from f5py.methylation._site_hmm_numba import backward, forward
+from f5py.methylation._site_noise_numba import backward_correlated, forward_correlated
 
 # The prior of the share of groups whose sites agree: a read of one state, or one whose sites differ.
 _P_UNIFORM = 0.99
 _UNIFORM_SHARE = 0.995
 _DIFFERING_POWER = 3.0  # Beta(1, 4)
-_TEMPER = 0.5
+# The power of the groups' evidence: neighbouring groups share what the model lacks.
+_POWER, _POWER_CORRELATED = 0.5, 1.0
 _POINTS = 50
 
 
@@ -95,8 +97,7 @@ def score_sites(codes, modified, x, reverse, fit, model, noise, score_methylated
     """
     n_sites = modified.shape[0]
     n_kmers = codes.shape[0] - model.k + 1
-    # A step's density with correlated noise is that of two k-mers, so that both need the states of their sites.
-    width = _sites_per_window(modified, model.k if noise is None else model.k + 1)
+    width = _sites_per_window(modified, model.k)
     lanes = 1 << width
     size = (n_kmers * lanes + simd.LANES - 1) // simd.LANES * simd.LANES
     inverse = np.zeros(size, np.float32)
@@ -110,11 +111,14 @@ def score_sites(codes, modified, x, reverse, fit, model, noise, score_methylated
     for i in range(width, n_sites):
         handover[modified[i] - model.k + 1] = 1 << (i % width)
     n_handovers = (n_sites - 1) // width
-    kept = np.empty((n_handovers, x.shape[0], 3, lanes))
+    kept = np.empty((n_handovers, x.shape[0], 2 if noise is None else 3, lanes))
     scales = np.empty(x.shape[0])
     ends = np.empty((x.shape[0], lanes))
     p_stay = stay_probability(fit.events_per_base)
-    forward(x, p_stay, handover, lanes, inverse, offset, constant, noise, scales, ends, kept)
+    if noise is None:
+        forward(x, p_stay, handover, lanes, inverse, offset, constant, scales, ends, kept)
+    else:
+        forward_correlated(x, p_stay, handover, lanes, inverse, offset, constant, noise, scales, ends, kept)
 
     reference = -np.inf
     for row in range(x.shape[0]):
@@ -130,10 +134,13 @@ def score_sites(codes, modified, x, reverse, fit, model, noise, score_methylated
         for lane in range(lanes):
             masses[n_handovers, lane] += ends[row, lane] * weight * weight
     if n_handovers > 0:
-        backward(
-            x, p_stay, handover, lanes, inverse, offset, constant, noise, scales, kept, reference,
-            masses[:n_handovers],
-        )  # fmt: skip
+        flows = masses[:n_handovers]
+        if noise is None:
+            backward(x, p_stay, handover, lanes, inverse, offset, constant, scales, kept, reference, flows)
+        else:
+            backward_correlated(
+                x, p_stay, handover, lanes, inverse, offset, constant, noise, scales, kept, reference, flows
+            )
     prior = (width - 1) * math.log(2.0)
     for i in range(n_sites):
         bit = 1 << (i % width)
@@ -143,23 +150,26 @@ def score_sites(codes, modified, x, reverse, fit, model, noise, score_methylated
 
 
 @kernel
-def _ln_evidence(share, odds):
-    """Logarithm of the tempered likelihood of a share; `odds` as for `learn_agreement`."""
+def _ln_evidence(share, odds, power):
+    """Logarithm of a power of the likelihood of a share; `odds` as for `learn_agreement`."""
     total = 0.0
     for g in range(odds.shape[0]):
         greater = max(odds[g], 0.0)
         total += greater + math.log(share * math.exp(odds[g] - greater) + (1.0 - share) * math.exp(-greater))
-    return _TEMPER * total
+    return power * total
 
 
 @kernel
-def learn_agreement(odds):
-    """The expected share of groups whose sites agree, from the logarithms of each group's odds that they do."""
-    uniform = math.log(_P_UNIFORM) + _ln_evidence(_UNIFORM_SHARE, odds)
+def learn_agreement(odds, power):
+    """The expected share of groups whose sites agree, from the logarithms of each group's odds that they do.
+
+    The likelihood of a share is taken to that power.
+    """
+    uniform = math.log(_P_UNIFORM) + _ln_evidence(_UNIFORM_SHARE, odds, power)
     weights = np.empty(_POINTS)
     for i in range(_POINTS):
         share = (i + 0.5) / _POINTS
-        weights[i] = _DIFFERING_POWER * math.log(1.0 - share) + _ln_evidence(share, odds)
+        weights[i] = _DIFFERING_POWER * math.log(1.0 - share) + _ln_evidence(share, odds, power)
     prior = math.log((1.0 - _P_UNIFORM) * (_DIFFERING_POWER + 1.0) / _POINTS)
     greatest = uniform
     for i in range(_POINTS):
@@ -238,7 +248,8 @@ def call_read_sites(
         count += n_sites
     simd.restore_mode(mode)
 
-    share = learn_agreement(odds[:n_odds]) if agreement < 0.0 else agreement
+    power = _POWER if noise is None else _POWER_CORRELATED
+    share = learn_agreement(odds[:n_odds], power) if agreement < 0.0 else agreement
     ln_agree, ln_differ = math.log(share), math.log(1.0 - share)
     count = 0
     for g in range(n_groups):

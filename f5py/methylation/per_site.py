@@ -22,7 +22,8 @@ reads are of one kind throughout, and in real reads the levels that a model lack
 prior of the share is 0.995 with probability 0.99, and otherwise has density Beta(1, 4); and the groups' evidence, the
 product of ``a * o + 1 - a`` over the odds o that each group's sites agree, is taken to the power of one half, as
 neighbouring groups share what the model lacks. A read whose sites differ has thus to show it, by some ten groups; until
-it has, every site gets all but its group's call. In a read that is methylated throughout, or nowhere, neighbouring
+it has, every site gets all but its group's call. With correlated noise, which the model lacks otherwise, the evidence
+is calibrated and taken as it is: five groups suffice. In a read that is methylated throughout, or nowhere, neighbouring
 sites support each other as much as in a group's call; in one whose sites are independent they do not.
 
 The sum over 2 ** n states is exact and takes time in proportion to n. The state of a site only matters to the k k-mers
@@ -33,9 +34,9 @@ k-mers in order and enters each exactly once. So where site i + w comes under th
 state is summed out by giving the two lanes of each pair their mean. A forward pass yields the probability of the
 events together with the states of the last w sites. For the sites before, the flow over a boundary between two
 k-mers, forward mass times backward mass summed over all events, is split by lane: the boundary before site w * (b + 1)
-enters serves the sites w * b to w * b + w - 1. With correlated noise the density after a
-step is one of two k-mers, and w is the most sites that share k + 1 bases; so a site has left both when its bit is
-handed over.
+enters serves the sites w * b to w * b + w - 1. With correlated noise the density of a step depends on both k-mers:
+where a bit is handed over, on the states of both sites. So each lane has two densities there, for the two lanes that
+the step may come from, and the mean is that of the products.
 
 A group of one site has the same likelihoods as in the group's call. The sites that are called are those of the groups
 that are called. Where sites overlap each other, which only sites of a user's motif can, each has a state of its own.

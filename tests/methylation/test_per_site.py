@@ -123,6 +123,7 @@ _CASES = [
     ("neighbours", "ACTTGACCATCGCGATTGACCTTAG", MOTIFS["cpg"], CPG),
     ("dense", "ACTTGACCATCGCGCGCGCGACCTTAGAA", MOTIFS["cpg"], CPG),
     ("mixed", "ACTTGACCATCGATCGCGTTTACCGAACGCGTTGACCAATGA", MOTIFS["cpg"], CPG),
+    ("a k-mer apart", "ACTTGACCATCGTTACCGAATTCGATTGACCTTAG", MOTIFS["cpg"], CPG),
     ("to the end", "ACTTGACCATCGATCGCG", MOTIFS["cpg"], CPG),
     ("gpc", "ACTTTACTAAGCTGCTGCGCATTTAGCATTATTATGA", MOTIFS["gpc"], builtin("r9.4_450bps.gpc.6mer")),
     ("dam", "ACTTTACTAAGATCTAGGATCGATCATTATTATGA", MOTIFS["dam"], builtin("r9.4_450bps.dam.6mer")),
@@ -166,6 +167,8 @@ def test_correlated_noise_equals_the_sum_over_all_states(
 def test_all_cases_have_what_they_are_named_for() -> None:
     n = {name: len(_sites(window, motif, False)) for name, window, motif, _ in _CASES}
     assert n["one"] == 1
+    window = next(window for name, window, _, _ in _CASES if name == "a k-mer apart")
+    assert np.diff(_sites(window, MOTIFS["cpg"], False)).tolist() == [CPG.k, CPG.k]
     assert n["apart"] == n["neighbours"] == 2
     assert min(n["dense"], n["mixed"], n["gpc"]) >= 5
     assert min(n.values()) >= 1
@@ -221,7 +224,8 @@ def test_a_window_without_a_site_is_refused() -> None:
             site_likelihoods(window, np.ones(20, np.float32), MOTIFS["cpg"], CPG)
 
 
-def test_the_share_of_agreeing_groups_is_its_expectation() -> None:
+@pytest.mark.parametrize("power", [0.5, 1.0])
+def test_the_share_of_agreeing_groups_is_its_expectation(power: float) -> None:
     """Against numerical integration of the prior's two parts on a fine grid."""
     from f5py.methylation._per_site_numba import learn_agreement
 
@@ -230,18 +234,20 @@ def test_the_share_of_agreeing_groups_is_its_expectation() -> None:
     prior = np.append(4 * (1 - shares[:-1]) ** 3 / 4000 * 0.01, 0.99)
     for n, mean in ((1, 0.0), (5, 3.0), (5, -1.0), (12, -1.0), (40, -2.0), (200, 0.3), (200, 50.0), (30, -900.0)):
         odds = rng.normal(mean, 2.0, n)
-        evidence = 0.5 * np.logaddexp(np.log(shares) + odds[:, None], np.log1p(-shares)).sum(axis=0)
+        evidence = power * np.logaddexp(np.log(shares) + odds[:, None], np.log1p(-shares)).sum(axis=0)
         weights = prior * np.exp(evidence - evidence.max())
-        assert abs(learn_agreement(odds) - (weights * shares).sum() / weights.sum()) < 0.01
-    assert abs(learn_agreement(np.empty(0)) - (0.99 * 0.995 + 0.01 * 0.2)) < 1e-4
+        assert abs(learn_agreement(odds, power) - (weights * shares).sum() / weights.sum()) < 0.01
+    assert abs(learn_agreement(np.empty(0), power) - (0.99 * 0.995 + 0.01 * 0.2)) < 1e-4
 
 
 def test_few_groups_do_not_make_a_read_one_of_independent_sites() -> None:
     """Three groups that seem to differ, as in a short read of one state with a poor fit, hardly count; thirty do."""
     from f5py.methylation._per_site_numba import learn_agreement
 
-    assert learn_agreement(np.full(3, -1.5)) > 0.9
-    assert learn_agreement(np.full(30, -1.5)) < 0.2
+    assert learn_agreement(np.full(3, -1.5), 0.5) > 0.9
+    assert learn_agreement(np.full(3, -1.5), 1.0) > 0.65
+    for power in (0.5, 1.0):
+        assert learn_agreement(np.full(30, -1.5), power) < 0.2
 
 
 # Whole runs
@@ -289,17 +295,22 @@ def test_the_rows_are_the_sites_of_the_groups(made: ReadSet, made_calls: bytes) 
     assert _call(made, "--per-site", "-t", "1", "-K", "3") == table
 
 
-def test_agreement_of_one_is_the_groups_call_and_of_zero_the_uniform_prior(made: ReadSet, monkeypatch) -> None:
+@pytest.mark.parametrize(("noise", "power"), [(None, 0.5), (OF_PORES["r9"], 1.0)], ids=["independent", "correlated"])
+def test_agreement_of_one_is_the_groups_call_and_of_zero_the_uniform_prior(
+    made: ReadSet, monkeypatch, noise: Noise | None, power: float
+) -> None:
+    """And what is learned is the mixture of both with the share that the read's groups make probable."""
     from f5py.compute import methylation as caller
     from f5py.core.batch import ReadStatus
     from f5py.methylation import calls
+    from f5py.methylation._per_site_numba import learn_agreement
 
     seen = []
 
     def call(batch, motif, model, pool, *_, **__):
         for per_site, agreement in ((False, None), (True, 1.0), (True, 0.0), (True, None)):
             copy = replace(batch)
-            calls.call_methylation(copy, motif, model, pool, per_site, agreement)
+            calls.call_methylation(copy, motif, model, pool, per_site, agreement, noise=noise)
             seen.append(copy)
         batch.__dict__.update(seen[-4].__dict__)
         return 0.0
@@ -314,6 +325,11 @@ def test_agreement_of_one_is_the_groups_call_and_of_zero_the_uniform_prior(made:
             repeated = np.repeat(at, grouped.call_sites[at])
             place = same.call_offsets[read] + np.arange(same.n_calls[read])
             alone = grouped.call_sites[repeated] == 1
+            first_site = np.cumsum(grouped.call_sites[at]) - grouped.call_sites[at]
+            odds = np.logaddexp(grouped.call_methylated[at], grouped.call_unmethylated[at]) - np.logaddexp(
+                uniform.call_methylated[place][first_site], uniform.call_unmethylated[place][first_site]
+            )
+            share = learn_agreement(odds[grouped.call_sites[at] > 1].astype(float), power)
             for name in ("call_methylated", "call_unmethylated"):
                 of_group, of_same, of_uniform, of_learned = (
                     getattr(batch, name)[index]
@@ -321,9 +337,8 @@ def test_agreement_of_one_is_the_groups_call_and_of_zero_the_uniform_prior(made:
                 )
                 np.testing.assert_array_equal(of_same, of_group)
                 np.testing.assert_array_equal(of_uniform[alone], of_group[alone])
-                # a mixture lies between its parts
-                assert (of_learned >= np.minimum(of_same, of_uniform) - 1e-3).all()
-                assert (of_learned <= np.maximum(of_same, of_uniform) + 1e-3).all()
+                mixed = np.logaddexp(math.log(share) + of_same, math.log1p(-share) + of_uniform)
+                np.testing.assert_allclose(of_learned, np.where(alone, of_same, mixed), atol=2e-3)
             n_groups += int((grouped.call_sites[at] > 1).sum())
     assert n_groups > 50
 
