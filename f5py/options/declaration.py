@@ -8,6 +8,7 @@ fields.
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Mapping
 from enum import Enum
 from typing import Any, NoReturn, TypeVar, dataclass_transform
@@ -74,6 +75,10 @@ class Option:
         Of a `Kind.CHOICE`.
     at_least, at_most, above : float or None
         Bounds of a number.
+    pattern : str or None
+        Regular expression that the whole of a text must match.
+    pattern_words : str
+        The form that `pattern` asks for, in words.
     aliases : tuple of str
         Spellings of the reference tools that are accepted and not documented first.
     repeated : bool
@@ -103,6 +108,8 @@ class Option:
     at_least: float | None = None
     at_most: float | None = None
     above: float | None = None
+    pattern: str | None = None
+    pattern_words: str = ""
     aliases: tuple[str, ...] = ()
     repeated: bool = False
     number_may_lack: int | None = None
@@ -171,6 +178,8 @@ class Option:
             return
         if self.choices and value not in self.choices:
             self._fail(f"{value}: choose from {', '.join(map(str, self.choices))}")
+        if self.pattern is not None and not re.fullmatch(self.pattern, value, re.ASCII):
+            self._fail(f"{value}: must be {self.pattern_words}")
         if not isinstance(value, int | float) or isinstance(value, bool):
             return
         if value != value:

@@ -12,6 +12,8 @@ _SEEDS = "of the preset"
 #: Presets; the numbers behind them are in `f5py.mapping.settings`.
 MAP_PRESETS = ("map-ont", "map-pb", "map-hifi", "lr:hq", "rna", "ava-ont")
 _INT8_MOST = 127
+#: Counts, lengths and scores are kept in 32 bits, as minimap2 keeps them.
+_MOST_NUMBER = 2**31 - 1
 
 
 @options_class
@@ -73,7 +75,7 @@ class MapOptions(GpuOptions, Options):
     )  # fmt: skip
     hpc: bool = flag("-H", group=Group.MODEL, help="Compress homopolymers in minimizers.")
     frequent: float | None = option(
-        "-f", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, default_words="0.0002",
+        "-f", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=_MOST_NUMBER, default_words="0.0002",
         help="Pass over this fraction of the most frequent minimizers, or those with more places than this.",
     )  # fmt: skip
     frequent_bounds: str | None = option(
@@ -166,7 +168,8 @@ class MapOptions(GpuOptions, Options):
             raise UsageError(f"--paf: contradicts -o {self.output}; give a name that ends in .paf, or leave --paf out")
         if self.preset == "ava-ont" and not self.is_paf:
             raise UsageError("-x ava-ont: overlaps are written as PAF; give --paf, or -o with a name that ends in .paf")
-        if self.read_group is not None and "ID:" not in self.read_group:
+        group = self.read_group
+        if group is not None and not ("ID:" in group and group == group.encode("utf-8", "replace").decode()):
             raise UsageError(rf"-R {self.read_group}: must be like @RG\tID:name\tSM:sample")
         if self.no_md and self.md:
             raise UsageError("--MD and --no-MD are both given")
@@ -220,4 +223,6 @@ def _numbers(spelling: str, text: str) -> list[int]:
         numbers = []
     if not 1 <= len(numbers) <= 2 or min(numbers) < 0:
         raise UsageError(f"{spelling} {text}: is not like 400 or 400,200")
+    if max(numbers) > _MOST_NUMBER:
+        raise UsageError(f"{spelling} {text}: must be at most {_MOST_NUMBER}")
     return numbers

@@ -120,6 +120,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
     combine_strands: bool = flag("--combine-strands", help="Count both strands together in --bedmethyl.", ours=True)
     partition_tag: str | None = option(
         "--partition-tag", group=Group.OUTPUT, metavar="TAG", ours=True,
+        pattern="[A-Za-z][A-Za-z0-9]", pattern_words="the two characters of a tag, such as HP",
         help="Write a --bedmethyl file for each value of this tag of the alignments, such as HP; at most 1,000.",
     )  # fmt: skip
     rna: bool = refused("--rna", kind=Kind.FLAG, reason="methylation is called in DNA; for RNA use f5py eventalign")

@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING
 
 from f5py import __version__
-from f5py.errors import InputFileError
+from f5py.io.bam.headers import header_of_text
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
@@ -29,8 +29,6 @@ def header_with_program(
     description : str
         What the results rest on, see `f5py.compute.facts.Facts.line`.
     """
-    import pysam
-
     given = undecoded(header.__str__).decode("utf-8", "surrogateescape")  # free text need not be UTF-8
     lines = [line for line in given.split("\n") if line]
     if lines and lines[0].startswith("@HD"):
@@ -56,14 +54,7 @@ def header_with_program(
         line.append(f"DS:{_in_a_field(description)}")
     line.append(f"CL:{_in_a_field(command_line)}")  # the last, as pysam takes what follows for a part of it
     text = "\n".join([*lines, "\t".join(line)]) + "\n"
-    handler = pysam.set_encoding_error_handler("surrogateescape")
-    try:
-        return pysam.AlignmentHeader.from_text(text)
-    except ValueError as problem:
-        why = " ".join(str(problem).split())
-        raise InputFileError(f"the header of the alignments is damaged ({why}); make the alignments again") from None
-    finally:
-        pysam.set_encoding_error_handler(handler)
+    return header_of_text(text)
 
 
 def _in_a_field(text: str) -> str:

@@ -16,6 +16,7 @@ from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, UsageError
+from f5py.io.bam.headers import header_of_text
 from f5py.io.bam.sorted_bam import SortedRecords
 from f5py.io.bytes.byte_input import size_of
 from f5py.io.files.complete_file import complete_output
@@ -282,8 +283,6 @@ def _add_tag(batch: MappingBatch, tag: bytes) -> None:
 
 def _header(index: ReferenceIndex, aligned: list[str], reference: str | None, options: MapOptions) -> Any:
     """Header of the records: contigs, read groups and programs of the input, and this program."""
-    import pysam
-
     lines = ["@HD\tVN:1.6\tSO:coordinate"]
     lines += [f"@SQ\tSN:{name}\tLN:{length}" for name, length in zip(index.names, np.diff(index.offsets), strict=True)]
     if options.read_group is not None:
@@ -301,4 +300,4 @@ def _header(index: ReferenceIndex, aligned: list[str], reference: str | None, op
 
     command = " ".join(options.command_line.split())
     lines.append(f"@PG\tID:{name}\tPN:f5py{before}\tVN:{__version__}\tCL:{command}")
-    return pysam.AlignmentHeader.from_text("\n".join(lines) + "\n")
+    return header_of_text("\n".join(lines) + "\n")

@@ -335,6 +335,7 @@ def test_report_of_eventalign(made: ReadSet, tmp_path: Path, capfd):
     ("options", "words"),
     [
         (["--partition-tag", "HP"], "--bedmethyl"),
+        (["--partition-tag", "HPX"], "must be the two characters of a tag"),
         (["--combine-strands"], "--bedmethyl"),
         (["--replace-tags"], "--modbam"),
         (["--modbam-style", "reference"], "--modbam"),

@@ -85,6 +85,10 @@ def test_truncated_bam_is_refused(files: Path, capfd: pytest.CaptureFixture[str]
         (["-O", "4,24", "-E", "1,2"], "E1 >= E2"),
         (["-A", "120"], "at most 127"),
         (["-z", "many"], "is not like"),
+        (["-z", 2**31], "at most 2147483647"),
+        (["-U", f"10,{10**30}"], "at most 2147483647"),
+        (["-f", "1e300"], "at most"),
+        (["-R", "@RG\tID:\udcff"], "must be like @RG"),
         (["--paf"], "contradicts"),
         (["-x", "splice"], "minimap2 -ax splice"),
         (["-x", "nothing"], "choose from"),
@@ -94,6 +98,15 @@ def test_truncated_bam_is_refused(files: Path, capfd: pytest.CaptureFixture[str]
 def test_options_that_contradict_each_other(options, message, files: Path, capfd: pytest.CaptureFixture[str]):
     line = refused(capfd, "map", *options, files / "ref.fa", files / "reads.fq", "-o", files / "out.bam", status=2)
     assert message in line
+
+
+def test_the_smallest_fraction_passes_over_nothing(files: Path):
+    for fraction in ("1e-300", "0"):
+        assert (
+            run_command("map", files / "ref.fa", files / "reads.fq", "-f", fraction, "-o", f"{files}/{fraction}.paf")
+            == 0
+        )
+    assert (files / "1e-300.paf").read_bytes() == (files / "0.paf").read_bytes() != b""
 
 
 def test_output_over_an_input_is_refused(files: Path, capfd: pytest.CaptureFixture[str]):

@@ -55,7 +55,8 @@ class ReferenceIndex(NamedTuple):
         if fraction <= 0 or n == 0:
             chosen = 2**31 - 1
         else:
-            chosen = int(self.counts[int((1.0 - float(np.float32(fraction))) * n)]) + 1
+            place = int((1.0 - float(np.float32(fraction))) * n)  # n for the smallest fractions
+            chosen = int(self.counts[min(place, n - 1)]) + 1
         chosen = max(chosen, settings.min_mid_occ)
         if settings.max_mid_occ > settings.min_mid_occ:
             chosen = min(chosen, settings.max_mid_occ)

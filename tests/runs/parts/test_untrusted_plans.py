@@ -342,6 +342,12 @@ def test_options_come_back_as_they_were(command: str):
                     planned_options(command, kept | {name: other})
 
 
+def test_a_tag_of_a_plan_is_a_tag(planned: Path, capfd: pytest.CaptureFixture[str]):
+    for tag in ("H", "HPX", "P" * 4000, "é1"):
+        changed(planned / "plan.json", lambda content, tag=tag: content["options"].update(partition_tag=tag))
+        assert "must be the two characters of a tag" in refused(capfd, "run-part", "plan")
+
+
 # Finished again, or ended before
 
 
