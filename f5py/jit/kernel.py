@@ -31,6 +31,8 @@ from f5py.messages import console
 FASTMATH = {"contract", "arcp", "nsz"}
 _OPTIONS = {"nogil": True, "error_model": "numpy"}
 
+if numba.config.DISABLE_JIT:
+    raise F5pyError("NUMBA_DISABLE_JIT is set, but f5py computes in compiled code only; unset it")
 cache_folder()  # Numba would make a folder called ~ for a user without a home
 #: What LLVM may need for the largest of our functions.
 _COMPILER_BYTES = 300 << 20

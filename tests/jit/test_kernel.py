@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import subprocess
 import sys
 from pathlib import Path
 
+import numba
+import pytest
+
+from f5py.errors import F5pyError
 from f5py.jit import kernel
 
 from ..made_data import ReadSet
@@ -97,3 +102,12 @@ def test_a_memory_limit_that_leaves_too_little_to_compile(made: ReadSet, tmp_pat
     assert len(errors) == 1
     assert "the limit on memory (ulimit -v) leaves" in errors[0]
     assert "Traceback" not in done.stderr
+
+
+def test_without_compilation_there_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(numba.config, "DISABLE_JIT", 1)
+    spec = importlib.util.spec_from_file_location("another_kernel", kernel.__file__)
+    assert spec is not None
+    assert spec.loader is not None
+    with pytest.raises(F5pyError, match="NUMBA_DISABLE_JIT is set"):
+        spec.loader.exec_module(importlib.util.module_from_spec(spec))

@@ -145,7 +145,14 @@ class AlignmentFile:
     @property
     def is_sorted(self) -> bool:
         """Whether the header says that the records are sorted by their places on the reference."""
-        return any(line.startswith("@HD\t") and "\tSO:coordinate" in line for line in self._header_lines())
+        return self._order == "coordinate"
+
+    @property
+    def _order(self) -> str:
+        """How the records are sorted, by the header; empty if it does not say it."""
+        lines = self._header_lines()
+        fields = lines[0].split("\t") if lines and lines[0].startswith("@HD\t") else []
+        return next((field.removeprefix("SO:") for field in fields if field.startswith("SO:")), "")
 
     def _header_lines(self) -> list[str]:
         return undecoded(self.header.__str__).decode("utf-8", "replace").splitlines()
@@ -325,6 +332,13 @@ class AlignmentFile:
         if path is None and not self._file.has_index():
             if self.is_pipe:
                 raise InputFileError(f"{self.name}: -w needs an indexed BAM file; give its name with -b")
+            order = self._order
+            if order not in ("", "coordinate"):  # samtools would not index it
+                how = "by name" if order == "queryname" else f"as its header says: {order}"
+                raise InputFileError(
+                    f"{self.path}: -w needs alignments sorted by position, these are sorted {how}; run: samtools sort "
+                    f"--write-index -o sorted.bam {self.path}, and give -b sorted.bam"
+                )
             raise InputFileError(f"{self.path}: -w needs an index; run: samtools index {self.path}")
         if self._is_index_checked:
             return

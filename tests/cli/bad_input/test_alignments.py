@@ -66,6 +66,13 @@ def test_windows_need_an_index_and_the_whole_file_does_not(
     unindexed = made.with_records(tmp_path, made.records()[1], index=False)
     assert "-w needs an index; run: samtools index" in fails(unindexed, "-w", "simulated:1-5000")
     assert succeeds(unindexed)[0] == table
+    header = made.records()[0].to_dict()
+    for order, how in (("queryname", "by name"), ("unsorted", "as its header says: unsorted")):
+        header["HD"]["SO"] = order
+        other = made.with_records(tmp_path, made.records()[1], header, index=False)
+        line = fails(other, "-w", "simulated:1-5000")
+        assert f"sorted by position, these are sorted {how}; run: samtools sort --write-index -o sorted.bam" in line
+    made.with_records(tmp_path, made.records()[1], index=False)
     (tmp_path / "changed.bam.bai").write_bytes(b"no index at all")
     assert "changed.bam.bai: is damaged or not the index of" in fails(unindexed, "-w", "simulated:1-5000")
     assert succeeds(unindexed)[0] == table
