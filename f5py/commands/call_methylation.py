@@ -84,7 +84,8 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         return [options.output, options.modbam, options.bedmethyl]
 
     def check_parts(self, options: CallOptions) -> None:
-        """Raise `F5pyError` if the counts of sites, which appear at the end, cannot be written."""
+        """Raise `F5pyError` if there is what parts cannot have, or the counts of sites cannot be written at the end."""
+        super().check_parts(options)
         if options.bedmethyl is not None:
             check_can_write(options.bedmethyl)
 

@@ -372,6 +372,10 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
         "--supplementary", kind=Kind.YES_NO, group=Group.SELECTION, default=True,
         help="Use supplementary alignments too.",
     )  # fmt: skip
+    skip_duplicates: bool = flag(
+        "--skip-duplicates", group=Group.SELECTION, ours=True,
+        help="Skip records that are marked as duplicates, and those that repeat an earlier record.",
+    )  # fmt: skip
     skip_unreadable: bool = option(
         "--skip-unreadable", kind=Kind.YES_NO, group=Group.SELECTION, default=True,
         help="Count reads without a usable signal as bad reads and continue; no: stop at the first one.",

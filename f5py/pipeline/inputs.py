@@ -14,6 +14,7 @@ from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.record_reads import RecordReads
+from f5py.io.bam.seen_records import SeenRecords
 from f5py.io.files.inputs_in_use import check_can_be_output
 from f5py.io.reads.memory_reads import load_reads
 from f5py.io.reads.read_index import ReadIndex
@@ -108,6 +109,7 @@ def open_inputs(
         n_ahead=batches_ahead(options),
         bases_from_records=isinstance(reads, ReadIndex) and not reads.has_rna_letters(),
         one_at_a_time=options is not given,
+        seen=SeenRecords() if options.skip_duplicates else None,
     )
     return loader, chemistry
 

@@ -22,6 +22,7 @@ from f5py.io.bam.bam_output import RecordOutput
 from f5py.io.bam.bam_records import RawRecords, RecordColumns, record_name
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.bam.record_reads import RecordReads
+from f5py.io.bam.seen_records import SeenRecords
 from f5py.io.files.complete_file import complete_output
 from f5py.io.reads.read_index import ReadIndex
 from f5py.io.reads.reference import Reference
@@ -39,6 +40,7 @@ from f5py.pipeline.batch_records import (
     prepare_cigars,
 )
 from f5py.pipeline.parts import Part
+from f5py.pipeline.record_filter import classified
 from f5py.pipeline.runner import THREAD_PREFIX
 from f5py.threads.ahead import worked_ahead
 from f5py.threads.pool import WorkerPool
@@ -76,6 +78,8 @@ class Loader:
         Batches that are loaded at the same time, or have been and are not taken yet.
     partition_tag : str or None
         Tag of the alignment records by which reads are told apart, such as HP; its values are in `partitions`.
+    seen : SeenRecords or None
+        What finds duplicates, if these are left out.
     parts : list of Part or None
         Load these instead of the whole file.
     bases_from_records : bool
@@ -105,6 +109,7 @@ class Loader:
     n_ahead: int = 1
     partition_tag: str | None = None
     partitions: list[str] = field(default_factory=list)
+    seen: SeenRecords | None = None
     parts: list[Part] | None = None
     n_ultra: int = 0
     warned_of_lengths: bool = False
@@ -182,7 +187,7 @@ class Loader:
         started = time.perf_counter()
         with closing(self.alignments.chunks(self.windows, self.batch_size, within)) as chunks:
             for data, starts, n in chunks:
-                kinds, rows, lengths = self._classify(data, starts, n)
+                kinds, rows, lengths = classified(self.alignments, self.reads, self.seen, data, starts, n)
                 self._any_known = self._any_known or bool(lengths.any())
                 if (kept := np.flatnonzero(kinds == KEPT)).size:
                     self._name = record_name(data, int(starts[kept[-1]]))
@@ -232,41 +237,6 @@ class Loader:
             f"{self.reads_path}: none of the {counts.kept} aligned reads, such as {self._name}, is among the reads; "
             "give the reads that were mapped"
         )
-
-    def _classify(
-        self, data: NDArray[np.uint8], starts: NDArray[np.int64], n: int
-    ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
-        """What becomes of each record, its row in the index of the reads and its read's number of bases."""
-        from f5py.io.bam._bam_numba import (
-            KEPT,
-            LOW_MAPQ,
-            NO_BASES,
-            SECONDARY,
-            SUPPLEMENTARY,
-            UNMAPPED,
-            UNMAPPED_LOW_MAPQ,
-            classify,
-        )
-
-        index = self.reads.held.index if isinstance(self.reads, RecordReads) else self.reads.index
-        kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
-        wanted = self.alignments.min_mapq, self.alignments.secondary, self.alignments.supplementary
-        classify(data, starts, n, *wanted, index.name_table, kinds, rows)
-        if isinstance(self.reads, RecordReads):
-            lengths, rows = self.reads.look_up(data, starts, n, kinds == KEPT)
-            kinds[(kinds == KEPT) & (lengths == 0)] = NO_BASES
-        else:
-            lengths = self.reads.lengths_of(rows)
-        found = np.bincount(kinds, minlength=UNMAPPED_LOW_MAPQ + 1)
-        counts = self.alignments.counts
-        counts.kept += int(found[KEPT])
-        counts.unmapped += int(found[UNMAPPED])
-        counts.low_mapq += int(found[LOW_MAPQ] + found[UNMAPPED_LOW_MAPQ])
-        counts.unmapped_low_mapq += int(found[UNMAPPED_LOW_MAPQ])
-        counts.secondary += int(found[SECONDARY])
-        counts.supplementary += int(found[SUPPLEMENTARY])
-        counts.no_bases += int(found[NO_BASES])
-        return kinds, rows, lengths
 
     def _write_ultra(
         self, ultra: RecordOutput, data: NDArray, starts: NDArray, kinds: NDArray, first: int, end: int

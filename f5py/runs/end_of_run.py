@@ -53,7 +53,8 @@ def report(
         _WHO,
         f"skipped unmapped: {skipped.unmapped}, skipped secondary: {skipped.secondary}, "
         f"skipped low_mapq: {skipped.low_mapq}"
-        + (f", skipped supplementary: {skipped.supplementary}" if skipped.supplementary else ""),
+        + (f", skipped supplementary: {skipped.supplementary}" if skipped.supplementary else "")
+        + (f", skipped duplicates: {skipped.duplicates}" if options.skip_duplicates else ""),
     )
     note_counts_and_times(_WHO, outcome, context.signal_kind)
     try:

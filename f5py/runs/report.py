@@ -46,6 +46,7 @@ def write_report(
             "skipped_low_mapq": skipped.low_mapq,
             "skipped_supplementary": skipped.supplementary,
             "skipped_without_bases": skipped.no_bases,
+            "skipped_duplicates": skipped.duplicates,
             **{f"cause_{name}": counts.of(cause) for cause, name in CAUSES.items()},
             "total_bases": counts.bases,
             "results": counts.results,

@@ -80,7 +80,9 @@ def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
         raise UsageError("--resume: is not needed with --watch, which goes on anyway")
     if not os.path.isdir(str(options.watch)):
         raise InputFileError(f"--watch {options.watch}: is no folder")
-    return replace(recipe.resolved(replace(options, bam="-")), bam="")
+    resolved = recipe.resolved(replace(options, bam="-"))
+    recipe.check_parts(resolved)
+    return replace(resolved, bam="")
 
 
 class _Watch:

@@ -276,6 +276,25 @@ def test_skipped_records_are_counted(call, made, made_calls, tmp_path):
     assert rows_by_read(output) == without(4)
 
 
+def test_duplicates_are_skipped_on_request(made, made_calls, call, tmp_path):
+    """Those that are marked, and those that repeat an earlier record; modBAM has all of them."""
+    _, records = made.records()
+    marked = [pysam.AlignedSegment.from_dict(record.to_dict(), record.header) for record in records[:3]]
+    for record in marked:
+        record.is_duplicate = True
+    twice = made.with_records(tmp_path, [*marked, *records, *records[5:9]], index=False)
+    assert call(reads=twice)[0].count(b"\n") > made_calls.count(b"\n")
+    out = tmp_path / "mod.bam"
+    output, told = call("--skip-duplicates", "--modbam", out, reads=twice)
+    assert output == made_calls
+    assert "skipped duplicates: 7\n" in told
+    with pysam.AlignmentFile(str(out)) as file:
+        tagged = [record.has_tag("MM") for record in file.fetch(until_eof=True)]
+    assert len(tagged) == N_READS + 7
+    assert not any(tagged[:3] + tagged[-4:])
+    assert all(tagged[3:-4])
+
+
 def test_all_records_skipped(made, tmp_path, capfd):
     assert run_main(*made.options(), "--min-mapq=61") == 0
     told = capfd.readouterr().err

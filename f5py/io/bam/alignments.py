@@ -40,6 +40,7 @@ class RecordCounts:
     unmapped_low_mapq: int = 0
     supplementary: int = 0
     no_bases: int = 0
+    duplicates: int = 0
     kept: int = 0
 
     def plus(self, other: RecordCounts, times: int = 1) -> RecordCounts:
