@@ -14,7 +14,7 @@ from f5py.compute.counts import RunCounts
 from f5py.compute.events_on_reference import ReferenceAligner
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
-from f5py.errors import UsageError
+from f5py.errors import InputFileError, UsageError
 from f5py.messages.strict import obeys_strict
 from f5py.options.output_names import kind_of_output
 from f5py.options.shared import CALL_THRESHOLD
@@ -122,7 +122,7 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
         """Yield the outputs."""
         options, alignments, model = run.options, run.loader.alignments, run.stage.model
         rna = run.stage.chemistry.rna
-        contigs = alignments.contigs
+        contigs = cut_names(alignments.contigs) if options.cut_names else alignments.contigs
         layout = TableLayout(**{name: getattr(options, name) for name in TableLayout._fields})
         facts = run.stage.facts
         columns = ColumnLayout(contigs, model, layout, options.threads, facts.metadata)
@@ -230,10 +230,29 @@ def check_options(options: EventalignOptions, is_taken: bool = False) -> None:
         raise UsageError("--kmer-view: says how the table shows k-mers; it has no meaning with another output")
     if options.m6anet_json is not None and options.output != "-":
         raise UsageError(f"-o {options.output}: there is no table with --m6anet-json")
+    if options.cut_names and options.sam:
+        raise UsageError("--cut-names: names in SAM and BAM are those of the header; leave it out")
     if options.sam_out_version is not None and not options.sam:
         raise UsageError("--sam-out-version: says how --sam is written, which is not given")
     if options.output.endswith(".bam") and not options.sam:
         raise UsageError(f"-o {options.output}: only --sam makes a BAM file; the other outputs are text")
+
+
+def cut_names(contigs: list[str]) -> list[str]:
+    """Return names up to their first ``|``.
+
+    Raises
+    ------
+    InputFileError
+        Two of them become the same.
+    """
+    cut = [name.partition("|")[0] or name for name in contigs]
+    if len(set(cut)) < len(cut):
+        seen: dict[str, str] = {}
+        for short, name in zip(cut, contigs, strict=True):
+            if (other := seen.setdefault(short, name)) is not name:
+                raise InputFileError(f"--cut-names: contigs {other} and {name} would both be called {short}")
+    return cut
 
 
 def _lines(options: EventalignOptions, batch: ReadBatch) -> NDArray[np.int64]:

@@ -185,6 +185,10 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
     print_read_names: bool = flag(
         "--print-read-names", aliases=("-n",), help="Print read names instead of read indices."
     )
+    cut_names: bool = flag(
+        "--cut-names", ours=True,
+        help="Cut names of contigs at the first |, which leaves the transcript of GENCODE's names.",
+    )  # fmt: skip
     scale_events: bool = flag("--scale-events", help="Scale events to the pore model, not the model to the events.")
     samples: bool = flag("--samples", help="Append the scaled samples of each event.")
     signal_index: bool = flag("--signal-index", help="Append each event's first sample and the one after its last.")

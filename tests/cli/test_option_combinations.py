@@ -32,6 +32,7 @@ INPUTS = ["-r", "absent.fastq", "-b", "absent.bam", "-g", "absent.fa"]
         ("call-methylation", ["-o", "x.tsv", "--modbam", "./x.tsv"], 2, "both -o and --modbam"),
         ("eventalign", ["--sam-out-version", "1"], 2, "--sam"),
         ("eventalign", ["-o", "x.bam", "--output-format", "tsv"], 2, "--sam"),
+        ("eventalign", ["-o", "x.bam", "--cut-names"], 2, "--cut-names"),
         ("eventalign", ["--paf", "--sam"], 2, "--paf and --sam exclude each other"),
         ("eventalign", ["--m6anet", "--output-format", "parquet", "-o", "x"], 2, "exclude each other"),
         ("eventalign", ["--pore", "r10", "--rna"], 1, ""),

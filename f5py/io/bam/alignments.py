@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import select
-import zlib
 from collections.abc import Generator, Iterator
 from contextlib import closing, suppress
 from dataclasses import dataclass, fields
@@ -18,9 +17,9 @@ from numpy.typing import NDArray
 from f5py.core.windows import Windows
 from f5py.errors import InputFileError
 from f5py.io.bam.bam_index import BamIndex, find_index, read_index
+from f5py.io.bam.opening import check_beginning, opened, reason_of
 from f5py.io.bam.record_cursor import RecordCursor
 from f5py.io.bam.record_ranges import RecordRange, RecordRanges, range_file, split_records
-from f5py.io.bytes.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
 from f5py.io.bytes.byte_input import shown_name
 from f5py.io.bytes.watched_pipe import WatchedPipe
 from f5py.messages.strict import input_warning
@@ -98,11 +97,11 @@ class AlignmentFile:
             if path == "-":
                 select.select([0], [], [])  # can be interrupted, unlike the library's first read
             else:
-                _check_beginning(path)
+                check_beginning(path)
             self._pipe = WatchedPipe(path) if self.is_pipe else None
-            self._file = _opened(path, reference_path, self._pipe)
+            self._file = opened(path, reference_path, self._pipe)
         except (OSError, ValueError) as problem:
-            raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {_reason(problem)}") from None
+            raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {reason_of(problem)}") from None
         #: The file's header; the library forgets it when the file is closed.
         self.header: pysam.AlignmentHeader = self._file.header
         try:
@@ -252,7 +251,7 @@ class AlignmentFile:
                 f"{self._reference_path or 'the reference'} is not the reference that it was made with"
             )
         return InputFileError(
-            f"{self.name}: truncated or damaged after {self.counts.kept} usable records ({_reason(problem)}); "
+            f"{self.name}: truncated or damaged after {self.counts.kept} usable records ({reason_of(problem)}); "
             "make the file again"
         )
 
@@ -369,44 +368,3 @@ class AlignmentFile:
         """Close the file."""
         with suppress(OSError):  # of a file that was found to be damaged
             self._file.close()
-
-
-def _opened(path: str, reference_path: str | None, pipe: WatchedPipe | None) -> pysam.AlignmentFile:
-    """Open a file, a BAM file with an index without its name: htslib does not look for that then, and may crash.
-
-    The index is read by `f5py.io.bam.bam_index`.
-    """
-    import pysam
-
-    if pipe is not None:
-        try:
-            return pysam.AlignmentFile(pipe.descriptor, check_sq=False, reference_filename=reference_path)
-        finally:
-            pipe.close_descriptor()
-    if find_index(path) is None:
-        return pysam.AlignmentFile(path, check_sq=False, reference_filename=reference_path)
-    with open(path, "rb") as file:
-        number = file.fileno()  # it would take the name of a file object
-        opened = pysam.AlignmentFile(number, check_sq=False, reference_filename=reference_path)
-    if not opened.is_bam:  # a CRAM file beside the index of a BAM file
-        opened.close()
-        return pysam.AlignmentFile(path, check_sq=False, reference_filename=reference_path)
-    return opened
-
-
-def _check_beginning(path: str) -> None:
-    """Raise `OSError` for a file whose first compressed block is damaged: pysam would say more than is wanted of it."""
-    if not os.path.isfile(path):
-        return
-    with open(path, "rb") as file:
-        start = file.read(MAX_BLOCK)
-    if start.startswith(BLOCK_MAGIC):
-        try:
-            zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(start)
-        except zlib.error as problem:
-            raise OSError(f"its first block is damaged ({problem})") from None
-
-
-def _reason(problem: Exception) -> str:
-    text = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
-    return text.splitlines()[0]

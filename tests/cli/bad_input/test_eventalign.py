@@ -146,6 +146,21 @@ def test_region_over_the_end_of_the_contig(made: ReadSet, table: bytes, tmp_path
     assert succeeds(made, "-w", tmp_path / "some.bed")[0] == output
 
 
+def test_names_that_are_cut(made: ReadSet, table: bytes, tmp_path: Path, succeeds: Succeeds, fails: Fails) -> None:
+    header, text = made.records()[0].to_dict(), made.genome.read_text()
+    header["SQ"][0]["SN"] = "simulated|gene|"
+    long = made.with_records(tmp_path, made.records()[1], header)
+    long = long.with_genome(tmp_path, text.replace(">simulated", ">simulated|gene|"))
+    assert succeeds(long)[0] == table.replace(b"simulated\t", b"simulated|gene|\t")
+    assert succeeds(long, "--cut-names")[0] == table
+    header["SQ"].append({"SN": "simulated|other", "LN": 9})
+    both = long.with_records(tmp_path, made.records()[1], header)
+    both = both.with_genome(tmp_path, f"{long.genome.read_text()}\n>simulated|other\nACGTACGTA\n")
+    (tmp_path / "changed.fa.fai").unlink()
+    line = fails(both, "--cut-names")
+    assert "contigs simulated|gene| and simulated|other would both be called simulated" in line
+
+
 def test_options_that_exclude_each_other(made: ReadSet, fails: Fails) -> None:
     for options, words in (
         (["-c", "-a"], "--paf and --sam exclude each other"),
