@@ -27,7 +27,8 @@ from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.core.waits import Waits
 from f5py.options.effective import effective, in_words
-from f5py.options.shared import AlignmentOptions, device_numbers
+from f5py.options.gpu import device_numbers
+from f5py.options.shared import AlignmentOptions
 from f5py.pore_model.model import PoreModel
 from f5py.signal.scaling import QualityLimits
 from f5py.threads.pool import WorkerPool

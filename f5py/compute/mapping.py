@@ -14,7 +14,7 @@ from f5py.mapping.hits.hits import find_hits
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.mapping.index.seeds import OverlapTargets, find_anchors
 from f5py.mapping.settings import MapSettings, Parameters, parameters
-from f5py.options.shared import GpuOptions, device_numbers
+from f5py.options.gpu import GpuOptions, device_numbers
 from f5py.threads.pool import WorkerPool
 
 

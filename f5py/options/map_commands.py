@@ -6,7 +6,8 @@ from typing import Any
 
 from f5py.errors import UsageError
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
-from f5py.options.shared import MOST_THREADS, GpuOptions
+from f5py.options.gpu import GpuOptions
+from f5py.options.shared import MOST_THREADS
 
 _SEEDS = "of the preset"
 #: Presets; the numbers behind them are in `f5py.mapping.settings`.

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from f5py.errors import UsageError
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class, part_of_options
-from f5py.options.shared import GPU_USES, MOST_PROCESSES, MOST_THREADS
+from f5py.options.gpu import GPU_USES
+from f5py.options.shared import MOST_PROCESSES, MOST_THREADS
 
 #: More parts than that would mostly be empty.
 MOST_PARTS = 1_000_000

@@ -16,6 +16,7 @@ from f5py.options.declaration import (
     part_of_options,
     refused,
 )
+from f5py.options.gpu import CudaOptions
 from f5py.options.input_names import BESIDE_ALIGNMENTS, BESIDE_READS, BESIDE_REFERENCE, BESIDE_SLOW5
 
 #: Calls with a smaller absolute log-likelihood ratio count for neither state, unless the user says otherwise.
@@ -209,92 +210,6 @@ class LimitOptions:
         "--qc-max-events-per-base", kind=Kind.NUMBER, group=Group.LIMITS, default=5.0, above=0, ours=True,
         help="Reject aligned reads with more events per base.",
     )  # fmt: skip
-
-
-#: When GPUs are used.
-GPU_USES = ("auto", "on", "off")
-
-
-@part_of_options
-class GpuOptions:
-    """Whether GPUs are used, and which; `gpu_use` says what all of it comes to."""
-
-    gpu: str | None = option(
-        "--gpu", group=Group.GPU, choices=GPU_USES, default_words="auto", ours=True,
-        help="When to use GPUs: auto, once it pays off; on, from the beginning; off, never. The result is the same.",
-    )  # fmt: skip
-    disable_cuda: bool | None = option(
-        "--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="no", help="yes: the same as --gpu off."
-    )
-    cuda_dev_id: str = option(
-        "--cuda-dev-id", group=Group.GPU, metavar="INT[,INT...]|all", default="0",
-        help="Numbers of the GPUs; with several, each takes a batch when it becomes free.",
-    )  # fmt: skip
-    cuda_mem_frac: float | None = option(
-        "--cuda-mem-frac", kind=Kind.NUMBER, group=Group.GPU, default_words="0.9; Jetson 0.7",
-        help="Share of the free GPU memory to use.",
-    )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()  # type: ignore[misc]
-        if self.disable_cuda and self.gpu not in (None, "off"):
-            raise UsageError(f"--gpu {self.gpu} and --disable-cuda=yes contradict each other; give one of them")
-        device_numbers(self.cuda_dev_id)
-
-    @property
-    def gpu_use(self) -> str:
-        """One of `GPU_USES`."""
-        return "off" if self.disable_cuda else self.gpu or "auto"
-
-    def gpu_choices(self) -> dict[str, Any]:
-        """Values of these options, for those of another command."""
-        names = ("gpu", "disable_cuda", "cuda_dev_id", "cuda_mem_frac")
-        return {name: getattr(self, name) for name in names}
-
-
-@part_of_options
-class CudaOptions(GpuOptions):
-    """How reads are divided between GPUs and CPU threads."""
-
-    cuda_max_lf: float = option(
-        "--cuda-max-lf", kind=Kind.NUMBER, group=Group.GPU, default=3.0,
-        help="Only reads longer than this times the mean length of the batch can go to the CPU for their length.",
-    )  # fmt: skip
-    cuda_avg_epk: float = option(
-        "--cuda-avg-epk", kind=Kind.NUMBER, group=Group.GPU, default=2.0,
-        help="Number of events per base that GPU memory is allocated for.",
-    )  # fmt: skip
-    cuda_max_epk: float = option(
-        "--cuda-max-epk", kind=Kind.NUMBER, group=Group.GPU, default=5.0,
-        help="Only reads with fewer events per base can go to the GPU.",
-    )  # fmt: skip
-    cuda_block_size: int | None = option(
-        "--cuda-block-size", kind=Kind.INTEGER, group=Group.DEVELOPER, default_words="none",
-        help="Accepted, but has no effect: the kernels choose their own block size.",
-    )  # fmt: skip
-    auto_tune: bool = option(
-        "--auto-tune", kind=Kind.YES_NO, group=Group.GPU, default=False, ours=True,
-        help="Adjust batch sizes and the GPU's share during the run.",
-    )  # fmt: skip
-
-
-def device_numbers(text: str | int) -> list[int] | None:
-    """The numbers that ``--cuda-dev-id`` names; None for all devices.
-
-    Raises
-    ------
-    UsageError
-        They are not numbers, or one is named twice.
-    """
-    if text == "all":
-        return None
-    words = str(text).split(",")
-    if not all(word.isascii() and word.isdigit() for word in words):
-        raise UsageError(f"--cuda-dev-id {text}: give numbers of GPUs from 0, such as 0 or 0,1, or all")
-    numbers = [int(word) for word in words]
-    if len(set(numbers)) < len(numbers):
-        raise UsageError(f"--cuda-dev-id {text}: names a GPU twice")
-    return numbers
 
 
 _NO_DUMP = "f5c's dump of signals is for its own debugging; to keep signals, convert them to BLOW5 with slow5tools"
