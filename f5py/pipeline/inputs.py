@@ -14,7 +14,6 @@ from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError, OutputFileError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.record_reads import RecordReads
-from f5py.io.bam.seen_records import SeenRecords
 from f5py.io.files.inputs_in_use import check_can_be_output
 from f5py.io.reads.memory_reads import load_reads
 from f5py.io.reads.read_index import ReadIndex
@@ -25,6 +24,7 @@ from f5py.messages import console
 from f5py.options.input_names import BESIDE_READS, BESIDE_REFERENCE, SEQUENCE_SUFFIX
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.pipeline.loader import Loader
+from f5py.pipeline.seen_records import SeenRecords
 from f5py.threads.pool import WorkerPool
 
 Options = TypeVar("Options", bound=MappedReadsOptions)

@@ -22,7 +22,6 @@ from f5py.io.bam.bam_output import RecordOutput
 from f5py.io.bam.bam_records import RawRecords, RecordColumns, record_name
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.bam.record_reads import RecordReads
-from f5py.io.bam.seen_records import SeenRecords
 from f5py.io.files.complete_file import complete_output
 from f5py.io.reads.read_index import ReadIndex
 from f5py.io.reads.reference import Reference
@@ -42,6 +41,7 @@ from f5py.pipeline.batch_records import (
 from f5py.pipeline.parts import Part
 from f5py.pipeline.record_filter import classified
 from f5py.pipeline.runner import THREAD_PREFIX
+from f5py.pipeline.seen_records import SeenRecords
 from f5py.threads.ahead import worked_ahead
 from f5py.threads.pool import WorkerPool
 

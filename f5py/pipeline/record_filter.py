@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.record_reads import RecordReads
-from f5py.io.bam.seen_records import SeenRecords
 from f5py.io.reads.read_index import ReadIndex
+from f5py.pipeline.seen_records import SeenRecords
 
 
 def classified(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from f5py.io.bam._bam_numba import DUPLICATE, KEPT, SECONDARY
 from f5py.io.bam.bam_records import converted_chunks
-from f5py.io.bam.seen_records import SeenRecords
+from f5py.pipeline.seen_records import SeenRecords
 
 HEADER = pysam.AlignmentHeader.from_references(["a", "b"], [10_000, 10_000])
 #: Name, contig, position, strand, CIGAR, other flags, whether a filter has left it out.

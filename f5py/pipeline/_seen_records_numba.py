@@ -1,4 +1,4 @@
-"""Jitted loops of a set of alignments; see `f5py.io.bam.seen_records`."""
+"""Jitted loops of a set of alignments; see `f5py.pipeline.seen_records`."""
 
 from __future__ import annotations
 

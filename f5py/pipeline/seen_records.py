@@ -31,7 +31,7 @@ class SeenRecords:
         kinds : uint8, shape (n,)
             What becomes of them; changed.
         """
-        from f5py.io.bam._seen_records_numba import mark_duplicates, move_all
+        from f5py.pipeline._seen_records_numba import mark_duplicates, move_all
 
         n_slots = len(self._table)
         while n_slots < 2 * (self._n + n):
