@@ -1,0 +1,204 @@
+"""Time the chaining of `f5py map` on a GPU against the CPU threads.
+
+    python benchmarks/map_chain.py DATA [-t 16] [-r 3] [-o benchmarks/results/map_chain.md]
+
+DATA is the folder with `ecoli_r94` and `map_ecoli`. Anchors are found once and repeated in memory, in batches of 20
+Mbases, of which two are under way at a time, as in a run. Times of the GPU are whole: dividing reads into segments,
+packing, copies in both directions, kernels, unpacking. The scores and predecessors of every batch are compared.
+"""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+import platform
+import statistics
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from gpu_kernels import _Stopwatches
+from report import ROOT
+
+from f5py.compute.gpu.chains import GpuChaining
+from f5py.compute.gpu.device import open_device
+from f5py.compute.mapping import CpuChaining
+from f5py.core.mapping_batch import Anchors, MappingBatch
+from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
+from f5py.io.reads.read_records import read_batches
+from f5py.mapping.chain.segments import Segments
+from f5py.mapping.index.reference_index import codes_of
+from f5py.mapping.index.seeds import find_anchors
+from f5py.mapping.settings import Parameters, parameters
+from f5py.options.map_commands import MapOptions
+from f5py.runs.map_reads import prepared
+from f5py.threads.pool import WorkerPool
+
+_BATCH_BASES = 20_000_000
+_IN_FLIGHT = 2
+_NO_SKIP = 1_000_000
+#: Seconds of the CPU threads that are measured once only.
+_LONG = 1.0
+
+
+class _Set(NamedTuple):
+    """Reads, how often they are repeated, and what is given to the mapper."""
+
+    name: str
+    reference: str
+    reads: str
+    times: int
+    options: dict
+
+
+_ECOLI = ("ecoli_r94/ref.fa", "ecoli_r94/reads.fasta")
+_STRESS = ("map_ecoli/stress_ref.fa.gz", "map_ecoli/stress_reads.fa.gz")
+_SETS = (
+    _Set("E. coli", *_ECOLI, 480, {}),
+    _Set("repeats", *_STRESS, 50, {}),
+    _Set("repeats, -f 2000,", *_STRESS, 10, {"frequent": 2000.0}),
+)
+
+
+def _batches(data: Path, one: _Set, max_skip: int, pool: WorkerPool) -> tuple[list[MappingBatch], Parameters, int]:
+    """Batches that have anchors, the settings, and the number of bases."""
+    reads = str(data / one.reads)
+    ready = prepared(
+        MapOptions(
+            reference=str(data / one.reference), reads=(reads,), threads=pool.n_threads, max_chain_skip=max_skip,
+            **one.options,
+        )
+    )  # fmt: skip
+    numbers = parameters(ready.settings, ready.index.mid_occ(ready.settings))
+    (batch,) = read_batches([reads], 1 << 40, ())
+    batch.codes = codes_of(batch.letters)
+    find_anchors(batch, ready.index, numbers, pool)
+    n_bases = int(batch.offsets[-1])
+    at_once = min(max(_BATCH_BASES // n_bases, 1), one.times)
+    batches = []
+    for first in range(0, one.times, at_once):
+        batches.append(_repeated(batch, min(at_once, one.times - first), len(batches)))
+    return batches, numbers, n_bases * one.times
+
+
+def _repeated(batch: MappingBatch, times: int, number: int) -> MappingBatch:
+    """The lengths and anchors of the reads, so many times."""
+    old = batch.anchors
+    assert old is not None
+    nothing, bytes_ = np.empty(0, np.int64), np.empty(0, np.uint8)
+    anchors = Anchors(
+        np.tile(old.x, times), np.tile(old.y, times), offsets_of(np.tile(np.diff(old.offsets), times)), nothing,
+        nothing, nothing, old.f, old.p,
+    )  # fmt: skip
+    offsets = offsets_of(np.tile(batch.lengths, times))
+    return MappingBatch(Names.of([""] * (len(offsets) - 1)), bytes_, offsets, bytes_, bytes_, offsets, number,
+                        anchors=anchors)  # fmt: skip
+
+
+def _seconds(compute: Callable[[MappingBatch], None], batches: list[MappingBatch]) -> float:
+    """Wall time of all batches, some of them at the same time."""
+    started = time.perf_counter()
+    with ThreadPoolExecutor(_IN_FLIGHT) as threads:
+        list(threads.map(compute, batches))
+    return time.perf_counter() - started
+
+
+def _results(batches: list[MappingBatch]) -> list[tuple[np.ndarray, np.ndarray]]:
+    return [(batch.anchors.f, batch.anchors.p) for batch in batches if batch.anchors is not None]
+
+
+def _row(data: Path, one: _Set, max_skip: int, pool: WorkerPool, rounds: int) -> list[str]:
+    """Measure one set with one way to search."""
+    batches, numbers, n_bases = _batches(data, one, max_skip, pool)
+    n_anchors = sum(len(batch.anchors.x) for batch in batches if batch.anchors is not None)
+    first = batches[0].anchors
+    assert first is not None
+    segments = Segments.of(first, numbers, pool, 0)
+    pairs = segments.work.sum() / len(first.x)
+    cpu = CpuChaining(numbers, pool)
+    gpu = GpuChaining(open_device(0), numbers, pool, _BATCH_BASES)
+    gpu.compute(batches[0])
+    cpu.compute(batches[0])  # both are compiled now
+    watches = _Stopwatches(gpu._functions)
+    on_cpu, on_gpu, kernels = [], [], []
+    expected = None
+    for turn in range(rounds):
+        on_gpu.append(_seconds(gpu.compute, batches))
+        kernels.append(watches.take())
+        found = _results(batches)
+        if turn == 0 or (turn == 1 and on_cpu[0] < _LONG):
+            on_cpu.append(_seconds(cpu.compute, batches))
+            expected = _results(batches)
+        assert expected is not None
+        same = all(
+            np.array_equal(a, b) for x, y in zip(found, expected, strict=True) for a, b in zip(x, y, strict=True)
+        )
+        assert same, f"{one.name}: the GPU's chains are others"
+    assert not gpu.is_broken
+    share = sum(gpu.n_scored) / (rounds * n_anchors + len(first.x))
+    gpu.close()
+    wall, reference = statistics.median(on_gpu), min(on_cpu)
+    search = "no skip" if max_skip == _NO_SKIP else "usual"
+    row = [
+        f"{one.name} x {one.times}", search,
+        f"{n_bases / 1e6:.0f}", f"{n_anchors / 1e6:.1f}", f"{pairs:.0f}", f"{reference:.2f}",
+        f"{wall:.3f} ({min(on_gpu):.3f} to {max(on_gpu):.3f})", f"{reference / wall:.1f}",
+        f"{statistics.median(kernels):.0f}", f"{share:.0%}",
+    ]  # fmt: skip
+    print("; ".join(row), flush=True)
+    return row
+
+
+def main() -> None:
+    """Run and write the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path)
+    parser.add_argument("-t", "--threads", type=int, default=16)
+    parser.add_argument("-r", "--rounds", type=int, default=3)
+    parser.add_argument("--times", type=float, default=1.0, help="so many times as many repeats of the sets")
+    parser.add_argument("--commit", default="", help="for the table, where there is no checkout")
+    parser.add_argument("-o", "--output", type=Path)
+    arguments = parser.parse_args()
+    pool = WorkerPool(arguments.threads)
+    rows = []
+    for one in _SETS:
+        these = one._replace(times=max(int(one.times * arguments.times), 1))
+        for max_skip in (_NO_SKIP, 25):
+            rows.append(_row(arguments.data, these, max_skip, pool, arguments.rounds))
+    pool.close()
+    device = open_device(0)
+    heads = (
+        "set", "search", "Mbases", "M anchors", "pairs in reach per anchor", f"{arguments.threads} CPU threads, s",
+        "GPU, s", "times as fast", "of that kernels, ms", "anchors by the GPU",
+    )  # fmt: skip
+    lines = [
+        "# Chaining on a GPU",
+        "",
+        f"{device.name}, {platform.machine()} with {arguments.threads} worker threads, "
+        f"{datetime.date.today().isoformat()}{', commit ' + arguments.commit if arguments.commit else ''}; "
+        f"`python benchmarks/{Path(__file__).relative_to(ROOT / 'benchmarks')} DATA`.",
+        "",
+        "| " + " | ".join(heads) + " |",
+        "|---|---|" + "---:|" * (len(heads) - 2),
+        *("| " + " | ".join(row) + " |" for row in rows),
+        "",
+        "The CPU threads run f5py's own loop, which looks back anchor by anchor, without vectors, with the same "
+        "settings; the best of up to two rounds. The GPU's time is wall time with everything that is needed on the "
+        f"host, the median (and range) of {arguments.rounds} rounds; kernels are timed by CUDA events, and those of "
+        "two batches overlap. *No skip* is `--max-chain-skip 1000000`: the forward transform. *Usual* is the default, "
+        "25: looking back. All scores and predecessors were the CPU's. The paper of mm2-ax reports 2.57 to 5.41 times "
+        "mm2-fast, whose loop has AVX-512, on 30 cores: another comparison than this one.",
+        "",
+    ]
+    text = "\n".join(lines)
+    print(text)
+    if arguments.output:
+        arguments.output.write_text(text)
+
+
+if __name__ == "__main__":
+    main()
