@@ -34,6 +34,7 @@ _NO_FILES = {("plot", "read"), ("run-part", "parts")} | {(name, "scheduler") for
 #: What is no mistake, by command, field and what stands there.
 FINE = {
     ("index", "summary_lists", "empty"),
+    *((name, "reads", "empty") for name in ("index", "map", "resquiggle")),  # a sample without reads
     ("index", "output", "folder"),  # which is what names begin with
     *(("simulate", "output", name) for name in ("missing/out", "folder")),  # folders are made
     # only looked at if they are needed: for bigWig, for tables without a motif, for CRAM
