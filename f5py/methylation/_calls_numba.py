@@ -93,7 +93,7 @@ def fill_ranks(codes, k, reverse, n_kmers, ranks):
 
 
 @kernel
-def _sort_pass(key, shift, n_digits, order, result):
+def sort_pass(key, shift, n_digits, order, result):
     """Fill `result` with `order` stably sorted by the 32 bits of ``key[order]`` from `shift` on, below `n_digits`.
 
     Two such passes do what `np.argsort` would, which takes two seconds to compile.
@@ -127,8 +127,8 @@ def order_groups(segment, groups, count, order_key):
     for g in range(count):
         orders[0, g] = g
     # The shifts are no literals, for each of which the pass would be compiled once.
-    _sort_pass(order_key, np.int64(0), max_events + 1, orders[0], orders[1])
-    _sort_pass(order_key, np.int64(32), max_bases + 1, orders[1], orders[2])
+    sort_pass(order_key, np.int64(0), max_events + 1, orders[0], orders[1])
+    sort_pass(order_key, np.int64(32), max_bases + 1, orders[1], orders[2])
     return orders[2], max_bases, max_events
 
 

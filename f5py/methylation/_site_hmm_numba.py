@@ -1,173 +1,371 @@
 """Jitted forward and backward algorithm with the states of sites; see `f5py.methylation.per_site` for the mathematics.
 
-State arrays hold, for k-mer j and lane l of L, element ``L * j + l``. They are in double precision and probability
-space: a row's true values are the stored ones times ``exp(scale)``, and no state that matters lies more than a few
-hundred orders of e below the row's greatest, as the last k-mer can be reached from every other within a row.
+Several windows are solved side by side, a pack: eight lanes are four windows with two states of the sites under a
+k-mer each, two with four or one with eight. A window with more states has several such vectors for each k-mer. The
+windows of a pack have the same width w; state s of window i is in lane ``2 ** w * i + s``. State arrays hold, for k-mer
+j and vector v of V, lane l at element ``8 * (V * j + v) + l``.
+
+All is in double precision and probability space: a window's true values in a row are the stored ones times
+``2 ** scale``, with a whole number, and no state that matters lies more than a few hundred orders of e below the row's
+greatest, as the last k-mer can be reached from every other within a row.
+
+With independent noise an event has one density in a k-mer and lane. With correlated noise it has three, by where the
+path comes from (`f5py.methylation.correlated`); then flows that come from match states are kept apart from the others.
 """
 
 from __future__ import annotations
 
-import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.hmm import P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
-from f5py.jit import simd
+from f5py.jit import simd_double as wide
 from f5py.jit.kernel import kernel
-from f5py.methylation._calls_numba import LOG2_E
-from f5py.methylation._hmm_numba import background, log2_density
+from f5py.methylation._site_densities_numba import entry, fill_correlated, fill_independent, zeros
+
+LANES = wide.LANES
+#: Stands for the logarithm of zero.
+NEVER = -1e30
 
 
-@kernel
-def _fill_emissions(x, inverse, offset, constant, emission):
-    """Densities of event mean `x` in all k-mers and lanes; the arrays' length is a multiple of 16."""
-    event = simd.splat(x)
-    for at in range(0, emission.shape[0], simd.LANES):
-        z = simd.madd(event, simd.load(inverse, at), simd.load(offset, at))
-        simd.store(emission, at, simd.exp2(simd.load(constant, at) - z * z))
+class Pack(NamedTuple):
+    """Windows that are solved side by side.
 
-
-@kernel
-def _average(values, bit):
-    """Forget the state that `bit` stands for: both lanes of a pair get the mean of the two."""
-    for lane in range(values.shape[0]):
-        other = lane ^ bit
-        if lane < other:
-            mean = 0.5 * (values[lane] + values[other])
-            values[lane] = mean
-            values[other] = mean
-
-
-@kernel
-def forward(x, p_stay, handover, lanes, inverse, offset, constant, scales, ends, kept):
-    """Fill scales and end masses of every row, and the flow out of the last k-mer before each handover of bit 0.
-
-    Parameters
+    Attributes
     ----------
-    x : float32, shape (n_events,)
-    handover : int64, shape (n_kmers,)
-        The lane bit that changes from one site to another on the way into a k-mer, or 0.
-    scales : float64, shape (n_events,); ends : float64, shape (n_events, lanes)
-    kept : float64, shape (n_handovers, n_events, 2, lanes)
-        Flow towards the match state in the next row, and towards the skip state in the same row.
+    width : int
+        The most sites that share a k-mer in each window.
+    vectors : int
+        Of each k-mer.
+    events : float32, shape (16 * rows,)
+        Event means: each row's eight lanes twice; a window that has fewer repeats its last one.
+    after : float64, shape (8 * rows,)
+        Base-two logarithm of the probability of the events after the row as background, in each lane; `NEVER` in rows
+        that a window does not have.
+    inverse, offset, constant : float32
+        Emissions of all k-mers, vectors and lanes as `f5py.methylation._hmm_numba.forward_lanes` has them; after a
+        window's last k-mer `inverse` is 0 and `constant` never.
+    last : int64, shape (n_kmers,)
+        The lanes, as bits, whose last k-mer it is.
+    changes : int64, shape (n_kmers,)
+        The lanes in which bits of the state change from one site to another on the way into the k-mer: bits 0 to 7 are
+        the lanes of bit 0, bits 8 to 15 and 16 to 23 those of bits 1 and 2, and the number above them is the distance
+        of two vectors that differ in a further bit which changes, or 0.
+    slot : int64, shape (n_kmers,)
+        Number of the k-mer among those into which bit 0 changes in any of the windows, or -1.
     """
-    p_step = 1.0 - p_stay - P_SKIP - P_BAD
-    n_kmers = handover.shape[0]
-    size = n_kmers * lanes
-    emission = np.empty(inverse.shape[0], np.float32)
-    match = np.zeros(size)
-    wrong = np.zeros(size)
-    arriving = np.zeros(size)  # at each k-mer's match state, from the k-mer before in the row before
-    leaving = np.zeros(size)
-    skipping = np.zeros(lanes)  # to the k-mer's skip state from the k-mer before in the same row
-    scale = 0.0
-    greatest = 0.0
-    for row in range(x.shape[0]):
-        _fill_emissions(x[row], inverse, offset, constant, emission)
-        # No site's base lies under the first k-mer, so all lanes enter alike. The exponent may be far below what the
-        # emissions hold, and the first event has no other way in.
-        entry = (log2_density(x[row], inverse, offset, constant, 0) + background(row)) / LOG2_E
-        new_scale = entry if row == 0 else max(scale + math.log(greatest), entry)
-        change = 0.0 if row == 0 else math.exp(scale - new_scale)
-        scale = new_scale
-        scales[row] = scale
-        entered = math.exp(entry - scale)
-        greatest = 0.0
-        skipping[:] = 0.0
-        handovers = 0
-        for j in range(n_kmers):
-            base = j * lanes
-            last = j + 1 == n_kmers
-            for lane in range(lanes):
-                at = base + lane
-                into = p_stay * match[at] + P_FROM_BAD * wrong[at] + arriving[at]
-                bad = change * P_BAD * (match[at] + wrong[at])
-                good = np.float64(emission[at]) * change * into
-                if j == 0:
-                    good += entered
-                skipped = skipping[lane]
-                match[at] = good
-                wrong[at] = bad
-                greatest = max(greatest, good + bad)
-                if last:
-                    ends[row, lane] = good + bad + skipped
-                else:
-                    leaving[at + lanes] = p_step * good + P_FROM_BAD * bad + P_FROM_SKIP * skipped
-                    skipping[lane] = P_SKIP * good + P_FROM_BAD * bad + P_SKIP_SELF * skipped
-            if not last and handover[j + 1] > 0:
-                onward = leaving[base + lanes : base + 2 * lanes]
-                if handover[j + 1] == 1:
-                    for lane in range(lanes):
-                        kept[handovers, row, 0, lane] = onward[lane]
-                        kept[handovers, row, 1, lane] = skipping[lane]
-                    handovers += 1
-                _average(onward, handover[j + 1])
-                _average(skipping, handover[j + 1])
-        arriving, leaving = leaving, arriving
+
+    width: int
+    vectors: int
+    events: NDArray[np.float32]
+    after: NDArray[np.float64]
+    inverse: NDArray[np.float32]
+    offset: NDArray[np.float32]
+    constant: NDArray[np.float32]
+    last: NDArray[np.int64]
+    changes: NDArray[np.int64]
+    slot: NDArray[np.int64]
 
 
 @kernel
-def backward(x, p_stay, handover, lanes, inverse, offset, constant, scales, kept, reference, flows):
-    """Add up, for every handover of bit 0, the probability of all paths through it by lane, over ``exp(reference)``.
+def greatest_of_window(values, width):
+    """Give all lanes of a window the greatest of their values."""
+    if width >= 1:
+        values = wide.maximum(values, wide.swapped_1(values))
+    if width >= 2:
+        values = wide.maximum(values, wide.swapped_2(values))
+    if width >= 3:
+        values = wide.maximum(values, wide.swapped_4(values))
+    return values
+
+
+@kernel
+def _average(values, first, per_kmer, changes):
+    """Forget the states of the sites that are left on the way into a k-mer, whose values begin at `first`.
+
+    Both lanes of each pair that differs in such a state get the mean of the two. `changes` are those of the pack.
+    """
+    half = wide.splat(0.5)
+    for at in range(first, first + per_kmer, LANES):
+        x = wide.load(values, at)
+        x = wide.select(wide.lanes_of(changes), half * (x + wide.swapped_1(x)), x)
+        x = wide.select(wide.lanes_of(changes >> LANES), half * (x + wide.swapped_2(x)), x)
+        x = wide.select(wide.lanes_of(changes >> (2 * LANES)), half * (x + wide.swapped_4(x)), x)
+        wide.store(values, at, x)
+    far = changes >> (3 * LANES)
+    if far > 0:
+        for v in range(per_kmer // LANES):
+            other = v ^ far
+            if v < other:
+                mean = half * (wide.load(values, first + v * LANES) + wide.load(values, first + other * LANES))
+                wide.store(values, first + v * LANES, mean)
+                wide.store(values, first + other * LANES, mean)
+
+
+@kernel
+def _copy(source, first, to, at, n):
+    for i in range(0, n, LANES):
+        wide.store(to, at + i, wide.load(source, first + i))
+
+
+@kernel
+def forward(pack, p_stay, noise, densities, scales, ends, kept):
+    """Fill scales and end masses of every row, and the flow out of the last k-mer before each slot.
 
     Parameters
     ----------
-    scales, kept
-        As `forward` has filled them.
-    flows : float64, shape (n_handovers, lanes)
+    pack : Pack
+    p_stay : float
+    noise : Terms or None
+    densities : Densities
         Filled.
+    scales : float64, shape (8 * rows,)
+    ends : float64, shape (8 * V * rows,)
+    kept : float64, shape (n_slots * rows * 3 * V * 8,)
+        Flow towards the match state in the next row, from match states and from others, and towards the skip state in
+        the same row. With independent noise all of the first two is in the first.
     """
-    p_step = 1.0 - p_stay - P_SKIP - P_BAD
-    n_events = x.shape[0]
-    n_kmers = handover.shape[0]
-    size = n_kmers * lanes
-    emission = np.empty(inverse.shape[0], np.float32)
-    match = np.zeros(size)  # what may follow each match state of the row below, times that row's emission
-    wrong = np.zeros(size)
-    onward = np.zeros(lanes)  # `match` of the row below one k-mer on
-    before = np.zeros(lanes)
-    skipping = np.zeros(lanes)  # what may follow the skip state one k-mer on in the same row
-    flows[:] = 0.0
-    scale = 0.0
-    greatest = 0.0
-    for row in range(n_events - 1, -1, -1):
-        end = background(n_events - 1 - row) / LOG2_E
+    step = wide.splat(1.0 - p_stay - P_SKIP - P_BAD)
+    from_bad = wide.splat(P_FROM_BAD)
+    from_skip = wide.splat(P_FROM_SKIP)
+    skip = wide.splat(P_SKIP)
+    skip_self = wide.splat(P_SKIP_SELF)
+    zero = wide.splat(0.0)
+    # In a loop each use of a tuple's array would change the count of its users.
+    last, changes, slot = pack.last, pack.changes, pack.slot
+    events, inverse, offset, constant = pack.events, pack.inverse, pack.offset, pack.constant
+    n_kmers = last.shape[0]
+    per_kmer = pack.vectors * LANES
+    size = n_kmers * per_kmer
+    rows = pack.after.shape[0] // LANES
+    per_row = inverse.shape[0] if densities.free.shape[0] == rows * inverse.shape[0] else 0
+    free, stay_densities, step_densities = densities.free, densities.stay, densities.step
+    residuals, residuals_before = densities.w, densities.w_before
+    match = zeros(size)
+    wrong = zeros(size)
+    arriving = zeros(size + per_kmer)  # at each k-mer's match state, from the k-mer before in the row before
+    leaving = zeros(size + per_kmer)
+    arriving_free = zeros(0 if noise is None else size + per_kmer)  # what of it is not from match states
+    leaving_free = zeros(0 if noise is None else size + per_kmer)
+    # to the k-mer's skip state from the k-mer before in the same row; of a single vector it stays in a register
+    skips = zeros(per_kmer)
+    skipped = zero
+    is_single = per_kmer == LANES
+    scale = wide.splat(NEVER)
+    greatest = zero
+    for row in range(rows):
+        of_row = row * per_row
+        if noise is None:
+            fill_independent(events, inverse, offset, constant, row, free, of_row)
+        else:
+            fill_correlated(
+                events, inverse, offset, constant, row, max(row - 1, 0), noise, free, stay_densities, step_densities,
+                residuals, residuals_before, of_row,
+            )  # fmt: skip
+        # No site's base lies under the first k-mer, so all lanes of a window enter alike. The exponent may be far below
+        # what the emissions hold, and the first event has no other way in.
+        factor, entering = entry(events, inverse, offset, constant, row, noise)
+        new_scale = wide.maximum(scale + wide.exponent(greatest), wide.floor(entering))
+        change = wide.power2(scale - new_scale)
+        scale = new_scale
+        wide.store(scales, row * LANES, scale)
+        entered = factor * wide.exp2(entering - scale)
+        row_stay = change * wide.splat(p_stay)
+        row_bad = change * wide.splat(P_BAD)
+        row_from_bad = change * from_bad
+        greatest = zero
+        skipped = zero
+        for v in range(0, per_kmer, LANES):
+            wide.store(skips, v, zero)
+        for j in range(n_kmers):
+            for v in range(0, per_kmer, LANES):
+                at = j * per_kmer + v
+                match_same = wide.load(match, at)
+                wrong_same = wide.load(wrong, at)
+                if not is_single:
+                    skipped = wide.load(skips, v)
+                density = wide.widened(free, of_row + at)
+                if noise is None:
+                    into = wide.madd(row_from_bad, wrong_same, change * wide.load(arriving, at))
+                    good = wide.madd(density, wide.madd(row_stay, match_same, into), entered)
+                else:
+                    into = wide.madd(row_from_bad, wrong_same, change * wide.load(arriving_free, at))
+                    into = wide.madd(wide.widened(stay_densities, of_row + at), row_stay * match_same, density * into)
+                    into = wide.madd(wide.widened(step_densities, of_row + at), change * wide.load(arriving, at), into)
+                    good = into + entered
+                bad = row_bad * (match_same + wrong_same)
+                both = good + bad
+                greatest = wide.maximum(greatest, both)
+                wide.store(match, at, good)
+                wide.store(wrong, at, bad)
+                if last[j]:
+                    end = row * per_kmer + v
+                    is_last = wide.lanes_of(last[j])
+                    wide.store(ends, end, wide.select(is_last, both + skipped, wide.load(ends, end)))
+                onward = wide.madd(from_bad, bad, from_skip * skipped)
+                if noise is None:
+                    wide.store(leaving, at + per_kmer, wide.madd(step, good, onward))
+                else:
+                    wide.store(leaving, at + per_kmer, step * good)
+                    wide.store(leaving_free, at + per_kmer, onward)
+                skipped = wide.madd(skip_self, skipped, wide.madd(skip, good, from_bad * bad))
+                if not is_single:
+                    wide.store(skips, v, skipped)
+            entered = zero
+            if j + 1 < n_kmers and changes[j + 1]:
+                first = (j + 1) * per_kmer
+                if is_single:
+                    wide.store(skips, 0, skipped)
+                if slot[j + 1] >= 0:
+                    to = (slot[j + 1] * rows + row) * 3 * per_kmer
+                    _copy(leaving, first, kept, to, per_kmer)
+                    if noise is not None:
+                        _copy(leaving_free, first, kept, to + per_kmer, per_kmer)
+                    _copy(skips, 0, kept, to + 2 * per_kmer, per_kmer)
+                _average(leaving, first, per_kmer, changes[j + 1])
+                if noise is not None:
+                    _average(leaving_free, first, per_kmer, changes[j + 1])
+                _average(skips, 0, per_kmer, changes[j + 1])
+                skipped = wide.load(skips, 0)
+        greatest = greatest_of_window(greatest, pack.width)
+        arriving, leaving = leaving, arriving
+        arriving_free, leaving_free = leaving_free, arriving_free
+
+
+@kernel
+def _halves(exponent):
+    """Two powers of two whose product is that of `exponent`, which may be out of range."""
+    half = wide.floor(wide.splat(0.5) * exponent)
+    return wide.power2(half), wide.power2(exponent - half)
+
+
+@kernel
+def backward(pack, p_stay, noise, densities, scales, kept, reference, flows):
+    """Add up, for every slot, the probability of all paths through it by lane, over ``2 ** reference``.
+
+    Parameters
+    ----------
+    pack, p_stay, noise
+        As for `forward`.
+    densities, scales, kept
+        As `forward` has filled them.
+    reference : float64, shape (8,)
+        Whole numbers.
+    flows : float64, shape (>= n_slots * V * 8,)
+        Zeros, which are filled.
+    """
+    stay = wide.splat(p_stay)
+    step = wide.splat(1.0 - p_stay - P_SKIP - P_BAD)
+    from_bad = wide.splat(P_FROM_BAD)
+    from_skip = wide.splat(P_FROM_SKIP)
+    skip = wide.splat(P_SKIP)
+    skip_self = wide.splat(P_SKIP_SELF)
+    zero = wide.splat(0.0)
+    last, changes, slot, after = pack.last, pack.changes, pack.slot, pack.after
+    events, inverse, offset, constant = pack.events, pack.inverse, pack.offset, pack.constant
+    n_kmers = last.shape[0]
+    per_kmer = pack.vectors * LANES
+    size = n_kmers * per_kmer
+    rows = pack.after.shape[0] // LANES
+    per_row = inverse.shape[0] if densities.free.shape[0] == rows * inverse.shape[0] else 0
+    free, stay_densities, step_densities = densities.free, densities.stay, densities.step
+    residuals, residuals_before = densities.w, densities.w_before
+    match = zeros(size)  # what may follow each match state of the row below, times that row's density
+    wrong = zeros(size)
+    onward = zeros(per_kmer)  # `match` of the row below one k-mer on
+    onward_free = zeros(per_kmer)  # the same after a bad event or a skip
+    skips = zeros(per_kmer)  # what may follow the skip state one k-mer on in the same row
+    skipped = before = before_free = zero  # of a single vector those three stay in registers
+    is_single = per_kmer == LANES
+    scale = wide.splat(NEVER)
+    greatest = zero
+    for row in range(rows - 1, -1, -1):
+        end = wide.load(after, row * LANES)
         below = scale
-        scale = end if row == n_events - 1 else max(below + math.log(greatest), end)
-        change = 0.0 if row == n_events - 1 else math.exp(below - scale)
-        ended = math.exp(end - scale)
-        _fill_emissions(x[row], inverse, offset, constant, emission)
+        scale = wide.maximum(below + wide.exponent(greatest), wide.floor(end))
+        change = wide.power2(below - scale)
+        is_row = wide.ge(end, wide.splat(0.5 * NEVER))
+        ended = wide.select(is_row, wide.exp2(end - scale), zero)
+        row_bad = change * wide.splat(P_BAD)
+        # With correlated noise those of the row below, which `match` is without.
+        dense = row if noise is None else min(row + 1, rows - 1)
+        if per_row == 0:
+            if noise is None:
+                fill_independent(events, inverse, offset, constant, dense, free, 0)
+            else:
+                fill_correlated(
+                    events, inverse, offset, constant, dense, row, noise, free, stay_densities, step_densities,
+                    residuals, residuals_before, 0,
+                )  # fmt: skip
         # The product of two scales may be out of range where that of the two masses is not: a half for each of them.
-        weight_below = 0.0 if row == n_events - 1 else math.exp(0.5 * (scales[row] + below - reference))
-        weight = math.exp(0.5 * (scales[row] + scale - reference))
-        greatest = 0.0
-        handovers = kept.shape[0]
+        ahead = wide.load(scales, row * LANES) - wide.load(reference, 0)
+        below_1, below_2 = _halves(ahead + below)
+        same_1, same_2 = _halves(ahead + scale)
+        of_dense = dense * per_row
+        greatest = zero
+        skipped = before = before_free = zero
+        for v in range(0, per_kmer, LANES):
+            wide.store(onward, v, zero)
+            wide.store(onward_free, v, zero)
+            wide.store(skips, v, zero)
         for j in range(n_kmers - 1, -1, -1):
-            base = j * lanes
-            last = j + 1 == n_kmers
-            if last:
-                onward[:] = 0.0
-                skipping[:] = 0.0
-            elif handover[j + 1] > 0:
-                _average(onward, handover[j + 1])
-                _average(skipping, handover[j + 1])
-                if handover[j + 1] == 1:
-                    handovers -= 1
-                    for lane in range(lanes):
-                        flows[handovers, lane] += (kept[handovers, row, 0, lane] * weight_below) * (
-                            onward[lane] * weight_below
-                        ) + (kept[handovers, row, 1, lane] * weight) * (skipping[lane] * weight)
-            for lane in range(lanes):
-                at = base + lane
-                same = change * match[at]
-                step = change * onward[lane]
-                bad = change * P_BAD * wrong[at]
-                skip = skipping[lane]
-                finish = ended if last else 0.0
-                before[lane] = match[at]
-                good = np.float64(emission[at]) * (p_stay * same + bad + p_step * step + P_SKIP * skip + finish)
-                match[at] = good
-                wrong[at] = bad + P_FROM_BAD * (same + step + skip) + finish
-                greatest = max(greatest, max(good, wrong[at]))
-                skipping[lane] = P_FROM_SKIP * step + P_SKIP_SELF * skip + finish
-            onward, before = before, onward
+            if j + 1 < n_kmers and changes[j + 1]:
+                if is_single:
+                    wide.store(onward, 0, before)
+                    wide.store(onward_free, 0, before_free)
+                    wide.store(skips, 0, skipped)
+                _average(onward, 0, per_kmer, changes[j + 1])
+                if noise is not None:
+                    _average(onward_free, 0, per_kmer, changes[j + 1])
+                _average(skips, 0, per_kmer, changes[j + 1])
+                if slot[j + 1] >= 0:
+                    first = (slot[j + 1] * rows + row) * 3 * per_kmer
+                    for v in range(0, per_kmer, LANES):
+                        to = slot[j + 1] * per_kmer + v
+                        at = first + v
+                        flow = (wide.load(kept, at) * below_1) * (wide.load(onward, v) * below_2)
+                        if noise is not None:
+                            at += per_kmer
+                            flow = flow + (wide.load(kept, at) * below_1) * (wide.load(onward_free, v) * below_2)
+                        at = first + 2 * per_kmer + v
+                        flow = flow + (wide.load(kept, at) * same_1) * (wide.load(skips, v) * same_2)
+                        wide.store(flows, to, wide.load(flows, to) + flow)
+                before = wide.load(onward, 0)
+                before_free = wide.load(onward_free, 0)
+                skipped = wide.load(skips, 0)
+            finish = zero
+            if last[j]:
+                finish = wide.select(wide.lanes_of(last[j]), ended, zero)
+            for v in range(0, per_kmer, LANES):
+                at = j * per_kmer + v
+                match_below = wide.load(match, at)
+                if not is_single:
+                    before = wide.load(onward, v)
+                    before_free = wide.load(onward_free, v)
+                    skipped = wide.load(skips, v)
+                bad = wide.madd(row_bad, wide.load(wrong, at), finish)
+                density = wide.widened(free, of_dense + at)
+                onto = wide.madd(step, change * before, wide.madd(skip, skipped, bad))
+                same = change * match_below
+                if noise is None:
+                    good = density * wide.madd(stay, same, onto)
+                    on = change * before
+                    before = match_below
+                else:
+                    good = wide.madd(stay, same * wide.widened(stay_densities, of_dense + at), onto)
+                    on = change * before_free
+                    before = match_below * wide.widened(step_densities, of_dense + at)
+                    before_free = match_below * density
+                    same = same * density
+                wrong_now = wide.madd(from_bad, same + on + skipped, bad)
+                skipped = wide.madd(skip_self, skipped, wide.madd(from_skip, on, finish))
+                wide.store(match, at, good)
+                wide.store(wrong, at, wrong_now)
+                greatest = wide.maximum(greatest, wide.maximum(good, wrong_now))
+                if not is_single:
+                    wide.store(onward, v, before)
+                    wide.store(onward_free, v, before_free)
+                    wide.store(skips, v, skipped)
+        greatest = greatest_of_window(greatest, pack.width)

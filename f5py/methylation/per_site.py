@@ -34,9 +34,8 @@ k-mers in order and enters each exactly once. So where site i + w comes under th
 state is summed out by giving the two lanes of each pair their mean. A forward pass yields the probability of the
 events together with the states of the last w sites. For the sites before, the flow over a boundary between two
 k-mers, forward mass times backward mass summed over all events, is split by lane: the boundary before site w * (b + 1)
-enters serves the sites w * b to w * b + w - 1. With correlated noise the density of a step depends on both k-mers:
-where a bit is handed over, on the states of both sites. So each lane has two densities there, for the two lanes that
-the step may come from, and the mean is that of the products.
+enters serves the sites w * b to w * b + w - 1. With correlated noise the density after a step is one of two k-mers,
+and w is the most sites that share k + 1 bases; so a site has left both when its bit is handed over.
 
 A group of one site has the same likelihoods as in the group's call. The sites that are called are those of the groups
 that are called. Where sites overlap each other, which only sites of a user's motif can, each has a state of its own.
@@ -94,7 +93,7 @@ def site_likelihoods(
     """
     from f5py.methylation._calls_numba import Fit, Model, fill_plain
     from f5py.methylation._groups_numba import is_site
-    from f5py.methylation._per_site_numba import score_sites
+    from f5py.methylation._site_windows_numba import SiteWindows, score_windows
     from f5py.methylation.correlated import terms_of
 
     segment = np.frombuffer(window, np.uint8)
@@ -112,5 +111,7 @@ def site_likelihoods(
     shift, scale, var = map(np.float32, scaling)
     fit = Fit(shift, scale, var, float(events_per_base))
     levels = Model(model.k, model.level_mean, model.level_stdv, model.ln_stdv)
-    score_sites(plain, modified, x, reverse, fit, levels, terms_of(noise), methylated, unmethylated)
+    numbers = np.array([[0], [len(segment)], [0], [len(modified)], [0], [len(x) - 1]], np.int64)
+    windows = SiteWindows(plain, modified, *numbers)
+    score_windows(windows, 1, x, reverse, fit, levels, terms_of(noise), methylated, unmethylated)
     return methylated, unmethylated

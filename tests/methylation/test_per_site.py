@@ -200,6 +200,48 @@ def test_long_groups_add_up_to_one_probability_of_the_events(window: str) -> Non
     assert ((with_site > without_site) == methylated).mean() > 0.7
 
 
+@pytest.mark.parametrize("noise", [None, OF_PORES["r9"]], ids=["independent", "correlated"])
+def test_windows_do_not_depend_on_those_beside_them(noise: Noise | None) -> None:
+    """Windows of all widths and lengths at once, against each one alone: the same bits."""
+    from f5py.methylation._calls_numba import Fit, Model
+    from f5py.methylation._site_windows_numba import SiteWindows, score_windows
+
+    rng = np.random.default_rng(3)
+    texts = ["".join(rng.choice([*"ACGT", "CG", "CG"], rng.integers(5, 60))) for _ in range(60)]
+    texts = ["ACTTGACCAT" + text + "CGTTGACCATAA" for text in texts]
+    places = [_sites(text, MOTIFS["cpg"], False) for text in texts]
+    events = [_events(text, some[::2], CPG, False, rng) for text, some in zip(texts, places, strict=True)]
+    alone = [
+        site_likelihoods(text.encode(), x, MOTIFS["cpg"], CPG, noise=noise)
+        for text, x in zip(texts, events, strict=True)
+    ]
+    letters = {letter: ALPHABET.index(letter) for letter in "ACGT"}
+    codes = np.array([letters[letter] for text in texts for letter in text], np.uint8)
+
+    def counted(parts: list) -> tuple[np.ndarray, np.ndarray]:
+        lengths = np.array([len(part) for part in parts])
+        return np.cumsum(lengths) - lengths, lengths
+
+    first, n_events = counted(events)
+    modified = np.concatenate(places).astype(np.int64)
+    windows = SiteWindows(codes, modified, *counted(texts), *counted(places), first, first + n_events - 1)
+    fit = Fit(np.float32(0), np.float32(1), np.float32(1), 2.0)
+    model = Model(CPG.k, CPG.level_mean, CPG.level_stdv, CPG.ln_stdv)
+    found = np.empty((2, len(modified)), np.float32)
+    score_windows(windows, len(texts), np.concatenate(events), False, fit, model, terms_of(noise), *found)
+    np.testing.assert_array_equal(found, np.concatenate(alone, axis=1))
+
+
+@pytest.mark.parametrize("noise", [None, OF_PORES["r9"]], ids=["independent", "correlated"])
+def test_a_window_with_so_many_events_that_their_densities_are_not_kept(noise: Noise | None) -> None:
+    window, motif = _CASES[4][1:3]
+    few = _events(window, [], CPG, False, np.random.default_rng(6))
+    events = np.concatenate([few[:30], np.repeat(few[30:31], 2500), few[30:]])
+    expected = _marginals(_all_states(window, events, motif, CPG, False, noise=noise))
+    found = site_likelihoods(window.encode(), events, motif, CPG, noise=noise)
+    np.testing.assert_allclose(found, expected, atol=0.1, rtol=1e-5)
+
+
 def test_far_sites_do_not_matter() -> None:
     """The ratio of a site in a long group is near that in a shorter window around it."""
     rng = np.random.default_rng(4)

@@ -1,0 +1,143 @@
+"""Jitted densities of a pack's events in all k-mers and lanes; see `f5py.methylation._site_hmm_numba`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.jit import simd
+from f5py.jit import simd_double as wide
+from f5py.jit.kernel import kernel
+from f5py.methylation._hmm_numba import background
+
+LANES = wide.LANES
+#: Densities that are kept for the backward algorithm; of windows with more they are computed again.
+_MOST_DENSITIES = 1 << 19
+
+
+class Densities(NamedTuple):
+    """Densities of the events in all k-mers and lanes, row by row if there is room for all rows, else of one row.
+
+    `stay` and `step` are used with correlated noise only. `w` has the residuals of a row, one k-mer further on, and
+    `w_before` those of the row before.
+    """
+
+    free: NDArray[np.float32]
+    stay: NDArray[np.float32]
+    step: NDArray[np.float32]
+    w: NDArray[np.float32]
+    w_before: NDArray[np.float32]
+
+
+@kernel
+def empty(n):
+    """Room for doubles at a multiple of 64 bytes, where no vector lies in two lines of the cache."""
+    room = np.empty(n + LANES)
+    first = -(room.ctypes.data >> 3) & (LANES - 1)
+    return room[first : first + n]
+
+
+@kernel
+def zeros(n):
+    """The same, filled with zeros."""
+    room = empty(n)
+    room[:] = 0.0
+    return room
+
+
+@kernel
+def empty_floats(n):
+    """The same of single precision, not filled."""
+    return empty((n + 1) // 2).view(np.float32)[:n]
+
+
+@kernel
+def float_zeros(n):
+    """The same, filled with zeros."""
+    return zeros((n + 1) // 2).view(np.float32)[:n]
+
+
+@kernel
+def room_for_densities(size, rows, vectors, noise):
+    """Arrays for the densities of all rows, or of one: `size` of them in a row, with so many vectors for a k-mer."""
+    n = size * rows if size * rows <= _MOST_DENSITIES else size
+    further = 0 if noise is None else size + vectors * LANES
+    some = 0 if noise is None else n
+    return Densities(
+        empty_floats(n), empty_floats(some), empty_floats(some), float_zeros(further), float_zeros(further)
+    )
+
+
+@kernel
+def _fourth_power(value):
+    square = value * value
+    return square * square
+
+
+@kernel
+def fill_independent(events, inverse, offset, constant, row, free, first):
+    """Fill the densities of the events of `row` with independent noise, from `first` on."""
+    event = simd.load(events, row * simd.LANES)
+    for at in range(0, inverse.shape[0], simd.LANES):
+        z = simd.madd(event, simd.load(inverse, at), simd.load(offset, at))
+        simd.store(free, first + at, simd.exp2(simd.load(constant, at) - z * z))
+
+
+@kernel
+def fill_correlated(events, inverse, offset, constant, row, before, noise, free, stay, step, w, w_before, first):
+    """Fill the densities of the events of `row`, after those of the row `before`, from `first` on."""
+    event = simd.load(events, row * simd.LANES)
+    event_before = simd.load(events, before * simd.LANES)
+    one = simd.splat(np.float32(1.0))
+    further = w.shape[0] - inverse.shape[0]
+    for at in range(0, inverse.shape[0], simd.LANES):
+        slope = simd.load(inverse, at)
+        shift = simd.load(offset, at)
+        simd.store(w, further + at, simd.madd(event, slope, shift))
+        simd.store(w_before, further + at, simd.madd(event_before, slope, shift))
+    stay_now = simd.splat(np.float32(noise.stay_now))
+    stay_before = simd.splat(np.float32(noise.stay_before))
+    step_now = simd.splat(np.float32(noise.step_now))
+    step_before = simd.splat(np.float32(noise.step_before))
+    square = simd.splat(np.float32(noise.square))
+    for at in range(0, inverse.shape[0], simd.LANES):
+        z = simd.load(w, further + at)
+        u_stay = simd.madd(simd.load(w_before, further + at), stay_before, z * stay_now)
+        u_step = simd.madd(simd.load(w_before, at), step_before, z * step_now)
+        if noise.is_student:
+            peak = simd.load(inverse, at)
+            of_stay = peak * _fourth_power(simd.reciprocal(simd.madd(u_stay, u_stay, one)))
+            of_step = peak * _fourth_power(simd.reciprocal(simd.madd(u_step, u_step, one)))
+            of_free = peak * _fourth_power(simd.reciprocal(simd.madd(z * square, z, one)))
+        else:
+            top = simd.load(constant, at)
+            of_stay = simd.exp2(top - u_stay * u_stay)
+            of_step = simd.exp2(top - u_step * u_step)
+            of_free = simd.exp2(top - z * z)
+        simd.store(stay, first + at, of_stay * simd.splat(np.float32(noise.stay_weight)))
+        simd.store(step, first + at, of_step * simd.splat(np.float32(noise.step_weight)))
+        simd.store(free, first + at, of_free * simd.splat(np.float32(noise.free_weight)))
+
+
+@kernel
+def entry(events, inverse, offset, constant, row, noise):
+    """The density of the events of `row` at the entry, where the exponent may be any, times the background before.
+
+    Return a factor and the base-two logarithm of the rest.
+    """
+    slope = wide.widened(inverse, 0)
+    w = wide.madd(wide.widened(events, row * simd.LANES), slope, wide.widened(offset, 0))
+    before = wide.splat(np.float64(background(row)))
+    one = wide.splat(1.0)
+    if noise is None:
+        return one, wide.widened(constant, 0) - w * w + before
+    weight = wide.splat(np.float64(noise.free_weight))
+    if noise.is_student:
+        fourth = one / wide.madd(w * wide.splat(np.float64(noise.square)), w, one)
+        fourth = fourth * fourth
+        density = slope * weight * (fourth * fourth)
+        exponent = wide.exponent(density)
+        return density * wide.power2(wide.splat(0.0) - exponent), exponent + before
+    return weight, wide.widened(constant, 0) - w * w + before

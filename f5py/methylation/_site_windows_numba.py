@@ -1,0 +1,293 @@
+"""Jitted loops that score every site in the windows of a read; see `f5py.methylation.per_site` for the mathematics."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.jit import simd
+from f5py.jit import simd_double as wide
+from f5py.jit.kernel import kernel
+from f5py.methylation._calls_numba import CODES, LOG2_E, METHYLATED, fill_emission, fill_ranks, sort_pass
+from f5py.methylation._hmm_numba import NEVER as NEVER_EMITTED
+from f5py.methylation._hmm_numba import background, stay_probability
+from f5py.methylation._site_densities_numba import empty, empty_floats, float_zeros, room_for_densities, zeros
+from f5py.methylation._site_hmm_numba import LANES, NEVER, Pack, backward, forward, greatest_of_window
+
+
+class SiteWindows(NamedTuple):
+    """The windows of one read that have several sites, or any.
+
+    Attributes
+    ----------
+    codes : uint8
+        Bases of all windows on the read's strand in forward order, see `fill_plain`; no site methylated.
+    modified : int64
+        Where in its window the base is that a site changes: ascending within a window, and none under the first k-mer.
+    base, n_bases : int64, shape (n,)
+        First element of each window in `codes`, and how many it has.
+    site, n_sites : int64, shape (n,)
+        The same in `modified`.
+    begin, end : int64, shape (n,)
+        First and last event in the order of the window's bases; `end` may be less than `begin`.
+    """
+
+    codes: NDArray[np.uint8]
+    modified: NDArray[np.int64]
+    base: NDArray[np.int64]
+    n_bases: NDArray[np.int64]
+    site: NDArray[np.int64]
+    n_sites: NDArray[np.int64]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+
+@kernel
+def sites_per_kmer(modified, k):
+    """The greatest number of modified bases in `k` bases."""
+    greatest = 0
+    first = 0
+    for i in range(modified.shape[0]):
+        while modified[i] - modified[first] >= k:
+            first += 1
+        greatest = max(greatest, i - first + 1)
+    return greatest
+
+
+@kernel
+def _fill_window(codes, modified, width, ranks, reverse, model, fit, ln_var, per_kmer, first_lane, pack):
+    """Emission parameters of a window's k-mers in its lanes: bit ``i % width`` of their number is the state of site i.
+
+    A lane's parameters are those of another one where the states that the two differ in are of no site here.
+    """
+    lanes = 1 << width
+    first = 0
+    for j in range(ranks.shape[0]):
+        while first < modified.shape[0] and modified[first] < j:
+            first += 1
+        under = 0  # the bits of the sites under the k-mer
+        i = first
+        while i < modified.shape[0] and modified[i] < j + model.k:
+            under |= 1 << (i % width)
+            i += 1
+        for lane in range(lanes):
+            at = j * per_kmer + first_lane + lane
+            if lane & under != lane:
+                same = j * per_kmer + first_lane + (lane & under)
+                pack.inverse[at] = pack.inverse[same]
+                pack.offset[at] = pack.offset[same]
+                pack.constant[at] = pack.constant[same]
+                continue
+            rank = ranks[j]
+            i = first
+            while i < modified.shape[0] and modified[i] < j + model.k:
+                if lane >> (i % width) & 1:
+                    place = modified[i] - j
+                    power = place if reverse else model.k - 1 - place
+                    rank += (METHYLATED - np.int64(codes[modified[i]])) * CODES**power
+                i += 1
+            fill_emission(rank, model, fit, ln_var, at, pack.inverse, pack.offset, pack.constant)
+
+
+@kernel
+def _fill_changes(modified, width, k, first_lane, pack):
+    """Where on its way a window's state bits change from one site to another."""
+    of_window = (1 << min(1 << width, LANES)) - 1 << first_lane
+    for i in range(width, modified.shape[0]):
+        j = modified[i] - k + 1
+        bit = i % width
+        pack.changes[j] |= of_window << (bit * LANES) if bit < 3 else 1 << (3 * LANES + bit - 3)
+        if bit == 0:
+            pack.slot[j] = 0
+
+
+@kernel
+def _make_pack(windows, chosen, width, event_mean, reverse, fit, model):
+    """The pack of the windows `chosen`; a window may be in it several times.
+
+    Return it with the number of its slots.
+    """
+    k = model.k
+    vectors = max((1 << width) // LANES, 1)
+    per_kmer = vectors * LANES
+    rows = np.int64(0)
+    n_kmers = np.int64(0)
+    for i in range(chosen.shape[0]):
+        rows = max(rows, abs(windows.end[chosen[i]] - windows.begin[chosen[i]]) + 1)
+        n_kmers = max(n_kmers, windows.n_bases[chosen[i]] - k + 1)
+    size = (n_kmers * per_kmer + simd.LANES - 1) // simd.LANES * simd.LANES
+    pack = Pack(
+        width, vectors, empty_floats(rows * simd.LANES), empty(rows * LANES), float_zeros(size), float_zeros(size),
+        empty_floats(size),
+        np.zeros(n_kmers, np.int64), np.zeros(n_kmers, np.int64), np.full(n_kmers, -1),
+    )  # fmt: skip
+    pack.after[:] = NEVER
+    pack.constant[:] = NEVER_EMITTED
+    ln_var = np.log(fit.var)
+    ranks = np.empty(n_kmers, np.int64)
+    lanes = min(1 << width, LANES)
+    for i in range(chosen.shape[0]):
+        window = chosen[i]
+        codes = windows.codes[windows.base[window] : windows.base[window] + windows.n_bases[window]]
+        modified = windows.modified[windows.site[window] : windows.site[window] + windows.n_sites[window]]
+        own_kmers = codes.shape[0] - k + 1
+        fill_ranks(codes, k, reverse, own_kmers, ranks)
+        _fill_window(
+            codes, modified, width, ranks[:own_kmers], reverse, model, fit, ln_var, per_kmer, i * lanes, pack
+        )  # fmt: skip
+        _fill_changes(modified, width, k, i * lanes, pack)
+        pack.last[own_kmers - 1] |= (1 << lanes) - 1 << (i * lanes)
+        stride = 1 if windows.begin[window] < windows.end[window] else -1
+        own_rows = abs(windows.end[window] - windows.begin[window]) + 1
+        for row in range(rows):
+            x = event_mean[windows.begin[window] + stride * min(row, own_rows - 1)]
+            for lane in range(i * lanes, i * lanes + lanes):
+                pack.events[row * simd.LANES + lane] = x
+                pack.events[row * simd.LANES + LANES + lane] = x
+            if row < own_rows:
+                after = np.float64(background(own_rows - 1 - row))
+                for lane in range(i * lanes, i * lanes + lanes):
+                    pack.after[row * LANES + lane] = after
+    n_slots = 0
+    for j in range(n_kmers):
+        if pack.slot[j] >= 0:
+            pack.slot[j] = n_slots
+            n_slots += 1
+    return pack, n_slots
+
+
+@kernel
+def _score_pack(pack, n_slots, p_stay, noise, reference):
+    """Solve a pack; fill `reference`, float64 of shape (8,).
+
+    Return the probability of the events by the states of sites, by slot and lane: at last that of the last sites.
+    """
+    rows = pack.after.shape[0] // LANES
+    per_kmer = pack.vectors * LANES
+    kept = empty(n_slots * rows * 3 * per_kmer)
+    scales = empty(rows * LANES)
+    ends = zeros(rows * per_kmer)
+    densities = room_for_densities(pack.inverse.shape[0], rows, pack.vectors, noise)
+    forward(pack, p_stay, noise, densities, scales, ends, kept)
+
+    best = wide.splat(NEVER)
+    for row in range(rows):
+        greatest = wide.load(ends, row * per_kmer)
+        for v in range(LANES, per_kmer, LANES):
+            greatest = wide.maximum(greatest, wide.load(ends, row * per_kmer + v))
+        greatest = wide.exponent(greatest_of_window(greatest, pack.width))
+        after = wide.floor(wide.load(pack.after, row * LANES))
+        best = wide.maximum(best, wide.load(scales, row * LANES) + after + greatest)
+    wide.store(reference, 0, best)
+    masses = zeros((n_slots + 1) * per_kmer)
+    for row in range(rows):
+        after = wide.load(pack.after, row * LANES)
+        whole = wide.floor(after)
+        exponent = wide.load(scales, row * LANES) + whole - best
+        half = wide.floor(wide.splat(0.5) * exponent)
+        factor, other = wide.power2(half), wide.power2(exponent - half) * wide.exp2(after - whole)
+        for v in range(0, per_kmer, LANES):
+            at = n_slots * per_kmer + v
+            mass = wide.load(ends, row * per_kmer + v) * factor * other
+            wide.store(masses, at, wide.load(masses, at) + mass)
+    if n_slots > 0:
+        backward(pack, p_stay, noise, densities, scales, kept, reference, masses)
+    return masses
+
+
+@kernel
+def _log_share(masses, first, lanes, bit, state):
+    """Logarithm of the sum over a window's lanes, from `first` on, in which `bit` has that state."""
+    total = 0.0
+    for lane in range(lanes):
+        if (lane & bit != 0) == state:
+            total += masses[first + lane]
+    return math.log(total)
+
+
+@kernel
+def _finish_window(windows, window, width, k, slots, n_slots, masses, first_lane, reference, methylated, unmethylated):
+    """Fill a window's scores."""
+    lanes = 1 << width
+    per_kmer = max(lanes, LANES)
+    first = windows.site[window]
+    n_sites = windows.n_sites[window]
+    base = reference / LOG2_E - (width - 1) * math.log(2.0)
+    for i in range(n_sites):
+        # The flow into the k-mer that the next block of sites begins with tells the states of this one's.
+        block = (i // width + 1) * width
+        slot = n_slots if block >= n_sites else slots[windows.modified[first + block] - k + 1]
+        at = slot * per_kmer + first_lane
+        methylated[first + i] = base + _log_share(masses, at, lanes, 1 << (i % width), True)
+        unmethylated[first + i] = base + _log_share(masses, at, lanes, 1 << (i % width), False)
+
+
+@kernel
+def _ordered(windows, count, k, span):
+    """The windows by width, number of k-mers and number of events; return their order and widths.
+
+    `span` is the number of bases that the states of a k-mer's densities depend on.
+    """
+    widths = np.empty(count, np.int64)
+    columns = np.int64(0)
+    widest = np.int64(0)
+    longest = np.int64(0)
+    for i in range(count):
+        widths[i] = sites_per_kmer(windows.modified[windows.site[i] : windows.site[i] + windows.n_sites[i]], span)
+        columns = max(columns, windows.n_bases[i] - k + 2)
+        widest = max(widest, widths[i])
+        longest = max(longest, abs(windows.end[i] - windows.begin[i]) + 1)
+    keys = np.empty(count, np.int64)
+    orders = np.empty((3, count), np.int64)
+    for i in range(count):
+        rows = abs(windows.end[i] - windows.begin[i]) + 1
+        keys[i] = ((widths[i] * columns + windows.n_bases[i] - k + 1) << 32) + rows
+        orders[0, i] = i
+    sort_pass(keys, np.int64(0), longest + 1, orders[0], orders[1])
+    sort_pass(keys, np.int64(32), (widest + 1) * columns, orders[1], orders[2])
+    return orders[2], widths
+
+
+@kernel
+def score_windows(windows, count, event_mean, reverse, fit, model, noise, methylated, unmethylated):
+    """Log-likelihood of each window's events with each of its sites methylated or not, whatever the others are.
+
+    Parameters
+    ----------
+    windows : SiteWindows
+    count : int
+    event_mean : float32
+    reverse : bool
+    fit : Fit
+    model : Model
+    noise : Terms or None
+    methylated, unmethylated : float32
+        Filled at the places that the sites have in `windows.modified`.
+    """
+    # A step's density with correlated noise is that of two k-mers, so that both need the states of their sites.
+    order, widths = _ordered(windows, count, model.k, model.k if noise is None else model.k + 1)
+    p_stay = stay_probability(fit.events_per_base)
+    reference = np.empty(LANES)
+    mode = simd.flush_denormals()
+    first = 0
+    while first < count:
+        width = widths[order[first]]
+        lanes = min(1 << width, LANES)
+        n = 1
+        while n < LANES // lanes and first + n < count and widths[order[first + n]] == width:
+            n += 1
+        chosen = np.empty(LANES // lanes, np.int64)
+        for i in range(chosen.shape[0]):
+            chosen[i] = order[first + min(i, n - 1)]
+        pack, n_slots = _make_pack(windows, chosen, width, event_mean, reverse, fit, model)
+        masses = _score_pack(pack, n_slots, p_stay, noise, reference)
+        for i in range(n):
+            _finish_window(
+                windows, chosen[i], width, model.k, pack.slot, n_slots, masses, i * lanes, reference[i * lanes],
+                methylated, unmethylated,
+            )  # fmt: skip
+        first += n
+    simd.restore_mode(mode)
