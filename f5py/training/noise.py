@@ -100,16 +100,21 @@ def estimate(likelihoods: NDArray[np.float64], n_windows: int) -> NoiseEstimate 
     """
     if n_windows < ENOUGH_WINDOWS:
         return None
-    weights = _weights(_STEPS)
     best = {}
-    for tails, grid in zip((GAUSSIAN, STUDENT), likelihoods.reshape(2, len(KNOTS), len(KNOTS)), strict=True):
-        surface = weights @ grid @ weights.T
+    for tails, surface in zip((GAUSSIAN, STUDENT), fine_grid(likelihoods), strict=True):
         stay, step = np.unravel_index(int(surface.argmax()), surface.shape)
         best[tails] = float(surface[stay, step]), Noise(float(_STEPS[stay]), float(_STEPS[step]), tails)
     likelihood, noise = max(best.values())
     other = min(best.values())[0]
     alone = float(likelihoods[CANDIDATES.index(INDEPENDENT)])
     return NoiseEstimate(noise, n_windows, (likelihood - alone) / n_windows, (likelihood - other) / n_windows)
+
+
+def fine_grid(likelihoods: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Those of `CANDIDATES` and between the knots; float64, shape (2, 81, 81): tails, stay and step in hundredths."""
+    weights = _weights(_STEPS)
+    found: NDArray[np.float64] = weights @ likelihoods.reshape(2, len(KNOTS), len(KNOTS)) @ weights.T
+    return found
 
 
 def _weights(at: NDArray[np.float64]) -> NDArray[np.float64]:
