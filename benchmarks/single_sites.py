@@ -102,8 +102,8 @@ def line(name: str, table: pd.DataFrame) -> list[str]:
         wrong = (ratio > 0) != state
         area = area_under_curve(state, ratio)
         found.append(
-            f"| {name} | {way} | {len(table):,} | {wrong.mean():.2%} | {(np.abs(ratio) > THRESHOLD).mean():.1%} "
-            f"| {(wrong & (np.abs(ratio) > THRESHOLD)).mean():.2%} | {'' if area is None else f'{area:.4f}'} |"
+            f"| {name} | {way} | {table['read_name'].nunique():,} | {len(table):,} | {wrong.mean():.2%} "
+            f"| {(np.abs(ratio) > THRESHOLD).mean():.1%} | {(wrong & (np.abs(ratio) > THRESHOLD)).mean():.2%} | {'' if area is None else f'{area:.4f}'} |"
         )
     return found
 
@@ -134,8 +134,15 @@ def main() -> None:
         "simulated, independent, 2500 bases": {"linked_within": 0, "site_rates": "0.5", "fixed_length": 2500},
         "simulated, independent, 800 bases": {"linked_within": 0, "site_rates": "0.5", "fixed_length": 800},
         "simulated with noise, one state a read": {**NOISY, "methylation": "per-read"},
+        "simulated with noise, one state, 800 bases": {**NOISY, "methylation": "per-read", "fixed_length": 800},
         "simulated with noise, independent sites": {**NOISY, "linked_within": 0, "site_rates": "0.5"},
-    }.items():
+        "simulated with noise, independent, 2500 bases": {
+            **NOISY, "linked_within": 0, "site_rates": "0.5", "fixed_length": 2500,
+        },
+        "simulated with noise, independent, 800 bases": {
+            **NOISY, "linked_within": 0, "site_rates": "0.5", "fixed_length": 800,
+        },
+    }.items():  # fmt: skip
         made = simulated(arguments.folder / name.replace(" ", "_"), **options)
         rows += lines(name, *made, BOTH if "with noise" in name else BOTH[:1])
     report = [
@@ -145,9 +152,9 @@ def main() -> None:
         'several. Levels and samples of simulated reads scatter less than in real ones, but for those "with noise". '
         f"Wrong: by the sign of the ratio; beyond: of an absolute value above {THRESHOLD:g}.",
         "",
-        "| reads | noise of the calls | call of | sites | wrong | beyond | wrong and beyond "
+        "| reads | noise of the calls | call of | number of reads | sites | wrong | beyond | wrong and beyond "
         "| area under the ROC curve |",
-        "|---|---|---|---:|---:|---:|---:|---:|",
+        "|---|---|---|---:|---:|---:|---:|---:|---:|",
         *rows,
     ]
     arguments.output.write_text("\n".join(report) + "\n")
