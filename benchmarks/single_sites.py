@@ -103,7 +103,8 @@ def line(name: str, table: pd.DataFrame) -> list[str]:
         area = area_under_curve(state, ratio)
         found.append(
             f"| {name} | {way} | {table['read_name'].nunique():,} | {len(table):,} | {wrong.mean():.2%} "
-            f"| {(np.abs(ratio) > THRESHOLD).mean():.1%} | {(wrong & (np.abs(ratio) > THRESHOLD)).mean():.2%} | {'' if area is None else f'{area:.4f}'} |"
+            f"| {(np.abs(ratio) > THRESHOLD).mean():.1%} | {(wrong & (np.abs(ratio) > THRESHOLD)).mean():.2%} "
+            f"| {'' if area is None else f'{area:.4f}'} |"
         )
     return found
 

@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pysam
 import pytest
 
+from f5py.commands.index import index_fast5
+from f5py.commands.simulate import simulate
 from f5py.core.noise import CALIBRATION
+from f5py.evaluation.agreement import LabelledRatios
+from f5py.evaluation.ranking import area_under_curve
 from f5py.evaluation.ratios import probability
 from f5py.options.declaration import declarations
 from f5py.options.table_commands import SummaryOptions
+from f5py.simulation.settings import CHEMISTRIES, SimulationSettings
 
 from ..made_data import ReadSet, run_main
 
@@ -92,6 +99,47 @@ def test_the_help_says_the_constants_of_the_calibration() -> None:
     said = declarations(SummaryOptions)["calibration"].help
     assert f"{CALIBRATION['r9']:g} (R9.4)" in said
     assert f"{CALIBRATION['r10']:g} (R10.4.1)" in said
+
+
+def _labelled(data: ReadSet, *options: str) -> pd.DataFrame:
+    """Ratios of calls that simulated reads of one state have, by read and start, with their state."""
+    calls = pd.read_csv(io.BytesIO(_call(data, *options)), sep="\t")[["read_name", "start", "log_lik_ratio"]]
+    truth = pd.read_csv(data.folder / "truth_reads.tsv", sep="\t").rename(columns={"position": "start"})
+    return calls.merge(truth[["read_name", "start", "methylated"]], on=["read_name", "start"], validate="one_to_one")
+
+
+def test_simulated_reads_gain_and_are_calibrated(tmp_path: Path) -> None:
+    """With the noise of real reads, groups and single sites.
+
+    Measured in 80 reads: the area of 10,936 groups rises by 0.0009 to 0.0024, that of 25,252 sites by 0.0003 to 0.0011;
+    the calibration errors are 0.012 and 0.008.
+    """
+    folder = tmp_path / "simulated"
+    noise = CHEMISTRIES["r9"].statistics
+    settings = SimulationSettings(
+        seed=5, genome_length=60_000, gc=0.55, n_reads=80, fixed_length=4000, per_read=True, **noise
+    )
+    simulate(folder, settings, fasta=True)
+    index_fast5(str(folder / "reads.fasta"), [str(folder / "fast5")], threads=1, verbose=0)
+    data = ReadSet(folder, folder / "reads.fasta", folder / "reads.bam", folder / "ref.fa", folder / "fast5")
+    for per_site in ((), ("--per-site",)):
+        tables = [_labelled(data, f"--noise={noise}", *per_site) for noise in ("independent", "correlated")]
+        reads, names = pd.factorize(tables[0]["read_name"])
+        assert (tables[1]["start"] == tables[0]["start"]).all()
+        state = tables[0]["methylated"].to_numpy() == 1
+        ratios = [table["log_lik_ratio"].to_numpy() for table in tables]
+        rng = np.random.default_rng(1)
+        gains = []
+        for _ in range(60):
+            weight = np.bincount(rng.integers(0, len(names), len(names)), minlength=len(names))
+            drawn = np.repeat(np.arange(len(reads)), weight[reads])
+            areas = [area_under_curve(state[drawn], ratio[drawn]) for ratio in ratios]
+            gains.append(areas[1] - areas[0])
+        counts = LabelledRatios()
+        counts.add(ratios[1], state.astype(np.int64))
+        found = counts.reliability(0.5, is_balanced=True, calibration=CALIBRATION["r9"])
+        assert np.quantile(gains, 0.025) > 0
+        assert found["expected_calibration_error"] <= 0.02
 
 
 def test_real_reads_without_methylation(call_ecoli) -> None:

@@ -6,15 +6,18 @@ import copy
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
 
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import MOTIFS
-from f5py.core.noise import OF_PORES, STUDENT, Noise
+from f5py.core.noise import GAUSSIAN, INDEPENDENT, OF_PORES, STUDENT, Noise
 from f5py.core.offsets import offsets_of, used_elements
 from f5py.methylation.calls import ARRAYS, call_methylation
 from f5py.pore_model import builtin
 
 from ...abea.batch_maker import made_batch
+from ...methylation.plain_hmm import plain_forward
 
 CPG = builtin("r9.4_450bps.cpg.6mer")
 
@@ -87,6 +90,7 @@ class _Scorer:
         return reads_that_fit(batch, self.reads, batch.status == ReadStatus.OK, self.part)
 
     def begin_scores(self, batch, model, motifs, listing, noise):
+        self.listing = listing
         given_back = self._scores.begin(batch, self.scores(batch, motifs), model, motifs, listing, noise)
         self.n_given_back = int(given_back.sum())
         return given_back
@@ -134,6 +138,36 @@ def test_correlated_noise(device, pool, noise):
         _assert_same(independent, _called(batch, pool))
         assert len(expected["call_first"]) > 100
         assert not np.array_equal(expected["call_methylated"], independent["call_methylated"])
+
+
+@settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    noise=st.builds(Noise, st.floats(-0.9, 0.9), st.floats(-0.9, 0.9), st.sampled_from([GAUSSIAN, STUDENT])),
+)
+@example(seed=1, noise=INDEPENDENT)
+@example(seed=1, noise=OF_PORES["r9"])
+@example(seed=1, noise=OF_PORES["r10"])
+def test_scores_equal_the_plain_recursion_in_doubles(device, pool, seed, noise):
+    batch = made_aligned_batch(seed, 6)
+    scorer = _Scorer(pool, batch, 20_000)
+    call_methylation(batch, MOTIFS["cpg"], CPG, pool, elsewhere=scorer, noise=noise)
+    assert scorer.n_given_back == 0
+    expected, found = [], []
+    for read in np.flatnonzero((batch.status == ReadStatus.OK) & ~batch.reverse & (batch.n_calls > 0)):
+        slot = batch.call_offsets[read] + batch.n_calls[read] // 2
+        first = batch.reference_offsets[read] + scorer.listing.window[slot]
+        window = batch.reference[first : first + scorer.listing.n_bases[slot]].tobytes().replace(b"N", b"A")
+        begin, end = batch.event_offsets[read] + [scorer.listing.begin[slot], scorer.listing.end[slot]]
+        events = batch.event_mean[begin : end + 1].astype(np.float64)
+        for strand, score in ((window, batch.call_unmethylated), (window.replace(b"CG", b"MG"), batch.call_methylated)):
+            digits = np.array([b"ACGMT".index(letter) for letter in strand])
+            ranks = np.lib.stride_tricks.sliding_window_view(digits, CPG.k) @ 5 ** np.arange(CPG.k - 1, -1, -1)
+            mean = batch.scale[read] * CPG.level_mean[ranks].astype(np.float64) + batch.shift[read]
+            stdv = CPG.level_stdv[ranks].astype(np.float64) * batch.var[read]
+            expected.append(plain_forward(events, mean, stdv, batch.events_per_base[read], noise))
+            found.append(score[slot])
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=5e-3)
 
 
 @pytest.mark.parametrize("motif", MOTIFS)
