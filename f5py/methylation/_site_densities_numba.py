@@ -31,43 +31,85 @@ class Densities(NamedTuple):
     w_before: NDArray[np.float32]
 
 
-@kernel
-def empty(n):
-    """Room for doubles at a multiple of 64 bytes, where no vector lies in two lines of the cache."""
-    room = np.empty(n + LANES)
-    first = -(room.ctypes.data >> 3) & (LANES - 1)
-    return room[first : first + n]
+class Room(NamedTuple):
+    """Memory that is taken once for many packs: what all threads would ask the system for, they would wait for.
+
+    Attributes
+    ----------
+    work : float64
+        Begins at a multiple of 64 bytes, as all that is taken of it: no vector lies in two lines of the cache.
+    used : int64, shape (1,)
+        So many of its elements are taken.
+    """
+
+    work: NDArray[np.float64]
+    used: NDArray[np.int64]
 
 
 @kernel
-def zeros(n):
+def room_of(n):
+    """Room for `n` doubles."""
+    work = np.empty(n + LANES)
+    first = -(work.ctypes.data >> 3) & (LANES - 1)
+    return Room(work[first : first + n], np.zeros(1, np.int64))
+
+
+@kernel
+def empty(room, n):
+    """An array of `n` doubles."""
+    first = room.used[0]
+    room.used[0] = first + (n + LANES - 1) // LANES * LANES
+    return room.work[first : first + n]
+
+
+@kernel
+def zeros(room, n):
     """The same, filled with zeros."""
-    room = empty(n)
-    room[:] = 0.0
-    return room
+    array = empty(room, n)
+    array[:] = 0.0
+    return array
 
 
 @kernel
-def empty_floats(n):
-    """The same of single precision, not filled."""
-    return empty((n + 1) // 2).view(np.float32)[:n]
+def empty_floats(room, n):
+    """An array of single precision."""
+    return empty(room, (n + 1) // 2).view(np.float32)[:n]
 
 
 @kernel
-def float_zeros(n):
+def float_zeros(room, n):
     """The same, filled with zeros."""
-    return zeros((n + 1) // 2).view(np.float32)[:n]
+    return zeros(room, (n + 1) // 2).view(np.float32)[:n]
 
 
 @kernel
-def room_for_densities(size, rows, vectors, noise):
+def numbers(room, n, value):
+    """An array of integers that are all `value`."""
+    array = empty(room, n).view(np.int64)
+    array[:] = value
+    return array
+
+
+@kernel
+def room_needed(rows, n_kmers, per_kmer, n_slots):
+    """Doubles that a pack of that size takes, at most."""
+    size = n_kmers * per_kmer + 2 * LANES
+    densities = min(max(size * rows, size), _MOST_DENSITIES + size)
+    of_pack = 2 * LANES * rows + 2 * size + 3 * n_kmers
+    of_rows = rows * (LANES + per_kmer) + n_slots * rows * 3 * per_kmer
+    return of_pack + of_rows + 2 * densities + 8 * size + (n_slots + 16) * per_kmer + 40 * LANES
+
+
+@kernel
+def room_for_densities(room, size, rows, vectors, noise):
     """Arrays for the densities of all rows, or of one: `size` of them in a row, with so many vectors for a k-mer."""
     n = size * rows if size * rows <= _MOST_DENSITIES else size
     further = 0 if noise is None else size + vectors * LANES
     some = 0 if noise is None else n
     return Densities(
-        empty_floats(n), empty_floats(some), empty_floats(some), float_zeros(further), float_zeros(further)
-    )
+        empty_floats(room, n), empty_floats(room, some), empty_floats(room, some), float_zeros(room, further),
+        float_zeros(room, further),
+    )  # fmt: skip
 
 
 @kernel

@@ -111,7 +111,7 @@ def _copy(source, first, to, at, n):
 
 
 @kernel
-def forward(pack, p_stay, noise, densities, scales, ends, kept):
+def forward(pack, p_stay, noise, densities, scales, ends, kept, room):
     """Fill scales and end masses of every row, and the flow out of the last k-mer before each slot.
 
     Parameters
@@ -126,6 +126,8 @@ def forward(pack, p_stay, noise, densities, scales, ends, kept):
     kept : float64, shape (n_slots * rows * 3 * V * 8,)
         Flow towards the match state in the next row, from match states and from others, and towards the skip state in
         the same row. With independent noise all of the first two is in the first.
+    room : Room
+        For what is forgotten afterwards.
     """
     step = wide.splat(1.0 - p_stay - P_SKIP - P_BAD)
     from_bad = wide.splat(P_FROM_BAD)
@@ -143,14 +145,14 @@ def forward(pack, p_stay, noise, densities, scales, ends, kept):
     per_row = inverse.shape[0] if densities.free.shape[0] == rows * inverse.shape[0] else 0
     free, stay_densities, step_densities = densities.free, densities.stay, densities.step
     residuals, residuals_before = densities.w, densities.w_before
-    match = zeros(size)
-    wrong = zeros(size)
-    arriving = zeros(size + per_kmer)  # at each k-mer's match state, from the k-mer before in the row before
-    leaving = zeros(size + per_kmer)
-    arriving_free = zeros(0 if noise is None else size + per_kmer)  # what of it is not from match states
-    leaving_free = zeros(0 if noise is None else size + per_kmer)
+    match = zeros(room, size)
+    wrong = zeros(room, size)
+    arriving = zeros(room, size + per_kmer)  # at each k-mer's match state, from the k-mer before in the row before
+    leaving = zeros(room, size + per_kmer)
+    arriving_free = zeros(room, 0 if noise is None else size + per_kmer)  # what of it is not from match states
+    leaving_free = zeros(room, 0 if noise is None else size + per_kmer)
     # to the k-mer's skip state from the k-mer before in the same row; of a single vector it stays in a register
-    skips = zeros(per_kmer)
+    skips = zeros(room, per_kmer)
     skipped = zero
     is_single = per_kmer == LANES
     scale = wide.splat(NEVER)
@@ -242,7 +244,7 @@ def _halves(exponent):
 
 
 @kernel
-def backward(pack, p_stay, noise, densities, scales, kept, reference, flows):
+def backward(pack, p_stay, noise, densities, scales, kept, reference, flows, room):
     """Add up, for every slot, the probability of all paths through it by lane, over ``2 ** reference``.
 
     Parameters
@@ -255,6 +257,8 @@ def backward(pack, p_stay, noise, densities, scales, kept, reference, flows):
         Whole numbers.
     flows : float64, shape (>= n_slots * V * 8,)
         Zeros, which are filled.
+    room : Room
+        As for `forward`.
     """
     stay = wide.splat(p_stay)
     step = wide.splat(1.0 - p_stay - P_SKIP - P_BAD)
@@ -272,11 +276,11 @@ def backward(pack, p_stay, noise, densities, scales, kept, reference, flows):
     per_row = inverse.shape[0] if densities.free.shape[0] == rows * inverse.shape[0] else 0
     free, stay_densities, step_densities = densities.free, densities.stay, densities.step
     residuals, residuals_before = densities.w, densities.w_before
-    match = zeros(size)  # what may follow each match state of the row below, times that row's density
-    wrong = zeros(size)
-    onward = zeros(per_kmer)  # `match` of the row below one k-mer on
-    onward_free = zeros(per_kmer)  # the same after a bad event or a skip
-    skips = zeros(per_kmer)  # what may follow the skip state one k-mer on in the same row
+    match = zeros(room, size)  # what may follow each match state of the row below, times that row's density
+    wrong = zeros(room, size)
+    onward = zeros(room, per_kmer)  # `match` of the row below one k-mer on
+    onward_free = zeros(room, per_kmer)  # the same after a bad event or a skip
+    skips = zeros(room, per_kmer)  # what may follow the skip state one k-mer on in the same row
     skipped = before = before_free = zero  # of a single vector those three stay in registers
     is_single = per_kmer == LANES
     scale = wide.splat(NEVER)

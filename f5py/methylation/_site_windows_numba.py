@@ -14,7 +14,16 @@ from f5py.jit.kernel import kernel
 from f5py.methylation._calls_numba import CODES, LOG2_E, METHYLATED, fill_emission, fill_ranks, sort_pass
 from f5py.methylation._hmm_numba import NEVER as NEVER_EMITTED
 from f5py.methylation._hmm_numba import background, stay_probability
-from f5py.methylation._site_densities_numba import empty, empty_floats, float_zeros, room_for_densities, zeros
+from f5py.methylation._site_densities_numba import (
+    empty,
+    empty_floats,
+    float_zeros,
+    numbers,
+    room_for_densities,
+    room_needed,
+    room_of,
+    zeros,
+)
 from f5py.methylation._site_hmm_numba import LANES, NEVER, Pack, backward, forward, greatest_of_window
 
 
@@ -105,7 +114,20 @@ def _fill_changes(modified, width, k, first_lane, pack):
 
 
 @kernel
-def _make_pack(windows, chosen, width, event_mean, reverse, fit, model):
+def _size_of(windows, chosen, width, k):
+    """The rows and k-mers of a pack of the windows `chosen`, and at most how many slots it has."""
+    rows = np.int64(0)
+    n_kmers = np.int64(0)
+    n_slots = np.int64(0)
+    for i in range(chosen.shape[0]):
+        rows = max(rows, abs(windows.end[chosen[i]] - windows.begin[chosen[i]]) + 1)
+        n_kmers = max(n_kmers, windows.n_bases[chosen[i]] - k + 1)
+        n_slots += (windows.n_sites[chosen[i]] - 1) // width
+    return rows, n_kmers, n_slots
+
+
+@kernel
+def _make_pack(windows, chosen, width, rows, n_kmers, event_mean, reverse, fit, model, room):
     """The pack of the windows `chosen`; a window may be in it several times.
 
     Return it with the number of its slots.
@@ -113,16 +135,11 @@ def _make_pack(windows, chosen, width, event_mean, reverse, fit, model):
     k = model.k
     vectors = max((1 << width) // LANES, 1)
     per_kmer = vectors * LANES
-    rows = np.int64(0)
-    n_kmers = np.int64(0)
-    for i in range(chosen.shape[0]):
-        rows = max(rows, abs(windows.end[chosen[i]] - windows.begin[chosen[i]]) + 1)
-        n_kmers = max(n_kmers, windows.n_bases[chosen[i]] - k + 1)
     size = (n_kmers * per_kmer + simd.LANES - 1) // simd.LANES * simd.LANES
     pack = Pack(
-        width, vectors, empty_floats(rows * simd.LANES), empty(rows * LANES), float_zeros(size), float_zeros(size),
-        empty_floats(size),
-        np.zeros(n_kmers, np.int64), np.zeros(n_kmers, np.int64), np.full(n_kmers, -1),
+        width, vectors, empty_floats(room, rows * simd.LANES), empty(room, rows * LANES), float_zeros(room, size),
+        float_zeros(room, size), empty_floats(room, size), numbers(room, n_kmers, 0), numbers(room, n_kmers, 0),
+        numbers(room, n_kmers, -1),
     )  # fmt: skip
     pack.after[:] = NEVER
     pack.constant[:] = NEVER_EMITTED
@@ -160,18 +177,18 @@ def _make_pack(windows, chosen, width, event_mean, reverse, fit, model):
 
 
 @kernel
-def _score_pack(pack, n_slots, p_stay, noise, reference):
+def _score_pack(pack, n_slots, p_stay, noise, reference, room):
     """Solve a pack; fill `reference`, float64 of shape (8,).
 
     Return the probability of the events by the states of sites, by slot and lane: at last that of the last sites.
     """
     rows = pack.after.shape[0] // LANES
     per_kmer = pack.vectors * LANES
-    kept = empty(n_slots * rows * 3 * per_kmer)
-    scales = empty(rows * LANES)
-    ends = zeros(rows * per_kmer)
-    densities = room_for_densities(pack.inverse.shape[0], rows, pack.vectors, noise)
-    forward(pack, p_stay, noise, densities, scales, ends, kept)
+    kept = empty(room, n_slots * rows * 3 * per_kmer)
+    scales = empty(room, rows * LANES)
+    ends = zeros(room, rows * per_kmer)
+    densities = room_for_densities(room, pack.inverse.shape[0], rows, pack.vectors, noise)
+    forward(pack, p_stay, noise, densities, scales, ends, kept, room)
 
     best = wide.splat(NEVER)
     for row in range(rows):
@@ -182,7 +199,7 @@ def _score_pack(pack, n_slots, p_stay, noise, reference):
         after = wide.floor(wide.load(pack.after, row * LANES))
         best = wide.maximum(best, wide.load(scales, row * LANES) + after + greatest)
     wide.store(reference, 0, best)
-    masses = zeros((n_slots + 1) * per_kmer)
+    masses = zeros(room, (n_slots + 1) * per_kmer)
     for row in range(rows):
         after = wide.load(pack.after, row * LANES)
         whole = wide.floor(after)
@@ -194,7 +211,7 @@ def _score_pack(pack, n_slots, p_stay, noise, reference):
             mass = wide.load(ends, row * per_kmer + v) * factor * other
             wide.store(masses, at, wide.load(masses, at) + mass)
     if n_slots > 0:
-        backward(pack, p_stay, noise, densities, scales, kept, reference, masses)
+        backward(pack, p_stay, noise, densities, scales, kept, reference, masses, room)
     return masses
 
 
@@ -271,6 +288,8 @@ def score_windows(windows, count, event_mean, reverse, fit, model, noise, methyl
     order, widths = _ordered(windows, count, model.k, model.k if noise is None else model.k + 1)
     p_stay = stay_probability(fit.events_per_base)
     reference = np.empty(LANES)
+    several = np.empty(LANES, np.int64)
+    room = room_of(0)
     mode = simd.flush_denormals()
     first = 0
     while first < count:
@@ -279,11 +298,16 @@ def score_windows(windows, count, event_mean, reverse, fit, model, noise, methyl
         n = 1
         while n < LANES // lanes and first + n < count and widths[order[first + n]] == width:
             n += 1
-        chosen = np.empty(LANES // lanes, np.int64)
+        chosen = several[: LANES // lanes]
         for i in range(chosen.shape[0]):
             chosen[i] = order[first + min(i, n - 1)]
-        pack, n_slots = _make_pack(windows, chosen, width, event_mean, reverse, fit, model)
-        masses = _score_pack(pack, n_slots, p_stay, noise, reference)
+        rows, n_kmers, most_slots = _size_of(windows, chosen, width, model.k)
+        needed = room_needed(rows, n_kmers, max(1 << width, LANES), most_slots)
+        if needed > room.work.shape[0]:
+            room = room_of(needed + needed // 2)
+        room.used[0] = 0
+        pack, n_slots = _make_pack(windows, chosen, width, rows, n_kmers, event_mean, reverse, fit, model, room)
+        masses = _score_pack(pack, n_slots, p_stay, noise, reference, room)
         for i in range(n):
             _finish_window(
                 windows, chosen[i], width, model.k, pack.slot, n_slots, masses, i * lanes, reference[i * lanes],
