@@ -1,4 +1,4 @@
-"""Draw the figures of docs/how-it-works.md into docs/figures. Needs f5py with the extra plot.
+"""Draw the figures of the documentation into docs/figures, from simulated reads. Needs f5py with the extra plot.
 
 python docs/make_figures.py
 """
@@ -12,6 +12,7 @@ from typing import Any
 
 import matplotlib
 import numpy as np
+import pysam
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
@@ -127,6 +128,22 @@ def hidden_markov_model() -> None:
     save(figure, "hmm.svg")
 
 
+def pictures() -> None:
+    """What plot and plot-region draw."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = Path(folder) / "data"
+        f5py.simulate(output=data, genome_length=3_000, n_reads=40, median_length=1_500, length_sigma=0.4, seed=3)
+        f5py.index(data / "reads.fastq", directories=data / "fast5")
+        given = {"reads": data / "reads.fastq", "bam": data / "reads.bam", "genome": data / "ref.fa"}
+        f5py.call_methylation(**given, output=data / "calls.tsv", modbam=data / "calls.bam")
+        contig = (data / "ref.fa").read_text().split()[0][1:]
+        f5py.plot_region(bam=data / "calls.bam", window=f"{contig}:1-3000", output=FIGURES / "locus.png")
+        with pysam.AlignmentFile(str(data / "calls.bam")) as records:
+            middle = next(one for one in records if one.reference_start < 1_000 < one.reference_end - 200)
+        window = f"{contig}:1,001-1,060"
+        f5py.plot(middle.query_name, **given, window=window, output=FIGURES / "read.png")
+
+
 def _loop(axes: Axes, x: float, y: float, words: str) -> None:
     """An arrow from a state to itself."""
     axes.annotate(
@@ -142,6 +159,7 @@ def main() -> None:
     events(data)
     band(data)
     hidden_markov_model()
+    pictures()
 
 
 if __name__ == "__main__":

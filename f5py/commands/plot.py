@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 from collections.abc import Generator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -113,6 +114,11 @@ def compute(options: PlotOptions) -> PlotData:
         return _aligned_to_reference(options, files)
 
 
+def _default_region(options: PlotOptions) -> tuple[int, int] | None:
+    """What is drawn if no region is given: the whole read in the viewer, which can be zoomed; None in figures."""
+    return (0, sys.maxsize) if (options.output or "").lower().endswith(".html") else None
+
+
 def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
     assert options.bam is not None
     assert options.genome is not None
@@ -158,7 +164,7 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
     _align(stage, batch)
     contig = alignments.contigs[int(batch.contig[0])]
     source = Source(chemistry.name, chemistry.rna, contig)
-    data = reference_data(batch, 0, stage.model, source, alignments.limits)
+    data = reference_data(batch, 0, stage.model, source, alignments.limits or _default_region(options))
     models = _methylation(options, chemistry)
     if models is None:
         return data
@@ -182,7 +188,7 @@ def _limits(options: PlotOptions) -> dict[str, Any]:
 
 
 def _aligned_to_itself(options: PlotOptions, files: ExitStack) -> PlotData:
-    region = None if options.window is None else _parse_kmer_range(options.window)
+    region = _default_region(options) if options.window is None else _parse_kmer_range(options.window)
     bases = _bases(options)
     signals, chemistry = _open_signals(options, files)
     settings = AlignmentOptions(threads=1, kmer_model=options.kmer_model, **_limits(options))

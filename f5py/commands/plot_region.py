@@ -12,6 +12,7 @@ from f5py.options.plot_commands import PlotRegionOptions
 from f5py.pipeline.inputs import check_outputs
 from f5py.plotting import format_of
 from f5py.plotting.figure import check_matplotlib
+from f5py.plotting.genes import read_genes
 from f5py.plotting.region import RegionData, region_data
 from f5py.plotting.region_figure import write_region_figure
 
@@ -27,7 +28,8 @@ def run(options: PlotRegionOptions) -> None:
         For anything wrong with the input or output. No file is made then.
     """
     kind = format_of(options.output)
-    check_matplotlib("plot-region")
+    if kind != "html":
+        check_matplotlib("plot-region")
     check_outputs({"-o": options.output})
     with complete_output(options.output) as file:
         data = collect(options)
@@ -60,6 +62,9 @@ def collect(options: PlotRegionOptions) -> RegionData:
         visited = alignments.records(windows if alignments.has_index else None)
         records = (record for _, record in visited if overlaps(record, contig, start, end))
         region = alignments.contigs[contig], start, end
-        return region_data(records, region, options.code, options.threshold, options.max_reads)
+        genes = None if options.genes is None else read_genes(options.genes, *region)
+        return region_data(
+            records, region, options.code, options.threshold, options.max_reads, options.min_coverage, genes
+        )
     finally:
         alignments.close()

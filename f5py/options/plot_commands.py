@@ -34,7 +34,7 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options
     )
     window: str | None = option(
         "-w", "--window", group=Group.SELECTION, metavar="REGION",
-        default_words="the first 100 positions that the signal passes",
+        default_words="the whole read in .html, else the first 100 positions that the signal passes",
         help="Region contig:start-end of the reference; without -b, k-mers first-last of the read.",
     )  # fmt: skip
     alignment: int | None = option(
@@ -75,6 +75,10 @@ class PlotRegionOptions(Options):
     genome: str | None = option(
         "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format; needed for CRAM files."
     )
+    genes: str | None = option(
+        "--genes", kind=Kind.FILE, group=Group.INPUT,
+        help="Genes to draw below the frequencies: BED, GFF or GTF, plain or compressed.",
+    )  # fmt: skip
     window: str = option(
         "-w", "--window", group=Group.SELECTION, metavar="REGION", default=REQUIRED,
         help="The locus, contig:start-end.",
@@ -86,6 +90,11 @@ class PlotRegionOptions(Options):
     threshold: float = option(
         "--call-threshold", kind=Kind.NUMBER, group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
         help="Calls with lower absolute log-odds count for neither state.",
+    )  # fmt: skip
+    min_coverage: int | None = option(
+        "--min-coverage", kind=Kind.INTEGER, group=Group.SELECTION, at_least=1,
+        default_words="a fifth of the median site's",
+        help="Sites with fewer decided calls get no point among the frequencies.",
     )  # fmt: skip
     min_mapq: int = min_mapq()
     max_reads: int = option(

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
-from importlib import resources
 from typing import Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.plotting.data import PlotData
+from f5py.plotting.page import write_page
 
 _HELP = (
     "Drag to move, turn the wheel or pinch to zoom; arrows, + and - work too. Point at an event, a base or a call for "
@@ -28,11 +27,6 @@ def write_html(data: PlotData, file: BinaryIO, seconds: bool = False) -> None:
     seconds : bool
         Show the time in seconds instead of samples.
     """
-    files = resources.files(__package__)
-    style, program = (files.joinpath(name).read_text() for name in ("viewer.css", "viewer.js"))
-    # No "<" in the data can end their element.
-    shown = json.dumps(_shown(data, seconds), separators=(",", ":"), allow_nan=False).replace("<", "\\u003c")
-    title = escape(data.title)
     legend = [("signal", "signal"), ("event", "event"), ("model", "expected level, with its standard deviation")]
     if data.event_bad.any():
         legend.append(("bad", "event that fits no k-mer"))
@@ -40,21 +34,12 @@ def write_html(data: PlotData, file: BinaryIO, seconds: bool = False) -> None:
         legend.append(("unaligned", "event that is not aligned"))
     if data.calls is not None:
         legend += [("methylated", "call: methylated"), ("plain", "call: not methylated; pale below the threshold")]
-    keys = "".join(f'<span><i style="background: var(--{name})"></i>{words}</span>' for name, words in legend)
-    file.write(
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1">\n<title>{title}</title>\n'
-        f"<style>\n{style}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<p>{escape(data.subtitle)}<br>"
-        f"{escape(data.position_words)}</p>\n<figure>\n"
-        '<nav><button id="in" title="zoom in">+</button><button id="out" title="zoom out">&minus;</button>'
-        '<button id="whole">all</button><span id="where"></span></nav>\n'
-        f'<canvas id="signal" tabindex="0" role="img" aria-label="{title}"></canvas>\n'
-        '<canvas id="overview" aria-hidden="true"></canvas>\n<div id="tip" hidden></div>\n'
-        f'<div id="legend">{keys}</div>\n</figure>\n<p>{_HELP}</p>\n'
-        "<noscript><p>The drawing needs JavaScript; f5py plot writes PNG, SVG and PDF too.</p></noscript>\n"
-        f'<script type="application/json" id="data">{shown}</script>\n<script>\n{program}</script>\n</body>\n</html>\n'
-        .encode()
-    )  # fmt: skip
+    canvases = (
+        f'<canvas id="signal" tabindex="0" role="img" aria-label="{escape(data.title)}"></canvas>\n'
+        '<canvas id="overview" aria-hidden="true"></canvas>\n'
+    )
+    shown = _shown(data, seconds)
+    write_page(file, "viewer", data.title, [data.subtitle, data.position_words], canvases, legend, _HELP, shown)
 
 
 def _rounded(values: NDArray[np.floating]) -> list[float]:

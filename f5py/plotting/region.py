@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -12,12 +13,16 @@ from numpy.typing import NDArray
 
 from f5py.errors import F5pyError
 from f5py.io.bam.modification_calls import Modification, aligned_calls, has_modifications, modifications_of, read_name
+from f5py.plotting.genes import Genes
+from f5py.plotting.packing import packed
 
 if TYPE_CHECKING:
     import pysam
 
 #: Between reads in one row, as a share of the region.
 _GAP = 0.01
+#: Sites with fewer calls than this share of the median site's get no frequency, unless a number is given.
+_LEAST_SHARE = 0.2
 
 
 class Marks(NamedTuple):
@@ -53,6 +58,41 @@ class SiteShares(NamedTuple):
     called: NDArray[np.int64]
 
 
+class SmoothShares(NamedTuple):
+    """Share of modified calls by stretches of equal length that have calls; shape (m,) each.
+
+    Attributes
+    ----------
+    centre : float64
+        0-based.
+    share : float64
+    stretch : int64
+        Number of the stretch.
+    """
+
+    centre: NDArray[np.float64]
+    share: NDArray[np.float64]
+    stretch: NDArray[np.int64]
+
+
+class Cells(NamedTuple):
+    """Calls of a read within a stretch of the region, counted by state; shape (m,) each.
+
+    Attributes
+    ----------
+    read : int64
+    cell : int64
+        Number of the stretch, from the region's start.
+    modified, plain, undecided : int64
+    """
+
+    read: NDArray[np.int64]
+    cell: NDArray[np.int64]
+    modified: NDArray[np.int64]
+    plain: NDArray[np.int64]
+    undecided: NDArray[np.int64]
+
+
 @dataclass(frozen=True, eq=False)
 class RegionData:
     """Reads over a locus.
@@ -77,8 +117,13 @@ class RegionData:
     row : int64, shape (n,)
         Place of the read among those of its haplotype, from 0 on.
     marks : Marks
+    depth : int64, shape (end - start,)
+        Reads with calls of modified bases over each base, those beyond the maximum as well.
     n_left_out : int
         Reads beyond the maximum.
+    min_coverage : int or None
+        Sites with fewer decided calls have no frequency; by default a fifth of what the median site has.
+    genes : Genes or None
     """
 
     contig: str
@@ -94,7 +139,10 @@ class RegionData:
     haplotype_names: dict[int, str]
     row: NDArray[np.int64]
     marks: Marks
+    depth: NDArray[np.int64]
     n_left_out: int
+    min_coverage: int | None = None
+    genes: Genes | None = None
 
     @property
     def region(self) -> str:
@@ -116,6 +164,36 @@ class RegionData:
         modified = np.bincount(site, self.marks.ratio[decided] > 0, minlength=len(position)).astype(np.int64)
         return SiteShares(position, modified, called)
 
+    def least_calls(self, sites: SiteShares) -> int:
+        """Decided calls that a site needs for a frequency that is drawn."""
+        if self.min_coverage is not None:
+            return self.min_coverage
+        return max(1, math.ceil(_LEAST_SHARE * float(np.median(sites.called)))) if len(sites.called) else 1
+
+    def shown_shares(self, haplotype: int | None = None) -> SiteShares:
+        """`shares` of the sites with enough calls."""
+        sites = self.shares(haplotype)
+        enough = sites.called >= self.least_calls(sites)
+        return SiteShares(*(part[enough] for part in sites))
+
+    def smooth_shares(self, haplotype: int | None, n_stretches: int) -> SmoothShares:
+        """Frequencies by stretches: all decided calls of a stretch weigh the same."""
+        sites = self.shares(haplotype)
+        stretch = (sites.position - self.start) * n_stretches // (self.end - self.start)
+        called = np.bincount(stretch, sites.called, minlength=n_stretches)
+        modified = np.bincount(stretch, sites.modified, minlength=n_stretches)
+        seen = np.flatnonzero(called >= self.least_calls(sites))
+        centre = self.start + (seen + 0.5) * (self.end - self.start) / n_stretches
+        return SmoothShares(centre, modified[seen] / called[seen], seen)
+
+    def cells(self, n_cells: int) -> Cells:
+        """Calls counted by read and by stretches of the region, as many as a drawing can tell apart."""
+        cell = (self.marks.position - self.start) * n_cells // (self.end - self.start)
+        state = np.where(np.abs(self.marks.ratio) < self.threshold, 2, np.where(self.marks.ratio > 0, 0, 1))
+        key, place = np.unique(self.marks.read * n_cells + cell, return_inverse=True)
+        counts = np.bincount(place * 3 + state, minlength=3 * len(key)).reshape(-1, 3)
+        return Cells(key // n_cells, key % n_cells, counts[:, 0], counts[:, 1], counts[:, 2])
+
 
 def region_data(
     records: Iterable[pysam.AlignedSegment],
@@ -123,6 +201,8 @@ def region_data(
     code: str | None,
     threshold: float,
     max_reads: int,
+    min_coverage: int | None = None,
+    genes: Genes | None = None,
 ) -> RegionData:
     """Collect the reads over a locus.
 
@@ -138,6 +218,10 @@ def region_data(
         Natural log-odds at which a call is decided.
     max_reads : int
         The longest overlaps are taken.
+    min_coverage : int or None
+        See `RegionData`.
+    genes : Genes or None
+        What lies there.
 
     Raises
     ------
@@ -146,6 +230,7 @@ def region_data(
     """
     contig, start, end = region
     kept = [record for record in records if has_modifications(record)]
+    depth = _depth(kept, start, end)
     overlap = np.array([min(r.reference_end or 0, end) - max(r.reference_start, start) for r in kept], np.int64)
     chosen = np.sort(np.argsort(-overlap, kind="stable")[:max_reads])
     kept = [kept[i] for i in chosen.tolist()]
@@ -180,9 +265,12 @@ def region_data(
         reverse=np.array([r.is_reverse for r in kept], np.bool_),
         haplotype=haplotype,
         haplotype_names=haplotype_names,
-        row=_packed(read_start, read_end, haplotype, int((end - start) * _GAP)),
+        row=_rows(read_start, read_end, haplotype, int((end - start) * _GAP)),
         marks=marks,
+        depth=depth,
         n_left_out=len(overlap) - len(kept),
+        min_coverage=min_coverage,
+        genes=genes,
     )
 
 
@@ -229,15 +317,20 @@ def _on_reference(
     return position, ratio
 
 
-def _packed(
+def _depth(records: list[pysam.AlignedSegment], start: int, end: int) -> NDArray[np.int64]:
+    """Number of records over each base; deletions count as covered."""
+    first = np.array([record.reference_start for record in records], np.int64).clip(start, end)
+    last = np.array([record.reference_end or 0 for record in records], np.int64).clip(start, end)
+    steps = np.bincount(first - start, minlength=end - start + 1) - np.bincount(last - start, minlength=end - start + 1)
+    return np.cumsum(steps)[:-1]
+
+
+def _rows(
     start: NDArray[np.int64], end: NDArray[np.int64], haplotype: NDArray[np.int64], gap: int
 ) -> NDArray[np.int64]:
     """The first row, among those of its haplotype, in which each read has room."""
     rows = np.zeros(len(start), np.int64)
-    ends: dict[int, list[int]] = {}
-    for i in np.argsort(start, kind="stable").tolist():  # as many as a figure has rows
-        taken = ends.setdefault(int(haplotype[i]), [])
-        row = next((n for n, last in enumerate(taken) if last + gap <= start[i]), len(taken))
-        taken[row : row + 1] = [int(end[i])]
-        rows[i] = row
+    for one in np.unique(haplotype):
+        mine = haplotype == one
+        rows[mine] = packed(start[mine], end[mine], gap)
     return rows

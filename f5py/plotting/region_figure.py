@@ -1,42 +1,34 @@
-"""The figure of a locus: frequencies above, and below them the reads with their calls, haplotypes apart."""
+"""The figure of a locus: frequencies, depth and genes, and below them the reads with their calls, haplotypes apart."""
 
 from __future__ import annotations
 
-import io
-from html import escape
 from typing import TYPE_CHECKING, BinaryIO
-from xml.etree import ElementTree
 
 import numpy as np
 
 from f5py.plotting.figure import check_matplotlib
 from f5py.plotting.figure_file import RC, save_figure
+from f5py.plotting.genes import Genes
 from f5py.plotting.region import RegionData
+from f5py.plotting.region_page import write_region_page
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-_SVG = "http://www.w3.org/2000/svg"
 _MODIFIED, _PLAIN, _UNDECIDED, _READ, _GREY = "#c2453a", "#2f6db3", "#b9c2cb", "#e3e8ed", "#555555"
 _LINES = {1: "#7b3fa0", 2: "#1b8a6b", 0: "#555555"}
 _OTHER_LINE = "#b8860b"
 
 # Measures in inches.
-_WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 11.0, 0.9, 0.2, 0.75, 0.85
-_SHARES, _ROW, _BETWEEN = 1.5, 0.13, 0.32
-_MARK = 0.045  # at least
-_STYLE = """
-:root { color-scheme: light; }
-body { margin: 0 auto; max-width: 1500px; padding: 1rem; background: #f4f6f8; color: #1c2733;
-  font: 15px/1.45 system-ui, sans-serif; }
-h1 { font-size: 1.2rem; margin: .2rem 0; overflow-wrap: anywhere; }
-p { color: #5b6b7b; }
-figure { margin: 0; background: #fff; border: 1px solid #d9e0e7; border-radius: 6px; overflow-x: auto; }
-svg { display: block; width: 100%; height: auto; min-width: 640px; }
-.hover { fill: #1c2733; fill-opacity: 0; stroke: none; pointer-events: all; }
-.hover:hover { fill-opacity: .25; }
-"""
+_WIDTH, _LEFT, _RIGHT, _TOP, _BOTTOM = 11.35, 0.9, 0.45, 0.75, 0.85
+_SHARES, _DEPTH, _GENE, _ROW, _BETWEEN = 1.5, 0.4, 0.24, 0.13, 0.32
+#: Marks side by side, at most, each of the same whole number of pixels: calls of a read that are nearer share one.
+_MARKS = 250
+#: Length of the tip that shows a read's direction, and of that of a gene.
+_TIP = 0.06
+#: Stretches by which frequencies are drawn as a line where there are more sites.
+_STRETCHES = 200
 
 
 def write_region_figure(data: RegionData, file: BinaryIO, kind: str) -> None:
@@ -54,6 +46,9 @@ def write_region_figure(data: RegionData, file: BinaryIO, kind: str) -> None:
     MissingDependencyError
         matplotlib is not installed.
     """
+    if kind == "html":
+        write_region_page(data, file)
+        return
     check_matplotlib("plot-region")
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
@@ -61,14 +56,11 @@ def write_region_figure(data: RegionData, file: BinaryIO, kind: str) -> None:
 
     groups = data.haplotypes()
     heights = [_ROW * (int(data.row[data.haplotype == group].max()) + 1) for group in groups]
-    total = _BOTTOM + sum(heights) + _BETWEEN * len(groups) + _SHARES + _TOP
+    total = _BOTTOM + sum(heights) + _BETWEEN * len(groups) + _DEPTH + _BETWEEN + _genes_height(data) + _SHARES + _TOP
     with context(["default", RC]):
         figure = Figure(figsize=(_WIDTH, total))
         FigureCanvasAgg(figure)
         _draw(figure, data, groups, heights)
-        if kind == "html":
-            _write_html(figure, data, groups, file)
-            return
         save_figure(figure, file, kind)
 
 
@@ -86,6 +78,12 @@ def _draw(figure: Figure, data: RegionData, groups: list[int], heights: list[flo
     top = total - _TOP - _SHARES
     shares = axes(top, _SHARES)
     _draw_shares(shares, data, groups)
+    top -= _BETWEEN / 2 + _DEPTH
+    _draw_depth(axes(top, _DEPTH), data)
+    top -= _BETWEEN / 2
+    if data.genes is not None and len(data.genes.start):
+        top -= _genes_height(data)
+        _draw_genes(axes(top, _genes_height(data) - _BETWEEN / 2), data.genes, (data.end - data.start) / inner)
     for i, (group, height) in enumerate(zip(groups, heights, strict=True)):
         top -= _BETWEEN + height
         rows = axes(top, height)
@@ -121,15 +119,32 @@ def _line(group: int) -> str:
     return _LINES.get(group, _OTHER_LINE)
 
 
+def _genes_height(data: RegionData) -> float:
+    genes = data.genes
+    return _GENE * (int(genes.row.max()) + 1) + _BETWEEN / 2 if genes is not None and len(genes.row) else 0.0
+
+
 def _draw_shares(axes: Axes, data: RegionData, groups: list[int]) -> None:
-    """Share of modified calls by site, a line for each haplotype."""
+    """Share of modified calls by site, points the larger the more calls; a line for each haplotype.
+
+    The line joins the sites, or where these are many the means of stretches, of which all calls weigh the same.
+    """
     for group in groups:
-        sites = data.shares(group)
-        if len(sites.position):
-            axes.plot(
-                sites.position + 1.5, sites.modified / sites.called, color=_line(group), linewidth=1,
-                marker="o", markersize=3, clip_on=False,
-            )  # fmt: skip
+        sites = data.shown_shares(group)
+        if not len(sites.position):
+            continue
+        if len(sites.position) > _STRETCHES:
+            smooth = data.smooth_shares(group, _STRETCHES)
+            breaks = np.flatnonzero(np.diff(smooth.stretch) > 1) + 1
+            x, y = np.insert(smooth.centre, breaks, np.nan), np.insert(smooth.share, breaks, np.nan)
+            alpha = 0.25
+        else:
+            x, y, alpha = sites.position.astype(np.float64), sites.modified / sites.called, 0.9
+        axes.plot(x + 1.5, y, color=_line(group), linewidth=1.2, clip_on=False)
+        axes.scatter(
+            sites.position + 1.5, sites.modified / sites.called, 10 * sites.called / sites.called.max(),
+            color=_line(group), alpha=alpha, linewidths=0, clip_on=False,
+        )  # fmt: skip
     axes.set_ylim(0, 1)
     axes.set_yticks([0, 0.5, 1], ["0", "50", "100"])
     axes.set_ylabel("modified (%)")
@@ -138,91 +153,95 @@ def _draw_shares(axes: Axes, data: RegionData, groups: list[int]) -> None:
     axes.tick_params(axis="x", labelbottom=False)
 
 
+def _draw_depth(axes: Axes, data: RegionData) -> None:
+    """Reads over each base, as an area; of many bases the stretches' means."""
+    n = min(len(data.depth), int(300 * (_WIDTH - _LEFT - _RIGHT)))
+    edges = np.arange(n + 1) * len(data.depth) // n
+    means = np.add.reduceat(data.depth, edges[:-1]) / np.diff(edges)
+    most = max(int(data.depth.max()), 1)
+    axes.stairs(means, data.start + 1 + edges, fill=True, color="#aab6c2", linewidth=0)
+    axes.set_ylim(0, most)
+    axes.set_yticks([0, most])
+    axes.set_ylabel("depth", labelpad=10)
+    axes.tick_params(axis="x", labelbottom=False)
+
+
+def _draw_genes(axes: Axes, genes: Genes, bases_per_inch: float) -> None:
+    """A box for each gene, with a tip where it ends, and its name."""
+    from matplotlib.collections import PolyCollection
+
+    height = _GENE * (int(genes.row.max()) + 1)
+    axes.set_ylim(height, 0)
+    axes.set_yticks([])
+    axes.set_xticks([])
+    for side in ("left", "bottom"):
+        axes.spines[side].set_visible(False)
+    forward, backward = (np.array([strand == one for strand in genes.strand]) for one in "+-")
+    middle, half = genes.row * _GENE + 0.18, 0.035
+    shapes = _pointed(
+        genes.start + 1.0, genes.end + 1.0, middle - half, middle + half, forward, backward, _TIP * bases_per_inch
+    )
+    axes.add_collection(PolyCollection(list(shapes), facecolors="#5b6b7b", edgecolors="none"))
+    for start, row, name in zip(genes.start.tolist(), genes.row.tolist(), genes.name, strict=True):
+        axes.text(
+            start + 1, row * _GENE + 0.125, name, fontsize=7, va="bottom", color=_GREY, clip_on=True, parse_math=False
+        )
+
+
 def _draw_reads(axes: Axes, data: RegionData, group: int, height: float, bases_per_inch: float) -> None:
-    """A bar for each read and a mark for each of its calls."""
+    """A bar for each read, with a tip where it ends, and marks of its calls.
+
+    A mark is as wide as can be seen. Calls that would share one divide it by how many are modified, unmodified and
+    undecided, so that colours have the areas of what they stand for at every scale.
+    """
     from matplotlib.collections import PolyCollection
 
     axes.set_ylim(height, 0)
     axes.set_yticks([])
     axes.spines["left"].set_visible(False)
     mine = np.flatnonzero(data.haplotype == group)
-    bars = _boxes(data.read_start[mine] + 1, data.read_end[mine] + 1, data.row[mine], 0.42, 0.58)
+    row, reverse = data.row[mine], data.reverse[mine]
+    bars = _pointed(
+        data.read_start[mine] + 1.0, data.read_end[mine] + 1.0, (row + 0.42) * _ROW, (row + 0.58) * _ROW,
+        ~reverse & (data.read_end[mine] < data.end), reverse & (data.read_start[mine] > data.start),
+        _TIP * bases_per_inch,
+    )  # fmt: skip
     axes.add_collection(PolyCollection(list(bars), facecolors=_READ, edgecolors="#9aa8b6", linewidths=0.3))
-    is_mine = data.haplotype[data.marks.read] == group
-    for colour, these in (
-        (_UNDECIDED, np.abs(data.marks.ratio) < data.threshold),
-        (_PLAIN, data.marks.ratio <= -data.threshold),
-        (_MODIFIED, data.marks.ratio >= data.threshold),
-    ):
-        these = these & is_mine
-        start, end = _mark_ends(data.marks.position[these], bases_per_inch)
-        boxes = _boxes(start, end, data.row[data.marks.read[these]], 0.12, 0.88)
+    length = data.end - data.start
+    n_cells = min(length, _MARKS)
+    cells = data.cells(n_cells)
+    these = data.haplotype[cells.read] == group
+    width = length / n_cells
+    start = data.start + 1 + cells.cell[these] * width
+    counts = np.stack([part[these] for part in (cells.modified, cells.plain, cells.undecided)])
+    ends = 0.12 + 0.76 * np.cumsum(counts, axis=0) / counts.sum(axis=0)
+    begins = np.vstack([np.full(counts.shape[1], 0.12), ends[:-1]])
+    row = data.row[cells.read[these]]
+    for colour, count, top, bottom in zip((_MODIFIED, _PLAIN, _UNDECIDED), counts, begins, ends, strict=True):
+        some = count > 0
+        boxes = _boxes(start[some], start[some] + width, (row + top)[some], (row + bottom)[some])
         axes.add_collection(PolyCollection(list(boxes), facecolors=colour, edgecolors="none"))
 
 
-def _mark_ends(position: np.ndarray, bases_per_inch: float) -> tuple[np.ndarray, np.ndarray]:
-    """Where marks of sites begin and end, so that they can be seen; in 1-based positions."""
-    half = max(0.5, _MARK * bases_per_inch / 2)
-    return position + 1.5 - half, position + 1.5 + half
-
-
-def _boxes(start: np.ndarray, end: np.ndarray, row: np.ndarray, top: float, bottom: float) -> np.ndarray:
-    """Corners of boxes; `top` and `bottom` in shares of a row."""
-    low, high = (row + top) * _ROW, (row + bottom) * _ROW
+def _boxes(start: np.ndarray, end: np.ndarray, top: np.ndarray, bottom: np.ndarray) -> np.ndarray:
+    """Corners of boxes; `top` and `bottom` in rows."""
+    low, high = top * _ROW, bottom * _ROW
     return np.stack([start, low, start, high, end, high, end, low], axis=1).reshape(-1, 4, 2)
 
 
-def _write_html(figure: Figure, data: RegionData, groups: list[int], file: BinaryIO) -> None:
-    """The figure with a tooltip for every call."""
-    drawn = io.BytesIO()
-    save_figure(figure, drawn, "svg")
-    ElementTree.register_namespace("", _SVG)
-    ElementTree.register_namespace("xlink", "http://www.w3.org/1999/xlink")
-    svg = ElementTree.fromstring(drawn.getvalue())
-    for metadata in svg.findall(f"{{{_SVG}}}metadata"):
-        svg.remove(metadata)
-    svg.attrib.pop("width")
-    svg.attrib.pop("height")
-    svg.append(_tooltips(figure, data, groups))
-    title = escape(f"{data.region} {data.modification}")
-    file.write(
-        f'<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8"/>\n'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"/>\n<title>{title}</title>\n'
-        f"<style>{_STYLE}</style>\n</head>\n<body>\n<h1>{title}</h1>\n<figure>\n"
-        f"{ElementTree.tostring(svg, encoding='unicode')}\n</figure>\n"
-        "<p>Point at a call for its read and its numbers.</p>\n</body>\n</html>\n".encode()
-    )
-
-
-def _tooltips(figure: Figure, data: RegionData, groups: list[int]) -> ElementTree.Element:
-    """An invisible rectangle with a tooltip over every call."""
-    height = figure.get_size_inches()[1] * 72  # the SVG's unit is a point
-    boxes = [axes.get_position() for axes in figure.axes[1:]]
-    inner = (_WIDTH - _LEFT - _RIGHT) * 72
-    scale = inner / (data.end - data.start)
-    group = ElementTree.Element(f"{{{_SVG}}}g", {"id": "tooltips"})
-    start, end = _mark_ends(data.marks.position, (data.end - data.start) / (inner / 72))
-    left = _LEFT * 72 + (start - data.start - 1) * scale
-    tops = np.array([(1 - box.y1) * height for box in boxes])
-    which = np.searchsorted(np.sort(groups), data.haplotype[data.marks.read])
-    place = np.array([groups.index(one) for one in sorted(groups)])[which]
-    top = tops[place] + data.row[data.marks.read] * _ROW * 72
-    for i in range(len(left)):
-        read = int(data.marks.read[i])
-        rectangle = ElementTree.SubElement(
-            group,
-            f"{{{_SVG}}}rect",
-            {
-                "class": "hover",
-                "x": f"{left[i]:.2f}",
-                "y": f"{top[i]:.2f}",
-                "width": f"{(end[i] - start[i]) * scale:.2f}",
-                "height": f"{_ROW * 72:.2f}",
-            },
-        )
-        ratio = float(data.marks.ratio[i])
-        ElementTree.SubElement(rectangle, f"{{{_SVG}}}title").text = (
-            f"{data.names[read]} ({'-' if data.reverse[read] else '+'})\nposition {data.marks.position[i] + 1:,}\n"
-            f"probability {1 / (1 + np.exp(-ratio)):.3f}, log-odds {ratio:.2f}"
-        )
-    return group
+def _pointed(
+    start: np.ndarray, end: np.ndarray, low: np.ndarray, high: np.ndarray, forward: np.ndarray, backward: np.ndarray,
+    tip: float,
+) -> np.ndarray:  # fmt: skip
+    """Corners of boxes with a tip at their end if `forward`, at their start if `backward`."""
+    tip = np.minimum(tip, (end - start) / 2)
+    left, right = np.where(backward, start + tip, start), np.where(forward, end - tip, end)
+    middle, out = (low + high) / 2, (high - low) / 2
+    wide_low, wide_high = middle - 2 * out, middle + 2 * out
+    wings_left = [np.where(backward, wide_low, low), np.where(backward, wide_high, high)]
+    wings_right = [np.where(forward, wide_low, low), np.where(forward, wide_high, high)]
+    corners = [
+        left, low, right, low, right, wings_right[0], end, middle, right, wings_right[1], right, high,
+        left, high, left, wings_left[1], start, middle, left, wings_left[0],
+    ]  # fmt: skip
+    return np.stack([np.broadcast_to(corner, start.shape) for corner in corners], axis=1).reshape(-1, 10, 2)

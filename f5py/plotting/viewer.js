@@ -1,55 +1,11 @@
-"use strict";
 (function () {
   const data = JSON.parse(document.getElementById("data").textContent);
   const canvas = document.getElementById("signal"), overview = document.getElementById("overview");
-  const tip = document.getElementById("tip"), where = document.getElementById("where");
+  const where = document.getElementById("where");
   const first = data.first, end = first + data.current.length;
   const LEFT = 56, RIGHT = 22, TOP = 18, STRIP = 24, CALLS = data.calls ? 20 : 0, BOTTOM = 38, NARROWEST = 20;
   const unit = data.seconds ? 1 / data.rate : 1;
   const extremes = data.limits;
-  let view = [first, end], colours = {};
-
-  const colour = (name) => colours[name] || (colours[name] =
-    getComputedStyle(document.documentElement).getPropertyValue("--" + name).trim());
-  const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
-
-  function look(from, to) {
-    const span = clamp(to - from, Math.min(NARROWEST, end - first), end - first);
-    const middle = (from + to) / 2;
-    from = clamp(middle - span / 2, first, end - span);
-    view = [from, from + span];
-    draw();
-  }
-
-  function zoom(factor, at) {
-    if (at === undefined) at = (view[0] + view[1]) / 2;
-    const span = clamp((view[1] - view[0]) * factor, Math.min(NARROWEST, end - first), end - first);
-    const share = (at - view[0]) / (view[1] - view[0]);
-    look(at - share * span, at + (1 - share) * span);
-  }
-
-  // The first element of ascending numbers that is above a value.
-  function above(numbers, value) {
-    let low = 0, high = numbers.length;
-    while (low < high) {
-      const middle = (low + high) >> 1;
-      if (numbers[middle] > value) high = middle; else low = middle + 1;
-    }
-    return low;
-  }
-
-  function prepared(element) {
-    const ratio = window.devicePixelRatio || 1, width = element.clientWidth, height = element.clientHeight;
-    if (element.width !== Math.round(width * ratio) || element.height !== Math.round(height * ratio)) {
-      element.width = Math.round(width * ratio);
-      element.height = Math.round(height * ratio);
-    }
-    const pen = element.getContext("2d");
-    pen.setTransform(ratio, 0, 0, ratio, 0, 0);
-    pen.clearRect(0, 0, width, height);
-    pen.font = "12px system-ui, sans-serif";
-    return { pen, width, height };
-  }
 
   // Where there are several samples to a pixel, a column from their smallest to their largest stands for them.
   function trace(pen, from, to, x, y) {
@@ -69,28 +25,20 @@
     pen.stroke();
   }
 
-  function ticks(low, high, most) {
-    const rough = (high - low) / Math.max(most, 1), power = Math.pow(10, Math.floor(Math.log10(rough)));
-    const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
-    const found = [];
-    for (let i = Math.ceil(low / step); i * step <= high; i++) found.push(i * step);
-    return { found, digits: Math.max(-Math.floor(Math.log10(step) + 1e-9), 0) };
-  }
-
   function geometry() {
     const width = canvas.clientWidth - LEFT - RIGHT, top = TOP + CALLS + STRIP;
     const height = canvas.clientHeight - top - BOTTOM;
-    const scale = width / (view[1] - view[0]);
+    const scale = nav.scale(), view = nav.view;
     return {
       top, height, width, scale,
       x: (sample) => LEFT + (sample - view[0]) * scale,
       y: (current) => top + (extremes[1] - current) / (extremes[1] - extremes[0]) * height,
-      sample: (x) => view[0] + (x - LEFT) / scale,
+      sample: nav.at,
     };
   }
 
   function draw() {
-    const { pen, width } = prepared(canvas), g = geometry(), bottom = g.top + g.height;
+    const { pen, width } = prepared(canvas), g = geometry(), view = nav.view, bottom = g.top + g.height;
     const e0 = Math.max(above(data.events.start, view[0]) - 1, 0), e1 = above(data.events.start, view[1]);
     pen.textBaseline = "middle";
     pen.fillStyle = pen.strokeStyle = colour("line");
@@ -140,7 +88,7 @@
   }
 
   function drawKmers(pen, g) {
-    const starts = data.kmers.start, k0 = Math.max(above(starts, view[0]) - 1, 0), k1 = above(starts, view[1]);
+    const view = nav.view, starts = data.kmers.start, k0 = Math.max(above(starts, view[0]) - 1, 0), k1 = above(starts, view[1]);
     const room = g.width / Math.max(k1 - k0, 1), bottom = g.top + g.height;
     let labelled = -Infinity;
     const step = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000].find((one) => one * room > 70) || 10000;
@@ -198,7 +146,7 @@
   }
 
   function drawOverview() {
-    const { pen, width, height } = prepared(overview), inner = width - LEFT - RIGHT;
+    const { pen, width, height } = prepared(overview), inner = width - LEFT - RIGHT, view = nav.view;
     const x = (sample) => LEFT + (sample - first) / (end - first) * inner;
     pen.strokeStyle = colour("signal");
     trace(pen, first, end, x, (current) => (extremes[1] - current) / (extremes[1] - extremes[0]) * height);
@@ -209,10 +157,23 @@
   }
 
   function placeWords() {
-    const starts = data.kmers.start, k0 = Math.max(above(starts, view[0]) - 1, 0);
+    const view = nav.view, starts = data.kmers.start, k0 = Math.max(above(starts, view[0]) - 1, 0);
     const k1 = Math.max(above(starts, view[1]) - 1, k0);
     const ends = [data.kmers.position[k0] + 1, data.kmers.position[k1] + 1].sort((a, b) => a - b);
     return `positions ${ends[0].toLocaleString("en")} to ${ends[1].toLocaleString("en")}`;
+  }
+
+  // Samples around a position of the reference.
+  function place(from, to) {
+    const at = (position) => {
+      let nearest = 0;
+      data.kmers.position.forEach((one, i) => {
+        if (Math.abs(one - position) < Math.abs(data.kmers.position[nearest] - position)) nearest = i;
+      });
+      return data.kmers.start[nearest];
+    };
+    const ends = [at(from), at(to)].sort((a, b) => a - b);
+    return [ends[0], ends[1]];
   }
 
   function words(x, y) {
@@ -242,77 +203,14 @@
       `expected ${data.kmers.level[i].toFixed(2)} \u00b1 ${data.kmers.stdv[i].toFixed(2)} pA`;
   }
 
-  function point(x, y) {
-    const text = words(x, y);
-    tip.hidden = !text;
-    if (!text) return;
-    tip.textContent = text;
-    const figure = canvas.parentElement, left = canvas.offsetLeft + x + 14;
-    tip.style.left = clamp(left, 4, Math.max(figure.clientWidth - tip.offsetWidth - 4, 4)) + "px";
-    tip.style.top = canvas.offsetTop + clamp(y + 16, 0, canvas.clientHeight - tip.offsetHeight) + "px";
-  }
-
-  const pointers = new Map();
-  canvas.addEventListener("pointerdown", (event) => {
-    canvas.setPointerCapture(event.pointerId);
-    pointers.set(event.pointerId, event.offsetX);
-    canvas.classList.add("dragged");
-    point(event.offsetX, event.offsetY);
-  });
-  canvas.addEventListener("pointermove", (event) => {
-    if (!pointers.has(event.pointerId)) return point(event.offsetX, event.offsetY);
-    const before = [...pointers.values()], g = geometry();
-    pointers.set(event.pointerId, event.offsetX);
-    const now = [...pointers.values()];
-    if (now.length === 1) {
-      const moved = (before[0] - now[0]) / g.scale;
-      if (moved) {
-        tip.hidden = true;
-        look(view[0] + moved, view[1] + moved);
-      }
-    } else {
-      const wide = Math.abs(before[0] - before[1]), wider = Math.abs(now[0] - now[1]);
-      if (wide > 5 && wider > 5) zoom(wide / wider, g.sample((now[0] + now[1]) / 2));
-    }
-  });
-  for (const name of ["pointerup", "pointercancel"]) canvas.addEventListener(name, (event) => {
-    pointers.delete(event.pointerId);
-    if (!pointers.size) canvas.classList.remove("dragged");
-  });
-  canvas.addEventListener("pointerleave", () => { tip.hidden = true; });
-  canvas.addEventListener("wheel", (event) => {
-    event.preventDefault();
-    if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) {
-      const moved = event.deltaX / geometry().scale;
-      look(view[0] + moved, view[1] + moved);
-    } else zoom(Math.exp(clamp(event.deltaY, -200, 200) / 400), geometry().sample(event.offsetX));
-  }, { passive: false });
-  canvas.addEventListener("keydown", (event) => {
-    const span = view[1] - view[0], moves = { ArrowLeft: -0.2, ArrowRight: 0.2, PageUp: -1, PageDown: 1 };
-    if (event.key in moves) look(view[0] + moves[event.key] * span, view[1] + moves[event.key] * span);
-    else if (event.key === "+" || event.key === "=") zoom(0.7);
-    else if (event.key === "-") zoom(1 / 0.7);
-    else if (event.key === "Home") look(first, first + span);
-    else if (event.key === "End") look(end - span, end);
-    else if (event.key === "0") look(first, end);
-    else return;
-    event.preventDefault();
-  });
   function jump(event) {
     if (event.type === "pointermove" && !event.buttons) return;
-    const inner = overview.clientWidth - LEFT - RIGHT, span = view[1] - view[0];
+    const inner = overview.clientWidth - LEFT - RIGHT, span = nav.view[1] - nav.view[0];
     const middle = first + (event.offsetX - LEFT) / inner * (end - first);
-    look(middle - span / 2, middle + span / 2);
+    nav.look(middle - span / 2, middle + span / 2);
   }
   overview.addEventListener("pointerdown", (event) => { overview.setPointerCapture(event.pointerId); jump(event); });
   overview.addEventListener("pointermove", jump);
-  document.getElementById("in").onclick = () => zoom(0.5);
-  document.getElementById("out").onclick = () => zoom(2);
-  document.getElementById("whole").onclick = () => look(first, end);
-  window.addEventListener("resize", draw);
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => { colours = {}; draw(); });
-
-  // As many bases as can be read, and not more than there are.
-  const bases = Math.max((canvas.clientWidth - LEFT - RIGHT) / 11, 20), all = data.kmers.start.length;
-  look(first, all > bases ? data.kmers.start[Math.floor(bases)] : end);
+  const nav = navigated(canvas, { first, end, narrowest: NARROWEST, left: LEFT, right: RIGHT, draw, words, place });
+  nav.look(first, end);
 })();

@@ -293,6 +293,7 @@ def test_files(made: ReadSet, tmp_path: Path, ending: str, capsys: pytest.Captur
     note = capsys.readouterr().err
     assert note.startswith(f"[plot_main] {out}: read {made.names[0]}, ")
     assert note.count("\n") == 1
+    assert (" 100 k-mers, " in note) == (ending != "html")  # which shows the whole read
     plot(made.names[0], *made.options()[:6], "-o", out)
     assert out.read_bytes() == content
 
