@@ -13,12 +13,15 @@ import pytest
 
 from f5py.commands.index import index_fast5
 from f5py.commands.simulate import simulate
-from f5py.core.noise import CALIBRATION
+from f5py.core.noise import CALIBRATION, INDEPENDENT
 from f5py.evaluation.agreement import LabelledRatios
 from f5py.evaluation.ranking import area_under_curve
 from f5py.evaluation.ratios import probability
 from f5py.options.declaration import declarations
 from f5py.options.table_commands import SummaryOptions
+from f5py.pore_model import builtin
+from f5py.pore_model.model import PoreModel
+from f5py.pore_model.text_output import model_text
 from f5py.simulation.settings import CHEMISTRIES, SimulationSettings
 
 from ..made_data import ReadSet, run_main
@@ -53,6 +56,17 @@ def test_the_same_bytes_for_any_threads_and_batches(made: ReadSet, more: tuple[s
     a, b = (_ratios(one) for one in (table, independent))
     assert len(a) == len(b)
     assert np.corrcoef(a, b)[0, 1] > 0.9
+
+
+def test_a_model_of_independent_noise_gives_the_bytes_of_independent_noise(made: ReadSet, tmp_path: Path) -> None:
+    model = builtin("r9.4_450bps.cpg.6mer")
+    zero = PoreModel(model.name, model.k, model.alphabet, model.level_mean, model.level_stdv, INDEPENDENT)
+    path = tmp_path / "zero.model"
+    path.write_bytes(b"".join(model_text(zero, np.zeros(len(model.level_mean)), "cpg", "made")))
+    assert b"#noise\t0\t0\tgaussian" in path.read_bytes()
+    for more in ((), ("--per-site",)):
+        expected = _call(made, "--meth-model", str(path), *more)
+        assert _call(made, "--meth-model", str(path), "--accurate", *more) == expected
 
 
 def test_contradictions_are_refused(made: ReadSet, capsys: pytest.CaptureFixture[str]) -> None:
