@@ -1,16 +1,19 @@
-"""Explicit vectors of 32 lanes of int8 and int32 for Numba kernels; see `f5py.jit.simd` for the idea.
+"""Explicit vectors of 32 lanes of int8, int16 and int32 for Numba kernels; see `f5py.jit.simd` for the idea.
 
 Functions, all usable only inside Numba kernels; arrays are one-dimensional and contiguous:
 
 ``load8(a, i)``, ``store8(a, i, v)``    32 bytes of an int8 or uint8 array from index `i` on, no alignment needed
+``load16(a, i)``, ``store16(a, i, v)``  32 numbers of an int16 array
 ``load32(a, i)``, ``store32(a, i, v)``  32 numbers of an int32 array
-``splat8(x)``, ``splat32(x)``           the same number in all lanes
+``splat8(x)``, ``splat16(x)``, ``splat32(x)``  the same number in all lanes
 ``add, sub, larger, either``            lane by lane, of two vectors of one kind: a + b, a - b, maximum, a | b;
                                         sums wrap around
 ``greater(a, b)``, ``equal(a, b)``      a mask; ``bits32(mask)`` packs it into a uint32, lane 0 in the lowest bit
 ``choose(mask, a, b)``                  a where the mask is set, else b
 ``first_of_32(n)``                      a mask of the first `n` lanes
 ``widen(v)``                            int8 to int32
+``narrow(v)``                           int16 to int8, the lowest eight bits
+``widen16(v)``                          int8 to int16
 ``largest(v)``                          the largest lane of an int32 vector
 """
 
@@ -25,6 +28,7 @@ LANES = 32
 
 _INT = ir.IntType(32)
 _BYTES = ir.VectorType(ir.IntType(8), LANES)
+_SHORTS = ir.VectorType(ir.IntType(16), LANES)
 _INTS = ir.VectorType(_INT, LANES)
 _MASK = ir.VectorType(ir.IntType(1), LANES)
 
@@ -32,6 +36,11 @@ _MASK = ir.VectorType(ir.IntType(1), LANES)
 class _BytesType(types.Type):
     def __init__(self) -> None:
         super().__init__(name="int8x32")
+
+
+class _ShortsType(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="int16x32")
 
 
 class _IntsType(types.Type):
@@ -45,9 +54,10 @@ class _MaskType(types.Type):
 
 
 byte_vector = _BytesType()
+short_vector = _ShortsType()
 int_vector = _IntsType()
 mask = _MaskType()
-_LLVM = {byte_vector: _BYTES, int_vector: _INTS}
+_LLVM = {byte_vector: _BYTES, short_vector: _SHORTS, int_vector: _INTS}
 
 
 def _register(kind, llvm_type):
@@ -58,6 +68,7 @@ def _register(kind, llvm_type):
 
 
 _register(_BytesType, _BYTES)
+_register(_ShortsType, _SHORTS)
 _register(_IntsType, _INTS)
 _register(_MaskType, _MASK)
 
@@ -104,6 +115,7 @@ def _memory(kind, dtypes, alignment):
 
 
 load8, store8 = _memory(byte_vector, (types.int8, types.uint8), 1)
+load16, store16 = _memory(short_vector, (types.int16,), 2)
 load32, store32 = _memory(int_vector, (types.int32,), 4)
 
 
@@ -121,6 +133,16 @@ def splat8(typingctx, scalar):
         return _broadcast(builder, builder.trunc(arguments[0], ir.IntType(8)), _BYTES)
 
     return byte_vector(types.int64), generate
+
+
+@intrinsic
+def splat16(typingctx, scalar):
+    """A vector with the same int16 in all lanes; the scalar is cut to its lowest sixteen bits."""
+
+    def generate(context, builder, signature, arguments):
+        return _broadcast(builder, builder.trunc(arguments[0], ir.IntType(16)), _SHORTS)
+
+    return short_vector(types.int64), generate
 
 
 @intrinsic
@@ -200,6 +222,26 @@ def widen(typingctx, value):
         return builder.sext(arguments[0], _INTS)
 
     return int_vector(byte_vector), generate
+
+
+@intrinsic
+def widen16(typingctx, value):
+    """int8 lanes as int16."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.sext(arguments[0], _SHORTS)
+
+    return short_vector(byte_vector), generate
+
+
+@intrinsic
+def narrow(typingctx, value):
+    """The lowest eight bits of int16 lanes."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.trunc(arguments[0], _BYTES)
+
+    return byte_vector(short_vector), generate
 
 
 @intrinsic

@@ -10,6 +10,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.mapping.darwin.darwin_settings import DarwinSettings
+
 # Places in the array of integers that compiled code gets.
 K, W, HPC, MAX_MAX_OCC, OCC_DIST, MAX_GAP, BW, BW_LONG, MIN_CNT, MIN_SC = range(10)
 BEST_N, MAX_SKIP, MAX_ITER, MATCH, MISMATCH, Q, E, Q2, E2, ZDROP, ZDROP_INV, MIN_DP_MAX = range(10, 22)
@@ -52,6 +54,8 @@ class MapSettings(NamedTuple):
         ``-A -B -O -E -z -s``.
     ava : bool
         Overlaps of reads: all chains, no alignment to oneself, each pair once.
+    darwin : DarwinSettings or None
+        Candidates and tiles in the place of minimizers and chains; a gap of l bases costs ``q + l * e``.
     """
 
     k: int = 15
@@ -84,6 +88,7 @@ class MapSettings(NamedTuple):
     min_dp_max: int = 80
     ava: bool = False
     eqx: bool = False
+    darwin: DarwinSettings | None = None
 
 
 _HIFI = MapSettings(
@@ -91,7 +96,8 @@ _HIFI = MapSettings(
     min_dp_max=200,
 )  # fmt: skip
 _ONT = MapSettings()
-#: minimap2's presets by their names.
+_DARWIN = _ONT._replace(k=14, w=1, match=1, mismatch=1, q=0, e=1, q2=0, e2=1, darwin=DarwinSettings())
+#: minimap2's presets by their names, and Darwin's: with what f5py has mended, and as published.
 PRESETS = {
     "map-ont": _ONT,
     "map-pb": _ONT._replace(k=19, hpc=True),
@@ -99,6 +105,8 @@ PRESETS = {
     "lr:hq": _HIFI._replace(match=2, mismatch=4, q=4, e=2, q2=24, e2=1, min_dp_max=80),
     "rna": _ONT._replace(k=14),
     "ava-ont": _ONT._replace(w=5, min_sc=100, pri_ratio=0.0, bw=2000, bw_long=2000, occ_dist=0, ava=True),
+    "darwin": _DARWIN,
+    "darwin-paper": _DARWIN._replace(darwin=DarwinSettings(after_seed=False, spread=False)),
 }
 
 

@@ -11,7 +11,8 @@ from f5py.options.shared import MOST_THREADS
 
 _SEEDS = "of the preset"
 #: Presets; the numbers behind them are in `f5py.mapping.settings`.
-MAP_PRESETS = ("map-ont", "map-pb", "map-hifi", "lr:hq", "rna", "ava-ont")
+MAP_PRESETS = ("map-ont", "map-pb", "map-hifi", "lr:hq", "rna", "ava-ont", "darwin", "darwin-paper")
+_DARWIN_PRESETS = ("darwin", "darwin-paper")
 _INT8_MOST = 127
 #: Counts, lengths and scores are kept in 32 bits, as minimap2 keeps them.
 _MOST_NUMBER = 2**31 - 1
@@ -174,6 +175,29 @@ class MapOptions(GpuOptions, Options):
             raise UsageError(rf"-R {self.read_group}: must be like @RG\tID:name\tSM:sample")
         if self.no_md and self.md:
             raise UsageError("--MD and --no-MD are both given")
+        if self.is_darwin:
+            self._check_darwin()
+
+    def _check_darwin(self) -> None:
+        """Refuse what tiles have no use for."""
+        given = {
+            "-d": self.write_index, "-w": self.w, "-H": self.hpc or None, "-f": self.frequent,
+            "-U": self.frequent_bounds, "-e": self.rescue_distance, "--q-occ-frac": self.frequent_in_read,
+            "-g": self.max_gap, "-r": self.bandwidths, "-n": self.min_count, "-m": self.min_chain_score,
+            "--max-chain-skip": self.max_chain_skip, "--max-chain-iter": self.max_chain_iter, "-z": self.zdrop,
+            "-s": self.min_score,
+        }  # fmt: skip
+        for spelling, value in given.items():
+            if value is not None:
+                raise UsageError(f"{spelling}: has no meaning with -x {self.preset}; leave it out")
+        for spelling, text in (("-O", self.gap_open), ("-E", self.gap_extend)):
+            if text is not None and "," in text:
+                raise UsageError(f"{spelling} {text}: -x {self.preset} has one kind of gaps; give one number")
+
+    @property
+    def is_darwin(self) -> bool:
+        """Whether reads are aligned in tiles."""
+        return self.preset in _DARWIN_PRESETS
 
     @property
     def is_paf(self) -> bool:

@@ -45,7 +45,7 @@ from f5py.outputs._mapped_tags_numba import (
 from f5py.text._format_numba import append_bytes, append_int
 
 #: Places in the array of switches.
-WITH_MD, WITH_CS, LONG_CS, EQX, SOFT_CLIPS, NO_SECONDARY, N_SWITCHES = range(7)
+WITH_MD, WITH_CS, LONG_CS, EQX, SOFT_CLIPS, NO_SECONDARY, NO_CHAINS, N_SWITCHES = range(8)
 _TAB, _NEWLINE = 9, 10
 _NM = np.frombuffer(b"\tNM:i:", np.uint8)
 _MS = np.frombuffer(b"\tms:i:", np.uint8)
@@ -176,15 +176,18 @@ def lines_of_reads(
             at = _append_column(out, at, hit[MAPQ])
             if hit[ALIGNED]:
                 at = _append_tag(out, at, _NM, hit[BLEN] - hit[MLEN] + hit[N_AMBI])
-                at = _append_tag(out, at, _MS, hit[DP_MAX])
+                if not switches[NO_CHAINS]:
+                    at = _append_tag(out, at, _MS, hit[DP_MAX])
                 at = _append_tag(out, at, _AS, hit[DP_SCORE])
                 at = _append_tag(out, at, _NN, hit[N_AMBI])
             at = append_bytes(out, at, _TP)
             out[at] = (73 if own else 105) if hit[INVERSION] else (80 if own else 83)
-            at = _append_tag(out, at + 1, _CM, hit[COUNT])
-            at = _append_tag(out, at, _S1, hit[SCORE])
-            if own:
-                at = _append_tag(out, at, _S2, hit[SUBSC])
+            at += 1
+            if not switches[NO_CHAINS]:
+                at = _append_tag(out, at, _CM, hit[COUNT])
+                at = _append_tag(out, at, _S1, hit[SCORE])
+                if own:
+                    at = _append_tag(out, at, _S2, hit[SUBSC])
             if hit[ALIGNED]:
                 at = _append_share(out, append_bytes(out, at, _DE), divergence_of(hit))
             elif hit[DIVERGENCE] >= 0:
@@ -192,7 +195,8 @@ def lines_of_reads(
                 at = _append_share(out, append_bytes(out, at, _DV), share)
             if hit[SPLIT]:
                 at = _append_tag(out, at, _ZD, hit[SPLIT])
-            at = _append_tag(out, at, _RL, rep_len[read])
+            if not switches[NO_CHAINS]:
+                at = _append_tag(out, at, _RL, rep_len[read])
             if hit[ALIGNED]:
                 at = append_bytes(out, at, _CG)
                 for k in range(first_op, first_op + n_ops):

@@ -43,7 +43,7 @@ from f5py.outputs._mapped_tags_numba import (
 )
 
 #: Places in the array of switches.
-WITH_MD, WITH_CS, LONG_CS, EQX, SOFT_CLIPS, NO_SECONDARY, N_SWITCHES = range(7)
+WITH_MD, WITH_CS, LONG_CS, EQX, SOFT_CLIPS, NO_SECONDARY, NO_CHAINS, N_SWITCHES = range(8)
 _FIXED = 36
 _UNMAPPED_BIN = 4680
 _MOST_OPS = 65535
@@ -305,15 +305,17 @@ def records_of_reads(
                     out, at, letters, qualities, begin, from_base, from_base + n_bases, length, hit[REVERSE] != 0
                 )
             at = _put_tag(out, at, 78, 77, hit[BLEN] - hit[MLEN] + hit[N_AMBI])  # NM
-            at = _put_tag(out, at, 109, 115, hit[DP_MAX])  # ms
+            if not switches[NO_CHAINS]:
+                at = _put_tag(out, at, 109, 115, hit[DP_MAX])  # ms
             at = _put_tag(out, at, 65, 83, hit[DP_SCORE])  # AS
             at = _put_tag(out, at, 110, 110, hit[N_AMBI])  # nn
             letter = (73 if own else 105) if hit[INVERSION] else (80 if own else 83)
             at = _put(out, at, 0x417074 | (letter << 24), 4)  # tp:A
-            at = _put_tag(out, at, 99, 109, hit[COUNT])  # cm
-            at = _put_tag(out, at, 115, 49, hit[SCORE])  # s1
-            if own:
-                at = _put_tag(out, at, 115, 50, hit[SUBSC])  # s2
+            if not switches[NO_CHAINS]:
+                at = _put_tag(out, at, 99, 109, hit[COUNT])  # cm
+                at = _put_tag(out, at, 115, 49, hit[SCORE])  # s1
+                if own:
+                    at = _put_tag(out, at, 115, 50, hit[SUBSC])  # s2
             at = _put(out, at, 0x666564, 3)  # de:f
             single[0] = ten_thousandths(divergence_of(hit)) / 10000.0
             at = _put(out, at, np.int64(single.view(np.int32)[0]), 4)
@@ -338,7 +340,7 @@ def records_of_reads(
                 at = append_cs(out, at, hit, ops, reference, r, strands, s, switches[LONG_CS] != 0)
                 out[at] = 0
                 at += 1
-            at = _put_rest(out, at, rep_len[read], tags, tag_offsets[read], n_tags)
+            at = _put_rest(out, at, -1 if switches[NO_CHAINS] else rep_len[read], tags, tag_offsets[read], n_tags)
             if is_long:
                 at = _put(out, at, 0x49424743, 4)  # CG:B,I
                 at = _put(out, at, n_all_ops, 4)
@@ -351,7 +353,7 @@ def records_of_reads(
             at = _put_head(out, at, -1, -1, name_length, 0, _UNMAPPED_BIN, 0, 4, length)
             at = _put_name(out, at, names, name_offsets[read], name_offsets[read + 1])
             at = _put_bases(out, at, letters, qualities, begin, 0, length, length, False)
-            at = _put_rest(out, at, rep_len[read], tags, tag_offsets[read], n_tags)
+            at = _put_rest(out, at, -1 if switches[NO_CHAINS] else rep_len[read], tags, tag_offsets[read], n_tags)
             _put(out, record, at - record - 4, 4)
             count = 1
         sizes[read] = at - start
@@ -373,8 +375,9 @@ def _put_ops(out, at, ops, first, n, before, behind, clip):
 
 @exact_kernel
 def _put_rest(out, at, rep_len, tags, begin, n_tags):
-    """Write rl and the read's own tags."""
-    at = _put_tag(out, at, 114, 108, rep_len)
+    """Write rl, if it is not negative, and the read's own tags."""
+    if rep_len >= 0:
+        at = _put_tag(out, at, 114, 108, rep_len)
     for i in range(n_tags):
         out[at + i] = tags[begin + i]
     return at + n_tags

@@ -33,6 +33,8 @@ class RecordStyle(NamedTuple):
         All records have the whole read.
     secondary : bool
         Write secondary alignments.
+    chains : bool
+        Tags of chains and of what minimap2 makes of scores: ms, cm, s1, s2, rl.
     """
 
     md: bool = True
@@ -40,12 +42,17 @@ class RecordStyle(NamedTuple):
     eqx: bool = False
     soft_clips: bool = False
     secondary: bool = True
+    chains: bool = True
 
     def switches(self) -> NDArray[np.int64]:
         """As compiled code takes them."""
         return np.array(
-            [self.md, self.cs is not None, self.cs == "long", self.eqx, self.soft_clips, not self.secondary], np.int64
-        )
+            [
+                self.md, self.cs is not None, self.cs == "long", self.eqx, self.soft_clips, not self.secondary,
+                not self.chains,
+            ],
+            np.int64,
+        )  # fmt: skip
 
 
 def records_of(

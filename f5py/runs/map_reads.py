@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.compute.darwin import DarwinMapper
 from f5py.compute.mapping import Mapper
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
@@ -29,6 +30,7 @@ from f5py.io.reads.read_records import (
     tag_numbers,
 )
 from f5py.io.reads.sequence_files import sequence_records
+from f5py.mapping.darwin.dsoft import build_kmer_table
 from f5py.mapping.index.index_file import is_index_file, read_index, write_index
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
 from f5py.mapping.settings import PRESETS, MapSettings
@@ -37,6 +39,7 @@ from f5py.messages.progress import progress
 from f5py.options.map_commands import MapOptions, check_scores
 from f5py.outputs.mapped_records import OWN_TAGS, RecordStyle, paf_lines_of, records_of
 from f5py.runs.compile_ahead import CompileAhead
+from f5py.runs.overlaps import find_overlaps, is_overlaps
 from f5py.threads.ordered import OrderedWork
 from f5py.threads.pool import WorkerPool
 
@@ -115,17 +118,22 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
         For anything wrong with the options, the input or the output.
     """
     check_read_files(options.reads)
-    with closing(CompileAhead(_COMPILED if options.reads and not options.is_paf else [])) as ahead:
+    with closing(
+        CompileAhead(_COMPILED if options.reads and not (options.is_paf or options.is_darwin) else [])
+    ) as ahead:
         ready = prepared(options) if ready is None else ready
         if not options.reads:
             return MapCounts()
         if os.path.splitext(options.output)[1].lower() == ".cram" and ready.reference is None:
             raise UsageError(f"-o {options.output}: CRAM needs the FASTA file; give that as REF")
         with closing(WorkerPool(options.threads)) as pool:
-            mapper = Mapper.of(ready.index, ready.settings, pool)
+            kind = Mapper if ready.settings.darwin is None else DarwinMapper
+            mapper: Mapper | DarwinMapper = kind.of(ready.index, ready.settings, pool)
             mapper.before_stage = ahead.wait
             mapper.use_gpu(options, options.batch_bases)
             with closing(mapper):
+                if isinstance(mapper, DarwinMapper) and is_overlaps(options):
+                    return MapCounts(*find_overlaps(options, mapper))
                 return _map(options, mapper, ready.reference)
 
 
@@ -144,6 +152,8 @@ def index_of(options: MapOptions, settings: MapSettings, pool: WorkerPool) -> tu
     if not os.path.exists(path):
         raise InputFileError(f"{path}: no such file; give the reference as FASTA")
     if is_index_file(path):
+        if settings.darwin is not None:
+            raise UsageError(f"-x {options.preset}: {path} is an index of minimizers; give the FASTA file as REF")
         if options.write_index is not None:
             raise UsageError(f"-d {options.write_index}: {path} is an index already; give the FASTA file as REF")
         index, reference = read_index(path)
@@ -154,6 +164,10 @@ def index_of(options: MapOptions, settings: MapSettings, pool: WorkerPool) -> tu
             raise UsageError(f"-H: the index {path} was written without; leave it out, or write it again")
         return index, reference
     names, bases, offsets = _contigs(path, settings.k)
+    if settings.darwin is not None:
+        index = build_kmer_table(names, bases, offsets, settings.k)
+        console.note(_WHO, f"{path}: {len(names)} sequences, {len(bases) / 1e6:.1f} Mb, {len(index.counts)} k-mers")
+        return index, path
     index = build_index(names, bases, offsets, settings, pool)
     console.note(_WHO, f"{path}: {len(names)} contigs, {len(bases) / 1e6:.1f} Mb, {len(index.counts)} minimizers")
     if options.write_index is not None:
@@ -181,7 +195,7 @@ def _contigs(path: str, k: int) -> tuple[list[str], NDArray[np.uint8], NDArray[n
     return names, np.concatenate(pieces), offsets
 
 
-def _map(options: MapOptions, mapper: Mapper, reference: str | None) -> MapCounts:
+def _map(options: MapOptions, mapper: Mapper | DarwinMapper, reference: str | None) -> MapCounts:
     """Read, map and write batch by batch, in the order of the reads."""
     counts = MapCounts()
     names = Names.of(mapper.index.names)
@@ -189,7 +203,7 @@ def _map(options: MapOptions, mapper: Mapper, reference: str | None) -> MapCount
     has_base_tags = bool(aligned) and any(_has_base_tags(path, reference) for path in aligned)
     style = RecordStyle(
         md=options.md if options.is_paf else not options.no_md, cs=options.cs, eqx=options.eqx,
-        soft_clips=options.soft_clips or has_base_tags, secondary=options.secondary,
+        soft_clips=options.soft_clips or has_base_tags, secondary=options.secondary, chains=not options.is_darwin,
     )  # fmt: skip
     make = paf_lines_of if options.is_paf else records_of
     group = _read_group(options.read_group)

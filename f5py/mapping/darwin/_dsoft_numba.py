@@ -1,0 +1,208 @@
+"""Jitted loops of D-SOFT: the table of all k-mers of the targets, and candidates of reads; see `dsoft`."""
+
+# mypy: disable-error-code="assignment,arg-type"
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import exact_kernel
+from f5py.mapping._sorting_numba import grown
+from f5py.mapping.darwin.darwin_settings import BIN, MOST_PLACES, N_SEEDS, SEED_BASES, SPREAD, K
+from f5py.mapping.darwin.extensions import N_CANDIDATE
+from f5py.mapping.index._reference_index_numba import COUNT_BITS, look_up
+
+_COUNT_MASK = (1 << COUNT_BITS) - 1
+
+
+@exact_kernel
+def list_kmers(bases, offsets, k, keys, places):
+    """List the k-mers of all targets without unknown bases, and their places in `bases`; return how many there are."""
+    mask = (np.uint64(1) << np.uint64(2 * k)) - np.uint64(1)
+    n = 0
+    for t in range(offsets.shape[0] - 1):
+        key = np.uint64(0)
+        length = 0
+        for i in range(offsets[t], offsets[t + 1]):
+            if bases[i] > 3:
+                length = 0
+                continue
+            key = ((key << np.uint64(2)) | np.uint64(bases[i])) & mask
+            length += 1
+            if length >= k:
+                keys[n] = key
+                places[n] = i - k + 1
+                n += 1
+    return n
+
+
+@exact_kernel
+def _kmer(strand, at, k):
+    """Number of a k-mer, or -1 if a base is unknown."""
+    key = np.int64(0)
+    for i in range(at, at + k):
+        if strand[i] > 3:
+            return np.int64(-1)
+        key = (key << 2) | np.int64(strand[i])
+    return key
+
+
+@exact_kernel
+def _target_of(offsets, place):
+    """The target that has a place."""
+    low = 0
+    high = offsets.shape[0] - 1
+    while high - low > 1:
+        middle = (low + high) >> 1
+        if offsets[middle] <= place:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@exact_kernel
+def _candidates_of(strand, own, reverse, read, table, places, offsets, integers, counts, lasts, touched, found, n):
+    """Add the candidates of a strand to `found` from index `n` on; return it, the number of candidates, and `touched`.
+
+    Parameters
+    ----------
+    strand : uint8
+    own : int
+        The target that is the read, or -1.
+    reverse, read : int
+    table, places
+        Hash table of k-mers, and their places.
+    offsets : int64
+        Of targets.
+    integers : int64
+    counts : int32
+        Bases of the read that the seeds of a bin cover, 0; left so.
+    lasts : int32
+        Where the last seed of a bin begins.
+    touched : int64
+        Scratch.
+    found : int64, shape (n, N_CANDIDATE)
+    n : int
+    """
+    k = integers[K]
+    length = strand.shape[0]
+    n_kmers = length - k + 1
+    n_seeds = integers[N_SEEDS]
+    spread = integers[SPREAD] != 0
+    n_used = 0
+    n_touched = 0
+    for step in range(min(n_kmers, n_seeds) if spread else n_kmers):
+        o = np.int64(step)
+        if spread and n_kmers > n_seeds:
+            o = step * (n_kmers - 1) // (n_seeds - 1)
+        if not spread and n_used >= n_seeds:
+            break
+        key = _kmer(strand, o, k)
+        if key < 0:
+            continue
+        entry = look_up(table, np.uint64(key))
+        n_places = entry & _COUNT_MASK
+        if n_places > integers[MOST_PLACES]:
+            continue
+        n_used += n_places > 0
+        first = entry >> COUNT_BITS
+        for at in range(first, first + n_places):
+            place = places[at]
+            b = (place - o + length) // integers[BIN]
+            count = counts[b]
+            if count < 0:
+                continue
+            if count == 0:
+                touched = grown(touched, n_touched + 1)
+                touched[n_touched] = b
+                n_touched += 1
+                count = k
+            else:
+                count += min(k, o - lasts[b])
+            lasts[b] = o
+            if count < integers[SEED_BASES]:
+                counts[b] = count
+                continue
+            counts[b] = -1
+            target = _target_of(offsets, place)
+            if target == own:
+                continue
+            if n >= found.shape[0]:
+                larger = np.empty((2 * n + 16, N_CANDIDATE), np.int64)
+                larger[:n] = found[:n]
+                found = larger
+            found[n, 0] = read
+            found[n, 1] = reverse
+            found[n, 2] = target
+            found[n, 3] = place - offsets[target]
+            found[n, 4] = o
+            n += 1
+    for i in range(n_touched):
+        counts[touched[i]] = 0
+    return found, n, touched
+
+
+@exact_kernel
+def find_candidates(turn, reads, strands, read_offsets, owns, table, places, offsets, integers, n_found):
+    """Find the candidates of reads.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    strands, read_offsets
+        `f5py.mapping.darwin.extensions.Extensions`.
+    owns : int64, shape (n_reads,)
+        The target that is the read, or -1.
+    table, places, offsets, integers
+    n_found : int64, shape (n_reads,)
+        Filled.
+
+    Returns
+    -------
+    done : int64
+        The reads in the order in which this thread took them.
+    found : int64, shape (n * N_CANDIDATE,)
+        Their candidates.
+    """
+    done = np.empty(16, np.int64)
+    n_done = 0
+    found = np.empty((1024, N_CANDIDATE), np.int64)
+    n = 0
+    counts = np.empty(0, np.int32)
+    lasts = np.empty(0, np.int32)
+    touched = np.empty(1024, np.int64)
+    while True:
+        turned = next_turn(turn)
+        if turned >= reads.shape[0]:
+            break
+        read = reads[turned]
+        done = grown(done, n_done + 1)
+        done[n_done] = read
+        n_done += 1
+        begin = read_offsets[read]
+        end = read_offsets[read + 1]
+        n_bins = (offsets[offsets.shape[0] - 1] + end - begin) // integers[BIN] + 1
+        if counts.shape[0] < n_bins:
+            counts = np.zeros(n_bins + (n_bins >> 3), np.int32)
+            lasts = np.zeros(counts.shape[0], np.int32)
+        before = n
+        for reverse in range(2):
+            found, n, touched = _candidates_of(
+                strands[reverse, begin:end],
+                owns[read],
+                reverse,
+                read,
+                table,
+                places,
+                offsets,
+                integers,
+                counts,
+                lasts,
+                touched,
+                found,
+                n,
+            )
+        n_found[read] = n - before
+    return done[:n_done], found[:n].copy().reshape(-1)

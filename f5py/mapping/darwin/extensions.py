@@ -1,0 +1,76 @@
+"""Candidates of a batch of reads, and the alignments that they are extended to."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+# Columns of candidates: the read and its strand, the target, and where the seed begins on both, on the strand.
+READ, REVERSE, TARGET, PLACE, OFFSET = range(5)
+N_CANDIDATE = 5
+# Columns of alignments: score, equal columns, columns, those before the best cell of the first tile; the stretches of
+# target and strand.
+SCORE, EQUAL, COLUMNS, LEFT, TS, TE, QS, QE = range(8)
+N_RESULT = 8
+
+
+@dataclass
+class Extensions:
+    """What is to be extended.
+
+    Attributes
+    ----------
+    strands : uint8, shape (2, offsets[-1])
+        Codes of the reads, and of their reverse complements at the same places.
+    offsets : int64, shape (n_reads + 1,)
+    table : int64, shape (n, N_CANDIDATE)
+    results : int64, shape (n, N_RESULT)
+        Filled. To have paths written, it must have the numbers of columns already.
+    ops : uint8, shape (op_offsets[-1],)
+        Filled with columns of paths: 0 for both, 1 for a base of the read, 2 for one of the target.
+    op_offsets : int64, shape (n + 1,)
+        All 0 if paths are not wanted.
+    number : int
+        Of the batch.
+    share_of_input : float or None
+    """
+
+    strands: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    table: NDArray[np.int64]
+    results: NDArray[np.int64]
+    ops: NDArray[np.uint8]
+    op_offsets: NDArray[np.int64]
+    number: int = 0
+    share_of_input: float | None = None
+
+    @classmethod
+    def of(
+        cls, strands: NDArray[np.uint8], offsets: NDArray[np.int64], table: NDArray[np.int64], number: int = 0,
+        share_of_input: float | None = None,
+    ) -> Extensions:  # fmt: skip
+        """Candidates that are to be extended."""
+        n = len(table)
+        results, no_ops = np.zeros((n, N_RESULT), np.int64), np.empty(0, np.uint8)
+        return cls(strands, offsets, table, results, no_ops, np.zeros(n + 1, np.int64), number, share_of_input)
+
+    def with_paths(self, chosen: NDArray[np.int64]) -> Extensions:
+        """Some of them, which have been extended, to be extended again for their paths."""
+        from f5py.core.offsets import offsets_of
+
+        results = self.results[chosen].copy()
+        op_offsets = offsets_of(results[:, COLUMNS])
+        return Extensions(
+            self.strands, self.offsets, self.table[chosen].copy(), results, np.empty(op_offsets[-1], np.uint8),
+            op_offsets, self.number, self.share_of_input,
+        )  # fmt: skip
+
+    def work(self, target_lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Bases that the alignments may have at most."""
+        table = self.table
+        lengths = np.diff(self.offsets)[table[:, READ]]
+        before = np.minimum(table[:, OFFSET], table[:, PLACE])
+        behind = np.minimum(lengths - table[:, OFFSET], target_lengths[table[:, TARGET]] - table[:, PLACE])
+        return before + behind

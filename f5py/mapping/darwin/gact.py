@@ -1,0 +1,53 @@
+r"""GACT: alignments of any length by tiles of a fixed size.
+
+A candidate is extended by tiles of 320 bases of the read and as many of the target: to the left from where the last
+tile's path ended, then to the right from the best cell of the first tile. Of a tile's path the last 120 bases are left
+to the next tile, so that memory does not grow with the length of the reads. In a tile
+
+.. math::
+    M(i, j) &= \max(0, \max(M, I, D)(i-1, j-1) + s(i, j)) \\
+    I(i, j) &= \max(M(i-1, j) + open, I(i-1, j) + extend) \\
+    D(i, j) &= \max(M(i, j-1) + open, D(i, j-1) + extend)
+
+with i on the target and j on the read. Of equal values M comes before I before D, and opening a gap before going on.
+The path of the first tile begins at its best cell, those of the others at their corner; it ends where nothing is above
+0. Source: see `dsoft`.
+
+The paper's first tile ends where the seed begins. A candidate is usually the first seed of an overlap, where the tile
+has little to align, and falls through. In f5py it ends behind the seed; if it scores too little all the same, one on
+the other side of the seed tells where the ordinary procedure is to begin.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.mapping.darwin.extensions import Extensions
+from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.threads.pool import WorkerPool, longest_first
+
+
+def extend_all(
+    extensions: Extensions, index: ReferenceIndex, integers: NDArray[np.int64], pool: WorkerPool, plain: bool = False
+) -> float:
+    """Fill the results; return the seconds that all threads together have worked.
+
+    Parameters
+    ----------
+    extensions : Extensions
+    index : ReferenceIndex
+    integers : int64
+        `f5py.mapping.darwin.darwin_settings.darwin_integers`.
+    pool : WorkerPool
+    plain : bool
+        Fill tiles cell by cell, not by vectors.
+    """
+    from f5py.mapping.darwin._gact_numba import extend_candidates
+
+    work = extensions.work(np.diff(index.offsets))
+    return pool.run(
+        extend_candidates, longest_first(work, np.ones(len(work), np.bool_)), extensions.table, extensions.strands,
+        extensions.offsets, index.bases, index.offsets, plain, integers, extensions.results, extensions.ops,
+        extensions.op_offsets, order=extensions.number,
+    )  # fmt: skip
