@@ -273,6 +273,9 @@ def backward(pack, p_stay, noise, densities, scales, kept, reference, flows, roo
     per_kmer = pack.vectors * LANES
     size = n_kmers * per_kmer
     rows = pack.after.shape[0] // LANES
+    first_slot = np.int64(0)  # no k-mer before it matters
+    while slot[first_slot] < 0:
+        first_slot += 1
     per_row = inverse.shape[0] if densities.free.shape[0] == rows * inverse.shape[0] else 0
     free, stay_densities, step_densities = densities.free, densities.stay, densities.step
     residuals, residuals_before = densities.w, densities.w_before
@@ -314,7 +317,7 @@ def backward(pack, p_stay, noise, densities, scales, kept, reference, flows, roo
             wide.store(onward, v, zero)
             wide.store(onward_free, v, zero)
             wide.store(skips, v, zero)
-        for j in range(n_kmers - 1, -1, -1):
+        for j in range(n_kmers - 1, first_slot - 2, -1):
             if j + 1 < n_kmers and changes[j + 1]:
                 if is_single:
                     wide.store(onward, 0, before)
@@ -339,6 +342,8 @@ def backward(pack, p_stay, noise, densities, scales, kept, reference, flows, roo
                 before = wide.load(onward, 0)
                 before_free = wide.load(onward_free, 0)
                 skipped = wide.load(skips, 0)
+            if j < first_slot:
+                break
             finish = zero
             if last[j]:
                 finish = wide.select(wide.lanes_of(last[j]), ended, zero)

@@ -244,7 +244,7 @@ def _finish_window(windows, window, width, k, slots, n_slots, masses, first_lane
 
 @kernel
 def _ordered(windows, count, k, span):
-    """The windows by width, number of k-mers and number of events; return their order and widths.
+    """The windows by width, need of slots, number of k-mers and number of events; return their order and widths.
 
     `span` is the number of bases that the states of a k-mer's densities depend on.
     """
@@ -261,10 +261,11 @@ def _ordered(windows, count, k, span):
     orders = np.empty((3, count), np.int64)
     for i in range(count):
         rows = abs(windows.end[i] - windows.begin[i]) + 1
-        keys[i] = ((widths[i] * columns + windows.n_bases[i] - k + 1) << 32) + rows
+        kind = 2 * widths[i] + (1 if windows.n_sites[i] > widths[i] else 0)  # with slots, or without
+        keys[i] = ((kind * columns + windows.n_bases[i] - k + 1) << 32) + rows
         orders[0, i] = i
     sort_pass(keys, np.int64(0), longest + 1, orders[0], orders[1])
-    sort_pass(keys, np.int64(32), (widest + 1) * columns, orders[1], orders[2])
+    sort_pass(keys, np.int64(32), (2 * widest + 2) * columns, orders[1], orders[2])
     return orders[2], widths
 
 
