@@ -11,9 +11,10 @@ import numpy as np
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
+from f5py.mapping.align._pair_alignment_numba import Made
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hits import hit_fields as field
-from f5py.mapping.hits.hits import find_hits
+from f5py.mapping.hits.hits import find_hits, no_alignments
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
 from f5py.mapping.index.seeds import OverlapTargets, find_anchors
 from f5py.mapping.settings import MapSettings, parameters
@@ -82,6 +83,11 @@ def map_all(
     finally:
         pool.close()
     return index, batch
+
+
+def nothing_made() -> Made:
+    """No alignments from elsewhere."""
+    return Made(*no_alignments(1), np.zeros(2, np.int64))  # type: ignore[arg-type]
 
 
 def cigar_of(ops: np.ndarray) -> str:

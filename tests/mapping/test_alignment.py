@@ -10,6 +10,8 @@ from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, G
 from f5py.mapping.align.base_alignment import plain_alignment
 from f5py.mapping.settings import PRESETS, parameters
 
+from .real_sets import nothing_made
+
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
@@ -39,7 +41,7 @@ def test_vectors_give_what_the_definition_gives(pair, kind, band, zdrop, preset)
     scores = PRESETS[preset]
     ops, n_ops, *found = align_pair(
         target, 0, len(target), query, 0, len(query), kind, band, zdrop, parameters(scores, 10).integers,
-        np.empty(2, np.int64), 0,
+        np.empty(2, np.int64), 0, nothing_made(),
     )  # fmt: skip
     if len(query) == 0:
         assert (n_ops, *found) == (0, -(1 << 30), 0, -1, -1, False)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from f5py.compute.gpu import chains, selection
+from f5py.compute.gpu import chains, pair_alignments, selection
 
 from ..made_data import ReadSet, run_command
 from .real_sets import text_of
@@ -28,7 +28,10 @@ PAFS = {
 def machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch):
     """A function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(chains, "_FEW_PAIRS", -1)
-    monkeypatch.setattr(chains, "_MOST_ANCHORS", 1 << 16)  # a large arena takes the played device long to fill
+    # a large arena takes the played device long to fill
+    monkeypatch.setattr(chains, "_MOST_ANCHORS", 1 << 16)
+    monkeypatch.setattr(pair_alignments, "_MOST_SLOTS", 32)
+    monkeypatch.setattr(pair_alignments, "_MOST_PACKED", 1 << 20)
 
     def set_up(**variables: object) -> None:
         for name, value in variables.items():
@@ -38,7 +41,7 @@ def machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch):
 
 
 def batches_by(messages: str) -> dict[str, int]:
-    found = re.search(r"batches chained: (.*)", messages)
+    found = re.search(r"batches mapped: (.*)", messages)
     assert found is not None, messages
     return {name: int(number) for number, name in re.findall(r"(\d+) by ([^,]+)", found[1])}
 
@@ -131,3 +134,36 @@ def test_the_same_calls_where_reads_are_mapped_in_the_same_run(made: ReadSet, tm
     messages = capfd.readouterr().err
     assert batches_by(messages)["the CPU threads"] == 0
     assert (tmp_path / "on").read_bytes() == (tmp_path / "off").read_bytes() != b""
+
+
+@pytest.mark.parametrize("what", ["score", "operation"])
+def test_hits_are_made_of_what_the_gpu_has_aligned(made: ReadSet, tmp_path: Path, monkeypatch, what):
+    """Otherwise a wrong result would not show."""
+    expected = mapped(made, tmp_path / "cpu.paf", "--gpu", "off")
+    align = pair_alignments.GpuAlignments.align
+
+    def broken(self, stretches):
+        keys, results, ops, offsets = align(self, stretches)
+        if len(stretches.batch) > 1:  # not the one that the device is checked by
+            if what == "score":
+                results[:, 0] += 1
+            else:
+                ops ^= 3
+        return keys, results, ops, offsets
+
+    monkeypatch.setattr(pair_alignments.GpuAlignments, "align", broken)
+    assert mapped(made, tmp_path / "gpu.paf", "--gpu", "on") != expected
+
+
+def test_alignments_of_another_kind_on_the_device_are_not_taken(made: ReadSet, tmp_path: Path, capfd, monkeypatch):
+    expected = mapped(made, tmp_path / "cpu.paf", "--gpu", "off")
+    align = pair_alignments.GpuAlignments.align
+
+    def broken(self, stretches):
+        keys, results, ops, offsets = align(self, stretches)
+        results[0, 3] += 1
+        return keys, results, ops, offsets
+
+    monkeypatch.setattr(pair_alignments.GpuAlignments, "align", broken)
+    assert mapped(made, tmp_path / "gpu.paf", "--gpu", "on") == expected
+    assert "aligns in another way than the CPU" in capfd.readouterr().err

@@ -19,7 +19,7 @@ from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.settings import PRESETS, parameters
 from f5py.threads.pool import WorkerPool
 
-from .real_sets import batch_of, cigar_of, index_of, rows_of, sequences_of
+from .real_sets import batch_of, cigar_of, index_of, nothing_made, rows_of, sequences_of
 
 pytestmark = pytest.mark.shared
 ONT = PRESETS["map-ont"]
@@ -131,7 +131,7 @@ def test_alignments(map_data: Path):
         for zdrop in (400, 200):  # which one it was, the dump does not say
             ops, n_ops, corner, *_ = align_pair(
                 target, 0, len(target), query, 0, len(query), kind, band, zdrop, numbers.integers,
-                np.empty(4, np.int64), 0,
+                np.empty(4, np.int64), 0, nothing_made(),
             )  # fmt: skip
             found.append((corner, cigar_of(ops[:n_ops])))
         assert (score, cigar) in found, row[0]

@@ -198,6 +198,11 @@ class GpuChaining:
             )
 
     @property
+    def n_bytes(self) -> int:
+        """Bytes of the device's memory that are taken."""
+        return sum(_ANCHOR * part.n_anchors + _SEGMENT * part.n_segments for part in self._parts)
+
+    @property
     def is_broken(self) -> bool:
         """Whether the device has failed; the CPU threads then do what it is given."""
         return self._broken

@@ -6,13 +6,6 @@ import numpy as np
 
 from f5py.jit.kernel import exact_kernel
 from f5py.mapping.align._alignment_numba import PAD, local_alignment
-from f5py.mapping.align._anchor_choice_numba import (
-    ignore_close_gaps,
-    ignore_opposite_gaps,
-    left_limits,
-    right_limits,
-    trim_ends,
-)  # fmt: skip
 from f5py.mapping.align._cigar_numba import find_drop, finish_hit
 from f5py.mapping.align._pair_alignment_numba import (
     EXTEND,
@@ -22,6 +15,7 @@ from f5py.mapping.align._pair_alignment_numba import (
     align_pair,
     join_ops,
 )
+from f5py.mapping.align._stretches_numba import cut_anchor, ends_gap, ends_of_hit
 from f5py.mapping.hits._hits_numba import copy_hit, set_coordinates
 from f5py.mapping.hits.hit_fields import (
     ALIGNED,
@@ -53,35 +47,15 @@ from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN, TANDEM
 from f5py.mapping.settings import (
     BW,
     BW_LONG,
-    HPC,
     MAX_GAP,
     MIN_CNT,
-    MIN_DP_LEN,
     MIN_DP_MAX,
     MIN_SC,
     ZDROP,
     ZDROP_INV,
-    K,
 )  # fmt: skip
 
 _LOW = np.uint64(0xFFFFFFFF)
-
-
-@exact_kernel
-def _cut(x, y, reference, contig_begin, strand, strand_begin, integers):
-    """Where an anchor's bases are cut: places on the contig and on the read's strand."""
-    t = np.int64(x & _LOW)
-    q = y & 0xFFFFFFFF
-    if integers[HPC]:
-        base = reference[contig_begin + t]
-        while t > 0 and reference[contig_begin + t - 1] == base:
-            t -= 1
-        base = strand[strand_begin + q]
-        while q > 1 and strand[strand_begin + q - 1] == base:
-            q -= 1
-        return t, q
-    half = integers[K] // 2
-    return t - half, q - half
 
 
 @exact_kernel
@@ -113,7 +87,7 @@ def _split(hits, h, n_hits, n_kept, x, y, read_length):
 
 
 @exact_kernel
-def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, n_ops):
+def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made):
     """Align hit `h`; return the new number of hits, `ops` or a larger array, and its new length.
 
     Parameters
@@ -129,21 +103,14 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
     """
     hit = hits[h]
     contig_begin = contig_offsets[hit[CONTIG]]
-    contig_length = contig_offsets[hit[CONTIG] + 1] - contig_begin
     strand = read_length if hit[REVERSE] else 0
     begin_ops = n_ops
     dp_score = np.int64(0)
-    first, count = trim_ends(hit, x, y, integers)
-    places = np.empty(count, np.int64)
-    ignore_opposite_gaps(x, y, first, count, integers[MAX_GAP] >> 1, places)
-    ignore_close_gaps(x, y, first, count, integers[MAX_GAP] >> 1, places)
+    first, count, rs, qs, re, qe, rs0, qs0, re0, qe0 = ends_of_hit(
+        hit, x, y, reference, contig_offsets, strands, read_length, integers
+    )
     band = np.int64(1.5 * integers[BW] + 1.0)
     long_band = np.int64(1.5 * integers[BW_LONG] + 1.0)
-    last = first + count - 1
-    rs, qs = _cut(x[first], y[first], reference, contig_begin, strands, strand, integers)
-    re, qe = _cut(x[last], y[last], reference, contig_begin, strands, strand, integers)
-    rs0, qs0 = left_limits(x, y, hit[FIRST], rs, qs, integers)
-    re0, qe0 = right_limits(x, y, x.shape[0], hit[FIRST] + hit[COUNT] - 1, re, qe, contig_length, read_length, integers)
     rs1 = rs
     qs1 = qs
     if qs > 0 and rs > 0:
@@ -162,6 +129,7 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
             integers,
             ops,
             n_ops,
+            made,
         )
         if n_ops > before:
             dp_score += best
@@ -175,10 +143,10 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
         is_last = i == count - 1
         if flags & (IGNORE | TANDEM) and not is_last:
             continue
-        re, qe = _cut(x[first + i], flags, reference, contig_begin, strands, strand, integers)
+        re, qe = cut_anchor(x[first + i], flags, reference, contig_begin, strands, strand, integers)
         re1 = re
         qe1 = qe
-        if not (is_last or flags & LONG_JOIN or (qe - qs >= MIN_DP_LEN and re - rs >= MIN_DP_LEN)):
+        if not ends_gap(flags, is_last, qe - qs, re - rs):
             continue
         this_band = max(qe - qs, re - rs) if flags & LONG_JOIN else long_band
         before = n_ops
@@ -195,6 +163,7 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
             integers,
             ops,
             n_ops,
+            made,
         )
         code = find_drop(ops, before, n_ops, reference, contig_begin + rs, strands, strand + qs, integers)
         if code != 0:
@@ -212,6 +181,7 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
                 integers,
                 ops,
                 n_ops,
+                made,
             )
         if before > begin_ops:
             n_ops = join_ops(ops, before, n_ops)
@@ -248,6 +218,7 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
             integers,
             ops,
             n_ops,
+            made,
         )
         if n_ops > before:
             dp_score += best
@@ -282,7 +253,7 @@ def _reversed(source, begin, n):
 
 
 @exact_kernel
-def align_inversion(hits, h, reference, contig_offsets, strands, read_length, integers, ops, n_ops):
+def align_inversion(hits, h, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made):
     """Look for an inverted stretch between hit `h` and the one before; if there is one, fill row ``h + 1``.
 
     The rows from there on must have been moved. Returns whether there is one, `ops` and its new length.
@@ -314,7 +285,7 @@ def align_inversion(hits, h, reference, contig_offsets, strands, read_length, in
     begin_ops = n_ops
     ops, n_ops, _, best, best_t, best_q, _ = align_pair(
         reference, contig_begin + one[RE] + t_off, n - t_off, strands, q + q_off, m - q_off, EXTEND,
-        np.int64(1.5 * integers[BW]), integers[ZDROP], integers, ops, n_ops,
+        np.int64(1.5 * integers[BW]), integers[ZDROP], integers, ops, n_ops, made,
     )  # fmt: skip
     if n_ops == begin_ops:
         return False, ops, n_ops
@@ -359,7 +330,7 @@ def drop_poor(hits, n, integers):
 
 
 @exact_kernel
-def align_hits(hits, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops):
+def align_hits(hits, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, made):
     """Align all hits of a read, which may add hits.
 
     Returns
@@ -380,13 +351,13 @@ def align_hits(hits, n_hits, x, y, reference, contig_offsets, strands, read_leng
                     larger[j, field] = hits[j, field]
             hits = larger
         n_hits, ops, n_ops = align_hit(
-            hits, i, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, n_ops
+            hits, i, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made
         )
         if i > 0 and hits[i, SPLIT_INV]:
             for j in range(n_hits, i + 1, -1):
                 copy_hit(hits, j, j - 1)
             found, ops, n_ops = align_inversion(
-                hits, i, reference, contig_offsets, strands, read_length, integers, ops, n_ops
+                hits, i, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made
             )
             if found:
                 i += 1

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_kernel
 from f5py.mapping._sorting_numba import grown
@@ -15,9 +18,46 @@ UNREACHED = -(1 << 30)
 EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS = range(4)
 
 
+class Made(NamedTuple):
+    """Alignments that have been made elsewhere, read by read.
+
+    Attributes
+    ----------
+    keys : int64, shape (n, 7)
+        What `align_pair` is given: `r`, `n`, `s`, `m`, `kind`, `band` and `zdrop`.
+    results : int64, shape (n, 7)
+        What it returns: score, best, best_t, best_q, dropped, number of operations, -1 if there is no result; and where
+        these begin.
+    ops : uint32
+        Operations, the last one of the alignment first.
+    offsets : int64, shape (n_reads + 1,)
+    cursor : int64, shape (2,)
+        The next one that may be wanted, and the end of the read's.
+    """
+
+    keys: NDArray[np.int64]
+    results: NDArray[np.int64]
+    ops: NDArray[np.uint32]
+    offsets: NDArray[np.int64]
+    cursor: NDArray[np.int64]
+
+
 @exact_kernel
-def align_pair(reference, r, n, strand, s, m, kind, band, zdrop, integers, ops, n_ops):
-    """Align ``reference[r:r + n]`` to ``strand[s:s + m]`` and append the path to `ops`.
+def _find_made(made, r, n, s, m, kind, band, zdrop):
+    """The alignment of these stretches, if it is among those that are yet to come; -1 if not."""
+    keys = made.keys
+    for i in range(made.cursor[0], made.cursor[1]):
+        if keys[i, 0] != r or keys[i, 1] != n or keys[i, 2] != s or keys[i, 3] != m or keys[i, 4] != kind:
+            continue
+        if keys[i, 5] == band and keys[i, 6] == zdrop and made.results[i, 5] >= 0:
+            made.cursor[0] = i + 1
+            return i
+    return -1
+
+
+@exact_kernel
+def align_pair(reference, r, n, strand, s, m, kind, band, zdrop, integers, ops, n_ops, made):
+    """Align ``reference[r:r + n]`` to ``strand[s:s + m]`` and append the path to `ops`, unless that has been `made`.
 
     Returns
     -------
@@ -31,6 +71,14 @@ def align_pair(reference, r, n, strand, s, m, kind, band, zdrop, integers, ops, 
         return ops, n_ops, UNREACHED, 0, -1, -1, False
     if n * m > MAX_MATRIX_CELLS:
         return ops, n_ops, UNREACHED, 0, -1, -1, True
+    there = _find_made(made, r, n, s, m, kind, band, zdrop)
+    if there >= 0:
+        result = made.results[there]
+        count = result[5]
+        for i in range(count):
+            at = i if kind == EXTEND_BACKWARDS else count - 1 - i
+            ops[n_ops + i] = made.ops[result[6] + at]
+        return ops, n_ops + count, result[0], result[1], result[2], result[3], result[4] != 0
     target = np.empty(n + PAD, np.uint8)
     query = np.empty(m + PAD, np.uint8)
     if kind == EXTEND_BACKWARDS:

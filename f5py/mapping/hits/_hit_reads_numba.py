@@ -8,6 +8,7 @@ from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
 from f5py.mapping.align._base_alignment_numba import align_hits
+from f5py.mapping.align._pair_alignment_numba import Made
 from f5py.mapping.chain._chains_numba import cut_chains, is_worth_joining, score_long_joins
 from f5py.mapping.hits._hits_numba import (
     chains_to_hits,
@@ -65,6 +66,82 @@ def close_gaps(hits, n_hits, x, y, n):
 
 
 @exact_kernel
+def strands_of(bases, begin, length):
+    """Codes of a read, then of its reverse complement."""
+    strands = np.empty(2 * length, np.uint8)
+    for j in range(length):
+        base = bases[begin + j]
+        strands[j] = base
+        strands[2 * length - 1 - j] = 3 - base if base < 4 else 4
+    return strands
+
+
+@exact_kernel
+def hits_of_read(
+    read,
+    length,
+    names,
+    name_offsets,
+    x,
+    y,
+    anchor_offsets,
+    f,
+    p,
+    seeds,
+    seed_offsets,
+    contig_lengths,
+    integers,
+    floats,
+    gap_penalty,
+    scratch,
+):
+    """Find the hits of a read as far as chains tell; see `hit_reads`.
+
+    Returns
+    -------
+    hits : int64
+    n_hits : int
+    x, y : uint64, int64
+        The anchors of these hits.
+    """
+    n = anchor_offsets[read + 1] - anchor_offsets[read]
+    read_x = np.empty(n, np.uint64)
+    read_y = np.empty(n, np.int64)
+    chains = np.empty(n, np.int64)
+    n_chains = 0
+    if n > 0:
+        n_chains, n = chains_of_read(
+            x,
+            y,
+            anchor_offsets[read],
+            n,
+            length,
+            integers,
+            floats,
+            gap_penalty,
+            f,
+            p,
+            read_x,
+            read_y,
+            chains,
+            scratch,
+        )
+    hits = np.empty((n_chains + 2, N_FIELDS), np.int64)
+    if n_chains == 0:
+        return hits, 0, read_x, read_y
+    h = name_hash(names, name_offsets[read], name_offsets[read + 1], length)
+    chains_to_hits(read_x, read_y, chains, n_chains, length, h, hits, scratch)
+    m = n_chains
+    if not integers[AVA]:
+        set_parents(hits, m, integers, floats)
+        m = select_secondaries(hits, m, integers, floats, True)
+    set_divergence(hits, m, read_x, read_y, seeds[seed_offsets[read] : seed_offsets[read + 1]], length, contig_lengths)
+    m = drop_retained(hits, m)
+    n = close_gaps(hits, m, read_x, read_y, n)
+    return hits, m, read_x[:n], read_y[:n]
+
+
+@exact_kernel
 def hit_reads(
     turn,
     reads,
@@ -87,6 +164,10 @@ def hit_reads(
     floats,
     gap_penalty,
     with_alignment,
+    made_keys,
+    made_results,
+    made_ops,
+    made_offsets,
     n_hits,
     n_ops,
 ):
@@ -107,6 +188,8 @@ def hit_reads(
     integers, floats, gap_penalty
         `f5py.mapping.settings.Parameters`.
     with_alignment : bool
+    made_keys, made_results, made_ops, made_offsets
+        See `f5py.mapping.align._pair_alignment_numba.Made`; offsets by reads.
     n_hits, n_ops : int64, shape (n_reads,)
         Filled.
 
@@ -125,6 +208,7 @@ def hit_reads(
     all_ops = np.empty(1 << 12, np.int64)
     n_all_ops = 0
     scratch = np.empty(SORT_SCRATCH, np.int64)
+    made = Made(made_keys, made_results, made_ops, made_offsets, np.zeros(2, np.int64))
     ops = np.empty(1 << 12, np.int64)
     while True:
         i = next_turn(turn)
@@ -138,51 +222,42 @@ def hit_reads(
         n_ops[read] = 0
         begin = offsets[read]
         length = offsets[read + 1] - begin
-        n = anchor_offsets[read + 1] - anchor_offsets[read]
-        if n == 0:
-            continue
-        read_x = np.empty(n, np.uint64)
-        read_y = np.empty(n, np.int64)
-        chains = np.empty(n, np.int64)
-        n_chains, n = chains_of_read(
+        hits, m, read_x, read_y = hits_of_read(
+            read,
+            length,
+            names,
+            name_offsets,
             x,
             y,
-            anchor_offsets[read],
-            n,
-            length,
+            anchor_offsets,
+            f,
+            p,
+            seeds,
+            seed_offsets,
+            contig_lengths,
             integers,
             floats,
             gap_penalty,
-            f,
-            p,
-            read_x,
-            read_y,
-            chains,
             scratch,
         )
-        if n_chains == 0:
+        if m == 0:
             continue
-        hits = np.empty((n_chains + 2, N_FIELDS), np.int64)
-        h = name_hash(names, name_offsets[read], name_offsets[read + 1], length)
-        chains_to_hits(read_x, read_y, chains, n_chains, length, h, hits, scratch)
-        m = n_chains
-        if not integers[AVA]:
-            set_parents(hits, m, integers, floats)
-            m = select_secondaries(hits, m, integers, floats, True)
-        set_divergence(
-            hits, m, read_x, read_y, seeds[seed_offsets[read] : seed_offsets[read + 1]], length, contig_lengths
-        )
-        m = drop_retained(hits, m)
         n_read_ops = 0
         if with_alignment:
-            n = close_gaps(hits, m, read_x, read_y, n)
-            strands = np.empty(2 * length, np.uint8)
-            for j in range(length):
-                base = bases[begin + j]
-                strands[j] = base
-                strands[2 * length - 1 - j] = 3 - base if base < 4 else 4
+            made.cursor[0] = made.offsets[read]
+            made.cursor[1] = made.offsets[read + 1]
             hits, m, ops, n_read_ops = align_hits(
-                hits, m, read_x[:n], read_y[:n], reference, contig_offsets, strands, length, integers, ops
+                hits,
+                m,
+                read_x,
+                read_y,
+                reference,
+                contig_offsets,
+                strands_of(bases, begin, length),
+                length,
+                integers,
+                ops,
+                made,
             )
             m = rank_hits(hits, m, ops, length, integers, floats, scratch)
         judge_hits(hits, m, rep_len[read], integers, scratch)

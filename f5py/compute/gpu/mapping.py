@@ -1,0 +1,113 @@
+"""Mapping with a GPU, which scores chains and aligns stretches, and the CPU threads, which do all else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from f5py.compute.gpu.arena import memory_fraction
+from f5py.compute.gpu.chains import GpuChaining
+from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError
+from f5py.compute.gpu.pair_alignments import GpuAlignments
+from f5py.core.mapping_batch import MappingBatch
+from f5py.mapping.chain.chaining import score_chains
+from f5py.mapping.hits.hits import find_hits
+from f5py.mapping.hits.planned import Stretches
+from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.mapping.settings import AVA, Parameters
+from f5py.messages import console
+from f5py.threads.pool import WorkerPool
+
+
+class GpuMapping:
+    """Fills the hits of a batch that has anchors; see `f5py.compute.gpu.selection.GpuBackendLike`.
+
+    Parameters
+    ----------
+    device : GpuDevice
+        The current device of the calling thread.
+    index : ReferenceIndex
+    parameters : Parameters
+    pool : WorkerPool
+    max_bases : int
+        Of a batch (-K).
+    mem_frac : float or None
+        Share of the free memory that may be taken.
+
+    Attributes
+    ----------
+    before_hits : callable
+        Called before hits are looked for.
+
+    Raises
+    ------
+    GpuUnavailableError
+        There is too little memory, the kernels do not compile, or do not compute what the CPU does.
+    """
+
+    def __init__(
+        self,
+        device: GpuDevice,
+        index: ReferenceIndex,
+        parameters: Parameters,
+        pool: WorkerPool,
+        max_bases: int,
+        mem_frac: float | None = None,
+    ) -> None:
+        self.name = f"GPU {device.number}"
+        self.before_hits: Callable[[], object] = lambda: None
+        self._index, self._parameters, self._pool = index, parameters, pool
+        self._lock = threading.Lock()
+        self._broken = False
+        self.chaining = GpuChaining(device, parameters, pool, max_bases, mem_frac)
+        self.alignments: GpuAlignments | None = None
+        if parameters.integers[AVA]:
+            return
+        try:
+            memory = int(device.free_memory * memory_fraction(mem_frac, device.integrated)) - self.chaining.n_bytes
+            self.alignments = GpuAlignments(device, parameters, memory, max_bases, device.integrated)
+            self.alignments.check(parameters, pool)
+        except GpuFailure as problem:
+            self.close()
+            raise GpuUnavailableError(f"{device.name} does not work: {problem}") from problem
+        except BaseException:
+            self.close()
+            raise
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the device has failed; the CPU threads then do what it is given."""
+        return self._broken or self.chaining.is_broken
+
+    def compute(self, batch: MappingBatch) -> None:
+        """Fill the hits of a batch. May be called from several threads."""
+        if self.is_broken:
+            score_chains(batch, self._parameters, self._pool)
+        else:
+            self.chaining.compute(batch)
+        made = None
+        if self.alignments is not None and not self.is_broken:
+            stretches = Stretches.of(batch, self._index, self._parameters, self._pool)
+            try:
+                made = self.alignments.align(stretches)
+            except GpuFailure as problem:
+                self._give_up(problem)
+        self.before_hits()
+        find_hits(batch, self._index, self._parameters, self._pool, not self._parameters.integers[AVA], made)
+
+    def _give_up(self, problem: Exception) -> None:
+        with self._lock:
+            if not self.is_broken:
+                console.warning("map", f"{self.name} failed: {problem}; the run goes on without it")
+            self._broken = True
+
+    def close(self) -> None:
+        """Free the memory; no batch may be under way."""
+        try:
+            if self.alignments is not None:
+                self.alignments.close()
+        except GpuFailure:
+            if not self.is_broken:
+                raise
+        finally:
+            self.chaining.close()

@@ -1,0 +1,275 @@
+"""Base alignment of stretches on a GPU, for the hits that the CPU threads find with it.
+
+What will be aligned is listed before (`f5py.mapping.hits.planned`). The GPU takes the stretches that no band cuts and
+whose cells it has room for; `find_hits` takes its results where it asks for just these, and aligns all others itself:
+long ends, and what follows from scores that drop.
+"""
+
+from __future__ import annotations
+
+import queue
+from collections.abc import Iterator
+from contextlib import suppress
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.compute.gpu.buffers import TransferredArrays
+from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError, guarded, is_out_of_memory, remedy
+from f5py.compute.gpu.sources import functions
+from f5py.core.mapping_batch import MappingBatch
+from f5py.core.names import Names
+from f5py.core.offsets import offsets_of
+from f5py.mapping.hits.hits import no_alignments
+from f5py.mapping.hits.planned import Stretches
+from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.mapping.settings import E2, MATCH, MISMATCH, Q2, E, Parameters, Q
+from f5py.threads.pool import WorkerPool
+
+_N_PARTS = 2
+#: Longest stretches, and bytes of all cells of one; those with fewest cells are sooner done where they are needed.
+_MOST_BASES, _CELLS_ROOM, _FEWEST_CELLS = 1024, 512 << 10, 2048
+_LANES, _THREADS, _WARPS = 32, 128, 4
+#: Alignments under way in a part, at most and at least, and bytes of each.
+_MOST_SLOTS, _FEWEST_SLOTS = 2048, 32
+_SLOT = _CELLS_ROOM + 12 * _MOST_BASES + 16 * _MOST_BASES
+#: Of a part: bases of all stretches, and room for that many stretches and operations.
+_MOST_PACKED, _FEWEST_PACKED = 24 << 20, 1 << 16
+_BASES_OF_STRETCH, _BASES_OF_OPERATION, _OPERATIONS = 128, 4, 16
+_SCORES = (MATCH, MISMATCH, Q, E, Q2, E2)
+
+
+class _Part(TransferredArrays):
+    """One part of the arena.
+
+    Attributes
+    ----------
+    n_bases, n_stretches, n_ops, n_slots : int
+        What there is room for.
+    """
+
+    def __init__(self, n_bases: int, n_slots: int, zero_copy: bool) -> None:
+        self.n_bases, self.n_slots, self.n_stretches = n_bases, n_slots, n_bases // _BASES_OF_STRETCH
+        self.n_ops = n_bases // _BASES_OF_OPERATION + _OPERATIONS * self.n_stretches
+        arrays = (
+            ("bases", n_bases, np.uint8), ("tasks results", 8 * self.n_stretches, np.int32),
+            ("ops", self.n_ops, np.uint32),
+        )  # fmt: skip
+        super().__init__(arrays, zero_copy)
+
+    def _add_more(self) -> None:
+        import cupy
+
+        self.device["cells"] = cupy.empty(self.n_slots * _CELLS_ROOM, np.uint8)
+        self.device["left_behind"] = cupy.empty(self.n_slots * 3 * _MOST_BASES, np.int32)
+        self.device["best"] = cupy.empty(self.n_slots * 2 * _MOST_BASES, np.int64)
+
+
+class GpuAlignments:
+    """Aligns stretches.
+
+    Parameters
+    ----------
+    device : GpuDevice
+        The current device of the calling thread.
+    parameters : Parameters
+    memory : int
+        Bytes that may be taken.
+    max_bases : int
+        Of a batch (-K).
+    zero_copy : bool
+        Let the kernels work on host memory.
+
+    Attributes
+    ----------
+    n_aligned : int
+        Stretches that the kernel has aligned.
+
+    Raises
+    ------
+    GpuUnavailableError
+        There is too little memory, or the kernel does not compile or does not work.
+    """
+
+    def __init__(
+        self, device: GpuDevice, parameters: Parameters, memory: int, max_bases: int, zero_copy: bool = False
+    ) -> None:
+        self.device = device
+        self.n_aligned = 0
+        self._scores = [int(parameters.integers[at]) for at in _SCORES]
+        packed = min(_MOST_PACKED, max(2 * max_bases, _FEWEST_PACKED))
+        n_slots = min(_MOST_SLOTS, memory // _N_PARTS // _SLOT, max(packed // _BASES_OF_STRETCH, _FEWEST_SLOTS))
+        self._parts: list[_Part] = []
+        try:
+            self._function = functions(device.number, (), "alignments")["align_pairs"]
+            if n_slots < _FEWEST_SLOTS:
+                raise MemoryError
+            for _ in range(_N_PARTS):
+                self._parts.append(_Part(packed, int(n_slots), zero_copy))
+        except GpuUnavailableError:
+            raise
+        except Exception as problem:
+            with suppress(Exception):  # a device that is lost
+                self._close()
+            what = f"{device.name} does not work: {remedy(problem)}"
+            if is_out_of_memory(problem):
+                what = f"there is too little free memory on {device.name}; end other programs on it, or lower -K"
+            raise GpuUnavailableError(what) from problem
+        self._free: queue.SimpleQueue[_Part] = queue.SimpleQueue()
+        for part in self._parts:
+            self._free.put(part)
+
+    def check(self, parameters: Parameters, pool: WorkerPool) -> None:
+        """Align made-up stretches as well as the CPU threads do: no driver or device may change a number.
+
+        Raises
+        ------
+        GpuFailure
+        GpuUnavailableError
+            The results differ.
+        """
+        from f5py.mapping.align._pair_alignment_numba import Made, align_pair
+
+        stretches = made_stretches(pool)
+        read, reference = strands_of_one(stretches), stretches.index.bases
+        _, results, ops, _ = self.align(stretches)
+        keys, no_results, no_ops, no_offsets = no_alignments(1)
+        nothing = Made(keys, no_results, no_ops, no_offsets, np.zeros(2, np.int64))
+        there = Made(stretches.keys, results, ops, stretches.offsets, np.array([0, len(results)]))
+        for key in stretches.keys.tolist():
+            found, expected = (
+                align_pair(
+                    reference, *key[:2], read, *key[2:], parameters.integers, np.empty(4, np.int64), 0, made
+                )
+                for made in (there, nothing)
+            )  # fmt: skip
+            n_ops = expected[1]
+            if found[1:] != expected[1:] or not np.array_equal(found[0][:n_ops], expected[0][:n_ops]):
+                raise GpuUnavailableError(
+                    f"{self.device.name} aligns in another way than the CPU; please report this, with the versions of "
+                    "the driver and of cupy"
+                )
+        self.n_aligned = 0
+
+    def align(self, stretches: Stretches) -> tuple[NDArray, ...]:
+        """Align those stretches that suit the GPU; return what `find_hits` takes.
+
+        Raises
+        ------
+        GpuFailure
+        """
+        number = self.device.number
+        chosen = self._suitable(stretches.keys)
+        all_ops: list[NDArray[np.uint32]] = [np.empty(0, np.uint32)]
+        n_ops = 0
+        part = self._free.get()
+        try:
+            for some in _rounds(chosen, stretches.keys, part):
+                lengths = stretches.keys[some][:, [1, 3]]
+                places = offsets_of(lengths.sum(axis=1))
+                op_places = offsets_of(_room_of_ops(lengths))
+                stretches.pack(some, places, part.host["bases"])
+                guarded(number, self._launch, part, stretches.keys[some], places, op_places)
+                guarded(number, part.stream.synchronize)
+                self._take(stretches, some, part, op_places[:-1] + n_ops)
+                all_ops.append(part.host["ops"][: op_places[-1]].copy())
+                n_ops += int(op_places[-1])
+                self.n_aligned += len(some)
+        finally:
+            self._free.put(part)
+        return stretches.keys, stretches.results, np.concatenate(all_ops), stretches.offsets
+
+    def _suitable(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Rows of the stretches that the GPU aligns, those with most cells first."""
+        n, m, band = keys[:, 1], keys[:, 3], keys[:, 5]
+        cells = -(-n // _LANES) * _LANES * (m + _LANES)
+        longest = np.maximum(n, m)
+        fits = (cells >= _FEWEST_CELLS) & (cells <= _CELLS_ROOM) & (longest <= np.minimum(band, _MOST_BASES))
+        rows = np.flatnonzero(fits & (np.minimum(n, m) > 0))
+        return rows[np.argsort(-cells[rows], kind="stable")]
+
+    def _launch(
+        self, part: _Part, keys: NDArray[np.int64], places: NDArray[np.int64], op_places: NDArray[np.int64]
+    ) -> None:
+        """Queue the copies and the kernel of a round."""
+        n = len(keys)
+        tasks = part.host["tasks"][: 8 * n].reshape(n, 8)
+        tasks[:, 0], tasks[:, 1] = places[:-1], keys[:, 1]
+        tasks[:, 2], tasks[:, 3] = places[:-1] + keys[:, 1], keys[:, 3]
+        tasks[:, 4], tasks[:, 5] = keys[:, 4], keys[:, 6]
+        tasks[:, 6], tasks[:, 7] = op_places[:-1], np.diff(op_places)
+        part.upload("tasks", 8 * n)
+        part.upload("bases", int(places[-1]))
+        n_slots = min(n, part.n_slots)
+        with part.stream:
+            part.launch(
+                self._function, -(-n_slots // _WARPS), _THREADS, "bases", "tasks", n, n_slots, *self._scores, "cells",
+                _CELLS_ROOM, "left_behind", _MOST_BASES, "best", "results", "ops",
+            )  # fmt: skip
+        part.download("results", 8 * n)
+        part.download("ops", int(op_places[-1]))
+
+    def _take(self, stretches: Stretches, rows: NDArray[np.int64], part: _Part, op_places: NDArray[np.int64]) -> None:
+        """Fill the results of stretches."""
+        found = part.host["results"][: 8 * len(rows)].reshape(len(rows), 8)
+        stretches.results[rows, :6] = found[:, :6]
+        stretches.results[rows, 6] = op_places
+
+    def close(self) -> None:
+        """Free the memory; nothing may be under way."""
+        guarded(self.device.number, self._close)
+
+    def _close(self) -> None:
+        parts, self._parts = self._parts, []
+        for part in parts:
+            part.close()
+
+
+def made_stretches(pool: WorkerPool) -> Stretches:
+    """Stretches of a read with errors, the same ones every time."""
+    from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL
+
+    rng = np.random.default_rng(7)
+    reference = rng.integers(0, 4, 1200).astype(np.uint8)
+    reference[500:700] = np.tile(reference[500:520], 10)
+    kept = np.delete(reference, rng.integers(0, 1200, 90))
+    read = np.insert(kept, rng.integers(0, len(kept), 90), rng.integers(0, 4, 90))
+    read[rng.integers(0, len(read), 60)] = rng.integers(0, 5, 60)
+    read = read.astype(np.uint8)
+    n, nothing, places = len(read), np.empty(0, np.uint8), np.array([0, len(read)])
+    batch = MappingBatch(Names.of(["check"]), nothing, places, nothing, nothing, np.zeros(2, np.int64), -1, codes=read)
+    index = ReferenceIndex(
+        ["check"], reference, np.array([0, 1200]), np.empty(0, np.uint64), np.empty(0, np.int64), np.empty(0, np.int32),
+        15, 10, False,
+    )  # fmt: skip
+    keys = np.array(
+        [
+            [0, 90, 0, 95, EXTEND_BACKWARDS, 751, 400], [90, 210, 95, 200, GLOBAL, 30001, -1],
+            [300, 260, 300, 250, GLOBAL, 30001, -1], [560, 140, 560, 70, GLOBAL, 30001, -1],
+            [700, 300, 690, 310, EXTEND, 751, 400], [900, 300, n + 20, 280, EXTEND, 751, 50],
+        ],
+        np.int64,
+    )  # fmt: skip
+    return Stretches(batch, index, pool, keys, np.array([0, len(keys)]))
+
+
+def strands_of_one(stretches: Stretches) -> NDArray[np.uint8]:
+    """Both strands of the only read."""
+    codes = stretches.batch.codes
+    return np.concatenate([codes, np.where(codes < 4, 3 - codes, 4)[::-1]]).astype(np.uint8)
+
+
+def _room_of_ops(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Room for the operations of stretches; those with more are aligned by the CPU threads."""
+    return lengths.sum(axis=1) // _BASES_OF_OPERATION + _OPERATIONS
+
+
+def _rounds(chosen: NDArray[np.int64], keys: NDArray[np.int64], part: _Part) -> Iterator[NDArray[np.int64]]:
+    """Divide stretches into rounds that the part has room for."""
+    ends = np.cumsum(keys[chosen, 1] + keys[chosen, 3])
+    first, before = 0, 0
+    while first < len(chosen):
+        end = int(np.searchsorted(ends, before + part.n_bases, side="right"))
+        end = min(end, first + part.n_stretches)
+        yield chosen[first:end]
+        first, before = end, int(ends[end - 1])

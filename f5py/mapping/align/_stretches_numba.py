@@ -1,0 +1,125 @@
+"""Jitted loops that say which stretches of a hit are aligned; see `f5py.mapping.align.base_alignment`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.kernel import exact_kernel
+from f5py.mapping.align._anchor_choice_numba import (
+    ignore_close_gaps,
+    ignore_opposite_gaps,
+    left_limits,
+    right_limits,
+    trim_ends,
+)  # fmt: skip
+from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL
+from f5py.mapping.hits.hit_fields import CONTIG, COUNT, FIRST, REVERSE, SPLIT_INV
+from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN, TANDEM
+from f5py.mapping.settings import BW, BW_LONG, HPC, MAX_GAP, MIN_DP_LEN, ZDROP, ZDROP_INV, K
+
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@exact_kernel
+def cut_anchor(x, y, reference, contig_begin, strand, strand_begin, integers):
+    """Where an anchor's bases are cut: places on the contig and on the read's strand."""
+    t = np.int64(x & _LOW)
+    q = y & 0xFFFFFFFF
+    if integers[HPC]:
+        base = reference[contig_begin + t]
+        while t > 0 and reference[contig_begin + t - 1] == base:
+            t -= 1
+        base = strand[strand_begin + q]
+        while q > 1 and strand[strand_begin + q - 1] == base:
+            q -= 1
+        return t, q
+    half = integers[K] // 2
+    return t - half, q - half
+
+
+@exact_kernel
+def ends_of_hit(hit, x, y, reference, contig_offsets, strands, read_length, integers):
+    """Choose the anchors between which a hit is aligned; see `align_hit`.
+
+    Returns
+    -------
+    first, count : int
+        The anchors that are left when the ends have been trimmed.
+    rs, qs, re, qe : int
+        Where the first and the last of them are cut.
+    rs0, qs0, re0, qe0 : int
+        How far the ends of the read are aligned at most.
+    """
+    contig_begin = contig_offsets[hit[CONTIG]]
+    contig_length = contig_offsets[hit[CONTIG] + 1] - contig_begin
+    strand = read_length if hit[REVERSE] else 0
+    first, count = trim_ends(hit, x, y, integers)
+    places = np.empty(count, np.int64)
+    ignore_opposite_gaps(x, y, first, count, integers[MAX_GAP] >> 1, places)
+    ignore_close_gaps(x, y, first, count, integers[MAX_GAP] >> 1, places)
+    last = first + count - 1
+    rs, qs = cut_anchor(x[first], y[first], reference, contig_begin, strands, strand, integers)
+    re, qe = cut_anchor(x[last], y[last], reference, contig_begin, strands, strand, integers)
+    rs0, qs0 = left_limits(x, y, hit[FIRST], rs, qs, integers)
+    re0, qe0 = right_limits(x, y, x.shape[0], hit[FIRST] + hit[COUNT] - 1, re, qe, contig_length, read_length, integers)
+    return first, count, rs, qs, re, qe, rs0, qs0, re0, qe0
+
+
+@exact_kernel
+def ends_gap(flags, is_last, m, n):
+    """Whether a gap of `m` and `n` bases ends at an anchor with these flags; ignored ones are passed over before."""
+    return is_last or flags & LONG_JOIN != 0 or (m >= MIN_DP_LEN and n >= MIN_DP_LEN)
+
+
+@exact_kernel
+def list_stretches(hit, x, y, reference, contig_offsets, strands, read_length, integers, keys):
+    """List what `align_hit` aligns if no score drops; return how many stretches there are.
+
+    Parameters
+    ----------
+    hit, x, y, reference, contig_offsets, strands, read_length, integers
+        See `align_hit`.
+    keys : int64, shape (>= hit[COUNT] + 1, 7)
+        Filled: see `f5py.mapping.align._pair_alignment_numba.Made`.
+    """
+    contig_begin = contig_offsets[hit[CONTIG]]
+    strand = read_length if hit[REVERSE] else 0
+    first, count, rs, qs, re, qe, rs0, qs0, re0, qe0 = ends_of_hit(
+        hit, x, y, reference, contig_offsets, strands, read_length, integers
+    )
+    band = np.int64(1.5 * integers[BW] + 1.0)
+    long_band = np.int64(1.5 * integers[BW_LONG] + 1.0)
+    n = 0
+    if qs > 0 and rs > 0:
+        zdrop = integers[ZDROP_INV] if hit[SPLIT_INV] else integers[ZDROP]
+        _list(keys, n, contig_begin + rs0, rs - rs0, strand + qs0, qs - qs0, EXTEND_BACKWARDS, band, zdrop)
+        n += 1
+    for i in range(1, count):
+        flags = y[first + i]
+        is_last = i == count - 1
+        if flags & (IGNORE | TANDEM) and not is_last:
+            continue
+        re, qe = cut_anchor(x[first + i], flags, reference, contig_begin, strands, strand, integers)
+        if not ends_gap(flags, is_last, qe - qs, re - rs):
+            continue
+        this_band = max(qe - qs, re - rs) if flags & LONG_JOIN else long_band
+        _list(keys, n, contig_begin + rs, re - rs, strand + qs, qe - qs, GLOBAL, this_band, -1)
+        n += 1
+        rs = re
+        qs = qe
+    if qe < qe0 and re < re0:
+        _list(keys, n, contig_begin + re, re0 - re, strand + qe, qe0 - qe, EXTEND, band, integers[ZDROP])
+        n += 1
+    return n
+
+
+@exact_kernel
+def _list(keys, at, r, n, s, m, kind, band, zdrop):
+    """Write a row of `keys`."""
+    keys[at, 0] = r
+    keys[at, 1] = n
+    keys[at, 2] = s
+    keys[at, 3] = m
+    keys[at, 4] = kind
+    keys[at, 5] = band
+    keys[at, 6] = zdrop

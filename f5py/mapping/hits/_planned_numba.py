@@ -1,0 +1,161 @@
+"""The jitted loop that lists what will be aligned for reads; see `f5py.mapping.hits.planned`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import exact_kernel
+from f5py.mapping._sorting_numba import SORT_SCRATCH
+from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS
+from f5py.mapping.align._stretches_numba import list_stretches
+from f5py.mapping.hits._hit_reads_numba import hits_of_read, strands_of
+from f5py.mapping.hits.hit_fields import COUNT
+
+N_KEYS = 7
+
+
+@exact_kernel
+def plan_reads(
+    turn,
+    reads,
+    bases,
+    offsets,
+    names,
+    name_offsets,
+    x,
+    y,
+    anchor_offsets,
+    f,
+    p,
+    seeds,
+    seed_offsets,
+    reference,
+    contig_offsets,
+    contig_lengths,
+    integers,
+    floats,
+    gap_penalty,
+    n_planned,
+):
+    """List the stretches that `hit_reads` will align, as far as no score drops.
+
+    Parameters
+    ----------
+    turn ... gap_penalty
+        See `hit_reads`.
+    n_planned : int64, shape (n_reads,)
+        Filled.
+
+    Returns
+    -------
+    done : int64
+        The reads in the order in which this thread took them.
+    keys : int64, shape (n, N_KEYS)
+        See `f5py.mapping.align._pair_alignment_numba.Made`.
+    """
+    done = np.empty(reads.shape[0], np.int64)
+    n_done = 0
+    keys = np.empty((256, N_KEYS), np.int64)
+    n_keys = 0
+    scratch = np.empty(SORT_SCRATCH, np.int64)
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        done[n_done] = read
+        n_done += 1
+        n_planned[read] = 0
+        length = offsets[read + 1] - offsets[read]
+        hits, m, read_x, read_y = hits_of_read(
+            read,
+            length,
+            names,
+            name_offsets,
+            x,
+            y,
+            anchor_offsets,
+            f,
+            p,
+            seeds,
+            seed_offsets,
+            contig_lengths,
+            integers,
+            floats,
+            gap_penalty,
+            scratch,
+        )
+        if m == 0:
+            continue
+        strands = strands_of(bases, offsets[read], length)
+        for h in range(m):
+            needed = n_keys + hits[h, COUNT] + 1
+            if keys.shape[0] < needed:
+                larger = np.empty((2 * needed, N_KEYS), np.int64)
+                for j in range(n_keys):
+                    for k in range(N_KEYS):
+                        larger[j, k] = keys[j, k]
+                keys = larger
+            found = list_stretches(
+                hits[h], read_x, read_y, reference, contig_offsets, strands, length, integers, keys[n_keys:]
+            )
+            n_keys += found
+            n_planned[read] += found
+    return done[:n_done], keys[:n_keys]
+
+
+@exact_kernel
+def gather_keys(done, n_planned, offsets, source, target):
+    """Copy the stretches that one thread has listed to their places in the order of the reads."""
+    at = 0
+    for i in range(done.shape[0]):
+        read = done[i]
+        for j in range(n_planned[read]):
+            for k in range(N_KEYS):
+                target[offsets[read] + j, k] = source[at, k]
+            at += 1
+
+
+@exact_kernel
+def pack_stretches(turn, turns, at_a_time, chosen, keys, read_of, places, bases, offsets, reference, packed):
+    """Copy the bases of stretches to where the GPU has them one after another.
+
+    Parameters
+    ----------
+    turn, turns
+        See `f5py.threads.pool`; `at_a_time` stretches each.
+    chosen : int64
+        Rows of `keys`.
+    read_of : int64
+        The read of each row.
+    places : int64, shape (len(chosen) + 1,)
+        Of the target, which the query follows.
+    packed : uint8
+        Filled; both are reversed for alignments that go backwards.
+    """
+    while True:
+        t = next_turn(turn)
+        if t >= turns.shape[0]:
+            return
+        for c in range(at_a_time * turns[t], min(at_a_time * (turns[t] + 1), chosen.shape[0])):
+            row = chosen[c]
+            r = keys[row, 0]
+            n = keys[row, 1]
+            s = keys[row, 2]
+            m = keys[row, 3]
+            begin = offsets[read_of[row]]
+            length = offsets[read_of[row] + 1] - begin
+            backwards = keys[row, 4] == EXTEND_BACKWARDS
+            to = places[c]
+            for k in range(n):
+                packed[to + (n - 1 - k if backwards else k)] = reference[r + k]
+            to += n
+            for k in range(m):
+                at = s + k
+                if at < length:
+                    base = bases[begin + at]
+                else:
+                    base = bases[begin + 2 * length - 1 - at]
+                    base = 3 - base if base < 4 else 4
+                packed[to + (m - 1 - k if backwards else k)] = base
