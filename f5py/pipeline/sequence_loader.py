@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.io.reads.sequence_files import iterate_sequences
 from f5py.io.signals import SignalSource
+from f5py.io.signals.split_reads import name_duplex_reads
 from f5py.pipeline.parts import Part
 from f5py.pipeline.runner import THREAD_PREFIX
 from f5py.pipeline.unmapped import unmapped_batch
@@ -119,7 +120,7 @@ class SequenceLoader:
         number, part, (names, bases, base_offsets) = cut
         started = time.perf_counter()
         with self._lock if not getattr(self._signals, "is_concurrent", False) else nullcontext():
-            signals = self._signals.fetch(names)
+            signals = name_duplex_reads(self._signals.fetch(names), names)
         batch = unmapped_batch(number, names, bases, base_offsets, signals)
         batch.part = part
         with self._times_lock:

@@ -14,6 +14,7 @@ have trimmed the parent, some samples too early, which an alignment of events do
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 import numpy as np
@@ -25,6 +26,8 @@ from f5py.messages.strict import input_warning
 
 #: In the place of a start: the record names a parent, but does not say where in it the read is.
 UNKNOWN_START = -1
+#: Names of the two strands of a molecule, which are UUIDs, with a semicolon between.
+_DUPLEX = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12};[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 #: In the place of a number of samples: all from the start to the end of the parent.
 TO_THE_END = -1
 
@@ -56,7 +59,7 @@ def fetch_split(
         Of the named reads, with the calibration of the parents. A part that ends beyond its parent is cut there, with
         a warning. One whose parent is missing or unreadable, or that does not begin within it, is in ``problems``.
     """
-    own = source.fetch(names)
+    own = name_duplex_reads(source.fetch(names), names)
     parts = [i for i in own.problems if parents[i]]
     if not parts:
         return own
@@ -100,6 +103,20 @@ def fetch_split(
         origin = own.samples if of_parent[i] < 0 else whole.samples
         samples[offsets[i] : offsets[i + 1]] = origin[begins[i] : begins[i] + n_samples[i]]
     return SignalBlock.from_calibration(samples, offsets, calibration, problems)
+
+
+def name_duplex_reads(block: SignalBlock, names: Sequence[str]) -> SignalBlock:
+    """Call reads of a block that have no signal duplex reads, where their names say so; return the block.
+
+    The basecaller makes a duplex read of the two strands of a molecule, and calls it by the names of both.
+    """
+    for i in block.problems:
+        if _DUPLEX.fullmatch(names[i]):
+            block.problems[i] = (
+                f"read {names[i]} is a duplex read, which has no signal of its own: the reads of its two strands have; "
+                "use the simplex reads (without dx:i:1)"
+            )
+    return block
 
 
 def _why_not(name: str, parent: str, start: int, length: int, available: int, of_parent: str | None) -> str | None:

@@ -137,6 +137,14 @@ def test_a_parent_that_is_missing_or_damaged(made_reads, parent):
     assert_unreadable(block, 2, "gone", "part-c")
 
 
+def test_duplex_reads_are_called_so(made_reads):
+    template, complement = "0a0b0c0d-0000-4000-8000-00000000000a", "0a0b0c0d-0000-4000-8000-00000000000b"
+    duplex = f"{template};{complement}"
+    found = split(Source(made_reads), (duplex, "", 0, 0), (f"{template};x", "", 0, 0))
+    assert found.problems[0].startswith(f"read {duplex} is a duplex read, which has no signal of its own")
+    assert "is not in this file" in found.problems[1]
+
+
 def test_no_reads(made_reads):
     block = fetch_split(Source(made_reads), [], [], np.empty(0, np.int64), np.empty(0, np.int64))
     assert block.offsets.tolist() == [0]
