@@ -57,7 +57,12 @@ def table(command: str, to_docs: str) -> str:
             if option.group is group and option.refused is None and not option.is_argument
         ]
         if group is Group.OTHER:
-            rows += ["| `-V`, `--version` | | print the version |", "| `-h`, `--help` | | show the help |"]
+            rows += [
+                "| `--quiet` | off | print nothing but warnings and errors |",
+                "| `--log-file` FILE | none | append all messages to this file, too |",
+                "| `-V`, `--version` | | print the version |",
+                "| `-h`, `--help`, `--help-all` | | show the help, or that of all options |",
+            ]
         if rows:
             note = ", not in the help" if group is Group.DEVELOPER else ""
             groups.append(f"{group.value}{note}:\n\n{_TITLES}" + "\n".join(rows) + "\n")
@@ -70,8 +75,8 @@ def _row(name: str, option: Option, to_docs: str) -> str:
     meaning = option.help[0].lower() + option.help[1:].removesuffix(".") if option.help[1].islower() else option.help
     if name in LINKS:
         meaning += f" ([more]({to_docs}{LINKS[name]}))"
-    if option.aliases:
-        meaning += f"; also {', '.join(f'`{alias}`' for alias in option.aliases)}"
+    if others := option.aliases + option.foreign:
+        meaning += f"; also {', '.join(f'`{alias}`' for alias in others)}"
     return f"| {spelled} {words}".rstrip() + f" | {option.default_shown() or 'off'} | {meaning.replace('|', 'or')} |"
 
 

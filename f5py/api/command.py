@@ -136,9 +136,12 @@ class Command:
         return self.options.__dataclass_fields__  # type: ignore[attr-defined]
 
     def _with_profile(self, name: str, values: dict[str, Any]) -> dict[str, Any]:
-        from f5py.options.profiles import load_profile
+        from f5py.options.cores import usable_cores
+        from f5py.options.profiles import PROFILES, load_profile
 
         profile = load_profile(name).values()
+        if name in PROFILES:  # those of kinds of machines, of which this one may be a small part
+            profile["threads"] = min(profile["threads"], usable_cores())
         if "gpu" in values:
             profile.pop("disable_cuda", None)
         values = {option: value for option, value in profile.items() if option in self._fields} | values

@@ -41,6 +41,14 @@ _COMMANDS = {
     "demo": ("demo", "Simulate, index, call and compare with the truth."),
 }
 
+#: How the help shows them.
+_GROUPS = {
+    "Methylation": ("call-methylation", "meth-freq", "freq-merge", "summary", "validate", "plot-region"),
+    "Events": ("eventalign", "resquiggle", "compare", "plot"),
+    "Before": ("index", "fast5-check", "map"),
+    "In parts": ("plan", "run-part", "finish", "merge"),
+    "Models and simulated reads": ("train", "simulate", "demo"),
+}
 
 #: Commands of the reference tools that are not here, and what to do instead.
 _ELSEWHERE = {
@@ -96,6 +104,11 @@ class _LazyGroup(click.Group):
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Find the subcommand; for a wrong name tell the nearest ones."""
+        if args[0] == "help":
+            args = [*args[1:2], "--help"] if args[1:] else ["--help"]
+            if args == ["--help"]:
+                click.echo(ctx.get_help(), color=ctx.color)
+                ctx.exit()
         name = args[0]
         is_wrong = not name.startswith("-") and name not in _ELSEWHERE and name not in _COMMANDS
         if is_wrong and not ctx.resilient_parsing:  # as the shell does for its completion
@@ -114,8 +127,10 @@ class _LazyGroup(click.Group):
             raise _Stopped from reason
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in _COMMANDS.items()])
+        widest = max(map(len, _COMMANDS))
+        for title, names in _GROUPS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name.ljust(widest), _COMMANDS[name][1]) for name in names])
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import resource
 import shlex
 import sys
@@ -14,6 +15,7 @@ import click
 
 from f5py import __version__
 from f5py.cli.words import expand
+from f5py.errors import OutputFileError
 from f5py.messages import console
 from f5py.options import Group, Kind, Option, declarations
 from f5py.options.declaration import REQUIRED
@@ -114,6 +116,13 @@ class OptionsCommand(click.Command):
         context = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
         super().__init__(params=params, context_settings=context, **more)
         version(self)
+        self.params += [
+            click.Option(
+                ["--help-all"], is_flag=True, hidden=True, is_eager=True, expose_value=False, callback=_show_all
+            ),
+            click.Option(["--quiet"], is_flag=True, is_eager=True, expose_value=False, callback=_be_quiet),
+            click.Option(["--log-file"], type=_FileName(), is_eager=True, expose_value=False, callback=_log_to),
+        ]
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, expand(args, self.declared.values()))
@@ -131,14 +140,22 @@ class OptionsCommand(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options under the headings of their groups."""
+        shows_all = ctx.meta.get(_ALL, False)
         for group in Group:
+            if group in _RARE and not shows_all:
+                continue
             shown = [option for option in self.declared.values() if option.group is group and not option.is_hidden]
-            rows = [_help_row(option) for option in shown]
+            rows = [_help_row(option) for option in sorted(shown, key=lambda one: one.default is not REQUIRED)]
             if group is Group.OTHER:
-                rows += [("-V, --version", "Print the version."), ("-h, --help", "Show this message.")]
+                rows += _OF_ALL
+                if not shows_all and (left := [one.value for one in _RARE if self._has(one)]):
+                    rows.append(("--help-all", f"Show the other options, too: {', '.join(left)}."))
             if rows:
                 with formatter.section(group.value):
                     formatter.write_dl(rows)
+
+    def _has(self, group: Group) -> bool:
+        return any(option.group is group and not option.is_hidden for option in self.declared.values())
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the examples as they are, so that they can be copied."""
@@ -146,6 +163,41 @@ class OptionsCommand(click.Command):
             with formatter.section("Examples"):
                 for example in self.examples:
                     formatter.write(f"{'':>{formatter.current_indent}}{example}\n")
+
+
+_ALL = "f5py.help_all"
+#: Options that few need.
+_RARE = (Group.LIMITS, Group.GPU)
+_OF_ALL = [
+    ("--quiet", "Print nothing but warnings and errors."),
+    ("--log-file FILE", "Append all messages to this file, too."),
+    ("-V, --version", "Print the version."),
+    ("-h, --help", "Show this message."),
+]
+
+
+def _show_all(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value and not ctx.resilient_parsing:
+        ctx.meta[_ALL] = True
+        click.echo(ctx.get_help(), color=ctx.color)
+        ctx.exit()
+
+
+def _be_quiet(ctx: click.Context, param: click.Parameter, value: bool) -> None:
+    if value:
+        console.be_quiet()
+
+
+def _log_to(ctx: click.Context, param: click.Parameter, value: str | None) -> None:
+    if value is not None and not ctx.resilient_parsing:
+        try:
+            if os.path.isfile(value):
+                with open(value, "rb") as file:
+                    if file.read(1) not in (b"", b"["):  # as our messages begin
+                        raise OutputFileError(f"--log-file {value}: is there and no log of f5py; give another name")
+            console.log_to(value)
+        except OSError as problem:
+            raise OutputFileError(f"--log-file {value}: cannot write: {problem.strerror}") from None
 
 
 def _help_row(option: Option) -> tuple[str, str]:

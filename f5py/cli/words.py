@@ -8,7 +8,9 @@ from f5py.errors import UsageError
 from f5py.options import Kind, Option
 
 #: Options of every command.
-COMMON = ("-h", "--help", "-V", "--version")
+COMMON = ("-h", "--help", "-V", "--version", "--help-all", "--quiet", "--log-file")
+#: Those that are never abbreviated.
+_OF_MESSAGES = ("--help-all", "--quiet", "--log-file")
 
 
 def expand(words: list[str], options: Iterable[Option]) -> list[str]:
@@ -70,6 +72,7 @@ def _whole_name(name: str, by_name: dict[str, Option | None]) -> str:
     if name in by_name:
         return name
     candidates = [known for known in by_name if known.startswith(name) and known.startswith("--")]
+    candidates = [known for known in candidates if not _is_foreign(known, by_name[known])]
     old = [known for known in candidates if not _is_ours(by_name[known])]
     candidates = old or candidates  # what f5c understands stays what it was
     if len({_identity(known, by_name) for known in candidates}) > 1:
@@ -79,6 +82,10 @@ def _whole_name(name: str, by_name: dict[str, Option | None]) -> str:
 
 def _is_ours(option: Option | None) -> bool:
     return option is not None and option.ours
+
+
+def _is_foreign(name: str, option: Option | None) -> bool:
+    return name in _OF_MESSAGES or (option is not None and name in option.foreign)
 
 
 def _identity(name: str, by_name: dict[str, Option | None]) -> str:

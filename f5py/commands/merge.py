@@ -9,7 +9,7 @@ from f5py.io.bytes.byte_input import check_read_once
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import shown_output
 from f5py.messages import console
-from f5py.options.output_names import OF_SITES, kind_of_output
+from f5py.options.output_names import OF_SITES, kind_of_name, kind_of_output
 from f5py.options.part_commands import JoinOptions
 from f5py.outputs.merge.merged_bedmethyl import merge_bedmethyls
 from f5py.outputs.merge.merged_modbam import merge_modbams
@@ -31,7 +31,7 @@ def run(options: JoinOptions) -> None:
         raise UsageError("no files are given; name the outputs to merge")
     check_read_once(options.inputs)
     check_outputs({"-o": options.output})
-    kinds = {kind_of_output(path) for path in options.inputs}
+    kinds = {kind_of_name(path) for path in options.inputs}
     if len(kinds) > 1:
         raise UsageError(f"the files are of several kinds ({', '.join(sorted(kinds))}); merge those of one kind")
     kind = kinds.pop()

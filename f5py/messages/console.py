@@ -14,11 +14,15 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from typing import TextIO
 
 #: Characters that terminals take for orders; a tab and a line end are none.
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_COLOUR_CODES = re.compile(r"\x1b\[[0-9;]*m")
 _COLOURS = {"ERROR": 31, "WARNING": 33, "INFO": 34}
 _is_command_line = False
+_is_quiet = False
+_log: TextIO | None = None
 #: Lists that take the texts of warnings.
 _recorders: list[list[str]] = []
 _MOST_RECORDED = 100
@@ -32,13 +36,34 @@ _changes: list[Callable[[str], str]] = []
 @contextmanager
 def on_standard_error() -> Iterator[None]:
     """Speak to a user at the command line while inside."""
-    global _is_command_line
+    global _is_command_line, _is_quiet
     before, _is_command_line = _is_command_line, True
     _said.clear()
     try:
         yield
     finally:
-        _is_command_line = before
+        _is_command_line, _is_quiet = before, False
+        log_to(None)
+
+
+def be_quiet() -> None:
+    """Show nothing but warnings and errors to the user at the command line from now on."""
+    global _is_quiet
+    _is_quiet = True
+
+
+def log_to(path: str | None) -> None:
+    """Append all messages to a file, too; None: no more.
+
+    Raises
+    ------
+    OSError
+        It cannot be written.
+    """
+    global _log
+    if _log is not None:
+        _log.close()
+    _log = None if path is None else open(path, "a", encoding="utf-8", errors="backslashreplace")  # noqa: SIM115
 
 
 @contextmanager
@@ -56,7 +81,7 @@ def recorded_warnings() -> Iterator[list[str]]:
 
 def is_terminal() -> bool:
     """Whether messages go to someone who looks on."""
-    return _is_command_line and sys.stderr is not None and sys.stderr.isatty()
+    return _is_command_line and not _is_quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
 def show_through(change: Callable[[str], str]) -> None:
@@ -110,7 +135,12 @@ def _say(text: str, level: str = "INFO") -> None:
         import logging
 
         logging.getLogger("f5py").log(getattr(logging, level), text)
-    elif sys.stderr is not None:  # closed by whoever started the program; print would take standard output then
+        return
+    if _log is not None:
+        with suppress(OSError):
+            print(_COLOUR_CODES.sub("", text), file=_log, flush=True)
+    is_shown = not _is_quiet or level in ("WARNING", "ERROR")
+    if is_shown and sys.stderr is not None:  # closed by whoever started the program; print would take standard output
         with suppress(OSError):  # a full disk or a closed pipe for messages must not end the work
             print(text, file=sys.stderr, flush=True)
 

@@ -47,6 +47,7 @@ class Kind(Enum):
     PATH = "PATH"
 
 
+_FOREIGN = {"--threads": "-@", "--window": "--region", "--genome": "--reference"}
 #: What arrays and compiled code can hold.
 _MOST_INTEGER = 2**63 - 1
 #: In the place of a default: the option must be given.
@@ -142,7 +143,12 @@ class Option:
     @property
     def spellings(self) -> tuple[str, ...]:
         """All names."""
-        return self.names + self.aliases
+        return self.names + self.aliases + self.foreign
+
+    @property
+    def foreign(self) -> tuple[str, ...]:
+        """Spellings of samtools, which are accepted and never make an abbreviation ambiguous."""
+        return tuple(_FOREIGN[name] for name in self.names if name in _FOREIGN and _FOREIGN[name] not in self.names)
 
     def value_words(self) -> str:
         """What the value is called; empty for a flag."""

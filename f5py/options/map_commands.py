@@ -7,7 +7,9 @@ from typing import Any
 from f5py.errors import UsageError
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
 from f5py.options.gpu import GpuOptions
-from f5py.options.shared import MOST_THREADS
+from f5py.options.shared import (
+    threads,
+)
 
 _SEEDS = "of the preset"
 #: Presets; the numbers behind them are in `f5py.mapping.settings`.
@@ -144,10 +146,7 @@ class MapOptions(GpuOptions, Options):
     min_score: int | None = option(
         "-s", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words=_SEEDS, help="Smallest score of a hit."
     )
-    threads: int = option(
-        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1, at_most=MOST_THREADS,
-        help="Number of threads.",
-    )  # fmt: skip
+    threads: int = threads("Number of threads.")
     batch_bases: int = option(
         "-K", "--batch-bases", kind=Kind.BASES, group=Group.SPEED, default=20_000_000, at_least=1,
         help="Number of bases at which a batch is complete; the output does not depend on it.",

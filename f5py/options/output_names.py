@@ -19,6 +19,14 @@ _KINDS = {
     ".bw": "bigwig",
     ".bigwig": "bigwig",
 }
+#: Endings of formats that are not written, though a table under such a name would be taken for one.
+_OTHERS = {
+    ".csv": "the table has tabs between its columns, not commas",
+    **dict.fromkeys((".vcf", ".bcf"), "methylation is no variant, so there is no VCF"),
+    **dict.fromkeys((".xlsx", ".xls", ".ods"), "spreadsheets are not written, but open tables with tabs"),
+    **dict.fromkeys((".pdf", ".png", ".svg", ".html"), "a table is no picture; see f5py plot-region and --report"),
+    **dict.fromkeys((".json", ".h5", ".hdf5", ".feather", ".arrow", ".npz"), "is a format that is not written"),
+}
 #: Kinds that have a row per site instead of one per call.
 OF_SITES = ("bedmethyl", "bedgraph", "bigwig")
 #: How the names of compressed text end.
@@ -44,5 +52,22 @@ def is_alignments(path: str) -> bool:
 
 
 def kind_of_output(path: str) -> str:
-    """The format that a name asks for, ``tsv`` if it says nothing: ``x.bed.gz`` is bedMethyl, ``x.bw`` bigWig."""
-    return _KINDS.get(os.path.splitext(path.removesuffix(packed_ending(path)))[1].lower(), "tsv")
+    """The format that a name asks for, ``tsv`` if it says nothing: ``x.bed.gz`` is bedMethyl, ``x.bw`` bigWig.
+
+    Raises
+    ------
+    UsageError
+        It asks for one that is not written.
+    """
+    if (why := _OTHERS.get(_ending(path))) is not None:
+        raise UsageError(f"-o {path}: {why}; name the table .tsv or .parquet")
+    return kind_of_name(path)
+
+
+def kind_of_name(path: str) -> str:
+    """The format of a file by its name, as for `kind_of_output`; ``tsv`` for all that are not known."""
+    return _KINDS.get(_ending(path), "tsv")
+
+
+def _ending(path: str) -> str:
+    return os.path.splitext(path.removesuffix(packed_ending(path)))[1].lower()

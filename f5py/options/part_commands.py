@@ -5,7 +5,11 @@ from __future__ import annotations
 from f5py.errors import UsageError
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class, part_of_options
 from f5py.options.gpu import GPU_USES
-from f5py.options.shared import MOST_PROCESSES, MOST_THREADS
+from f5py.options.shared import (
+    MOST_PROCESSES,
+    MOST_THREADS,
+    threads,
+)
 
 #: More parts than that would mostly be empty.
 MOST_PARTS = 1_000_000
@@ -178,7 +182,4 @@ class JoinOptions(Options):
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
         help="Output file; compressed (bgzip) if the name ends in .gz. It appears only when it is complete.",
     )  # fmt: skip
-    threads: int = option(
-        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1, at_most=MOST_THREADS,
-        help="Compression threads.",
-    )  # fmt: skip
+    threads: int = threads("Compression threads.")

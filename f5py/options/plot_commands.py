@@ -30,7 +30,11 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options
         help="Alignments (SAM, BAM or CRAM), to draw the reference's bases.",
     )  # fmt: skip
     genome: str | None = option(
-        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format, for -b."
+        "-g",
+        "--genome",
+        kind=Kind.FILE,
+        group=Group.INPUT,
+        help="Reference in FASTA format, for -b.",
     )
     window: str | None = option(
         "-w", "--window", group=Group.SELECTION, metavar="REGION",
@@ -73,7 +77,11 @@ class PlotRegionOptions(Options):
         help="Alignments (SAM, BAM or CRAM) with MM and ML tags; faster with an index.",
     )  # fmt: skip
     genome: str | None = option(
-        "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, help="Reference in FASTA format; needed for CRAM files."
+        "-g",
+        "--genome",
+        kind=Kind.FILE,
+        group=Group.INPUT,
+        help="Reference in FASTA format; needed for CRAM files.",
     )
     genes: str | None = option(
         "--genes", kind=Kind.FILE, group=Group.INPUT,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from f5py.errors import UsageError
+from f5py.options.cores import usable_cores
 from f5py.options.declaration import (
     REQUIRED,
     Group,
@@ -28,6 +29,14 @@ METHYLATIONS = ("cpg", "gpc", "dam", "dcm")
 #: More than any machine is good for; a slip of the finger would take all memory.
 MOST_THREADS, MOST_PROCESSES = 1024, 256
 _PORES = ("r9", "r10", "rna004")
+
+
+def threads(meaning: str) -> Any:
+    """The declaration of ``--threads``."""
+    return option(
+        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=usable_cores(),
+        default_words="as many as the cores that may be used", at_least=1, at_most=MOST_THREADS, help=meaning,
+    )  # fmt: skip
 
 
 def min_mapq(*aliases: str) -> Any:
@@ -128,16 +137,7 @@ class RunOptions:
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
         help="Output file; compressed (bgzip) if the name ends in .gz.",
     )  # fmt: skip
-    threads: int = option(
-        "-t",
-        "--threads",
-        kind=Kind.INTEGER,
-        group=Group.SPEED,
-        default=8,
-        at_least=1,
-        at_most=MOST_THREADS,
-        help="Worker threads.",
-    )
+    threads: int = threads("Worker threads.")
     batchsize: int = option(
         "-K", "--batchsize", kind=Kind.INTEGER, group=Group.SPEED, default=512, at_least=1,
         help="Maximum number of reads in a batch.",

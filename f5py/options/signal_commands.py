@@ -9,7 +9,6 @@ from f5py.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
     METHYLATIONS,
-    MOST_THREADS,
     AlignmentOptions,
     LimitOptions,
     MappedReadsOptions,
@@ -21,6 +20,7 @@ from f5py.options.shared import (
     alignments,
     max_bases,
     min_mapq,
+    threads,
 )
 
 
@@ -223,10 +223,7 @@ class CheckOptions(SignalOptions, Options):
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
         help="Where the table goes; compressed (bgzip) if the name ends in .gz.",
     )  # fmt: skip
-    threads: int = option(
-        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1,
-        help="Number of threads that read a SLOW5 file.",
-    )  # fmt: skip
+    threads: int = threads("Number of threads that read a SLOW5 file.")
     iop: int | None = option(
         "--iop", kind=Kind.INTEGER, group=Group.SPEED, at_least=1, default_words="chosen from -t",
         help="Processes that read fast5 or POD5 files.",
@@ -340,7 +337,4 @@ class CompareOptions(RnaOptions, LimitOptions, ModelOptions, StrictOptions, Opti
         help="Only this region, contig or contig:start-end, or the windows in a .bed file; needs indexed alignments.",
     )  # fmt: skip
     min_mapq: int = min_mapq()
-    threads: int = option(
-        "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=8, at_least=1, at_most=MOST_THREADS,
-        help="Worker threads.",
-    )  # fmt: skip
+    threads: int = threads("Worker threads.")

@@ -355,6 +355,11 @@ class DemoOptions(Options):
     folder: str = argument("[FOLDER]", default="f5py-demo", help="Folder for all files.")
     seed: int = option("--seed", kind=Kind.INTEGER, default=1, at_least=0, help="Seed of the simulation.")
     threads: int | None = option(
-        "-t", "--threads", kind=Kind.INTEGER, at_least=1, default_words="those of each command", help="Threads."
+        "-t",
+        "--threads",
+        kind=Kind.INTEGER,
+        at_least=1,
+        default_words="those of each command",
+        help="Threads.",
     )
     force: bool = flag("--force", help="Use FOLDER even if it contains files that are not from an earlier demo.")

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import gc
 import io
-import os
 import subprocess
 import sys
 import threading
@@ -29,6 +28,7 @@ from f5py.core.names import Names
 from f5py.io.signals.helper_process import environment
 from f5py.mapping.hits.hit_fields import N_FIELDS
 from f5py.messages import console
+from f5py.options.cores import usable_cores
 
 if TYPE_CHECKING:
     from f5py.mapping.index.reference_index import ReferenceIndex
@@ -60,7 +60,7 @@ class CompileAhead:
         self._to_do = deque(missing)
         self._is_done = {part: threading.Event() for part in missing}
         self._processes: list[subprocess.Popen] = []
-        for _ in range(min(_MOST_PROCESSES, (os.cpu_count() or 1) - 1, len(missing))):
+        for _ in range(min(_MOST_PROCESSES, usable_cores() - 1, len(missing))):
             with suppress(OSError):
                 self._start()
         if missing:

@@ -17,6 +17,7 @@ from typing import Any
 from f5py.errors import F5pyError, MissingDependencyError, unavailable
 from f5py.messages import console
 from f5py.messages.progress import progress
+from f5py.options.cores import usable_cores
 from f5py.runs.parts.job import PartJob
 from f5py.runs.parts.plan import Plan
 from f5py.runs.recipe import MappedReadsRecipe
@@ -119,7 +120,7 @@ def _client(options: Any, distributed: Any) -> Any:
     if options.scheduler is None:
         import dask
 
-        n_workers = options.workers or max((os.cpu_count() or 1) // options.threads, 1)
+        n_workers = options.workers or max(usable_cores() // options.threads, 1)
         # Nobody would see the profile, for which the stacks of all threads are looked at a hundred times a second.
         with dask.config.set({"distributed.worker.profile.enabled": False}):
             return distributed.Client(

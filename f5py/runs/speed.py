@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import os
 
 from f5py.compute.gpu.device import is_present
 from f5py.core.waits import Waits
+from f5py.options.cores import usable_cores
 from f5py.options.shared import AlignmentOptions
 
 #: Shorter runs are not worth a word.
@@ -32,7 +32,7 @@ def advice(options: AlignmentOptions, waits: Waits, signal_kind: str) -> str:
 
 
 def _change(options: AlignmentOptions, bound: str, signal_kind: str) -> str:
-    cores = _usable_cores()
+    cores = usable_cores()
     more_threads = f"raise -t from {options.threads} to {cores}" if options.threads < cores else ""
     if bound == "loading":
         if signal_kind == "fast5" and options.iop is not None and options.iop < cores:
@@ -42,9 +42,3 @@ def _change(options: AlignmentOptions, bound: str, signal_kind: str) -> str:
         has_gpu = is_present() and importlib.util.find_spec("cupy") is not None
         return "leave out --gpu off" if options.gpu_use == "off" and has_gpu else more_threads
     return more_threads if options.output.endswith((".gz", ".parquet")) else ""
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -32,6 +32,10 @@ INDEX = list(declarations(IndexOptions).values())
         (CALL, "--po r9", "--pore r9"),
         (CALL, "--output o", "--output o"),
         (CALL, "--out o", "--output o"),
+        # nor by what samtools knows, which is understood whole
+        (CALL, "--ge g.fa --wi chr1 --thr 3", "--genome g.fa --window chr1 --threads 3"),
+        (CALL, "--reference g.fa --region chr1 -@ 3", "--reference g.fa --region chr1 -@ 3"),
+        (CALL, "--quiet --log-file x.log", "--quiet --log-file x.log"),
         # a value is left alone, whatever it looks like
         (CALL, "-o --sec -t8 -K 16 --debug-break -1", "-o --sec -t8 -K 16 --debug-break -1"),
         (CALL, "--output --sec", "--output --sec"),

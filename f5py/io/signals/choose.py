@@ -14,6 +14,7 @@ from f5py.io.signals.source import SignalSource
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning
+from f5py.options.cores import usable_cores
 
 if TYPE_CHECKING:
     from f5py.io.reads.read_files import ReadFiles
@@ -48,7 +49,7 @@ def reader_processes(n_threads: int, files: Iterable[str]) -> int:
     int
         At least 1.
     """
-    most = max(min(max(2, n_threads // 4), _MOST_PROCESSES, os.cpu_count() or 1), 1)
+    most = max(min(max(2, n_threads // 4), _MOST_PROCESSES, usable_cores()), 1)
     known: set[str] = set()
     size = 0
     for n_seen, file in enumerate(files):

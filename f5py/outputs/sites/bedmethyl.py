@@ -32,7 +32,7 @@ from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.files.complete_file import complete_output, complete_text_output
 from f5py.io.files.json_values import Values
 from f5py.io.files.output import TextOutput
-from f5py.options.output_names import kind_of_output, packed_ending
+from f5py.options.output_names import kind_of_name, packed_ending
 from f5py.outputs.sites.site_tracks import import_bigwig, write_bedgraph, write_bigwig, write_rows
 from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts, SiteTotals, expand_calls
 from f5py.text.encoding import encoded
@@ -97,7 +97,7 @@ def write_totals(
     n_threads: int,
 ) -> None:
     """Write counts of sites as `write_bedmethyl` does; `combined` says that they are of both strands."""
-    kind = kind_of_output(path)
+    kind = kind_of_name(path)
     if kind == "bigwig":
         with complete_output(path) as file:
             write_bigwig(file.name, path, totals, names, lengths)
@@ -126,7 +126,7 @@ def check_can_write(path: str) -> None:
     folder = os.path.dirname(os.path.realpath(path))
     if path == "-":
         return
-    if kind_of_output(path) == "bigwig":
+    if kind_of_name(path) == "bigwig":
         import_bigwig()
     if os.path.isdir(path):
         raise OutputFileError(f"{path}: is a folder; give the name of a file")

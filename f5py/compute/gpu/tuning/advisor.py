@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Iterable, Mapping
 
@@ -17,6 +16,7 @@ from f5py.compute.gpu.tuning.decision_trees import (
 )
 from f5py.compute.gpu.tuning.suggestions import Advice, advise
 from f5py.messages import console
+from f5py.options.cores import usable_cores
 
 __all__ = ["Advisor", "BatchReport", "LoadState", "MemoryState", "TunedOptions", "load_balance", "memory_balance"]
 
@@ -80,7 +80,7 @@ class Advisor:
         bounds: Mapping[str, tuple[float, float]] | None = None,
         fixed: Iterable[str] = ("ultra_thresh",),
     ) -> None:
-        self._cores = _usable_cores() if cores is None else cores
+        self._cores = usable_cores() if cores is None else cores
         self._tuner = Tuner(bounds or {}, tuple(fixed)) if auto_tune else None
         self._runs = {who: _Run() for who in _TREES}
         self._n_batches = 0
@@ -144,9 +144,3 @@ class Advisor:
 def _known(options: TunedOptions | None) -> TunedOptions:
     assert options is not None
     return options
-
-
-def _usable_cores() -> int:
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

@@ -1,0 +1,137 @@
+"""What users of other tools expect: samtools' spellings, help, quiet runs, logs, no more threads than cores."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from f5py.cli import f5py
+from f5py.cli.options import OptionsCommand
+from f5py.errors import UsageError
+from f5py.messages import console
+from f5py.options import cores
+from f5py.options.output_names import kind_of_name, kind_of_output
+from f5py.options.profiles import PROFILES
+
+from ..made_data import ReadSet, refused, run_command
+
+
+def shown(capfd: pytest.CaptureFixture[str], *arguments: object) -> str:
+    assert run_command(*arguments) == 0
+    return capfd.readouterr().out
+
+
+def test_spellings_of_samtools(made: ReadSet, made_calls: bytes, tmp_path: Path) -> None:
+    out = tmp_path / "calls.tsv"
+    inputs = ["-r", made.reads, "-b", made.bam, "--iop", "1"]
+    assert run_command("call-methylation", *inputs, "--reference", made.genome, "-@", 2, "-o", out) == 0
+    assert out.read_bytes() == made_calls
+    inside = tmp_path / "inside.tsv"
+    assert run_command("call-methylation", *made.options(), "--region", "simulated:1-6000", "-o", inside) == 0
+    expected = tmp_path / "expected.tsv"
+    assert run_command("call-methylation", *made.options(), "-w", "simulated:1-6000", "-o", expected) == 0
+    assert inside.read_bytes() == expected.read_bytes()
+
+
+def test_help_as_a_command(capfd: pytest.CaptureFixture[str]) -> None:
+    assert shown(capfd, "help") == shown(capfd, "--help")
+    assert shown(capfd, "help", "meth-freq") == shown(capfd, "meth-freq", "--help")
+    assert "did you mean call-methylation?" in refused(capfd, "help", "call-meth", status=2)
+
+
+def test_required_options_come_first_and_rare_ones_on_request(capfd: pytest.CaptureFixture[str]) -> None:
+    text = shown(capfd, "call-methylation", "--help")
+    assert text.index("--genome") < text.index("--strict")
+    assert "--max-gap" not in text
+    assert "--cuda-max-lf" not in text
+    assert "--help-all" in text
+    every = shown(capfd, "call-methylation", "--help-all")
+    assert "--max-gap" in every
+    assert "--cuda-max-lf" in every
+    assert "--help-all" not in shown(capfd, "meth-freq", "--help")  # which has no other options
+
+
+def test_quiet_runs(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    out = tmp_path / "calls.tsv"
+    assert run_command("call-methylation", *made.options(), "-o", out, "--quiet") == 0
+    assert capfd.readouterr() == ("", "")
+    assert run_command("call-methylation", *made.options(), "-o", out, "--quiet", "--min-mapq", 255) == 0
+    assert [line.split("]")[0] for line in capfd.readouterr().err.splitlines()] == ["[meth_main::WARNING"] * 2
+    assert "nowhere" in refused(capfd, "call-methylation", *made.options(), "--quiet", "-w", "nowhere:1-2")
+    assert run_command("call-methylation", *made.options(), "-o", out) == 0
+    assert "total entries: 16" in capfd.readouterr().err  # only the run that was asked is quiet
+
+
+def test_logs(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    log, out = tmp_path / "run.log", tmp_path / "calls.tsv"
+    for n in (1, 2):
+        assert run_command("call-methylation", *made.options(), "-o", out, "--quiet", "--log-file", log) == 0
+        text = log.read_text()
+        assert text.count("[meth_main] total entries: 16") == n
+        assert text.count("CMD: ") == n
+    assert capfd.readouterr().err == ""
+    refused(capfd, "call-methylation", *made.options(), "-w", "nowhere:1-2", "--log-file", log)
+    assert "ERROR] " in log.read_text()
+    assert "\x1b" not in log.read_text()
+
+
+def test_logs_that_cannot_be_written(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    content = made.genome.read_bytes()
+    for log, why in ((made.genome, "is there and no log of f5py"), (tmp_path / "no" / "log", "cannot write: No such")):
+        assert why in refused(capfd, "call-methylation", *made.options(), "--log-file", log)
+    assert made.genome.read_bytes() == content
+    assert console._log is None
+
+
+@pytest.mark.parametrize("name", ["x.csv", "x.vcf.gz", "x.xlsx", "x.pdf", "x.json"])
+def test_formats_that_are_not_written(name: str) -> None:
+    with pytest.raises(UsageError, match=rf"^-o {name}: .*; name the table .tsv or .parquet"):
+        kind_of_output(name)
+    assert kind_of_name(name) == "tsv"
+
+
+# -- cores
+
+
+def groups(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, **files: str) -> int:
+    """How many of 64 cores may be used in these control groups."""
+    (folder / "cgroup").write_text(text)
+    for name, content in files.items():
+        path = folder / "fs" / name.replace("__", "/").replace("cpu_", "cpu.", 1)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(content)
+    monkeypatch.setattr(cores, "_CGROUPS", str(folder / "fs"))
+    monkeypatch.setattr(cores, "_OF_PROCESS", str(folder / "cgroup"))
+    monkeypatch.setattr(cores.os, "sched_getaffinity", lambda process: set(range(64)))
+    return cores.usable_cores.__wrapped__()
+
+
+def test_cores_of_control_groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for n, (text, files, expected) in enumerate(
+        [
+            ("0::/\n", {}, 64),
+            ("0::/job/step\n", {"job__cpu_max": "400000 100000\n", "job__step__cpu_max": "max 100000\n"}, 4),
+            ("0::/job\n", {"cpu_max": "150000 100000\n", "job__cpu_max": "900000 100000\n"}, 2),
+            ("0::/job\n", {"job__cpu_max": "damaged\n"}, 64),
+            ("4:memory:/x\n3:cpu,cpuacct:/x\n", {
+                "cpu,cpuacct__x__cpu_cfs_quota_us": "300000", "cpu,cpuacct__x__cpu_cfs_period_us": "100000",
+            }, 3),
+            ("3:cpu,cpuacct:/x\n", {
+                "cpu,cpuacct__x__cpu_cfs_quota_us": "-1", "cpu,cpuacct__x__cpu_cfs_period_us": "100000",
+            }, 64),
+        ]
+    ):  # fmt: skip
+        folder = tmp_path / str(n)
+        folder.mkdir()
+        assert groups(folder, monkeypatch, text, **files) == expected, text
+
+
+def test_no_more_threads_than_cores(made: ReadSet, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    for name in ("call-methylation", "eventalign", "map", "merge"):
+        command = f5py.get_command(None, name)  # type: ignore[arg-type]
+        assert isinstance(command, OptionsCommand)
+        assert command.declared["threads"].default == cores.usable_cores()
+    inputs = ["-r", made.reads, "-b", made.bam, "-g", made.genome, "-o", tmp_path / "calls.tsv", "-x", "hpc"]
+    assert run_command("call-methylation", *inputs) == 0
+    assert f" t: {min(PROFILES['hpc'].threads or 0, cores.usable_cores())}, " in capfd.readouterr().err
