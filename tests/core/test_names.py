@@ -36,3 +36,12 @@ def test_names_are_found_where_they_first_stand(known: list[str], wanted: list[s
     rows = np.empty(len(wanted), np.int64)
     find_names(asked.text, asked.offsets, *place, rows)
     assert rows.tolist() == [known.index(name) if name in known else -1 for name in wanted]
+
+
+@given(st.lists(st.text(st.sampled_from("ab\0é\udce9"), max_size=4), max_size=8))
+def test_any_names(names):
+    """Also those with zeros in them, and none at all."""
+    made = Names.of(iter(names))
+    assert list(made) == names
+    assert made.offsets.dtype == np.int64
+    assert made.text.dtype == np.uint8

@@ -63,6 +63,18 @@ def signed32(data, at):
 
 
 @exact_kernel
+def end_of_contigs(data, at):
+    """Where the list of contigs in a header that begins at `at` ends, or -1 if that is not there yet."""
+    n_contigs = signed32(data, at) & 0xFFFFFFFF
+    at += 4
+    for _ in range(n_contigs):
+        if data.shape[0] < at + 4:
+            return np.int64(-1)
+        at += 8 + (signed32(data, at) & 0xFFFFFFFF)
+    return np.int64(at)
+
+
+@exact_kernel
 def cut_blocks(data, walked, block_size, ends):
     """Cut text into blocks as `f5py.io.bam.bam_output` says; return how many are full.
 

@@ -305,13 +305,10 @@ def header_end(data: bytearray) -> int | None:
     at = 8 + int.from_bytes(data[4:8], "little")
     if len(data) < at + 4:
         return None
-    n_contigs = int.from_bytes(data[at : at + 4], "little")
-    at += 4
-    for _ in range(n_contigs):
-        if len(data) < at + 4:
-            return None
-        at += 8 + int.from_bytes(data[at : at + 4], "little")
-    return at if at <= len(data) else None
+    from f5py.io.bam._bam_numba import end_of_contigs
+
+    end = int(end_of_contigs(np.frombuffer(data, np.uint8), at))
+    return end if 0 <= end <= len(data) else None
 
 
 def overlaps(record: pysam.AlignedSegment, contig: int, start: int, end: int) -> bool:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.names import Names
-from f5py.errors import InputFileError, OutputFileError
+from f5py.errors import F5pyError, InputFileError, OutputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.io.reads._why_no_reference import why_no_reference
 from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta, MappedText, TextSource, letter_table
@@ -52,52 +52,74 @@ class Reference:
     """
 
     def __init__(self, path: str, contigs: list[str], lengths: list[int]) -> None:
-        import pysam
-
         if not os.path.exists(path):
             raise InputFileError(f"{path}: no such file; give the reference with -g")
-        self._fai, gzi = _index_names(path)
+        self._fai, self._gzi = _index_names(path)
+        self.path = path
         try:
             is_zipped = _is_zipped(path)
-            _make_index(path, self._fai, gzi if is_zipped else None)
-            names = {"filepath_index": self._fai} | ({"filepath_index_compressed": gzi} if is_zipped else {})
-            with pysam.FastaFile(path, **names) as fasta:
-                known = dict(zip(fasta.references, fasta.lengths, strict=True))
+            _make_index(path, self._fai, self._gzi if is_zipped else None)
         except (OSError, ValueError) as problem:
-            reason = (
-                getattr(problem, "strerror", None)
-                or _system_reason(path, self._fai, gzi)
-                or why_no_reference(path, self._fai, gzi)
-            )
-            raise InputFileError(f"{path}: cannot read the reference: {reason}") from None
-        self.path = path
+            raise self._unreadable(problem) from None
+        try:
+            index, text = self._opened(is_zipped)
+        except (F5pyError, OSError, ValueError):
+            self._open_with_htslib(is_zipped)  # which may know better what is wrong
+            raise
         self._contigs = contigs
         self._lengths = np.array(lengths, np.int64)
-        missing = [name for name in contigs if name not in known]
-        if missing:
-            listed = ", ".join(missing[:3]) + (", ..." if len(missing) > 3 else "")
-            lacking = f"{path}: the reference lacks {len(missing)} of the BAM file's {len(contigs)} contigs ({listed})"
-            if len(missing) == len(contigs):
-                raise InputFileError(f"{lacking}; give the FASTA file that the reads were mapped to")
-            input_warning("reference", f"{lacking}; a read that is used and lies on one of them will end the run")
-        for name, length in zip(contigs, lengths, strict=True):
-            if known.get(name, length) != length:
-                raise InputFileError(
-                    f"{path}: contig {name} has {known[name]} bases, but {length} in the BAM file; "
-                    "give the FASTA file that the reads were mapped to"
-                )
-        index = FastaIndex.read(self._fai, f"delete it to have it made again: {self._fai}")
-        if is_zipped:
-            text: TextSource = BlockText(path, gzi)
-        else:
-            text = mapped = MappedText(path)
-            if not index.fits(mapped.text):
-                raise InputFileError(
-                    f"{self._fai}: is not the index of {path} as it is now; delete it to have it made again"
-                )
-        self._fasta = IndexedFasta(index, text, _letter_table())
         self._rows = index.rows_of(Names.of(contigs))
         self.lacks = self._rows < 0
+        self._check_contigs(index)
+        self._fasta = IndexedFasta(index, text, _letter_table())
+
+    def _opened(self, is_zipped: bool) -> tuple[FastaIndex, TextSource]:
+        index = FastaIndex.read(self._fai, f"delete it to have it made again: {self._fai}")
+        if is_zipped:
+            return index, BlockText(self.path, self._gzi)
+        mapped = MappedText(self.path)
+        if not index.fits(mapped.text):
+            raise InputFileError(
+                f"{self._fai}: is not the index of {self.path} as it is now; delete it to have it made again"
+            )
+        return index, mapped
+
+    def _open_with_htslib(self, is_zipped: bool) -> None:
+        """Open the files as htslib does, which takes seconds for a million contigs."""
+        import pysam
+
+        names = {"filepath_index": self._fai} | ({"filepath_index_compressed": self._gzi} if is_zipped else {})
+        try:
+            pysam.FastaFile(self.path, **names).close()
+        except (OSError, ValueError) as problem:
+            raise self._unreadable(problem) from None
+
+    def _unreadable(self, problem: Exception) -> InputFileError:
+        reason = (
+            getattr(problem, "strerror", None)
+            or _system_reason(self.path, self._fai, self._gzi)
+            or why_no_reference(self.path, self._fai, self._gzi)
+        )
+        return InputFileError(f"{self.path}: cannot read the reference: {reason}")
+
+    def _check_contigs(self, index: FastaIndex) -> None:
+        """Raise unless the contigs of the alignments are those of the file, as far as it has them."""
+        names, path = self._contigs, self.path
+        missing = np.flatnonzero(self.lacks)
+        if len(missing):
+            listed = ", ".join(names[i] for i in missing[:3].tolist()) + (", ..." if len(missing) > 3 else "")
+            lacking = f"{path}: the reference lacks {len(missing)} of the BAM file's {len(names)} contigs ({listed})"
+            if len(missing) == len(names):
+                raise InputFileError(f"{lacking}; give the FASTA file that the reads were mapped to")
+            input_warning("reference", f"{lacking}; a read that is used and lies on one of them will end the run")
+        here = np.flatnonzero(~self.lacks)
+        other = here[index.length[self._rows[here]] != self._lengths[here]]
+        if len(other):
+            first = int(other[0])
+            raise InputFileError(
+                f"{path}: contig {names[first]} has {index.length[self._rows[first]]} bases, but "
+                f"{self._lengths[first]} in the BAM file; give the FASTA file that the reads were mapped to"
+            )
 
     def segments(
         self,
