@@ -85,7 +85,8 @@ def test_all_outputs_of_a_run(inputs: dict[str, Any], tmp_path: Path) -> None:
         assert [record.to_string() for record in ours] == [record.to_string() for record in theirs]
         line = ours.header["PG"][-1]["CL"]
     assert line.startswith("f5py call-methylation --reads ")
-    assert line.endswith(f"--modbam {tmp_path}/ours/calls.bam --bedmethyl {tmp_path}/ours/sites.bed.gz --threads 2")
+    files_named = f"--modbam {tmp_path}/ours/calls.bam --bedmethyl {tmp_path}/ours/sites.bed.gz"
+    assert line.removesuffix(" --threads 2").endswith(files_named)  # which may be the default
 
 
 def test_index_frequencies_and_their_sum(made: ReadSet, made_calls: bytes, tmp_path: Path) -> None:
