@@ -27,6 +27,8 @@ _LONG_WAIT = 1.0
 #: By so much a run must take longer than its inputs' sizes tell before a GPU is started after all.
 _PATIENCE = 3.0
 _START_THREAD = "f5py-gpu-start"
+#: Batches that the CPU threads compute at a time while the first GPU of a long run is started: as many keep them busy.
+_MEANWHILE = 2
 #: How much a batch changes what is thought of the speed of where it was.
 _WEIGHT = 0.3
 #: A GPU that has not been chosen for so many batches is tried again: what keeps it slow may be over.
@@ -75,6 +77,8 @@ class _Lane:
     passed_over : int
         Batches that others have got since its last one.
     n_batches : int
+    n_under_way : int
+        Batches that it has and that are not finished.
     """
 
     backend: Backend
@@ -83,6 +87,7 @@ class _Lane:
     rate: float | None = None
     passed_over: int = 0
     n_batches: int = 0
+    n_under_way: int = 0
 
     def seconds_for(self, samples: int) -> float:
         """When it would be done with another batch."""
@@ -91,6 +96,7 @@ class _Lane:
     def done(self, samples: int, ahead: int, seconds: float) -> None:
         """Take note of a finished batch that had so many samples before it."""
         self.waiting -= samples
+        self.n_under_way -= 1
         rate = seconds / max(ahead + samples, 1)
         self.rate = rate if self.rate is None else self.rate + _WEIGHT * (rate - self.rate)
 
@@ -196,8 +202,8 @@ class GpusWhenTheyPay:
         Each comes when it is ready, or the reason why it cannot be used; nothing is started before the first one is
         asked for.
     at_once : bool
-        Start them now and let batches wait for the first one, rather than when the run has proved long enough; the CPU
-        threads then get batches only if the GPUs are slow.
+        Start them now, rather than when the run has proved long enough. The CPU threads get batches until the first
+        one is ready, as many as keep them busy, and afterwards only if the GPUs are slow.
     alone : bool
         The same, but the CPU threads get only what the GPUs leave.
     expects_little : bool
@@ -228,27 +234,28 @@ class GpusWhenTheyPay:
         self._clock = clock
         self._cpu_time = console.Stopwatch(clock)
         self._closing = False
-        self._lock = threading.Lock()  # batches come from several threads
+        self._lock = threading.Condition()  # batches come from several threads
         self._thread: threading.Thread | None = None
-        self._has_one = threading.Event()  # or never will
+        self._has_one = False  # or never will
         if self._waits:
             self._start_gpus()
 
     def compute(self, batch: Any) -> None:
         """See `Backend.compute`."""
         samples = self._work.size_of(batch)
-        if self._waits:
-            self._has_one.wait()
         with self._lock:
+            self._lock.wait_for(self._may_choose)
             lane = self._choose(samples)
             ahead = lane.waiting
             lane.waiting += samples
             lane.n_batches += 1
+            lane.n_under_way += 1
         started = self._clock()
         with self._cpu_time if lane is self._cpu else nullcontext():
             lane.backend.compute(batch)
         with self._lock:
             lane.done(samples, ahead, self._clock() - started)
+            self._lock.notify_all()
             if self._thread is None and self._start_pays(batch.share_of_input):
                 self._start_gpus()
             if lane in self._gpus and lane.backend.is_broken:  # type: ignore[attr-defined]
@@ -270,6 +277,10 @@ class GpusWhenTheyPay:
             console.note(_WHO, f"batches {self._work.verb}: {', '.join(shares)}")
         for lane in lanes:
             self._close(lane)
+
+    def _may_choose(self) -> bool:
+        """Whether a batch need not wait for the first GPU: the CPU threads may have some meanwhile, unless left out."""
+        return self._has_one or not self._waits or (not self._prefers_gpus and self._cpu.n_under_way < _MEANWHILE)
 
     def _choose(self, samples: int) -> _Lane:
         """The lane that is done first; one that nothing is known of, and one long passed over, is tried."""
@@ -310,7 +321,12 @@ class GpusWhenTheyPay:
         try:
             self._open_gpus()
         finally:
-            self._has_one.set()
+            self._tell_of_one()
+
+    def _tell_of_one(self) -> None:
+        with self._lock:
+            self._has_one = True
+            self._lock.notify_all()
 
     def _open_gpus(self) -> None:
         for gpu in self._gpus_to_come:
@@ -328,7 +344,7 @@ class GpusWhenTheyPay:
             if not is_over:
                 self._opened.append(lane)
                 self._gpus.append(lane)
-        self._has_one.set()
+        self._tell_of_one()
         if is_over:
             self._close(lane)
 

@@ -133,24 +133,76 @@ def test_alone_the_gpu_gets_every_batch(clock, capfd):
     assert "batches computed: 5 by GPU 0, 0 by the CPU threads" in capfd.readouterr().err
 
 
-@pytest.mark.parametrize("gpu_seconds", [0.5, 20.0])
-def test_at_once_batches_wait_for_the_gpu_and_a_slow_one_is_helped(clock, gpu_seconds):
-    may_go_on = threading.Event()
-    cpu, gpu = _Recorder(clock, 1.0), _Recorder(clock, gpu_seconds)
+class _Held(_Recorder):
+    """Batches end when they may."""
+
+    def __init__(self, clock):
+        super().__init__(clock, 1.0)
+        self.begun, self.may_end = threading.Semaphore(0), threading.Semaphore(0)
+
+    def compute(self, batch):
+        self.started.append(batch.number)
+        self.begun.release()
+        assert self.may_end.acquire(timeout=PATIENCE)
+        self.finished.append(batch.number)
+
+
+def test_at_once_the_cpu_has_two_batches_at_a_time_until_the_gpu_is_ready(clock):
+    is_ready = threading.Event()
+    cpu, gpu = _Held(clock), _Recorder(clock, 0.5)
 
     def come():
-        may_go_on.wait(PATIENCE)
+        is_ready.wait(PATIENCE)
         yield gpu
 
     backend = GpusWhenTheyPay(cpu, come(), at_once=True, clock=clock)
-    batches = _batches(5)
-    first = threading.Thread(target=backend.compute, args=batches[:1])
+    threads = []
+    for n_begun, batch in zip((1, 2, 2, 2), _batches(4), strict=True):
+        threads.append(threading.Thread(target=backend.compute, args=[batch]))
+        threads[-1].start()
+        if batch.number < n_begun:
+            assert cpu.begun.acquire(timeout=PATIENCE)
+    assert selection.is_starting()
+    assert sorted(cpu.started) == [0, 1]
+    cpu.may_end.release()  # one of the two that wait takes its place
+    assert cpu.begun.acquire(timeout=PATIENCE)
+    assert len(cpu.started) == 3
+    assert gpu.started == []
+    is_ready.set()
+    _wait_for_start()
+    cpu.may_end.release(2)
+    for thread in threads:
+        thread.join()
+    backend.close()
+    assert len(cpu.finished) == 3
+    assert len(gpu.finished) == 1
+
+
+def test_batches_wait_for_a_gpu_that_is_asked_for(clock):
+    is_ready = threading.Event()
+    cpu, gpu = _Recorder(clock), _Recorder(clock, 20.0)
+
+    def come():
+        is_ready.wait(PATIENCE)
+        yield gpu
+
+    backend = GpusWhenTheyPay(cpu, come(), alone=True, clock=clock)
+    first = threading.Thread(target=backend.compute, args=_batches(1))
     first.start()
     assert selection.is_starting()
     assert cpu.started == gpu.started == []
-    may_go_on.set()
+    is_ready.set()
     first.join()
-    _compute(backend, *batches[1:])
+    backend.close()
+    assert gpu.finished == [0]
+
+
+@pytest.mark.parametrize("gpu_seconds", [0.5, 20.0])
+def test_at_once_a_slow_gpu_is_helped(clock, gpu_seconds):
+    cpu, gpu = _Recorder(clock, 1.0), _Recorder(clock, gpu_seconds)
+    backend = GpusWhenTheyPay(cpu, iter([gpu]), at_once=True, clock=clock)
+    _wait_for_start()
+    _compute(backend, *_batches(5))
     backend.close()
     assert gpu.finished == ([0, 1, 2, 3, 4] if gpu_seconds < 1 else [0])
     assert cpu.finished == ([] if gpu_seconds < 1 else [1, 2, 3, 4])
