@@ -8,6 +8,7 @@ from typing import Any, BinaryIO
 
 from f5py.options.output_names import kind_of_several
 from f5py.plotting.figure_file import KINDS, RC, require_matplotlib, save_figure
+from f5py.reports.axis import Axis
 from f5py.reports.html_report import section
 from f5py.reports.svg_charts import bar_chart, line_chart
 
@@ -25,17 +26,21 @@ class Chart:
 
     Attributes
     ----------
-    title, axis : str
-        The title, and what the places are.
+    title : str
     places : sequence
         Words make a chart of bars, which stand on top of each other; numbers one of lines.
+    across : Axis
+        What the places are.
     series : mapping of str to sequence of float
+    up : Axis
+        What the numbers of the series are.
     """
 
     title: str
-    axis: str
     places: Sequence[Any]
+    across: Axis
     series: Mapping[str, Sequence[float]]
+    up: Axis
 
     @property
     def has_bars(self) -> bool:
@@ -44,8 +49,9 @@ class Chart:
 
     def html(self) -> str:
         """A part of a page."""
-        draw: Any = bar_chart if self.has_bars else line_chart
-        return section(self.title, draw(self.places, self.series, self.axis))
+        if self.has_bars:
+            return section(self.title, bar_chart(self.places, self.series, self.across.name, self.up))
+        return section(self.title, line_chart(self.places, self.series, self.across, self.up))
 
 
 def report_kind(path: str) -> str:
@@ -79,7 +85,8 @@ def write_charts(charts: Sequence[Chart], file: BinaryIO, kind: str, title: str)
 
 def _draw(axes: Any, chart: Chart) -> None:
     axes.set_title(chart.title, fontsize=10, parse_math=False)
-    axes.set_xlabel(chart.axis, fontsize=9)
+    axes.set_xlabel(chart.across.name, fontsize=9)
+    axes.set_ylabel(chart.up.name, fontsize=9)
     axes.tick_params(labelsize=8)
     if chart.has_bars:
         base = [0.0] * len(chart.places)
@@ -93,5 +100,9 @@ def _draw(axes: Any, chart: Chart) -> None:
         for (name, heights), colour in zip(chart.series.items(), _COLOURS, strict=False):
             axes.plot(chart.places, heights, color=colour, label=name, marker="o", markersize=2.5, linewidth=1.2)
         axes.grid(color="#e6e6e6", linewidth=0.6)
+        axes.set_xlim(*chart.across.limits(chart.places))
+    totals = [sum(column) for column in zip(*chart.series.values(), strict=True)]
+    values = [0.0, *totals] if chart.has_bars else [value for one in chart.series.values() for value in one]
+    axes.set_ylim(*chart.up.limits(values))
     if len(chart.series) > 1:
         axes.legend(fontsize=8, frameon=False)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from html import escape
 from importlib import resources
 from typing import Any
 
+from f5py.reports.axis import COUNT, NUMBER, PERCENT, Axis
 from f5py.reports.svg_charts import bar_chart, line_chart
 
 #: Counts of reads that add up to all.
@@ -34,7 +36,7 @@ def html_report(sample: str, run: Mapping[str, Any]) -> str:
         _details("What the results rest on", _basis(run["rests_on"])),
         f'<div class="grid">{"".join(_charts(run))}</div>',
         f'<div class="grid">{section("Reads", table(_reads(run["counts"])))}{section("Seconds", seconds)}</div>',
-        _details("Options", [(key, _shown(value)) for key, value in run["parameters"].items()]),
+        _details("Options", [(key, _shown(one)) for key, one in run["parameters"].items() if one not in (None, [])]),
         _details(
             "Input files",
             [(one["path"], f"{one['bytes']:,} bytes, {one['modified']}, MD5 {one['md5']}") for one in run["inputs"]],
@@ -70,33 +72,31 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
     shown = run["distributions"]
     counts = run["counts"]
     fates = {_words(name): counts[name] for name in FATES if counts.get(name)}
-    yield section("What became of the reads", bar_chart(list(fates), {"reads": list(fates.values())}, ""))
+    reads = replace(COUNT, name="reads")
+    yield _bars("What became of the reads", list(fates), {"reads": list(fates.values())}, "", reads)
     if "ratios" in shown:
         ratios = shown["ratios"]
         labels = [f"{low:g}" for low in ratios["from"]]
-        yield section(
-            "Log-likelihood ratios",
-            bar_chart(labels, {"calls": ratios["calls"]}, "ratio, at the ends all beyond; above 0 is methylated"),
-        )
+        words = "ratio (above 0 methylated); ends: all beyond"
+        yield _bars("Log-likelihood ratios", labels, {"calls": ratios["calls"]}, words, replace(COUNT, name="calls"))
     contigs = shown["contigs"]
     called = {one["name"]: one for one in contigs if one.get("methylated", 0) + one.get("unmethylated", 0)}
     if called:
         some = dict(list(called.items())[:_MOST_CONTIGS])
-        yield section("Methylation by contig", _methylation_chart(some, "% of calls"))
+        yield _methylation("Methylation by contig", some, "contig", "% of calls")
     if shown.get("contexts"):
-        chart = _methylation_chart(shown["contexts"], "% of calls of single sites")
-        yield section("Methylation by context", chart)
+        yield _methylation("Methylation by context", shown["contexts"], "context", "% of calls of single sites")
     lengths = shown["read_lengths"]
     used = [i for i, count in enumerate(lengths["reads"]) if count]
     if used:
         part = slice(used[0], used[-1] + 1)
         labels = [_bases(low) for low in lengths["from"][part]]
-        yield section("Read lengths", bar_chart(labels, {"reads": lengths["reads"][part]}, "bases"))
+        yield _bars("Read lengths", labels, {"reads": lengths["reads"][part]}, "bases", reads)
     covered = [one for one in contigs if one["coverage"]][:_MOST_CONTIGS]
     if covered:
         means = {"mean": [one["coverage"] for one in covered]}
         names = [one["name"] for one in covered]
-        yield section("Coverage", bar_chart(names, means, "reads over a base, by contig"))
+        yield _bars("Coverage", names, means, "contig", Axis("reads over a base", least=0))
     drift = shown["scaling"]
     if len(drift) > 1:
         for name, title in (
@@ -104,17 +104,24 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
             ("scale", "Scale of the signals"),
             ("var", "Noise (var)"),
         ):
-            yield section(
-                f"{title} over the run",
-                line_chart([one["reads"] for one in drift], {"": [one[name] for one in drift]}, "reads"),
-            )
+            values = {"": [one[name] for one in drift]}
+            chart = line_chart([one["reads"] for one in drift], values, reads, NUMBER)
+            yield section(f"{title} over the run", chart)
 
 
-def _methylation_chart(counts: Mapping[str, Mapping[str, int]], axis: str) -> str:
+def _methylation(title: str, counts: Mapping[str, Mapping[str, int]], name: str, up: str) -> str:
     """Percentages of methylated calls by name; 0 where there are no calls."""
     pairs = [(one["methylated"], one["methylated"] + one["unmethylated"]) for one in counts.values()]
     percent = [round(100 * methylated / n, 2) if n else 0.0 for methylated, n in pairs]
-    return bar_chart(list(counts), {"% methylated": percent}, axis)
+    return _bars(title, list(counts), {"% methylated": percent}, name, replace(PERCENT, name=up))
+
+
+def _bars(title: str, labels: list[str], series: Mapping[str, Sequence[float]], name: str, up: Axis) -> str:
+    """A chart of bars; of a single one its number."""
+    if len(labels) > 1:
+        return section(title, bar_chart(labels, series, name, up))
+    rows = [(labels[0], f"{heights[0]:,.10g} {up.name}") for heights in series.values()] if labels else []
+    return section(title, table(rows))
 
 
 def _basis(facts: Mapping[str, Any]) -> list[tuple[str, str]]:

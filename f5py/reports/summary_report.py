@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from f5py.evaluation.summary import LEAST_CALLS_OF_READ
+from f5py.reports.axis import COUNT, PERCENT, THRESHOLD, Axis
 from f5py.reports.charts import Chart
 from f5py.reports.evaluation_report import aligned, percent
 
@@ -80,12 +82,12 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
     ratios, reads, table = data["ratios"], data["read_methylation"], data["thresholds"]
     charts = [
         Chart(
-            "Log-likelihood ratios", "ratio, from; at the ends all beyond", [f"{low:g}" for low in ratios["from"]],
-            {"calls": ratios["calls"]},
+            "Log-likelihood ratios", [f"{low:g}" for low in ratios["from"]],
+            Axis("ratio, from; at the ends all beyond"), {"calls": ratios["calls"]}, replace(COUNT, name="calls"),
         ),
         Chart(
-            "Calls kept by a threshold, %", "threshold", [one["threshold"] for one in table],
-            {"": [100 * one["share_of_calls"] for one in table]},
+            "Calls kept by a threshold", [one["threshold"] for one in table], THRESHOLD,
+            {"": [100 * one["share_of_calls"] for one in table]}, PERCENT,
         ),
     ]  # fmt: skip
     errors = {
@@ -93,22 +95,25 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
         for name in table[0]["errors"]
         if all(one["errors"][name] is not None for one in table)
     }
-    charts.append(Chart("Wrong calls among those kept, %", "threshold", [one["threshold"] for one in table], errors))
+    thresholds = [one["threshold"] for one in table]
+    charts.append(Chart("Wrong calls among those kept", thresholds, THRESHOLD, errors, Axis("%", least=0)))
     charts.append(
         Chart(
-            "Reads by their methylated share of calls", "% methylated, from",
-            [f"{100 * low:.0f}" for low in reads["from"]], {"reads": reads["count"]},
+            "Reads by their methylated share of calls", [f"{100 * low:.0f}" for low in reads["from"]],
+            Axis("% methylated, from"), {"reads": reads["count"]}, replace(COUNT, name="reads"),
         )
     )  # fmt: skip
     contexts = {name: one for name, one in data["contexts"].items() if one["beyond"]}
     if contexts:
         shares = [100 * one["methylated"] / one["beyond"] for one in contexts.values()]
-        charts.append(Chart("Methylated calls of single sites by context, %", "context", list(contexts), {"": shares}))
+        charts.append(
+            Chart("Methylated calls of single sites by context", list(contexts), Axis("context"), {"": shares}, PERCENT)
+        )
     groups = [one for one in data["groups"] if one["calls"]]
     charts.append(
         Chart(
-            "Calls beyond the threshold, %", "sites of a group", [str(one["sites"]) for one in groups],
-            {"": [100 * one["beyond"] / one["calls"] for one in groups]},
+            "Calls beyond the threshold", [str(one["sites"]) for one in groups], Axis("sites of a group"),
+            {"": [100 * one["beyond"] / one["calls"] for one in groups]}, PERCENT,
         )
     )  # fmt: skip
     return charts

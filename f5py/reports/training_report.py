@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from html import escape
 from typing import Any
 
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from f5py import __version__
 from f5py.core.kmers import kmer_digits
 from f5py.pore_model.model import PoreModel
+from f5py.reports.axis import COUNT, FALSE_POSITIVES, NUMBER, TRUE_POSITIVES, Axis
 from f5py.reports.html_report import page, section, table, warnings_shown
 from f5py.reports.svg_charts import bar_chart, line_chart
 from f5py.training.update import WELL_SEEN
@@ -41,13 +43,15 @@ def _charts(report: Mapping[str, Any]) -> Iterable[str]:
     yield section("Rounds", table(rows))
     deviations = [one["held_out_deviation"] for one in rounds]
     if None not in deviations:
-        chart = line_chart(numbers, {"": deviations}, "round")
+        chart = line_chart(numbers, {"": deviations}, Axis("round", whole=True), NUMBER)
         yield section("Deviation of the reads held out, in standard deviations, before each round", chart)
     for name, kmers in report["kmers"].items():
         # most methylated k-mers cannot occur
         first = int(name == "methylated")
         labels = [f"{low:,}" for low in kmers["coverage"]["from"][first:]]
-        chart = bar_chart(labels, {"k-mers": kmers["coverage"]["kmers"][first:]}, "events, from")
+        chart = bar_chart(
+            labels, {"k-mers": kmers["coverage"]["kmers"][first:]}, "events, from", replace(COUNT, name="k-mers")
+        )
         yield section(f"Coverage of {name} k-mers", chart)
     if "methylation_shifts" in report:
         shifts = report["methylation_shifts"]
@@ -65,7 +69,7 @@ def _charts(report: Mapping[str, Any]) -> Iterable[str]:
     if "held_out" in report:
         held_out = report["held_out"]
         roc = held_out["roc"]
-        chart = line_chart(roc["false_positive_rate"], {"": roc["true_positive_rate"]}, "rate of false positives")
+        chart = line_chart(roc["false_positive_rate"], {"": roc["true_positive_rate"]}, FALSE_POSITIVES, TRUE_POSITIVES)
         words = f"Calls of reads held out: {held_out['calls']:,}, area {held_out['auc']:.4f}"
         if (known := held_out["known_model"]) is not None:
             words += f"; of the built-in model {known['name']} {known['auc']:.4f}"

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
+from f5py.reports.axis import FALSE_POSITIVES, PERCENT, SHARE, THRESHOLD, TRUE_POSITIVES, Axis
 from f5py.reports.charts import Chart
 from f5py.reports.evaluation_report import aligned, percent
 
@@ -128,8 +130,8 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
             roc = data["roc"]
             charts.append(
                 Chart(
-                    f"ROC curve, area {data['auc']:.4f}", "rate of false positives", roc["false_positive_rate"],
-                    {"": roc["true_positive_rate"]},
+                    f"ROC curve, area {data['auc']:.4f}", roc["false_positive_rate"], FALSE_POSITIVES,
+                    {"": roc["true_positive_rate"]}, TRUE_POSITIVES,
                 )
             )  # fmt: skip
         measures = {
@@ -137,21 +139,23 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
             for name in ("precision", "recall", "specificity")
             if all(one[name] is not None for one in table)
         }
-        charts.append(Chart("Of the calls kept, %", "threshold", thresholds, measures))
+        charts.append(Chart("Of the calls kept", thresholds, THRESHOLD, measures, PERCENT))
         kept = {"": [100 * (one["share_of_calls"] or 0) for one in table]}
-        charts.append(Chart("Calls kept, %", "threshold", thresholds, kept))
+        charts.append(Chart("Calls kept", thresholds, THRESHOLD, kept, PERCENT))
         found = data["reliability"]
         lines = {"observed": found["observed"], "ideal": found["predicted"]}
-        charts.append(Chart(f"Reliability, prior {found['prior']:g}", "mean probability", found["predicted"], lines))
+        predicted, share = replace(SHARE, name="mean probability"), replace(SHARE, name="methylated share")
+        charts.append(Chart(f"Reliability, prior {found['prior']:g}", found["predicted"], predicted, lines, share))
     if "frequencies" in data and data["frequencies"]["sites"]:
         fifths = data["frequencies"]["by_frequency"]
         points = {"called": [one["called"] for one in fifths], "ideal": [one["true"] for one in fifths]}
-        charts.append(Chart("Frequencies of sites", "mean true frequency", [one["true"] for one in fifths], points))
+        true, called = replace(SHARE, name="mean true frequency"), replace(SHARE, name="mean frequency")
+        charts.append(Chart("Frequencies of sites", [one["true"] for one in fifths], true, points, called))
         coverage = data["frequencies"]["by_coverage"]
         charts.append(
             Chart(
-                "Difference of frequencies (RMS)", "calls of a site", [_interval(one) for one in coverage],
-                {"": [one["rms"] for one in coverage]},
+                "Difference of frequencies", [_interval(one) for one in coverage], Axis("calls of a site"),
+                {"": [one["rms"] for one in coverage]}, Axis("root mean square", least=0),
             )
         )  # fmt: skip
     return charts

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from f5py import __version__
+from f5py.reports.axis import COUNT, NUMBER, SHARE
 from f5py.reports.svg_charts import bar_chart, line_chart
 
 from ..made_data import ReadSet, run_command, run_main
@@ -124,7 +125,11 @@ def test_the_page(made: ReadSet, tmp_path: Path, command: str) -> None:
 
 
 def test_charts_of_nothing_and_of_one_thing() -> None:
-    for chart in (bar_chart([], {"x": []}, ""), bar_chart(["a"], {"x": [0]}, ""), line_chart([5], {"": [0.0]}, "")):
+    for chart in (
+        bar_chart([], {"x": []}, "", COUNT), bar_chart(["a"], {"x": [0]}, "", COUNT),
+        bar_chart(["a"], {"x": [-2.0]}, "", NUMBER), line_chart([5], {"": [0.0]}, COUNT, SHARE),
+        line_chart([], {"": []}, NUMBER, NUMBER),
+    ):  # fmt: skip
         ElementTree.fromstring(chart)
         assert "nan" not in chart
         assert "inf" not in chart
