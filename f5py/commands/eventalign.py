@@ -15,6 +15,7 @@ from f5py.compute.events_on_reference import ReferenceAligner
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
 from f5py.errors import InputFileError, UsageError
+from f5py.messages import console
 from f5py.messages.strict import obeys_strict
 from f5py.options.output_names import kind_of_output
 from f5py.options.shared import CALL_THRESHOLD
@@ -167,6 +168,12 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
             from f5py.runs.end_of_run import warn_of_reverse_reads
 
             warn_of_reverse_reads(self.who, outcome.counts, context)
+        if options.m6anet and outcome.counts.results:
+            console.warning(
+                self.who,
+                "the table of --m6anet is f5c's, which m6anet dataprep 2 takes for one without a site; give "
+                "--m6anet-json FOLDER, or leave --m6anet out and add --scale-events --signal-index",
+            )
         super().tell(options, context, outcome, warnings, is_taken)
 
     def left_by_an_error(self, options: EventalignOptions) -> str:
