@@ -421,6 +421,8 @@ def map_reads(
     k: int | None = ...,
     w: int | None = ...,
     hpc: bool = ...,
+    seeds: Literal["minimizer", "mem"] = ...,
+    min_mem: int | None = ...,
     frequent: float | None = ...,
     frequent_bounds: str | None = ...,
     rescue_distance: int | None = ...,

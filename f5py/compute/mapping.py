@@ -13,12 +13,35 @@ from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hits.hits import find_hits
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.mapping.index.seeds import OverlapTargets, find_anchors
+from f5py.mapping.mem.fm_index import FmIndex
+from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
 from f5py.mapping.settings import AVA, MapSettings, Parameters, parameters
 from f5py.options.gpu import GpuOptions, device_numbers
 from f5py.threads.pool import WorkerPool
 
 #: The share of the time for hits that a GPU saves, about.
 _SAVED = 0.4
+
+
+class CpuMems:
+    """Fills the anchors of a batch from maximal exact matches on the CPU threads.
+
+    Attributes
+    ----------
+    seconds : float
+        What the threads have worked, divided by their number.
+    """
+
+    def __init__(self, search: MemSearch, pool: WorkerPool) -> None:
+        self.seconds = 0.0
+        self._search, self._pool = search, pool
+
+    def compute(self, batch: MappingBatch) -> None:
+        """See `Backend.compute`."""
+        self.seconds += find_mem_anchors(batch, self._search, self._pool) / self._pool.n_threads
+
+    def close(self) -> None:
+        """Nothing: the pool belongs to the caller."""
 
 
 class CpuMapping:
@@ -62,8 +85,10 @@ class Mapper:
     pool : WorkerPool
     backend : Backend
         Where chains are scored and stretches aligned.
+    mems : Backend or None
+        Where maximal exact matches are found, if these are the seeds.
     before_stage : callable of str
-        Called with the name of a stage, ``seeds`` or ``hits``, before it begins.
+        Called with the name of a stage, ``seeds``, ``mem seeds`` or ``hits``, before it begins.
     """
 
     index: ReferenceIndex
@@ -71,15 +96,21 @@ class Mapper:
     overlaps: OverlapTargets | None
     pool: WorkerPool
     backend: Backend
+    mems: Backend | None = None
     before_stage: Callable[[str], object] = lambda stage: None
 
     @classmethod
-    def of(cls, index: ReferenceIndex, settings: MapSettings, pool: WorkerPool) -> Mapper:
-        """The mapper with these settings, on the CPU threads."""
+    def of(
+        cls, index: ReferenceIndex, settings: MapSettings, pool: WorkerPool, fm_index: FmIndex | None = None
+    ) -> Mapper:
+        """The mapper with these settings, on the CPU threads; with an FM-index its seeds are exact matches."""
         overlaps = OverlapTargets(index) if settings.ava else None
         numbers = parameters(settings, index.mid_occ(settings))
+        mems = None
+        if fm_index is not None:
+            mems = CpuMems(MemSearch(fm_index, index.offsets, settings.min_mem, numbers), pool)
         cpu = CpuMapping(index, numbers, pool)
-        mapper = cls(index, numbers, overlaps, pool, cpu)
+        mapper = cls(index, numbers, overlaps, pool, cpu, mems)
         cpu.before_hits = mapper._before_hits
         return mapper
 
@@ -114,8 +145,12 @@ class Mapper:
     def map(self, batch: MappingBatch) -> None:
         """Fill the hits of a batch. May be called from several threads."""
         batch.codes = codes_of(batch.letters)
-        self.before_stage("seeds")
-        find_anchors(batch, self.index, self.parameters, self.pool, self.overlaps)
+        if self.mems is None:
+            self.before_stage("seeds")
+            find_anchors(batch, self.index, self.parameters, self.pool, self.overlaps)
+        else:
+            self.before_stage("mem seeds")
+            self.mems.compute(batch)
         self.backend.compute(batch)
 
     def _before_hits(self) -> None:
@@ -124,3 +159,5 @@ class Mapper:
     def close(self) -> None:
         """Close the GPUs."""
         self.backend.close()
+        if self.mems is not None:
+            self.mems.close()

@@ -52,6 +52,8 @@ class MapSettings(NamedTuple):
         Limits of the search for a predecessor in chaining.
     match, mismatch, q, e, q2, e2, zdrop, zdrop_inv, min_dp_max
         ``-A -B -O -E -z -s``.
+    min_mem : int
+        Shortest exact match that is a seed; 0: seeds are minimizers.
     ava : bool
         Overlaps of reads: all chains, no alignment to oneself, each pair once.
     darwin : DarwinSettings or None
@@ -86,6 +88,7 @@ class MapSettings(NamedTuple):
     zdrop: int = 400
     zdrop_inv: int = 200
     min_dp_max: int = 80
+    min_mem: int = 0
     ava: bool = False
     eqx: bool = False
     darwin: DarwinSettings | None = None

@@ -15,6 +15,9 @@ _SEEDS = "of the preset"
 #: Presets; the numbers behind them are in `f5py.mapping.settings`.
 MAP_PRESETS = ("map-ont", "map-pb", "map-hifi", "lr:hq", "rna", "ava-ont", "darwin", "darwin-paper")
 _DARWIN_PRESETS = ("darwin", "darwin-paper")
+#: Those that maximal exact matches can be the seeds of.
+MEM_PRESETS = ("map-ont", "map-hifi", "lr:hq", "rna")
+_MIN_MEM = 17
 _INT8_MOST = 127
 #: Counts, lengths and scores are kept in 32 bits, as minimap2 keeps them.
 _MOST_NUMBER = 2**31 - 1
@@ -78,6 +81,14 @@ class MapOptions(GpuOptions, Options):
         help="Neighbours of which a minimizer is the smallest.",
     )  # fmt: skip
     hpc: bool = flag("-H", group=Group.MODEL, help="Compress homopolymers in minimizers.")
+    seeds: str = option(
+        "--seeds", group=Group.MODEL, choices=("minimizer", "mem"), default="minimizer",
+        help="What reads and reference are compared by: minimizers, as minimap2, or maximal exact matches (MEM).",
+    )  # fmt: skip
+    min_mem: int | None = option(
+        "--min-mem", kind=Kind.INTEGER, group=Group.LIMITS, at_least=15, at_most=255, default_words="17",
+        help="Shortest exact match that is a seed, with --seeds mem.",
+    )  # fmt: skip
     frequent: float | None = option(
         "-f", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=_MOST_NUMBER, default_words="0.0002",
         help="Pass over this fraction of the most frequent minimizers, or those with more places than this.",
@@ -176,6 +187,21 @@ class MapOptions(GpuOptions, Options):
             raise UsageError("--MD and --no-MD are both given")
         if self.is_darwin:
             self._check_darwin()
+        self._check_seeds()
+
+    def _check_seeds(self) -> None:
+        if self.seeds != "mem":
+            if self.min_mem is not None:
+                raise UsageError(f"--min-mem {self.min_mem}: is of exact matches; add --seeds mem, or leave it out")
+            return
+        if self.preset not in MEM_PRESETS:
+            raise UsageError(
+                f"--seeds mem: is not possible with -x {self.preset}; choose from {', '.join(MEM_PRESETS)}"
+            )
+        if self.hpc:
+            raise UsageError("--seeds mem: exact matches have no compressed homopolymers; leave -H out")
+        if not self.reads:
+            raise UsageError("--seeds mem: the index that -d writes is of minimizers; leave --seeds out, or add reads")
 
     def _check_darwin(self) -> None:
         """Refuse what tiles have no use for."""
@@ -212,6 +238,7 @@ class MapOptions(GpuOptions, Options):
             "best_n": self.max_secondary, "mask": self.mask, "max_skip": self.max_chain_skip,
             "max_iter": self.max_chain_iter, "match": self.match, "mismatch": self.mismatch,
             "min_dp_max": self.min_score,
+            "min_mem": (self.min_mem or _MIN_MEM) if self.seeds == "mem" else None,
         }  # fmt: skip
         changed: dict[str, Any] = {name: value for name, value in single.items() if value is not None}
         for spelling, text, names in (

@@ -278,6 +278,20 @@ def _seeds() -> None:
     score_chains(batch, settings, _AT_ONCE)
 
 
+def _mem_seeds() -> None:
+    from f5py.mapping.chain.chaining import score_chains
+    from f5py.mapping.mem.fm_index import FmIndex
+    from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
+
+    batch, index, settings = _mapping()
+    nothing = FmIndex(
+        np.empty((0, 4), np.uint64), np.empty(0, np.int64), np.empty(4, np.int64), np.empty(0, np.int32),
+        np.empty((0, 2), np.uint32), 1,
+    )  # fmt: skip
+    find_mem_anchors(batch, MemSearch(nothing, index.offsets, 17, settings), _AT_ONCE)
+    score_chains(batch, settings, _AT_ONCE)
+
+
 def _hits() -> None:
     from f5py.mapping.hits.hits import find_hits
 
@@ -307,6 +321,7 @@ PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
     "event rows": (("f5py.event_alignment._align_numba", "align_all"), _event_rows),
     "seeds": (("f5py.mapping.index._seeds_numba", "seed_reads"), _seeds),
+    "mem seeds": (("f5py.mapping.mem._mem_anchors_numba", "seed_reads_by_mems"), _mem_seeds),
     "hits": (("f5py.mapping.hits._hit_reads_numba", "hit_reads"), _hits),
     "mapped records": (("f5py.outputs._mapped_records_numba", "records_of_reads"), _mapped_records),
     "event table": (("f5py.outputs.events._eventalign_table_numba", "format_table"), _event_table),

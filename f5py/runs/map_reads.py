@@ -33,6 +33,7 @@ from f5py.io.reads.sequence_files import sequence_records
 from f5py.mapping.darwin.dsoft import build_kmer_table
 from f5py.mapping.index.index_file import is_index_file, read_index, write_index
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
+from f5py.mapping.mem.fm_index import FmIndex, build_fm_index
 from f5py.mapping.settings import PRESETS, MapSettings
 from f5py.messages import console
 from f5py.messages.progress import progress
@@ -47,8 +48,10 @@ _WHO = "map"
 #: Batches that are mapped at the same time.
 _N_IN_FLIGHT = 2
 _RECORDS = "mapped records"
-#: What is compiled ahead, the longest first.
-_COMPILED = ["hits", _RECORDS, "seeds"]
+#: The parts that find seeds, minimizers and exact matches.
+_SEEDS, _MEM_SEEDS = "seeds", "mem seeds"
+#: What is compiled ahead besides, the longest first.
+_COMPILED = ["hits", _RECORDS]
 
 
 @dataclass
@@ -83,11 +86,14 @@ class Prepared:
     index : ReferenceIndex
     reference : str or None
         The FASTA file, if it is there.
+    fm_index : FmIndex or None
+        Of the same reference, if seeds are exact matches.
     """
 
     settings: MapSettings
     index: ReferenceIndex
     reference: str | None
+    fm_index: FmIndex | None = None
 
 
 def prepared(options: MapOptions) -> Prepared:
@@ -100,7 +106,11 @@ def prepared(options: MapOptions) -> Prepared:
     """
     settings = settings_of(options)
     with closing(WorkerPool(options.threads)) as pool:
-        return Prepared(settings, *index_of(options, settings, pool))
+        index, reference = index_of(options, settings, pool)
+        fm_index = None
+        if settings.min_mem:
+            fm_index = build_fm_index(index.bases, index.offsets, pool, settings.min_mem)
+        return Prepared(settings, index, reference, fm_index)
 
 
 def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
@@ -118,8 +128,9 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
         For anything wrong with the options, the input or the output.
     """
     check_read_files(options.reads)
+    seeds = _MEM_SEEDS if options.seeds == "mem" else _SEEDS
     with closing(
-        CompileAhead(_COMPILED if options.reads and not (options.is_paf or options.is_darwin) else [])
+        CompileAhead([*_COMPILED, seeds] if options.reads and not (options.is_paf or options.is_darwin) else [])
     ) as ahead:
         ready = prepared(options) if ready is None else ready
         if not options.reads:
@@ -127,8 +138,11 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
         if os.path.splitext(options.output)[1].lower() == ".cram" and ready.reference is None:
             raise UsageError(f"-o {options.output}: CRAM needs the FASTA file; give that as REF")
         with closing(WorkerPool(options.threads)) as pool:
-            kind = Mapper if ready.settings.darwin is None else DarwinMapper
-            mapper: Mapper | DarwinMapper = kind.of(ready.index, ready.settings, pool)
+            mapper: Mapper | DarwinMapper
+            if ready.settings.darwin is None:
+                mapper = Mapper.of(ready.index, ready.settings, pool, ready.fm_index)
+            else:
+                mapper = DarwinMapper.of(ready.index, ready.settings, pool)
             mapper.before_stage = ahead.wait
             mapper.use_gpu(options, options.batch_bases)
             with closing(mapper):

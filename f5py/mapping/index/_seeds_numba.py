@@ -76,6 +76,46 @@ def _choose_rescued(entries, begin, end, allowed, max_max_occ, dropped):
 
 
 @exact_kernel
+def drop_frequent(entries, place, m, read_length, integers, dropped):
+    """Drop the seeds with more places than `MID_OCC`, but for the rarest of a long stretch without others.
+
+    Parameters
+    ----------
+    entries : int64, shape (>= m,)
+        Number of places in the lowest `COUNT_BITS` bits.
+    place : int64, shape (>= m,)
+        Last base << 1, ascending, in the lowest 32 bits; bit 0 is not looked at.
+    m, read_length : int
+    integers
+        `f5py.mapping.settings.Parameters`.
+    dropped : uint8, shape (>= m,)
+        Zero; set for those that are not used.
+    """
+    count_mask = (1 << COUNT_BITS) - 1
+    mid_occ = integers[MID_OCC]
+    if integers[OCC_DIST] > 0 and integers[MAX_MAX_OCC] > mid_occ:
+        if m < 2:
+            return
+        i = 0
+        while i < m:
+            if (entries[i] & count_mask) <= mid_occ:
+                i += 1
+                continue
+            j = i
+            while j < m and (entries[j] & count_mask) > mid_occ:
+                j += 1
+            begin = 0 if i == 0 else (place[i - 1] & 0xFFFFFFFF) >> 1
+            end = read_length if j == m else (place[j] & 0xFFFFFFFF) >> 1
+            allowed = min(_MOST_RESCUED, np.int64((end - begin) / integers[OCC_DIST] + 0.499))
+            _choose_rescued(entries, i, j, allowed, integers[MAX_MAX_OCC], dropped)
+            i = j
+    else:
+        for i in range(m):
+            if (entries[i] & count_mask) > mid_occ:
+                dropped[i] = 1
+
+
+@exact_kernel
 def seeds_of_read(key, place, n, read_length, table, integers, floats, entries, dropped, slots):
     """Turn minimizers into seeds; return their number and how much of the read dropped ones cover.
 
@@ -104,25 +144,7 @@ def seeds_of_read(key, place, n, read_length, table, integers, floats, entries, 
             m += 1
         before = this
     if any_frequent:
-        if integers[OCC_DIST] > 0 and integers[MAX_MAX_OCC] > mid_occ:
-            if m >= 2:
-                i = 0
-                while i < m:
-                    if (entries[i] & count_mask) <= mid_occ:
-                        i += 1
-                        continue
-                    j = i
-                    while j < m and (entries[j] & count_mask) > mid_occ:
-                        j += 1
-                    begin = 0 if i == 0 else (place[i - 1] & 0xFFFFFFFF) >> 1
-                    end = read_length if j == m else (place[j] & 0xFFFFFFFF) >> 1
-                    allowed = min(_MOST_RESCUED, np.int64((end - begin) / integers[OCC_DIST] + 0.499))
-                    _choose_rescued(entries, i, j, allowed, integers[MAX_MAX_OCC], dropped)
-                    i = j
-        else:
-            for i in range(m):
-                if (entries[i] & count_mask) > mid_occ:
-                    dropped[i] = 1
+        drop_frequent(entries, place, m, read_length, integers, dropped)
     covered = 0
     begin = 0
     end = 0

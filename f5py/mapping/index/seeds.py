@@ -87,7 +87,7 @@ def find_anchors(
     float
         Seconds that all threads together have worked.
     """
-    from f5py.mapping.index._seeds_numba import gather, seed_reads
+    from f5py.mapping.index._seeds_numba import seed_reads
 
     n = len(batch)
     n_anchors, n_seeds, rep_len = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -101,6 +101,28 @@ def find_anchors(
         batch.offsets, index.table, index.places, parameters.integers, parameters.floats, smaller, same, rank,
         n_anchors, n_seeds, rep_len, order=batch.number,
     )  # fmt: skip
+    take_anchors(batch, results, n_anchors, n_seeds, rep_len)
+    return seconds
+
+
+def take_anchors(
+    batch: MappingBatch,
+    results: list[Any],
+    n_anchors: NDArray[np.int64],
+    n_seeds: NDArray[np.int64],
+    rep_len: NDArray[np.int64],
+) -> None:
+    """Fill ``batch.anchors`` with what the threads have found: their reads, with x, y and seeds of these.
+
+    Parameters
+    ----------
+    batch : MappingBatch
+    results : list
+        Of `seed_reads`, from every thread.
+    n_anchors, n_seeds, rep_len : int64, shape (n_reads,)
+    """
+    from f5py.mapping.index._seeds_numba import gather
+
     offsets, seed_offsets = offsets_of(n_anchors), offsets_of(n_seeds)
     x, y = np.empty(offsets[-1], np.uint64), np.empty(offsets[-1], np.int64)
     seeds = np.empty(seed_offsets[-1], np.int64)
@@ -110,4 +132,3 @@ def find_anchors(
         gather(done, n_seeds, seed_offsets, found_seeds, seeds)
     empty = np.empty(0, np.int32)
     batch.anchors = Anchors(x, y, offsets, seeds, seed_offsets, rep_len, empty, empty)
-    return seconds

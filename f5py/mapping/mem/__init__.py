@@ -1,0 +1,1 @@
+"""Seeds that are maximal exact matches, found in an index of all suffixes of the reference."""

@@ -1,0 +1,284 @@
+"""Jitted loops from matches to sorted anchors; see `f5py.mapping.mem.mem_seeds`."""
+
+# mypy: disable-error-code="assignment"
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import exact_kernel
+from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
+from f5py.mapping.index._seeds_numba import REVERSE, drop_frequent
+from f5py.mapping.mem._mems_numba import (
+    COUNT,
+    LAST,
+    LENGTH,
+    N_COLUMNS,
+    ROW,
+    find_mems,
+    locate_mems,
+    n_located,
+    write_strand,
+)
+from f5py.mapping.settings import MID_OCC
+
+#: Anchors of a match, from its end on, have a span of so many bases; what is left at the beginning has as many as this.
+SPAN, SHORTEST = 32, 15
+_MOST_COUNT = (1 << 28) - 1
+_LOW = 0xFFFFFFFF
+
+
+@exact_kernel
+def _order_seeds(mems, middle, n, read_length, key, entries, place):
+    """Sort the matches of both strands by their last base on the read's forward strand.
+
+    Filled: the matches' numbers, their counts and places as `drop_frequent` takes them.
+    """
+    scratch = np.empty(SORT_SCRATCH, np.int64)
+    for m in range(n):
+        last = np.int64(mems[m, LAST])
+        if m >= middle:
+            last = read_length - 1 - (last + 1 - mems[m, LENGTH])
+        key[m] = np.uint64(last << 1 | np.int64(m >= middle))
+        entries[m] = m
+    sort_pairs(key, entries, 0, n, scratch)
+    for i in range(n):
+        m = entries[i]
+        place[i] = np.int64(key[i])
+        key[i] = np.uint64(m)
+        entries[i] = min(np.int64(mems[m, COUNT]), _MOST_COUNT)
+
+
+@exact_kernel
+def _covered(mems, key, place, dropped, n):
+    """Bases of the read that dropped matches cover."""
+    covered = np.int64(0)
+    begin = np.int64(1) << 62
+    for i in range(n - 1, -1, -1):
+        if dropped[i]:
+            end = (place[i] >> 1) + 1
+            first = end - mems[np.int64(key[i]), LENGTH]
+            if first < begin:
+                covered += min(end, begin) - first
+                begin = first
+    return covered
+
+
+@exact_kernel
+def n_anchors_of(length):
+    """Number of anchors of a match."""
+    return 1 + max(length - SHORTEST, 0) // SPAN
+
+
+@exact_kernel
+def _write_anchors(at, last, length, is_reverse, contig_offsets, x, y, n):
+    """Write the anchors of a match with its first base at that place of the reference; return how many are there."""
+    a = 0
+    b = contig_offsets.shape[0] - 1
+    while b - a > 1:
+        middle = (a + b) // 2
+        if contig_offsets[middle] <= at:
+            a = middle
+        else:
+            b = middle
+    n_pieces = n_anchors_of(length)
+    for piece in range(n_pieces):
+        before = SPAN * piece
+        x[n] = np.uint64((np.int64(a) << 32) | (at + length - 1 - before - contig_offsets[a]))
+        if is_reverse:
+            x[n] |= REVERSE
+        y[n] = ((SPAN if piece + 1 < n_pieces else length - before) << 32) | (last - before)
+        n += 1
+    return n
+
+
+@exact_kernel
+def _sort_by_place(seeds, begin, end):
+    """Sort seeds by their last bases."""
+    key = np.empty(end - begin, np.uint64)
+    values = seeds[begin:end].copy()
+    for i in range(end - begin):
+        key[i] = np.uint64((values[i] & _LOW) << 8 | values[i] >> 32)
+    sort_pairs(key, values, 0, end - begin, np.empty(SORT_SCRATCH, np.int64))
+    seeds[begin:end] = values
+
+
+@exact_kernel
+def anchors_of_mems(
+    mems, middle, n, located, read_length, integers, contig_offsets, places, x, y, n_anchors, used, n_used
+):
+    """Choose the matches of a read that are used, and write their anchors.
+
+    Parameters
+    ----------
+    mems : int32, shape (n, N_COLUMNS)
+        Those of the forward strand, up to `middle`, and of the reverse one.
+    middle, n : int
+    located : int32
+        Of `locate_mems`, both strands, with `MID_OCC` as the limit.
+    read_length : int
+    integers
+        `f5py.mapping.settings.Parameters`.
+    contig_offsets : int64
+    places : int32
+        Of the index.
+    x, y, n_anchors, used, n_used
+        Anchors and seeds, and how many are there.
+
+    Returns
+    -------
+    x, y, n_anchors, used, n_used, covered
+        With those of this read added; and how many of the read's bases matches cover that are not used.
+    """
+    limit = integers[MID_OCC]
+    key = np.empty(n, np.uint64)
+    entries = np.empty(n, np.int64)
+    place = np.empty(n, np.int64)
+    dropped = np.zeros(n, np.uint8)
+    _order_seeds(mems, middle, n, read_length, key, entries, place)
+    drop_frequent(entries, place, n, read_length, integers, dropped)
+    covered = _covered(mems, key, place, dropped, n)
+    is_kept = np.zeros(n, np.uint8)
+    first_used = n_used
+    for i in range(n):
+        if not dropped[i]:
+            m = np.int64(key[i])
+            is_kept[m] = 1
+            length = np.int64(mems[m, LENGTH])
+            n_pieces = n_anchors_of(length)
+            used = grown(used, n_used + n_pieces)
+            for piece in range(n_pieces):
+                before = SPAN * piece
+                span = SPAN if piece + 1 < n_pieces else length - before
+                # from the end of the match on its own strand
+                last = place[i] >> 1
+                last = last - length + before + span if m >= middle else last - before
+                used[n_used] = (span << 32) | last
+                n_used += 1
+    _sort_by_place(used, first_used, n_used)
+    at = 0
+    begin = n_anchors
+    for m in range(n):
+        is_reverse = m >= middle
+        end_of_strand = n if is_reverse else middle
+        count = np.int64(mems[m, COUNT])
+        last = np.int64(mems[m, LAST])
+        length = np.int64(mems[m, LENGTH])
+        if count <= limit:  # always kept, as all those are whose rows are among its own
+            if m + 1 < end_of_strand and last - length == mems[m + 1, LAST] - mems[m + 1, LENGTH]:
+                count -= mems[m + 1, COUNT]
+            x = grown(x, n_anchors + count * n_anchors_of(length))
+            y = grown(y, n_anchors + count * n_anchors_of(length))
+            for _ in range(count):
+                n_anchors = _write_anchors(
+                    np.int64(located[at]), last, length, is_reverse, contig_offsets, x, y, n_anchors
+                )  # fmt: skip
+                at += 1
+        elif is_kept[m]:
+            skip_begin = np.int64(0)
+            skip_end = np.int64(0)
+            other = m + 1
+            while other < end_of_strand and mems[other, LAST] - mems[other, LENGTH] == last - length:
+                if is_kept[other]:
+                    skip_begin = np.int64(mems[other, ROW])
+                    skip_end = skip_begin + mems[other, COUNT]
+                    break
+                other += 1
+            x = grown(x, n_anchors + count * n_anchors_of(length))
+            y = grown(y, n_anchors + count * n_anchors_of(length))
+            row = np.int64(mems[m, ROW])
+            for r in range(row, row + count):
+                if r < skip_begin or r >= skip_end:
+                    n_anchors = _write_anchors(
+                        np.int64(places[r]), last, length, is_reverse, contig_offsets, x, y, n_anchors
+                    )  # fmt: skip
+    sort_pairs(x, y, begin, n_anchors, np.empty(SORT_SCRATCH, np.int64))
+    return x, y, n_anchors, used, n_used, covered
+
+
+@exact_kernel
+def seed_reads_by_mems(
+    turn,
+    reads,
+    bases,
+    offsets,
+    contig_offsets,
+    blocks,
+    ends,
+    first_rows,
+    places,
+    table,
+    k,
+    min_length,
+    integers,
+    n_anchors,
+    n_seeds,
+    rep_len,
+):
+    """Find the matches of reads, and their sorted anchors.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    bases, offsets : uint8, int64
+        Codes of all reads.
+    contig_offsets : int64
+    blocks, ends, first_rows, places, table, k
+        The index.
+    min_length : int
+    integers
+        `f5py.mapping.settings.Parameters`.
+    n_anchors, n_seeds, rep_len : int64, shape (n_reads,)
+        Filled.
+
+    Returns
+    -------
+    done, x, y, seeds
+        As `f5py.mapping.index._seeds_numba.seed_reads`.
+    """
+    done = np.empty(16, np.int64)
+    n_done = 0
+    x = np.empty(1 << 12, np.uint64)
+    y = np.empty(1 << 12, np.int64)
+    used = np.empty(1 << 12, np.int64)
+    n = 0
+    n_used = 0
+    pattern = np.empty(0, np.uint8)
+    counts = np.empty(0, np.int32)
+    mems = np.empty((0, N_COLUMNS), np.int32)
+    located = np.empty(0, np.int32)
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        length = offsets[read + 1] - offsets[read]
+        if pattern.shape[0] < length:
+            pattern = np.empty(length, np.uint8)
+            counts = np.empty(length, np.int32)
+            mems = np.empty((2 * length, N_COLUMNS), np.int32)
+        middle = 0
+        end = 0
+        for strand in range(2):
+            write_strand(bases, offsets[read], offsets[read + 1], strand == 1, pattern)
+            middle = end
+            end = find_mems(
+                pattern, length, min_length, blocks, ends, first_rows, table, k, counts, mems, end
+            )  # fmt: skip
+        n_places = n_located(mems, 0, middle, integers[MID_OCC]) + n_located(mems, middle, end, integers[MID_OCC])
+        if located.shape[0] < n_places:
+            located = np.empty(2 * n_places, np.int32)
+        at = locate_mems(mems, 0, middle, integers[MID_OCC], places, located, 0)
+        locate_mems(mems, middle, end, integers[MID_OCC], places, located, at)
+        done = grown(done, n_done + 1)
+        done[n_done] = read
+        n_done += 1
+        n_before = n
+        n_used_before = n_used
+        x, y, n, used, n_used, rep_len[read] = anchors_of_mems(
+            mems, middle, end, located, length, integers, contig_offsets, places, x, y, n, used, n_used
+        )
+        n_anchors[read] = n - n_before
+        n_seeds[read] = n_used - n_used_before
+    return done[:n_done], x[:n], y[:n], used[:n_used]

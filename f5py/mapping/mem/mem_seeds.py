@@ -1,0 +1,69 @@
+"""Seeds that are maximal exact matches (MEM) between reads and the reference, and the anchors that they make.
+
+For every last base of a read, on either strand, the longest match that ends there is a seed, unless the one that ends a
+base later begins at the same base and has as many places (Ahmed et al., *GPU acceleration of seed extension in DNA read
+mapping*, GPUseed, 2016: definition 2). Its anchors are at its last base and every 32 bases before: one anchor for a
+long match would be a chain of few seeds, which counts as uncertain. Where matches with the same first base have a place
+in common, only the longest one has anchors there. Matches with too many places are passed over by the rule for
+minimizers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.mapping_batch import MappingBatch
+from f5py.mapping.index.seeds import collecting, take_anchors
+from f5py.mapping.mem.fm_index import FmIndex
+from f5py.mapping.settings import Parameters
+from f5py.threads.pool import WorkerPool, longest_first
+
+
+class MemSearch(NamedTuple):
+    """What matches are looked for in, and which.
+
+    Attributes
+    ----------
+    fm_index : FmIndex
+    contig_offsets : int64, shape (n_contigs + 1,)
+    min_length : int
+        Shortest match that is a seed, at least ``fm_index.k``.
+    parameters : Parameters
+    """
+
+    fm_index: FmIndex
+    contig_offsets: NDArray[np.int64]
+    min_length: int
+    parameters: Parameters
+
+
+def find_mem_anchors(batch: MappingBatch, search: MemSearch, pool: WorkerPool) -> float:
+    """Find the sorted anchors of all reads; fills ``batch.anchors``.
+
+    Parameters
+    ----------
+    batch : MappingBatch
+        With codes.
+    search : MemSearch
+    pool : WorkerPool
+
+    Returns
+    -------
+    float
+        Seconds that all threads together have worked.
+    """
+    from f5py.mapping.mem._mem_anchors_numba import seed_reads_by_mems
+
+    index, n = search.fm_index, len(batch)
+    n_anchors, n_seeds, rep_len = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    results: list[Any] = []
+    seconds = pool.run(
+        collecting(seed_reads_by_mems, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.codes,
+        batch.offsets, search.contig_offsets, index.blocks, index.ends, index.first_rows, index.places, index.table,
+        index.k, search.min_length, search.parameters.integers, n_anchors, n_seeds, rep_len, order=batch.number,
+    )  # fmt: skip
+    take_anchors(batch, results, n_anchors, n_seeds, rep_len)
+    return seconds
