@@ -19,7 +19,6 @@ PAFS = {
     "ecoli.noskip": (*ECOLI, ["--cs", "short", "--max-chain-skip", "1000000"]),
     "stress": (*STRESS, []),
     "stress.noskip": (*STRESS, ["--max-chain-skip", "1000000"]),
-    "stress.f2000": (*STRESS, ["-f", "2000"]),
     "stress.f2000.noskip": (*STRESS, ["-f", "2000", "--max-chain-skip", "1000000"]),
 }
 
