@@ -20,16 +20,20 @@ _DIFFERING_POWER = 3.0  # Beta(1, 4)
 # The power of the groups' evidence: neighbouring groups share what the model lacks.
 _POWER, _POWER_CORRELATED = 0.5, 1.0
 _POINTS = 50
+_SMALL = 1e-250
 
 
 @kernel
-def _ln_evidence(share, odds, power):
-    """Logarithm of a power of the likelihood of a share; `odds` as for `learn_agreement`."""
+def _ln_evidence(share, agree, differ):
+    """Logarithm of the likelihood of a share: of the product of ``share * agree + (1 - share) * differ``."""
     total = 0.0
-    for g in range(odds.shape[0]):
-        greater = max(odds[g], 0.0)
-        total += greater + math.log(share * math.exp(odds[g] - greater) + (1.0 - share) * math.exp(-greater))
-    return power * total
+    product = 1.0
+    for g in range(agree.shape[0]):
+        product *= share * agree[g] + (1.0 - share) * differ[g]
+        if product < _SMALL:  # one logarithm for many factors, each of which is at least the lesser share
+            total += math.log(product)
+            product = 1.0
+    return total + math.log(product)
 
 
 @kernel
@@ -38,11 +42,17 @@ def learn_agreement(odds, power):
 
     The likelihood of a share is taken to that power.
     """
-    uniform = math.log(_P_UNIFORM) + _ln_evidence(_UNIFORM_SHARE, odds, power)
+    agree, differ = np.empty(odds.shape[0]), np.empty(odds.shape[0])
+    of_all = 0.0
+    for g in range(odds.shape[0]):
+        greater = max(odds[g], 0.0)  # the greater of the two is made 1
+        agree[g], differ[g] = math.exp(odds[g] - greater), math.exp(-greater)
+        of_all += greater
+    uniform = math.log(_P_UNIFORM) + power * (of_all + _ln_evidence(_UNIFORM_SHARE, agree, differ))
     weights = np.empty(_POINTS)
     for i in range(_POINTS):
         share = (i + 0.5) / _POINTS
-        weights[i] = _DIFFERING_POWER * math.log(1.0 - share) + _ln_evidence(share, odds, power)
+        weights[i] = _DIFFERING_POWER * math.log(1.0 - share) + power * (of_all + _ln_evidence(share, agree, differ))
     prior = math.log((1.0 - _P_UNIFORM) * (_DIFFERING_POWER + 1.0) / _POINTS)
     greatest = uniform
     for i in range(_POINTS):

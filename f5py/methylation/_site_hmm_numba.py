@@ -206,13 +206,14 @@ def forward(pack, p_stay, noise, densities, scales, ends, kept, room):
                     end = row * per_kmer + v
                     is_last = wide.lanes_of(last[j])
                     wide.store(ends, end, wide.select(is_last, both + skipped, wide.load(ends, end)))
-                onward = wide.madd(from_bad, bad, from_skip * skipped)
+                left = from_bad * bad
+                onward = wide.madd(from_skip, skipped, left)
                 if noise is None:
                     wide.store(leaving, at + per_kmer, wide.madd(step, good, onward))
                 else:
                     wide.store(leaving, at + per_kmer, step * good)
                     wide.store(leaving_free, at + per_kmer, onward)
-                skipped = wide.madd(skip_self, skipped, wide.madd(skip, good, from_bad * bad))
+                skipped = wide.madd(skip_self, skipped, wide.madd(skip, good, left))
                 if not is_single:
                     wide.store(skips, v, skipped)
             entered = zero
