@@ -8,7 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.compute.gpu.device import open_device
 from f5py.compute.gpu.placement import Backend
+from f5py.compute.gpu.selection import GpuBackendLike, GpusWhenTheyPay, Work, may_use_gpus, opened
 from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.mapping.darwin.darwin_hits import best_of_pairs, best_of_reads, hits_of, is_good
 from f5py.mapping.darwin.darwin_settings import darwin_integers
@@ -17,7 +19,7 @@ from f5py.mapping.darwin.extensions import N_CANDIDATE, N_RESULT, READ, Extensio
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.mapping.settings import MapSettings, Parameters, parameters
-from f5py.options.gpu import GpuOptions
+from f5py.options.gpu import GpuOptions, device_numbers
 from f5py.threads.pool import WorkerPool
 
 
@@ -78,7 +80,30 @@ class DarwinMapper:
         return cls(index, parameters(s, 0), integers, pool, CpuTiles(index, integers, pool))
 
     def use_gpu(self, options: GpuOptions, max_bases: int) -> None:
-        """Tiles are filled by the CPU threads."""
+        """Extend candidates on GPUs, if the options allow it: from when that pays, or at once if they say so.
+
+        Parameters
+        ----------
+        options : GpuOptions
+        max_bases : int
+            Of a batch.
+        """
+        cpu = self.tiles
+        assert isinstance(cpu, CpuTiles)
+        if not may_use_gpus(options.gpu_use):
+            return
+
+        def open_one(number: int) -> GpuBackendLike:
+            from f5py.compute.gpu.tiles import GpuTiles
+
+            return GpuTiles(
+                open_device(number), self.index, self.integers, self.pool, max_bases, options.cuda_mem_frac
+            )  # fmt: skip
+
+        self.tiles = GpusWhenTheyPay(
+            cpu, opened(device_numbers(options.cuda_dev_id), open_one), alone=options.gpu_use == "on",
+            work=Work(lambda extensions: len(extensions.table), "aligned", lambda: cpu.seconds),
+        )  # fmt: skip
 
     def map(self, batch: MappingBatch) -> None:
         """Fill the hits of a batch. May be called from several threads."""

@@ -22,6 +22,7 @@ KERNELS = {
     "viterbi": ("viterbi_rows",),
     "map_chain": ("chain_back", "chain_forward_warp", "chain_forward_block"),
     "map_align": ("align_pairs",),
+    "gact": ("gact_extend",),
 }
 #: Their products and sums are rounded one by one but where they say fmaf, as on the CPU.
 _UNFUSED = ("events", "scaling", "hmm", "viterbi")
@@ -29,7 +30,7 @@ _UNFUSED = ("events", "scaling", "hmm", "viterbi")
 _FLUSHED = ("hmm",)
 #: What only one kind of results takes, see `f5py.compute.cpu.SignalStages`; and what has nothing to do with signals.
 _OF_RESULTS = {"hmm": "calls", "viterbi": "rows"}
-_OF_MAPPING = {"map_chain": "chains", "map_align": "alignments"}
+_OF_MAPPING = {"map_chain": "chains", "map_align": "alignments", "gact": "tiles"}
 _INCLUDE = re.compile(r'#include "([\w.]+)"\n')
 
 
@@ -75,8 +76,8 @@ def functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, A
     macros : tuple of str
         Definitions for the compiler, such as ``-DW=100``.
     results : str
-        ``calls``, ``rows`` or nothing: kernels that only other results take are left out. ``chains``,
-        ``alignments``: the mapper's.
+        ``calls``, ``rows`` or nothing: kernels that only other results take are left out. ``chains``, ``alignments``,
+        ``tiles``: those of the mappers.
 
     Raises
     ------

@@ -29,8 +29,9 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 
 def extend_all(
-    extensions: Extensions, index: ReferenceIndex, integers: NDArray[np.int64], pool: WorkerPool, plain: bool = False
-) -> float:
+    extensions: Extensions, index: ReferenceIndex, integers: NDArray[np.int64], pool: WorkerPool, plain: bool = False,
+    only: NDArray[np.int64] | None = None,
+) -> float:  # fmt: skip
     """Fill the results; return the seconds that all threads together have worked.
 
     Parameters
@@ -42,12 +43,16 @@ def extend_all(
     pool : WorkerPool
     plain : bool
         Fill tiles cell by cell, not by vectors.
+    only : int64, optional
+        Rows; the others are left as they are.
     """
     from f5py.mapping.darwin._gact_numba import extend_candidates
 
-    work = extensions.work(np.diff(index.offsets))
+    if only is None:
+        work = extensions.work(np.diff(index.offsets))
+        only = longest_first(work, np.ones(len(work), np.bool_))
     return pool.run(
-        extend_candidates, longest_first(work, np.ones(len(work), np.bool_)), extensions.table, extensions.strands,
+        extend_candidates, only, extensions.table, extensions.strands,
         extensions.offsets, index.bases, index.offsets, plain, integers, extensions.results, extensions.ops,
         extensions.op_offsets, order=extensions.number,
     )  # fmt: skip
