@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from f5py.compute.gpu import selection, tiles
+from f5py.compute.gpu import selection
+from f5py.compute.gpu.tiling import tiles
 
 from ..made_data import ReadSet, run_command
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from f5py.compute.gpu import tiles
 from f5py.compute.gpu.device import GpuDevice
-from f5py.compute.gpu.tiles import GpuTiles, made_extensions
+from f5py.compute.gpu.tiling import tiles
+from f5py.compute.gpu.tiling.tiles import GpuTiles, made_extensions
 from f5py.core.offsets import offsets_of
 from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
 from f5py.mapping.darwin.dsoft import ReadStrands, build_kmer_table, find_candidates_of

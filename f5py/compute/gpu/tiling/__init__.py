@@ -1,0 +1,1 @@
+"""Alignments in tiles on GPUs."""
