@@ -61,7 +61,7 @@ def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     )
     program.chmod(0o700)
     monkeypatch.setattr(compile_ahead.sys, "executable", str(program))
-    monkeypatch.setattr(compile_ahead.os, "cpu_count", lambda: 2)
+    monkeypatch.setattr(compile_ahead, "usable_cores", lambda: 2)
     monkeypatch.setattr(compile_ahead, "_is_kept", lambda part: part == "scaling")
     return tmp_path
 
