@@ -368,3 +368,19 @@ def test_presets():
     paper, ours = PRESETS["darwin-paper"].darwin, PRESETS["darwin"].darwin
     assert paper is not None
     assert ours == paper._replace(after_seed=True, spread=True)
+
+
+def test_reads_that_are_empty_short_or_unknown(tmp_path: Path):
+    rng = np.random.default_rng(1)
+    long = "".join(rng.choice(list("ACGT"), 400))
+    reference, reads = tmp_path / "ref.fa", tmp_path / "reads.fq"
+    reference.write_text(f">a\n{long}\n>b\nACGTN\n>c\n{'N' * 500}\n>d\n{long[::-1][:30]}\n")
+    others = ["", "ACGTTGCAAGCTT", "N" * 400, long]
+    reads.write_text("".join(f"@r{i}\n{bases}\n+\n{'I' * len(bases)}\n" for i, bases in enumerate(others)))
+    output = tmp_path / "out.paf"
+    assert run_command("map", "-t", 2, "-x", "darwin", reference, reads, "-o", output) == 0
+    (row,) = rows_of(output)
+    assert row[:12] == ["r3", "400", "0", "400", "+", "a", "400", "0", "400", "400", "400", "60"]
+    assert row[-1] == "cg:Z:400M"
+    assert run_command("map", "-t", 2, "-x", "darwin", reference, reference, "-o", output) == 0
+    assert output.read_text() == ""
