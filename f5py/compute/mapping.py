@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from f5py.compute.gpu.device import open_device
 from f5py.compute.gpu.placement import Backend
@@ -28,17 +29,18 @@ class CpuMems:
 
     Attributes
     ----------
+    search : MemSearch
     seconds : float
         What the threads have worked, divided by their number.
     """
 
     def __init__(self, search: MemSearch, pool: WorkerPool) -> None:
         self.seconds = 0.0
-        self._search, self._pool = search, pool
+        self.search, self._pool = search, pool
 
     def compute(self, batch: MappingBatch) -> None:
         """See `Backend.compute`."""
-        self.seconds += find_mem_anchors(batch, self._search, self._pool) / self._pool.n_threads
+        self.seconds += find_mem_anchors(batch, self.search, self._pool) / self._pool.n_threads
 
     def close(self) -> None:
         """Nothing: the pool belongs to the caller."""
@@ -98,6 +100,8 @@ class Mapper:
     backend: Backend
     mems: Backend | None = None
     before_stage: Callable[[str], object] = lambda stage: None
+    _told: set[str] = field(default_factory=set)
+    _opening: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
     def of(
@@ -137,9 +141,40 @@ class Mapper:
             gpu.before_hits = self._before_hits
             return gpu
 
+        self._use_gpu_for_mems(options, max_bases)
         self.backend = GpusWhenTheyPay(
-            cpu, opened(device_numbers(options.cuda_dev_id), open_one), alone=options.gpu_use == "on",
+            cpu, self._once(opened(device_numbers(options.cuda_dev_id), open_one)), alone=options.gpu_use == "on",
             work=Work(lambda batch: int(batch.offsets[-1]), "mapped", lambda: cpu.seconds),
+        )  # fmt: skip
+
+    def _once(self, gpus: Iterator[GpuBackendLike | Exception]) -> Iterator[GpuBackendLike | Exception]:
+        """GPUs that are opened, for two stages, not at the same time; what keeps a device from both is told once."""
+        while True:
+            with self._opening:
+                gpu = next(gpus, None)
+            if gpu is None:
+                return
+            if isinstance(gpu, Exception):
+                if str(gpu) in self._told:
+                    continue
+                self._told.add(str(gpu))
+            yield gpu
+
+    def _use_gpu_for_mems(self, options: GpuOptions, max_bases: int) -> None:
+        """The same for exact matches, if these are the seeds."""
+        cpu = self.mems
+        if not isinstance(cpu, CpuMems):
+            return
+
+        def open_one(number: int) -> GpuBackendLike:
+            from f5py.compute.gpu.seeding.mems import GpuMems
+
+            device = open_device(number)
+            return GpuMems(device, cpu.search, self.index.bases, self.pool, max_bases, options.cuda_mem_frac)
+
+        self.mems = GpusWhenTheyPay(
+            cpu, self._once(opened(device_numbers(options.cuda_dev_id), open_one)), alone=options.gpu_use == "on",
+            work=Work(lambda batch: int(batch.offsets[-1]), "searched", lambda: cpu.seconds),
         )  # fmt: skip
 
     def map(self, batch: MappingBatch) -> None:

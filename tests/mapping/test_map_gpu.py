@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from f5py.compute.gpu import chains, pair_alignments, selection
+from f5py.compute.gpu.seeding import mems
 
 from ..made_data import ReadSet, run_command
 from .real_sets import text_of
@@ -111,6 +112,22 @@ def test_no_fault_of_a_gpu_fails_a_run(made: ReadSet, machine, tmp_path: Path, c
     assert messages.count("WARNING") == 1, messages
     assert FAULTS[fault] in messages
     assert "Traceback" not in messages
+
+
+@pytest.mark.parametrize("fault", ["", "import", "launch@40"])
+def test_exact_matches(made: ReadSet, machine, tmp_path: Path, capfd, monkeypatch, fault):
+    monkeypatch.setattr(mems, "_MOST_BASES", 1 << 13)
+    expected = mapped(made, tmp_path / "cpu.paf", "--gpu", "off", "--seeds", "mem")
+    if fault:
+        machine(fault=fault)
+    capfd.readouterr()
+    assert mapped(made, tmp_path / "gpu.paf", "--gpu", "on", "--seeds", "mem") == expected
+    messages = capfd.readouterr().err
+    assert expected.count(b"tp:A:P") == 16
+    assert ("batches searched: " in messages) == (fault != "import")
+    assert ("WARNING" in messages) == bool(fault)
+    if fault == "import":
+        assert messages.count("WARNING") == 1, messages
 
 
 def test_another_result_on_the_device_is_not_taken(made: ReadSet, tmp_path: Path, capfd, monkeypatch):

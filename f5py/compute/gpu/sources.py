@@ -21,6 +21,7 @@ KERNELS = {
     "hmm": ("hmm_forward", "hmm_correlated"),
     "viterbi": ("viterbi_rows",),
     "map_chain": ("chain_back", "chain_forward_warp", "chain_forward_block"),
+    "mems": ("mems_pack", "mems_find", "mems_mark", "mems_scan", "mems_compact", "mems_rows", "mems_locate"),
     "map_align": ("align_pairs",),
     "gact": ("gact_extend",),
 }
@@ -30,7 +31,7 @@ _UNFUSED = ("events", "scaling", "hmm", "viterbi")
 _FLUSHED = ("hmm",)
 #: What only one kind of results takes, see `f5py.compute.cpu.SignalStages`; and what has nothing to do with signals.
 _OF_RESULTS = {"hmm": "calls", "viterbi": "rows"}
-_OF_MAPPING = {"map_chain": "chains", "map_align": "alignments", "gact": "tiles"}
+_OF_MAPPING = {"map_chain": "chains", "mems": "matches", "map_align": "alignments", "gact": "tiles"}
 _INCLUDE = re.compile(r'#include "([\w.]+)"\n')
 
 

@@ -282,3 +282,96 @@ def seed_reads_by_mems(
         n_anchors[read] = n - n_before
         n_seeds[read] = n_used - n_used_before
     return done[:n_done], x[:n], y[:n], used[:n_used]
+
+
+@exact_kernel
+def anchors_of_found(
+    turn,
+    reads,
+    offsets,
+    first_read,
+    contig_offsets,
+    places,
+    found,
+    firsts,
+    located,
+    integers,
+    n_anchors,
+    n_seeds,
+    rep_len,
+):
+    """Find the sorted anchors of reads whose matches a GPU has found.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    offsets : int64
+        Of the bases of all reads.
+    first_read : int
+        The first of those that the GPU had together.
+    contig_offsets, places
+        As for `seed_reads_by_mems`.
+    found : int32, shape (n, N_COLUMNS)
+        Matches, with their last bases in what ``mems_pack`` writes, ascending.
+    firsts : int32, shape (n,)
+        Where the places of each begin in `located`.
+    located : int32
+    integers, n_anchors, n_seeds, rep_len
+        As for `seed_reads_by_mems`.
+
+    Returns
+    -------
+    done, x, y, seeds
+    """
+    done = np.empty(16, np.int64)
+    n_done = 0
+    x = np.empty(1 << 12, np.uint64)
+    y = np.empty(1 << 12, np.int64)
+    used = np.empty(1 << 12, np.int64)
+    n = 0
+    n_used = 0
+    mems = np.empty((0, N_COLUMNS), np.int32)
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        length = offsets[read + 1] - offsets[read]
+        forward = 2 * (offsets[read] - offsets[first_read] + read - first_read) + 1
+        reverse = forward + length + 1
+        begin = _first_from(found, forward)
+        middle = _first_from(found, reverse) - begin
+        n_mems = _first_from(found, reverse + length) - begin
+        if mems.shape[0] < n_mems:
+            mems = np.empty((2 * n_mems, N_COLUMNS), np.int32)
+        for m in range(n_mems):
+            for column in range(N_COLUMNS):
+                mems[m, column] = found[begin + m, column]
+            mems[m, LAST] -= reverse if m >= middle else forward
+        done = grown(done, n_done + 1)
+        done[n_done] = read
+        n_done += 1
+        n_before = n
+        n_used_before = n_used
+        at = np.int64(firsts[begin]) if n_mems > 0 else 0
+        x, y, n, used, n_used, rep_len[read] = anchors_of_mems(
+            mems, middle, n_mems, located[at:], length, integers, contig_offsets, places, x, y, n, used, n_used
+        )
+        n_anchors[read] = n - n_before
+        n_seeds[read] = n_used - n_used_before
+    return done[:n_done], x[:n], y[:n], used[:n_used]
+
+
+@exact_kernel
+def _first_from(found, last):
+    """The first match that does not end before `last`."""
+    low = 0
+    high = found.shape[0]
+    while low < high:
+        middle = (low + high) // 2
+        if found[middle, LAST] < last:
+            low = middle + 1
+        else:
+            high = middle
+    return low

@@ -55,15 +55,46 @@ def find_mem_anchors(batch: MappingBatch, search: MemSearch, pool: WorkerPool) -
     float
         Seconds that all threads together have worked.
     """
+    n = len(batch)
+    sums = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    results: list[Any] = []
+    seconds = search_reads(batch, np.arange(n), search, pool, sums, results)
+    take_anchors(batch, results, *sums)
+    return seconds
+
+
+def search_reads(
+    batch: MappingBatch,
+    reads: NDArray[np.int64],
+    search: MemSearch,
+    pool: WorkerPool,
+    sums: tuple[NDArray[np.int64], ...],
+    results: list[Any],
+) -> float:
+    """Find the anchors of some reads on the CPU threads.
+
+    Parameters
+    ----------
+    batch : MappingBatch
+    reads : int64
+    search : MemSearch
+    pool : WorkerPool
+    sums : tuple of int64, shape (n_reads,)
+        Numbers of anchors and of seeds, and bases that unused seeds cover; filled for these reads.
+    results : list
+        What each thread has found is added, for `take_anchors`.
+
+    Returns
+    -------
+    float
+        Seconds that all threads together have worked.
+    """
     from f5py.mapping.mem._mem_anchors_numba import seed_reads_by_mems
 
-    index, n = search.fm_index, len(batch)
-    n_anchors, n_seeds, rep_len = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
-    results: list[Any] = []
-    seconds = pool.run(
-        collecting(seed_reads_by_mems, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.codes,
-        batch.offsets, search.contig_offsets, index.blocks, index.ends, index.first_rows, index.places, index.table,
-        index.k, search.min_length, search.parameters.integers, n_anchors, n_seeds, rep_len, order=batch.number,
+    index = search.fm_index
+    order = reads[longest_first(batch.lengths[reads], np.ones(len(reads), np.bool_))]
+    return pool.run(
+        collecting(seed_reads_by_mems, results), order, batch.codes, batch.offsets, search.contig_offsets, index.blocks,
+        index.ends, index.first_rows, index.places, index.table, index.k, search.min_length,
+        search.parameters.integers, *sums, order=batch.number,
     )  # fmt: skip
-    take_anchors(batch, results, n_anchors, n_seeds, rep_len)
-    return seconds

@@ -1,0 +1,1 @@
+"""Seeds of the mapper on a GPU."""
