@@ -13,6 +13,7 @@
 #define THREADS 256
 #define SCAN_THREADS 512
 #define SCAN_WARPS (SCAN_THREADS / LANES)
+#define SCAN_ITEMS 8  // of a thread at a time
 #define NOTHING 4  // what no base of the reference equals
 #define HAS_ENDS 0x80000000u
 #define STOPPED (-1)
@@ -162,22 +163,31 @@ extern "C" __global__ void __launch_bounds__(SCAN_THREADS) mems_scan(
     __shared__ int sums[SCAN_WARPS];
     const int lane = threadIdx.x % LANES, warp = threadIdx.x / LANES;
     int before = 0;
-    for (int first = 0; first < n; first += SCAN_THREADS) {
-        const int i = first + (int)threadIdx.x;
-        const int own = i < n ? numbers[i] : 0;
-        int sum = own;
+    for (int first = 0; first < n; first += SCAN_THREADS * SCAN_ITEMS) {
+        const int begin = first + (int)threadIdx.x * SCAN_ITEMS;
+        int own[SCAN_ITEMS], of_thread = 0;
+#pragma unroll
+        for (int k = 0; k < SCAN_ITEMS; ++k) {
+            own[k] = begin + k < n ? numbers[begin + k] : 0;
+            of_thread += own[k];
+        }
+        int sum = of_thread;
         for (int distance = 1; distance < LANES; distance *= 2) {
             const int other = __shfl_up_sync(FULL, sum, distance);
             if (lane >= distance) sum += other;
         }
         if (lane == LANES - 1) sums[warp] = sum;
         __syncthreads();
-        int of_warps = before, total = 0;
+        int at = before + sum - of_thread, total = 0;
         for (int w = 0; w < SCAN_WARPS; ++w) {
-            if (w < warp) of_warps += sums[w];
+            if (w < warp) at += sums[w];
             total += sums[w];
         }
-        if (i < n) numbers[i] = of_warps + sum - own;
+#pragma unroll
+        for (int k = 0; k < SCAN_ITEMS; ++k) {
+            if (begin + k < n) numbers[begin + k] = at;
+            at += own[k];
+        }
         before += total;
         __syncthreads();
     }

@@ -121,3 +121,13 @@ def test_real_reads(device, pool, name: str, shared_data: Path):
     few = sorted(sequences_of(reads), key=lambda read: len(read[1]))[:8]
     n_searched, _ = compared(device, pool, [bases for _, bases in sequences_of(reference)], few, 17)
     assert n_searched > 0
+
+
+def test_more_numbers_than_a_block_sums_up_at_a_time(device, pool, monkeypatch):
+    monkeypatch.setattr(mems, "_FEWEST_BASES", 1 << 17)
+    contigs, _ = made(1)
+    rng = np.random.default_rng(2)
+    reads = [(f"r{i}", "".join(rng.choice(list("ACGT"), 7000))) for i in range(10)] + made(40)[1]
+    n_searched, n_anchors = compared(device, pool, contigs, reads, 17)
+    assert n_searched > 4096 * 32 // 2  # words of marks, of both strands
+    assert n_anchors > 0
