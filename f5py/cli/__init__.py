@@ -127,7 +127,7 @@ class _LazyGroup(click.Group):
             raise _Stopped from reason
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        widest = max(map(len, _COMMANDS))
+        widest = max(len(name) for name in _COMMANDS)  # `map` is a module of this package
         for title, names in _GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl([(name.ljust(widest), _COMMANDS[name][1]) for name in names])

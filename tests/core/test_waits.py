@@ -43,7 +43,7 @@ def test_the_slow_stage_is_the_bound(slow: str) -> None:
     ],
 )
 def test_the_option_that_helps(monkeypatch, waits: Waits, options: dict, kind: str, phrase: str) -> None:
-    monkeypatch.setattr(speed, "_usable_cores", lambda: 16)
+    monkeypatch.setattr(speed, "usable_cores", lambda: 16)
     assert phrase in speed.advice(CallOptions(bam="-", genome="-", **options), waits, kind)
 
 
@@ -58,7 +58,7 @@ def test_the_option_that_helps(monkeypatch, waits: Waits, options: dict, kind: s
     ids=["nothing helps", "a pipe", "short", "balanced"],
 )
 def test_silence(monkeypatch, waits: Waits, options: dict) -> None:
-    monkeypatch.setattr(speed, "_usable_cores", lambda: 16)
+    monkeypatch.setattr(speed, "usable_cores", lambda: 16)
     assert speed.advice(CallOptions(bam="-", genome="-", **options), waits, "slow5") == ""
 
 

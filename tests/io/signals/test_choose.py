@@ -349,14 +349,14 @@ def sparse_files(folder: Path, *sizes_in_mib: int) -> list[str]:
     ],
 )
 def test_number_of_reader_processes(tmp_path, monkeypatch, n_threads, n_cores, sizes, n_processes):
-    monkeypatch.setattr("os.cpu_count", lambda: n_cores)
+    monkeypatch.setattr(choose, "usable_cores", lambda: n_cores or 1)
     files = sparse_files(tmp_path, *sizes)
     assert reader_processes(n_threads, files) == n_processes
     assert reader_processes(n_threads, [*files, *files, str(tmp_path / "gone")]) == n_processes
 
 
 def test_many_reads_are_not_all_looked_at(tmp_path, monkeypatch):
-    monkeypatch.setattr("os.cpu_count", lambda: 16)
+    monkeypatch.setattr(choose, "usable_cores", lambda: 16)
     monkeypatch.setattr(choose, "_MOST_LOOKED_AT", 3)
     files = iter(["gone"] * 3 + sparse_files(tmp_path, 0) + ["not looked at"])
     assert reader_processes(16, files) == 4
