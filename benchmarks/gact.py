@@ -25,7 +25,7 @@ from report import ROOT
 
 from f5py.compute.darwin import DarwinMapper
 from f5py.compute.gpu.device import open_device
-from f5py.compute.gpu.tiling.tiles import GpuTiles
+from f5py.compute.gpu.mapping.tiles import GpuTiles
 from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
 from f5py.mapping.darwin.extensions import COLUMNS, Extensions
 from f5py.mapping.darwin.gact import extend_all

@@ -23,8 +23,8 @@ import numpy as np
 from gpu_kernels import _Stopwatches
 from report import ROOT
 
-from f5py.compute.gpu.chains import GpuChaining
 from f5py.compute.gpu.device import open_device
+from f5py.compute.gpu.mapping.chains import GpuChaining
 from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of

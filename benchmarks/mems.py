@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from report import ROOT
 
 from f5py.compute.gpu.device import open_device
-from f5py.compute.gpu.seeding.mems import GpuMems
+from f5py.compute.gpu.mapping.mems import GpuMems
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of

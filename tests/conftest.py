@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import signal
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from contextlib import nullcontext
 from pathlib import Path
 
@@ -66,6 +66,17 @@ def played_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.syspath_prepend(str(PLAYED_GPU))
     yield PLAYED_GPU
     _forget_cupy()
+
+
+@pytest.fixture
+def played_machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """A function that sets up the played machine: how many devices it has, how much memory, which fault."""
+
+    def set_up(**variables: object) -> None:
+        for name, value in variables.items():
+            monkeypatch.setenv(f"F5PY_PLAYED_{name.upper()}", str(value))
+
+    return set_up
 
 
 def _forget_cupy() -> None:

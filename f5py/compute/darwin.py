@@ -94,7 +94,7 @@ class DarwinMapper:
             return
 
         def open_one(number: int) -> GpuBackendLike:
-            from f5py.compute.gpu.tiling.tiles import GpuTiles
+            from f5py.compute.gpu.mapping.tiles import GpuTiles
 
             return GpuTiles(
                 open_device(number), self.index, self.integers, self.pool, max_bases, options.cuda_mem_frac

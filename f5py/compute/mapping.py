@@ -133,7 +133,7 @@ class Mapper:
             return
 
         def open_one(number: int) -> GpuBackendLike:
-            from f5py.compute.gpu.mapping import GpuMapping
+            from f5py.compute.gpu.mapping.backend import GpuMapping
 
             gpu = GpuMapping(
                 open_device(number), self.index, self.parameters, self.pool, max_bases, options.cuda_mem_frac
@@ -167,7 +167,7 @@ class Mapper:
             return
 
         def open_one(number: int) -> GpuBackendLike:
-            from f5py.compute.gpu.seeding.mems import GpuMems
+            from f5py.compute.gpu.mapping.mems import GpuMems
 
             device = open_device(number)
             return GpuMems(device, cpu.search, self.index.bases, self.pool, max_bases, options.cuda_mem_frac)

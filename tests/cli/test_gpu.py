@@ -17,14 +17,13 @@ from ..made_data import ReadSet, run_command, run_main
 
 
 @pytest.fixture(autouse=True)
-def machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch):
+def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
     """A function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(backend_module, "_SMALL_RATIO", 0.0)
     monkeypatch.setattr(selection, "is_starting", _wait_for_starts)
 
     def set_up(**variables: object) -> None:
-        for name, value in variables.items():
-            monkeypatch.setenv(f"F5PY_PLAYED_{name.upper()}", str(value))
+        played_machine(**variables)
         if "devices" in variables:
             monkeypatch.setattr(selection.GpusWhenTheyPay, "compute", _compute_when_all_are_there)
 

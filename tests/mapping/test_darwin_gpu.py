@@ -2,35 +2,23 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from f5py.compute.gpu import selection
-from f5py.compute.gpu.tiling import tiles
+from f5py.compute.gpu.mapping import tiles
 
 from ..made_data import ReadSet, run_command
+from .gpu_runs import FAULTS, assert_one_warning, batches_by, wait_for_start
 
 
 @pytest.fixture(autouse=True)
-def machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch):
+def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
     """A function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(tiles, "_FEW_CANDIDATES", -1)
     monkeypatch.setattr(tiles, "_MOST_CANDIDATES", 64)
     monkeypatch.setattr(tiles, "_FEWEST_CANDIDATES", 4)
-
-    def set_up(**variables: object) -> None:
-        for name, value in variables.items():
-            monkeypatch.setenv(f"F5PY_PLAYED_{name.upper()}", str(value))
-
-    return set_up
-
-
-def batches_by(messages: str) -> dict[str, int]:
-    found = re.search(r"batches aligned: (.*)", messages)
-    assert found is not None, messages
-    return {name: int(number) for number, name in re.findall(r"(\d+) by ([^,]+)", found[1])}
+    return played_machine
 
 
 def mapped(made: ReadSet, output: Path, *options: object, overlaps: bool = False) -> bytes:
@@ -49,39 +37,18 @@ def test_batches_on_two_gpus_and_without(made: ReadSet, machine, tmp_path: Path,
     assert "GPU" not in capfd.readouterr().err
     options = ("--gpu", "on", "--cuda-dev-id", "0,1")
     assert mapped(made, tmp_path / "gpu.paf", *options, overlaps=overlaps) == expected
-    shares = batches_by(capfd.readouterr().err)
+    shares = batches_by(capfd.readouterr().err, "aligned")
     assert shares["the CPU threads"] == 0
     assert sum(shares.values()) > 4
 
 
 def test_a_gpu_joins_when_tiles_take_long(made: ReadSet, tmp_path: Path, monkeypatch):
-    import threading
-
     import f5py
 
     expected = mapped(made, tmp_path / "cpu.paf", "--gpu", "off")
-    monkeypatch.setattr(selection, "_START_SECONDS", 1e-12)
-    f5py.map_reads(
-        made.genome, [made.reads], output=tmp_path / "auto.paf", threads=2, batch_bases=3000, preset="darwin"
-    )  # fmt: skip
-    threads = [thread for thread in threading.enumerate() if thread.name == selection._START_THREAD]
-    for thread in threads:
-        thread.join()
+    given = {"output": tmp_path / "auto.paf", "threads": 2, "batch_bases": 3000, "preset": "darwin"}
+    wait_for_start(lambda: f5py.map_reads(made.genome, [made.reads], **given), monkeypatch)
     assert (tmp_path / "auto.paf").read_bytes() == expected
-
-
-FAULTS = {
-    "import": "cupy cannot be loaded",
-    "driver": "the NVIDIA driver is missing",
-    "devices": "there is no CUDA device",
-    "nvrtc": "CUDA's run-time compiler is missing",
-    "compile": "the kernels do not compile",
-    "memory": "there is too little free memory",
-    "launch": "GPU",
-    "launch@3": "GPU 0 failed",
-    "lost@4": "GPU 0 failed",
-    "free": "could not be closed",
-}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -90,10 +57,7 @@ def test_no_fault_of_a_gpu_fails_a_run(made: ReadSet, machine, tmp_path: Path, c
     machine(fault=fault)
     capfd.readouterr()
     assert mapped(made, tmp_path / "gpu.paf", "--gpu", "on") == expected
-    messages = capfd.readouterr().err
-    assert messages.count("WARNING") == 1, messages
-    assert FAULTS[fault] in messages
-    assert "Traceback" not in messages
+    assert_one_warning(capfd.readouterr().err, fault)
 
 
 def test_another_result_on_the_device_is_not_taken(made: ReadSet, tmp_path: Path, capfd, monkeypatch):

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import re
 from pathlib import Path
 
 import pytest
 
-from f5py.compute.gpu import chains, pair_alignments, selection
-from f5py.compute.gpu.seeding import mems
+from f5py.compute.gpu.mapping import chains, mems, pair_alignments
 
 from ..made_data import ReadSet, run_command
+from .gpu_runs import FAULTS, assert_one_warning, batches_by, wait_for_start
 from .real_sets import text_of
 
 ECOLI = ("ecoli_r94/ref.fa", "ecoli_r94/reads.fasta")
@@ -25,25 +24,14 @@ PAFS = {
 
 
 @pytest.fixture(autouse=True)
-def machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch):
+def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
     """A function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(chains, "_FEW_PAIRS", -1)
     # a large arena takes the played device long to fill
     monkeypatch.setattr(chains, "_MOST_ANCHORS", 1 << 16)
     monkeypatch.setattr(pair_alignments, "_MOST_SLOTS", 32)
     monkeypatch.setattr(pair_alignments, "_MOST_PACKED", 1 << 20)
-
-    def set_up(**variables: object) -> None:
-        for name, value in variables.items():
-            monkeypatch.setenv(f"F5PY_PLAYED_{name.upper()}", str(value))
-
-    return set_up
-
-
-def batches_by(messages: str) -> dict[str, int]:
-    found = re.search(r"batches mapped: (.*)", messages)
-    assert found is not None, messages
-    return {name: int(number) for number, name in re.findall(r"(\d+) by ([^,]+)", found[1])}
+    return played_machine
 
 
 @pytest.mark.shared
@@ -54,7 +42,7 @@ def test_paf_is_that_of_minimap2(name: str, shared_data: Path, tmp_path: Path, c
     inputs = shared_data / reference, shared_data / reads
     assert run_command("map", "-t", 2, "-K", "300K", "--gpu", "on", *options, *inputs, "-o", output) == 0
     assert output.read_text() == text_of(shared_data / "map_ecoli" / f"{name}.paf.gz")
-    assert batches_by(capfd.readouterr().err) == {"GPU 0": 2 + ("ecoli" in name), "the CPU threads": 0}
+    assert batches_by(capfd.readouterr().err, "mapped") == {"GPU 0": 2 + ("ecoli" in name), "the CPU threads": 0}
 
 
 def mapped(made: ReadSet, output: Path, *options: object) -> bytes:
@@ -69,37 +57,18 @@ def test_batches_on_two_gpus_and_without(made: ReadSet, machine, tmp_path: Path,
     assert expected
     assert "GPU" not in capfd.readouterr().err
     assert mapped(made, tmp_path / "gpu.paf", "--gpu", "on", "--cuda-dev-id", "0,1") == expected
-    shares = batches_by(capfd.readouterr().err)
+    shares = batches_by(capfd.readouterr().err, "mapped")
     assert shares["the CPU threads"] == 0
     assert sum(shares.values()) > 4
 
 
 def test_a_gpu_joins_when_chaining_takes_long(made: ReadSet, tmp_path: Path, monkeypatch):
-    import threading
-
     import f5py
 
     expected = mapped(made, tmp_path / "cpu.paf", "--gpu", "off")
-    monkeypatch.setattr(selection, "_START_SECONDS", 1e-12)
-    f5py.map_reads(made.genome, [made.reads], output=tmp_path / "auto.paf", threads=2, batch_bases=3000)
-    threads = [thread for thread in threading.enumerate() if thread.name == selection._START_THREAD]
-    for thread in threads:
-        thread.join()
+    given = {"output": tmp_path / "auto.paf", "threads": 2, "batch_bases": 3000}
+    wait_for_start(lambda: f5py.map_reads(made.genome, [made.reads], **given), monkeypatch)
     assert (tmp_path / "auto.paf").read_bytes() == expected
-
-
-FAULTS = {
-    "import": "cupy cannot be loaded",
-    "driver": "the NVIDIA driver is missing",
-    "devices": "there is no CUDA device",
-    "nvrtc": "CUDA's run-time compiler is missing",
-    "compile": "the kernels do not compile",
-    "memory": "there is too little free memory",
-    "launch": "GPU",
-    "launch@3": "GPU 0 failed",
-    "lost@4": "GPU 0 failed",
-    "free": "could not be closed",
-}
 
 
 @pytest.mark.parametrize("fault", FAULTS)
@@ -108,10 +77,7 @@ def test_no_fault_of_a_gpu_fails_a_run(made: ReadSet, machine, tmp_path: Path, c
     machine(fault=fault)
     capfd.readouterr()
     assert mapped(made, tmp_path / "gpu.paf", "--gpu", "on") == expected
-    messages = capfd.readouterr().err
-    assert messages.count("WARNING") == 1, messages
-    assert FAULTS[fault] in messages
-    assert "Traceback" not in messages
+    assert_one_warning(capfd.readouterr().err, fault)
 
 
 @pytest.mark.parametrize("fault", ["", "import", "launch@40"])
@@ -148,7 +114,7 @@ def test_the_same_calls_where_reads_are_mapped_in_the_same_run(made: ReadSet, tm
     for use in ("off", "on"):
         assert run_command("call-methylation", *inputs, "--gpu", use, "-o", tmp_path / use) == 0
     messages = capfd.readouterr().err
-    assert batches_by(messages)["the CPU threads"] == 0
+    assert batches_by(messages, "mapped")["the CPU threads"] == 0
     assert (tmp_path / "on").read_bytes() == (tmp_path / "off").read_bytes() != b""
 
 

@@ -9,10 +9,7 @@ the way to it, the CPU threads compute the batch, and all that follow.
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Callable
-from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, cast
@@ -23,16 +20,8 @@ from f5py.abea.align_gpu import macros, model_table
 from f5py.compute.cpu import Share, SignalStages, StageTimes
 from f5py.compute.gpu.arena import ArenaSize, Density, capacity, memory_fraction
 from f5py.compute.gpu.buffers import ArenaPart, Tables
-from f5py.compute.gpu.device import (
-    GpuDevice,
-    GpuFailure,
-    GpuUnavailableError,
-    first_line,
-    free_pools,
-    guarded,
-    is_out_of_memory,
-    remedy,
-)
+from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError, first_line, guarded, remedy
+from f5py.compute.gpu.parts import PartsOfGpu
 from f5py.compute.gpu.placement import Placement, Reason, place
 from f5py.compute.gpu.self_check import differences, made_batch
 from f5py.compute.gpu.share import BatchTiming, Device, GpuShare
@@ -49,7 +38,6 @@ _SMALL_RATIO = 3.0
 _MIN_READS, _MIN_BATCH = 16, 20_000
 #: Fewer bases than this are not worth an arena.
 _MIN_BASES = 100_000
-_SHRINK = 0.7
 #: Samples per base that the arena has room for: more than pores of DNA and RNA have on average.
 _DNA_SAMPLES, _RNA_SAMPLES = 16.0, 56.0
 
@@ -64,7 +52,7 @@ class GpuLimits:
     mem_frac: float | None = None
 
 
-class GpuBackend:
+class GpuBackend(PartsOfGpu[ArenaPart]):
     """See `f5py.compute.gpu.placement.Backend`.
 
     Parameters
@@ -101,13 +89,10 @@ class GpuBackend:
         max_bases: int,
         zero_copy: bool | None = None,
     ) -> None:
-        self.device = device
-        self.name = f"GPU {device.number}"
+        super().__init__(device, "align_cuda", option="-B")
         self.limits = limits
         self.on_batch: Callable[[ReadBatch, Placement, BatchTiming], None] | None = None
         self._stages = stages
-        self._broken = False
-        self._lock = threading.Lock()
         try:
             compiled, tables = functions(device.number, macros(limits=stages.limits), stages.results), Tables()
             model = tables.kept("model", lambda: model_table(stages.model))
@@ -118,18 +103,9 @@ class GpuBackend:
             raise GpuUnavailableError(f"{device.name} does not work: {remedy(problem)}") from problem
         # room for the batch that the device is checked by, too
         zero_copy = device.integrated if zero_copy is None else zero_copy
-        parts = self._allocate(max(max_reads, _MIN_READS), max(max_bases, _MIN_BATCH), zero_copy)
-        self.size: ArenaSize = parts[0].size
-        self._free: queue.SimpleQueue[ArenaPart] = queue.SimpleQueue()
-        self._parts = parts
-        for part in parts:
-            self._free.put(part)
-        try:
-            self._check()
-        except BaseException:
-            with suppress(GpuFailure):
-                self._guarded(_close, parts)
-            raise
+        self._allocate(max(max_reads, _MIN_READS), max(max_bases, _MIN_BATCH), zero_copy)
+        self.size: ArenaSize = self._parts[0].size
+        self._checked(self._check)
 
     def _check(self) -> None:
         """Compute a small made-up batch as well as the CPU threads do: no driver or device may change a number."""
@@ -138,23 +114,15 @@ class GpuBackend:
         )
         expected, found = (made_batch(stages.model, stages.rna) for _ in range(2))
         stages.compute(expected)
-        part = self._free.get()
-        try:
-            reads = np.arange(len(found))
-            placement = Placement(reads, np.full(len(reads), Reason.GPU, np.uint8))
+        reads = np.arange(len(found))
+        placement = Placement(reads, np.full(len(reads), Reason.GPU, np.uint8))
+        with self._part() as part:
             self._compute(found, placement, part, stages)
-        except GpuFailure as problem:
-            raise GpuUnavailableError(f"{self.device.name} does not work: {problem}") from problem
-        finally:
-            self._free.put(part)
         if differing := differences(found, expected):
-            raise GpuUnavailableError(
-                f"{self.device.name} computes other numbers than the CPU ({', '.join(differing)}); please report this, "
-                "with the versions of the driver and of cupy"
-            )
+            raise self._differs(f"computes other numbers than the CPU ({', '.join(differing)})")
 
-    def _allocate(self, max_reads: int, max_bases: int, zero_copy: bool) -> list[ArenaPart]:
-        """All parts, as large as memory allows and a batch can need; smaller ones if that fails."""
+    def _allocate(self, max_reads: int, max_bases: int, zero_copy: bool) -> None:
+        """Take all parts, as large as memory allows and a batch can need; smaller ones if that fails."""
         samples = _RNA_SAMPLES if self._stages.rna else _DNA_SAMPLES
         kind = self._stages.results
         density = Density(self.limits.avg_epk, samples, self._stages.means_only, kind == "calls", kind == "rows")
@@ -169,30 +137,14 @@ class GpuBackend:
         console.note(_WHO, f"Max GPU capacity {full.bases / 1e6:.1f}M bases in each of {n_parts} parts")
         # A batch ends with the read that reaches -B.
         bases = min(full.bases, max_bases + max_bases // 8 + max_reads)
-        while bases >= min(_MIN_BASES, max_bases):
-            size = density.size(bases, max_reads)
-            parts: list[ArenaPart] = []
-            try:
-                for _ in range(n_parts):
-                    parts.append(ArenaPart(size, zero_copy))
-            except Exception as problem:
-                with suppress(Exception):  # a device that is lost
-                    _close(parts)
-                if not is_out_of_memory(problem):
-                    raise GpuUnavailableError(f"{self.device.name} does not work: {remedy(problem)}") from problem
-                console.info(_WHO, f"{bases / 1e6:.1f}M bases do not fit ({first_line(problem)}); trying fewer")
-                bases = int(bases * _SHRINK)
-            else:
-                console.note(_WHO, f"Arena of {n_parts} x {bases / 1e6:.1f}M bases allocated")
-                return parts
-        raise GpuUnavailableError(
-            f"there is too little free memory on {self.device.name}; end other programs on it, or lower -B"
-        )
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether the device has failed; the CPU threads then compute what it is given."""
-        return self._broken
+        bases = self._take_parts(
+            n_parts, bases, min(_MIN_BASES, max_bases),
+            lambda size: ArenaPart(density.size(size, max_reads), zero_copy),
+            lambda size, problem: console.info(
+                _WHO, f"{size / 1e6:.1f}M bases do not fit ({first_line(problem)}); trying fewer"
+            ),
+        )  # fmt: skip
+        console.note(_WHO, f"Arena of {n_parts} x {bases / 1e6:.1f}M bases allocated")
 
     def compute(self, batch: ReadBatch) -> None:
         """See `Backend.compute`."""
@@ -203,15 +155,13 @@ class GpuBackend:
             stages.compute(batch)
             return
         before = batch.status.copy(), batch.cause.copy()
-        part = self._free.get()
         try:
-            self._compute(batch, placement, part, stages)
+            with self._part() as part:
+                self._compute(batch, placement, part, stages)
         except GpuFailure as problem:
-            self._give_up(problem)
+            self.give_up(problem)
             batch.status, batch.cause = before
             stages.compute(batch)
-        finally:
-            self._free.put(part)
 
     def _compute(self, batch: ReadBatch, placement: Placement, part: ArenaPart, stages: SignalStages) -> None:
         share: GpuShare = self._guarded(GpuShare, self._on_device, part, stages, batch, placement, self.limits.max_epk)
@@ -229,25 +179,6 @@ class GpuBackend:
         """Whether the CPU threads are done with the GPU's reads before it would be done with the longest one."""
         n_samples = batch.n_samples[placement.having(Reason.GPU)]
         return len(n_samples) == 0 or (n_samples.sum() / self._stages.pool.n_threads < _SMALL_RATIO * n_samples.max())
-
-    def _give_up(self, problem: Exception) -> None:
-        with self._lock:
-            if not self._broken:
-                console.warning("align_cuda", f"{self.name} failed: {problem}; the run goes on without it")
-            self._broken = True
-
-    def close(self) -> None:
-        """Free the arena; no batch may be under way."""
-        self._free = queue.SimpleQueue()
-        parts, self._parts = self._parts, []
-        with suppress(GpuFailure) if self._broken else nullcontext():
-            self._guarded(_close, parts)
-
-
-def _close(parts: list[ArenaPart]) -> None:
-    for part in parts:
-        part.close()
-    free_pools()
 
 
 class _Guarded:

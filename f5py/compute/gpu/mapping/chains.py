@@ -8,10 +8,6 @@ back and stop where the CPU stops. All is done in whole numbers: who scores a se
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Iterator
-from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -19,32 +15,22 @@ from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import memory_fraction
 from f5py.compute.gpu.buffers import TransferredArrays
-from f5py.compute.gpu.device import (
-    GpuDevice,
-    GpuFailure,
-    GpuUnavailableError,
-    free_pools,
-    guarded,
-    is_out_of_memory,
-    remedy,
-)
+from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError, guarded
+from f5py.compute.gpu.parts import PartsOfGpu, rounds
 from f5py.compute.gpu.sources import functions
 from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.core.offsets import offsets_of
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.chain.segments import MOST_REACH, MOST_READ_LENGTH, SMALLEST, Segments, nothing_stops, reach_of
 from f5py.mapping.settings import BW, MAX_ITER, MAX_SKIP, Parameters
-from f5py.messages import console
 from f5py.threads.pool import WorkerPool
 
-_WHO = "map"
 #: Parts of the arena, in each of which a batch can be.
 _N_PARTS = 2
 #: Anchors of a part, at most and at least.
 _MOST_ANCHORS, _FEWEST_ANCHORS = 4 << 20, 1 << 15
 #: Bytes of an anchor: itself, its chain and its mark; and of a segment.
 _ANCHOR, _SEGMENT = 20, 8
-_SHRINK = 0.7
 #: Segments with more anchors go to the CPU threads where the kernels look back, a warp for each.
 _MOST_OF_SEGMENT = 16_384
 #: A batch is left to the CPU threads if each of them has fewer pairs to try: it is done before a GPU would be.
@@ -83,7 +69,7 @@ class _Part(TransferredArrays):
         return self.host[name][: 2 * n].reshape(n, 2)
 
 
-class GpuChaining:
+class GpuChaining(PartsOfGpu[_Part]):
     """Fills the scores and predecessors of a batch's anchors; see `f5py.compute.gpu.selection.GpuBackendLike`.
 
     Parameters
@@ -119,66 +105,31 @@ class GpuChaining:
         mem_frac: float | None = None,
         zero_copy: bool | None = None,
     ) -> None:
-        import cupy
-
-        self.device, self.name = device, f"GPU {device.number}"
+        super().__init__(device)
         self.n_scored = [0, 0, 0]
         self._parameters, self._pool = parameters, pool
-        self._broken = False
-        self._lock = threading.Lock()
         if reach_of(parameters) >= MOST_REACH:
             raise GpuUnavailableError(f"-g and -r are {MOST_REACH} or more")
-        try:
-            self._functions = functions(device.number, (), "chains")
-            bandwidth = int(parameters.integers[BW])
-            self._penalties = cupy.asarray(parameters.gap_penalty[: bandwidth + 1])
-            cupy.cuda.get_current_stream().synchronize()
-        except GpuUnavailableError:
-            raise
-        except Exception as problem:
-            raise self._unavailable(problem) from problem
+        self._started(self._start)
         zero_copy = device.integrated if zero_copy is None else zero_copy
-        self._parts = self._allocate(max_bases, memory_fraction(mem_frac, device.integrated), zero_copy)
-        self._free: queue.SimpleQueue[_Part] = queue.SimpleQueue()
-        for part in self._parts:
-            self._free.put(part)
-        try:
-            self._check()
-        except BaseException:
-            with suppress(GpuFailure):
-                guarded(device.number, _close, self._parts)
-            raise
-
-    def _allocate(self, max_bases: int, fraction: float, zero_copy: bool) -> list[_Part]:
-        """All parts, smaller ones if that fails."""
-        room = int(self.device.free_memory * fraction / _N_PARTS / (_ANCHOR + _SEGMENT / SMALLEST))
+        room = int(
+            device.free_memory
+            * memory_fraction(mem_frac, device.integrated)
+            / _N_PARTS
+            / (_ANCHOR + _SEGMENT / SMALLEST)
+        )
         n = min(room, _MOST_ANCHORS, max(max_bases, _FEWEST_ANCHORS))
-        while n >= _FEWEST_ANCHORS:
-            parts: list[_Part] = []
-            try:
-                for _ in range(_N_PARTS):
-                    parts.append(_Part(n, zero_copy))
-            except Exception as problem:
-                with suppress(Exception):  # a device that is lost
-                    _close(parts)
-                if not is_out_of_memory(problem):
-                    raise self._unavailable(problem) from problem
-                n = int(n * _SHRINK)
-            else:
-                console.note(
-                    _WHO, f"Running on {self.device.name} (device id {self.device.number}): {n} anchors at a time"
-                )
-                return parts
-        raise self._unavailable(MemoryError())
+        n = self._take_parts(_N_PARTS, n, _FEWEST_ANCHORS, lambda size: _Part(size, zero_copy))
+        self._tell_size(n, "anchors")
+        self._checked(self._check)
 
-    def _unavailable(self, problem: Exception) -> GpuUnavailableError:
-        """What is to be said of a problem with the start."""
-        name = self.device.name
-        if is_out_of_memory(problem):
-            return GpuUnavailableError(
-                f"there is too little free memory on {name}; end other programs on it, or lower -K"
-            )
-        return GpuUnavailableError(f"{name} does not work: {remedy(problem)}")
+    def _start(self) -> None:
+        import cupy
+
+        self._functions = functions(self.device.number, (), "chains")
+        bandwidth = int(self._parameters.integers[BW])
+        self._penalties = cupy.asarray(self._parameters.gap_penalty[: bandwidth + 1])
+        cupy.cuda.get_current_stream().synchronize()
 
     def _check(self) -> None:
         """Score made-up anchors as well as the CPU threads do: no driver or device may change a number."""
@@ -186,26 +137,15 @@ class GpuChaining:
         found, expected = (Segments.of(anchors, self._parameters, self._pool, -1) for _ in range(2))
         everything = np.arange(len(found.table))
         expected.score(everything)
-        try:
-            self._score(found, everything, everything[:0])
-        except GpuFailure as problem:
-            raise GpuUnavailableError(f"{self.device.name} does not work: {problem}") from problem
+        self._score(found, everything, everything[:0])
         self.n_scored = [0, 0, 0]
         if not (np.array_equal(found.f, expected.f) and np.array_equal(found.p, expected.p)):
-            raise GpuUnavailableError(
-                f"{self.device.name} scores chains in another way than the CPU; please report this, with the versions "
-                "of the driver and of cupy"
-            )
+            raise self._differs("scores chains in another way than the CPU")
 
     @property
     def n_bytes(self) -> int:
         """Bytes of the device's memory that are taken."""
         return sum(_ANCHOR * part.n_anchors + _SEGMENT * part.n_segments for part in self._parts)
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether the device has failed; the CPU threads then do what it is given."""
-        return self._broken
 
     def compute(self, batch: MappingBatch) -> None:
         """Fill the scores and predecessors of a batch's anchors. May be called from several threads."""
@@ -226,16 +166,15 @@ class GpuChaining:
             try:
                 self._score(segments, order[is_short], order[~is_short])
             except GpuFailure as problem:
-                self._give_up(problem)
+                self.give_up(problem)
                 segments.score(order)
         batch.anchors = anchors._replace(f=segments.f, p=segments.p)
 
     def _score(self, segments: Segments, here: NDArray[np.int64], elsewhere: NDArray[np.int64]) -> None:
         """Score segments on the GPU, and others by the CPU threads meanwhile."""
         number = self.device.number
-        part = self._free.get()
-        try:
-            for chosen in _rounds(here, segments.sizes, part):
+        with self._part() as part:
+            for chosen in rounds(here, segments.sizes, part.n_anchors, part.n_segments):
                 kinds = self._kinds(segments)[chosen]
                 by_kind = np.argsort(kinds, kind="stable")
                 chosen, kinds = chosen[by_kind], kinds[by_kind]
@@ -248,8 +187,6 @@ class GpuChaining:
                 guarded(number, part.stream.synchronize)
                 segments.unpack(chosen, places, part.pairs("chains", n))
             segments.score(elsewhere)
-        finally:
-            self._free.put(part)
 
     def _kinds(self, segments: Segments) -> NDArray[np.int64]:
         """Which kernel scores each segment."""
@@ -285,35 +222,6 @@ class GpuChaining:
         with self._lock:
             for kind in range(_BACK + 1):
                 self.n_scored[kind] += int(sizes[kinds == kind].sum())
-
-    def _give_up(self, problem: Exception) -> None:
-        with self._lock:
-            if not self._broken:
-                console.warning(_WHO, f"{self.name} failed: {problem}; the run goes on without it")
-            self._broken = True
-
-    def close(self) -> None:
-        """Free the arena; no batch may be under way."""
-        parts, self._parts = self._parts, []
-        with suppress(GpuFailure) if self._broken else nullcontext():
-            guarded(self.device.number, _close, parts)
-
-
-def _close(parts: list[_Part]) -> None:
-    for part in parts:
-        part.close()
-    free_pools()
-
-
-def _rounds(chosen: NDArray[np.int64], sizes: NDArray[np.int64], part: _Part) -> Iterator[NDArray[np.int64]]:
-    """Divide segments into rounds that the part has room for."""
-    ends = np.cumsum(sizes[chosen])
-    first, before = 0, 0
-    while first < len(chosen):
-        end = int(np.searchsorted(ends, before + part.n_anchors, side="right"))
-        end = min(end, first + part.n_segments)
-        yield chosen[first:end]
-        first, before = end, int(ends[end - 1])
 
 
 def made_anchors() -> Anchors:

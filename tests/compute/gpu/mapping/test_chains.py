@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from f5py.compute.gpu import chains
-from f5py.compute.gpu.chains import GpuChaining, made_anchors
 from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError
+from f5py.compute.gpu.mapping import chains
+from f5py.compute.gpu.mapping.chains import GpuChaining, made_anchors
 from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
@@ -21,7 +21,7 @@ from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.settings import PRESETS, MapSettings, parameters
 from f5py.threads.pool import WorkerPool
 
-from ...mapping.real_sets import batch_of, index_of, rows_of, sequences_of
+from ....mapping.real_sets import batch_of, index_of, rows_of, sequences_of
 
 ONT = PRESETS["map-ont"]
 #: Where the search for a predecessor may stop, where nothing stops it, and where few anchors are tried.

@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from f5py.compute.gpu.device import GpuDevice
-from f5py.compute.gpu.tiling import tiles
-from f5py.compute.gpu.tiling.tiles import GpuTiles, made_extensions
+from f5py.compute.gpu.mapping import tiles
+from f5py.compute.gpu.mapping.tiles import GpuTiles, made_extensions
 from f5py.core.offsets import offsets_of
 from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
 from f5py.mapping.darwin.dsoft import ReadStrands, build_kmer_table, find_candidates_of
@@ -20,7 +20,7 @@ from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.threads.pool import WorkerPool
 
-from ...mapping.real_sets import joined, sequences_of
+from ....mapping.real_sets import joined, sequences_of
 
 SCORES = (1, -1, -1, -1)
 OURS, PAPER = DarwinSettings(), DarwinSettings(after_seed=False, spread=False)

@@ -9,14 +9,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError
-from f5py.compute.gpu.seeding import mems
-from f5py.compute.gpu.seeding.mems import GpuMems
+from f5py.compute.gpu.mapping import mems
+from f5py.compute.gpu.mapping.mems import GpuMems
 from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
 from f5py.mapping.settings import PRESETS, parameters
 from f5py.threads.pool import WorkerPool
 
-from ...mapping.real_sets import Sequences, batch_of, sequences_of
-from ...mapping.test_mems import codes, contigs_and_reads, index_of
+from ....mapping.real_sets import Sequences, batch_of, sequences_of
+from ....mapping.test_mems import codes, contigs_and_reads, index_of
 
 #: Bases of a batch: an arena for more takes the played device long to fill.
 _ROOM = 1 << 13

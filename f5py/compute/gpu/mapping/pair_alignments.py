@@ -7,15 +7,12 @@ long ends, and what follows from scores that drop.
 
 from __future__ import annotations
 
-import queue
-from collections.abc import Iterator
-from contextlib import suppress
-
 import numpy as np
 from numpy.typing import NDArray
 
 from f5py.compute.gpu.buffers import TransferredArrays
-from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError, guarded, is_out_of_memory, remedy
+from f5py.compute.gpu.device import GpuDevice, guarded
+from f5py.compute.gpu.parts import PartsOfGpu, rounds
 from f5py.compute.gpu.sources import functions
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
@@ -65,7 +62,7 @@ class _Part(TransferredArrays):
         self.device["best"] = cupy.empty(self.n_slots * 2 * _MOST_BASES, np.int64)
 
 
-class GpuAlignments:
+class GpuAlignments(PartsOfGpu[_Part]):
     """Aligns stretches.
 
     Parameters
@@ -94,30 +91,14 @@ class GpuAlignments:
     def __init__(
         self, device: GpuDevice, parameters: Parameters, memory: int, max_bases: int, zero_copy: bool = False
     ) -> None:
-        self.device = device
+        super().__init__(device)
         self.n_aligned = 0
         self._scores = [int(parameters.integers[at]) for at in _SCORES]
         packed = min(_MOST_PACKED, max(2 * max_bases, _FEWEST_PACKED))
-        n_slots = min(_MOST_SLOTS, memory // _N_PARTS // _SLOT, max(packed // _BASES_OF_STRETCH, _FEWEST_SLOTS))
-        self._parts: list[_Part] = []
-        try:
-            self._function = functions(device.number, (), "alignments")["align_pairs"]
-            if n_slots < _FEWEST_SLOTS:
-                raise MemoryError
-            for _ in range(_N_PARTS):
-                self._parts.append(_Part(packed, int(n_slots), zero_copy))
-        except GpuUnavailableError:
-            raise
-        except Exception as problem:
-            with suppress(Exception):  # a device that is lost
-                self._close()
-            what = f"{device.name} does not work: {remedy(problem)}"
-            if is_out_of_memory(problem):
-                what = f"there is too little free memory on {device.name}; end other programs on it, or lower -K"
-            raise GpuUnavailableError(what) from problem
-        self._free: queue.SimpleQueue[_Part] = queue.SimpleQueue()
-        for part in self._parts:
-            self._free.put(part)
+        n_slots = int(min(_MOST_SLOTS, memory // _N_PARTS // _SLOT, max(packed // _BASES_OF_STRETCH, _FEWEST_SLOTS)))
+        self._function = self._started(lambda: functions(device.number, (), "alignments")["align_pairs"])
+        fewest = max(n_slots, _FEWEST_SLOTS)  # of this size only
+        self._take_parts(_N_PARTS, n_slots, fewest, lambda size: _Part(packed, size, zero_copy))
 
     def check(self, parameters: Parameters, pool: WorkerPool) -> None:
         """Align made-up stretches as well as the CPU threads do: no driver or device may change a number.
@@ -145,10 +126,7 @@ class GpuAlignments:
             )  # fmt: skip
             n_ops = expected[1]
             if found[1:] != expected[1:] or not np.array_equal(found[0][:n_ops], expected[0][:n_ops]):
-                raise GpuUnavailableError(
-                    f"{self.device.name} aligns in another way than the CPU; please report this, with the versions of "
-                    "the driver and of cupy"
-                )
+                raise self._differs("aligns in another way than the CPU")
         self.n_aligned = 0
 
     def align(self, stretches: Stretches) -> tuple[NDArray, ...]:
@@ -162,9 +140,8 @@ class GpuAlignments:
         chosen = self._suitable(stretches.keys)
         all_ops: list[NDArray[np.uint32]] = [np.empty(0, np.uint32)]
         n_ops = 0
-        part = self._free.get()
-        try:
-            for some in _rounds(chosen, stretches.keys, part):
+        with self._part() as part:
+            for some in rounds(chosen, stretches.keys[:, [1, 3]].sum(axis=1), part.n_bases, part.n_stretches):
                 lengths = stretches.keys[some][:, [1, 3]]
                 places = offsets_of(lengths.sum(axis=1))
                 op_places = offsets_of(_room_of_ops(lengths))
@@ -175,8 +152,6 @@ class GpuAlignments:
                 all_ops.append(part.host["ops"][: op_places[-1]].copy())
                 n_ops += int(op_places[-1])
                 self.n_aligned += len(some)
-        finally:
-            self._free.put(part)
         return stretches.keys, stretches.results, np.concatenate(all_ops), stretches.offsets
 
     def _suitable(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
@@ -214,15 +189,6 @@ class GpuAlignments:
         found = part.host["results"][: 8 * len(rows)].reshape(len(rows), 8)
         stretches.results[rows, :6] = found[:, :6]
         stretches.results[rows, 6] = op_places
-
-    def close(self) -> None:
-        """Free the memory; nothing may be under way."""
-        guarded(self.device.number, self._close)
-
-    def _close(self) -> None:
-        parts, self._parts = self._parts, []
-        for part in parts:
-            part.close()
 
 
 def made_stretches(pool: WorkerPool) -> Stretches:
@@ -262,14 +228,3 @@ def strands_of_one(stretches: Stretches) -> NDArray[np.uint8]:
 def _room_of_ops(lengths: NDArray[np.int64]) -> NDArray[np.int64]:
     """Room for the operations of stretches; those with more are aligned by the CPU threads."""
     return lengths.sum(axis=1) // _BASES_OF_OPERATION + _OPERATIONS
-
-
-def _rounds(chosen: NDArray[np.int64], keys: NDArray[np.int64], part: _Part) -> Iterator[NDArray[np.int64]]:
-    """Divide stretches into rounds that the part has room for."""
-    ends = np.cumsum(keys[chosen, 1] + keys[chosen, 3])
-    first, before = 0, 0
-    while first < len(chosen):
-        end = int(np.searchsorted(ends, before + part.n_bases, side="right"))
-        end = min(end, first + part.n_stretches)
-        yield chosen[first:end]
-        first, before = end, int(ends[end - 1])

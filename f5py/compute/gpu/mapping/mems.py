@@ -8,10 +8,7 @@ the CPU threads. All is done in whole numbers: who has searched does not show in
 
 from __future__ import annotations
 
-import queue
-import threading
 from collections.abc import Iterator
-from contextlib import nullcontext, suppress
 from typing import Any
 
 import numpy as np
@@ -19,15 +16,8 @@ from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import memory_fraction
 from f5py.compute.gpu.buffers import TransferredArrays
-from f5py.compute.gpu.device import (
-    GpuDevice,
-    GpuFailure,
-    GpuUnavailableError,
-    free_pools,
-    guarded,
-    is_out_of_memory,
-    remedy,
-)
+from f5py.compute.gpu.device import GpuDevice, GpuFailure, guarded
+from f5py.compute.gpu.parts import PartsOfGpu
 from f5py.compute.gpu.sources import functions
 from f5py.core.mapping_batch import Anchors, MappingBatch
 from f5py.core.names import Names
@@ -35,17 +25,14 @@ from f5py.core.offsets import offsets_of
 from f5py.mapping.index.seeds import collecting, take_anchors
 from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors, search_reads
 from f5py.mapping.settings import MID_OCC
-from f5py.messages import console
 from f5py.threads.pool import WorkerPool, longest_first
 
-_WHO = "map"
 #: Parts of the arena, in each of which a batch can be.
 _N_PARTS = 2
 #: Bases of a part, at most and at least.
 _MOST_BASES, _FEWEST_BASES = 8 << 20, 1 << 13
 #: So many bases for each read, match and place of a part; and about what a base takes in all.
 _BASES_OF_READ, _BASES_OF_MATCH, _BASES_OF_PLACE, _BYTES_OF_BASE = 32, 4, 4, 36
-_SHRINK = 0.7
 _MOST_SUM = 2**31 - 1
 _THREADS, _SCAN_THREADS, _LANES = 256, 512, 32
 
@@ -74,7 +61,7 @@ class _Part(TransferredArrays):
         self.device["counts"] = cupy.empty(n // _LANES + 1, np.int32)
 
 
-class GpuMems:
+class GpuMems(PartsOfGpu[_Part]):
     """Fills the anchors of a batch from maximal exact matches; see `f5py.compute.gpu.selection.GpuBackendLike`.
 
     Parameters
@@ -113,87 +100,33 @@ class GpuMems:
         mem_frac: float | None = None,
         zero_copy: bool | None = None,
     ) -> None:
-        self.device, self.name = device, f"GPU {device.number}"
+        super().__init__(device, goes_on="the search for matches", room_for="the FM-index")
         self.n_searched = 0
         self._search, self._pool = search, pool
-        self._broken = False
-        self._lock = threading.Lock()
-        try:
-            self._functions = functions(device.number, (), "matches")
-            self._index = _uploaded(search)
-        except GpuUnavailableError:
-            raise
-        except Exception as problem:
-            raise self._unavailable(problem) from problem
+        self._functions = self._started(lambda: functions(device.number, (), "matches"))
+        self._index = self._started(lambda: _uploaded(search))
         zero_copy = device.integrated if zero_copy is None else zero_copy
-        self._parts = self._allocate(max_bases, memory_fraction(mem_frac, device.integrated), zero_copy)
-        self._free: queue.SimpleQueue[_Part] = queue.SimpleQueue()
-        for part in self._parts:
-            self._free.put(part)
-        try:
-            self._check(bases)
-        except BaseException:
-            with suppress(GpuFailure):
-                guarded(device.number, self._close)
-            raise
-
-    def _allocate(self, max_bases: int, fraction: float, zero_copy: bool) -> list[_Part]:
-        """All parts, smaller ones if that fails."""
-        index = self._search.fm_index
+        index = search.fm_index
         used = index.blocks.nbytes + index.places.nbytes + index.table.nbytes
-        room = int((self.device.free_memory * fraction - used) / _N_PARTS / _BYTES_OF_BASE)
+        fraction = memory_fraction(mem_frac, device.integrated)
+        room = int((device.free_memory * fraction - used) / _N_PARTS / _BYTES_OF_BASE)
         n = min(room, _MOST_BASES, max(max_bases, _FEWEST_BASES))
-        while n >= _FEWEST_BASES:
-            parts: list[_Part] = []
-            try:
-                for _ in range(_N_PARTS):
-                    parts.append(_Part(n, zero_copy))
-            except Exception as problem:
-                with suppress(Exception):  # a device that is lost
-                    for part in parts:
-                        part.close()
-                if not is_out_of_memory(problem):
-                    raise self._unavailable(problem) from problem
-                n = int(n * _SHRINK)
-            else:
-                console.note(
-                    _WHO, f"Searching on {self.device.name} (device id {self.device.number}): {n} bases at a time"
-                )
-                return parts
-        raise self._unavailable(MemoryError())
-
-    def _unavailable(self, problem: Exception) -> GpuUnavailableError:
-        """What is to be said of a problem with the start."""
-        name = self.device.name
-        if is_out_of_memory(problem):
-            return GpuUnavailableError(
-                f"there is too little free memory on {name} for the FM-index; end other programs on it, or lower -K"
-            )
-        return GpuUnavailableError(f"{name} does not work: {remedy(problem)}")
+        n = self._take_parts(_N_PARTS, n, _FEWEST_BASES, lambda size: _Part(size, zero_copy))
+        self._tell_size(n, "bases", "Searching")
+        self._checked(lambda: self._check(bases))
 
     def _check(self, bases: NDArray[np.uint8]) -> None:
         """Search made-up reads as well as the CPU threads do: no driver or device may change a number."""
         found, expected = made_reads(bases), made_reads(bases)
         find_mem_anchors(expected, self._search, self._pool)
-        try:
-            self._compute(found)
-        except GpuFailure as problem:
-            raise GpuUnavailableError(f"{self.device.name} does not work: {problem}") from problem
+        self._compute(found)
         self.n_searched = 0
         assert found.anchors is not None
         assert expected.anchors is not None
         if not all(
             np.array_equal(getattr(found.anchors, name), getattr(expected.anchors, name)) for name in Anchors._fields
         ):
-            raise GpuUnavailableError(
-                f"{self.device.name} finds other matches than the CPU; please report this, with the versions of the "
-                "driver and of cupy"
-            )
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether the device has failed; the CPU threads then do what it is given."""
-        return self._broken
+            raise self._differs("finds other matches than the CPU")
 
     def compute(self, batch: MappingBatch) -> None:
         """Fill the anchors of a batch. May be called from several threads."""
@@ -201,7 +134,7 @@ class GpuMems:
             try:
                 self._compute(batch)
             except GpuFailure as problem:
-                self._give_up(problem)
+                self.give_up(problem)
             else:
                 return
         find_mem_anchors(batch, self._search, self._pool)
@@ -211,8 +144,7 @@ class GpuMems:
         n = len(batch)
         sums = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
         results: list[Any] = []
-        part = self._free.get()
-        try:
+        with self._part() as part:
             for first, end in _rounds(batch.offsets, part):
                 reads = np.arange(first, end)
                 found = guarded(self.device.number, self._find, part, batch, first, end) if end > first else None
@@ -220,8 +152,6 @@ class GpuMems:
                     search_reads(batch, np.arange(first, max(end, first + 1)), self._search, self._pool, sums, results)
                 else:
                     self._take(batch, reads, found, sums, results)
-        finally:
-            self._free.put(part)
         take_anchors(batch, results, *sums)
 
     def _find(
@@ -294,30 +224,14 @@ class GpuMems:
 
     def search_only(self, batch: MappingBatch) -> None:
         """Find matches and their places, of reads that there is room for, for a comparison of times; keep nothing."""
-        part = self._free.get()
-        try:
+        with self._part() as part:
             for first, end in _rounds(batch.offsets, part):
                 if end > first:
                     guarded(self.device.number, self._find, part, batch, first, end)
-        finally:
-            self._free.put(part)
 
-    def _give_up(self, problem: Exception) -> None:
-        with self._lock:
-            if not self._broken:
-                console.warning(_WHO, f"{self.name} failed: {problem}; the search for matches goes on without it")
-            self._broken = True
-
-    def close(self) -> None:
-        """Free the arena and the index; no batch may be under way."""
-        with suppress(GpuFailure) if self._broken else nullcontext():
-            guarded(self.device.number, self._close)
-
-    def _close(self) -> None:
-        parts, self._parts, self._index = self._parts, [], ()
-        for part in parts:
-            part.close()
-        free_pools()
+    def _release(self) -> None:
+        self._index = ()
+        super()._release()
 
 
 def _uploaded(search: MemSearch) -> tuple[Any, ...]:

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from f5py.compute.gpu import pair_alignments
 from f5py.compute.gpu.device import GpuDevice, open_device
-from f5py.compute.gpu.pair_alignments import GpuAlignments, made_stretches, strands_of_one
+from f5py.compute.gpu.mapping import pair_alignments
+from f5py.compute.gpu.mapping.pair_alignments import GpuAlignments, made_stretches, strands_of_one
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, Made, align_pair
@@ -17,8 +17,8 @@ from f5py.mapping.hits.planned import Stretches
 from f5py.mapping.settings import PRESETS, Parameters, parameters
 from f5py.threads.pool import WorkerPool
 
-from ...mapping.real_sets import nothing_made
-from ...mapping.test_alignment import pairs
+from ....mapping.real_sets import nothing_made
+from ....mapping.test_alignment import pairs
 
 _MEMORY = 64 << 20
 _ROOM = 1 << 15

@@ -7,10 +7,6 @@ numbers: who extends a candidate does not show in the result.
 
 from __future__ import annotations
 
-import queue
-import threading
-from collections.abc import Iterator
-from contextlib import nullcontext, suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,15 +14,8 @@ from numpy.typing import NDArray
 
 from f5py.compute.gpu.arena import memory_fraction
 from f5py.compute.gpu.buffers import TransferredArrays
-from f5py.compute.gpu.device import (
-    GpuDevice,
-    GpuFailure,
-    GpuUnavailableError,
-    free_pools,
-    guarded,
-    is_out_of_memory,
-    remedy,
-)
+from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError, guarded
+from f5py.compute.gpu.parts import PartsOfGpu, rounds
 from f5py.compute.gpu.sources import functions
 from f5py.core.offsets import offsets_of
 from f5py.mapping.darwin.darwin_settings import (
@@ -52,17 +41,14 @@ from f5py.mapping.darwin.extensions import (
 )
 from f5py.mapping.darwin.gact import extend_all
 from f5py.mapping.index.reference_index import ReferenceIndex
-from f5py.messages import console
 from f5py.threads.pool import WorkerPool
 
-_WHO = "map"
 #: Parts of the arena, in each of which a batch can be.
 _N_PARTS = 2
 #: Candidates of a part, at most and at least.
 _MOST_CANDIDATES, _FEWEST_CANDIDATES = 8192, 256
 #: A batch is left to the CPU threads if each of them has no more candidates than this.
 _FEW_CANDIDATES = 16
-_SHRINK = 0.7
 _WARPS, _LANES, _STEPS = 4, 32, 8
 #: 32-bit words of a candidate's cells, as in gact.cu.
 _CELL_WORDS = -(-(TILE_BASES + _LANES - 1) // _STEPS) * TILE_BASES
@@ -108,7 +94,7 @@ class _Part(TransferredArrays):
         self.device["cells"] = cupy.empty(self.n_candidates * _CELL_WORDS, np.uint32)
 
 
-class GpuTiles:
+class GpuTiles(PartsOfGpu[_Part]):
     """Extends the candidates of a batch; see `f5py.compute.gpu.selection.GpuBackendLike`.
 
     Parameters
@@ -148,66 +134,28 @@ class GpuTiles:
         mem_frac: float | None = None,
         zero_copy: bool | None = None,
     ) -> None:
-        import cupy
-
-        self.device, self.name = device, f"GPU {device.number}"
+        super().__init__(device)
         self.n_extended = 0
         self._index, self._integers, self._pool = index, integers, pool
-        self._broken = False
-        self._lock = threading.Lock()
         if np.diff(index.offsets).max(initial=0) >= _MOST_LENGTH:
             raise GpuUnavailableError(f"a sequence of the reference has {_MOST_LENGTH} bases or more")
-        try:
-            self._function = functions(device.number, (), "tiles")["gact_extend"]
-            self._targets = _Targets(cupy.asarray(index.bases), index.offsets)
-            cupy.cuda.get_current_stream().synchronize()
-        except GpuUnavailableError:
-            raise
-        except Exception as problem:
-            raise self._unavailable(problem) from problem
+        self._started(self._start)
         zero_copy = device.integrated if zero_copy is None else zero_copy
         n_bases = max_bases + max_bases // 4 + _MORE_BASES
-        self._parts = self._allocate(n_bases, memory_fraction(mem_frac, device.integrated), zero_copy)
-        self._free: queue.SimpleQueue[_Part] = queue.SimpleQueue()
-        for part in self._parts:
-            self._free.put(part)
-        try:
-            self._check()
-        except BaseException:
-            with suppress(GpuFailure):
-                guarded(device.number, _close, self._parts)
-            raise
+        memory = int(device.free_memory * memory_fraction(mem_frac, device.integrated) / _N_PARTS)
+        room = (memory - (2 + _PATHS_OF_BASE) * n_bases) // _CANDIDATE
+        n = self._take_parts(
+            _N_PARTS, min(room, _MOST_CANDIDATES), _FEWEST_CANDIDATES, lambda size: _Part(size, n_bases, zero_copy)
+        )
+        self._tell_size(n, "candidates")
+        self._checked(self._check)
 
-    def _allocate(self, n_bases: int, fraction: float, zero_copy: bool) -> list[_Part]:
-        """All parts, smaller ones if that fails."""
-        room = int(self.device.free_memory * fraction / _N_PARTS) - (2 + _PATHS_OF_BASE) * n_bases
-        n = min(room // _CANDIDATE, _MOST_CANDIDATES)
-        while n >= _FEWEST_CANDIDATES:
-            parts: list[_Part] = []
-            try:
-                for _ in range(_N_PARTS):
-                    parts.append(_Part(n, n_bases, zero_copy))
-            except Exception as problem:
-                with suppress(Exception):  # a device that is lost
-                    _close(parts)
-                if not is_out_of_memory(problem):
-                    raise self._unavailable(problem) from problem
-                n = int(n * _SHRINK)
-            else:
-                console.note(
-                    _WHO, f"Running on {self.device.name} (device id {self.device.number}): {n} candidates at a time"
-                )
-                return parts
-        raise self._unavailable(MemoryError())
+    def _start(self) -> None:
+        import cupy
 
-    def _unavailable(self, problem: Exception) -> GpuUnavailableError:
-        """What is to be said of a problem with the start."""
-        name = self.device.name
-        if is_out_of_memory(problem):
-            return GpuUnavailableError(
-                f"there is too little free memory on {name}; end other programs on it, or lower -K"
-            )
-        return GpuUnavailableError(f"{name} does not work: {remedy(problem)}")
+        self._function = functions(self.device.number, (), "tiles")["gact_extend"]
+        self._targets = _Targets(cupy.asarray(self._index.bases), self._index.offsets)
+        cupy.cuda.get_current_stream().synchronize()
 
     def _check(self) -> None:
         """Extend made-up candidates as well as the CPU threads do: no driver or device may change a number."""
@@ -221,23 +169,12 @@ class GpuTiles:
         found = Extensions(
             found.strands, found.offsets, found.table, paths.results.copy(), np.empty_like(paths.ops), paths.op_offsets
         )
-        try:
-            targets = _Targets(guarded(self.device.number, cupy.asarray, index.bases), index.offsets)
-            guarded(self.device.number, cupy.cuda.get_current_stream().synchronize)
-            self._extend(found, np.arange(len(found.table)), targets)
-        except GpuFailure as problem:
-            raise GpuUnavailableError(f"{self.device.name} does not work: {problem}") from problem
+        targets = _Targets(guarded(self.device.number, cupy.asarray, index.bases), index.offsets)
+        guarded(self.device.number, cupy.cuda.get_current_stream().synchronize)
+        self._extend(found, np.arange(len(found.table)), targets)
         self.n_extended = 0
         if not (np.array_equal(found.results, expected.results) and np.array_equal(found.ops, paths.ops)):
-            raise GpuUnavailableError(
-                f"{self.device.name} aligns tiles in another way than the CPU; please report this, with the versions "
-                "of the driver and of cupy"
-            )
-
-    @property
-    def is_broken(self) -> bool:
-        """Whether the device has failed; the CPU threads then do what it is given."""
-        return self._broken
+            raise self._differs("aligns tiles in another way than the CPU")
 
     def compute(self, extensions: Extensions) -> None:
         """Fill the results and paths of a batch. May be called from several threads."""
@@ -258,7 +195,7 @@ class GpuTiles:
             if not is_here.all():
                 extend_all(e, self._index, self._integers, self._pool, only=order[~is_here])
         except GpuFailure as problem:
-            self._give_up(problem)
+            self.give_up(problem)
             e.results[:] = results
             extend_all(e, self._index, self._integers, self._pool)
 
@@ -269,11 +206,10 @@ class GpuTiles:
         number = self.device.number
         sizes = np.diff(e.op_offsets)
         n_bases = int(e.offsets[-1])
-        part = self._free.get()
-        try:
+        with self._part() as part:
             part.host["strands"][: 2 * n_bases] = e.strands.reshape(-1)
             guarded(number, part.upload, "strands", 2 * n_bases)
-            for chosen in _rounds(order, sizes, part):
+            for chosen in rounds(order, sizes, part.n_path_bytes, part.n_candidates):
                 places = offsets_of(sizes[chosen])
                 n = len(chosen)
                 numbers = part.host["candidates"][: _N_NUMBERS * n].reshape(n, _N_NUMBERS)
@@ -285,8 +221,6 @@ class GpuTiles:
                     gather(chosen, sizes, e.op_offsets, part.host["paths"], e.ops)
                 with self._lock:
                     self.n_extended += n
-        finally:
-            self._free.put(part)
 
     def _launch(self, part: _Part, targets: _Targets, n: int, n_path_bytes: int) -> None:
         """Queue the copies and the kernel of a round."""
@@ -299,24 +233,6 @@ class GpuTiles:
             )  # fmt: skip
         part.download("results", N_RESULT * n)
         part.download("paths", n_path_bytes)
-
-    def _give_up(self, problem: Exception) -> None:
-        with self._lock:
-            if not self._broken:
-                console.warning(_WHO, f"{self.name} failed: {problem}; the run goes on without it")
-            self._broken = True
-
-    def close(self) -> None:
-        """Free the arena; no batch may be under way."""
-        parts, self._parts = self._parts, []
-        with suppress(GpuFailure) if self._broken else nullcontext():
-            guarded(self.device.number, _close, parts)
-
-
-def _close(parts: list[_Part]) -> None:
-    for part in parts:
-        part.close()
-    free_pools()
 
 
 def _fill(
@@ -333,17 +249,6 @@ def _fill(
     numbers[:, 4], numbers[:, 5] = table[:, PLACE], table[:, OFFSET]
     numbers[:, 6] = np.where(np.diff(places) > 0, places[:-1], -1)
     numbers[:, 7] = e.results[chosen, LEFT]
-
-
-def _rounds(order: NDArray[np.int64], sizes: NDArray[np.int64], part: _Part) -> Iterator[NDArray[np.int64]]:
-    """Divide candidates into rounds that the part has room for."""
-    ends = np.cumsum(sizes[order])
-    first, before = 0, 0
-    while first < len(order):
-        end = int(np.searchsorted(ends, before + part.n_path_bytes, side="right"))
-        end = min(end, first + part.n_candidates)
-        yield order[first:end]
-        first, before = end, int(ends[end - 1])
 
 
 def made_extensions() -> tuple[Extensions, ReferenceIndex]:

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from f5py.compute.gpu.arena import memory_fraction
-from f5py.compute.gpu.chains import GpuChaining
 from f5py.compute.gpu.device import GpuDevice, GpuFailure, GpuUnavailableError
-from f5py.compute.gpu.pair_alignments import GpuAlignments
+from f5py.compute.gpu.mapping.chains import GpuChaining
+from f5py.compute.gpu.mapping.pair_alignments import GpuAlignments
 from f5py.core.mapping_batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hits.hits import find_hits
 from f5py.mapping.hits.planned import Stretches
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.settings import AVA, Parameters
-from f5py.messages import console
 from f5py.threads.pool import WorkerPool
 
 
@@ -57,8 +55,6 @@ class GpuMapping:
         self.name = f"GPU {device.number}"
         self.before_hits: Callable[[], object] = lambda: None
         self._index, self._parameters, self._pool = index, parameters, pool
-        self._lock = threading.Lock()
-        self._broken = False
         self.chaining = GpuChaining(device, parameters, pool, max_bases, mem_frac)
         self.alignments: GpuAlignments | None = None
         if parameters.integers[AVA]:
@@ -77,7 +73,7 @@ class GpuMapping:
     @property
     def is_broken(self) -> bool:
         """Whether the device has failed; the CPU threads then do what it is given."""
-        return self._broken or self.chaining.is_broken
+        return self.chaining.is_broken
 
     def compute(self, batch: MappingBatch) -> None:
         """Fill the hits of a batch. May be called from several threads."""
@@ -91,15 +87,9 @@ class GpuMapping:
             try:
                 made = self.alignments.align(stretches)
             except GpuFailure as problem:
-                self._give_up(problem)
+                self.chaining.give_up(problem)
         self.before_hits()
         find_hits(batch, self._index, self._parameters, self._pool, not self._parameters.integers[AVA], made)
-
-    def _give_up(self, problem: Exception) -> None:
-        with self._lock:
-            if not self.is_broken:
-                console.warning("map", f"{self.name} failed: {problem}; the run goes on without it")
-            self._broken = True
 
     def close(self) -> None:
         """Free the memory; no batch may be under way."""

@@ -1,0 +1,203 @@
+"""What all that works on a GPU in parts of its memory has in common: how they are taken, used in turn and given up.
+
+Batches come from several threads, and each takes a part for itself, so that one is packed while kernels work on
+another. Whatever fails on the device, the CPU threads do what it was given, and all that follows.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
+from typing import Generic, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.compute.gpu.buffers import TransferredArrays
+from f5py.compute.gpu.device import (
+    GpuDevice,
+    GpuFailure,
+    GpuUnavailableError,
+    free_pools,
+    guarded,
+    is_out_of_memory,
+    remedy,
+)
+from f5py.messages import console
+
+_SHRINK = 0.7
+
+Part = TypeVar("Part", bound=TransferredArrays)
+Made = TypeVar("Made")
+
+
+class PartsOfGpu(Generic[Part]):
+    """Parts of a device's memory that batches take turns in.
+
+    Parameters
+    ----------
+    device : GpuDevice
+        The current device of the calling thread.
+    who : str
+        Whose messages are printed.
+    goes_on : str
+        What goes on without the device if that fails.
+    room_for : str
+        What there may be too little memory for, if that is to be said.
+    option : str
+        Lowering it takes less memory.
+    """
+
+    def __init__(
+        self, device: GpuDevice, who: str = "map", goes_on: str = "the run", room_for: str = "", option: str = "-K"
+    ) -> None:
+        self.device, self.name = device, f"GPU {device.number}"
+        self._who, self._goes_on, self._room_for, self._option = who, goes_on, room_for, option
+        self._broken = False
+        self._lock = threading.Lock()
+        self._parts: list[Part] = []
+        self._free: queue.SimpleQueue[Part] = queue.SimpleQueue()
+
+    def _unavailable(self, problem: Exception) -> GpuUnavailableError:
+        """What is to be said of a problem with the start."""
+        name = self.device.name
+        if is_out_of_memory(problem):
+            what = f"{name} for {self._room_for}" if self._room_for else name
+            return GpuUnavailableError(
+                f"there is too little free memory on {what}; end other programs on it, or lower {self._option}"
+            )
+        return GpuUnavailableError(f"{name} does not work: {remedy(problem)}")
+
+    def _started(self, start: Callable[[], Made]) -> Made:
+        """Call what prepares the device; `GpuUnavailableError` for whatever it raises."""
+        try:
+            return start()
+        except GpuUnavailableError:
+            raise
+        except Exception as problem:
+            raise self._unavailable(problem) from problem
+
+    def _take_parts(
+        self, n_parts: int, most: int, fewest: int, make: Callable[[int], Part],
+        tell_smaller: Callable[[int, Exception], object] = lambda size, problem: None,
+    ) -> int:  # fmt: skip
+        """Make all parts, smaller ones if there is no memory for them; return their size.
+
+        Parameters
+        ----------
+        n_parts : int
+        most, fewest : int
+            Sizes to begin with and to end with.
+        make : callable
+            Makes a part of a size.
+        tell_smaller : callable
+            Called with a size that does not fit, and why.
+
+        Raises
+        ------
+        GpuUnavailableError
+        """
+        size = most
+        while size >= fewest:
+            parts: list[Part] = []
+            try:
+                for _ in range(n_parts):
+                    parts.append(make(size))
+            except Exception as problem:
+                with suppress(Exception):  # a device that is lost
+                    _close(parts)
+                if not is_out_of_memory(problem):
+                    raise self._unavailable(problem) from problem
+                tell_smaller(size, problem)
+                size = int(size * _SHRINK)
+            else:
+                self._parts = parts
+                for part in parts:
+                    self._free.put(part)
+                return size
+        raise self._unavailable(MemoryError())
+
+    def _tell_size(self, size: int, of_what: str, does: str = "Running") -> None:
+        console.note(
+            self._who, f"{does} on {self.device.name} (device id {self.device.number}): {size} {of_what} at a time"
+        )
+
+    def _checked(self, check: Callable[[], None]) -> None:
+        """Compare made-up work with the CPU threads'; give everything back if that raises."""
+        try:
+            try:
+                check()
+            except GpuFailure as problem:
+                raise GpuUnavailableError(f"{self.device.name} does not work: {problem}") from problem
+        except BaseException:
+            with suppress(GpuFailure):
+                guarded(self.device.number, self._release)
+            raise
+
+    def _differs(self, what: str) -> GpuUnavailableError:
+        """What is to be said if the device's results are not the CPU's."""
+        return GpuUnavailableError(
+            f"{self.device.name} {what}; please report this, with the versions of the driver and of cupy"
+        )
+
+    @contextmanager
+    def _part(self) -> Iterator[Part]:
+        """A part that nobody else uses meanwhile."""
+        part = self._free.get()
+        try:
+            yield part
+        finally:
+            self._free.put(part)
+
+    @property
+    def is_broken(self) -> bool:
+        """Whether the device has failed; the CPU threads then do what it is given."""
+        return self._broken
+
+    def give_up(self, problem: Exception) -> None:
+        """Use the device no more, and say why, once."""
+        with self._lock:
+            if not self._broken:
+                console.warning(self._who, f"{self.name} failed: {problem}; {self._goes_on} goes on without it")
+            self._broken = True
+
+    def close(self) -> None:
+        """Free the memory; no batch may be under way."""
+        with suppress(GpuFailure) if self._broken else nullcontext():
+            guarded(self.device.number, self._release)
+
+    def _release(self) -> None:
+        """Give back what the device holds."""
+        self._free = queue.SimpleQueue()
+        parts, self._parts = self._parts, []
+        _close(parts)
+
+
+def _close(parts: list[Part]) -> None:
+    for part in parts:
+        part.close()
+    free_pools()
+
+
+def rounds(
+    order: NDArray[np.int64], sizes: NDArray[np.int64], most_of_sizes: int, most: int
+) -> Iterator[NDArray[np.int64]]:
+    """Divide work into rounds that there is room for.
+
+    Parameters
+    ----------
+    order : int64, shape (n,)
+        What is to be done, in this order.
+    sizes : int64
+        Of everything, each at most `most_of_sizes`.
+    most_of_sizes, most : int
+        Sum of the sizes, and number, of a round.
+    """
+    ends = np.cumsum(sizes[order])
+    first, before = 0, 0
+    while first < len(order):
+        end = min(int(np.searchsorted(ends, before + most_of_sizes, side="right")), first + most)
+        yield order[first:end]
+        first, before = end, int(ends[end - 1])

@@ -1,1 +1,0 @@
-"""Seeds of the mapper on a GPU."""

@@ -1,1 +1,0 @@
-"""Alignments in tiles on GPUs."""

@@ -1,0 +1,45 @@
+"""What tests of ``f5py map`` with played GPUs have in common."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Callable
+
+from f5py.compute.gpu import selection
+
+#: Faults of the played machine, and what the one warning says.
+FAULTS = {
+    "import": "cupy cannot be loaded",
+    "driver": "the NVIDIA driver is missing",
+    "devices": "there is no CUDA device",
+    "nvrtc": "CUDA's run-time compiler is missing",
+    "compile": "the kernels do not compile",
+    "memory": "there is too little free memory",
+    "launch": "GPU",
+    "launch@3": "GPU 0 failed",
+    "lost@4": "GPU 0 failed",
+    "free": "could not be closed",
+}
+
+
+def batches_by(messages: str, done: str) -> dict[str, int]:
+    """How many batches who has done; `done` is what was done with them."""
+    found = re.search(rf"batches {done}: (.*)", messages)
+    assert found is not None, messages
+    return {name: int(number) for number, name in re.findall(r"(\d+) by ([^,]+)", found[1])}
+
+
+def assert_one_warning(messages: str, fault: str) -> None:
+    """Of a run that went on without the GPU."""
+    assert messages.count("WARNING") == 1, messages
+    assert FAULTS[fault] in messages
+    assert "Traceback" not in messages
+
+
+def wait_for_start(map_reads: Callable[[], object], monkeypatch) -> None:
+    """Map with a GPU that joins at once, and wait until it has started."""
+    monkeypatch.setattr(selection, "_START_SECONDS", 1e-12)
+    map_reads()
+    for thread in [thread for thread in threading.enumerate() if thread.name == selection._START_THREAD]:
+        thread.join()
