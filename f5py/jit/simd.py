@@ -31,8 +31,24 @@ import operator
 import platform
 
 from llvmlite import ir
-from numba.core import cgutils, config, types
-from numba.extending import intrinsic, models, overload, register_model
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+from f5py.jit.vectors import (
+    CONTRACT,
+    at_least,
+    binary,
+    broadcast,
+    call,
+    called,
+    choice,
+    comparison,
+    constant,
+    exp2_of,
+    memory,
+    overload_operator,
+    register,
+)
 
 #: Lanes of a vector.
 LANES = 16
@@ -42,7 +58,6 @@ _INT = ir.IntType(32)
 _VECTOR = ir.VectorType(_FLOAT, LANES)
 _INT_VECTOR = ir.VectorType(_INT, LANES)
 _MASK = ir.VectorType(ir.IntType(1), LANES)
-_CONTRACT = ("contract",)
 
 
 class _VectorType(types.Type):
@@ -59,82 +74,19 @@ vector = _VectorType()
 mask = _MaskType()
 
 
-@register_model(_VectorType)
-class _VectorModel(models.PrimitiveModel):
-    def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, _VECTOR)
-
-
-@register_model(_MaskType)
-class _MaskModel(models.PrimitiveModel):
-    def __init__(self, dmm, fe_type):
-        super().__init__(dmm, fe_type, _MASK)
+register(_VectorType, _VECTOR)
+register(_MaskType, _MASK)
 
 
 def _constant(value: float) -> ir.Constant:
-    return ir.Constant(_VECTOR, [float(value)] * LANES)
+    return constant(_VECTOR, float(value))
 
 
 def _int_constant(value: int) -> ir.Constant:
-    return ir.Constant(_INT_VECTOR, [value] * LANES)
+    return constant(_INT_VECTOR, value)
 
 
-def _broadcast(builder, scalar, vector_type):
-    first = builder.insert_element(ir.Constant(vector_type, ir.Undefined), scalar, ir.Constant(_INT, 0))
-    zeros = ir.Constant(ir.VectorType(_INT, LANES), [0] * LANES)
-    return builder.shuffle_vector(first, ir.Constant(vector_type, ir.Undefined), zeros)
-
-
-def _call(builder, name: str, *arguments):
-    kinds = [argument.type for argument in arguments]
-    function_type = ir.FunctionType(kinds[0], kinds)
-    function = cgutils.get_or_insert_function(builder.module, function_type, f"llvm.{name}.v16f32")
-    return builder.call(function, arguments)
-
-
-def _pointer(context, builder, array_type, array, index):
-    view = context.make_array(array_type)(context, builder, array)
-    if config.BOUNDSCHECK:
-        (length,) = cgutils.unpack_tuple(builder, view.shape, 1)
-        last = builder.sub(length, ir.Constant(length.type, LANES))
-        wrong = builder.or_(
-            builder.icmp_signed("<", index, ir.Constant(index.type, 0)), builder.icmp_signed(">", index, last)
-        )
-        with builder.if_then(wrong, likely=False):
-            context.call_conv.return_user_exc(builder, IndexError, ("a vector lies beyond its array",))
-    return builder.bitcast(builder.gep(view.data, [index]), _VECTOR.as_pointer())
-
-
-@intrinsic
-def load(typingctx, array, index):
-    """Sixteen consecutive floats of a float32 array."""
-    if not isinstance(array, types.Array) or array.dtype != types.float32 or array.ndim != 1:
-        return None
-    signature = vector(array, types.intp)
-
-    def generate(context, builder, signature, arguments):
-        value = builder.load(_pointer(context, builder, signature.args[0], *arguments))
-        value.align = 4
-        return value
-
-    return signature, generate
-
-
-@intrinsic
-def store(typingctx, array, index, value):
-    """Write sixteen consecutive floats of a float32 array."""
-    if not isinstance(array, types.Array) or array.dtype != types.float32 or array.ndim != 1:
-        return None
-    signature = types.void(array, types.intp, vector)
-
-    def generate(context, builder, signature, arguments):
-        array, index, value = arguments
-        pointer = _pointer(context, builder, signature.args[0], array, index)
-        instruction = builder.store(value, pointer)
-        instruction.align = 4
-        return context.get_dummy_value()
-
-    return signature, generate
+load, store = memory(vector, _VECTOR, (types.float32,), 4)
 
 
 @intrinsic
@@ -142,75 +94,29 @@ def splat(typingctx, scalar):
     """A vector with the same float in all lanes."""
 
     def generate(context, builder, signature, arguments):
-        return _broadcast(builder, arguments[0], _VECTOR)
+        return broadcast(builder, arguments[0], _VECTOR)
 
     return vector(types.float32), generate
 
 
-def _binary(emit):
-    @intrinsic
-    def operation(typingctx, a, b):
-        if a is not vector or b is not vector:
-            return None
-        return vector(vector, vector), lambda context, builder, signature, arguments: emit(builder, *arguments)
-
-    return operation
-
-
-_add = _binary(lambda builder, a, b: builder.fadd(a, b, flags=_CONTRACT))
-_subtract = _binary(lambda builder, a, b: builder.fsub(a, b, flags=_CONTRACT))
-_multiply = _binary(lambda builder, a, b: builder.fmul(a, b, flags=_CONTRACT))
+_add = binary((vector,), lambda builder, a, b: builder.fadd(a, b, flags=CONTRACT))
+_subtract = binary((vector,), lambda builder, a, b: builder.fsub(a, b, flags=CONTRACT))
+_multiply = binary((vector,), lambda builder, a, b: builder.fmul(a, b, flags=CONTRACT))
 # A compare and a select become one max/min instruction; the maxnum intrinsics cost three for their NaN rule.
-maximum = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
-minimum = _binary(lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
+maximum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
+minimum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
 
 
-def _overload_operator(python_operator, operation):
-    @overload(python_operator)
-    def implementation(a, b):
-        if a is vector and b is vector:
-            return lambda a, b: operation(a, b)
-        return None
+overload_operator(vector, operator.add, _add)
+overload_operator(vector, operator.sub, _subtract)
+overload_operator(vector, operator.mul, _multiply)
 
 
-_overload_operator(operator.add, _add)
-_overload_operator(operator.sub, _subtract)
-_overload_operator(operator.mul, _multiply)
-
-
-@intrinsic
-def madd(typingctx, a, b, c):
-    """a * b + c, lane by lane."""
-
-    def generate(context, builder, signature, arguments):
-        return _call(builder, "fmuladd", *arguments)
-
-    return vector(vector, vector, vector), generate
-
-
-def _comparison(symbol: str):
-    @intrinsic
-    def compare(typingctx, a, b):
-        def generate(context, builder, signature, arguments):
-            return builder.fcmp_ordered(symbol, *arguments)
-
-        return mask(vector, vector), generate
-
-    return compare
-
-
-ge = _comparison(">=")
-gt = _comparison(">")
-
-
-@intrinsic
-def floor(typingctx, value):
-    """The greatest integers not above the lanes, as floats."""
-
-    def generate(context, builder, signature, arguments):
-        return _call(builder, "floor", arguments[0])
-
-    return vector(vector), generate
+madd = called(vector, "fmuladd", 3)
+floor = called(vector, "floor", 1)
+select = choice((vector,), mask)
+ge = comparison((vector,), mask, lambda builder, a, b: builder.fcmp_ordered(">=", a, b))
+gt = comparison((vector,), mask, lambda builder, a, b: builder.fcmp_ordered(">", a, b))
 
 
 @intrinsic
@@ -224,22 +130,12 @@ def bits(typingctx, lanes):
 
 
 @intrinsic
-def select(typingctx, lanes, a, b):
-    """a where the mask is set, else b."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.select(*arguments)
-
-    return vector(mask, vector, vector), generate
-
-
-@intrinsic
 def first_lanes(typingctx, n):
     """A mask of the first n lanes."""
 
     def generate(context, builder, signature, arguments):
         numbers = ir.Constant(_INT_VECTOR, list(range(LANES)))
-        return builder.icmp_signed("<", numbers, _broadcast(builder, arguments[0], _INT_VECTOR))
+        return builder.icmp_signed("<", numbers, broadcast(builder, arguments[0], _INT_VECTOR))
 
     return mask(types.int32), generate
 
@@ -248,22 +144,19 @@ def first_lanes(typingctx, n):
 _EXP2 = (1.0, 0.693147182, 0.240226462, 0.0555032884, 0.00961846706, 0.00133982606, 0.000154732054)
 
 
+def _power(builder, whole):
+    biased = builder.add(builder.fptosi(whole, _INT_VECTOR), _int_constant(127))
+    return builder.bitcast(builder.shl(biased, _int_constant(23)), _VECTOR)
+
+
 @intrinsic
 def exp2(typingctx, value):
     """2 ** value."""
 
     def generate(context, builder, signature, arguments):
-        value = builder.select(
-            builder.fcmp_ordered(">", arguments[0], _constant(-127.0)), arguments[0], _constant(-127.0)
-        )
-        whole = _call(builder, "rint", value)
-        part = builder.fsub(value, whole, flags=_CONTRACT)
-        result = _constant(_EXP2[-1])
-        for coefficient in reversed(_EXP2[:-1]):
-            result = _call(builder, "fmuladd", result, part, _constant(coefficient))
-        biased = builder.add(builder.fptosi(whole, _INT_VECTOR), _int_constant(127))
-        power = builder.bitcast(builder.shl(biased, _int_constant(23)), _VECTOR)
-        return builder.fmul(result, power, flags=_CONTRACT)
+        value = at_least(builder, arguments[0], -127.0)
+        whole = call(builder, "rint", value)
+        return exp2_of(builder, value, whole, _power(builder, whole), _EXP2)
 
     return vector(vector), generate
 
@@ -273,11 +166,7 @@ def power2(typingctx, value):
     """2 ** value of whole numbers."""
 
     def generate(context, builder, signature, arguments):
-        whole = builder.select(
-            builder.fcmp_ordered(">", arguments[0], _constant(-127.0)), arguments[0], _constant(-127.0)
-        )
-        biased = builder.add(builder.fptosi(whole, _INT_VECTOR), _int_constant(127))
-        return builder.bitcast(builder.shl(biased, _int_constant(23)), _VECTOR)
+        return _power(builder, at_least(builder, arguments[0], -127.0))
 
     return vector(vector), generate
 
@@ -297,8 +186,8 @@ def reciprocal(typingctx, value):
         result = builder.bitcast(pattern, _VECTOR)
         negative = builder.fneg(value)
         for _ in range(_NEWTON_STEPS):
-            error = _call(builder, "fmuladd", negative, result, _constant(1.0))
-            result = _call(builder, "fmuladd", result, error, result)
+            error = call(builder, "fmuladd", negative, result, _constant(1.0))
+            result = call(builder, "fmuladd", result, error, result)
         return result
 
     return vector(vector), generate

@@ -21,7 +21,16 @@ from __future__ import annotations
 
 from llvmlite import ir
 from numba.core import cgutils, types
-from numba.extending import intrinsic, models, register_model
+from numba.extending import intrinsic
+
+from f5py.jit.vectors import (
+    binary,
+    broadcast,
+    choice,
+    comparison,
+    memory,
+    register,
+)
 
 #: Lanes of a vector.
 LANES = 32
@@ -57,72 +66,18 @@ byte_vector = _BytesType()
 short_vector = _ShortsType()
 int_vector = _IntsType()
 mask = _MaskType()
-_LLVM = {byte_vector: _BYTES, short_vector: _SHORTS, int_vector: _INTS}
+_KINDS = (byte_vector, short_vector, int_vector)
 
 
-def _register(kind, llvm_type):
-    @register_model(kind)
-    class _Model(models.PrimitiveModel):
-        def __init__(self, dmm, fe_type):
-            super().__init__(dmm, fe_type, llvm_type)
+register(_BytesType, _BYTES)
+register(_ShortsType, _SHORTS)
+register(_IntsType, _INTS)
+register(_MaskType, _MASK)
 
 
-_register(_BytesType, _BYTES)
-_register(_ShortsType, _SHORTS)
-_register(_IntsType, _INTS)
-_register(_MaskType, _MASK)
-
-
-def _pointer(context, builder, array_type, array, index, llvm_type):
-    view = context.make_array(array_type)(context, builder, array)
-    return builder.bitcast(builder.gep(view.data, [index]), llvm_type.as_pointer())
-
-
-def _memory(kind, dtypes, alignment):
-    """The functions that load and store vectors of a kind."""
-    llvm_type = _LLVM[kind]
-
-    def fits(array):
-        return isinstance(array, types.Array) and array.dtype in dtypes and array.ndim == 1
-
-    @intrinsic
-    def load(typingctx, array, index):
-        if not fits(array):
-            return None
-
-        def generate(context, builder, signature, arguments):
-            array, index = arguments
-            value = builder.load(_pointer(context, builder, signature.args[0], array, index, llvm_type))
-            value.align = alignment
-            return value
-
-        return kind(array, types.intp), generate
-
-    @intrinsic
-    def store(typingctx, array, index, value):
-        if not fits(array):
-            return None
-
-        def generate(context, builder, signature, arguments):
-            array, index, value = arguments
-            instruction = builder.store(value, _pointer(context, builder, signature.args[0], array, index, llvm_type))
-            instruction.align = alignment
-            return context.get_dummy_value()
-
-        return types.void(array, types.intp, kind), generate
-
-    return load, store
-
-
-load8, store8 = _memory(byte_vector, (types.int8, types.uint8), 1)
-load16, store16 = _memory(short_vector, (types.int16,), 2)
-load32, store32 = _memory(int_vector, (types.int32,), 4)
-
-
-def _broadcast(builder, scalar, llvm_type):
-    undefined = ir.Constant(llvm_type, ir.Undefined)
-    first = builder.insert_element(undefined, scalar, ir.Constant(_INT, 0))
-    return builder.shuffle_vector(first, undefined, ir.Constant(_INTS, [0] * LANES))
+load8, store8 = memory(byte_vector, _BYTES, (types.int8, types.uint8), 1)
+load16, store16 = memory(short_vector, _SHORTS, (types.int16,), 2)
+load32, store32 = memory(int_vector, _INTS, (types.int32,), 4)
 
 
 @intrinsic
@@ -130,7 +85,7 @@ def splat8(typingctx, scalar):
     """A vector with the same byte in all lanes; the scalar is cut to its lowest eight bits."""
 
     def generate(context, builder, signature, arguments):
-        return _broadcast(builder, builder.trunc(arguments[0], ir.IntType(8)), _BYTES)
+        return broadcast(builder, builder.trunc(arguments[0], ir.IntType(8)), _BYTES)
 
     return byte_vector(types.int64), generate
 
@@ -140,7 +95,7 @@ def splat16(typingctx, scalar):
     """A vector with the same int16 in all lanes; the scalar is cut to its lowest sixteen bits."""
 
     def generate(context, builder, signature, arguments):
-        return _broadcast(builder, builder.trunc(arguments[0], ir.IntType(16)), _SHORTS)
+        return broadcast(builder, builder.trunc(arguments[0], ir.IntType(16)), _SHORTS)
 
     return short_vector(types.int64), generate
 
@@ -150,47 +105,20 @@ def splat32(typingctx, scalar):
     """A vector with the same int32 in all lanes."""
 
     def generate(context, builder, signature, arguments):
-        return _broadcast(builder, builder.trunc(arguments[0], _INT), _INTS)
+        return broadcast(builder, builder.trunc(arguments[0], _INT), _INTS)
 
     return int_vector(types.int64), generate
 
 
-def _binary(emit):
-    @intrinsic
-    def operation(typingctx, a, b):
-        if a is not b or a not in _LLVM:
-            return None
-        return a(a, a), lambda context, builder, signature, arguments: emit(builder, *arguments)
-
-    return operation
+add = binary(_KINDS, lambda builder, a, b: builder.add(a, b))
+sub = binary(_KINDS, lambda builder, a, b: builder.sub(a, b))
+either = binary(_KINDS, lambda builder, a, b: builder.or_(a, b))
+larger = binary(_KINDS, lambda builder, a, b: builder.select(builder.icmp_signed(">", a, b), a, b))
 
 
-add = _binary(lambda builder, a, b: builder.add(a, b))
-sub = _binary(lambda builder, a, b: builder.sub(a, b))
-either = _binary(lambda builder, a, b: builder.or_(a, b))
-larger = _binary(lambda builder, a, b: builder.select(builder.icmp_signed(">", a, b), a, b))
-
-
-def _comparison(symbol: str):
-    @intrinsic
-    def compare(typingctx, a, b):
-        if a is not b or a not in _LLVM:
-            return None
-        return mask(a, a), lambda context, builder, signature, arguments: builder.icmp_signed(symbol, *arguments)
-
-    return compare
-
-
-greater = _comparison(">")
-equal = _comparison("==")
-
-
-@intrinsic
-def choose(typingctx, lanes, a, b):
-    """a where the mask is set, else b."""
-    if a is not b or a not in _LLVM:
-        return None
-    return a(mask, a, a), lambda context, builder, signature, arguments: builder.select(*arguments)
+greater = comparison(_KINDS, mask, lambda builder, a, b: builder.icmp_signed(">", a, b))
+equal = comparison(_KINDS, mask, lambda builder, a, b: builder.icmp_signed("==", a, b))
+choose = choice(_KINDS, mask)
 
 
 @intrinsic
@@ -209,7 +137,7 @@ def first_of_32(typingctx, n):
 
     def generate(context, builder, signature, arguments):
         numbers = ir.Constant(_INTS, list(range(LANES)))
-        return builder.icmp_signed("<", numbers, _broadcast(builder, builder.trunc(arguments[0], _INT), _INTS))
+        return builder.icmp_signed("<", numbers, broadcast(builder, builder.trunc(arguments[0], _INT), _INTS))
 
     return mask(types.int64), generate
 

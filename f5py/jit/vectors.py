@@ -1,0 +1,177 @@
+"""What vectors of all kinds have in common: how they lie in memory, and operations lane by lane.
+
+Only for `f5py.jit.simd`, `f5py.jit.simd_double` and `f5py.jit.simd_int`, which say what kernels may use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, config, types
+from numba.extending import intrinsic, models, overload, register_model
+
+CONTRACT = ("contract",)
+
+
+def register(kind: type[types.Type], llvm_type: ir.Type) -> None:
+    """Let values of a Numba type be LLVM's vectors."""
+
+    @register_model(kind)
+    class _Model(models.PrimitiveModel):
+        def __init__(self, dmm, fe_type):
+            super().__init__(dmm, fe_type, llvm_type)
+
+
+def constant(llvm_type: ir.VectorType, value: float) -> ir.Constant:
+    """A vector with the same number in all lanes."""
+    return ir.Constant(llvm_type, [value] * llvm_type.count)
+
+
+def broadcast(builder, scalar, llvm_type: ir.VectorType):
+    """A vector with the same scalar in all lanes."""
+    undefined, number = ir.Constant(llvm_type, ir.Undefined), ir.IntType(32)
+    first = builder.insert_element(undefined, scalar, ir.Constant(number, 0))
+    return builder.shuffle_vector(first, undefined, constant(ir.VectorType(number, llvm_type.count), 0))
+
+
+def call(builder, name: str, *arguments):
+    """Call LLVM's function of this name, of vectors of floats or doubles."""
+    kinds = [argument.type for argument in arguments]
+    bits = 32 if kinds[0].element == ir.FloatType() else 64
+    function = cgutils.get_or_insert_function(
+        builder.module, ir.FunctionType(kinds[0], kinds), f"llvm.{name}.v{kinds[0].count}f{bits}"
+    )
+    return builder.call(function, arguments)
+
+
+def pointer(context, builder, array_type, array, index, llvm_type: ir.VectorType):
+    """Where a vector lies in an array; `IndexError` beyond its ends if bounds are checked."""
+    view = context.make_array(array_type)(context, builder, array)
+    if config.BOUNDSCHECK:
+        (length,) = cgutils.unpack_tuple(builder, view.shape, 1)
+        last = builder.sub(length, ir.Constant(length.type, llvm_type.count))
+        wrong = builder.or_(
+            builder.icmp_signed("<", index, ir.Constant(index.type, 0)), builder.icmp_signed(">", index, last)
+        )
+        with builder.if_then(wrong, likely=False):
+            context.call_conv.return_user_exc(builder, IndexError, ("a vector lies beyond its array",))
+    return builder.bitcast(builder.gep(view.data, [index]), llvm_type.as_pointer())
+
+
+def memory(kind: types.Type, llvm_type: ir.VectorType, dtypes: Collection[types.Type], alignment: int):
+    """The functions that load and store vectors of a kind, in one-dimensional arrays of these types."""
+
+    def fits(array):
+        return isinstance(array, types.Array) and array.dtype in dtypes and array.ndim == 1
+
+    @intrinsic
+    def load(typingctx, array, index):
+        if not fits(array):
+            return None
+
+        def generate(context, builder, signature, arguments):
+            array, index = arguments
+            value = builder.load(pointer(context, builder, signature.args[0], array, index, llvm_type))
+            value.align = alignment
+            return value
+
+        return kind(array, types.intp), generate
+
+    @intrinsic
+    def store(typingctx, array, index, value):
+        if not fits(array):
+            return None
+
+        def generate(context, builder, signature, arguments):
+            array, index, value = arguments
+            instruction = builder.store(value, pointer(context, builder, signature.args[0], array, index, llvm_type))
+            instruction.align = alignment
+            return context.get_dummy_value()
+
+        return types.void(array, types.intp, kind), generate
+
+    return load, store
+
+
+def binary(kinds: Collection[types.Type], emit: Callable[..., Any]):
+    """An operation of two vectors of one kind, which gives a third."""
+
+    @intrinsic
+    def operation(typingctx, a, b):
+        if a is not b or a not in kinds:
+            return None
+        return a(a, a), lambda context, builder, signature, arguments: emit(builder, *arguments)
+
+    return operation
+
+
+def comparison(kinds: Collection[types.Type], mask: types.Type, emit: Callable[..., Any]):
+    """An operation of two vectors of one kind, which gives a mask."""
+
+    @intrinsic
+    def compare(typingctx, a, b):
+        if a is not b or a not in kinds:
+            return None
+        return mask(a, a), lambda context, builder, signature, arguments: emit(builder, *arguments)
+
+    return compare
+
+
+def choice(kinds: Collection[types.Type], mask: types.Type):
+    """The function that takes lanes of its second argument where the mask is set, else of its third."""
+
+    @intrinsic
+    def select(typingctx, lanes, a, b):
+        if a is not b or a not in kinds:
+            return None
+        return a(mask, a, a), lambda context, builder, signature, arguments: builder.select(*arguments)
+
+    return select
+
+
+def called(kind: types.Type, name: str, n_arguments: int):
+    """LLVM's function of this name for vectors of a kind, of one or three arguments."""
+
+    def generate(context, builder, signature, arguments):
+        return call(builder, name, *arguments)
+
+    if n_arguments == 1:
+
+        @intrinsic
+        def of_one(typingctx, value):
+            return kind(kind), generate
+
+        return of_one
+
+    @intrinsic
+    def of_three(typingctx, a, b, c):
+        return kind(kind, kind, kind), generate
+
+    return of_three
+
+
+def overload_operator(kind: types.Type, python_operator: Callable[..., Any], operation: Callable[..., Any]) -> None:
+    """Let an operator between two vectors of a kind be that operation."""
+
+    @overload(python_operator)
+    def implementation(a, b):
+        if a is kind and b is kind:
+            return lambda a, b: operation(a, b)
+        return None
+
+
+def exp2_of(builder, value, whole, power, coefficients):
+    """2 ** value: the polynomial of what is beyond the next whole number, times the power of that."""
+    part = builder.fsub(value, whole, flags=CONTRACT)
+    result = constant(value.type, coefficients[-1])
+    for coefficient in reversed(coefficients[:-1]):
+        result = call(builder, "fmuladd", result, part, constant(value.type, coefficient))
+    return builder.fmul(result, power, flags=CONTRACT)
+
+
+def at_least(builder, value, least: float):
+    """The larger of a vector's lanes and a number."""
+    limit = constant(value.type, least)
+    return builder.select(builder.fcmp_ordered(">", value, limit), value, limit)
