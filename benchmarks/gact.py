@@ -11,8 +11,6 @@ spread over all of them; its time is scaled by the estimated number of tiles. Al
 from __future__ import annotations
 
 import argparse
-import datetime
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -21,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from gpu_kernels import _Stopwatches
-from report import ROOT
+from report import show, where_timed
 
 from f5py.compute.darwin import DarwinMapper
 from f5py.compute.gpu.device import open_device
@@ -118,9 +116,7 @@ def main() -> None:
     lines = [
         "# Tiles on a GPU",
         "",
-        f"{device.name}, {platform.machine()} with {arguments.threads} worker threads, "
-        f"{datetime.date.today().isoformat()}{', commit ' + arguments.commit if arguments.commit else ''}; "
-        f"`python benchmarks/{Path(__file__).relative_to(ROOT / 'benchmarks')} DATA`.",
+        where_timed(device.name, arguments.threads, arguments.commit, __file__),
         "",
         f"{len(table) * len(batches) * arguments.at_once} candidates: {len(table)} of the {len(index.names)} reads "
         f"against each other, {len(batches) * arguments.at_once} times; some {n_tiles / 1e6:.2f} million tiles of "
@@ -136,10 +132,7 @@ def main() -> None:
         "8 CPU threads of its own scalar code on a K40: another comparison than this one.",
         "",
     ]
-    text = "\n".join(lines)
-    print(text)
-    if arguments.output:
-        arguments.output.write_text(text)
+    show(lines, arguments.output)
 
 
 if __name__ == "__main__":

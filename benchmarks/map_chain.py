@@ -10,8 +10,6 @@ packing, copies in both directions, kernels, unpacking. The scores and predecess
 from __future__ import annotations
 
 import argparse
-import datetime
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -21,7 +19,7 @@ from typing import NamedTuple
 
 import numpy as np
 from gpu_kernels import _Stopwatches
-from report import ROOT
+from report import show, where_timed
 
 from f5py.compute.gpu.device import open_device
 from f5py.compute.gpu.mapping.chains import GpuChaining
@@ -181,9 +179,7 @@ def main() -> None:
     lines = [
         "# Chaining on a GPU",
         "",
-        f"{device.name}, {platform.machine()} with {arguments.threads} worker threads, "
-        f"{datetime.date.today().isoformat()}{', commit ' + arguments.commit if arguments.commit else ''}; "
-        f"`python benchmarks/{Path(__file__).relative_to(ROOT / 'benchmarks')} DATA`.",
+        where_timed(device.name, arguments.threads, arguments.commit, __file__),
         "",
         "| " + " | ".join(heads) + " |",
         "|---|---|" + "---:|" * (len(heads) - 2),
@@ -197,10 +193,7 @@ def main() -> None:
         "mm2-fast, whose loop has AVX-512, on 30 cores: another comparison than this one.",
         "",
     ]
-    text = "\n".join(lines)
-    print(text)
-    if arguments.output:
-        arguments.output.write_text(text)
+    show(lines, arguments.output)
 
 
 if __name__ == "__main__":

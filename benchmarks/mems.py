@@ -11,8 +11,6 @@ and, for anchors, what the CPU threads do with its matches. The anchors of every
 from __future__ import annotations
 
 import argparse
-import datetime
-import platform
 import statistics
 import time
 from collections.abc import Callable
@@ -21,7 +19,7 @@ from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
-from report import ROOT
+from report import show, where_timed
 
 from f5py.compute.gpu.device import open_device
 from f5py.compute.gpu.mapping.mems import GpuMems
@@ -180,9 +178,7 @@ def main() -> None:
     lines = [
         "# Maximal exact matches on a GPU",
         "",
-        f"{device.name}, {platform.machine()} with {arguments.threads} worker threads, "
-        f"{datetime.date.today().isoformat()}{', commit ' + arguments.commit if arguments.commit else ''}; "
-        f"`python benchmarks/{Path(__file__).relative_to(ROOT / 'benchmarks')} DATA`.",
+        where_timed(device.name, arguments.threads, arguments.commit, __file__),
         "",
         "| " + " | ".join(heads) + " |",
         "|---|---|" + "---:|" * (len(heads) - 2),
@@ -195,10 +191,7 @@ def main() -> None:
         "comparison than this one.",
         "",
     ]
-    output = "\n".join(lines)
-    print(output)
-    if arguments.output:
-        arguments.output.write_text(output)
+    show(lines, arguments.output)
 
 
 if __name__ == "__main__":

@@ -79,3 +79,19 @@ def cpu_model() -> str:
     except OSError:
         found = None
     return found.group(1) if found else platform.machine()
+
+
+def where_timed(device_name: str, n_threads: int, commit: str, script: str) -> str:
+    """Where and when kernels were timed, and by which script of this folder."""
+    return (
+        f"{device_name}, {platform.machine()} with {n_threads} worker threads, {datetime.date.today().isoformat()}"
+        f"{', commit ' + commit if commit else ''}; `python benchmarks/{Path(script).name} DATA`."
+    )
+
+
+def show(lines: Sequence[str], path: Path | None) -> None:
+    """Print a report, and write it if there is a path."""
+    text = "\n".join(lines)
+    print(text)
+    if path:
+        path.write_text(text)

@@ -142,9 +142,15 @@ class Mapper:
             return gpu
 
         self._use_gpu_for_mems(options, max_bases)
-        self.backend = GpusWhenTheyPay(
+        self.backend = self._with_gpus(cpu, options, open_one, "mapped")
+
+    def _with_gpus(
+        self, cpu: CpuMapping | CpuMems, options: GpuOptions, open_one: Callable[[int], GpuBackendLike], verb: str
+    ) -> Backend:
+        """The CPU threads, with GPUs beside them when they pay."""
+        return GpusWhenTheyPay(
             cpu, self._once(opened(device_numbers(options.cuda_dev_id), open_one)), alone=options.gpu_use == "on",
-            work=Work(lambda batch: int(batch.offsets[-1]), "mapped", lambda: cpu.seconds),
+            work=Work(lambda batch: int(batch.offsets[-1]), verb, lambda: cpu.seconds),
         )  # fmt: skip
 
     def _once(self, gpus: Iterator[GpuBackendLike | Exception]) -> Iterator[GpuBackendLike | Exception]:
@@ -172,10 +178,7 @@ class Mapper:
             device = open_device(number)
             return GpuMems(device, cpu.search, self.index.bases, self.pool, max_bases, options.cuda_mem_frac)
 
-        self.mems = GpusWhenTheyPay(
-            cpu, self._once(opened(device_numbers(options.cuda_dev_id), open_one)), alone=options.gpu_use == "on",
-            work=Work(lambda batch: int(batch.offsets[-1]), "searched", lambda: cpu.seconds),
-        )  # fmt: skip
+        self.mems = self._with_gpus(cpu, options, open_one, "searched")
 
     def map(self, batch: MappingBatch) -> None:
         """Fill the hits of a batch. May be called from several threads."""

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.mapping.darwin.extensions import N_CANDIDATE
-from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.mapping.index.reference_index import ReferenceIndex, indexed
 from f5py.mapping.index.seeds import collecting
 from f5py.threads.pool import WorkerPool, longest_first
 
@@ -36,24 +36,10 @@ def build_kmer_table(names: list[str], bases: NDArray[np.uint8], offsets: NDArra
     k : int
     """
     from f5py.mapping.darwin._dsoft_numba import list_kmers
-    from f5py.mapping.index._reference_index_numba import count_keys, fill_table, sort_by_key
 
     keys, places = np.empty(len(bases), np.uint64), np.empty(len(bases), np.int64)
     n = list_kmers(bases, offsets, k, keys, places)
-    keys, places = keys[:n].copy(), places[:n].copy()
-    other_keys, other_places = np.empty_like(keys), np.empty_like(places)
-    if sort_by_key(keys, places, other_keys, other_places, n, 2 * k):
-        keys, places = other_keys, other_places
-    counts = np.empty(n, np.int32)
-    n_keys = count_keys(keys, n, counts)
-    counts = counts[:n_keys].copy()
-    n_slots = 16
-    while n_slots < 1.5 * n_keys:
-        n_slots *= 2
-    table = np.empty(2 * n_slots, np.uint64)
-    fill_table(keys, places, counts, n_keys, table)
-    counts.sort()
-    return ReferenceIndex(names, bases, offsets, table, places, counts, k, 1, False)
+    return indexed(names, bases, offsets, keys[:n].copy(), places[:n].copy(), k, 1, False)
 
 
 class ReadStrands(NamedTuple):

@@ -77,7 +77,7 @@ def build_index(
     settings : MapSettings
     pool : WorkerPool
     """
-    from f5py.mapping.index._reference_index_numba import close_up, count_keys, fill_table, sketch_contigs, sort_by_key
+    from f5py.mapping.index._reference_index_numba import close_up, sketch_contigs
 
     lengths = np.diff(offsets)
     k, w, hpc = settings.k, settings.w, int(settings.hpc)
@@ -87,7 +87,26 @@ def build_index(
     contigs = longest_first(lengths, np.ones(len(lengths), np.bool_))
     pool.run(sketch_contigs, contigs, bases, offsets, k, w, hpc, keys, places, n_found)
     n = close_up(offsets, n_found, keys, places)
-    keys, places = keys[:n].copy(), places[:n].copy()
+    return indexed(names, bases, offsets, keys[:n].copy(), places[:n].copy(), k, w, bool(hpc))
+
+
+def indexed(
+    names: Sequence[str], bases: NDArray[np.uint8], offsets: NDArray[np.int64], keys: NDArray[np.uint64],
+    places: NDArray[np.int64], k: int, w: int, hpc: bool,
+) -> ReferenceIndex:  # fmt: skip
+    """Make an index of seeds.
+
+    Parameters
+    ----------
+    names, bases, offsets, k, w, hpc
+        See `ReferenceIndex`.
+    keys : uint64, shape (n,)
+        Of the seeds, in the order of the reference; overwritten, as places are.
+    places : int64, shape (n,)
+    """
+    from f5py.mapping.index._reference_index_numba import count_keys, fill_table, sort_by_key
+
+    n = len(keys)
     other_keys, other_places = np.empty_like(keys), np.empty_like(places)
     if sort_by_key(keys, places, other_keys, other_places, n, 2 * k):
         keys, places = other_keys, other_places
@@ -101,7 +120,7 @@ def build_index(
     table = np.empty(2 * n_slots, np.uint64)
     fill_table(keys, places, counts, n_keys, table)
     counts.sort()
-    return ReferenceIndex(list(names), bases, offsets, table, places, counts, k, w, bool(hpc))
+    return ReferenceIndex(list(names), bases, offsets, table, places, counts, k, w, hpc)
 
 
 def codes_of(letters: NDArray[np.uint8]) -> NDArray[np.uint8]:
