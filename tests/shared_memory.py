@@ -5,9 +5,12 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
+
+from .patience import PATIENCE
 
 FOLDER = "/dev/shm"
 
@@ -18,3 +21,16 @@ def to_oneself() -> Iterator[None]:
     with (Path(tempfile.gettempdir()) / f"f5py-tests-{os.getuid()}-shared-memory.lock").open("w") as lock:
         fcntl.flock(lock.fileno(), fcntl.LOCK_EX)
         yield
+
+
+def named() -> Set[str]:
+    """Names of all shared memory of the machine."""
+    return set(os.listdir(FOLDER)) if os.path.isdir(FOLDER) else set()
+
+
+def left_since(before: Set[str]) -> Set[str]:
+    """Names that came and stay. What other programs of the machine put there meanwhile goes, if one waits."""
+    end = time.monotonic() + PATIENCE
+    while (left := named() - before) and time.monotonic() < end:
+        time.sleep(0.1)
+    return left

@@ -26,18 +26,16 @@ from f5py.runs import engines
 
 from ..made_data import ReadSet, error_line, run_command
 from ..patience import PATIENCE
-from ..shared_memory import FOLDER, to_oneself
+from ..shared_memory import left_since, named, to_oneself
 
 
 @pytest.fixture
 def semaphores() -> Iterator[None]:
     """For clusters of dask, whose processes have named semaphores: those go before another test looks for such."""
     with to_oneself():
-        before = set(os.listdir(FOLDER))
+        before = named()
         yield
-        until = time.monotonic() + PATIENCE
-        while set(os.listdir(FOLDER)) - before and time.monotonic() < until:
-            time.sleep(0.1)
+        left_since(before)
 
 
 def command(made: ReadSet, *options: str) -> list[str]:

@@ -20,7 +20,7 @@ import pytest
 
 from ...made_data import ReadSet, error_line
 from ...patience import PATIENCE
-from ...shared_memory import FOLDER, to_oneself
+from ...shared_memory import left_since, named, to_oneself
 from .commands import MAPPED, SignalCommand, without_header
 
 _TIMES = 60
@@ -285,8 +285,8 @@ def test_killed_reader_process(command: SignalCommand, made: ReadSet, table: byt
 def test_nothing_is_left_after_being_ended(
     command: SignalCommand, made: ReadSet, table: bytes, tmp_path: Path, how: signal.Signals
 ) -> None:
-    shared, out = Path(FOLDER), tmp_path / "out.tsv"
-    before = set(shared.iterdir()) if shared.is_dir() else set()
+    out = tmp_path / "out.tsv"
+    before = named()
     run = Held(command, made, "--iop", "2", "-o", str(out))
     run.wait_for_batches(out, len(first_rows(command, made, table, 6)))
     readers = run.readers(2)
@@ -296,4 +296,4 @@ def test_nothing_is_left_after_being_ended(
     while any(Path(f"/proc/{reader}/cmdline").exists() for reader in readers):
         assert time.monotonic() < deadline
         time.sleep(0.02)
-    assert not shared.is_dir() or not (set(shared.iterdir()) - before)
+    assert not left_since(before)

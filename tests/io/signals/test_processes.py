@@ -23,7 +23,7 @@ from f5py.io.signals.processes import ParallelSource
 from f5py.io.signals.shares import share_out
 
 from ...patience import PATIENCE
-from ...shared_memory import FOLDER, to_oneself
+from ...shared_memory import left_since, named, to_oneself
 from . import odd_readers
 from .made_signals import GZIP, MadeRead, assert_same_block, fast5_source, make_reads, write_multi, write_single
 
@@ -32,9 +32,10 @@ from .made_signals import GZIP, MadeRead, assert_same_block, fast5_source, make_
 def _nothing_is_left():
     """No process, no file descriptor and no named shared memory outlives a test."""
     with to_oneself():
-        before = len(os.listdir("/proc/self/fd")), sorted(os.listdir(FOLDER))
+        n_descriptors, before = len(os.listdir("/proc/self/fd")), named()
         yield
-        assert (len(os.listdir("/proc/self/fd")), sorted(os.listdir(FOLDER))) == before
+        assert len(os.listdir("/proc/self/fd")) == n_descriptors
+        assert not left_since(before)
     assert children() == set()
 
 
