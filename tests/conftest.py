@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from . import kept_bytecode  # noqa: F401
+
+# isort: split
 import shutil
 import signal
 import sys
