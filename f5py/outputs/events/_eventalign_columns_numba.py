@@ -2,23 +2,51 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_kernel
-from f5py.outputs.events._eventalign_rows_numba import fill_rows, prepare_reference
+from f5py.outputs.events._eventalign_rows_numba import RowColumns, RowModel, RowsOfRead, fill_rows, prepare_reference
 from f5py.text._bytes_numba import BLOCK
 
 
+class Places(NamedTuple):
+    """Where rows belong, one element a row.
+
+    Attributes
+    ----------
+    read : int32
+        The read's place in the batch.
+    reference_rank : int32
+        Rank of the k-mer in the reference's direction.
+    """
+
+    read: NDArray[np.int32]
+    reference_rank: NDArray[np.int32]
+
+
 @exact_kernel
-def fill_columns(
-    first, last, rows, events, alignments, signals, scaling, model, scaled, collapsed, read, reference_rank, columns
-):
+def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns):
     """Fill the columns with the rows of reads `first` to `last` - 1; return their number.
 
-    `rows` to `scaling` are the batch's, see `f5py.core.batch`; `model` is k, the letters' codes, levels and standard
-    deviations. `read` (int32) is the read's place in the batch, `reference_rank` (int32) the rank of the k-mer in the
-    reference's direction; `f5py.outputs.events._eventalign_rows_numba.fill_rows` describes the `columns`.
+    Parameters
+    ----------
+    first, last : int
+    inputs : TableInputs
+    model : tuple
+        k (int), the letters' codes (uint8, shape (256,)), levels and standard deviations
+        (float32, shape (n_kmers,), pA).
+    scaled, collapsed : bool
+        See `RowModel` and `fill_rows`.
+    places : Places
+        Filled.
+    columns : RowColumns
+        Filled.
     """
+    read, reference_rank = places
+    rows, events, alignments, signals, scaling = inputs
     event_offsets, n_rows, row_event, row_position, row_state = rows
     _, event_start, event_length, event_mean, event_stdv = events
     _, reference_start, reverse, _, _, reference, reference_offsets = alignments
@@ -46,12 +74,17 @@ def fill_columns(
         if collapsed:
             my_samples = samples[sample_offsets[i] : sample_offsets[i + 1]]
         n, _ = fill_rows(
-            np.int64(0), n_rows[i], row_event[begin:rows_end], row_position[begin:rows_end], row_state[begin:rows_end],
-            event_start[begin:stop], event_length[begin:stop], event_mean[begin:stop], event_stdv[begin:stop],
-            my_samples, offset[i], unit[i], sampling_rate[i], shift[i], scale[i], var[i],
-            rank, reference_start[i], level_mean, level_stdv, scaled, collapsed,
-            position[at:], event[at:], model_rank[at:], start[at:], end[at:], level[at:], stdv[at:], seconds[at:],
-            model_level[at:], model_stdv[at:], standardized[at:],
+            np.int64(0), n_rows[i],
+            RowsOfRead(
+                row_event[begin:rows_end], row_position[begin:rows_end], row_state[begin:rows_end],
+                event_start[begin:stop], event_length[begin:stop], event_mean[begin:stop], event_stdv[begin:stop],
+                my_samples, offset[i], unit[i], sampling_rate[i], shift[i], scale[i], var[i], reference_start[i],
+            ),
+            RowModel(rank, level_mean, level_stdv, scaled), collapsed,
+            RowColumns(
+                position[at:], event[at:], model_rank[at:], start[at:], end[at:], level[at:], stdv[at:], seconds[at:],
+                model_level[at:], model_stdv[at:], standardized[at:],
+            ),
         )  # fmt: skip
         for row in range(at, at + n):
             read[row] = i
@@ -61,8 +94,10 @@ def fill_columns(
 
 
 @exact_kernel
-def fill_samples(read, start, end, samples, sample_offsets, offset, unit, shift, scale, values):
+def fill_samples(read, start, end, signals, scaling, values):
     """Fill `values` (float32) with the samples of every row, scaled to the model."""
+    samples, sample_offsets, offset, unit = signals.samples, signals.offsets, signals.offset, signals.unit
+    shift, scale = scaling.shift, scaling.scale
     at = 0
     for row in range(read.shape[0]):
         i = read[row]

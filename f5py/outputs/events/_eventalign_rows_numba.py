@@ -7,15 +7,141 @@ No helper functions that get arrays are called in the loops, as counting referen
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core._kmers_numba import next_rank
-from f5py.core.batch import RowState
+from f5py.core.batch import Alignments, Events, Rows, RowState, Scaling, Signals
 from f5py.jit.kernel import exact_kernel
 from f5py.text.complements import COMPLEMENTS
 
 _BAD = np.uint8(RowState.BAD)
 _ZERO = np.float32(0.0)
+
+
+class RowsOfRead(NamedTuple):
+    """One read's alignment, events and signal.
+
+    Attributes
+    ----------
+    row_event, row_position : int32, shape (n_rows,)
+        Number of the event; 0-based reference position of the k-mer's first base.
+    row_state : uint8, shape (n_rows,)
+        Bits of `f5py.core.batch.RowState`.
+    event_start, event_length : int32, shape (n_events,)
+        In samples.
+    event_mean, event_stdv : float32, shape (n_events,)
+        In pA.
+    samples : int16, shape (n_samples,)
+        Raw; none if rows stand for single events.
+    offset, unit, rate : float32
+        ``pA = (sample + offset) * unit``; Hz.
+    shift, scale, var : float32
+        Of the events against the model.
+    reference_start : int
+        0-based reference position of the first letter.
+    """
+
+    row_event: NDArray[np.int32]
+    row_position: NDArray[np.int32]
+    row_state: NDArray[np.uint8]
+    event_start: NDArray[np.int32]
+    event_length: NDArray[np.int32]
+    event_mean: NDArray[np.float32]
+    event_stdv: NDArray[np.float32]
+    samples: NDArray[np.int16]
+    offset: np.float32
+    unit: np.float32
+    rate: np.float32
+    shift: np.float32
+    scale: np.float32
+    var: np.float32
+    reference_start: np.int64
+
+
+class RowModel(NamedTuple):
+    """What rows are compared with.
+
+    Attributes
+    ----------
+    rank : int32, shape (n_letters,)
+        Of the k-mer at each place of the read's reference; see `prepare_reference`.
+    level_mean, level_stdv : float32, shape (n_kmers,)
+        The pore model in rank order, in pA.
+    scaled : bool
+        Bring events to the model's scale instead of the model to the events'.
+    """
+
+    rank: NDArray[np.int32]
+    level_mean: NDArray[np.float32]
+    level_stdv: NDArray[np.float32]
+    scaled: bool
+
+
+class RowColumns(NamedTuple):
+    """Columns to be filled, one element a row of the table.
+
+    Attributes
+    ----------
+    position, event : int32
+        0-based reference position; number of the row's first event.
+    model_rank : int32
+        -1 if the event fits no k-mer.
+    start, end : int64
+        First sample and the one after the last.
+    level, stdv : float32
+        In pA, or on the model's scale.
+    seconds : float32
+    model_level, model_stdv : float32
+        As `level`.
+    standardized : float32
+        Distance from the model's level in its standard deviations.
+    """
+
+    position: NDArray[np.int32]
+    event: NDArray[np.int32]
+    model_rank: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    level: NDArray[np.float32]
+    stdv: NDArray[np.float32]
+    seconds: NDArray[np.float32]
+    model_level: NDArray[np.float32]
+    model_stdv: NDArray[np.float32]
+    standardized: NDArray[np.float32]
+
+
+class ReferenceLetters(NamedTuple):
+    """A read's reference and its reverse complement; see `prepare_reference`.
+
+    Attributes
+    ----------
+    forward, backward : uint8, shape (>= n_letters,)
+    n_letters : int
+    reverse : bool
+        Strand of the read.
+    k, trim : int
+        Bases of a k-mer, and how many of them are hidden at each end.
+    """
+
+    forward: NDArray[np.uint8]
+    backward: NDArray[np.uint8]
+    n_letters: int
+    reverse: bool
+    k: int
+    trim: int
+
+
+class TableInputs(NamedTuple):
+    """The groups of a `ReadBatch` that rows of the table are made of."""
+
+    rows: Rows
+    events: Events
+    alignments: Alignments
+    signals: Signals
+    scaling: Scaling
 
 
 @exact_kernel
@@ -48,17 +174,30 @@ def prepare_reference(letters, reverse, k, codes, forward, backward, rank):
 
 
 @exact_kernel
-def fill_rows(
-    row, limit, row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv,
-    samples, offset, unit, rate, shift, scale, var, rank, reference_start, level_mean, level_stdv, scaled, collapsed,
-    position, event, model_rank, start, end, level, stdv, seconds, model_level, model_stdv, standardized,
-):  # fmt: skip
+def fill_rows(row, limit, read, model, collapsed, columns):
     """Fill the columns of one read's table rows, at most `limit`, from row `row` of its alignment on.
 
-    The last line of arguments is filled: int32 `position`, `event` and `model_rank`, which is -1 if the event fits no
-    k-mer, int64 `start` and `end` in samples, the rest float32. Returns the number of rows filled and the row of the
-    alignment to go on with.
+    Parameters
+    ----------
+    row, limit : int
+    read : RowsOfRead
+    model : RowModel
+    collapsed : bool
+        Make one row of neighbouring events with one position.
+    columns : RowColumns
+        Filled from element 0 on.
+
+    Returns
+    -------
+    filled, row : int
+        Number of rows filled, and the row of the alignment to go on with.
     """
+    (
+        row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv, samples, offset, unit,
+        rate, shift, scale, var, reference_start,
+    ) = read  # fmt: skip
+    rank, level_mean, level_stdv, scaled = model
+    position, event, model_rank, start, end, level, stdv, seconds, model_level, model_stdv, standardized = columns
     root_var = np.sqrt(var)
     filled = 0
     while filled < limit and row < row_event.shape[0]:
@@ -103,17 +242,30 @@ def fill_rows(
 
 
 @exact_kernel
-def fill_positions(
-    row, limit, row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv,
-    rate, shift, scale, forward, backward, n_letters, reverse, shown, reference_start,
-    position, start, end, level, stdv, seconds,
-):  # fmt: skip
+def fill_positions(row, limit, read, letters, columns):
     """`fill_rows` for m6anet: one row per position, averaged over the events that fit the reference's k-mer.
 
     Averages are weighted by the events' samples. Positions without such an event are left out: all those of a reverse
-    record whose k-mer is not its own reverse complement. `shown` is k, and the bases that are hidden at each end.
+    record whose k-mer is not its own reverse complement.
+
+    Parameters
+    ----------
+    row, limit, read
+        As of `fill_rows`; samples are not read.
+    letters : ReferenceLetters
+    columns : RowColumns
+        Position, start, end, level, stdv and seconds are filled.
+
+    Returns
+    -------
+    filled, row : int
     """
-    k, trim = shown
+    (
+        row_event, row_position, row_state, event_start, event_length, event_mean, event_stdv, _, _, _, rate, shift,
+        scale, _, reference_start,
+    ) = read  # fmt: skip
+    forward, backward, n_letters, reverse, k, trim = letters
+    position, _, _, start, end, level, stdv, seconds, _, _, _ = columns
     filled = 0
     while filled < limit and row < row_event.shape[0]:
         stop = row + 1

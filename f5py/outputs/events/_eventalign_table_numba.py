@@ -6,10 +6,21 @@ that become vector code, and then the lines, which then consist of copies.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_kernel
-from f5py.outputs.events._eventalign_rows_numba import fill_positions, fill_rows, prepare_reference
+from f5py.outputs.events._eventalign_rows_numba import (
+    ReferenceLetters,
+    RowColumns,
+    RowModel,
+    RowsOfRead,
+    fill_positions,
+    fill_rows,
+    prepare_reference,
+)
 from f5py.text._bytes_numba import BLOCK, address_of, copy_block, copy_padded, store_byte, store_word
 from f5py.text._format_numba import (
     MAX_NUMBER,
@@ -80,22 +91,62 @@ def _write_odd_level(at, value, decimals):
     return write_fixed_long(at, _NEGATIVE_NAN if np.isnan(value) else value, decimals)
 
 
+class TableTexts(NamedTuple):
+    """Texts with a separator after each, and a block of `BLOCK` bytes after the last one.
+
+    Attributes
+    ----------
+    contigs, names : uint8
+        Names of contigs by index, and of reads from the first one of the table on.
+    contig_ends, name_ends : int64
+        Text i ends at ``ends[i + 1]``.
+    """
+
+    contigs: NDArray[np.uint8]
+    contig_ends: NDArray[np.int64]
+    names: NDArray[np.uint8]
+    name_ends: NDArray[np.int64]
+
+
+class TableStyle(NamedTuple):
+    """What the table shows.
+
+    Attributes
+    ----------
+    scaled : bool
+        Events on the model's scale.
+    collapsed : bool
+        One row for neighbouring events with one position.
+    with_index : bool
+        First and last sample.
+    """
+
+    scaled: bool
+    collapsed: bool
+    with_index: bool
+
+
 @exact_kernel
-def format_table(
-    out, first, last, contig_texts, name_texts, rows, events, alignments, signals, scaling, model, scaled, collapsed,
-    m6anet, with_index, with_samples,
-):  # fmt: skip
+def format_table(out, first, last, texts, inputs, model, style, m6anet, with_samples):
     """Write the rows of reads `first` to `last` - 1 into `out`; return the number of bytes or `TOO_SMALL`.
 
-    `contig_texts` and `name_texts` are texts of contigs (by index) and reads (from `first` on), with separators after
-    them and a block after the last one, and their ends: text i ends at ``ends[i + 1]``. `rows` to `scaling` are the
-    batch's, see `f5py.core.batch`; `model` is k, the bases of a k-mer that are hidden at
-    each end, the letters' codes, levels and standard deviations. `m6anet` and
-    `with_samples` are True or None: the parts that None switches off are not compiled, which saves the first run a
-    third of its waiting.
+    Parameters
+    ----------
+    out : uint8
+    first, last : int
+    texts : TableTexts
+        Its reads begin with `first`.
+    inputs : TableInputs
+    model : tuple
+        k and the bases of a k-mer that are hidden at each end (int), the letters' codes (uint8, shape (256,)), and
+        levels and standard deviations (float32, shape (n_kmers,), pA).
+    style : TableStyle
+    m6anet, with_samples : True or None
+        What None switches off is not compiled, which saves the first run a third of its waiting.
     """
-    contigs, contig_ends = contig_texts
-    names, name_ends = name_texts
+    contigs, contig_ends, names, name_ends = texts
+    rows, events, alignments, signals, scaling = inputs
+    scaled, collapsed, with_index = style
     event_offsets, n_rows, row_event, row_position, row_state = rows
     _, event_start, event_length, event_mean, event_stdv = events
     contig, reference_start, reverse, _, _, reference, reference_offsets = alignments
@@ -125,6 +176,11 @@ def format_table(
     signs = np.empty((_STANDARDIZED + 1, _ROWS), np.int64)
     words = np.empty((_END + 1, _ROWS), np.uint64)
     lengths = np.empty((_END + 1, _ROWS), np.int64)
+    columns = RowColumns(
+        position, event, model_rank, start, end, levels[_LEVEL], levels[_STDV], levels[_SECONDS], levels[_MODEL_LEVEL],
+        levels[_MODEL_STDV], levels[_STANDARDIZED],
+    )  # fmt: skip
+    of_model = RowModel(rank, level_mean, level_stdv, scaled)
     n_levels = _STANDARDIZED + 1
     if m6anet is not None:
         n_levels = _SECONDS + 1
@@ -135,11 +191,7 @@ def format_table(
             continue
         begin = event_offsets[read]
         stop = event_offsets[read + 1]
-        my_event = row_event[begin : begin + n_rows[read]]
-        my_position = row_position[begin : begin + n_rows[read]]
-        my_state = row_state[begin : begin + n_rows[read]]
-        my_start, my_length = event_start[begin:stop], event_length[begin:stop]
-        my_mean, my_stdv = event_mean[begin:stop], event_stdv[begin:stop]
+        rows_end = begin + n_rows[read]
         my_samples = samples[sample_offsets[read] : sample_offsets[read + 1]]  # none, if they are not needed
         letters = reference[reference_offsets[read] : reference_offsets[read + 1]]
         n_letters = letters.shape[0]
@@ -152,23 +204,18 @@ def format_table(
         name_size = name_ends[read - first + 1] - name_ends[read - first]
         largest = contig_size + name_size + MAX_FIXED
         is_reverse, my_reference_start = reverse[read], reference_start[read]
+        of_read = RowsOfRead(
+            row_event[begin:rows_end], row_position[begin:rows_end], row_state[begin:rows_end], event_start[begin:stop],
+            event_length[begin:stop], event_mean[begin:stop], event_stdv[begin:stop], my_samples, offset[read],
+            unit[read], sampling_rate[read], shift[read], scale[read], var[read], my_reference_start,
+        )  # fmt: skip
+        letters_of_read = ReferenceLetters(forward, backward, n_letters, is_reverse, k, trim)
         row = np.int64(0)  # the type that the kernels below return, so that they are not compiled twice
-        while row < my_event.shape[0]:
+        while row < n_rows[read]:
             if m6anet is not None:
-                n, row = fill_positions(
-                    row, _ROWS, my_event, my_position, my_state, my_start, my_length, my_mean, my_stdv,
-                    sampling_rate[read], shift[read], scale[read],
-                    forward, backward, n_letters, is_reverse, (k, trim), my_reference_start,
-                    position, start, end, levels[_LEVEL], levels[_STDV], levels[_SECONDS],
-                )  # fmt: skip
+                n, row = fill_positions(row, _ROWS, of_read, letters_of_read, columns)
             else:
-                n, row = fill_rows(
-                    row, _ROWS, my_event, my_position, my_state, my_start, my_length, my_mean, my_stdv,
-                    my_samples, offset[read], unit[read], sampling_rate[read], shift[read], scale[read], var[read],
-                    rank, my_reference_start, level_mean, level_stdv, scaled, collapsed,
-                    position, event, model_rank, start, end, levels[_LEVEL], levels[_STDV], levels[_SECONDS],
-                    levels[_MODEL_LEVEL], levels[_MODEL_STDV], levels[_STANDARDIZED],
-                )  # fmt: skip
+                n, row = fill_rows(row, _ROWS, of_read, of_model, collapsed, columns)
                 int_words(event, n, words[_EVENT], lengths[_EVENT])
             for i in range(n):
                 position[i] += trim

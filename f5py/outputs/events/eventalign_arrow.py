@@ -177,10 +177,7 @@ class EventalignArrow:
 
         offsets = offsets_of(rows.end - rows.start)
         values = np.empty(offsets[-1], np.float32)
-        fill_samples(
-            rows.read, rows.start, rows.end,
-            batch.samples, batch.sample_offsets, batch.offset, batch.unit, batch.shift, batch.scale, values,
-        )  # fmt: skip
+        fill_samples(rows.read, rows.start, rows.end, batch.signals, batch.scaling, values)
         return list_column(offsets, values)
 
 

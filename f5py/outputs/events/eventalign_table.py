@@ -115,13 +115,14 @@ class EventalignTable:
         self._fill(np.empty(1, np.uint8), batch, 0, 0, *_joined([], ""))
 
     def _fill(self, out: NDArray, batch: ReadBatch, first: int, end: int, names: NDArray, name_ends: NDArray) -> int:
-        from f5py.outputs.events._eventalign_table_numba import format_table
+        from f5py.outputs.events._eventalign_rows_numba import TableInputs
+        from f5py.outputs.events._eventalign_table_numba import TableStyle, TableTexts, format_table
 
         model = (self._model.k, self._trim, self._codes, self._model.level_mean, self._model.level_stdv)
-        flags = (self._scaled, self._collapsed, self._m6anet or None, self._index, self._samples or None)
         return format_table(
-            out, first, end, (self._contigs, self._contig_ends), (names, name_ends), batch.rows, batch.events,
-            batch.alignments, batch.signals, batch.scaling, model, *flags,
+            out, first, end, TableTexts(self._contigs, self._contig_ends, names, name_ends),
+            TableInputs(batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling), model,
+            TableStyle(self._scaled, self._collapsed, self._index), self._m6anet or None, self._samples or None,
         )  # fmt: skip
 
 

@@ -68,15 +68,16 @@ def table_columns(
     scale_events, collapse_events : bool
         As for `f5py.outputs.events.eventalign_table.EventalignTable`.
     """
-    from f5py.outputs.events._eventalign_columns_numba import fill_columns
+    from f5py.outputs.events._eventalign_columns_numba import Places, fill_columns
+    from f5py.outputs.events._eventalign_rows_numba import RowColumns, TableInputs
 
     capacity = int(batch.n_rows[first:end].sum())
     types = 5 * [np.int32] + 2 * [np.int64] + 6 * [np.float32]
     columns: list[NDArray] = [np.empty(capacity, dtype) for dtype in types]
     parameters = (model.k, base_codes(), model.level_mean, model.level_stdv)
     n = fill_columns(
-        first, end, batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling, parameters, scale_events,
-        collapse_events, columns[0], columns[1], tuple(columns[2:]),
+        first, end, TableInputs(batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling), parameters,
+        scale_events, collapse_events, Places(columns[0], columns[1]), RowColumns(*columns[2:]),
     )  # fmt: skip
     filled = [column[:n] for column in columns]
     return TableColumns(filled[0], batch.contig[filled[0]], *filled[1:])
