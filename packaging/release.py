@@ -63,7 +63,7 @@ def prepare(version: str) -> None:
     for name, before in PLACES:
         path = ROOT / name
         path.write_text(re.sub(f"({re.escape(before)}){_VERSION}", rf"\g<1>{version}", path.read_text()))
-    today = datetime.datetime.now(tz=datetime.UTC).date()
+    today = datetime.datetime.now(tz=datetime.timezone.utc).date()
     heading = re.compile(f"^## {re.escape(version)}, .*$", re.MULTILINE)
     text, n = heading.subn(f"## {version}, {today}", CHANGELOG.read_text())
     if n != 1:

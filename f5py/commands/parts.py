@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import chdir
 from dataclasses import replace
 
 from f5py.commands.call_methylation import CALL_METHYLATION
 from f5py.commands.eventalign import EVENTALIGN
 from f5py.compute.counts import RunCounts
+from f5py.io.files.working_folder import working_folder
 from f5py.options.part_commands import FinishOptions, RunPartOptions
 from f5py.runs import in_parts
 from f5py.runs.finish import finish as finish_plan
@@ -39,7 +39,7 @@ def finish(options: FinishOptions) -> RunCounts:
     """
     plan = _plan(options.plan)
     recipe = _RECIPES[plan.command]
-    with chdir(plan.working_folder):
+    with working_folder(plan.working_folder):
         planned = recipe.options_class(**plan.options)
         if options.threads is not None:
             planned = replace(planned, threads=options.threads)

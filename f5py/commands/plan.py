@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 import os
-from contextlib import chdir, closing
+from contextlib import closing
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from f5py.errors import UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.files.complete_file import complete_text_output
+from f5py.io.files.working_folder import working_folder
 from f5py.options.part_commands import PlanOptions
 from f5py.runs.parts.done_part import read_part
 from f5py.runs.parts.plan import Plan
@@ -114,7 +115,7 @@ def _bases_per_byte(plan: Plan) -> float:
     from f5py.io.bam._bam_numba import N_BASES
 
     given: dict[str, Any] = plan.options
-    with chdir(plan.working_folder):
+    with working_folder(plan.working_folder):
         file = AlignmentFile(given["bam"], given["genome"], given["min_mapq"], given["secondary"])
         try:
             with closing(file.chunks()) as chunks:

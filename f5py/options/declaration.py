@@ -11,9 +11,18 @@ import dataclasses
 import re
 from collections.abc import Mapping
 from enum import Enum
-from typing import Any, NoReturn, TypeVar, dataclass_transform
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from f5py.errors import UsageError
+
+if TYPE_CHECKING:
+    from typing_extensions import dataclass_transform
+else:  # a word to type checkers only, which Python 3.10 does not have
+
+    def dataclass_transform(**more):
+        """Return a decorator that does nothing."""
+        return lambda function: function
+
 
 Class = TypeVar("Class")
 

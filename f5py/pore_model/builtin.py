@@ -71,7 +71,7 @@ def builtin(name: str) -> PoreModel:
     if name in _SHIFTED:
         base, shifts = _SHIFTED[name]
         return with_methylation(builtin(base), shifts, name)
-    source = resources.files("f5py.pore_model").joinpath("data", f"{name}.npz")
+    source = resources.files("f5py.pore_model").joinpath(f"data/{name}.npz")
     try:
         with source.open("rb") as handle, np.load(handle, allow_pickle=False) as arrays:
             level_mean, level_stdv = arrays["level_mean"], arrays["level_stdv"]

@@ -8,7 +8,7 @@ import os
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from importlib import metadata
 from typing import Any, NamedTuple
 
@@ -35,6 +35,7 @@ _COLUMNS: dict[str, dict[str, Any]] = {
 }  # fmt: skip
 #: Larger files get no checksum.
 _MOST_SUMMED = 1 << 28
+_PIECE = 1 << 20
 _LIBRARIES = ("numpy", "numba", "h5py", "pysam", "pyslow5", "pod5", "pyarrow", "cupy")
 
 
@@ -88,7 +89,7 @@ def write_run_report(
     run = {
         "command": command,
         "rests_on": facts.as_json(),
-        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "finished": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "counts": dict(counts),
         "rates": dict(rates),
         "seconds": {name: round(value, 3) for name, value in figures.seconds.items()},
@@ -148,9 +149,12 @@ def _described(path: str) -> dict[str, Any] | None:
     about = os.stat(path)
     md5 = None
     if about.st_size <= _MOST_SUMMED:
+        digest = hashlib.md5(usedforsecurity=False)
         with open(path, "rb") as file:
-            md5 = hashlib.file_digest(file, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
-    modified = datetime.fromtimestamp(about.st_mtime, UTC).isoformat(timespec="seconds")
+            while piece := file.read(_PIECE):
+                digest.update(piece)
+        md5 = digest.hexdigest()
+    modified = datetime.fromtimestamp(about.st_mtime, timezone.utc).isoformat(timespec="seconds")
     return {"path": os.path.abspath(path), "bytes": about.st_size, "modified": modified, "md5": md5}
 
 

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from f5py.core.batch import ReadBatch
 from f5py.core.mapping_batch import Anchors, Hits, MappingBatch
 from f5py.core.names import Names
-from f5py.io.signals.helper_process import environment
+from f5py.io.signals.helper_process import environment, python_command
 from f5py.mapping.hits.hit_fields import N_FIELDS
 from f5py.messages import console
 from f5py.options.cores import usable_cores
@@ -68,7 +68,7 @@ class CompileAhead:
 
     def _start(self) -> None:
         process = subprocess.Popen(
-            [sys.executable, "-P", "-c", f"from {__name__} import compile_parts; compile_parts()"],
+            python_command(f"from {__name__} import compile_parts; compile_parts()"),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,

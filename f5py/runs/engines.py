@@ -10,11 +10,12 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
-from contextlib import ExitStack, chdir, suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from typing import Any
 
 from f5py.errors import F5pyError, MissingDependencyError, unavailable
+from f5py.io.files.working_folder import working_folder
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.options.cores import usable_cores
@@ -171,7 +172,7 @@ def _work_on_part(recipe: MappedReadsRecipe, folder: str, number: int, free: dic
     try:
         plan = Plan.load(folder)
         if not plan.is_done(number):
-            with chdir(plan.working_folder):
+            with working_folder(plan.working_folder):
                 work_on_here(recipe, replace(recipe.options_class(**plan.options), **free), plan, [number])
     except F5pyError as problem:
         return str(problem)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
-from contextlib import ExitStack, chdir
+from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
@@ -12,6 +12,7 @@ from f5py.compute.counts import RunCounts
 from f5py.core.windows import Windows
 from f5py.errors import UsageError
 from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.files.working_folder import working_folder
 from f5py.io.remote import is_url
 from f5py.messages import console
 from f5py.options import declarations
@@ -87,7 +88,7 @@ def run_part(options: RunPartOptions, recipe: MappedReadsRecipe, plan: Plan) -> 
     given = {name: value for name, value in given.items() if value is not None}
     if options.gpu is not None or options.disable_cuda is not None:
         given |= {"gpu": options.gpu, "disable_cuda": options.disable_cuda}
-    with chdir(plan.working_folder):
+    with working_folder(plan.working_folder):
         planned = replace(recipe.options_class(**plan.options), **given)
         plan.check_inputs()
         work_on_here(recipe, planned, plan, numbers)

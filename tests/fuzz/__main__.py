@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 from . import corpus
@@ -94,7 +94,7 @@ def _table(outcomes: list[Outcome], seconds: float) -> str:
         "# Fuzzing",
         "",
         f"{len(outcomes):,} cases in {seconds / 60:.0f} minutes on {os.cpu_count()} cores, "
-        f"{datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, Python {platform.python_version()}, "
+        f"{datetime.now(timezone.utc):%Y-%m-%d}, {platform.machine()}, Python {platform.python_version()}, "
         f"commit {git_version()}.",
         "",
         "same: the sound output; told: other output, with a count or a warning; other: another output of an input",

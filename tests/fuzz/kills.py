@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pysam
@@ -216,7 +216,7 @@ def main() -> int:
     lines = [
         "# Runs killed at random times",
         "",
-        f"{chosen.kills:,} runs ended by SIGKILL, {datetime.now(UTC):%Y-%m-%d}, {platform.machine()}, "
+        f"{chosen.kills:,} runs ended by SIGKILL, {datetime.now(timezone.utc):%Y-%m-%d}, {platform.machine()}, "
         f"commit {git_version()}. After each, files under final names must be complete and right;",
         "the same command must then succeed, give the same bytes and leave nothing unfinished.",
         "",

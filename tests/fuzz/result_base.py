@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
-from contextlib import chdir, contextmanager
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from f5py.errors import F5pyError
+from f5py.io.files.working_folder import working_folder
 
 from ..made_data import run_command
 
@@ -24,7 +25,7 @@ WATCHED = (
 
 def make_results(folder: Path) -> None:
     """Make all of them in a folder with sound inputs."""
-    with chdir(folder):
+    with working_folder(folder):
         contig = Path("ref.fa").read_text().split("\n")[0][1:].split()[0]
         Path("contig").write_text(contig)
         calls = ("call-methylation", *PLANNED)

@@ -11,7 +11,7 @@ import errno
 import os
 import zlib
 from itertools import pairwise
-from typing import TYPE_CHECKING, BinaryIO, Self
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,6 +23,7 @@ from f5py.threads.ordered import OrderedWork
 
 if TYPE_CHECKING:
     import pysam
+    from typing_extensions import Self
 
 #: Bytes in a block, as htslib has it.
 BLOCK_BYTES = 0xFF00

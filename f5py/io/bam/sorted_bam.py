@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from contextlib import suppress
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
 
 from f5py.errors import OutputFileError
 from f5py.io.bam.bam_records import bam_header
@@ -14,6 +14,7 @@ from f5py.io.files.complete_file import complete_output
 
 if TYPE_CHECKING:
     import pysam
+    from typing_extensions import Self
 
 _FORMATS = {".sam": "SAM", ".cram": "CRAM"}
 #: A BAI index cannot hold longer contigs.

@@ -73,7 +73,7 @@ class HelperProcess:
             with _interrupts_held():
                 self._process = subprocess.Popen(
                     [
-                        sys.executable, "-P", "-c", _PROGRAM,
+                        *python_command(_PROGRAM),
                         function.__module__, function.__qualname__, str(theirs.fileno()), *arguments,
                     ],
                     stdin=subprocess.DEVNULL,
@@ -186,8 +186,16 @@ def signal_name(number: int) -> str:
         return f"signal {number}"
 
 
+def python_command(program: str) -> list[str]:
+    """Command that runs a program in another Python, which does not import from its working folder.
+
+    The option ``-P`` does that from Python 3.11 on only.
+    """
+    return [sys.executable, "-c", f"import sys; sys.path[:1] == [''] and sys.path.pop(0); {program}"]
+
+
 def environment() -> dict[str, str]:
-    """Environment in which another Python imports what this one does, if it is told not to add its working folder."""
+    """Environment in which a Python of `python_command` imports what this one does."""
     paths = os.pathsep.join(path or os.getcwd() for path in sys.path)
     return {**blas.ONE_THREAD, **os.environ, "PYTHONPATH": paths}
 

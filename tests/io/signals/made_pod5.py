@@ -16,7 +16,7 @@ from f5py.io.signals.source import SignalBlock
 from .made_signals import MadeRead, write_multi, write_single
 
 _SPACE = uuid.UUID("5ba7b812-9dad-11d1-80b4-00c04fd430c8")
-_DAY = datetime.datetime(2024, 2, 29, tzinfo=datetime.UTC)
+_DAY = datetime.datetime(2024, 2, 29, tzinfo=datetime.timezone.utc)
 
 
 def pod5_name(name: str) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import uuid
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from f5py.errors import OutputFileError, unavailable
 from f5py.io.signals.source import Calibration
 
-_START = datetime(2024, 1, 1, tzinfo=UTC)
+_START = datetime(2024, 1, 1, tzinfo=timezone.utc)
 
 
 class Pod5Writer:

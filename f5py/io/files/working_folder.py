@@ -1,0 +1,18 @@
+"""The folder that relative names start from."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+
+@contextmanager
+def working_folder(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Work in a folder, and go back to the one before; as `contextlib.chdir`, which Python 3.10 does not have."""
+    before = os.getcwd()
+    os.chdir(path)
+    try:
+        yield
+    finally:
+        os.chdir(before)
