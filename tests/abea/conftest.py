@@ -11,7 +11,6 @@ from .kernels_on_cpu import Kernels
 
 
 @pytest.fixture(scope="session")
-def kernels(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Kernels]:
-    """A function that gives the CUDA kernels for a band width, built for the CPU once a session."""
-    folder = tmp_path_factory.mktemp("kernels")
-    return cache(lambda bandwidth: Kernels(bandwidth, folder))
+def kernels() -> Callable[[int], Kernels]:
+    """A function that gives the CUDA kernels for a band width, built for the CPU."""
+    return cache(Kernels)

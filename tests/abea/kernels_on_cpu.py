@@ -9,7 +9,6 @@ from __future__ import annotations
 import ctypes
 import platform
 import shutil
-import subprocess
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,6 +21,7 @@ from f5py.compute.gpu.arena import trace_words
 from f5py.compute.gpu.sources import source_folder
 from f5py.pore_model import PoreModel
 
+from ..played_gpu import gxx
 from .made_reads import Read
 
 SOURCES = Path(__file__).resolve().parent / "cuda_on_cpu"
@@ -31,19 +31,15 @@ UNTOUCHED = -77
 _LANES = 32
 
 
-def build(source: str, folder: Path, *options: str) -> ctypes.CDLL:
-    """Compile a file of `cuda_on_cpu/` into `folder` and load it; skip the test where that cannot be done."""
-    compiler = shutil.which("g++")
-    if compiler is None:
+def build(source: str, *options: str) -> ctypes.CDLL:
+    """Build a file of `cuda_on_cpu/` and load it; skip the test where that cannot be done."""
+    if shutil.which("g++") is None:
         pytest.skip("needs g++ to build the CUDA kernels for the CPU")
     if platform.system() != "Linux":
         pytest.skip("the player of thread blocks is made for glibc's contexts")
-    out = folder / f"{Path(source).stem}{''.join(options)}.so"
-    command = [compiler, "-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing"]
-    command += ["-U_FORTIFY_SOURCE", "-fPIC", "-shared", f"-I{source_folder()}", *options]  # fortified longjmps abort
-    built = subprocess.run([*command, str(SOURCES / source), "-o", str(out)], capture_output=True, text=True)
-    assert built.returncode == 0, built.stderr
-    return ctypes.CDLL(str(out))
+    kernels = Path(source_folder())
+    headers = [SOURCES / "cuda_on_cpu.h", *sorted(kernels.glob("*.cu*"))]
+    return ctypes.CDLL(str(gxx.build((SOURCES / source).read_text(), options, headers)))
 
 
 def call(function, *arguments) -> None:
@@ -89,9 +85,9 @@ class Alignments:
 class Kernels:
     """The three kernels, compiled for one band width."""
 
-    def __init__(self, bandwidth: int, folder: Path) -> None:
+    def __init__(self, bandwidth: int) -> None:
         self.bandwidth = bandwidth
-        self._library = build("harness.cpp", folder, f"-DW={bandwidth}")
+        self._library = build("harness.cpp", f"-DW={bandwidth}")
 
     def scaled_kmers(
         self, reads: Sequence[Read], model: PoreModel, threads: int = 64, descending: bool = False

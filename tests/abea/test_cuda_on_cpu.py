@@ -11,8 +11,8 @@ from .kernels_on_cpu import build, call
 
 
 @pytest.fixture(scope="module")
-def library(tmp_path_factory: pytest.TempPathFactory) -> ctypes.CDLL:
-    return build("mistakes.cpp", tmp_path_factory.mktemp("mistakes"))
+def library() -> ctypes.CDLL:
+    return build("mistakes.cpp")
 
 
 @pytest.mark.parametrize("descending", [0, 1])

@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 import ctypes
-import fcntl
 import hashlib
 import os
 import re
-import shutil
-import subprocess
 import tempfile
 import threading
 from pathlib import Path
 from types import SimpleNamespace
 
+import gxx
 import numpy as np
 
 from . import cuda, faults
@@ -106,35 +104,11 @@ class _Kernel:
 
 
 def _built(code: str, options: tuple[str, ...]) -> Path:
-    folder = Path(os.environ.get("F5PY_PLAYED_BUILDS") or Path(tempfile.gettempdir()) / f"f5py-played-{os.getuid()}")
-    folder.mkdir(parents=True, exist_ok=True)
     flushed = "-ftz=true" in options
     launchers = "".join(_launcher(name, parameters, flushed) for name, parameters in _HEADER.findall(code))
     text = '#include <xmmintrin.h>\n#include "cuda_on_cpu.h"\n' + code + launchers
-    player = (_PLAYER / "cuda_on_cpu.h").read_text()
     defines = [option for option in options if option.startswith("-D")]
-    library = folder / f"{hashlib.sha256('|'.join([text, player, *defines]).encode()).hexdigest()[:24]}.so"
-    if library.exists():
-        return library
-    compiler = shutil.which("g++")
-    if compiler is None:
-        raise RuntimeError("the played device needs g++")
-    with library.with_suffix(".lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # another test may be building it
-        if library.exists():
-            return library
-        with tempfile.TemporaryDirectory(dir=folder) as work:
-            (Path(work) / "kernel.cpp").write_text(text)
-            subprocess.run(
-                [
-                    compiler, "-std=c++17", "-O2", "-march=native", "-ffp-contract=off", "-fno-strict-aliasing", "-w",
-                    "-U_FORTIFY_SOURCE", "-fPIC", "-shared", f"-I{_PLAYER}", *defines, f"{work}/kernel.cpp", "-o",
-                    f"{work}/kernel.so",
-                ],
-                check=True,
-            )  # fmt: skip
-            os.replace(f"{work}/kernel.so", library)
-    return library
+    return gxx.build(text, ["-w", *defines], [_PLAYER / "cuda_on_cpu.h"])
 
 
 def _launcher(name: str, parameters: str, flushed: bool) -> str:
