@@ -111,7 +111,7 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         """Return what the report of a run is made of, if one is wanted."""
         if options.report is None:
             return None
-        return RunStatistics(len(loader.alignments.contigs), options.threshold, motifs_of(options), loader.windows)
+        return RunStatistics(loader.alignments.contig_lengths, options.threshold, motifs_of(options), loader.windows)
 
     def sinks(self, run: Run[CallOptions, Loader, Caller]) -> Iterator[Sink]:
         """Yield the outputs."""

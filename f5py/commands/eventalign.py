@@ -117,7 +117,9 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
 
     def statistics(self, options: EventalignOptions, loader: Loader) -> RunStatistics | None:
         """Return what the report of a run is made of, if one is wanted."""
-        return None if options.report is None else RunStatistics(len(loader.alignments.contigs), CALL_THRESHOLD)
+        if options.report is None:
+            return None
+        return RunStatistics(loader.alignments.contig_lengths, CALL_THRESHOLD, windows=loader.windows)
 
     def sinks(self, run: Run[EventalignOptions, Loader, ReferenceAligner]) -> Iterator[Sink]:
         """Yield the outputs."""

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.compute.depths import Depths
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import Motif
 from f5py.core.windows import Windows
@@ -20,7 +21,7 @@ _RATIO_EDGES = np.arange(-MOST_RATIO, MOST_RATIO + RATIO_WIDTH, RATIO_WIDTH)
 #: Read lengths are counted in ten bins for each power of ten.
 LENGTH_EDGES = 10.0 ** np.arange(2.0, 7.05, 0.1)
 #: Attributes that are sums.
-_SUMS = ("ratios", "lengths", "reads", "covered", "methylated", "unmethylated", "contexts")
+_SUMS = ("ratios", "lengths", "yields", "reads", "covered", "methylated", "unmethylated", "contexts")
 _LETTERS = "ACGT"
 _N_CONTEXTS = len(_LETTERS) ** 2
 _RANK = np.full(256, -1, np.int64)
@@ -32,7 +33,7 @@ class RunStatistics:
 
     Parameters
     ----------
-    n_contigs : int
+    contig_lengths : sequence of int
     threshold : float
         Calls with a smaller absolute ratio count for neither state.
     motifs : sequence of Motif
@@ -42,22 +43,29 @@ class RunStatistics:
 
     Attributes
     ----------
-    ratios, lengths : int64
-        Calls by ratio, reads by length.
+    ratios, lengths, yields : int64
+        Calls by ratio, reads by length, and bases of the usable reads by their length.
     reads, covered, methylated, unmethylated : int64, shape (n_contigs,)
         Alignments, their bases on the reference, and calls beyond the threshold.
     contexts : int64, shape (2, 16)
         Calls of single sites, unmethylated and methylated, by the letters before and after the site.
     drift : list of (int, float, float, float)
         After so many reads, the mean shift, scale and variance of a batch's usable reads.
+    depths : Depths
+        Along the reference, and of the sites.
     """
 
     def __init__(
-        self, n_contigs: int, threshold: float, motifs: Sequence[Motif] = (), windows: Windows | None = None
+        self,
+        contig_lengths: Sequence[int],
+        threshold: float,
+        motifs: Sequence[Motif] = (),
+        windows: Windows | None = None,
     ) -> None:
         self.ratios = np.zeros(len(_RATIO_EDGES) - 1, np.int64)
-        self.lengths = np.zeros(len(LENGTH_EDGES) - 1, np.int64)
-        self.reads, self.covered, self.methylated, self.unmethylated = np.zeros((4, n_contigs), np.int64)
+        self.lengths, self.yields = np.zeros((2, len(LENGTH_EDGES) - 1), np.int64)
+        self.reads, self.covered, self.methylated, self.unmethylated = np.zeros((4, len(contig_lengths)), np.int64)
+        self.depths = Depths(contig_lengths, windows)
         self.contexts = np.zeros((2, _N_CONTEXTS), np.int64)
         self.drift: list[tuple[int, float, float, float]] = []
         self._n_reads = 0
@@ -72,9 +80,12 @@ class RunStatistics:
         self._n_reads += len(batch)
         lengths = np.clip(batch.read_length, LENGTH_EDGES[0], LENGTH_EDGES[-1])
         self.lengths += np.histogram(lengths, LENGTH_EDGES)[0]
+        bases = np.histogram(lengths[usable], LENGTH_EDGES, weights=batch.read_length[usable])[0]
+        self.yields += bases.astype(np.int64)
         self.reads += np.bincount(batch.contig[usable], minlength=n_contigs)
         spans = (batch.reference_end - batch.reference_start)[usable]
         self.covered += np.bincount(batch.contig[usable], spans, n_contigs).astype(np.int64)
+        self.depths.add_alignments(batch.contig[usable], batch.reference_start[usable], batch.reference_end[usable])
         if usable.any():
             means = (float(column[usable].mean()) for column in (batch.shift, batch.scale, batch.var))
             self.drift.append((self._n_reads, *means))  # type: ignore[arg-type]
@@ -85,13 +96,14 @@ class RunStatistics:
         """Add what has been seen in another part of the run, after this one."""
         for name in _SUMS:
             getattr(self, name)[...] += getattr(other, name)
+        self.depths.join(other.depths)
         self.drift += [(self._n_reads + reads, *means) for reads, *means in other.drift]  # type: ignore[misc]
         self._n_reads += other._n_reads
 
     def as_json(self) -> dict[str, Any]:
         """The sums as numbers and lists, for `take_json`."""
         sums = {name: getattr(self, name).tolist() for name in _SUMS}
-        return {**sums, "drift": self.drift, "n_reads": self._n_reads}
+        return {**sums, "depths": self.depths.as_json(), "drift": self.drift, "n_reads": self._n_reads}
 
     def take_json(self, values: Values) -> None:
         """Take the sums of `as_json`.
@@ -101,10 +113,11 @@ class RunStatistics:
         DamagedValueError
             They are not those of a run over these contigs.
         """
-        values.check_names((*_SUMS, "drift", "n_reads"))
+        values.check_names((*_SUMS, "depths", "drift", "n_reads"))
         for name in _SUMS:
             sums = getattr(self, name)
             sums[...] = values.integers(name, sums.shape)
+        self.depths.take_json(values.object("depths"))
         self.drift = [(int(reads), *means) for reads, *means in values.numbers("drift", (-1, 4)).tolist()]
         self._n_reads = values.integer("n_reads")
 
@@ -126,10 +139,12 @@ class RunStatistics:
             (self.unmethylated, -ratio >= self._threshold),
         ):
             sums += np.bincount(contig[counts], minlength=len(sums))
+        decided = np.abs(ratio) >= self._threshold
+        self.depths.add_calls(contig[decided], batch.call_first[calls][decided])
         if len(self._motifs) > 1:
             return
         width = len(self._motifs[0].pattern)
-        single = (batch.call_sites[calls] == 1) & (np.abs(ratio) >= self._threshold)
+        single = (batch.call_sites[calls] == 1) & decided
         self.contexts += _by_context(batch, read[single], batch.call_first[calls][single], width, ratio[single] > 0)
 
 

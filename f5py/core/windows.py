@@ -39,12 +39,12 @@ class Windows:
         limits = [(contig, min(start, _END), min(end, _END)) for contig, start, end in intervals]
         contig, start, end = np.array(sorted(limits), np.int64).reshape(-1, 3).T
         # the furthest end so far; a contig's first start is beyond those of the contigs before
-        reach = np.maximum.accumulate(_place(contig, end))
+        reach = np.maximum.accumulate(place(contig, end))
         is_first = np.ones(len(start), np.bool_)
-        is_first[1:] = _place(contig, start)[1:] > reach[:-1]
+        is_first[1:] = place(contig, start)[1:] > reach[:-1]
         is_last = np.roll(is_first, -1)
         self._contigs, self._starts, self._ends = contig[is_first], start[is_first], reach[is_last] & _END
-        self._start_places, self._end_places = _place(self._contigs, self._starts), reach[is_last]
+        self._start_places, self._end_places = place(self._contigs, self._starts), reach[is_last]
 
     @classmethod
     def parse(cls, text: str, contigs: list[str]) -> Windows:
@@ -96,8 +96,8 @@ class Windows:
             The first window that is overlapped, and the one after the last.
         """
         end_places = self._end_places + extension
-        first = np.searchsorted(end_places, _place(contig, start), side="right")
-        stop = np.searchsorted(self._start_places, _place(contig, end), side="left")
+        first = np.searchsorted(end_places, place(contig, start), side="right")
+        stop = np.searchsorted(self._start_places, place(contig, end), side="left")
         return self._starts, self._ends + extension, first, np.maximum(stop, first)
 
     def hold_groups(
@@ -116,11 +116,11 @@ class Windows:
         contig, first, last : integers, shape (n,)
             Contig index, and 0-based positions of the first and the last base.
         """
-        window = np.searchsorted(self._start_places, _place(contig, first), side="right") - 1
+        window = np.searchsorted(self._start_places, place(contig, first), side="right") - 1
         if len(self._starts) == 0:
             return np.zeros(len(first), np.bool_)
         # windows are sorted and disjoint: if it is not in this one, it is in none
-        return (window >= 0) & (_place(contig, last) < self._end_places[window])
+        return (window >= 0) & (place(contig, last) < self._end_places[window])
 
 
 def one_region(text: str, contigs: list[str], contig_lengths: list[int]) -> tuple[Windows, int, int, int]:
@@ -141,7 +141,7 @@ def one_region(text: str, contigs: list[str], contig_lengths: list[int]) -> tupl
     return window, contig, start, min(end, length)
 
 
-def _place(contig: NDArray[np.integer], position: NDArray[np.int64]) -> NDArray[np.int64]:
+def place(contig: NDArray[np.integer], position: NDArray[np.int64]) -> NDArray[np.int64]:
     """Numbers that are in the order of the contigs and then of the positions."""
     return contig.astype(np.int64) << 32 | position
 

@@ -54,6 +54,31 @@ class Axis:
         return [(one, f"{one / size + 0.0:,.{digits}f}{letter if one else ''}") for one in numbers]
 
 
+def ticks_of_bins(first: Sequence[float]) -> list[tuple[float, str]]:
+    """Round numbers along bins of equal width, by where these start, with how they are written; places are in bins."""
+    width = first[1] - first[0]
+    return [((one - first[0]) / width, text) for one, text in NUMBER.ticks(first[0], first[-1] + width)]
+
+
+def ticks_of_powers(first: float, n: int, per_power: int, most: int = 6) -> list[tuple[float, str]]:
+    """Round numbers along n bins, so many for each power of ten, with how they are written; places are in bins."""
+    last = first * 10 ** (n / per_power)
+    powers = range(math.floor(math.log10(first)), math.ceil(math.log10(last)) + 1)
+    inside: list[int] = []
+    for digits in ((1, 2, 5), (1, 3), (1,)):
+        numbers = [one * 10**power for power in powers for one in digits]
+        inside = [one for one in numbers if first * (1 - 1e-9) <= one <= last * (1 + 1e-9)]
+        if len(inside) <= most:
+            break
+    return [(per_power * math.log10(one / first), short(one)) for one in inside]
+
+
+def short(number: float) -> str:
+    """A number of at most three digits and a letter for its thousands."""
+    size, letter = next((one for one in _SIZES if number >= one[0]), (1.0, ""))
+    return f"{number / size:.3g}{letter}"
+
+
 #: Counts of something, percentages, probabilities and rates; other numbers.
 COUNT, PERCENT, SHARE, NUMBER = Axis(least=0, whole=True), Axis("%", 0, 100), Axis(least=0, most=1), Axis()
 THRESHOLD = Axis("threshold", least=0)

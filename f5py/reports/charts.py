@@ -34,6 +34,8 @@ class Chart:
     series : mapping of str to sequence of float
     up : Axis
         What the numbers of the series are.
+    ticks : sequence of (float, str), optional
+        See `f5py.reports.svg_charts.bar_chart`.
     """
 
     title: str
@@ -41,6 +43,7 @@ class Chart:
     across: Axis
     series: Mapping[str, Sequence[float]]
     up: Axis
+    ticks: Sequence[tuple[float, str]] | None = None
 
     @property
     def has_bars(self) -> bool:
@@ -50,7 +53,7 @@ class Chart:
     def html(self) -> str:
         """A part of a page."""
         if self.has_bars:
-            return section(self.title, bar_chart(self.places, self.series, self.across.name, self.up))
+            return section(self.title, bar_chart(self.places, self.series, self.across.name, self.up, self.ticks))
         return section(self.title, line_chart(self.places, self.series, self.across, self.up))
 
 
@@ -93,9 +96,7 @@ def _draw(axes: Any, chart: Chart) -> None:
         for (name, heights), colour in zip(chart.series.items(), _COLOURS, strict=False):
             axes.bar(range(len(base)), heights, bottom=base, color=colour, label=name, width=0.85)
             base = [low + height for low, height in zip(base, heights, strict=True)]
-        step = -(-len(base) // _MOST_TICKS)
-        turned = 90 if max(map(len, chart.places)) > 5 else 0
-        axes.set_xticks(range(0, len(base), step), chart.places[::step], rotation=turned)
+        _write_places(axes, chart)
     else:
         for (name, heights), colour in zip(chart.series.items(), _COLOURS, strict=False):
             axes.plot(chart.places, heights, color=colour, label=name, marker="o", markersize=2.5, linewidth=1.2)
@@ -106,3 +107,13 @@ def _draw(axes: Any, chart: Chart) -> None:
     axes.set_ylim(*chart.up.limits(values))
     if len(chart.series) > 1:
         axes.legend(fontsize=8, frameon=False)
+
+
+def _write_places(axes: Any, chart: Chart) -> None:
+    """What is written below the bars."""
+    if chart.ticks is not None:
+        axes.set_xticks([at - 0.5 for at, _ in chart.ticks], [text for _, text in chart.ticks])
+        return
+    step = -(-len(chart.places) // _MOST_TICKS)
+    turned = 90 if max(map(len, chart.places)) > 5 else 0
+    axes.set_xticks(range(0, len(chart.places), step), chart.places[::step], rotation=turned)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 from importlib import resources
+from itertools import pairwise
 from typing import Any
 
-from f5py.reports.axis import COUNT, NUMBER, PERCENT, Axis
-from f5py.reports.svg_charts import bar_chart, line_chart
+from f5py.reports.axis import COUNT, NUMBER, PERCENT, Axis, ticks_of_bins, ticks_of_powers
+from f5py.reports.svg_charts import area_chart, bar_chart, line_chart
 
 #: Counts of reads that add up to all.
 FATES = ("passed", "qc_fail", "could_not_calibrate", "no_alignment", "bad_reads", "ultra_long")
 _MOST_CONTIGS = 24
+_DEPTH = Axis("reads over a base", least=0)
 
 
 def html_report(sample: str, run: Mapping[str, Any]) -> str:
@@ -31,6 +34,7 @@ def html_report(sample: str, run: Mapping[str, Any]) -> str:
         f"<h1>f5py {escape(command)}: {escape(sample)}</h1>",
         f"<p>{escape(run['parameters'].get('bam', ''))}, {escape(run['finished'])}; "
         f"{escape(run['rests_on']['chemistry'])}, {escape(', '.join(run['rests_on']['models'].values()))}</p>",
+        f"<pre>{escape(run['parameters'].get('command_line', f'f5py {command}'))}</pre>",
         f'<div class="grid cards">{"".join(_card(*one) for one in _figures(run))}</div>',
         warnings_shown(run["warnings"]),
         _details("What the results rest on", _basis(run["rests_on"])),
@@ -65,38 +69,33 @@ def _figures(run: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
     if "methylated_fraction" in rates:
         yield f"{100 * rates['methylated_fraction']:.1f} %", "of calls beyond the threshold methylated"
     yield f"{counts['total_bases'] / 1e6:,.1f} M", "bases"
+    yield f"{run['distributions']['depth']['mean']:,.1f}", "reads over a base, on average"
+    if "calls_of_sites" in run["distributions"]:
+        yield f"{run['distributions']['calls_of_sites']['median']:,g}", "calls beyond the threshold of the median site"
     yield f"{rates['bases_per_second'] / 1e6:,.2f} M", "bases per second"
 
 
 def _charts(run: Mapping[str, Any]) -> Iterable[str]:
+    """Charts; there is none of a single bar, which cards and tables tell."""
     shown = run["distributions"]
     counts = run["counts"]
     fates = {_words(name): counts[name] for name in FATES if counts.get(name)}
     reads = replace(COUNT, name="reads")
     yield _bars("What became of the reads", list(fates), {"reads": list(fates.values())}, "", reads)
     if "ratios" in shown:
-        ratios = shown["ratios"]
-        labels = [f"{low:g}" for low in ratios["from"]]
-        words = "ratio (above 0 methylated); ends: all beyond"
-        yield _bars("Log-likelihood ratios", labels, {"calls": ratios["calls"]}, words, replace(COUNT, name="calls"))
+        yield _ratios(shown["ratios"])
+    yield from _depths(shown)
     contigs = shown["contigs"]
     called = {one["name"]: one for one in contigs if one.get("methylated", 0) + one.get("unmethylated", 0)}
     if called:
-        some = dict(list(called.items())[:_MOST_CONTIGS])
-        yield _methylation("Methylation by contig", some, "contig", "% of calls")
+        yield _methylation("Methylation by contig", dict(list(called.items())[:_MOST_CONTIGS]), "contig")
     if shown.get("contexts"):
-        yield _methylation("Methylation by context", shown["contexts"], "context", "% of calls of single sites")
-    lengths = shown["read_lengths"]
-    used = [i for i, count in enumerate(lengths["reads"]) if count]
-    if used:
-        part = slice(used[0], used[-1] + 1)
-        labels = [_bases(low) for low in lengths["from"][part]]
-        yield _bars("Read lengths", labels, {"reads": lengths["reads"][part]}, "bases", reads)
+        yield _methylation("Methylation of single sites by context", shown["contexts"], "context")
+    yield from _lengths(shown["read_lengths"])
     covered = [one for one in contigs if one["coverage"]][:_MOST_CONTIGS]
     if covered:
         means = {"mean": [one["coverage"] for one in covered]}
-        names = [one["name"] for one in covered]
-        yield _bars("Coverage", names, means, "contig", Axis("reads over a base", least=0))
+        yield _bars("Coverage", [one["name"] for one in covered], means, "contig", _DEPTH)
     drift = shown["scaling"]
     if len(drift) > 1:
         for name, title in (
@@ -109,19 +108,73 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
             yield section(f"{title} over the run", chart)
 
 
-def _methylation(title: str, counts: Mapping[str, Mapping[str, int]], name: str, up: str) -> str:
+def _ratios(ratios: Mapping[str, Any]) -> str:
+    """Log-likelihood ratios of calls."""
+    first, calls = ratios["from"], ratios["calls"]
+    labels = [f"from {low:g}" for low in first]
+    labels[0], labels[-1] = f"below {first[1]:g}", f"{labels[-1]} on"
+    ticks = ticks_of_bins(first)
+    words = "ratio (above 0 methylated)"
+    chart = bar_chart(labels, {"calls": calls}, words, replace(COUNT, name="calls"), ticks)
+    return section("Log-likelihood ratios", chart)
+
+
+def _depths(shown: Mapping[str, Any]) -> Iterable[str]:
+    """Calls of the sites, and reads along the reference."""
+    of_sites = shown.get("calls_of_sites")
+    if of_sites and any(of_sites["sites"]):
+        first, sites, width = of_sites["from"], of_sites["sites"], of_sites["width"]
+        labels = [f"{low:,}" if width == 1 else f"{low:,} to {low + width - 1:,}" for low in first]
+        shift = 0.5 if width == 1 else 0.0  # the middle of a bar that stands for one number
+        ticks = [(at / width + shift, text) for at, text in COUNT.ticks(0, width * len(sites))]
+        percent = {"% of the sites": [100 * one / sum(sites) for one in sites]}
+        chart = bar_chart(labels, percent, "calls beyond the threshold", Axis("% of the sites", least=0), ticks)
+        yield section("Depth of the called sites", chart)
+    along = shown["depth"]
+    if len(along["reads"]) > 1:
+        ticks, name = _along(along)
+        yield section("Depth along the reference", area_chart(along["reads"], ticks, name, _DEPTH))
+
+
+def _along(depth: Mapping[str, Any]) -> tuple[list[tuple[float, str]], str]:
+    """Ticks along the reference, and what they are; of several windows or contigs the names of the contigs."""
+    contig, first = depth["contig"], depth["from"]
+    if all(b - a == depth["bases"] for a, b in pairwise(first)) and len(set(contig)) == 1:
+        return ticks_of_bins(first), f"position on {contig[0]}"
+    starts = [i for i, one in enumerate(contig) if i == 0 or one != contig[i - 1]]
+    ends = [*starts[1:], len(contig)]
+    return [((i + j) / 2, contig[i]) for i, j in zip(starts, ends, strict=True)], "one after the other"
+
+
+def _lengths(lengths: Mapping[str, Any]) -> Iterable[str]:
+    """Reads and bases by the lengths of the reads."""
+    used = [i for i, count in enumerate(lengths["reads"]) if count]
+    if not used:
+        return
+    part = slice(used[0], used[-1] + 1)
+    first = lengths["from"][part]
+    labels = [f"from {low:,} bases" for low in first]
+    ticks = ticks_of_powers(first[0], len(first), round(1 / math.log10(lengths["from"][1] / lengths["from"][0])))
+    reads = {"reads": lengths["reads"][part]}
+    bases = {"bases": lengths["bases_used"][part]}
+    for title, series, name in (
+        ("Read lengths", reads, "reads"),
+        ("Yield by read length", bases, "bases of used reads"),
+    ):
+        if any(series[name.split()[0]]):
+            yield section(title, bar_chart(labels, series, "bases of a read", replace(COUNT, name=name), ticks))
+
+
+def _methylation(title: str, counts: Mapping[str, Mapping[str, int]], name: str) -> str:
     """Percentages of methylated calls by name; 0 where there are no calls."""
     pairs = [(one["methylated"], one["methylated"] + one["unmethylated"]) for one in counts.values()]
     percent = [round(100 * methylated / n, 2) if n else 0.0 for methylated, n in pairs]
-    return _bars(title, list(counts), {"% methylated": percent}, name, replace(PERCENT, name=up))
+    return _bars(title, list(counts), {"% methylated": percent}, name, replace(PERCENT, name="% methylated"))
 
 
 def _bars(title: str, labels: list[str], series: Mapping[str, Sequence[float]], name: str, up: Axis) -> str:
-    """A chart of bars; of a single one its number."""
-    if len(labels) > 1:
-        return section(title, bar_chart(labels, series, name, up))
-    rows = [(labels[0], f"{heights[0]:,.10g} {up.name}") for heights in series.values()] if labels else []
-    return section(title, table(rows))
+    """A chart of bars; none of a single one."""
+    return section(title, bar_chart(labels, series, name, up)) if len(labels) > 1 else ""
 
 
 def _basis(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
@@ -172,7 +225,3 @@ def _shown(value: Any) -> str:
     if value is None or value == []:
         return "not given"
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)
-
-
-def _bases(count: float) -> str:
-    return f"{count / 1000:.2g} k" if count >= 1000 else f"{count:.3g}"

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from f5py.evaluation.summary import LEAST_CALLS_OF_READ
-from f5py.reports.axis import COUNT, PERCENT, THRESHOLD, Axis
+from f5py.reports.axis import COUNT, PERCENT, THRESHOLD, Axis, ticks_of_bins
 from f5py.reports.charts import Chart
 from f5py.reports.evaluation_report import aligned, percent
 
@@ -83,11 +83,12 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
     charts = [
         Chart(
             "Log-likelihood ratios", [f"{low:g}" for low in ratios["from"]],
-            Axis("ratio, from; at the ends all beyond"), {"calls": ratios["calls"]}, replace(COUNT, name="calls"),
+            Axis("ratio (above 0 methylated)"), {"calls": ratios["calls"]}, replace(COUNT, name="calls"),
+            ticks_of_bins(ratios["from"]),
         ),
         Chart(
             "Calls kept by a threshold", [one["threshold"] for one in table], THRESHOLD,
-            {"": [100 * one["share_of_calls"] for one in table]}, PERCENT,
+            {"": [100 * one["share_of_calls"] for one in table]}, replace(PERCENT, name="% of the calls"),
         ),
     ]  # fmt: skip
     errors = {
@@ -96,7 +97,7 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
         if all(one["errors"][name] is not None for one in table)
     }
     thresholds = [one["threshold"] for one in table]
-    charts.append(Chart("Wrong calls among those kept", thresholds, THRESHOLD, errors, Axis("%", least=0)))
+    charts.append(Chart("Wrong calls among those kept", thresholds, THRESHOLD, errors, Axis("% wrong", least=0)))
     charts.append(
         Chart(
             "Reads by their methylated share of calls", [f"{100 * low:.0f}" for low in reads["from"]],
@@ -107,13 +108,16 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
     if contexts:
         shares = [100 * one["methylated"] / one["beyond"] for one in contexts.values()]
         charts.append(
-            Chart("Methylated calls of single sites by context", list(contexts), Axis("context"), {"": shares}, PERCENT)
-        )
+            Chart(
+                "Methylation of single sites by context", list(contexts), Axis("context"), {"": shares},
+                replace(PERCENT, name="% methylated"),
+            )
+        )  # fmt: skip
     groups = [one for one in data["groups"] if one["calls"]]
     charts.append(
         Chart(
             "Calls beyond the threshold", [str(one["sites"]) for one in groups], Axis("sites of a group"),
-            {"": [100 * one["beyond"] / one["calls"] for one in groups]}, PERCENT,
+            {"": [100 * one["beyond"] / one["calls"] for one in groups]}, replace(PERCENT, name="% beyond"),
         )
     )  # fmt: skip
     return charts

@@ -7,18 +7,25 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import pairwise
 
 from f5py.reports.axis import Axis
 
 #: The page shows them at this size or larger, so that letters of 12 pixels stay as large.
-_WIDTH, _HEIGHT = 360, 230
-_LEFT, _BOTTOM, _TOP, _RIGHT = 62, 40, 12, 16
-#: Of a letter of a label.
-_LETTER_WIDTH = 7.0
+_WIDTH, _HEIGHT = 320, 216
+_LEFT, _BOTTOM, _TOP, _RIGHT = 60, 44, 12, 20
+#: Of a letter of a label, and between two labels.
+_CAPITAL_WIDTH, _LETTER_WIDTH, _SPACE = 10.0, 8.0, 8.0
 _WIDEST_BAR = 56.0
 
 
-def bar_chart(labels: Sequence[str], series: Mapping[str, Sequence[float]], name: str, axis: Axis) -> str:
+def bar_chart(
+    labels: Sequence[str],
+    series: Mapping[str, Sequence[float]],
+    name: str,
+    axis: Axis,
+    ticks: Sequence[tuple[float, str]] | None = None,
+) -> str:
     """Draw bars beside each other; those of several series stand on top of each other.
 
     Parameters
@@ -31,6 +38,8 @@ def bar_chart(labels: Sequence[str], series: Mapping[str, Sequence[float]], name
         What the labels are.
     axis : Axis
         What the heights are.
+    ticks : sequence of (float, str), optional
+        What is written along the bars instead of their labels; places are in bars, from 0 at the left of the first.
     """
     n = len(labels)
     totals = [sum(column) for column in zip(*series.values(), strict=True)]
@@ -49,10 +58,25 @@ def bar_chart(labels: Sequence[str], series: Mapping[str, Sequence[float]], name
                     f'width="{width:.1f}" height="{max(abs(bottom - top), 0.5):.1f}"><title>{escape(labels[i])}: '
                     f"{escape(series_name)} {height:,.10g}</title></rect>"
                 )
-    longest = max(map(len, labels), default=1)
-    fitting = max(int((_WIDTH - _LEFT - _RIGHT) / ((longest + 1) * _LETTER_WIDTH)), 1)
-    centres = [(_LEFT + (i + 0.5) * slot, labels[i]) for i in range(0, n, max(-(-n // fitting), 1))]
-    return _framed("".join(parts), centres, (low, high), name, axis)
+    if ticks is None:
+        ticks = [(i + 0.5, label) for i, label in enumerate(labels)]
+    places = _with_room([(_LEFT + at * slot, text) for at, text in ticks])
+    return _framed("".join(parts), places, (low, high), name, axis)
+
+
+def area_chart(heights: Sequence[float], ticks: Sequence[tuple[float, str]], name: str, axis: Axis) -> str:
+    """Draw a surface of steps; `ticks` have places in steps, from 0 at the left of the first."""
+    low, high = axis.limits([0.0, *heights])
+    step = (_WIDTH - _LEFT - _RIGHT) / max(len(heights), 1)
+    bottom = _y(low, low, high)
+    tops = [
+        f"{_LEFT + (i + side) * step:.1f},{_y(height, low, high):.1f}"
+        for i, height in enumerate(heights)
+        for side in (0, 1)
+    ]
+    points = " ".join([f"{_LEFT},{bottom:.1f}", *tops, f"{_WIDTH - _RIGHT},{bottom:.1f}"])
+    places = _with_room([(_LEFT + at * step, text) for at, text in ticks])
+    return _framed(f'<polygon class="s0" points="{points}"/>', places, (low, high), name, axis)
 
 
 def line_chart(x: Sequence[float], series: Mapping[str, Sequence[float]], across: Axis, axis: Axis) -> str:
@@ -86,6 +110,17 @@ def line_chart(x: Sequence[float], series: Mapping[str, Sequence[float]], across
     return f'{drawn}<p class="keys">{keys}</p>'
 
 
+def _with_room(places: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
+    """Every label, or every second, third and so on, so that none touches another; none beyond the right end."""
+    widths = [sum(_CAPITAL_WIDTH if one.isupper() else _LETTER_WIDTH for one in text) + _SPACE for _, text in places]
+    for step in range(1, len(places) + 1):
+        some = [(at, width) for (at, _), width in zip(places[::step], widths[::step], strict=True)]
+        if all(a + (v + w) / 2 <= b for (a, v), (b, w) in pairwise(some)):
+            fitting = [at + (width - _SPACE) / 2 <= _WIDTH + 2 for at, width in some]
+            return [one for one, fits in zip(places[::step], fitting, strict=True) if fits]
+    return []
+
+
 def _x(value: float, low: float, high: float) -> float:
     return _LEFT + (value - low) / (high - low) * (_WIDTH - _LEFT - _RIGHT)
 
@@ -97,7 +132,7 @@ def _y(value: float, low: float, high: float) -> float:
 def _framed(inside: str, ticks: Sequence[tuple[float, str]], limits: tuple[float, float], name: str, axis: Axis) -> str:
     """The SVG with axes, their numbers and their names."""
     across = "".join(
-        f'<text x="{place:.1f}" y="{_HEIGHT - _BOTTOM + 15}" text-anchor="middle">{escape(text)}</text>'
+        f'<text x="{place:.1f}" y="{_HEIGHT - _BOTTOM + 19}" text-anchor="middle">{escape(text)}</text>'
         for place, text in ticks
     )
     up = "".join(
@@ -111,7 +146,7 @@ def _framed(inside: str, ticks: Sequence[tuple[float, str]], limits: tuple[float
     )
     if axis.name:
         names += (
-            f'<text x="11" y="{middle:.0f}" text-anchor="middle" transform="rotate(-90 11 {middle:.0f})">'
+            f'<text x="15" y="{middle:.0f}" text-anchor="middle" transform="rotate(-90 15 {middle:.0f})">'
             f"{escape(axis.name)}</text>"
         )
     return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">{up}{inside}{across}{names}</svg>'

@@ -37,14 +37,16 @@ def _charts(report: Mapping[str, Any]) -> Iterable[str]:
     rounds = report["rounds"]
     numbers = [float(i + 1) for i in range(len(rounds))]
     rows = [
-        (f"round {i + 1}", f"{one['events']:,} events, levels changed by {one['change']:.3f} pA")
+        (f"round\u00a0{i + 1}", f"{one['events']:,} events, levels changed by {one['change']:.3f} pA")
         for i, one in enumerate(rounds)
     ]
     yield section("Rounds", table(rows))
     deviations = [one["held_out_deviation"] for one in rounds]
     if None not in deviations:
-        chart = line_chart(numbers, {"": deviations}, Axis("round", whole=True), NUMBER)
-        yield section("Deviation of the reads held out, in standard deviations, before each round", chart)
+        chart = line_chart(
+            numbers, {"": deviations}, Axis("round", whole=True), replace(NUMBER, name="standard deviations")
+        )
+        yield section("Deviation of the reads held out, before each round", chart)
     for name, kmers in report["kmers"].items():
         # most methylated k-mers cannot occur
         first = int(name == "methylated")

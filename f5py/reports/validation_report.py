@@ -139,9 +139,9 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
             for name in ("precision", "recall", "specificity")
             if all(one[name] is not None for one in table)
         }
-        charts.append(Chart("Of the calls kept", thresholds, THRESHOLD, measures, PERCENT))
+        charts.append(Chart("Of the calls kept", thresholds, THRESHOLD, measures, replace(PERCENT, name="% right")))
         kept = {"": [100 * (one["share_of_calls"] or 0) for one in table]}
-        charts.append(Chart("Calls kept", thresholds, THRESHOLD, kept, PERCENT))
+        charts.append(Chart("Calls kept", thresholds, THRESHOLD, kept, replace(PERCENT, name="% of the calls")))
         found = data["reliability"]
         lines = {"observed": found["observed"], "ideal": found["predicted"]}
         predicted, share = replace(SHARE, name="mean probability"), replace(SHARE, name="methylated share")

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
+from f5py.compute.depths import Depths
 from f5py.compute.diagnosis import CAUSES
 from f5py.compute.statistics import LENGTH_EDGES, MOST_RATIO, RATIO_WIDTH, RunStatistics
 from f5py.options.shared import MappedReadsOptions
@@ -12,6 +15,8 @@ from f5py.reports.run_report import RunFigures, sample_name, write_run_report
 from f5py.runs.outcome import Outcome, RunContext
 
 _MOST_POINTS = 500
+#: Bars of a chart, at most, and how many numbers of calls one of them may have.
+_MOST_BARS, _WIDTHS = 48, [digit * 10**power for power in range(18) for digit in (1, 2, 5)]
 
 
 def write_report(
@@ -79,7 +84,9 @@ def distributions(
         "read_lengths": {
             "from": [round(float(edge)) for edge in LENGTH_EDGES[:-1]],
             "reads": statistics.lengths.tolist(),
+            "bases_used": statistics.yields.tolist(),
         },
+        "depth": _depth(statistics.depths, contigs),
         "contigs": [
             {
                 "name": contigs[i],
@@ -99,6 +106,7 @@ def distributions(
         ],
     }
     if called:
+        shown["calls_of_sites"] = _calls_of_sites(statistics.depths)
         n_bins = len(statistics.ratios)
         shown["ratios"] = {
             "from": [-MOST_RATIO + RATIO_WIDTH * i for i in range(n_bins)],
@@ -109,3 +117,30 @@ def distributions(
             for i, name in enumerate(statistics.context_names())
         }
     return shown
+
+
+def _depth(depths: Depths, contigs: list[str]) -> dict[str, Any]:
+    """Mean numbers of reads over stretches of the reference, in its order."""
+    contig, start = depths.starts()
+    mean = depths.depth()[: len(contig)]
+    return {
+        "mean": round(int(depths.covered.sum()) / max(depths.total, 1), 3),
+        "bases": depths.stretch,
+        "contig": [contigs[i] for i in contig.tolist()],
+        "from": (start + 1).tolist(),
+        "reads": np.round(mean, 3).tolist(),
+    }
+
+
+def _calls_of_sites(depths: Depths) -> dict[str, Any]:
+    """Sites by how many calls beyond the threshold they have."""
+    calls = depths.calls_of_sites()
+    width = next(one for one in _WIDTHS if one * _MOST_BARS > calls.max(initial=0))
+    sites = np.bincount(calls // width)
+    return {
+        "from": (np.arange(len(sites)) * width).tolist(),
+        "width": width,
+        "sites": sites.tolist(),
+        "share_of_reference": round(depths.share, 6),
+        "median": float(np.median(calls)) if len(calls) else 0.0,
+    }

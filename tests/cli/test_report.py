@@ -51,6 +51,11 @@ def test_distributions_are_those_of_the_calls(run: dict[str, Any], made: ReadSet
         counts["methylated"] / (counts["methylated"] + counts["unmethylated"])
     )
 
+    decided = calls[calls.log_lik_ratio.abs() >= 2.5].groupby("start").size()
+    of_sites = shown["calls_of_sites"]
+    assert of_sites["sites"] == np.bincount(decided // of_sites["width"]).tolist()
+    assert (of_sites["median"], of_sites["share_of_reference"]) == (decided.median(), 1.0)
+
     # a row's sequence begins 5 bases before its first site
     single = calls[(calls.num_motifs == 1) & (calls.log_lik_ratio.abs() >= 2.5)]
     single = single[single.sequence.str.len() == 11]  # not at the end of a read
@@ -76,8 +81,20 @@ def test_sums_of_reads_and_contigs(run: dict[str, Any], made: ReadSet) -> None:
     assert (contig["methylated"], contig["unmethylated"]) == (
         run["counts"]["methylated"], run["counts"]["unmethylated"],
     )  # fmt: skip
+    depth, first, last = shown["depth"], *np.array(
+        [(record.reference_start, record.reference_end) for record in records]
+    ).T  # fmt: skip
+    assert depth["from"] == list(range(1, 12_001, 50))
+    assert depth["contig"] == ["simulated"] * 240
+    over = [np.clip(np.minimum(last, low + 49) - np.maximum(first, low - 1), 0, None).sum() for low in depth["from"]]
+    np.testing.assert_allclose(depth["reads"], np.array(over) / 50, atol=0.001)
+    assert depth["mean"] == pytest.approx(covered / 12_000, abs=0.001)
+    assert sum(shown["read_lengths"]["bases_used"]) == sum(lengths)
     assert [point["reads"] for point in shown["scaling"]] == [5, 10, 15, 16]
     assert all(0.5 < point["scale"] < 2 for point in shown["scaling"])
+
+
+_EMPTY = ("meta", "rect", "line", "polyline", "polygon", "circle")
 
 
 class Page(HTMLParser):
@@ -91,11 +108,11 @@ class Page(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.loads += [str(value) for name, value in attrs if name in ("src", "href", "xlink:href", "action")]
-        if tag not in ("meta", "rect", "line", "polyline", "circle"):
+        if tag not in _EMPTY:
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag not in ("rect", "line", "polyline", "circle"):
+        if tag not in _EMPTY:
             assert self.open.pop() == tag
 
 
@@ -118,7 +135,10 @@ def test_the_page(made: ReadSet, tmp_path: Path, command: str) -> None:
     assert "<b>15</b><span>of 16 reads used</span>" in text
     assert "<tr><td>pore model</td><td>r9.4_450bps.nucleotide.6mer</td></tr>" in text
     titles = re.findall("<h2>(.*?)</h2>", text)
-    assert {"Warnings", "What became of the reads", "Read lengths", "Coverage", "Reads", "Seconds"} <= set(titles)
+    assert {"Warnings", "What became of the reads", "Read lengths", "Yield by read length", "Reads"} <= set(titles)
+    assert {"Depth along the reference", "Seconds"} <= set(titles)
+    assert ("Depth of the called sites" in titles) == (command == "call-methylation")
+    assert "<pre>f5py " in text  # the command line
     assert ("Log-likelihood ratios" in titles) == (command == "call-methylation")
     for figure in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
         ElementTree.fromstring(figure)

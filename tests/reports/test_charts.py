@@ -1,0 +1,92 @@
+"""What stands at the axes of charts, read from their SVG: within the range of what the data mean, in plain numbers."""
+
+from __future__ import annotations
+
+import re
+from xml.etree import ElementTree
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from f5py.reports.axis import COUNT, NUMBER, PERCENT, SHARE, Axis, ticks_of_bins, ticks_of_powers
+from f5py.reports.svg_charts import area_chart, bar_chart, line_chart
+
+_SIZES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
+
+
+def _numbers(svg: str, is_up: bool) -> list[float]:
+    """Numbers at an axis; every label is one in plain digits, no two are alike, and all lie in the drawing."""
+    root = ElementTree.fromstring(svg)
+    width, height = (float(one) for one in root.attrib["viewBox"].split()[2:])
+    texts = [one for one in root.iter("text") if "transform" not in one.attrib]
+    place = "end" if is_up else "middle"
+    labels = [one for one in texts if one.attrib["text-anchor"] == place and float(one.attrib["y"]) < height - 10]
+    words = [one.text or "" for one in labels]
+    assert len(set(words)) == len(words)
+    for one in labels:
+        assert 0 <= float(one.attrib["x"]) <= width
+        assert 0 <= float(one.attrib["y"]) <= height
+    found = []
+    for word in words:
+        number = re.fullmatch(r"(-?[\d,]+(?:\.\d+)?)([kMG]?)", word)
+        assert number, word
+        found.append(float(number[1].replace(",", "")) * _SIZES[number[2]])
+    return found
+
+
+_COUNTS = st.lists(st.integers(0, 10**9) | st.integers(0, 12), min_size=2, max_size=30)
+_SHARES = st.lists(st.floats(0, 1), min_size=2, max_size=30)
+
+
+@given(_COUNTS)
+def test_counts_are_whole_and_start_at_zero(heights: list[int]) -> None:
+    for svg in (
+        bar_chart([str(i) for i in range(len(heights))], {"": heights}, "", COUNT),
+        area_chart(heights, [], "", COUNT),
+        line_chart(list(range(len(heights))), {"": heights}, COUNT, COUNT),
+    ):
+        up = _numbers(svg, True)
+        assert all(one == round(one) for one in up)
+        assert min(up) == 0
+        assert max(heights) <= max(up, default=0) * 1.0001 or max(heights) == 0
+
+
+@given(_SHARES)
+def test_shares_go_from_nothing_to_all(shares: list[float]) -> None:
+    percent = [100 * one for one in shares]
+    labels = [f"A[CG]{i}" for i in range(len(shares))]
+    assert _numbers(bar_chart(labels, {"": percent}, "", PERCENT), True) == [0, 25, 50, 75, 100]
+    curve = line_chart(sorted(shares), {"": sorted(shares)}, SHARE, SHARE)
+    assert _numbers(curve, True) == _numbers(curve, False) == [0, 0.25, 0.5, 0.75, 1]
+    assert min(_numbers(bar_chart(labels, {"": percent}, "", Axis("%", least=0)), True)) == 0
+
+
+@given(st.lists(st.floats(-500, 500, allow_subnormal=False), min_size=2, max_size=30))
+def test_other_numbers_are_plain(values: list[float]) -> None:
+    values = [round(one, 4) for one in values]
+    chart = line_chart([float(i) for i in range(len(values))], {"": values}, COUNT, NUMBER)
+    assert _numbers(chart, True)
+    assert all(one == round(one) for one in _numbers(chart, False))
+
+
+@given(st.integers(-400, 400), st.sampled_from([0.5, 1, 2, 50, 12_345]), st.integers(2, 300))
+def test_ticks_of_bins_are_at_their_numbers(first: int, width: float, n: int) -> None:
+    starts = [first + i * width for i in range(n)]
+    ticks = ticks_of_bins(starts)
+    assert 2 <= len(ticks) <= 6
+    for place, text in ticks:
+        assert -1e-6 <= place <= n + 1e-6
+        number, letter = text.rstrip("kMG").replace(",", ""), text[len(text.rstrip("kMG")) :]
+        assert abs(float(number) * _SIZES[letter] - (first + place * width)) <= 1e-6 * max(abs(first), n * width, 1)
+    _numbers(bar_chart([""] * n, {"": [1.0] * n}, "", COUNT, ticks), False)
+
+
+@given(st.integers(0, 40), st.integers(1, 50))
+def test_ticks_of_lengths_are_round(first: int, n: int) -> None:
+    start = round(10 ** (2 + first / 10))
+    ticks = ticks_of_powers(start, n, 10)
+    assert len(ticks) <= 6
+    assert all(re.fullmatch(r"[1235]0{0,2}[kMG]?", text) for _, text in ticks)
+    assert all(-0.1 <= place <= n + 0.1 for place, _ in ticks)
+    assert n < 4 or ticks
+    _numbers(bar_chart([""] * n, {"": [1.0] * n}, "", COUNT, ticks), False)
