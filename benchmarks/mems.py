@@ -45,7 +45,7 @@ _ERRORS = 0.1
 
 
 @exact_kernel
-def _search_only(turn, reads, bases, offsets, blocks, ends, first_rows, places, table, k, min_length, limit):
+def _search_only(turn, reads, bases, offsets, index, min_length, limit):
     """Matches and their places of all reads, without anchors; what a GPU's kernels do."""
     n_found = 0
     pattern = np.empty(0, np.uint8)
@@ -63,11 +63,11 @@ def _search_only(turn, reads, bases, offsets, blocks, ends, first_rows, places, 
             mems = np.empty((end - begin, N_COLUMNS), np.int32)
         for strand in range(2):
             write_strand(bases, begin, end, strand == 1, pattern)
-            n = find_mems(pattern, end - begin, min_length, blocks, ends, first_rows, table, k, counts, mems, 0)
+            n = find_mems(pattern, end - begin, min_length, index, counts, mems, 0)
             n_places = n_located(mems, 0, n, limit)
             if located.shape[0] < n_places:
                 located = np.empty(2 * n_places, np.int32)
-            n_found += locate_mems(mems, 0, n, limit, places, located, 0)
+            n_found += locate_mems(mems, 0, n, limit, index.places, located, 0)
 
 
 def _batches(bases: NDArray[np.uint8], n_batches: int, batch_bases: int) -> list[MappingBatch]:
@@ -114,8 +114,8 @@ def _rows(name: str, bases: NDArray[np.uint8], pool: WorkerPool, sizes: tuple[in
 
     def search_on_cpu(batch: MappingBatch) -> None:
         pool.run(
-            _search_only, np.arange(len(batch)), batch.codes, batch.offsets, index.blocks, index.ends, index.first_rows,
-            index.places, index.table, index.k, _MIN_MEM, int(search.parameters.integers[MID_OCC]),
+            _search_only, np.arange(len(batch)), batch.codes, batch.offsets, index, _MIN_MEM,
+            int(search.parameters.integers[MID_OCC]),
         )  # fmt: skip
 
     def anchors_on_cpu(batch: MappingBatch) -> None:
@@ -132,9 +132,7 @@ def _rows(name: str, bases: NDArray[np.uint8], pool: WorkerPool, sizes: tuple[in
     )
     search_on_cpu(batches[0])  # compiled now
     rows = []
-    for what, on_cpu, on_gpu in (
-        ("search", search_on_cpu, gpu.search_only), ("anchors", anchors_on_cpu, gpu.compute),
-    ):  # fmt: skip
+    for what, on_cpu, on_gpu in (("search", search_on_cpu, gpu.search_only), ("anchors", anchors_on_cpu, gpu.compute)):
         cpu_times, gpu_times = [], []
         for _ in range(rounds):
             gpu_times.append(_seconds(on_gpu, batches))

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from f5py.mapping.darwin import extensions as column
+from f5py.mapping.darwin._gact_numba import Tile
 from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
 from f5py.mapping.darwin.dsoft import ReadStrands, build_kmer_table, find_candidates_of
 from f5py.mapping.darwin.extensions import Extensions
@@ -93,7 +94,7 @@ def tile_of(target: str, read: str, scores, from_best: bool, plain: bool):
     t, q = (codes_of(np.frombuffer(one.encode(), np.uint8)) for one in (target, read))
     work = new_work()
     n, m = len(t), len(q)
-    best, i, j = gact._fill(t, n, n, q, m, m, False, from_best, plain, integers, work)
+    best, i, j = gact._fill(t, q, Tile(n, n, m, m), False, from_best, plain, integers, work)
     state, ops = np.zeros(gact._N_STATE, np.int64), np.full(n + m, 9, np.uint8)
     on_target, on_read, at = gact._walk_back(i, j, m, integers, work, state, ops, 0, 1)
     columns = "".join("MID"[op] for op in ops[:at])
@@ -350,9 +351,7 @@ def test_options_without_meaning_are_refused(case: str, tmp_path: Path, capfd):
     reads.write_text(">a\n" + "ACGTTGCAAGCTTAGGCATC" * 30 + "\n")
     reference = tmp_path / "ref.fa"
     reference.write_bytes(reads.read_bytes())
-    line = refused(
-        capfd, "map", "-x", "darwin", *options, reference, reads, "-o", tmp_path / "o.paf", status=2
-    )  # fmt: skip
+    line = refused(capfd, "map", "-x", "darwin", *options, reference, reads, "-o", tmp_path / "o.paf", status=2)
     assert message in line
     assert not (tmp_path / "o.paf").exists()
 

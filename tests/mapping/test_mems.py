@@ -47,10 +47,7 @@ def found(index: FmIndex, read: str, reverse: bool, min_length: int) -> list[Mat
     n = len(read)
     pattern, mems = np.empty(n, np.uint8), np.empty((n, 4), np.int32)
     write_strand(codes(read), 0, n, reverse, pattern)
-    n_mems = find_mems(
-        pattern, n, min_length, index.blocks, index.ends, index.first_rows, index.table, index.k,
-        np.empty(n, np.int32), mems, 0,
-    )  # fmt: skip
+    n_mems = find_mems(pattern, n, min_length, index, np.empty(n, np.int32), mems, 0)
     return [
         (last + 1 - length, last + 1, sorted(index.places[row : row + count].tolist()))
         for last, length, row, count in mems[:n_mems].tolist()

@@ -11,9 +11,11 @@ import pytest
 
 from f5py.mapping._sorting_numba import SORT_SCRATCH
 from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS, align_pair
+from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
+from f5py.mapping.chain._chains_numba import Chains
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hits._hit_reads_numba import chains_of_read
-from f5py.mapping.index._sketch_numba import sketch
+from f5py.mapping.index._sketch_numba import Minimizers, Scheme, sketch
 from f5py.mapping.index.reference_index import codes_of
 from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.settings import PRESETS, parameters
@@ -56,7 +58,9 @@ def test_minimizers(map_data: Path, bases: dict[str, str]):
     for _, read, *_ in rows_of(map_data / "dump_reads.tsv.gz"):
         sequence = codes(bases[read])
         key, place = np.empty(len(sequence), np.uint64), np.empty(len(sequence), np.int64)
-        n = sketch(sequence, 0, len(sequence), ONT.k, ONT.w, 0, 0, np.empty(35, np.uint64), key, place, 0)
+        n = sketch(
+            sequence, 0, len(sequence), Scheme(ONT.k, ONT.w, 0), 0, np.empty(35, np.uint64), Minimizers(key, place), 0
+        )
         found = [(int(k) >> 8, int(k) & 255, int(p) >> 1, int(p) & 1) for k, p in zip(key[:n], place[:n], strict=True)]
         assert found == expected[read]
 
@@ -105,8 +109,8 @@ def test_anchors_and_chains(
         n = int(end - begin)
         out_x, out_y, sums = np.empty(n, np.uint64), np.empty(n, np.int64), np.empty(n, np.int64)
         n_chains, n_chained = chains_of_read(
-            anchors.x, anchors.y, begin, n, int(length), numbers.integers, numbers.floats, numbers.gap_penalty,
-            anchors.f, anchors.p, out_x, out_y, sums, np.empty(SORT_SCRATCH, np.int64),
+            AnchorArrays(anchors.x, anchors.y), begin, n, int(length), numbers, ChainScores(anchors.f, anchors.p),
+            Chains(out_x, out_y, sums), np.empty(SORT_SCRATCH, np.int64),
         )  # fmt: skip
         counts = (sums[:n_chains] & 0xFFFFFFFF).tolist()
         places = np.cumsum([0, *counts])

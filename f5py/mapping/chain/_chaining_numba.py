@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
@@ -12,25 +15,55 @@ _HIGH = np.uint64(32)
 _LOW = np.uint64(0xFFFFFFFF)
 
 
+class AnchorArrays(NamedTuple):
+    """Anchors of reads, as `f5py.core.mapping_batch.Anchors` has them.
+
+    Attributes
+    ----------
+    x : uint64, shape (n,)
+    y : int64, shape (n,)
+    """
+
+    x: NDArray[np.uint64]
+    y: NDArray[np.int64]
+
+
+class ChainScores(NamedTuple):
+    """Scores of chains, one element an anchor.
+
+    Attributes
+    ----------
+    f : int32, shape (n,)
+        Score of the best chain that ends there.
+    p : int32, shape (n,)
+        Index of its predecessor from the first anchor of the read on, -1 for none.
+    """
+
+    f: NDArray[np.int32]
+    p: NDArray[np.int32]
+
+
 @exact_kernel
-def score_anchors(x, y, first, begin, end, integers, gap_penalty, f, p, marks):
+def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, marks):
     """Score the best chain that ends at each anchor of one read or segment, and its predecessor.
 
     Parameters
     ----------
-    x, y : uint64, int64
-        Anchors of all reads, those of the read sorted by x.
+    anchors : AnchorArrays
+        Of all reads, those of the read sorted by x.
     first : int
         The read's first anchor.
     begin, end : int
         The read's anchors, or those of a stretch that no chain enters or leaves.
     integers, gap_penalty
         `f5py.mapping.settings.Parameters`.
-    f, p : int32
-        Filled: score; index of the predecessor from `first` on, -1 for none.
+    scores : ChainScores
+        Filled.
     marks : int32
         Scratch, one element an anchor; filled with 0 here.
     """
+    x, y = anchors
+    f, p = scores
     max_iter = integers[MAX_ITER]
     max_skip = integers[MAX_SKIP]
     bw = integers[BW]
@@ -111,7 +144,7 @@ def score_anchors(x, y, first, begin, end, integers, gap_penalty, f, p, marks):
 
 
 @exact_kernel
-def score_reads(turn, reads, x, y, offsets, integers, gap_penalty, f, p):
+def score_reads(turn, reads, anchors, offsets, integers, gap_penalty, scores):
     """`score_anchors` of reads, whose anchors stand between `offsets`."""
     marks = np.empty(0, np.int32)
     while True:
@@ -122,4 +155,4 @@ def score_reads(turn, reads, x, y, offsets, integers, gap_penalty, f, p):
         end = offsets[reads[i] + 1]
         if marks.shape[0] < end - begin:
             marks = np.empty(2 * (end - begin), np.int32)
-        score_anchors(x, y, begin, begin, end, integers, gap_penalty, f, p, marks)
+        score_anchors(anchors, begin, begin, end, integers, gap_penalty, scores, marks)

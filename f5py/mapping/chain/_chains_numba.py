@@ -3,7 +3,10 @@
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_kernel
 from f5py.mapping._sorting_numba import sort_pairs
@@ -17,29 +20,53 @@ from f5py.mapping.settings import (
     MIN_CNT,
     MIN_SC,
     RMQ_CAPACITY,
-)  # fmt: skip
+)
 
 _LOW = np.uint64(0xFFFFFFFF)
 _HIGH = np.uint64(32)
 
 
+class Chains(NamedTuple):
+    """Chains and their anchors, to be filled.
+
+    Attributes
+    ----------
+    x : uint64, shape (>= n,)
+    y : int64, shape (>= n,)
+        Anchors of all chains.
+    sums : int64, shape (>= n,)
+        Score << 32 | number of anchors, one element a chain.
+    """
+
+    x: NDArray[np.uint64]
+    y: NDArray[np.int64]
+    sums: NDArray[np.int64]
+
+
 @exact_kernel
-def cut_chains(x, y, begin, n, integers, max_drop, f, p, out_x, out_y, chains, scratch):
+def cut_chains(anchors, begin, n, integers, max_drop, scores, out, scratch):
     """Write the chains of `n` anchors from index `begin` on, in the order of their first anchors.
 
     Parameters
     ----------
-    x, y, f, p
-        Anchors, scores and predecessors; see `score_anchors`.
-    out_x, out_y : uint64, int64, shape (>= n,)
-        Filled with the anchors of all chains.
-    chains : int64
-        Filled with score << 32 | number of anchors.
+    anchors : AnchorArrays
+    begin, n : int
+    integers : int64
+        `f5py.mapping.settings.Parameters`.
+    max_drop : int
+        Score that a chain may lose on its way.
+    scores : ChainScores
+    out : Chains
+        Filled.
+    scratch : int64, shape (SORT_SCRATCH,)
 
     Returns
     -------
     n_chains, n_chained : int
     """
+    x, y = anchors
+    f, p = scores
+    out_x, out_y, chains = out
     min_sc = integers[MIN_SC]
     z_key = np.empty(n, np.uint64)
     z_at = np.empty(n, np.int64)
@@ -176,12 +203,14 @@ def _first_rank(keys, n, key):
 
 
 @exact_kernel
-def score_long_joins(x, y, n, integers, floats, gap_penalty, f, p, scratch):
+def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch):
     """Score chains over gaps of up to the long bandwidth; as `score_anchors`, for anchors from index 0 on.
 
     Ranks are the anchors' places in the order of (y, index); a tree over the ranks finds the predecessor with the
     largest priority, a bitmap those nearby.
     """
+    x, y = anchors
+    f, p = scores
     bw = integers[BW_LONG]
     reach = max(integers[MAX_GAP], bw)
     max_skip = integers[MAX_SKIP]

@@ -21,24 +21,26 @@ SPAN_SHIFT = 24
 
 
 @exact_kernel
-def segment_reads(turn, reads, x, y, offsets, integers, gap_penalty, smallest, f, p, table):
+def segment_reads(turn, reads, anchors, offsets, parameters, smallest, scores, table):
     """Divide reads into segments; score those with fewer anchors than `smallest` at once.
 
     Parameters
     ----------
     turn, reads
         See `f5py.threads.pool`.
-    x, y, offsets
-        Anchors of all reads.
-    integers, gap_penalty
-        `f5py.mapping.settings.Parameters`.
+    anchors : AnchorArrays
+        Of all reads.
+    offsets : int64, shape (n_reads + 1,)
+    parameters : f5py.mapping.settings.Parameters
     smallest : int
-    f, p : int32
+    scores : ChainScores
         Filled for the anchors of small segments.
     table : int64, shape (n, N_COLUMNS)
         Zero; filled from row ``offsets[read] // smallest`` on with the read's other segments: their anchors, the read's
         first one, the number of pairs within reach, and whether MAX_ITER leaves some of these out.
     """
+    x = anchors.x
+    integers, gap_penalty = parameters.integers, parameters.gap_penalty
     max_iter = integers[MAX_ITER]
     reach = np.uint64(max(integers[MAX_GAP], integers[BW]))
     marks = np.empty(smallest, np.int32)
@@ -56,7 +58,7 @@ def segment_reads(turn, reads, x, y, offsets, integers, gap_penalty, smallest, f
         for at in range(first + 1, last + 1):
             if at == last or x[at] >> _HIGH != x[at - 1] >> _HIGH or x[at] > x[at - 1] + reach:
                 if at - begin < smallest:
-                    score_anchors(x, y, first, begin, at, integers, gap_penalty, f, p, marks)
+                    score_anchors(anchors, first, begin, at, integers, gap_penalty, scores, marks)
                 else:
                     table[row, BEGIN] = begin
                     table[row, END] = at
@@ -79,7 +81,7 @@ def segment_reads(turn, reads, x, y, offsets, integers, gap_penalty, smallest, f
 
 
 @exact_kernel
-def score_segments(turn, order, table, x, y, integers, gap_penalty, f, p):
+def score_segments(turn, order, table, anchors, integers, gap_penalty, scores):
     """`score_anchors` of segments."""
     marks = np.empty(0, np.int32)
     while True:
@@ -90,7 +92,7 @@ def score_segments(turn, order, table, x, y, integers, gap_penalty, f, p):
         end = table[order[i], END]
         if marks.shape[0] < end - begin:
             marks = np.empty(2 * (end - begin), np.int32)
-        score_anchors(x, y, table[order[i], FIRST], begin, end, integers, gap_penalty, f, p, marks)
+        score_anchors(anchors, table[order[i], FIRST], begin, end, integers, gap_penalty, scores, marks)
 
 
 @exact_kernel

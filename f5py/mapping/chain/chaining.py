@@ -20,15 +20,15 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 def score_chains(batch: MappingBatch, parameters: Parameters, pool: WorkerPool) -> float:
     """Fill the scores and predecessors of all anchors; return the seconds that all threads together have worked."""
-    from f5py.mapping.chain._chaining_numba import score_reads
+    from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores, score_reads
 
     anchors = batch.anchors
     assert anchors is not None
     f, p = np.empty(len(anchors.x), np.int32), np.empty(len(anchors.x), np.int32)
     n_anchors = np.diff(anchors.offsets)
     seconds = pool.run(
-        score_reads, longest_first(n_anchors, n_anchors > 0), anchors.x, anchors.y, anchors.offsets,
-        parameters.integers, parameters.gap_penalty, f, p, order=batch.number,
+        score_reads, longest_first(n_anchors, n_anchors > 0), AnchorArrays(anchors.x, anchors.y), anchors.offsets,
+        parameters.integers, parameters.gap_penalty, ChainScores(f, p), order=batch.number,
     )  # fmt: skip
     batch.anchors = anchors._replace(f=f, p=p)
     return seconds

@@ -65,6 +65,7 @@ class Segments:
         cls, anchors: Anchors, parameters: Parameters, pool: WorkerPool, number: int, smallest: int = SMALLEST
     ) -> Segments:
         """Divide the reads of a batch, and score small segments."""
+        from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
         from f5py.mapping.chain._segments_numba import END, N_COLUMNS, segment_reads
 
         n = len(anchors.x)
@@ -72,8 +73,8 @@ class Segments:
         table = np.zeros((n // smallest, N_COLUMNS), np.int64)
         n_anchors = np.diff(anchors.offsets)
         seconds = pool.run(
-            segment_reads, longest_first(n_anchors, n_anchors > 0), anchors.x, anchors.y, anchors.offsets,
-            parameters.integers, parameters.gap_penalty, smallest, f, p, table, order=number,
+            segment_reads, longest_first(n_anchors, n_anchors > 0), AnchorArrays(anchors.x, anchors.y), anchors.offsets,
+            parameters, smallest, ChainScores(f, p), table, order=number,
         )  # fmt: skip
         return cls(anchors, table[table[:, END] > 0], f, p, parameters, pool, number, seconds)
 
@@ -100,12 +101,13 @@ class Segments:
 
     def score(self, chosen: NDArray[np.int64]) -> None:
         """Score segments on the CPU threads."""
+        from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
         from f5py.mapping.chain._segments_numba import score_segments
 
         anchors, parameters = self.anchors, self.parameters
         self.seconds += self.pool.run(
-            score_segments, chosen, self.table, anchors.x, anchors.y, parameters.integers, parameters.gap_penalty,
-            self.f, self.p, order=self.number,
+            score_segments, chosen, self.table, AnchorArrays(anchors.x, anchors.y), parameters.integers,
+            parameters.gap_penalty, ChainScores(self.f, self.p), order=self.number,
         )  # fmt: skip
 
     def pack(self, chosen: NDArray[np.int64], places: NDArray[np.int64], packed: NDArray[np.int32]) -> None:

@@ -7,18 +7,7 @@ import numpy as np
 
 from f5py.jit.kernel import exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH
-from f5py.mapping.darwin.extensions import (
-    COLUMNS,
-    EQUAL,
-    QE,
-    QS,
-    READ,
-    REVERSE,
-    SCORE,
-    TARGET,
-    TE,
-    TS,
-)  # fmt: skip
+from f5py.mapping.darwin.extensions import COLUMNS, EQUAL, QE, QS, READ, REVERSE, SCORE, TARGET, TE, TS
 from f5py.mapping.hits import hit_fields as field
 from f5py.mapping.hits._hits_numba import select_secondaries, set_parents
 from f5py.mapping.hits._mapping_quality_numba import judge_hits
@@ -79,10 +68,23 @@ def count_runs(ops, op_offsets, n_runs):
 
 
 @exact_kernel
-def make_hits(
-    table, results, ops, op_offsets, strands, offsets, targets, target_offsets, run_offsets, is_overlap, hits, runs
-):
-    """Fill hits and their CIGAR strings from alignments with paths; arguments as of `extend_candidates`."""
+def make_hits(extensions, targets, target_offsets, run_offsets, is_overlap, hits, runs):
+    """Fill hits and their CIGAR strings from alignments with paths.
+
+    Parameters
+    ----------
+    extensions, targets, target_offsets
+        As of `f5py.mapping.darwin._gact_numba.extend_candidates`.
+    run_offsets : int64, shape (n + 1,)
+        Runs of equal columns of each alignment.
+    is_overlap : bool
+        Give no mapping qualities.
+    hits : int64, shape (n, N_FIELDS)
+        Filled.
+    runs : int64, shape (run_offsets[-1],)
+        Filled: length << 4 | operation.
+    """
+    table, strands, offsets, results, ops, op_offsets = extensions
     for c in range(table.shape[0]):
         hit = hits[c]
         for f in range(field.N_FIELDS):

@@ -3,7 +3,10 @@
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
@@ -61,30 +64,73 @@ def _target_of(offsets, place):
     return low
 
 
+class KmerTable(NamedTuple):
+    """The k-mers of the targets.
+
+    Attributes
+    ----------
+    table : uint64
+        Hash table; see `f5py.mapping.index.reference_index`.
+    places : int64
+        Of the k-mers.
+    offsets : int64, shape (n_targets + 1,)
+    """
+
+    table: NDArray[np.uint64]
+    places: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+
+
+class StrandOfRead(NamedTuple):
+    """Which strand of which read.
+
+    Attributes
+    ----------
+    own : int
+        The target that is the read, or -1.
+    reverse, read : int
+    """
+
+    own: int
+    reverse: int
+    read: int
+
+
+class Bins(NamedTuple):
+    """Bins of the diagonals.
+
+    Attributes
+    ----------
+    counts : int32
+        Bases of the read that the seeds of a bin cover, 0; left so.
+    lasts : int32
+        Where the last seed of a bin begins.
+    """
+
+    counts: NDArray[np.int32]
+    lasts: NDArray[np.int32]
+
+
 @exact_kernel
-def _candidates_of(strand, own, reverse, read, table, places, offsets, integers, counts, lasts, touched, found, n):
+def _candidates_of(strand, which, kmers, integers, bins, touched, found, n):
     """Add the candidates of a strand to `found` from index `n` on; return it, the number of candidates, and `touched`.
 
     Parameters
     ----------
     strand : uint8
-    own : int
-        The target that is the read, or -1.
-    reverse, read : int
-    table, places
-        Hash table of k-mers, and their places.
-    offsets : int64
-        Of targets.
+    which : StrandOfRead
+    kmers : KmerTable
     integers : int64
-    counts : int32
-        Bases of the read that the seeds of a bin cover, 0; left so.
-    lasts : int32
-        Where the last seed of a bin begins.
+        `f5py.mapping.darwin.darwin_settings.darwin_integers`.
+    bins : Bins
     touched : int64
         Scratch.
     found : int64, shape (n, N_CANDIDATE)
     n : int
     """
+    own, reverse, read = which
+    table, places, offsets = kmers
+    counts, lasts = bins
     k = integers[K]
     length = strand.shape[0]
     n_kmers = length - k + 1
@@ -144,7 +190,7 @@ def _candidates_of(strand, own, reverse, read, table, places, offsets, integers,
 
 
 @exact_kernel
-def find_candidates(turn, reads, strands, read_offsets, owns, table, places, offsets, integers, n_found):
+def find_candidates(turn, reads, strands, read_offsets, owns, kmers, integers, n_found):
     """Find the candidates of reads.
 
     Parameters
@@ -155,7 +201,9 @@ def find_candidates(turn, reads, strands, read_offsets, owns, table, places, off
         `f5py.mapping.darwin.extensions.Extensions`.
     owns : int64, shape (n_reads,)
         The target that is the read, or -1.
-    table, places, offsets, integers
+    kmers : KmerTable
+    integers : int64
+        `f5py.mapping.darwin.darwin_settings.darwin_integers`.
     n_found : int64, shape (n_reads,)
         Filled.
 
@@ -166,6 +214,7 @@ def find_candidates(turn, reads, strands, read_offsets, owns, table, places, off
     found : int64, shape (n * N_CANDIDATE,)
         Their candidates.
     """
+    offsets = kmers.offsets
     done = np.empty(16, np.int64)
     n_done = 0
     found = np.empty((1024, N_CANDIDATE), np.int64)
@@ -190,19 +239,8 @@ def find_candidates(turn, reads, strands, read_offsets, owns, table, places, off
         before = n
         for reverse in range(2):
             found, n, touched = _candidates_of(
-                strands[reverse, begin:end],
-                owns[read],
-                reverse,
-                read,
-                table,
-                places,
-                offsets,
-                integers,
-                counts,
-                lasts,
-                touched,
-                found,
-                n,
-            )
+                strands[reverse, begin:end], StrandOfRead(owns[read], reverse, read), kmers, integers,
+                Bins(counts, lasts), touched, found, n,
+            )  # fmt: skip
         n_found[read] = n - before
     return done[:n_done], found[:n].copy().reshape(-1)

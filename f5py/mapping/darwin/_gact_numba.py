@@ -3,7 +3,10 @@
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
@@ -18,7 +21,7 @@ from f5py.mapping.darwin._tiles_numba import (
     fill_tile_plainly,
     new_work,
     take_bases,
-)  # fmt: skip
+)
 from f5py.mapping.darwin.darwin_settings import (
     AFTER_SEED,
     FIRST_SCORE,
@@ -29,7 +32,7 @@ from f5py.mapping.darwin.darwin_settings import (
     OVERLAP,
     TILE,
     K,
-)  # fmt: skip
+)
 from f5py.mapping.darwin.extensions import (
     COLUMNS,
     EQUAL,
@@ -44,7 +47,7 @@ from f5py.mapping.darwin.extensions import (
     TARGET,
     TE,
     TS,
-)  # fmt: skip
+)
 
 #: Columns of a path.
 BOTH, READ_ONLY, TARGET_ONLY = 0, 1, 2
@@ -118,9 +121,44 @@ def _walk_back(i, j, n_columns, integers, work, state, ops, at, step):
     return n - i, m - j, at
 
 
+class Tile(NamedTuple):
+    """Where a tile is.
+
+    Attributes
+    ----------
+    r, n : int
+        First base on the target, and how many.
+    o, m : int
+        The same on the read.
+    """
+
+    r: int
+    n: int
+    o: int
+    m: int
+
+
 @exact_kernel
-def _fill(target, r, n, read, o, m, backwards, finds_best, plain, integers, work):
-    """Take the bases of a tile and fill it; see `fill_tile`."""
+def _fill(target, read, tile, backwards, finds_best, plain, integers, work):
+    """Take the bases of a tile and fill it; see `fill_tile`.
+
+    Parameters
+    ----------
+    target, read : uint8
+        Codes.
+    tile : Tile
+    backwards : bool
+        Take the bases from the last one on.
+    finds_best : bool
+        Look for the best cell.
+    plain : bool
+        Fill cell by cell, not by vectors.
+    integers : int64
+        `f5py.mapping.darwin.darwin_settings.darwin_integers`.
+    work
+        `new_work`.
+    """
+    r, n, o, m = tile
     take_bases(target, r, n, read, o, m, backwards, work[0])
     if plain:
         return fill_tile_plainly(n, m, integers, finds_best, work)
@@ -144,7 +182,7 @@ def _start(target, read, r, o, k, plain, integers, work):
     after = k if integers[AFTER_SEED] else 0
     r += after
     o += after
-    score, i, j = _fill(target, r, min(tile, r), read, o, min(tile, o), False, True, plain, integers, work)
+    score, i, j = _fill(target, read, Tile(r, min(tile, r), o, min(tile, o)), False, True, plain, integers, work)
     if score >= integers[FIRST_SCORE]:
         return r, o, i, j
     if not integers[AFTER_SEED]:
@@ -153,7 +191,7 @@ def _start(target, read, r, o, k, plain, integers, work):
     o -= after
     n = min(tile, target.shape[0] - r)
     m = min(tile, read.shape[0] - o)
-    score, i, j = _fill(target, r, n, read, o, m, True, True, plain, integers, work)
+    score, i, j = _fill(target, read, Tile(r, n, o, m), True, True, plain, integers, work)
     if score < integers[FIRST_SCORE]:
         return -1, -1, 0, 0
     on_target, on_read, _ = _walk_back(
@@ -161,14 +199,29 @@ def _start(target, read, r, o, k, plain, integers, work):
     )
     r += n - 1 - i + on_target
     o += m - 1 - j + on_read
-    score, i, j = _fill(target, r, min(tile, r), read, o, min(tile, o), False, True, plain, integers, work)
+    score, i, j = _fill(target, read, Tile(r, min(tile, r), o, min(tile, o)), False, True, plain, integers, work)
     if score < integers[FIRST_SCORE]:
         return -1, -1, 0, 0
     return r, o, i, j
 
 
+class Extended(NamedTuple):
+    """What a candidate is extended to, to be filled.
+
+    Attributes
+    ----------
+    result : int64, shape (N_RESULT,)
+        See `f5py.mapping.darwin.extensions`. All 0 if there is no alignment.
+    ops : uint8, shape (columns,) or (0,)
+        Columns of the path, of which ``result[LEFT]`` and their number are then known.
+    """
+
+    result: NDArray[np.int64]
+    ops: NDArray[np.uint8]
+
+
 @exact_kernel
-def extend(target, read, r, o, plain, integers, work, result, ops):
+def extend(target, read, r, o, plain, integers, work, out):
     """Extend a candidate in both directions.
 
     Parameters
@@ -183,11 +236,10 @@ def extend(target, read, r, o, plain, integers, work, result, ops):
         `f5py.mapping.darwin.darwin_settings.darwin_integers`.
     work
         `new_work`.
-    result : int64, shape (N_RESULT,)
-        Filled: see `f5py.mapping.darwin.extensions`. All 0 if there is no alignment.
-    ops : uint8, shape (columns,) or (0,)
-        Filled with the columns of the path, of which ``result[LEFT]`` and their number are then known.
+    out : Extended
+        Filled.
     """
+    result, ops = out
     tile = integers[TILE]
     n_left = result[LEFT]
     left = np.zeros(_N_STATE, np.int64)
@@ -205,7 +257,7 @@ def extend(target, read, r, o, plain, integers, work, result, ops):
     while ts > 0 and qs > 0:
         n = min(tile, ts)
         m = min(tile, qs)
-        _fill(target, ts, n, read, qs, m, False, False, plain, integers, work)
+        _fill(target, read, Tile(ts, n, qs, m), False, False, plain, integers, work)
         on_target, on_read, at = _walk_back(n - 1, m - 1, m, integers, work, left, ops, at, -1)
         if on_target + on_read == 0:
             break
@@ -215,7 +267,7 @@ def extend(target, read, r, o, plain, integers, work, result, ops):
     while te < target.shape[0] and qe < read.shape[0]:
         n = min(tile, target.shape[0] - te)
         m = min(tile, read.shape[0] - qe)
-        _fill(target, te, n, read, qe, m, True, False, plain, integers, work)
+        _fill(target, read, Tile(te, n, qe, m), True, False, plain, integers, work)
         on_target, on_read, at = _walk_back(n - 1, m - 1, m, integers, work, right, ops, at, 1)
         if on_target + on_read == 0:
             break
@@ -238,29 +290,24 @@ def extend(target, read, r, o, plain, integers, work, result, ops):
 
 
 @exact_kernel
-def extend_candidates(
-    turn, order, table, strands, offsets, targets, target_offsets, plain, integers, results, ops, op_offsets
-):
+def extend_candidates(turn, order, extensions, targets, target_offsets, plain, integers):
     """`extend` of candidates.
 
     Parameters
     ----------
     turn, order
         See `f5py.threads.pool`; rows of `table`.
-    table : int64
-        Candidates: `f5py.mapping.darwin.extensions`.
-    strands : uint8, shape (2, offsets[-1])
-        Codes of the reads, and of their reverse complements at the same places.
-    offsets : int64
-    targets : uint8
-    target_offsets : int64
+    extensions : f5py.mapping.darwin.extensions.ExtensionArrays
+        Results are filled, and paths if there is room.
+    targets : uint8, shape (target_offsets[-1],)
+        Codes.
+    target_offsets : int64, shape (n_targets + 1,)
     plain : bool
+        Fill tiles cell by cell.
     integers : int64
-    results : int64, shape (len(table), N_RESULT)
-    ops : uint8
-        Filled with paths if there is room.
-    op_offsets : int64, shape (len(table) + 1,)
+        `f5py.mapping.darwin.darwin_settings.darwin_integers`.
     """
+    table, strands, offsets, results, ops, op_offsets = extensions
     work = new_work()
     while True:
         turned = next_turn(turn)
@@ -271,15 +318,9 @@ def extend_candidates(
         target = table[c, TARGET]
         extend(
             targets[target_offsets[target] : target_offsets[target + 1]],
-            strands[table[c, REVERSE], offsets[read] : offsets[read + 1]],
-            table[c, PLACE],
-            table[c, OFFSET],
-            plain,
-            integers,
-            work,
-            results[c],
-            ops[op_offsets[c] : op_offsets[c + 1]],
-        )
+            strands[table[c, REVERSE], offsets[read] : offsets[read + 1]], table[c, PLACE], table[c, OFFSET], plain,
+            integers, work, Extended(results[c], ops[op_offsets[c] : op_offsets[c + 1]]),
+        )  # fmt: skip
 
 
 @exact_kernel

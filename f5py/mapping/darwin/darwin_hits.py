@@ -14,7 +14,17 @@ from numpy.typing import NDArray
 from f5py.core.mapping_batch import Hits
 from f5py.core.offsets import offsets_of
 from f5py.mapping.darwin.darwin_settings import MIN_COLUMNS, MIN_PERCENT
-from f5py.mapping.darwin.extensions import COLUMNS, EQUAL, OFFSET, PLACE, READ, REVERSE, SCORE, TARGET, Extensions
+from f5py.mapping.darwin.extensions import (
+    COLUMNS,
+    EQUAL,
+    OFFSET,
+    PLACE,
+    READ,
+    REVERSE,
+    SCORE,
+    TARGET,
+    Extensions,
+)
 from f5py.mapping.hits.hit_fields import ID, N_FIELDS, PARENT
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.settings import Parameters
@@ -76,10 +86,7 @@ def hits_of(extensions: Extensions, index: ReferenceIndex, parameters: Parameter
     run_offsets = offsets_of(n_runs)
     runs = np.empty(run_offsets[-1], np.int64)
     hits = np.empty((len(e.table), N_FIELDS), np.int64)
-    make_hits(
-        e.table, e.results, e.ops, e.op_offsets, e.strands, e.offsets, index.bases, index.offsets, run_offsets,
-        parameters is None, hits, runs,
-    )  # fmt: skip
+    make_hits(e.arrays, index.bases, index.offsets, run_offsets, parameters is None, hits, runs)
     n_hits = np.bincount(e.table[:, READ], minlength=len(e.offsets) - 1).astype(np.int64)
     first = offsets_of(n_hits)
     if parameters is None:

@@ -88,7 +88,7 @@ def find_candidates_of(
     number : int
         Of the batch.
     """
-    from f5py.mapping.darwin._dsoft_numba import find_candidates
+    from f5py.mapping.darwin._dsoft_numba import KmerTable, find_candidates
     from f5py.mapping.index._seeds_numba import gather
 
     n = len(reads.offsets) - 1
@@ -97,7 +97,7 @@ def find_candidates_of(
     lengths = np.diff(reads.offsets)
     pool.run(
         collecting(find_candidates, results), longest_first(lengths, np.ones(n, np.bool_)), reads.codes, reads.offsets,
-        owns, index.table, index.places, index.offsets, integers, n_found, order=number,
+        owns, KmerTable(index.table, index.places, index.offsets), integers, n_found, order=number,
     )  # fmt: skip
     sizes = n_found * N_CANDIDATE
     offsets = offsets_of(sizes)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,17 @@ N_CANDIDATE = 5
 # target and strand.
 SCORE, EQUAL, COLUMNS, LEFT, TS, TE, QS, QE = range(8)
 N_RESULT = 8
+
+
+class ExtensionArrays(NamedTuple):
+    """The arrays of `Extensions`, as kernels take them."""
+
+    table: NDArray[np.int64]
+    strands: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    results: NDArray[np.int64]
+    ops: NDArray[np.uint8]
+    op_offsets: NDArray[np.int64]
 
 
 @dataclass
@@ -45,6 +57,11 @@ class Extensions:
     op_offsets: NDArray[np.int64]
     number: int = 0
     share_of_input: float | None = None
+
+    @property
+    def arrays(self) -> ExtensionArrays:
+        """All arrays."""
+        return ExtensionArrays(self.table, self.strands, self.offsets, self.results, self.ops, self.op_offsets)
 
     @classmethod
     def of(

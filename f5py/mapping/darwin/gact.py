@@ -52,7 +52,5 @@ def extend_all(
         work = extensions.work(np.diff(index.offsets))
         only = longest_first(work, np.ones(len(work), np.bool_))
     return pool.run(
-        extend_candidates, only, extensions.table, extensions.strands,
-        extensions.offsets, index.bases, index.offsets, plain, integers, extensions.results, extensions.ops,
-        extensions.op_offsets, order=extensions.number,
-    )  # fmt: skip
+        extend_candidates, only, extensions.arrays, index.bases, index.offsets, plain, integers, order=extensions.number
+    )

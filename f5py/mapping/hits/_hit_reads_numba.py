@@ -9,7 +9,8 @@ from f5py.jit.kernel import exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
 from f5py.mapping.align._base_alignment_numba import align_hits
 from f5py.mapping.align._pair_alignment_numba import Made
-from f5py.mapping.chain._chains_numba import cut_chains, is_worth_joining, score_long_joins
+from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
+from f5py.mapping.chain._chains_numba import Chains, cut_chains, is_worth_joining, score_long_joins
 from f5py.mapping.hits._hits_numba import (
     chains_to_hits,
     drop_retained,
@@ -17,16 +18,18 @@ from f5py.mapping.hits._hits_numba import (
     select_secondaries,
     set_divergence,
     set_parents,
-)  # fmt: skip
+)
 from f5py.mapping.hits._mapping_quality_numba import judge_hits, rank_hits
 from f5py.mapping.hits.hit_fields import COUNT, FIRST, N_FIELDS, OPS, READ
-from f5py.mapping.settings import AVA, BW, BW_LONG, RESCUE_BASES, RESCUE_RATIO
+from f5py.mapping.settings import AVA, BW, BW_LONG, RESCUE_BASES, RESCUE_RATIO, Parameters
 
 
 @exact_kernel
-def chains_of_read(x, y, begin, n, read_length, integers, floats, gap_penalty, f, p, out_x, out_y, chains, scratch):
+def chains_of_read(anchors, begin, n, read_length, parameters, scores, out, scratch):
     """Cut the chains of a read, joined over long gaps if that is worth it; see `cut_chains`."""
-    n_chains, m = cut_chains(x, y, begin, n, integers, integers[BW], f, p, out_x, out_y, chains, scratch)
+    integers, floats, gap_penalty = parameters
+    out_x, out_y, chains = out
+    n_chains, m = cut_chains(anchors, begin, n, integers, integers[BW], scores, out, scratch)
     if not integers[AVA] and is_worth_joining(
         out_y, chains, n_chains, read_length, integers, RESCUE_BASES, RESCUE_RATIO
     ):
@@ -38,10 +41,13 @@ def chains_of_read(x, y, begin, n, read_length, integers, floats, gap_penalty, f
         sort_pairs(joined_x, joined_y, 0, m, scratch)
         joined_f = np.empty(m, np.int32)
         joined_p = np.empty(m, np.int32)
-        score_long_joins(joined_x, joined_y, m, integers, floats, gap_penalty, joined_f, joined_p, scratch)
-        n_chains, m = cut_chains(
-            joined_x, joined_y, 0, m, integers, integers[BW_LONG], joined_f, joined_p, out_x, out_y, chains, scratch
+        score_long_joins(
+            AnchorArrays(joined_x, joined_y), m, integers, floats, gap_penalty, ChainScores(joined_f, joined_p), scratch
         )
+        n_chains, m = cut_chains(
+            AnchorArrays(joined_x, joined_y), 0, m, integers, integers[BW_LONG], ChainScores(joined_f, joined_p), out,
+            scratch,
+        )  # fmt: skip
     return n_chains, m
 
 
@@ -111,21 +117,9 @@ def hits_of_read(
     n_chains = 0
     if n > 0:
         n_chains, n = chains_of_read(
-            x,
-            y,
-            anchor_offsets[read],
-            n,
-            length,
-            integers,
-            floats,
-            gap_penalty,
-            f,
-            p,
-            read_x,
-            read_y,
-            chains,
-            scratch,
-        )
+            AnchorArrays(x, y), anchor_offsets[read], n, length, Parameters(integers, floats, gap_penalty),
+            ChainScores(f, p), Chains(read_x, read_y, chains), scratch,
+        )  # fmt: skip
     hits = np.empty((n_chains + 2, N_FIELDS), np.int64)
     if n_chains == 0:
         return hits, 0, read_x, read_y

@@ -15,8 +15,9 @@ _DIGIT = 11
 
 
 @exact_kernel
-def sketch_contigs(turn, contigs, bases, offsets, k, w, hpc, keys, places, n_found):
+def sketch_contigs(turn, contigs, bases, offsets, scheme, out, n_found):
     """Find the minimizers of contigs; those of contig c begin at ``offsets[c]`` of `keys` and `places`."""
+    k, w = scheme.k, scheme.w
     ring = np.empty(2 * w + k, np.uint64)
     while True:
         i = next_turn(turn)
@@ -24,7 +25,7 @@ def sketch_contigs(turn, contigs, bases, offsets, k, w, hpc, keys, places, n_fou
             return
         c = contigs[i]
         begin = offsets[c]
-        n = sketch(bases, begin, offsets[c + 1], k, w, hpc, c, ring, keys, places, begin)
+        n = sketch(bases, begin, offsets[c + 1], scheme, c, ring, out, begin)
         n_found[c] = n - begin
 
 

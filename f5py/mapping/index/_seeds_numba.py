@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
 from f5py.mapping.index._reference_index_numba import COUNT_BITS, look_up
-from f5py.mapping.index._sketch_numba import NONE, sketch
+from f5py.mapping.index._sketch_numba import NONE, Minimizers, Scheme, sketch
 from f5py.mapping.settings import AVA, HPC, MAX_MAX_OCC, MID_OCC, OCC_DIST, Q_OCC_FRAC, K, W
 
 #: Flags of an anchor, in the high word of y.
@@ -115,13 +118,42 @@ def drop_frequent(entries, place, m, read_length, integers, dropped):
                 dropped[i] = 1
 
 
+class SeedRoom(NamedTuple):
+    """What is known of each seed of a read; one element a minimizer.
+
+    Attributes
+    ----------
+    entries : int64
+        Of the table.
+    dropped : uint8
+        1 for one that is left out.
+    slots : int64, shape (2 * n_slots,)
+        Scratch.
+    """
+
+    entries: NDArray[np.int64]
+    dropped: NDArray[np.uint8]
+    slots: NDArray[np.int64]
+
+
 @exact_kernel
-def seeds_of_read(key, place, n, read_length, table, integers, floats, entries, dropped, slots):
+def seeds_of_read(minimizers, n, read_length, table, integers, floats, room):
     """Turn minimizers into seeds; return their number and how much of the read dropped ones cover.
 
-    `key`, `place`, `entries` and `dropped` get one element a seed; of the place, bit 32 says that the seed is next to
-    one with the same key.
+    Parameters
+    ----------
+    minimizers : Minimizers
+        The first `n`; become the seeds, of whose places bit 32 says that the seed is next to one with the same key.
+    n, read_length : int
+    table : uint64
+        Hash table of the index.
+    integers, floats : int64, float32
+        `f5py.mapping.settings.Parameters`.
+    room : SeedRoom
+        Entries and what is dropped are filled, one element a seed.
     """
+    key, place = minimizers
+    entries, dropped, slots = room
     count_mask = (1 << COUNT_BITS) - 1
     mid_occ = integers[MID_OCC]
     if n > mid_occ:
@@ -159,23 +191,52 @@ def seeds_of_read(key, place, n, read_length, table, integers, floats, entries, 
     return m, covered + end - begin
 
 
+class OverlapRanks(NamedTuple):
+    """What reads are compared with for overlaps; empty arrays if they are not.
+
+    Attributes
+    ----------
+    smaller, same : int64, shape (n_reads,)
+        Rank of the first target that has not a smaller name; the target that is the read itself, or -1.
+    target_rank : int64, shape (n_targets,)
+    """
+
+    smaller: NDArray[np.int64]
+    same: NDArray[np.int64]
+    target_rank: NDArray[np.int64]
+
+
+class SeedCounts(NamedTuple):
+    """Numbers of each read, to be filled.
+
+    Attributes
+    ----------
+    n_anchors, n_seeds : int64, shape (n_reads,)
+    rep_len : int64, shape (n_reads,)
+        Bases that seeds cover which are too frequent to be used.
+    """
+
+    n_anchors: NDArray[np.int64]
+    n_seeds: NDArray[np.int64]
+    rep_len: NDArray[np.int64]
+
+
+class SeedIndex(NamedTuple):
+    """The hash table of an index, and where its seeds are.
+
+    Attributes
+    ----------
+    table : uint64
+        See `f5py.mapping.index.reference_index`.
+    places : int64
+    """
+
+    table: NDArray[np.uint64]
+    places: NDArray[np.int64]
+
+
 @exact_kernel
-def seed_reads(
-    turn,
-    reads,
-    bases,
-    offsets,
-    table,
-    places,
-    integers,
-    floats,
-    smaller,
-    same,
-    target_rank,
-    n_anchors,
-    n_seeds,
-    rep_len,
-):
+def seed_reads(turn, reads, bases, offsets, index, parameters, overlaps, counts):
     """Find the sorted anchors of reads.
 
     Parameters
@@ -184,14 +245,10 @@ def seed_reads(
         See `f5py.threads.pool`.
     bases, offsets : uint8, int64
         Codes of all reads.
-    table, places
-        The index.
-    integers, floats
-        `f5py.mapping.settings.Parameters`.
-    smaller, same : int64, shape (n_reads,)
-        For overlaps: rank of the first target that has not a smaller name; the target that is the read itself, or -1.
-    target_rank : int64, shape (n_targets,)
-    n_anchors, n_seeds, rep_len : int64, shape (n_reads,)
+    index : SeedIndex
+    parameters : f5py.mapping.settings.Parameters
+    overlaps : OverlapRanks
+    counts : SeedCounts
         Filled.
 
     Returns
@@ -203,6 +260,10 @@ def seed_reads(
     seeds : int64
         Span << 32 | last base of the seeds that were used.
     """
+    table, places = index
+    integers, floats = parameters.integers, parameters.floats
+    smaller, same, target_rank = overlaps
+    n_anchors, n_seeds, rep_len = counts
     k = integers[K]
     ava = integers[AVA] != 0
     done = np.empty(16, np.int64)
@@ -230,12 +291,17 @@ def seed_reads(
             place = np.empty(length, np.int64)
             entries = np.empty(length, np.int64)
             dropped = np.empty(length, np.uint8)
-        m = sketch(bases, offsets[read], offsets[read + 1], k, integers[W], integers[HPC], 0, ring, key, place, 0)
+        m = sketch(
+            bases, offsets[read], offsets[read + 1], Scheme(k, integers[W], integers[HPC]), 0, ring,
+            Minimizers(key, place), 0,
+        )  # fmt: skip
         n_slots = 16
         while n_slots < 2 * m:
             n_slots *= 2
         slots = np.empty(2 * n_slots, np.int64)
-        m, rep_len[read] = seeds_of_read(key, place, m, length, table, integers, floats, entries, dropped, slots)
+        m, rep_len[read] = seeds_of_read(
+            Minimizers(key, place), m, length, table, integers, floats, SeedRoom(entries, dropped, slots)
+        )
         done = grown(done, n_done + 1)
         done[n_done] = read
         n_done += 1

@@ -3,7 +3,10 @@
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_kernel
 
@@ -23,25 +26,59 @@ def hash_bits(x, mask):
     return (x + (x << np.uint64(31))) & mask
 
 
+class Scheme(NamedTuple):
+    """How minimizers are chosen.
+
+    Attributes
+    ----------
+    k : int
+        Bases of a seed.
+    w : int
+        Seeds of a window.
+    hpc : int
+        1 if runs of a base count as one.
+    """
+
+    k: int
+    w: int
+    hpc: int
+
+
+class Minimizers(NamedTuple):
+    """Minimizers, to be filled; room for one a base.
+
+    Attributes
+    ----------
+    key : uint64
+        Hash << 8 | span.
+    place : int64
+        Number of the sequence << 32 | last base << 1 | strand.
+    """
+
+    key: NDArray[np.uint64]
+    place: NDArray[np.int64]
+
+
 @exact_kernel
-def sketch(bases, begin, end, k, w, hpc, rid, ring, key_out, place_out, n):
+def sketch(bases, begin, end, scheme, rid, ring, out, n):
     """Write the minimizers of ``bases[begin:end]`` from index `n` on; return the index after the last.
 
     Parameters
     ----------
     bases : uint8, shape (n_bases,)
         0 to 3, 4 for others.
-    begin, end, k, w, hpc : int
+    begin, end : int
+    scheme : Scheme
     rid : int
         Number of the sequence.
     ring : uint64, shape (2 * w + k,)
         Scratch: keys and places of a window, then lengths of homopolymers.
-    key_out : uint64
-        Hash << 8 | span; room for one a base.
-    place_out : int64
-        rid << 32 | last base << 1 | strand.
+    out : Minimizers
+        Filled.
     n : int
     """
+    k, w, hpc = scheme
+    key_out, place_out = out
     mask = np.uint64((1 << (2 * k)) - 1)
     shift = np.uint64(2 * (k - 1))
     forward = np.uint64(0)

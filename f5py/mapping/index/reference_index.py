@@ -78,6 +78,7 @@ def build_index(
     pool : WorkerPool
     """
     from f5py.mapping.index._reference_index_numba import close_up, sketch_contigs
+    from f5py.mapping.index._sketch_numba import Minimizers, Scheme
 
     lengths = np.diff(offsets)
     k, w, hpc = settings.k, settings.w, int(settings.hpc)
@@ -85,7 +86,7 @@ def build_index(
     places = np.empty(len(bases), np.int64)
     n_found = np.zeros(len(lengths), np.int64)
     contigs = longest_first(lengths, np.ones(len(lengths), np.bool_))
-    pool.run(sketch_contigs, contigs, bases, offsets, k, w, hpc, keys, places, n_found)
+    pool.run(sketch_contigs, contigs, bases, offsets, Scheme(k, w, hpc), Minimizers(keys, places), n_found)
     n = close_up(offsets, n_found, keys, places)
     return indexed(names, bases, offsets, keys[:n].copy(), places[:n].copy(), k, w, bool(hpc))
 

@@ -87,7 +87,7 @@ def find_anchors(
     float
         Seconds that all threads together have worked.
     """
-    from f5py.mapping.index._seeds_numba import seed_reads
+    from f5py.mapping.index._seeds_numba import OverlapRanks, SeedCounts, SeedIndex, seed_reads
 
     n = len(batch)
     n_anchors, n_seeds, rep_len = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
@@ -97,9 +97,9 @@ def find_anchors(
         rank = overlaps.rank
     results: list[Any] = []
     seconds = pool.run(
-        collecting(seed_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.codes,
-        batch.offsets, index.table, index.places, parameters.integers, parameters.floats, smaller, same, rank,
-        n_anchors, n_seeds, rep_len, order=batch.number,
+        collecting(seed_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.codes, batch.offsets,
+        SeedIndex(index.table, index.places), parameters, OverlapRanks(smaller, same, rank),
+        SeedCounts(n_anchors, n_seeds, rep_len), order=batch.number,
     )  # fmt: skip
     take_anchors(batch, results, n_anchors, n_seeds, rep_len)
     return seconds

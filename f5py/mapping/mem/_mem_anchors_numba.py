@@ -20,6 +20,7 @@ from f5py.mapping.mem._mems_numba import (
     n_located,
     write_strand,
 )
+from f5py.mapping.mem.mem_arrays import GrowingAnchors, ReadMems
 from f5py.mapping.settings import MID_OCC
 
 #: Anchors of a match, from its end on, have a span of so many bases; what is left at the beginning has as many as this.
@@ -104,32 +105,27 @@ def _sort_by_place(seeds, begin, end):
 
 
 @exact_kernel
-def anchors_of_mems(
-    mems, middle, n, located, read_length, integers, contig_offsets, places, x, y, n_anchors, used, n_used
-):
+def anchors_of_mems(matches, read_length, integers, contig_offsets, places, so_far):
     """Choose the matches of a read that are used, and write their anchors.
 
     Parameters
     ----------
-    mems : int32, shape (n, N_COLUMNS)
-        Those of the forward strand, up to `middle`, and of the reverse one.
-    middle, n : int
-    located : int32
-        Of `locate_mems`, both strands, with `MID_OCC` as the limit.
+    matches : ReadMems
     read_length : int
     integers
         `f5py.mapping.settings.Parameters`.
     contig_offsets : int64
     places : int32
         Of the index.
-    x, y, n_anchors, used, n_used
-        Anchors and seeds, and how many are there.
+    so_far : GrowingAnchors
 
     Returns
     -------
     x, y, n_anchors, used, n_used, covered
         With those of this read added; and how many of the read's bases matches cover that are not used.
     """
+    mems, middle, n, located = matches
+    x, y, n_anchors, used, n_used = so_far
     limit = integers[MID_OCC]
     key = np.empty(n, np.uint64)
     entries = np.empty(n, np.int64)
@@ -172,7 +168,7 @@ def anchors_of_mems(
             for _ in range(count):
                 n_anchors = _write_anchors(
                     np.int64(located[at]), last, length, is_reverse, contig_offsets, x, y, n_anchors
-                )  # fmt: skip
+                )
                 at += 1
         elif is_kept[m]:
             skip_begin = np.int64(0)
@@ -191,30 +187,13 @@ def anchors_of_mems(
                 if r < skip_begin or r >= skip_end:
                     n_anchors = _write_anchors(
                         np.int64(places[r]), last, length, is_reverse, contig_offsets, x, y, n_anchors
-                    )  # fmt: skip
+                    )
     sort_pairs(x, y, begin, n_anchors, np.empty(SORT_SCRATCH, np.int64))
     return x, y, n_anchors, used, n_used, covered
 
 
 @exact_kernel
-def seed_reads_by_mems(
-    turn,
-    reads,
-    bases,
-    offsets,
-    contig_offsets,
-    blocks,
-    ends,
-    first_rows,
-    places,
-    table,
-    k,
-    min_length,
-    integers,
-    n_anchors,
-    n_seeds,
-    rep_len,
-):
+def seed_reads_by_mems(turn, reads, bases, offsets, index, min_length, integers, counts):
     """Find the matches of reads, and their sorted anchors.
 
     Parameters
@@ -223,13 +202,11 @@ def seed_reads_by_mems(
         See `f5py.threads.pool`.
     bases, offsets : uint8, int64
         Codes of all reads.
-    contig_offsets : int64
-    blocks, ends, first_rows, places, table, k
-        The index.
+    index : MemIndex
     min_length : int
-    integers
+    integers : int64
         `f5py.mapping.settings.Parameters`.
-    n_anchors, n_seeds, rep_len : int64, shape (n_reads,)
+    counts : SeedCounts
         Filled.
 
     Returns
@@ -237,6 +214,9 @@ def seed_reads_by_mems(
     done, x, y, seeds
         As `f5py.mapping.index._seeds_numba.seed_reads`.
     """
+    index, contig_offsets = index
+    n_anchors, n_seeds, rep_len = counts
+    places = index.places
     done = np.empty(16, np.int64)
     n_done = 0
     x = np.empty(1 << 12, np.uint64)
@@ -263,9 +243,7 @@ def seed_reads_by_mems(
         for strand in range(2):
             write_strand(bases, offsets[read], offsets[read + 1], strand == 1, pattern)
             middle = end
-            end = find_mems(
-                pattern, length, min_length, blocks, ends, first_rows, table, k, counts, mems, end
-            )  # fmt: skip
+            end = find_mems(pattern, length, min_length, index, counts, mems, end)
         n_places = n_located(mems, 0, middle, integers[MID_OCC]) + n_located(mems, middle, end, integers[MID_OCC])
         if located.shape[0] < n_places:
             located = np.empty(2 * n_places, np.int32)
@@ -277,29 +255,16 @@ def seed_reads_by_mems(
         n_before = n
         n_used_before = n_used
         x, y, n, used, n_used, rep_len[read] = anchors_of_mems(
-            mems, middle, end, located, length, integers, contig_offsets, places, x, y, n, used, n_used
-        )
+            ReadMems(mems, middle, end, located), length, integers, contig_offsets, places,
+            GrowingAnchors(x, y, n, used, n_used),
+        )  # fmt: skip
         n_anchors[read] = n - n_before
         n_seeds[read] = n_used - n_used_before
     return done[:n_done], x[:n], y[:n], used[:n_used]
 
 
 @exact_kernel
-def anchors_of_found(
-    turn,
-    reads,
-    offsets,
-    first_read,
-    contig_offsets,
-    places,
-    found,
-    firsts,
-    located,
-    integers,
-    n_anchors,
-    n_seeds,
-    rep_len,
-):
+def anchors_of_found(turn, reads, offsets, first_read, index, matches, integers, counts):
     """Find the sorted anchors of reads whose matches a GPU has found.
 
     Parameters
@@ -310,20 +275,20 @@ def anchors_of_found(
         Of the bases of all reads.
     first_read : int
         The first of those that the GPU had together.
-    contig_offsets, places
-        As for `seed_reads_by_mems`.
-    found : int32, shape (n, N_COLUMNS)
-        Matches, with their last bases in what ``mems_pack`` writes, ascending.
-    firsts : int32, shape (n,)
-        Where the places of each begin in `located`.
-    located : int32
-    integers, n_anchors, n_seeds, rep_len
-        As for `seed_reads_by_mems`.
+    index : MemPlaces
+    matches : FoundMems
+    integers : int64
+        `f5py.mapping.settings.Parameters`.
+    counts : SeedCounts
+        Filled.
 
     Returns
     -------
     done, x, y, seeds
     """
+    contig_offsets, places = index
+    found, firsts, located = matches
+    n_anchors, n_seeds, rep_len = counts
     done = np.empty(16, np.int64)
     n_done = 0
     x = np.empty(1 << 12, np.uint64)
@@ -356,8 +321,9 @@ def anchors_of_found(
         n_used_before = n_used
         at = np.int64(firsts[begin]) if n_mems > 0 else 0
         x, y, n, used, n_used, rep_len[read] = anchors_of_mems(
-            mems, middle, n_mems, located[at:], length, integers, contig_offsets, places, x, y, n, used, n_used
-        )
+            ReadMems(mems, middle, n_mems, located[at:]), length, integers, contig_offsets, places,
+            GrowingAnchors(x, y, n, used, n_used),
+        )  # fmt: skip
         n_anchors[read] = n - n_before
         n_seeds[read] = n_used - n_used_before
     return done[:n_done], x[:n], y[:n], used[:n_used]

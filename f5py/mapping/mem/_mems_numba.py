@@ -26,7 +26,7 @@ def write_strand(bases, begin, end, reverse, pattern):
 
 
 @exact_kernel
-def find_mems(pattern, n, min_length, blocks, ends, first_rows, table, k, counts, mems, at):
+def find_mems(pattern, n, min_length, index, counts, mems, at):
     """Find the matches of a strand of a read.
 
     For every last base the longest match of at least `min_length` bases, but not where the match that ends one base
@@ -37,8 +37,8 @@ def find_mems(pattern, n, min_length, blocks, ends, first_rows, table, k, counts
     ----------
     pattern : uint8, shape (>= n,)
     n, min_length : int
-    blocks, ends, first_rows, table, k
-        See `FmIndex`; k <= min_length.
+    index : f5py.mapping.mem.fm_index.FmIndex
+        Its k is at most `min_length`.
     counts : int32, shape (>= n,)
         Scratch.
     mems : int32, shape (>= at + n, N_COLUMNS)
@@ -50,6 +50,7 @@ def find_mems(pattern, n, min_length, blocks, ends, first_rows, table, k, counts
     int
         The row behind the last match.
     """
+    blocks, ends, first_rows, _, table, k = index
     for i in range(n):
         counts[i] = 0
     first = at

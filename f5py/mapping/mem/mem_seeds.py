@@ -89,12 +89,19 @@ def search_reads(
     float
         Seconds that all threads together have worked.
     """
+    from f5py.mapping.index._seeds_numba import SeedCounts
     from f5py.mapping.mem._mem_anchors_numba import seed_reads_by_mems
+    from f5py.mapping.mem.mem_arrays import MemIndex
 
-    index = search.fm_index
     order = reads[longest_first(batch.lengths[reads], np.ones(len(reads), np.bool_))]
     return pool.run(
-        collecting(seed_reads_by_mems, results), order, batch.codes, batch.offsets, search.contig_offsets, index.blocks,
-        index.ends, index.first_rows, index.places, index.table, index.k, search.min_length,
-        search.parameters.integers, *sums, order=batch.number,
-    )  # fmt: skip
+        collecting(seed_reads_by_mems, results),
+        order,
+        batch.codes,
+        batch.offsets,
+        MemIndex(search.fm_index, search.contig_offsets),
+        search.min_length,
+        search.parameters.integers,
+        SeedCounts(*sums),
+        order=batch.number,
+    )

@@ -214,12 +214,15 @@ class GpuMems(PartsOfGpu[_Part]):
         sums: tuple[NDArray[np.int64], ...], results: list[Any],
     ) -> None:  # fmt: skip
         """Make anchors of a round's matches."""
+        from f5py.mapping.index._seeds_numba import SeedCounts
         from f5py.mapping.mem._mem_anchors_numba import anchors_of_found
+        from f5py.mapping.mem.mem_arrays import FoundMems, MemPlaces
 
         order = reads[longest_first(batch.lengths[reads], np.ones(len(reads), np.bool_))]
         self._pool.run(
-            collecting(anchors_of_found, results), order, batch.offsets, int(reads[0]), self._search.contig_offsets,
-            self._search.fm_index.places, *found, self._search.parameters.integers, *sums, order=batch.number,
+            collecting(anchors_of_found, results), order, batch.offsets, int(reads[0]),
+            MemPlaces(self._search.contig_offsets, self._search.fm_index.places), FoundMems(*found),
+            self._search.parameters.integers, SeedCounts(*sums), order=batch.number,
         )  # fmt: skip
 
     def search_only(self, batch: MappingBatch) -> None:
