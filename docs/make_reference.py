@@ -16,6 +16,7 @@ from pathlib import Path
 import f5py
 from f5py.api import commands
 from f5py.api.command import shown_options
+from f5py.api.tables import RETURNS
 from f5py.options import Group, Kind, Option, declarations
 from f5py.options.declaration import REQUIRED
 from f5py.options.table_commands import DemoOptions
@@ -89,15 +90,21 @@ def with_tables(path: Path) -> str:
 _STUB = ROOT / "f5py" / "__init__.pyi"
 _STUB_HEAD = """# Made by docs/make_reference.py.
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, Protocol
 
 from f5py.errors import F5pyError as F5pyError
 from f5py.errors import UsageError as UsageError
+from f5py.plotting.picture import Picture
+
+class _ArrowTable(Protocol):
+    def __arrow_c_stream__(self, requested_schema: Any = ..., /) -> Any: ...
 
 _Path = str | PathLike[str]
 _File = _Path | IO[bytes]
+_Table = _File | _ArrowTable | Iterator[_ArrowTable]
+_Region = str | tuple[str, int, int]
 _Listener = Callable[[str, int, int | None], object]
 
 __version__: str
@@ -106,9 +113,10 @@ _TYPES = {
     Kind.FLAG: "bool", Kind.YES_NO: "bool", Kind.INTEGER: "int", Kind.BASES: "int", Kind.NUMBER: "float",
     Kind.TEXT: "str", Kind.FILE: "_File", Kind.PATH: "_Path",
 }  # fmt: skip
-_TABLE_TYPES = '"arrow", "pandas"'
-_RESULTS = {"iter_calls": "Iterator[Any]", "iter_events": "Iterator[Any]"}
-_RESULTS |= dict.fromkeys(("plot", "plot_region", "merge_frequencies"), "None")
+_TABLE_TYPES = ", ".join(f'"{kind}"' for kind in RETURNS)
+_RESULTS = {"iter_calls": "Iterator[Any]", "iter_events": "Iterator[Any]", "plan": "str"}
+_RESULTS |= dict.fromkeys(("plot", "plot_region"), "Picture | None")
+_RESULTS |= dict.fromkeys(("merge", "run_part"), "None")
 _COMMAND_OF = {command.python_name: command for command in commands.COMMANDS} | {
     "iter_calls": commands.CALL, "iter_events": commands.EVENTALIGN,
 }  # fmt: skip
@@ -132,6 +140,8 @@ def _stub_of(name: str) -> str:
         else:
             words = "_Listener | None" if parameter.name == "progress" else f"Literal[{_TABLE_TYPES}] | None"
         default = "" if parameter.default is parameter.empty else " = ..."
+        if parameter.default is None and not words.endswith("None"):
+            words += " | None"
         lines.append(f"    {parameter.name}: {words}{default},\n")
     return f"def {name}(\n{''.join(lines)}) -> {_RESULTS.get(name, 'Any')}: ...\n"
 
@@ -141,6 +151,14 @@ def _stub_type(option: Option) -> str:
         words = f"Literal[{', '.join(map(_quoted, option.choices))}]"
     else:
         words = "_File" if option.is_argument and option.kind is Kind.PATH else _TYPES[option.kind]
+    if option.is_table:
+        words = "_Table"
+    if option.listed:
+        words = "str | float | Sequence[str | float]"
+    if option.metavar == "REGION":
+        words = "_Region | Sequence[_Region]"
+    if option.metavar == "SITE:OFFSET":
+        words = "str | tuple[str, int]"
     if option.repeated:
         words = f"{words} | Iterable[{words}]"
     return words if option.default is REQUIRED or option.default is not None else f"{words} | None"

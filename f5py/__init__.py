@@ -34,7 +34,13 @@ __all__ = [
     "validate",
 ]
 
-_OF_PARTS = ("finish", "merge", "plan", "run_part")
+#: Modules of `f5py.api` that have the functions; all others are in `functions`.
+_MODULES = {
+    "map": ("map_reads",),
+    "part_functions": ("finish", "merge", "plan", "run_part"),
+    "plot_functions": ("plot", "plot_region"),
+    "table_functions": ("compare", "frequencies", "merge_frequencies", "summary", "validate"),
+}
 
 
 def __getattr__(name: str) -> Any:
@@ -42,10 +48,8 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module 'f5py' has no attribute {name!r}")
     from importlib import import_module
 
-    module = "api.part_functions" if name in _OF_PARTS else "errors" if name.endswith("Error") else "api.functions"
-    if name == "map_reads":
-        module = "api.map"
-    return getattr(import_module(f"f5py.{module}"), name)
+    where = next((module for module, names in _MODULES.items() if name in names), "functions")
+    return getattr(import_module("f5py.errors" if name.endswith("Error") else f"f5py.api.{where}"), name)
 
 
 def __dir__() -> list[str]:

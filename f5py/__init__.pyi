@@ -1,14 +1,20 @@
 # Made by docs/make_reference.py.
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from os import PathLike
-from typing import IO, Any, Literal
+from typing import IO, Any, Literal, Protocol
 
 from f5py.errors import F5pyError as F5pyError
 from f5py.errors import UsageError as UsageError
+from f5py.plotting.picture import Picture
+
+class _ArrowTable(Protocol):
+    def __arrow_c_stream__(self, requested_schema: Any = ..., /) -> Any: ...
 
 _Path = str | PathLike[str]
 _File = _Path | IO[bytes]
+_Table = _File | _ArrowTable | Iterator[_ArrowTable]
+_Region = str | tuple[str, int, int]
 _Listener = Callable[[str, int, int | None], object]
 
 __version__: str
@@ -28,7 +34,7 @@ def call_methylation(
     watch_interval: float = ...,
     watch_process_total: int | None = ...,
     watch_process_index: int | None = ...,
-    output: _File = ...,
+    output: _File | None = ...,
     failed_reads: _File | None = ...,
     report: _File | None = ...,
     sample: str | None = ...,
@@ -47,7 +53,7 @@ def call_methylation(
     combine_strands: bool = ...,
     partition_tag: str | None = ...,
     ultra_thresh: int = ...,
-    window: str | None = ...,
+    window: _Region | Sequence[_Region] | None = ...,
     min_mapq: int = ...,
     secondary: bool = ...,
     supplementary: bool = ...,
@@ -59,8 +65,8 @@ def call_methylation(
     pore: Literal["r9", "r10", "rna004"] | None = ...,
     kmer_model: str | None = ...,
     meth_model: _File | None = ...,
-    methylation: str | None = ...,
-    motif: str | None = ...,
+    methylation: str | float | Sequence[str | float] | None = ...,
+    motif: str | tuple[str, int] | None = ...,
     min_separation: int = ...,
     per_site: bool = ...,
     noise: Literal["independent", "correlated"] | None = ...,
@@ -85,19 +91,19 @@ def call_methylation(
     workers: int | None = ...,
     gpu: Literal["auto", "on", "off"] | None = ...,
     disable_cuda: bool | None = ...,
-    cuda_dev_id: str = ...,
+    cuda_dev_id: str | float | Sequence[str | float] = ...,
     cuda_mem_frac: float | None = ...,
     cuda_max_lf: float = ...,
     cuda_avg_epk: float = ...,
     cuda_max_epk: float = ...,
     auto_tune: bool = ...,
     verbose: int = ...,
-    returns: Literal["arrow", "pandas"] | None = ...,
+    returns: Literal["arrow", "pandas", "polars"] | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
 def compare(
-    a: _File,
-    b: _File,
+    a: _Table,
+    b: _Table,
     *,
     strict: bool = ...,
     genome: _File | None = ...,
@@ -105,10 +111,10 @@ def compare(
     slow5: _File | Iterable[_File] = ...,
     pod5: _Path | Iterable[_Path] = ...,
     fast5: _Path | Iterable[_Path] = ...,
-    output: _File = ...,
+    output: _File | None = ...,
     by: Literal["position", "kmer"] = ...,
     min_coverage: int = ...,
-    window: str | None = ...,
+    window: _Region | Sequence[_Region] | None = ...,
     min_mapq: int = ...,
     pore: Literal["r9", "r10", "rna004"] | None = ...,
     kmer_model: str | None = ...,
@@ -120,6 +126,7 @@ def compare(
     qc_max_var: float = ...,
     qc_max_events_per_base: float = ...,
     threads: int = ...,
+    returns: Literal["arrow", "pandas", "polars"] | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
 def eventalign(
@@ -132,7 +139,7 @@ def eventalign(
     pod5: _Path | None = ...,
     fast5: _Path | None = ...,
     map_preset: Literal["map-ont", "map-hifi", "lr:hq", "rna"] | None = ...,
-    output: _File = ...,
+    output: _File | None = ...,
     failed_reads: _File | None = ...,
     report: _File | None = ...,
     sample: str | None = ...,
@@ -154,7 +161,7 @@ def eventalign(
     signal_index: bool = ...,
     collapse_events: bool = ...,
     ultra_thresh: int = ...,
-    window: str | None = ...,
+    window: _Region | Sequence[_Region] | None = ...,
     min_mapq: int = ...,
     secondary: bool = ...,
     supplementary: bool = ...,
@@ -184,14 +191,14 @@ def eventalign(
     workers: int | None = ...,
     gpu: Literal["auto", "on", "off"] | None = ...,
     disable_cuda: bool | None = ...,
-    cuda_dev_id: str = ...,
+    cuda_dev_id: str | float | Sequence[str | float] = ...,
     cuda_mem_frac: float | None = ...,
     cuda_max_lf: float = ...,
     cuda_avg_epk: float = ...,
     cuda_max_epk: float = ...,
     auto_tune: bool = ...,
     verbose: int = ...,
-    returns: Literal["arrow", "pandas"] | None = ...,
+    returns: Literal["arrow", "pandas", "polars"] | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
 def fast5_check(
@@ -200,9 +207,10 @@ def fast5_check(
     slow5: _File | None = ...,
     pod5: _Path | None = ...,
     fast5: _Path | None = ...,
-    output: _File = ...,
+    output: _File | None = ...,
     threads: int = ...,
     iop: int | None = ...,
+    returns: Literal["arrow", "pandas", "polars"] | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
 def finish(
@@ -213,12 +221,12 @@ def finish(
     progress: _Listener | None = ...,
 ) -> Any: ...
 def frequencies(
-    tables: _File | Iterable[_File] = ...,
+    tables: _Table | Iterable[_Table] = ...,
     *,
     strict: bool = ...,
-    calls: _File = ...,
+    calls: _Table = ...,
     chrom_sizes: _File | None = ...,
-    output: _File = ...,
+    output: _File | None = ...,
     split_groups: bool = ...,
     output_format: Literal["tsv", "parquet"] | None = ...,
     bedmethyl: bool = ...,
@@ -226,8 +234,8 @@ def frequencies(
     threshold: float = ...,
     threshold_per_site: bool = ...,
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
-    motif: str | None = ...,
-    returns: Literal["arrow", "pandas"] | None = ...,
+    motif: str | tuple[str, int] | None = ...,
+    returns: Literal["arrow", "pandas", "polars"] | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
 def index(
@@ -262,7 +270,7 @@ def iter_calls(
     watch_interval: float = ...,
     watch_process_total: int | None = ...,
     watch_process_index: int | None = ...,
-    output: _File = ...,
+    output: _File | None = ...,
     failed_reads: _File | None = ...,
     report: _File | None = ...,
     sample: str | None = ...,
@@ -281,7 +289,7 @@ def iter_calls(
     combine_strands: bool = ...,
     partition_tag: str | None = ...,
     ultra_thresh: int = ...,
-    window: str | None = ...,
+    window: _Region | Sequence[_Region] | None = ...,
     min_mapq: int = ...,
     secondary: bool = ...,
     supplementary: bool = ...,
@@ -293,8 +301,8 @@ def iter_calls(
     pore: Literal["r9", "r10", "rna004"] | None = ...,
     kmer_model: str | None = ...,
     meth_model: _File | None = ...,
-    methylation: str | None = ...,
-    motif: str | None = ...,
+    methylation: str | float | Sequence[str | float] | None = ...,
+    motif: str | tuple[str, int] | None = ...,
     min_separation: int = ...,
     per_site: bool = ...,
     noise: Literal["independent", "correlated"] | None = ...,
@@ -319,7 +327,7 @@ def iter_calls(
     workers: int | None = ...,
     gpu: Literal["auto", "on", "off"] | None = ...,
     disable_cuda: bool | None = ...,
-    cuda_dev_id: str = ...,
+    cuda_dev_id: str | float | Sequence[str | float] = ...,
     cuda_mem_frac: float | None = ...,
     cuda_max_lf: float = ...,
     cuda_avg_epk: float = ...,
@@ -338,7 +346,7 @@ def iter_events(
     pod5: _Path | None = ...,
     fast5: _Path | None = ...,
     map_preset: Literal["map-ont", "map-hifi", "lr:hq", "rna"] | None = ...,
-    output: _File = ...,
+    output: _File | None = ...,
     failed_reads: _File | None = ...,
     report: _File | None = ...,
     sample: str | None = ...,
@@ -360,7 +368,7 @@ def iter_events(
     signal_index: bool = ...,
     collapse_events: bool = ...,
     ultra_thresh: int = ...,
-    window: str | None = ...,
+    window: _Region | Sequence[_Region] | None = ...,
     min_mapq: int = ...,
     secondary: bool = ...,
     supplementary: bool = ...,
@@ -390,7 +398,7 @@ def iter_events(
     workers: int | None = ...,
     gpu: Literal["auto", "on", "off"] | None = ...,
     disable_cuda: bool | None = ...,
-    cuda_dev_id: str = ...,
+    cuda_dev_id: str | float | Sequence[str | float] = ...,
     cuda_mem_frac: float | None = ...,
     cuda_max_lf: float = ...,
     cuda_avg_epk: float = ...,
@@ -403,7 +411,7 @@ def map_reads(
     reference: _File,
     reads: _File | Iterable[_File] = ...,
     *,
-    output: _File = ...,
+    output: _File | None = ...,
     paf: bool = ...,
     write_index: _Path | None = ...,
     no_md: bool = ...,
@@ -424,11 +432,11 @@ def map_reads(
     seeds: Literal["minimizer", "mem"] = ...,
     min_mem: int | None = ...,
     frequent: float | None = ...,
-    frequent_bounds: str | None = ...,
+    frequent_bounds: str | float | Sequence[str | float] | None = ...,
     rescue_distance: int | None = ...,
     frequent_in_read: float | None = ...,
     max_gap: int | None = ...,
-    bandwidths: str | None = ...,
+    bandwidths: str | float | Sequence[str | float] | None = ...,
     min_count: int | None = ...,
     min_chain_score: int | None = ...,
     secondary_ratio: float | None = ...,
@@ -438,31 +446,32 @@ def map_reads(
     max_chain_iter: int | None = ...,
     match: int | None = ...,
     mismatch: int | None = ...,
-    gap_open: str | None = ...,
-    gap_extend: str | None = ...,
-    zdrop: str | None = ...,
+    gap_open: str | float | Sequence[str | float] | None = ...,
+    gap_extend: str | float | Sequence[str | float] | None = ...,
+    zdrop: str | float | Sequence[str | float] | None = ...,
     min_score: int | None = ...,
     threads: int = ...,
     batch_bases: int = ...,
     gpu: Literal["auto", "on", "off"] | None = ...,
     disable_cuda: bool | None = ...,
-    cuda_dev_id: str = ...,
+    cuda_dev_id: str | float | Sequence[str | float] = ...,
     cuda_mem_frac: float | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
 def merge(
     inputs: _File | Iterable[_File] = ...,
     *,
-    output: _File = ...,
+    output: _File | None = ...,
     threads: int = ...,
-) -> Any: ...
+) -> None: ...
 def merge_frequencies(
-    tables: _File | Iterable[_File] = ...,
+    tables: _Table | Iterable[_Table] = ...,
     *,
     strict: bool = ...,
-    output: _File = ...,
+    output: _File | None = ...,
+    returns: Literal["arrow", "pandas", "polars"] | None = ...,
     progress: _Listener | None = ...,
-) -> None: ...
+) -> Any: ...
 def plan(
     plan: _File,
     *,
@@ -471,8 +480,8 @@ def plan(
     jobs: int = ...,
     price: float | None = ...,
     print_slurm: bool = ...,
-    output: _File = ...,
-) -> Any: ...
+    output: _File | None = ...,
+) -> str: ...
 def plot(
     read: _File,
     *,
@@ -485,7 +494,7 @@ def plot(
     output: _File | None = ...,
     call_threshold: float = ...,
     x_axis: Literal["samples", "time"] = ...,
-    window: str | None = ...,
+    window: _Region | Sequence[_Region] | None = ...,
     alignment: int | None = ...,
     pore: Literal["r9", "r10", "rna004"] | None = ...,
     kmer_model: str | None = ...,
@@ -498,27 +507,27 @@ def plot(
     max_gap: int = ...,
     qc_max_var: float = ...,
     qc_max_events_per_base: float = ...,
-) -> None: ...
+) -> Picture | None: ...
 def plot_region(
     *,
     bam: _File,
-    output: _File,
-    window: str,
+    window: _Region | Sequence[_Region],
     genome: _File | None = ...,
     genes: _File | None = ...,
+    output: _File | None = ...,
     code: str | None = ...,
     threshold: float = ...,
     min_coverage: int | None = ...,
     min_mapq: int = ...,
     max_reads: int = ...,
     max_bases: int = ...,
-) -> None: ...
+) -> Picture | None: ...
 def resquiggle(
     reads: _File,
     signals: _File,
     *,
     strict: bool = ...,
-    output: _File = ...,
+    output: _File | None = ...,
     failed_reads: _File | None = ...,
     paf: bool = ...,
     pore: Literal["r9", "r10", "rna004"] | None = ...,
@@ -538,13 +547,14 @@ def resquiggle(
     resume: bool = ...,
     gpu: Literal["auto", "on", "off"] | None = ...,
     disable_cuda: bool | None = ...,
-    cuda_dev_id: str = ...,
+    cuda_dev_id: str | float | Sequence[str | float] = ...,
     cuda_mem_frac: float | None = ...,
     cuda_max_lf: float = ...,
     cuda_avg_epk: float = ...,
     cuda_max_epk: float = ...,
     auto_tune: bool = ...,
     verbose: int = ...,
+    returns: Literal["arrow", "pandas", "polars"] | None = ...,
     progress: _Listener | None = ...,
 ) -> Any: ...
 def run_part(
@@ -554,9 +564,9 @@ def run_part(
     threads: int | None = ...,
     gpu: Literal["auto", "on", "off"] | None = ...,
     disable_cuda: bool | None = ...,
-    cuda_dev_id: str | None = ...,
+    cuda_dev_id: str | float | Sequence[str | float] | None = ...,
     progress: _Listener | None = ...,
-) -> Any: ...
+) -> None: ...
 def simulate(
     *,
     output: _Path,
@@ -583,7 +593,7 @@ def simulate(
     strand: Literal["both", "+", "-"] = ...,
     error_rate: float = ...,
     methylation: Literal["per-site", "per-read"] = ...,
-    site_rates: str | None = ...,
+    site_rates: str | float | Sequence[str | float] | None = ...,
     linked_within: int | None = ...,
     methylated_reads: float | None = ...,
     complete: float | None = ...,
@@ -599,16 +609,16 @@ def simulate(
     progress: _Listener | None = ...,
 ) -> Any: ...
 def summary(
-    tables: _File | Iterable[_File] = ...,
+    tables: _Table | Iterable[_Table] = ...,
     *,
     strict: bool = ...,
-    methylated: _File | Iterable[_File] = ...,
-    unmethylated: _File | Iterable[_File] = ...,
-    output: _File = ...,
+    methylated: _Table | Iterable[_Table] = ...,
+    unmethylated: _Table | Iterable[_Table] = ...,
+    output: _File | None = ...,
     report: _File | Iterable[_File] = ...,
     threshold: float = ...,
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
-    motif: str | None = ...,
+    motif: str | tuple[str, int] | None = ...,
     calibration: float = ...,
     error_rate: float = ...,
     progress: _Listener | None = ...,
@@ -625,13 +635,13 @@ def train(
     truth: _File | None = ...,
     methylated: _File | Iterable[_File] = ...,
     unmethylated: _File | Iterable[_File] = ...,
-    output: _File = ...,
+    output: _File | None = ...,
     failed_reads: _File | None = ...,
     report: _File | None = ...,
     sample: str | None = ...,
     force: bool = ...,
     ultra_thresh: int = ...,
-    window: str | None = ...,
+    window: _Region | Sequence[_Region] | None = ...,
     min_mapq: int = ...,
     secondary: bool = ...,
     supplementary: bool = ...,
@@ -644,7 +654,7 @@ def train(
     rna: bool = ...,
     start: str | None = ...,
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
-    motif: str | None = ...,
+    motif: str | tuple[str, int] | None = ...,
     train_kmers: Literal["all", "methylated", "unmethylated"] = ...,
     min_recalib_events: int = ...,
     max_events_per_base: float = ...,
@@ -662,7 +672,7 @@ def train(
     profile: str | None = ...,
     gpu: Literal["auto", "on", "off"] | None = ...,
     disable_cuda: bool | None = ...,
-    cuda_dev_id: str = ...,
+    cuda_dev_id: str | float | Sequence[str | float] = ...,
     cuda_mem_frac: float | None = ...,
     cuda_max_lf: float = ...,
     cuda_avg_epk: float = ...,
@@ -672,19 +682,19 @@ def train(
     progress: _Listener | None = ...,
 ) -> Any: ...
 def validate(
-    calls: _File | None = ...,
-    truth: _File | None = ...,
+    calls: _Table | None = ...,
+    truth: _Table | None = ...,
     *,
     strict: bool = ...,
-    methylated: _File | Iterable[_File] = ...,
-    unmethylated: _File | Iterable[_File] = ...,
+    methylated: _Table | Iterable[_Table] = ...,
+    unmethylated: _Table | Iterable[_Table] = ...,
     genome: _File | None = ...,
-    output: _File = ...,
+    output: _File | None = ...,
     report: _File | Iterable[_File] = ...,
     threshold: float = ...,
     min_coverage: int = ...,
     methylation: Literal["cpg", "gpc", "dam", "dcm"] | None = ...,
-    motif: str | None = ...,
+    motif: str | tuple[str, int] | None = ...,
     calibration: float = ...,
     prior: float = ...,
     progress: _Listener | None = ...,

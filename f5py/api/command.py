@@ -67,7 +67,7 @@ class Command:
         from f5py.api.values import GivenFiles
         from f5py.io.files.inputs_in_use import inputs_in_use
 
-        with GivenFiles() as files, told_to(progress), ExitStack() as inputs:
+        with GivenFiles() as files, files.told(), told_to(progress), ExitStack() as inputs:
             options = self.chosen(given, files)
             inputs.enter_context(inputs_in_use(paths_read(options)))
             try:
@@ -162,7 +162,7 @@ def documented(command: Command) -> Callable[[Callable[..., Any]], Callable[...,
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
         own = {name: one for name, one in inspect.signature(function).parameters.items() if one.kind != one.VAR_KEYWORD}
         options = shown_options(command.options)
-        described = "\n".join(f"{name} : {type_words(one)}\n    {_meaning(one)}" for name, one in options.items())
+        described = "\n".join(f"{name} : {type_words(one)}\n    {_meaning(name, one)}" for name, one in options.items())
         parameters = {name: _parameter(name, option) for name, option in options.items()} | own
         function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
             sorted(parameters.values(), key=lambda one: (one.kind, one.default is not one.empty))
@@ -185,18 +185,33 @@ def type_words(option: Option) -> str:
     words = " or ".join(map(repr, option.choices)) if option.kind is Kind.CHOICE else _TYPES[option.kind]
     if option.is_argument or option.repeated:
         words = "path or file" if option.kind in (Kind.PATH, Kind.FILE) else words
-    if option.repeated:
+    if option.is_table:
+        words = "path, file or table"
+    if option.listed:
+        words = "str or sequence"
+    if option.metavar == "REGION":
+        words = "str, (contig, start, end)"
+    if option.repeated or option.metavar == "REGION":
         words = f"{words}, or several"
     return words if option.default is REQUIRED else f"{words}, optional"
 
 
-def _meaning(option: Option) -> str:
+def _meaning(name: str, option: Option) -> str:
     names = f" ``{', '.join(option.names)}``" if option.names else ""
     shown = "" if option.default is REQUIRED else option.default_shown()
+    if _is_result(name, option):
+        shown = "none; the result is returned"
     default = f" Default: {shown}." if shown not in ("", "none") else ""
     return f"{option.help}{default}{names}"
 
 
+def _is_result(name: str, option: Option) -> bool:
+    """Whether an option names the file that takes what is returned without it."""
+    return name == "output" and option.kind is Kind.FILE
+
+
 def _parameter(name: str, option: Option) -> inspect.Parameter:
     default = inspect.Parameter.empty if option.default is REQUIRED else option.default
+    if _is_result(name, option):
+        default = None
     return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)

@@ -1,4 +1,4 @@
-"""What ``import f5py`` offers: every command as a function of its options."""
+"""What ``import f5py`` offers of the commands that read signals: functions of their options."""
 
 from __future__ import annotations
 
@@ -9,21 +9,17 @@ from f5py.api.command import documented
 from f5py.api.commands import (
     CALL,
     CHECK,
-    COMPARE,
     EVENTALIGN,
-    FREQUENCY,
     INDEX,
-    MERGE,
-    PLOT,
-    PLOT_REGION,
     RESQUIGGLE,
     SIMULATE,
-    SUMMARY,
     TRAIN,
-    VALIDATE,
 )
-from f5py.api.tables import collected, iterated
+from f5py.api.tables import collected, iterated, parsed, valued, written
 from f5py.messages.progress import Listener
+
+_KMER_COLUMNS = {"read_id": "string", "kmer_idx": "int64", "start_raw_idx": "int64", "end_raw_idx": "int64"}
+_CHECK_COLUMNS = {"read_name": "string", "signal_file": "string", "samples": "int64", "problem": "string"}
 
 
 @documented(INDEX)
@@ -54,22 +50,24 @@ def call_methylation(*, returns: str | None = None, progress: Listener | None = 
 
     Parameters
     ----------
-    returns : {None, "arrow", "pandas"}, optional
-        Return the calls as a `pyarrow.Table` or a `pandas.DataFrame`, with the columns of the Parquet output. Nothing
-        goes to standard output then. See `iter_calls` for more calls than fit in memory.
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        Return the calls as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the columns of the
+        Parquet output; without `output` that is the default. See `iter_calls` for more calls than fit in memory.
     progress : function of (unit, done, total), optional
         Called while the command works, also from other threads; `total` may be an estimate, or None.
 
     Returns
     -------
-    RunCounts, pyarrow.Table or pandas.DataFrame
-        How many reads met which fate, or the calls.
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts
+        The calls, or, if they are written only, how many reads met which fate.
 
     Raises
     ------
     F5pyError
         For anything wrong with the options, the input or the output.
     """
+    if returns is None and ("modbam_output_name" in options or options.get("output_format") == "none"):
+        return CALL.run(options, progress=progress)
     return collected(CALL, options, returns, progress)
 
 
@@ -104,22 +102,25 @@ def eventalign(*, returns: str | None = None, progress: Listener | None = None, 
 
     Parameters
     ----------
-    returns : {None, "arrow", "pandas"}, optional
-        Return the rows of the table as a `pyarrow.Table` or a `pandas.DataFrame`, with the columns of the Parquet
-        output, and write no table. See `iter_events` for more rows than fit in memory.
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        Return the rows of the table as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the
+        columns of the Parquet output, and write no table; without `output` that is the default. See `iter_events` for
+        more rows than fit in memory.
     progress : function of (unit, done, total), optional
         Called while the command works, also from other threads; `total` may be an estimate, or None.
 
     Returns
     -------
-    RunCounts, pyarrow.Table or pandas.DataFrame
-        How many reads met which fate, or the rows.
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts
+        The rows, or, if they are written, how many reads met which fate.
 
     Raises
     ------
     F5pyError
         For anything wrong with the options, the input or the output.
     """
+    if returns is None and options.get("m6anet_json") is not None:
+        return EVENTALIGN.run(options, progress=progress)
     return collected(EVENTALIGN, options, returns, progress)
 
 
@@ -149,156 +150,59 @@ def iter_events(*, progress: Listener | None = None, **options: Any) -> Iterator
 
 
 @documented(RESQUIGGLE)
-def resquiggle(reads: Any, signals: Any, *, progress: Listener | None = None, **options: Any) -> Any:
+def resquiggle(
+    reads: Any, signals: Any, *, returns: str | None = None, progress: Listener | None = None, **options: Any
+) -> Any:
     """Align every signal to the bases of its own read, as ``f5py resquiggle`` does.
 
     Parameters
     ----------
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        Return the rows as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, and write none; without
+        `output` that is the default. The samples of a k-mer without events are missing.
     progress : function of (unit, done, total), optional
         Called while the command works, also from other threads; `total` may be an estimate, or None.
 
     Returns
     -------
-    RunCounts
-        How many reads met which fate.
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts
+        The rows, or, if they are written, how many reads met which fate.
 
     Raises
     ------
     F5pyError
         For anything wrong with the options, the input or the output.
     """
-    return RESQUIGGLE.run({"reads": reads, "signals": signals, **options}, progress=progress)
-
-
-@documented(FREQUENCY)
-def frequencies(
-    tables: Any = (), *, returns: str | None = None, progress: Listener | None = None, **options: Any
-) -> Any:
-    """Methylation frequency at every site, from tables of calls, as ``f5py meth-freq`` does.
-
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas"}, optional
-        Return the frequencies as a `pyarrow.Table` or a `pandas.DataFrame`, with the columns of the Parquet output,
-        and write no table.
-    progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` may be an estimate, or None.
-
-    Returns
-    -------
-    None, pyarrow.Table or pandas.DataFrame
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
-    return collected(FREQUENCY, {"tables": tables, **options}, returns, progress)
-
-
-@documented(MERGE)
-def merge_frequencies(tables: Any = (), *, progress: Listener | None = None, **options: Any) -> None:
-    """Add up tables of frequencies, as ``f5py freq-merge`` does.
-
-    Parameters
-    ----------
-    progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` may be an estimate, or None.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
-    MERGE.run({"tables": tables, **options}, progress=progress)
+    given = {"reads": reads, "signals": signals, **options}
+    if options.get("paf"):
+        return written(RESQUIGGLE, given, "PAF", progress)
+    return parsed(RESQUIGGLE, given, returns, progress, _KMER_COLUMNS)
 
 
 @documented(CHECK)
-def fast5_check(*, progress: Listener | None = None, **options: Any) -> Any:
+def fast5_check(*, returns: str | None = None, progress: Listener | None = None, **options: Any) -> Any:
     """Read the signal of every read in an index, of any format, as ``f5py fast5-check`` does.
 
     Parameters
     ----------
+    returns : {None, "arrow", "pandas", "polars"}, optional
+        Return the table as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`; without `output` that is
+        the default.
     progress : function of (unit, done, total), optional
         Called while the command works.
 
     Returns
     -------
-    reads, usable : int
-        How many reads there are, and how many of them have a usable signal.
+    pyarrow.Table, pandas.DataFrame, polars.DataFrame or (int, int)
+        A row for every read; or, if they are written, how many reads there are, and how many of them have a usable
+        signal.
 
     Raises
     ------
     F5pyError
         For anything wrong with the options, the input or the output; if no signal is usable.
     """
-    return CHECK.run(options, progress=progress)
-
-
-@documented(SUMMARY)
-def summary(tables: Any = (), *, progress: Listener | None = None, **options: Any) -> Any:
-    """Summarise tables of calls and advise a threshold, as ``f5py summary`` does.
-
-    Parameters
-    ----------
-    progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` may be an estimate, or None.
-
-    Returns
-    -------
-    dict
-        What the JSON report has.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
-    return SUMMARY.run({"tables": tables, **options}, progress=progress)
-
-
-@documented(VALIDATE)
-def validate(calls: Any = None, truth: Any = None, *, progress: Listener | None = None, **options: Any) -> Any:
-    """Compare calls or frequencies with what is known of the sites, as ``f5py validate`` does.
-
-    Parameters
-    ----------
-    progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` may be an estimate, or None.
-
-    Returns
-    -------
-    dict
-        What the JSON report has.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output; if nothing can be compared.
-    """
-    return VALIDATE.run({"calls": calls, "truth": truth, **options}, progress=progress)
-
-
-@documented(COMPARE)
-def compare(a: Any, b: Any, *, progress: Listener | None = None, **options: Any) -> Any:
-    """Compare the events of two samples, as ``f5py compare`` does.
-
-    Parameters
-    ----------
-    progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` may be an estimate, or None.
-
-    Returns
-    -------
-    pyarrow.Table
-        What is written, too.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
-    return COMPARE.run({"a": a, "b": b, **options}, progress=progress)
+    return parsed(CHECK, options, returns, progress, _CHECK_COLUMNS)
 
 
 @documented(TRAIN)
@@ -313,44 +217,14 @@ def train(*, progress: Listener | None = None, **options: Any) -> Any:
     Returns
     -------
     TrainingSummary
-        The model, and how it came about.
+        The model, and how it came about. It is written only if `output` is given.
 
     Raises
     ------
     F5pyError
         For anything wrong with the options, the input or the output.
     """
-    return TRAIN.run(options, progress=progress)
-
-
-@documented(PLOT)
-def plot(read: str, **options: Any) -> None:
-    """Draw the signal, the events and the bases of one read, as ``f5py plot`` does.
-
-    Parameters
-    ----------
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
-    PLOT.run({"read": read, **options})
-
-
-@documented(PLOT_REGION)
-def plot_region(**options: Any) -> None:
-    """Draw the reads over a locus with their methylation calls, as ``f5py plot-region`` does.
-
-    Parameters
-    ----------
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
-    PLOT_REGION.run(options)
+    return valued(TRAIN, options, progress)
 
 
 @documented(SIMULATE)

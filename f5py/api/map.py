@@ -6,6 +6,7 @@ from typing import Any
 
 from f5py.api.command import documented
 from f5py.api.commands import MAP
+from f5py.api.tables import written
 from f5py.messages.progress import Listener
 
 
@@ -28,4 +29,5 @@ def map_reads(reference: Any, reads: Any = (), *, progress: Listener | None = No
     F5pyError
         For anything wrong with the options, the input or the output.
     """
-    return MAP.run({"reference": reference, "reads": reads, **options}, progress=progress)
+    given = {"reference": reference, "reads": reads, **options}
+    return MAP.run(given, progress=progress) if not reads else written(MAP, given, "the alignments", progress)

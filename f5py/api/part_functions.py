@@ -6,6 +6,7 @@ from typing import Any
 
 from f5py.api.command import documented
 from f5py.api.commands import FINISH, JOIN, PLAN, RUN_PART
+from f5py.api.tables import valued, written
 from f5py.messages.progress import Listener
 
 
@@ -27,18 +28,24 @@ def run_part(plan: Any, parts: Any = (), *, progress: Listener | None = None, **
 
 
 @documented(PLAN)
-def plan(plan: Any, **options: Any) -> None:
+def plan(plan: Any, **options: Any) -> str:
     """Tell how far a plan is, how long it will take, or how to submit it, as ``f5py plan`` does.
 
     Parameters
     ----------
+
+    Returns
+    -------
+    str
+        The text. It is written only if `output` is given.
 
     Raises
     ------
     F5pyError
         For anything wrong with the options, the input or the output.
     """
-    PLAN.run({"plan": plan, **options})
+    text: str = valued(PLAN, {"plan": plan, **options})
+    return text
 
 
 @documented(FINISH)
@@ -75,4 +82,4 @@ def merge(inputs: Any = (), **options: Any) -> None:
     F5pyError
         For anything wrong with the options, the inputs or the output.
     """
-    JOIN.run({"inputs": inputs, **options})
+    written(JOIN, {"inputs": inputs, **options}, "what is merged")

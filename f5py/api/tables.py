@@ -1,15 +1,22 @@
-"""Results as Arrow tables: all in one, or one after the other while the command is at work."""
+"""Results as tables instead of files: all in one, or one after the other while the command is at work."""
 
 from __future__ import annotations
 
+import io
+import os
 import queue
 import threading
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
 from typing import Any
 
 from f5py.api.command import Command
 from f5py.errors import MissingDependencyError, UsageError
+from f5py.io.arrow.arrow import import_arrow, read_rows
 from f5py.messages.progress import Listener
+
+#: Kinds of tables that can be returned.
+RETURNS = ("arrow", "pandas", "polars")
 
 _POLL_SECONDS = 0.1
 _END = object()
@@ -20,41 +27,93 @@ class _NotWantedError(BaseException):
 
 
 def collected(command: Command, given: Mapping[str, Any], returns: str | None, progress: Listener | None) -> Any:
-    """Run a command that can hand on tables; return what it returns, or all rows.
+    """Run a command whose function takes, after the options, a function of a table.
 
     Parameters
     ----------
     command : Command
-        Its function takes, after the options, a function of a table.
     given : mapping
         Values by keyword.
-    returns : {None, "arrow", "pandas"}
-        What to return: what the command returns, a `pyarrow.Table`, or a `pandas.DataFrame`.
+    returns : {None, "arrow", "pandas", "polars"}
+        What to return: by default what the command returns if an output is named, else a `pyarrow.Table`.
     progress : function or None
+
+    Returns
+    -------
+    Any
+        What the command returns, or all rows.
 
     Raises
     ------
     UsageError
         `returns` is something else.
     MissingDependencyError
-        pyarrow or pandas is not installed.
+        What the rows are to be returned as is not installed.
     """
-    if returns is None:
+    if returns is None and has_output(given):
         return command.run(given, progress=progress)
-    if returns not in ("arrow", "pandas"):
-        raise UsageError(f"returns: {returns!r} is not one of None, 'arrow', 'pandas'")
-    if returns == "pandas":
-        try:
-            import pandas  # noqa: F401 - only to fail before the work starts
-        except ImportError as problem:
-            raise MissingDependencyError('returns="pandas" needs pandas: pip install pandas') from problem
-    from f5py.io.arrow.arrow import import_arrow
-
-    arrow, _ = import_arrow()
+    of_arrow = converter(returns)
     tables: list[Any] = []
     command.run(given, tables.append, progress=progress)
-    table = arrow.concat_tables(tables).unify_dictionaries().combine_chunks()
-    return table.to_pandas() if returns == "pandas" else table
+    return of_arrow(import_arrow()[0].concat_tables(tables).unify_dictionaries().combine_chunks())
+
+
+def parsed(
+    command: Command, given: Mapping[str, Any], returns: str | None, progress: Listener | None, columns: dict[str, str]
+) -> Any:
+    """Run a command that writes a table as text, and return it unless an output is named; see `collected`.
+
+    Parameters
+    ----------
+    columns : dict
+        Names and Arrow types; a number that is missing is ``.``.
+    """
+    if returns is None and has_output(given):
+        return command.run(given, progress=progress)
+    if has_output(given):
+        raise UsageError("output: the rows are returned instead of written; leave out output, or returns")
+    of_arrow = converter(returns)
+    text = io.BytesIO()
+    command.run({**given, "output": text}, progress=progress)
+    arrow, _ = import_arrow()
+    header, _, rows = text.getvalue().partition(b"\n")
+    names = header.decode().split("\t")
+    types = {name: arrow.type_for_alias(kind) for name, kind in columns.items()}
+    empty = arrow.schema(types.items()).empty_table()
+    tables = read_rows([rows] if rows else [], command.name, names, types, names, null_values=["."])
+    return of_arrow(arrow.concat_tables([empty, *tables]).combine_chunks())
+
+
+def valued(command: Command, given: Mapping[str, Any], progress: Listener | None = None) -> Any:
+    """Run a command that returns what it writes as text; without an output that is not written."""
+    return command.run(given if has_output(given) else {**given, "output": os.devnull}, progress=progress)
+
+
+def written(command: Command, given: Mapping[str, Any], what: str, progress: Listener | None = None) -> Any:
+    """Run a command whose output is no table; refuse to write `what` to standard output unless that is asked for."""
+    command.check_keywords(given)
+    if not has_output(given):
+        raise UsageError(f"output: name a file for {what}; '-' is standard output")
+    return command.run(given, progress=progress)
+
+
+def has_output(given: Mapping[str, Any]) -> bool:
+    """Whether an output is named."""
+    return given.get("output") is not None
+
+
+def converter(returns: str | None) -> Callable[[Any], Any]:
+    """What makes of a `pyarrow.Table` what is to be returned; it fails before the work starts if it cannot."""
+    if returns not in (None, *RETURNS):
+        raise UsageError(f"returns: {returns!r} is not one of None, {', '.join(map(repr, RETURNS))}")
+    import_arrow("tables that are returned")
+    if returns in (None, "arrow"):
+        return lambda table: table
+    try:
+        library = import_module(returns or "")
+    except ImportError as problem:
+        raise MissingDependencyError(f'returns="{returns}" needs {returns}: pip install {returns}') from problem
+    return library.from_arrow if returns == "polars" else lambda table: table.to_pandas()
 
 
 def iterated(command: Command, given: Mapping[str, Any], progress: Listener | None) -> Iterator[Any]:

@@ -1,19 +1,22 @@
-"""Values from Python as values of options: paths of all kinds, open files, NumPy's numbers."""
+"""Values from Python as values of options: paths of all kinds, open files, tables, lists, NumPy's numbers."""
 
 from __future__ import annotations
 
 import io
 import operator
 import os
+import re
 import shutil
+import tempfile
 import threading
-from collections.abc import Iterable
-from contextlib import ExitStack, suppress
-from typing import Any, NoReturn
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any, BinaryIO, NoReturn
 
 import numpy as np
 
-from f5py.errors import UsageError
+from f5py.api.frames import is_table
+from f5py.errors import F5pyError, UsageError
 from f5py.options import Group, Kind, Option
 
 _FILES = (Kind.FILE, Kind.PATH)
@@ -26,31 +29,70 @@ class GivenFiles(ExitStack):
     def __init__(self) -> None:
         super().__init__()
         self._feeds: list[_Feed] = []
+        #: Keywords by the names of the files that were made for them.
+        self._keywords: dict[str, str] = {}
 
-    def input_name(self, file: Any) -> str:
+    def input_name(self, keyword: str, file: Any) -> str:
         """A name under which the bytes of `file` can be read from its beginning, or from a pipe as they come."""
         try:
             descriptor = file.fileno()
         except (AttributeError, io.UnsupportedOperation):
-            descriptor = os.memfd_create("f5py input")
-            self.callback(os.close, descriptor)
-            if hasattr(file, "seekable") and file.seekable():
-                file.seek(0)
-            with open(os.dup(descriptor), "wb") as copy:
+            with self._in_memory() as copy:
+                descriptor = copy.fileno()
+                if hasattr(file, "seekable") and file.seekable():
+                    file.seek(0)
                 shutil.copyfileobj(file, copy)
         else:
             # the name, if it has one, so that indices beside the file are found
             with suppress(OSError, TypeError):
                 if os.path.samestat(os.stat(file.name), os.fstat(descriptor)):
                     return os.fspath(file.name)
-        return f"/proc/self/fd/{descriptor}"
+        return self._name_of(keyword, descriptor)
 
-    def output_name(self, file: Any) -> str:
+    def table_name(self, keyword: str, tables: Iterable[Any]) -> str:
+        """A name under which tables that lie in memory, or come one after the other, can be read as one."""
+        from f5py.api.frames import write_tables
+
+        with self._in_memory() as copy:
+            write_tables(keyword, tables, copy)
+            return self._name_of(keyword, copy.fileno())
+
+    def output_name(self, keyword: str, file: Any) -> str:
         """A name under which bytes can be written that end up in `file`."""
         feed = _Feed(file)
         self._feeds.append(feed)
         self.callback(feed.close)
+        self._keywords[feed.name] = keyword
         return feed.name
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Let errors name keywords instead of files that were made for them."""
+        try:
+            yield
+        except F5pyError as problem:
+            problem.args = tuple(self._with_keywords(text) for text in problem.args)
+            raise
+
+    def _in_memory(self) -> BinaryIO:
+        """A file that has a number until the end of the command; closing what is returned writes it to its end."""
+        if hasattr(os, "memfd_create"):
+            descriptor = os.memfd_create("f5py input")
+        else:
+            with tempfile.TemporaryFile() as file:
+                descriptor = os.dup(file.fileno())
+        self.callback(os.close, descriptor)
+        return open(descriptor, "wb", closefd=False)
+
+    def _name_of(self, keyword: str, descriptor: int) -> str:
+        name = f"/proc/self/fd/{descriptor}"
+        self._keywords[name] = keyword
+        return name
+
+    def _with_keywords(self, text: Any) -> Any:
+        for name, keyword in self._keywords.items() if isinstance(text, str) else ():
+            text = re.sub(rf"{name}(?!\d)", keyword, text)
+        return text
 
     def finish(self) -> None:
         """Wait until all bytes are in their files.
@@ -118,6 +160,9 @@ def option_value(name: str, option: Option, value: Any, files: GivenFiles) -> An
         if option.default is not None and option.refused is None:
             _fail(name, "None is no value; leave it out for the default")
         return None
+    if option.is_table and isinstance(value, Iterator) and not hasattr(value, "read") and not is_table(value):
+        name_of_all = files.table_name(name, value)
+        return (name_of_all,) if option.repeated else name_of_all
     if option.repeated:
         several = value if isinstance(value, Iterable) and not _is_one(value) else [value]
         return tuple(_single(name, option, one, files) for one in several)
@@ -125,11 +170,13 @@ def option_value(name: str, option: Option, value: Any, files: GivenFiles) -> An
 
 
 def _is_one(value: Any) -> bool:
-    return isinstance(value, str | bytes | os.PathLike) or hasattr(value, "read")
+    return isinstance(value, str | bytes | os.PathLike) or hasattr(value, "read") or is_table(value)
 
 
 def _single(name: str, option: Option, value: Any, files: GivenFiles) -> Any:
     kind = option.kind
+    if option.is_table and is_table(value):
+        return files.table_name(name, [value])
     if kind in (Kind.FLAG, Kind.YES_NO):
         if not isinstance(value, bool | np.bool_):
             _fail(name, f"{value!r} is neither True nor False")
@@ -139,6 +186,8 @@ def _single(name: str, option: Option, value: Any, files: GivenFiles) -> Any:
     if kind is Kind.NUMBER:
         return _number(name, value, float, "a number")
     if kind is Kind.CHOICE:
+        if isinstance(value, list | tuple) and len(value) == 1:
+            value = value[0]
         for choice in option.choices:
             if not isinstance(value, bool) and choice == value:
                 return choice
@@ -163,11 +212,56 @@ def _text(name: str, option: Option, value: Any, files: GivenFiles) -> str:
         if isinstance(value, io.TextIOBase):
             _fail(name, "is open as text; open it in binary mode")
         if option.group is Group.OUTPUT and hasattr(value, "write"):
-            return files.output_name(value)
+            return files.output_name(name, value)
         if option.group is not Group.OUTPUT and hasattr(value, "read"):
-            return files.input_name(value)
-        _fail(name, f"{value!r} is neither a path nor a file that is open for {_use(option)}")
-    _fail(name, f"{value!r} is no text")
+            return files.input_name(name, value)
+        more = ", nor a table" if option.is_table else ""
+        _fail(name, f"{_shown(value)} is neither a path nor a file that is open for {_use(option)}{more}")
+    if isinstance(value, Sequence | np.ndarray) and not isinstance(value, bytes):
+        return _joined(name, option, value)
+    if option.listed and not isinstance(value, bool) and isinstance(value, int | np.integer):
+        return str(value)
+    _fail(name, f"{_shown(value)} is no text")
+
+
+def _joined(name: str, option: Option, value: Any) -> str:
+    """A text made of the elements of a sequence, as the command line has them."""
+    if option.metavar == "REGION":
+        several = [value] if _is_region(value) else value
+        return " ".join(_region(name, one) for one in several) or _fail(name, "has no region in it")
+    if "SITE:OFFSET" in (option.metavar or "") and len(value) == 2 and isinstance(value[0], str):
+        return f"{value[0]}:{_number(name, value[1], operator.index, 'a whole number')}"
+    if not option.listed:
+        _fail(name, f"{_shown(value)} is no text")
+    return ",".join(
+        one if isinstance(one, str) else str(_number(name, one, _plain, "text or a number")) for one in value
+    )
+
+
+def _plain(value: Any) -> int | float:
+    return int(value) if isinstance(value, int | np.integer) else float(value)
+
+
+def _is_region(value: Any) -> bool:
+    return isinstance(value, tuple) and len(value) == 3 and not isinstance(value[1], str)
+
+
+def _region(name: str, value: Any) -> str:
+    """A region as samtools writes it, of one, or of a contig, start and end, from 0 and half-open."""
+    if isinstance(value, str):
+        return value
+    if not (isinstance(value, Sequence) and len(value) == 3 and isinstance(value[0], str)):
+        _fail(name, f"{_shown(value)} is neither a region nor (contig, start, end)")
+    start, end = (_number(name, one, operator.index, "a whole number") for one in value[1:])
+    if not 0 <= start < end:
+        _fail(name, f"{_shown(value)}: the end must be after the start, which counts from 0")
+    return f"{value[0]}:{start + 1}-{end}"
+
+
+def _shown(value: Any) -> str:
+    """A value as messages have it, in one line."""
+    text = " ".join(repr(value).split())
+    return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _use(option: Option) -> str:

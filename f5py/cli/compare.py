@@ -25,6 +25,6 @@ def command(**given: Any) -> None:
     and Kolmogorov-Smirnov and Mann-Whitney tests, with q-values. Needs pyarrow:
     pip install pyarrow.
     """
-    from f5py.api.functions import compare
+    from f5py.api.table_functions import compare
 
     compare(**given)

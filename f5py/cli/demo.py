@@ -28,7 +28,7 @@ def command(**given: Any) -> None:
     Everything is written into FOLDER (default: f5py-demo), and every step is shown as the command that you
     would type. The last lines show whether f5py works on this machine.
     """
-    from f5py.api.functions import validate
+    from f5py.api.table_functions import validate
     from f5py.errors import F5pyError
     from f5py.messages import console
 
@@ -45,7 +45,7 @@ def command(**given: Any) -> None:
 
     truth = str(place / "truth.tsv")
     console.note("demo", shlex.join(["f5py", "validate", frequencies, truth, "--min-coverage", str(_MIN_CALLS)]))
-    found = validate(frequencies, truth, min_coverage=_MIN_CALLS)["frequencies"]["correlation"]
+    found = validate(frequencies, truth, min_coverage=_MIN_CALLS, output="-")["frequencies"]["correlation"]
     if found is None or not found > _MIN_CORRELATION:
         raise F5pyError(
             f"the called frequencies do not follow the true ones (correlation "

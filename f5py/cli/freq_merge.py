@@ -15,6 +15,6 @@ from f5py.options.table_commands import MergeOptions
 )
 def command(**given: Any) -> None:
     """Add up tables of meth-freq, plain or gzipped, as if their calls had been counted together."""
-    from f5py.api.functions import merge_frequencies
+    from f5py.api.table_functions import merge_frequencies
 
     merge_frequencies(**given)

@@ -19,6 +19,6 @@ from f5py.options.table_commands import FrequencyOptions
 )
 def command(**given: Any) -> None:
     """Count methylation at every site, from tables of call-methylation."""
-    from f5py.api.functions import frequencies
+    from f5py.api.table_functions import frequencies
 
     frequencies(**given)

@@ -132,8 +132,10 @@ class OptionsCommand(click.Command):
         return ctx.invoke(self.callback, **self.given(ctx))
 
     def given(self, ctx: click.Context) -> dict[str, Any]:
-        """What a command line gives, by field of the options class."""
+        """What a command line gives, by field of the options class; standard output, where another is not named."""
         given = {name: value for name, value in ctx.params.items() if was_given(name, ctx)}
+        if "output" in self.declared and self.declared["output"].default == "-":
+            given.setdefault("output", "-")
         if "command_line" in self.options.__dataclass_fields__:  # type: ignore[attr-defined]
             given["command_line"] = command_line()
         return given

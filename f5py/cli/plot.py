@@ -22,6 +22,7 @@ def command(**given: Any) -> None:
     With -b and -g the events are aligned to the reference, as in eventalign; otherwise to the read's own bases, as in
     resquiggle. Needs matplotlib: pip install matplotlib.
     """
-    from f5py.api.functions import plot
+    from f5py.api.plot_functions import plot
+    from f5py.plotting import default_output
 
-    plot(**given)
+    plot(**({"output": default_output(given["read"])} | given))

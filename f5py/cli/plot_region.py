@@ -23,6 +23,6 @@ def command(**given: Any) -> None:
     Reads with an HP tag, as written by whatshap and hiphase, are grouped by haplotype. Needs matplotlib:
     pip install matplotlib.
     """
-    from f5py.api.functions import plot_region
+    from f5py.api.plot_functions import plot_region
 
     plot_region(**given)

@@ -24,6 +24,6 @@ def command(**given: Any) -> None:
     two components fitted to them, or by the calls of controls. Also shows methylation by read, by the number of sites
     in a group and by context. Needs pyarrow: pip install pyarrow.
     """
-    from f5py.api.functions import summary
+    from f5py.api.table_functions import summary
 
     summary(**given)

@@ -25,6 +25,6 @@ def command(**given: Any) -> None:
     For calls, prints the area under the ROC curve, precision and recall by threshold, and the reliability of the
     probabilities; for sites, the correlation of frequencies. Calls need pyarrow: pip install pyarrow.
     """
-    from f5py.api.functions import validate
+    from f5py.api.table_functions import validate
 
     validate(**given)

@@ -45,8 +45,8 @@ def run(options: CallOptions, take: Take | None = None) -> RunCounts:
         For anything wrong with the input or output. What was written until then is valid and in order.
     """
     if options.watch is not None:
-        if take is not None:
-            raise UsageError("--watch: the calls are handed on as they come; leave this option out")
+        if take is not None and not options.bam:
+            raise UsageError("--watch: the calls are returned, so it never ends; name a file with -o, or leave it out")
         from f5py.runs import watch
 
         return watch.run(CALL_METHYLATION, options)
@@ -54,7 +54,10 @@ def run(options: CallOptions, take: Take | None = None) -> RunCounts:
         return run_mapped(CALL_METHYLATION, options, take)
     if options.plan is not None or options.resume:
         if take is not None:
-            raise UsageError("--plan and --resume: the calls are handed on as they come; leave these options out")
+            raise UsageError(
+                "--plan and --resume: go on with a file, and the calls are returned; name the file with -o, or leave "
+                "these options out"
+            )
         from f5py.runs.in_parts import run_in_parts
 
         return run_in_parts(CALL_METHYLATION, options)
@@ -156,12 +159,13 @@ def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
                 "and -o"
             )
         return replace(options, modbam=name, modbam_output_name=None, output_format="none")
+    if is_taken and options.output == "-" and options.output_format in (None, "tsv"):
+        return replace(options, output_format="none")
     if options.output_format is not None:
         return options
     kind = kind_of_output(options.output)
     if kind not in ("bam", *OF_SITES):
-        none = is_taken and options.output == "-"
-        return replace(options, output_format="none" if none else "parquet" if kind == "parquet" else "tsv")
+        return replace(options, output_format="parquet" if kind == "parquet" else "tsv")
     field = "modbam" if kind == "bam" else "bedmethyl"
     if (other := getattr(options, field)) is not None:
         raise UsageError(f"-o {options.output} and --{field} {other}: both name such a file; give one")

@@ -72,7 +72,10 @@ def run(options: EventalignOptions, take: Take | None = None) -> RunCounts:
         return run_mapped(EVENTALIGN, options, take)
     if options.plan is not None or options.resume:
         if take is not None:
-            raise UsageError("--plan and --resume: the rows are handed on as they come; leave these options out")
+            raise UsageError(
+                "--plan and --resume: go on with a file, and the rows are returned; name the file with -o, or leave "
+                "these options out"
+            )
         from f5py.runs.in_parts import run_in_parts
 
         return run_in_parts(EVENTALIGN, options)
@@ -230,7 +233,10 @@ def check_options(options: EventalignOptions, is_taken: bool = False) -> None:
     if modes and not options.m6anet:
         check_prints_nothing_else(options, modes[0])
     if is_taken and (modes or options.output != "-"):
-        raise UsageError(f"{modes[0] if modes else '-o'}: is another output; the rows of the table are handed on")
+        raise UsageError(
+            f"{modes[0] if modes else '-o'}: is another output, and the rows of the table are returned; name the file "
+            "with -o and leave out returns, or leave these options out"
+        )
     if is_taken:
         check_prints_nothing_else(options, "rows that are handed on")
     if options.output_format == "parquet":

@@ -51,7 +51,10 @@ def with_format(options: FrequencyOptions) -> FrequencyOptions:
 def check_options(options: FrequencyOptions, is_taken: bool = False) -> None:
     """Raise `UsageError` for options that do not go together; `is_taken` says that the rows go to a function."""
     if is_taken and (options.output != "-" or options.bedmethyl or options.output_format != "tsv"):
-        raise UsageError("-o, --bedmethyl and --output-format say how a file is written; the rows are handed on")
+        raise UsageError(
+            "-o, --bedmethyl and --output-format say how a file is written, and the rows are returned; name the file "
+            "and leave out returns, or leave these options out"
+        )
     if options.tables and options.calls != "-":
         raise UsageError("-i and tables without it are both given; choose one")
     if options.threshold_per_site and not 0 <= options.threshold < math.inf:
@@ -147,8 +150,14 @@ def _write_bedmethyl(source: BinaryIO, place: Place, motif: Motif, options: Freq
 
 
 @obeys_strict
-def merge_frequency_files(options: MergeOptions) -> None:
+def merge_frequency_files(options: MergeOptions, take: Callable[[Any], None] | None = None) -> None:
     """Add up tables of frequencies; see `FrequencyMerger`. What they disagree on becomes a warning.
+
+    Parameters
+    ----------
+    options : MergeOptions
+    take : function of a pyarrow.Table, optional
+        Gets the rows, in pieces; takes the place of the output.
 
     Raises
     ------
@@ -158,14 +167,23 @@ def merge_frequency_files(options: MergeOptions) -> None:
     paths, output = list(options.tables), options.output
     if not paths:
         raise UsageError("give tables of frequencies")
+    if take is not None and output != "-":
+        raise UsageError("-o: the rows are returned instead of written; leave it out, or returns")
     check_read_once(paths)
     merger = FrequencyMerger()
-    with progress("bytes", size_of(paths)) as bar, complete_text_output(output, _COMPRESSION_THREADS) as out:
+    out: Any
+    target = complete_text_output(output, _COMPRESSION_THREADS) if take is None else nullcontext()
+    with progress("bytes", size_of(paths)) as bar, target as out:
         for path in paths:
             with open_bytes(path, bar.advance) as source:
                 merger.add(source, shown_name(path))
         merged = merger.result()
-        merged.write(out)
+        if take is None:
+            merged.write(out)
+        else:
+            from f5py.outputs.sites.frequency_arrow import write_frequency_rows
+
+            write_frequency_rows(take, merged)
     if merger.n_conflicts:
         input_warning(
             "freq-merge",
@@ -178,4 +196,5 @@ def merge_frequency_files(options: MergeOptions) -> None:
             "some tables count num_motifs_in_group and some num_cpgs_in_group; the output's column is named as in "
             f"the last table, {merged.count_column}_in_group",
         )
-    console.result("freq-merge", f"{len(merged):,} sites; written: {shown_output(output)}", output)
+    where = "" if take is not None else f"; written: {shown_output(output)}"
+    console.result("freq-merge", f"{len(merged):,} sites{where}", output)

@@ -22,8 +22,8 @@ from f5py.runs.slurm import slurm_script
 _SHOWN = 8
 
 
-def run(options: PlanOptions) -> None:
-    """Write what is asked for.
+def run(options: PlanOptions) -> str:
+    """Write what is asked for; return it, too.
 
     Raises
     ------
@@ -41,6 +41,7 @@ def run(options: PlanOptions) -> None:
         text = "\n".join(_state(plan) + (_estimate(plan, options) if options.estimate else [])) + "\n"
     with complete_text_output(options.output, 1) as out:
         out.write(text.encode())
+    return text
 
 
 def _state(plan: Plan) -> list[str]:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Generator
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -40,16 +40,19 @@ from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.unmapped import unmapped_batch
-from f5py.plotting import FORMATS, format_of
+from f5py.plotting import default_output, format_of
 from f5py.plotting.calls_of_read import site_calls
 from f5py.plotting.data import PlotData, Source, read_data, reference_data
-from f5py.plotting.figure import check_matplotlib, write_figure
+from f5py.plotting.figure import check_matplotlib, read_figure, write_figure
+from f5py.plotting.picture import Picture
 from f5py.pore_model import PoreModel, check_same_k
 
 if TYPE_CHECKING:
     import pysam
 
 _WHO = "plot_main"
+#: Of the viewer in a notebook, in pixels.
+_PAGE_HEIGHT = 640
 
 _FAILURES = {
     ReadStatus.NO_ALIGNMENT: (
@@ -69,7 +72,9 @@ def run(options: PlotOptions) -> None:
     F5pyError
         For anything wrong with the input or output. No file is made then.
     """
-    output, kind = _output(options)
+    _check(options)
+    output = options.output or default_output(options.read)
+    kind = format_of(output)
     if kind != "html":
         check_matplotlib()
     check_outputs({"-o": output})
@@ -83,8 +88,22 @@ def run(options: PlotOptions) -> None:
     )
 
 
-def _output(options: PlotOptions) -> tuple[str, str]:
-    """The name of the output and the format that it says; refuse what does not go together."""
+def picture(options: PlotOptions) -> Picture:
+    """Compute one read; return the picture. Errors are those of `run`."""
+    _check(options)
+    # the page has room for the whole read
+    on_page = compute(replace(options, output="read.html"))
+    in_figure = on_page if options.window is not None else compute(replace(options, output="read.png"))
+    seconds = options.x_axis == "time"
+
+    def write(file: BinaryIO, kind: str) -> None:
+        write_figure(on_page if kind == "html" else in_figure, file, kind, seconds)
+
+    return Picture(f"read {options.read}", write, lambda: read_figure(in_figure, seconds), _PAGE_HEIGHT)
+
+
+def _check(options: PlotOptions) -> None:
+    """Refuse what does not go together."""
     if (options.bam is None) != (options.genome is None):
         given, missing = ("-b", "-g") if options.genome is None else ("-g", "-b")
         raise UsageError(f"{given} needs {missing}; give both, or none to draw the read's own bases")
@@ -92,12 +111,6 @@ def _output(options: PlotOptions) -> tuple[str, str]:
         raise UsageError("--alignment needs -b")
     if (options.methylation or options.meth_model) and options.bam is None:
         raise UsageError("methylation is called in reads aligned to a reference; give -b and -g")
-    output = options.output
-    if output is None:
-        output = f"{options.read}.{FORMATS[0]}"
-        if os.path.basename(output) != output:
-            raise UsageError(f"the name of the read, {options.read}, is no file name; name a file with -o")
-    return output, format_of(output)
 
 
 def compute(options: PlotOptions) -> PlotData:

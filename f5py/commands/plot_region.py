@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from f5py.core.windows import one_region
 from f5py.errors import UsageError
 from f5py.io.bam.alignments import AlignmentFile
@@ -13,10 +15,13 @@ from f5py.pipeline.inputs import check_outputs
 from f5py.plotting import format_of
 from f5py.plotting.figure import check_matplotlib
 from f5py.plotting.genes import read_genes
+from f5py.plotting.picture import Picture
 from f5py.plotting.region import RegionData, region_data
-from f5py.plotting.region_figure import write_region_figure
+from f5py.plotting.region_figure import region_figure, write_region_figure
 
 _WHO = "plot_region_main"
+#: Of the page in a notebook, in pixels.
+_PAGE_HEIGHT = 640
 
 
 def run(options: PlotRegionOptions) -> None:
@@ -38,6 +43,19 @@ def run(options: PlotRegionOptions) -> None:
     console.note(
         _WHO, f"{options.output}: {data.region}, {len(data.names)} reads, {n_calls} calls of {data.modification}"
     )
+
+
+def picture(options: PlotRegionOptions) -> Picture:
+    """Draw the reads over a locus; return the picture, which no file is written of.
+
+    Raises
+    ------
+    F5pyError
+        For anything wrong with the input.
+    """
+    data = collect(options)
+    write = partial(write_region_figure, data)
+    return Picture(data.region, write, lambda: region_figure(data), _PAGE_HEIGHT)
 
 
 def collect(options: PlotRegionOptions) -> RegionData:

@@ -48,9 +48,15 @@ class Windows:
 
     @classmethod
     def parse(cls, text: str, contigs: list[str]) -> Windows:
-        """Windows from ``-w``: the name of a ``.bed`` file or a region such as ``chr1:1,001-2,000``."""
+        """Windows from ``-w``: the name of a ``.bed`` file, or regions such as ``chr1:1,001-2,000``, with spaces.
+
+        Several regions are the same as a BED file of them.
+        """
         if len(text) >= 4 and text.endswith(".bed"):
             return cls(_read_bed(text, contigs))
+        regions = text.split()  # names of contigs have no spaces
+        if len(regions) > 1:
+            return cls([_parse_region(one, contigs) for one in regions])
         return cls([_parse_region(text, contigs)], is_region=True)
 
     def with_previous_end(self) -> Iterator[tuple[int, int, int, int]]:
@@ -133,6 +139,8 @@ def one_region(text: str, contigs: list[str], contig_lengths: list[int]) -> tupl
     InputFileError
         The region begins after the end of its contig.
     """
+    if len(text.split()) > 1:
+        raise F5pyError(f"-w {text}: give one region, written as contig:start-end")
     window = Windows.parse(text, contigs)
     contig, start, end, _ = next(window.with_previous_end())
     length = contig_lengths[contig]

@@ -105,6 +105,8 @@ class Option:
         Names a file that is written, though it is not among the options of the output.
     beside : tuple of str
         Endings of the files that are read together with this one.
+    is_table : bool
+        Names a table of calls, frequencies or events; from Python it can be one in memory.
     """
 
     names: tuple[str, ...]
@@ -128,6 +130,7 @@ class Option:
     ours: bool = False
     written: bool = False
     beside: tuple[str, ...] = ()
+    is_table: bool = False
 
     @property
     def is_file(self) -> bool:
@@ -138,6 +141,11 @@ class Option:
     def is_input(self) -> bool:
         """Whether it names what is read."""
         return self.is_file and not self.written and self.group not in (Group.OUTPUT, Group.PARTS)
+
+    @property
+    def listed(self) -> bool:
+        """Whether the value is a list with commas."""
+        return "," in (self.metavar or "") or self.metavar == "MIXTURE"
 
     @property
     def is_hidden(self) -> bool:
@@ -248,9 +256,9 @@ def flag(*names: str, group: Group = Group.OUTPUT, help: str, **more: Any) -> An
     return option(*names, kind=Kind.FLAG, group=group, help=help, default=False, **more)
 
 
-def argument(metavar: str, *, help: str, default: Any = REQUIRED, repeated: bool = False) -> Any:
+def argument(metavar: str, *, help: str, default: Any = REQUIRED, **more: Any) -> Any:
     """A field that is given by its position."""
-    return option(metavar=metavar, kind=Kind.PATH, help=help, default=default, repeated=repeated)
+    return option(metavar=metavar, kind=Kind.PATH, help=help, default=default, **more)
 
 
 def refused(*names: str, kind: Kind = Kind.TEXT, reason: str) -> Any:

@@ -276,8 +276,8 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
 
     window: str | None = option(
         "-w", "--window", group=Group.SELECTION, metavar="REGION", default_words="everything",
-        help="Only this region, contig or contig:start-end (from 1, both included), or the windows in a .bed file; "
-        "needs an indexed BAM or CRAM file.",
+        help="Only this region, contig or contig:start-end (from 1, both included), several with spaces between them, "
+        "or the windows in a .bed file; needs an indexed BAM or CRAM file.",
     )  # fmt: skip
     min_mapq: int = min_mapq()
     secondary: bool = option(

@@ -293,8 +293,8 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
 class CompareOptions(RnaOptions, LimitOptions, ModelOptions, StrictOptions, Options):
     """Options of ``f5py compare``."""
 
-    a: str = argument("A", help="Events or alignments of the first sample.")
-    b: str = argument("B", help="Events or alignments of the second sample.")
+    a: str = argument("A", is_table=True, help="Events or alignments of the first sample.")
+    b: str = argument("B", is_table=True, help="Events or alignments of the second sample.")
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
         help="Output table: Parquet if the name ends in .parquet, else text, compressed (bgzip) if it ends in .gz.",

@@ -78,11 +78,11 @@ class FrequencyOptions(StrictOptions, Options):
     """Options of ``f5py meth-freq``."""
 
     tables: tuple[str, ...] = argument(
-        "[CALLS ...]", default=(), repeated=True, help="Tables of calls, counted as one, instead of -i."
+        "[CALLS ...]", default=(), repeated=True, is_table=True, help="Tables of calls, counted as one, instead of -i."
     )
     calls: str = option(
         "-i", "--input", kind=Kind.FILE, group=_INPUT, default="-", default_words="standard input",
-        help="Table of calls, plain or gzip.",
+        help="Table of calls, plain or gzip.", is_table=True,
     )  # fmt: skip
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=_OUTPUT, default="-", default_words="standard output",
@@ -129,7 +129,9 @@ class FrequencyOptions(StrictOptions, Options):
 class MergeOptions(StrictOptions, Options):
     """Options of ``f5py freq-merge``."""
 
-    tables: tuple[str, ...] = argument("FILE1 FILE2 ...", repeated=True, default=(), help="Tables of frequencies.")
+    tables: tuple[str, ...] = argument(
+        "FILE1 FILE2 ...", repeated=True, default=(), is_table=True, help="Tables of frequencies."
+    )
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=_OUTPUT, default="-", default_words="standard output",
         help="Output file; compressed (bgzip) if the name ends in .gz. It appears only when it is complete.",
@@ -150,11 +152,11 @@ class EvaluationOptions(StrictOptions, Options):
     )  # fmt: skip
     methylated: tuple[str, ...] = option(
         "--methylated", kind=Kind.FILE, group=_INPUT, repeated=True, default=(),
-        help="Calls of a control with all sites methylated. Repeatable.",
+        help="Calls of a control with all sites methylated. Repeatable.", is_table=True,
     )  # fmt: skip
     unmethylated: tuple[str, ...] = option(
         "--unmethylated", kind=Kind.FILE, group=_INPUT, repeated=True, default=(),
-        help="Calls of a control without methylation. Repeatable.",
+        help="Calls of a control without methylation. Repeatable.", is_table=True,
     )  # fmt: skip
     threshold: float = option(
         "-c", "--call-threshold", kind=Kind.NUMBER, group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
@@ -179,7 +181,7 @@ class SummaryOptions(EvaluationOptions):
     """Options of ``f5py summary``."""
 
     tables: tuple[str, ...] = argument(
-        "[CALLS ...]", default=(), repeated=True, help="Tables of calls; by default standard input."
+        "[CALLS ...]", default=(), repeated=True, is_table=True, help="Tables of calls; by default standard input."
     )
     error_rate: float = option(
         "--error-rate", kind=Kind.NUMBER, group=Group.LIMITS, default=0.02, above=0, at_most=0.5,
@@ -191,8 +193,8 @@ class SummaryOptions(EvaluationOptions):
 class ValidateOptions(EvaluationOptions):
     """Options of ``f5py validate``."""
 
-    calls: str | None = argument("[CALLS]", default=None, help="Calls or frequencies.")
-    truth: str | None = argument("[TRUTH]", default=None, help="What is known about the sites.")
+    calls: str | None = argument("[CALLS]", default=None, is_table=True, help="Calls or frequencies.")
+    truth: str | None = argument("[TRUTH]", default=None, is_table=True, help="What is known about the sites.")
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, help="Reference of CRAM files.")
     min_coverage: int = option(
         "--min-coverage", kind=Kind.INTEGER, group=Group.SELECTION, default=1, at_least=1,

@@ -8,7 +8,7 @@ import numpy as np
 
 from f5py.errors import F5pyError
 from f5py.plotting.data import PlotData
-from f5py.plotting.figure_file import RC, require_matplotlib, save_figure
+from f5py.plotting.figure_file import require_matplotlib, save_figure, settings
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -61,24 +61,25 @@ def write_figure(data: PlotData, file: BinaryIO, kind: str, seconds: bool = Fals
 
         write_html(data, file, seconds)
         return
+    save_figure(read_figure(data, seconds), file, kind)
+
+
+def read_figure(data: PlotData, seconds: bool = False) -> Figure:
+    """Draw a read; arguments and errors are those of `write_figure`."""
     if len(data.position) > MAX_KMERS:
         raise F5pyError(
             f"-w: the region has {len(data.position)} k-mers of read {data.name}, too many for a figure; choose one of "
             f"at most {MAX_KMERS}, or write .html, which can be zoomed"
         )
     check_matplotlib()
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.style import context
 
-    # A user's own settings of matplotlib would change the figure from machine to machine.
-    with context(["default", RC]):
+    with settings():
         width = min(max(len(data.position) * _WIDTH_PER_KMER, _MIN_WIDTH - _LEFT - _RIGHT), _MAX_WIDTH)
         height = _BOTTOM + _SIGNAL_HEIGHT + _STRIP + _SKIPPED_ROW + _TOP
         figure = Figure(figsize=(width + _LEFT + _RIGHT, height))
-        FigureCanvasAgg(figure)
         _draw(figure, data, width, seconds)
-        save_figure(figure, file, kind)
+    return figure
 
 
 def _draw(figure: Figure, data: PlotData, width: float, seconds: bool) -> None:

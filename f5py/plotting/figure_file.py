@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from f5py.errors import unavailable
@@ -24,6 +26,16 @@ def require_matplotlib(need: str) -> None:
         raise unavailable(problem, need, "matplotlib", "plot") from problem
 
 
+@contextmanager
+def settings() -> Iterator[None]:
+    """Draw with our settings of matplotlib; a user's own would change the figure from machine to machine."""
+    from matplotlib.style import context
+
+    with context(["default", RC]):
+        yield
+
+
 def save_figure(figure: Figure, file: BinaryIO, kind: str, dots_per_inch: int = 150) -> None:
-    """Write a figure, which was drawn with `RC`, without the date; `kind` is one of `KINDS`."""
-    figure.savefig(file, format=kind, dpi=dots_per_inch, metadata=_NO_DATE[kind])
+    """Write a figure without the date; `kind` is one of `KINDS`."""
+    with settings():
+        figure.savefig(file, format=kind, dpi=dots_per_inch, metadata=_NO_DATE[kind])

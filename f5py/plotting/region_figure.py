@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import numpy as np
 
 from f5py.plotting.figure import check_matplotlib
-from f5py.plotting.figure_file import RC, save_figure
+from f5py.plotting.figure_file import save_figure, settings
 from f5py.plotting.genes import Genes
 from f5py.plotting.region import RegionData
 from f5py.plotting.region_page import write_region_page
@@ -49,19 +49,27 @@ def write_region_figure(data: RegionData, file: BinaryIO, kind: str) -> None:
     if kind == "html":
         write_region_page(data, file)
         return
+    save_figure(region_figure(data), file, kind)
+
+
+def region_figure(data: RegionData) -> Figure:
+    """Draw a locus.
+
+    Raises
+    ------
+    MissingDependencyError
+        matplotlib is not installed.
+    """
     check_matplotlib("plot-region")
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
-    from matplotlib.style import context
 
     groups = data.haplotypes()
     heights = [_ROW * (int(data.row[data.haplotype == group].max()) + 1) for group in groups]
     total = _BOTTOM + sum(heights) + _BETWEEN * len(groups) + _DEPTH + _BETWEEN + _genes_height(data) + _SHARES + _TOP
-    with context(["default", RC]):
+    with settings():
         figure = Figure(figsize=(_WIDTH, total))
-        FigureCanvasAgg(figure)
         _draw(figure, data, groups, heights)
-        save_figure(figure, file, kind)
+    return figure
 
 
 def _draw(figure: Figure, data: RegionData, groups: list[int], heights: list[float]) -> None:

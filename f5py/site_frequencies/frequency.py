@@ -39,6 +39,8 @@ _HEADERS = {
     for strand in ("strand\t", "")
     for count in ("num_motifs", "num_cpgs")
 }
+#: Header lines of tables of calls.
+HEADERS_OF_CALLS = tuple(_HEADERS)
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?|(?i:[+-]?(inf|infinity|nan))")
 
 
@@ -202,6 +204,9 @@ def _header_complaint(header: bytes) -> str:
         return "no header; give the table that call-methylation writes"
     if header.removesuffix(b"\r") in _HEADERS:
         return "the header ends with a carriage return; convert the line ends with tr -d '\\r'"
+    names, newest = header.split(b"\t"), next(iter(_HEADERS)).split(b"\t")
+    if b"log_lik_ratio" in names and (missing := [name for name in newest if name not in names]):
+        return f"has no column {missing[0].decode()}; give the table of call-methylation with all of its columns"
     return "not the header of call-methylation; give its table of calls, header included"
 
 

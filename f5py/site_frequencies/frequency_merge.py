@@ -10,14 +10,11 @@ import numpy as np
 from f5py.errors import InputFileError
 from f5py.site_frequencies.site_table import (
     CHUNK_SIZE,
-    FREQUENCY_HEADER,
+    HEADERS_OF_FREQUENCIES,
     Frequencies,
     SiteTable,
     TableReader,
 )
-
-#: header line -> name of the column of counts in the calls.
-_HEADERS = {FREQUENCY_HEADER.format(count).encode(): count for count in ("num_motifs", "num_cpgs")}
 
 
 class FrequencyMerger:
@@ -65,10 +62,10 @@ class FrequencyMerger:
         """
         from f5py.site_frequencies._frequency_merge_numba import merge_rows
 
-        header = frequencies.readline(max(map(len, _HEADERS)) + 2).removesuffix(b"\n")
-        if header not in _HEADERS:
+        header = frequencies.readline(max(map(len, HEADERS_OF_FREQUENCIES)) + 2).removesuffix(b"\n")
+        if header not in HEADERS_OF_FREQUENCIES:
             raise InputFileError(f"{name}, line 1: {_header_complaint(header)}")
-        self._last_count_column = _HEADERS[header]
+        self._last_count_column = HEADERS_OF_FREQUENCIES[header]
         self.count_columns.add(self._last_count_column)
         table = self._table
         reader = TableReader(frequencies, header, name, table.state)
@@ -86,7 +83,7 @@ class FrequencyMerger:
 def _header_complaint(header: bytes) -> str:
     if not header:
         return "no header; give tables that meth-freq writes"
-    if header.removesuffix(b"\r") in _HEADERS:
+    if header.removesuffix(b"\r") in HEADERS_OF_FREQUENCIES:
         return "the header ends with a carriage return; convert the line ends with tr -d '\\r'"
     return "not the header of meth-freq; give its table of frequencies, header included"
 

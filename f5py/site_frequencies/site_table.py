@@ -25,6 +25,8 @@ CHUNK_SIZE = 4 << 20
 FREQUENCY_HEADER = (
     "chromosome\tstart\tend\t{}_in_group\tcalled_sites\tcalled_sites_methylated\tmethylated_frequency\tgroup_sequence"
 )
+#: Header lines of tables of frequencies -> name of the column of counts in the calls.
+HEADERS_OF_FREQUENCIES = {FREQUENCY_HEADER.format(count).encode(): count for count in ("num_motifs", "num_cpgs")}
 
 #: The largest start, end or group size that a table may have.
 MAX_POSITION = 2**31 - 1

@@ -269,7 +269,7 @@ def test_what_an_output_raises_is_raised(inputs: dict[str, Any]) -> None:
         ({"output": io.StringIO()}, "output: is open as text; open it in binary mode"),
         ({"bam": object()}, "is neither a path nor a file that is open for reading"),
         ({"combine_strands": True}, "--combine-strands: says how --bedmethyl counts"),
-        ({"returns": "polars"}, "returns: 'polars' is not one of None, 'arrow', 'pandas'"),
+        ({"returns": "table"}, "returns: 'table' is not one of None, 'arrow', 'pandas', 'polars'"),
         ({"watch": "x"}, "--watch and -b are both given"),
     ],
 )
@@ -294,7 +294,7 @@ def test_wrong_keywords(inputs: dict[str, Any]) -> None:
 def test_rows_of_one_kind(inputs: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(f5py.UsageError, match="--paf: is another output"):
         f5py.eventalign(**inputs, paf=True, returns="arrow")
-    with pytest.raises(f5py.UsageError, match="the rows are handed on"):
+    with pytest.raises(f5py.UsageError, match="the rows are returned"):
         f5py.frequencies(tmp_path / "x", bedmethyl=True, returns="arrow")
 
 

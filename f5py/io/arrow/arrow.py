@@ -30,7 +30,12 @@ def import_arrow(what: str = "Parquet and Arrow tables") -> tuple[Any, Any]:
 
 
 def read_rows(
-    pieces: Iterable[bytes], shown: str, names: Sequence[str], types: Mapping[str, Any], wanted: Sequence[str]
+    pieces: Iterable[bytes],
+    shown: str,
+    names: Sequence[str],
+    types: Mapping[str, Any],
+    wanted: Sequence[str],
+    null_values: Sequence[str] = (),
 ) -> Iterator[Any]:
     """Read tab-separated rows, in pieces of whole lines, as columns.
 
@@ -49,6 +54,8 @@ def read_rows(
         Of the wanted columns.
     wanted : sequence of str
         Columns to read, of which the table may lack some.
+    null_values : sequence of str
+        What stands for a number that is missing.
 
     Yields
     ------
@@ -67,7 +74,7 @@ def read_rows(
     converting = pyarrow.csv.ConvertOptions(
         column_types=types,
         include_columns=[one for one in wanted if one in names],
-        null_values=[],
+        null_values=list(null_values),
         strings_can_be_null=False,
     )
     for rows in pieces:
