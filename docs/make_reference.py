@@ -10,19 +10,24 @@ from __future__ import annotations
 import inspect
 import re
 import sys
-from importlib import import_module
 from pathlib import Path
 
+from click import Context
+
 import f5py
+from f5py import cli
 from f5py.api import commands
 from f5py.api.command import shown_options
 from f5py.api.tables import RETURNS
 from f5py.options import Group, Kind, Option, declarations
 from f5py.options.declaration import REQUIRED
+from f5py.options.machine_commands import GpuCheckOptions
 from f5py.options.table_commands import DemoOptions
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMANDS = {command.name: command.options for command in commands.COMMANDS} | {"demo": DemoOptions}
+COMMANDS = {command.name: command.options for command in commands.COMMANDS} | {
+    "demo": DemoOptions, "gpu-check": GpuCheckOptions,
+}  # fmt: skip
 #: Where the documents explain an option, by field; relative to docs/.
 LINKS = {
     "profile": "usage.md#profiles",
@@ -178,8 +183,7 @@ early.
 
 def man_page(name: str) -> str:
     """The manual page of a command, in man's macros."""
-    module = import_module(f"f5py.cli.{name.replace('-', '_')}")
-    command = module.command
+    command = cli.f5py.get_command(Context(cli.f5py), name)
     first = inspect.cleandoc(command.help).partition("\n\n")[0]
     words = " ".join(
         [f"\\fB{name}\\fR", "[\\fIoptions\\fR]"]

@@ -39,6 +39,7 @@ _COMMANDS = {
     "plot-region": ("plot_region", "Draw the reads at a locus with their calls."),
     "simulate": ("simulate", "Simulate reads of known methylation."),
     "demo": ("demo", "Simulate, index, call and compare with the truth."),
+    "gpu-check": ("machine.gpu_check", "Show the GPUs, and check that they compute what the CPU does."),
 }
 
 #: How the help shows them.
@@ -48,6 +49,7 @@ _GROUPS = {
     "Before": ("index", "fast5-check", "map"),
     "In parts": ("plan", "run-part", "finish", "merge"),
     "Models and simulated reads": ("train", "simulate", "demo"),
+    "This machine": ("gpu-check",),
 }
 
 #: Commands of the reference tools that are not here, and what to do instead.

@@ -37,6 +37,9 @@ __all__ = [
 ]  # fmt: skip
 
 
+__version__ = "14.0.0"
+
+
 class ndarray:
     """Device memory; only copies and kernels come at what is in it."""
 

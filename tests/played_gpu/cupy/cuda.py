@@ -83,7 +83,8 @@ def _register(address: int, size: int, flags: int) -> None:
 
 runtime = SimpleNamespace(
     CUDARuntimeError=CUDARuntimeError, getDeviceCount=_device_count, getDeviceProperties=_properties,
-    hostRegister=_register, hostUnregister=_registered.pop,
+    hostRegister=_register, hostUnregister=_registered.pop, driverGetVersion=lambda: 13000,
+    runtimeGetVersion=lambda: 12090,
 )  # fmt: skip
 driver = SimpleNamespace(CUDADriverError=CUDADriverError)
 memory = SimpleNamespace(OutOfMemoryError=OutOfMemoryError)

@@ -1,0 +1,154 @@
+"""Whether GPUs can be used, and compute what the CPU does: what ``f5py gpu-check`` does."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from f5py.compute.gpu.device import GpuDevice, GpuUnavailableError, count_devices, open_device, remedy
+from f5py.compute.gpu.versions import versions
+from f5py.core.batch import ReadBatch
+from f5py.errors import F5pyError
+from f5py.options.cores import usable_cores
+from f5py.options.gpu import device_numbers
+from f5py.options.machine_commands import GpuCheckOptions
+from f5py.threads.pool import WorkerPool
+
+#: Most bases of what is computed for a trial; the memory that is taken follows from it.
+_BASES = 20_000
+_GIB = 2**30
+
+
+def run(options: GpuCheckOptions) -> None:
+    """Print what the GPUs are, and what comes of a trial of every kernel on each.
+
+    Raises
+    ------
+    GpuUnavailableError
+        There is no GPU, or nothing to use one with.
+    F5pyError
+        One of the GPUs cannot be used, or computes other numbers than the CPU. All of them have been tried.
+    """
+    n_devices = count_devices()
+    for name, version in versions().items():
+        _say(f"{name}: {version}")
+    numbers = device_numbers(options.cuda_dev_id)
+    pool = WorkerPool(min(usable_cores(), 2))
+    try:
+        problems = [
+            f"GPU {number}: {problem}"
+            for number in (range(n_devices) if numbers is None else numbers)
+            for problem in _check(number, pool)
+        ]
+    finally:
+        pool.close()
+    if problems:
+        raise F5pyError("; ".join(problems))
+
+
+def _say(text: str) -> None:
+    print(text, flush=True)
+
+
+def _check(number: int, pool: WorkerPool) -> list[str]:
+    """Describe a device and try it; return what is wrong."""
+    try:
+        device = open_device(number)
+    except GpuUnavailableError as problem:
+        _say(f"GPU {number}: cannot be used")
+        return [str(problem)]
+    _say(
+        f"GPU {number}: {device.name}, compute capability {'.'.join(map(str, device.compute_capability))}, "
+        f"{device.free_memory / _GIB:.1f} GiB free of {device.total_memory / _GIB:.1f} GiB"
+        f"{', shared with the host' if device.integrated else ''}"
+    )
+    problems = []
+    for name, check in _CHECKS.items():
+        started = time.perf_counter()
+        try:
+            check(device, pool)
+        except Exception as problem:  # cupy and what it loads raise all kinds of them
+            _say(f"GPU {number}: {name}: failed")
+            problems.append(f"{name}: {remedy(problem)}")
+        else:
+            seconds = time.perf_counter() - started
+            _say(f"GPU {number}: {name}: the CPU's numbers to the last bit ({seconds:.1f} s with compilation)")
+    return problems
+
+
+def _signals(device: GpuDevice, pool: WorkerPool, results: str, finish: Callable[..., float]) -> None:
+    """Make a backend, which computes a batch for a trial when it is made."""
+    from f5py.compute.chemistry import R9_DNA
+    from f5py.compute.cpu import SignalStages, StageTimes
+    from f5py.compute.gpu.backend import GpuBackend, GpuLimits
+
+    stages = SignalStages(
+        R9_DNA.event_parameters, False, R9_DNA.nucleotide_model(None), pool, StageTimes(pool.n_threads),
+        results=results, finish=finish,
+    )  # fmt: skip
+    GpuBackend(device, stages, GpuLimits(), max_reads=1, max_bases=_BASES).close()
+
+
+def _calls(device: GpuDevice, pool: WorkerPool) -> None:
+    from f5py.core.motifs import motif_named
+    from f5py.core.noise import OF_PORES
+    from f5py.methylation.calls import call_methylation
+    from f5py.pore_model import builtin
+
+    motif = motif_named("cpg")
+    assert motif.model is not None
+    model = builtin(motif.model)
+    for noise in (None, OF_PORES["r9"]):
+
+        def finish(batch: ReadBatch, share, noise=noise) -> float:
+            return call_methylation(batch, motif, model, pool, elsewhere=share, noise=noise)
+
+        _signals(device, pool, "calls", finish)
+
+
+def _rows(device: GpuDevice, pool: WorkerPool) -> None:
+    from f5py.compute.chemistry import R9_DNA
+    from f5py.event_alignment.align import align_events
+
+    model = R9_DNA.nucleotide_model(None)
+    _signals(device, pool, "rows", lambda batch, share: align_events(batch, model, pool, None, share))
+
+
+def _mapping(device: GpuDevice, pool: WorkerPool) -> None:
+    from f5py.compute.gpu.mapping.backend import GpuMapping
+    from f5py.compute.gpu.mapping.tiles import made_extensions
+    from f5py.mapping.settings import PRESETS, parameters
+
+    _, index = made_extensions()
+    GpuMapping(device, index, parameters(PRESETS["map-ont"], 10), pool, _BASES).close()
+
+
+def _matches(device: GpuDevice, pool: WorkerPool) -> None:
+    from f5py.compute.gpu.mapping.mems import GpuMems
+    from f5py.compute.gpu.mapping.tiles import made_extensions
+    from f5py.mapping.mem.fm_index import build_fm_index
+    from f5py.mapping.mem.mem_seeds import MemSearch
+    from f5py.mapping.settings import PRESETS, parameters
+
+    _, index = made_extensions()
+    found = build_fm_index(index.bases, index.offsets, pool, 17)
+    search = MemSearch(found, index.offsets, 17, parameters(PRESETS["map-ont"], 10))
+    GpuMems(device, search, index.bases, pool, _BASES).close()
+
+
+def _tiles(device: GpuDevice, pool: WorkerPool) -> None:
+    from f5py.compute.gpu.mapping.tiles import GpuTiles, made_extensions
+    from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
+
+    _, index = made_extensions()
+    GpuTiles(device, index, darwin_integers(DarwinSettings(), 14, (1, -1, -1, -1), 0), pool, _BASES).close()
+
+
+#: What is tried, and how: each raises if the device does not compute what the CPU does.
+_CHECKS: dict[str, Callable[[GpuDevice, WorkerPool], None]] = {
+    "events, alignment and calls": _calls,
+    "events and their rows on the reference": _rows,
+    "chains and alignments of map": _mapping,
+    "exact matches of map": _matches,
+    "tiles of map": _tiles,
+}

@@ -1,0 +1,33 @@
+"""Versions of what GPUs are used with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def versions() -> dict[str, str]:
+    """Versions of CuPy, the driver, CUDA's run-time library and NVRTC; a part that fails is said to.
+
+    CuPy has been imported without an error.
+    """
+    import cupy
+    from cupy.cuda import nvrtc, runtime
+
+    return {
+        "CuPy": str(cupy.__version__),
+        "CUDA of the driver": _told(lambda: _dotted(runtime.driverGetVersion())),
+        "CUDA of the run-time library": _told(lambda: _dotted(runtime.runtimeGetVersion())),
+        "NVRTC": _told(lambda: ".".join(map(str, nvrtc.getVersion()))),
+    }
+
+
+def _told(version: Callable[[], str]) -> str:
+    try:
+        return version()
+    except Exception as problem:  # what cannot be used is said where it is tried
+        return f"cannot be told ({(str(problem).strip() or type(problem).__name__).splitlines()[0]})"
+
+
+def _dotted(number: int) -> str:
+    """CUDA's 12060 as 12.6."""
+    return f"{number // 1000}.{number % 1000 // 10}"
