@@ -1,10 +1,15 @@
-"""Draw the figures of the documentation into docs/figures, from simulated reads. Needs f5py with the extra plot.
+"""Draw the figures of the documentation into docs/figures. Needs f5py with the extra plot, and Chromium for pages.
 
 python docs/make_figures.py
+
+The reads are simulated, but for the locus of the tutorial on archived reads, which is drawn if ../shared/data is there.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
 import tempfile
 from itertools import pairwise
 from pathlib import Path
@@ -16,6 +21,7 @@ import pysam
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.patches import Circle
+from PIL import Image
 
 import f5py
 from f5py.commands.plot import compute
@@ -25,6 +31,8 @@ from f5py.plotting.data import PlotData
 FIGURES = Path(__file__).resolve().parent / "figures"
 _BLUE, _RED, _ORANGE, _GREY = "#2f6db3", "#c2453a", "#e08a1e", "#8895a3"
 _BAND = 100
+_BROWSER = shutil.which("chromium")
+_ECOLI = FIGURES.parents[2] / "shared" / "data" / "ecoli_r94"
 matplotlib.use("agg")
 matplotlib.rcParams |= {"svg.hashsalt": "f5py", "svg.fonttype": "none", "font.family": "sans-serif", "font.size": 10}
 
@@ -131,17 +139,75 @@ def hidden_markov_model() -> None:
 def pictures() -> None:
     """What plot and plot-region draw."""
     with tempfile.TemporaryDirectory() as folder:
-        data = Path(folder) / "data"
+        os.chdir(folder)  # the report has short names of files
+        data = Path("data")
         f5py.simulate(output=data, genome_length=3_000, n_reads=40, median_length=1_500, length_sigma=0.4, seed=3)
         f5py.index(data / "reads.fastq", directories=data / "fast5")
         given = {"reads": data / "reads.fastq", "bam": data / "reads.bam", "genome": data / "ref.fa"}
-        f5py.call_methylation(**given, output=data / "calls.tsv", modbam=data / "calls.bam")
+        report = data / "report.html"
+        f5py.call_methylation(**given, output=data / "calls.tsv", modbam=data / "calls.bam", report=report, batchsize=8)
         contig = (data / "ref.fa").read_text().split()[0][1:]
         f5py.plot_region(bam=data / "calls.bam", window=f"{contig}:1-3000", output=FIGURES / "locus.png")
         with pysam.AlignmentFile(str(data / "calls.bam")) as records:
             middle = next(one for one in records if one.reference_start < 1_000 < one.reference_end - 200)
         window = f"{contig}:1,001-1,060"
         f5py.plot(middle.query_name, **given, window=window, output=FIGURES / "read.png")
+        page(report, "report.png", 1100, 1245)
+        os.chdir(FIGURES)
+
+
+def training() -> None:
+    """What train reports, of the reads of its tutorial."""
+    with tempfile.TemporaryDirectory() as folder:
+        controls = []
+        for seed, share in ((1, 0.0), (2, 1.0)):
+            data = Path(folder) / str(seed)
+            genome = {"genome_length": 100_000} if seed == 1 else {"reference": Path(folder) / "1" / "ref.fa"}
+            f5py.simulate(
+                output=data, **genome, coverage=4, methylation="per-read", methylated_reads=share, seed=seed,
+            )  # fmt: skip
+            controls.append(data / "reads.bam")
+        f5py.train(
+            unmethylated=controls[:1], methylated=controls[1:], genome=Path(folder) / "1" / "ref.fa", fast5=folder,
+            start="r9.4_450bps.nucleotide.6mer", output=Path(folder) / "model", report=Path(folder) / "report.html",
+        )  # fmt: skip
+        page(Path(folder) / "report.html", "training.png", 1100, 1240)
+
+
+def archive() -> None:
+    """The place with most of the E. coli reads."""
+    with tempfile.TemporaryDirectory() as folder:
+        calls = Path(folder) / "calls.bam"
+        reads = Path(folder) / "reads.fasta"
+        shutil.copyfile(_ECOLI / "reads.fasta", reads)
+        f5py.index(reads, directories=_ECOLI / "fast5")
+        f5py.call_methylation(
+            reads=reads,
+            bam=_ECOLI / "reads.bam",
+            genome=_ECOLI / "ref.fa",
+            output=Path(folder) / "calls.tsv",
+            modbam=calls,
+        )
+        f5py.plot_region(bam=calls, window="NC_000913.3_500001_760000:229000-230500", output=FIGURES / "locus-r9.png")
+
+
+def page(path: Path, name: str, width: int, height: int) -> None:
+    """A picture of the upper part of a page."""
+    if _BROWSER is None:
+        print(f"{name}: not drawn, as there is no chromium")
+        return
+    options = ["--headless=new", "--no-sandbox", "--hide-scrollbars", f"--window-size={width},{height}"]
+    with tempfile.TemporaryDirectory() as profile:
+        where = [f"--user-data-dir={profile}", f"--screenshot={FIGURES / name}", path.resolve().as_uri()]
+        subprocess.run([_BROWSER, *options, *where], check=True, capture_output=True)
+
+
+def shrink() -> None:
+    """Give the pictures 64 colours, which is all they need."""
+    for path in FIGURES.glob("*.png"):
+        with Image.open(path) as picture:
+            few = picture.convert("RGB").quantize(64, dither=Image.Dither.NONE)
+        few.save(path, optimize=True)
 
 
 def _loop(axes: Axes, x: float, y: float, words: str) -> None:
@@ -160,6 +226,10 @@ def main() -> None:
     band(data)
     hidden_markov_model()
     pictures()
+    training()
+    if _ECOLI.is_dir():
+        archive()
+    shrink()
 
 
 if __name__ == "__main__":

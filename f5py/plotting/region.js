@@ -3,7 +3,7 @@
   const canvas = document.getElementById("region"), where = document.getElementById("where");
   const reads = data.reads, n = reads.name.length, length = data.end - data.start;
   const LEFT = 56, RIGHT = 34, TOP = 12, SHARES = 130, DEPTH = 40, GENE = 24, ROW = 13, TITLE = 22, GAP = 14, AXIS = 40;
-  const MARK = 4, STRETCHES = 200;  // pixels of a mark; stretches of the line of frequencies
+  const MARK = 4, STRETCH = 6;  // pixels of a mark, and of a stretch of the line of frequencies
   const STATES = ["methylated", "plain", "undecided"];
 
   async function unpacked(text, Kind) {
@@ -69,7 +69,7 @@
     pen.rect(LEFT, 0, inner, bottom + 2);
     pen.clip();
     drawDepth(pen, x);
-    data.groups.forEach((group, i) => drawShares(pen, x, sites[i], group));
+    data.groups.forEach((group, i) => drawShares(pen, x, sites[i], group, Math.max(Math.round(inner / STRETCH), 1)));
     if (geneRows) drawGenes(pen, x);
     pen.textAlign = "left";
     data.groups.forEach((group, i) => {
@@ -108,7 +108,7 @@
   }
 
   // A point a site, the larger the more calls; a line through them, or through means of stretches where they are many.
-  function drawShares(pen, x, { places, counts }, group) {
+  function drawShares(pen, x, { places, counts }, group, n_stretches) {
     const [from, to] = nav.view, i0 = above(places, from - 1), i1 = above(places, to), y = (share) => TOP + (1 - share) * SHARES;
     const called = (i) => counts[i][0] + counts[i][1], shown = [];
     let most = 1;
@@ -116,16 +116,16 @@
       shown.push(i);
       most = Math.max(most, called(i));
     }
-    const isMany = shown.length > STRETCHES, line = [];
+    const isMany = shown.length > n_stretches, line = [];
     if (isMany) {
-      const sums = Array.from({ length: STRETCHES }, () => [0, 0]);
+      const sums = Array.from({ length: n_stretches }, () => [0, 0]);
       for (let i = i0; i < i1; i++) {
-        const sum = sums[clamp(Math.floor((places[i] + 0.5 - from) / (to - from) * STRETCHES), 0, STRETCHES - 1)];
+        const sum = sums[clamp(Math.floor((places[i] + 0.5 - from) / (to - from) * n_stretches), 0, n_stretches - 1)];
         sum[0] += counts[i][0];
         sum[1] += counts[i][1];
       }
       sums.forEach(([modified, plain], i) => line.push(modified + plain < group.least ? null :
-        [from + (i + 0.5) / STRETCHES * (to - from), modified / (modified + plain)]));
+        [from + (i + 0.5) / n_stretches * (to - from), modified / (modified + plain)]));
     } else for (const i of shown) line.push([places[i] + 0.5, counts[i][0] / called(i)]);
     pen.fillStyle = pen.strokeStyle = colour(group.colour);
     pen.globalAlpha = isMany ? 0.25 : 0.9;

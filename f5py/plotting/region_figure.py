@@ -112,7 +112,8 @@ def _draw(figure: Figure, data: RegionData, groups: list[int], heights: list[flo
     for x, colour, words in (
         (0.0, _MODIFIED, "modified"), (0.12, _PLAIN, "unmodified"), (0.26, _UNDECIDED, "below the threshold"),
     ):  # fmt: skip
-        figure.text(_LEFT / _WIDTH + x, 0.17 / total, "\N{BLACK SQUARE} " + words, color=colour, fontsize=9)
+        figure.text(_LEFT / _WIDTH + x, 0.17 / total, "\N{BLACK SQUARE}", color=colour, fontsize=9)
+        figure.text(_LEFT / _WIDTH + x + 0.015, 0.17 / total, words, fontsize=9)
     left_out = f"; {data.n_left_out} more reads are not drawn" if data.n_left_out else ""
     for words, above, size, weight in (
         (data.region, 0.24, 12, "bold"),

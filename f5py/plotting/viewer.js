@@ -38,7 +38,7 @@
   }
 
   function draw() {
-    const { pen, width } = prepared(canvas), g = geometry(), view = nav.view, bottom = g.top + g.height;
+    const { pen } = prepared(canvas), g = geometry(), view = nav.view, bottom = g.top + g.height;
     const e0 = Math.max(above(data.events.start, view[0]) - 1, 0), e1 = above(data.events.start, view[1]);
     pen.textBaseline = "middle";
     pen.fillStyle = pen.strokeStyle = colour("line");
@@ -51,7 +51,8 @@
     }
     pen.textAlign = "center";
     const times = ticks(view[0] * unit, view[1] * unit, g.width / 90);
-    for (const time of times.found) pen.fillText(time.toFixed(times.digits), g.x(time / unit), bottom + 12);
+    const plain = { minimumFractionDigits: times.digits, maximumFractionDigits: times.digits };
+    for (const time of times.found) pen.fillText(time.toLocaleString("en", plain), g.x(time / unit), bottom + 12);
     pen.fillText(data.axis, LEFT + g.width / 2, bottom + 28);
     pen.save();
     pen.translate(12, g.top + g.height / 2);
@@ -84,7 +85,7 @@
     pen.fillText("bases", LEFT - 6, TOP + CALLS + STRIP / 2);
     if (data.calls) pen.fillText("calls", LEFT - 6, TOP + CALLS / 2);
     drawOverview();
-    where.textContent = width > 500 ? placeWords() : "";
+    where.textContent = placeWords();
   }
 
   function drawKmers(pen, g) {
@@ -119,7 +120,9 @@
         pen.font = "12px system-ui, sans-serif";
         pen.textAlign = "center";
         pen.fillStyle = colour("soft");
-        pen.fillText(position.toLocaleString("en"), centre, TOP / 2);
+        const text = position.toLocaleString("en"), half = pen.measureText(text).width / 2;
+        if (centre - half < LEFT || centre + half > LEFT + g.width) continue;
+        pen.fillText(text, centre, TOP / 2);
         labelled = centre;
       }
     }
