@@ -17,8 +17,9 @@ from hypothesis import HealthCheck, settings
 
 from f5py.messages import console
 
+from .forked import close_servers
 from .made_data import ReadSet, run_main
-from .readers_here import readers_here
+from .readers_here import readers_here, scans_here
 
 # On a busy machine an example may take any time, and so may making one.
 settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -31,6 +32,11 @@ def pytest_configure() -> None:
         signal.signal(signal.SIGINT, signal.default_int_handler)
     if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
         signal.signal(signal.SIGHUP, lambda *_: None)  # still no matter here, and the default in other processes
+
+
+def pytest_unconfigure() -> None:
+    """End the processes that fork."""
+    close_servers()
 
 
 @pytest.hookimpl(optionalhook=True, wrapper=True)
@@ -46,13 +52,22 @@ def messages_on_standard_error() -> Iterator[None]:
         yield
 
 
+#: Tests of signal files and of damaged ones; they have the processes of real runs.
+_OF_FILES = {"signals", "bad_input", "fuzz", "test_index.py", "test_faults.py"}
+
+
 @pytest.fixture(autouse=True)
 def one_reader_is_this_process(request: pytest.FixtureRequest) -> Iterator[None]:
-    """With ``--iop 1`` fast5 and POD5 are read here: processes that do it would take most of the tests' time.
+    """With ``--iop 1`` fast5 and POD5 are read here, and fast5 files are scanned here.
 
-    The tests of signal files have the processes of real runs, and so has what is started as a process of its own.
+    Processes that do it would take most of the time of the tests. Tests of signal files have the processes of real
+    runs, and so has what is started as a process of its own.
     """
-    with nullcontext() if "signals" in request.path.parts else readers_here(lambda n_processes: n_processes == 1):
+    parts = request.path.parts
+    with (
+        nullcontext() if "signals" in parts else readers_here(lambda n_processes: n_processes == 1),
+        nullcontext() if _OF_FILES.intersection(parts) else scans_here(),
+    ):
         yield
 
 

@@ -25,7 +25,9 @@ from f5py.io.signals import SignalSource, open_signals
 from f5py.options.input_names import READDB_SUFFIX
 from f5py.simulation.settings import SimulationSettings
 
+from .forked import Run, can_be_forked
 from .patience import PATIENCE
+from .readers_here import scans_here
 
 if TYPE_CHECKING:
     from .io.signals.made_signals import MadeRead
@@ -53,7 +55,8 @@ class ReadSet:
         )
         simulate(folder, settings, fasta=True)
         reads = folder / "reads.fasta"
-        index_fast5(str(reads), [str(folder / "fast5")], threads=1, verbose=0)
+        with scans_here():
+            index_fast5(str(reads), [str(folder / "fast5")], threads=1, verbose=0)
         return cls(folder, reads, folder / "reads.bam", folder / "ref.fa", folder / "fast5")
 
     def options(self) -> list[str]:
@@ -112,7 +115,8 @@ class ReadSet:
         if self.signal_path.suffix == ".blow5":
             index_slow5(str(path), str(self.signal_path), threads=1)
         else:
-            index_fast5(str(path), [str(self.signal_path)], threads=1, verbose=0)
+            with scans_here():
+                index_fast5(str(path), [str(self.signal_path)], threads=1, verbose=0)
         return replace(self, folder=path.parent, reads=path)
 
     def with_last_read_past_the_end(self, folder: Path) -> ReadSet:
@@ -196,9 +200,35 @@ def write_signals(path: Path, reads: list[MadeRead], **attributes: Any) -> Path:
     return path
 
 
+_COMMAND = ["env", "-u", "PYTHONUNBUFFERED", sys.executable, "-m", "f5py"]
+
+
 def process_of(*arguments: object) -> list[str]:
     """The command line as a process of its own, with buffered output as users have it."""
-    return ["env", "-u", "PYTHONUNBUFFERED", sys.executable, "-m", "f5py", *map(str, arguments)]
+    return [*_COMMAND, *map(str, arguments)]
+
+
+def start_process(command: list[str], **options: Any) -> subprocess.Popen | Run:
+    """Start a process with these options of `subprocess.Popen`; one of `process_of` is forked where that can be."""
+    if command[: len(_COMMAND)] == _COMMAND and can_be_forked(options):
+        return Run(command[len(_COMMAND) :], **options)
+    return subprocess.Popen(command, **options)
+
+
+def run_process(
+    command: list[str], *, input: Any = None, timeout: float = PATIENCE, **options: Any
+) -> subprocess.CompletedProcess:
+    """Run a process to its end, with what it writes."""
+    if input is not None:
+        options["stdin"] = subprocess.PIPE
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with start_process(command, **{**pipes, **options}) as process:
+        try:
+            out, err = process.communicate(input, timeout)
+        except BaseException:
+            process.kill()
+            raise
+    return subprocess.CompletedProcess(command, process.returncode, out, err)
 
 
 def run_command(*arguments: object) -> int:
@@ -211,10 +241,6 @@ def run_command(*arguments: object) -> int:
 def run_main(*arguments: object) -> int:
     """Run call-methylation in this process; return its exit status."""
     return run_command("call-methylation", *arguments)
-
-
-def run_process(command: list[str], **options) -> subprocess.CompletedProcess:
-    return subprocess.run(command, capture_output=True, timeout=PATIENCE, check=False, **options)
 
 
 def refused(capfd: pytest.CaptureFixture[str], *arguments: object, status: int = 1) -> str:

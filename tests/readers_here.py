@@ -1,4 +1,4 @@
-"""Signals of fast5 and POD5 files that are read in the process of the tests."""
+"""Signals of fast5 and POD5 files that are read, and fast5 files that are scanned, in the process of the tests."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from unittest import mock
 
 from f5py.io.signals import guarded
+from f5py.io.signals.fast5 import fast5_scan
 from f5py.io.signals.source import FileSource
 
 
@@ -22,4 +23,21 @@ def readers_here(is_here: Callable[[int], bool]) -> Iterator[None]:
         return real(n_processes, paths, reader, *more)
 
     with mock.patch.object(guarded, "GuardedSource", source):
+        yield
+
+
+@contextmanager
+def scans_here() -> Iterator[None]:
+    """Look in this process for the names of the reads in fast5 files, which must be sound."""
+
+    def scan_chunks(chunks: list[Any], processes: int, advance: Callable[[int], object], journal: Any) -> None:
+        for chunk in chunks:
+            for path in chunk.paths:
+                found = fast5_scan._scan(path)
+                if journal is not None:
+                    journal.add(path, found)
+                chunk.found.append(found)
+                advance(1)
+
+    with mock.patch.object(fast5_scan, "_scan_chunks", scan_chunks):
         yield

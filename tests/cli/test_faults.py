@@ -20,13 +20,13 @@ import numpy as np
 import pysam
 import pytest
 
-from ..made_data import ReadSet, error_line, run_command, run_main, write_signals
+from ..forked import Run
+from ..made_data import ReadSet, error_line, process_of, run_command, run_main, start_process, write_signals
 from ..patience import PATIENCE
 
 
-def started(*arguments: object, **more: object) -> subprocess.Popen[str]:
-    words = [sys.executable, "-m", "f5py", *map(str, arguments)]
-    return subprocess.Popen(words, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, **more)
+def started(*arguments: object, **more: object) -> subprocess.Popen[str] | Run:
+    return start_process(process_of(*arguments), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, **more)
 
 
 def finished(*arguments: object, **more: object) -> tuple[int, str]:

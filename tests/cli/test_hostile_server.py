@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from ..io.remote.hostile_server import WAYS, HostileServer
-from ..made_data import ReadSet, error_line, process_of, run_main, write_signals
+from ..made_data import ReadSet, error_line, process_of, run_main, run_process, write_signals
 from ..patience import PATIENCE
 
 pytest.importorskip("s3fs")
@@ -104,6 +102,6 @@ def test_a_server_that_never_answers_is_not_waited_for_without_end(server: Hosti
     """With the limits that users have."""
     server.way = way
     arguments = process_of("call-methylation", *far(made, "--slow5", "s3://run/signals.blow5"), "-o", "found.tsv")
-    ran = subprocess.run(arguments, capture_output=True, text=True, timeout=PATIENCE + 100, env=os.environ)
+    ran = run_process(arguments, text=True, timeout=PATIENCE + 100)
     assert ran.returncode == 1
     assert "cannot be read" in error_line(ran.stderr)

@@ -22,7 +22,7 @@ from f5py.io.reads.read_files import ReadFiles
 from f5py.io.reads.read_index import ReadIndex
 
 from ..index_files import fasta, multi_fast5, readdb, single_fast5
-from ..made_data import ReadSet, run_main, write_signals
+from ..made_data import ReadSet, process_of, run_main, start_process, write_signals
 from ..patience import PATIENCE
 
 needs_nanopolish = pytest.mark.skipif(not shutil.which("nanopolish"), reason="nanopolish is not on PATH")
@@ -252,8 +252,8 @@ def test_a_killed_scanning_process_is_one_line(tmp_path: Path) -> None:
     original = multi_fast5(tmp_path / "d/0.fast5", ["a"])
     for i in range(1, 20_000):
         os.link(original, tmp_path / f"d/{i}.fast5")
-    command = [sys.executable, "-m", "f5py", "index", "-v", "0", "--iop", "2", "-d", tmp_path / "d", reads]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+    command = process_of("index", "-v", "0", "--iop", "2", "-d", tmp_path / "d", reads)
+    process = start_process(command, stderr=subprocess.PIPE, text=True)
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children")
     scanners: list[int] = []
     while process.poll() is None and not scanners:
@@ -275,8 +275,8 @@ def test_a_killed_run_goes_on(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     for i in range(1, 2000):
         os.link(original, tmp_path / f"d/{i}.fast5")
     journal = Path(f"{reads}.index.scanned")
-    command = [sys.executable, "-m", "f5py", "index", "--resume", "-d", tmp_path / "d", reads]
-    process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    command = process_of("index", "--resume", "-d", tmp_path / "d", reads)
+    process = start_process(command, stderr=subprocess.DEVNULL)
     until = time.monotonic() + PATIENCE
     while process.poll() is None and time.monotonic() < until:
         if journal.exists() and journal.stat().st_size > 10_000:
@@ -298,8 +298,8 @@ def test_interrupting_leaves_no_process_behind(tmp_path: Path, delay: float) -> 
     original = multi_fast5(tmp_path / "d/0.fast5", ["a"])
     for i in range(1, 20_000):
         os.link(original, tmp_path / f"d/{i}.fast5")
-    command = [sys.executable, "-m", "f5py", "index", "--iop", "2", "-d", tmp_path / "d", reads]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
+    command = process_of("index", "--iop", "2", "-d", tmp_path / "d", reads)
+    process = start_process(command, stderr=subprocess.PIPE, text=True, start_new_session=True)
     assert process.stderr is not None
     assert "indexing" in process.stderr.readline()
     time.sleep(delay)

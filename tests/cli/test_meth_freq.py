@@ -6,13 +6,14 @@ import gzip
 import os
 import re
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from f5py.cli import main
 from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
+
+from ..made_data import process_of, run_process, start_process
 
 _HEADER = (
     "chromosome\tstrand\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
@@ -78,13 +79,13 @@ def test_compression_is_seen_in_the_content(tmp_path: Path, form: str, piped: bo
         path.write_bytes(gzip.compress(data[:100]) + gzip.compress(data[100:]))
     else:
         path.write_bytes(gzip.compress(data) if form == "gzip" else data)
-    command = [sys.executable, "-m", "f5py", "meth-freq"]
+    command = process_of("meth-freq")
     if not piped:
-        done = subprocess.run([*command, "-i", path], capture_output=True, text=True)
+        done = run_process([*command, "-i", str(path)], text=True)
         assert (done.returncode, done.stdout, done.stderr) == (0, _FREQUENCIES, "")
         return
     # byte by byte, as a slow pipe may deliver the magic number
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with start_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdin is not None
         for byte in path.read_bytes():
             os.write(process.stdin.fileno(), bytes([byte]))
@@ -157,9 +158,9 @@ def test_outputs_that_cannot_be_written(calls: Path, tmp_path: Path, capfd: pyte
 
 
 def test_a_full_standard_output_is_an_error(calls: Path) -> None:
-    command = [sys.executable, "-m", "f5py", "meth-freq", "-i", calls]
+    command = process_of("meth-freq", "-i", calls)
     with open("/dev/full", "wb") as full:
-        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True)
+        done = run_process(command, stdout=full, text=True)
     assert done.returncode == 1
     assert done.stderr.count("\n") == 1
     assert "No space left on device" in done.stderr

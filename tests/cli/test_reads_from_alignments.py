@@ -5,15 +5,13 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pysam
 import pytest
 
-from ..made_data import ReadSet, error_line, run_command, run_main, write_signals
+from ..made_data import ReadSet, error_line, process_of, run_command, run_main, run_process, write_signals
 
 
 def inputs_of(made: ReadSet, *options: object) -> list[str]:
@@ -113,10 +111,10 @@ def test_a_pipe_is_read_once(made: ReadSet, made_calls: bytes, blow5: Path, tmp_
     """Hard-clipped records have no bases then; all others do."""
     changed = hard_clipped(made, tmp_path, True)
     out = tmp_path / "calls.tsv"
-    command = [sys.executable, "-m", "f5py", "call-methylation", "-b", "-", "-g", made.genome, "--slow5", blow5]
+    command = process_of("call-methylation", "-b", "-", "-g", made.genome, "--slow5", blow5, "-o", out)
     with changed.bam.open("rb") as bam:
-        words = [*map(str, command), "-o", str(out)]
-        done = subprocess.run(words, stdin=bam, capture_output=True, text=True, check=True)
+        done = run_process(command, stdin=bam, text=True)
+    assert done.returncode == 0
     assert out.read_bytes() == made_calls
     assert "1 records were left out" in done.stderr
 

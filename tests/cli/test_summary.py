@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import subprocess
 import xml.etree.ElementTree as ET
 from pathlib import Path
 
@@ -18,8 +17,7 @@ from f5py.core.motifs import reverse_complement
 from f5py.errors import F5pyError, InputFileError, UsageError
 
 from ..evaluation.made_calls import made_calls, written
-from ..made_data import process_of, run_command
-from ..patience import PATIENCE
+from ..made_data import process_of, run_command, run_process
 
 
 @pytest.fixture(scope="module")
@@ -187,14 +185,15 @@ def test_few_calls_from_standard_input(table, tmp_path):
     lines = Path(path).read_bytes().splitlines(keepends=True)
     command = process_of("summary")
     for text in (b"".join(lines[:6]), gzip.compress(b"".join(lines[:6]))):
-        done = subprocess.run(command, input=text, capture_output=True, timeout=PATIENCE, check=True)
+        done = run_process(command, input=text)
+        assert done.returncode == 0
         shown = done.stdout.decode()
         assert shown.startswith("calls                 5 of ")
         assert "No threshold is advised:\n  there are too few calls: 5, without controls" in shown
     undefined = lines[1].split(b"\t")
     undefined[5] = b"nan"
     text = lines[0] + b"\t".join(undefined)
-    done = subprocess.run(command, input=text, capture_output=True, timeout=PATIENCE, check=False)
+    done = run_process(command, input=text)
     assert done.returncode == 1
     assert "standard input: has no calls" in done.stderr.decode()
 

@@ -8,6 +8,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -18,20 +19,29 @@
 
 static char call_name[16], what[16], part[256];
 static int number, nth;
+static char known[512];
+static pthread_mutex_t one_at_a_time = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int n_calls;
 
-__attribute__((constructor)) static void start(void)
+/* Take the fault from the environment, which a process that was forked may have changed before anything else. */
+static void look(void)
 {
     const char *fault = getenv("F5PY_FAULT");
-    if (fault && sscanf(fault, "%15[^:]:%15[^:]:%255[^:]:%d", call_name, what, part, &nth) == 4)
-        number = atoi(what);
-    else
-        call_name[0] = 0;
+    pthread_mutex_lock(&one_at_a_time);
+    if (strncmp(known, fault ? fault : "", sizeof known - 1)) {
+        strncpy(known, fault ? fault : "", sizeof known - 1);
+        if (fault && sscanf(fault, "%15[^:]:%15[^:]:%255[^:]:%d", call_name, what, part, &nth) == 4)
+            number = atoi(what);
+        else
+            call_name[0] = 0;
+    }
+    pthread_mutex_unlock(&one_at_a_time);
 }
 
 /* Whether a call on that path is one that is to fail: 0 no, 1 with an error, 2 short. */
 static int fails(const char *call, const char *path)
 {
+    look();
     if (strcmp(call, call_name) || !strstr(path, part))
         return 0;
     int i = ++n_calls;
@@ -47,6 +57,7 @@ static int fails(const char *call, const char *path)
 
 static int fails_at(const char *call, int descriptor)
 {
+    look();
     if (strcmp(call, call_name))
         return 0;
     char link[64], path[1024];

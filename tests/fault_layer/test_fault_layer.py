@@ -11,8 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ..made_data import ReadSet, error_line
-from ..patience import PATIENCE
+from ..made_data import ReadSet, error_line, run_process
 
 pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="needs Linux: libraries are put before others there"),
@@ -35,7 +34,7 @@ def layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The library, compiled."""
     library = tmp_path_factory.mktemp("layer") / "faults.so"
     source = Path(__file__).with_name("faults.c")
-    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-o", str(library), str(source), "-ldl"], check=True)
+    subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-pthread", "-o", str(library), str(source), "-ldl"], check=True)
     return library
 
 
@@ -51,7 +50,7 @@ def run(layer: Path, inputs: ReadSet, folder: Path, fault: str, *options: object
     for option, name in OUTPUTS.items():
         command += [option, str(folder / name)]
     environment = os.environ | {"LD_PRELOAD": str(layer), "F5PY_FAULT": fault}
-    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, env=environment, check=False)
+    return run_process(command, text=True, env=environment)
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ import pytest
 
 from f5py.messages.progress import in_words, progress, told_to
 
-from ..made_data import ReadSet
+from ..made_data import ReadSet, run_process, start_process
 from ..patience import PATIENCE
 
 MB = 1_000_000
@@ -50,7 +50,7 @@ def test_a_listener_is_told_while_it_is_set(capfd: pytest.CaptureFixture[str]) -
 def on_terminal(command: list[str]) -> str:
     """What a command shows on a terminal."""
     ours, theirs = pty.openpty()
-    with subprocess.Popen(command, stderr=theirs, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as process:
+    with start_process(command, stderr=theirs, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as process:
         os.close(theirs)
         shown = b""
         try:
@@ -82,7 +82,8 @@ def test_a_run_on_a_terminal(made: ReadSet, tmp_path: Path) -> None:
 def test_a_run_with_a_log(made: ReadSet, tmp_path: Path) -> None:
     """f5c's lines for each batch, no bar, what came out, and no hint about GPUs where there is none."""
     command = made.command("-o", str(tmp_path / "calls.tsv"))
-    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    done = run_process(command, text=True)
+    assert done.returncode == 0
     assert "16 Entries (0.0M bases) loaded" in done.stderr
     assert not re.search(r"\d+ % \d+\.\d of", done.stderr)
     assert re.search(r"\] \d+ calls of 16 of 16 reads; .* written: .*calls\.tsv\n", done.stderr)

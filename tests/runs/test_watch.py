@@ -17,7 +17,7 @@ import pytest
 
 from f5py.runs import watch
 
-from ..made_data import ReadSet, error_line, process_of, run_command, write_signals
+from ..made_data import ReadSet, error_line, process_of, run_command, start_process, write_signals
 from ..patience import PATIENCE
 
 pytest.importorskip("pod5")
@@ -97,7 +97,7 @@ def test_a_folder_that_is_full(made: ReadSet, pieces: Path, here: Path):
 @pytest.mark.parametrize("seed", range(3))
 def test_a_folder_that_is_being_filled(made: ReadSet, pieces: Path, here: Path, seed: int):
     """Files come in any order, some in pieces, some renamed; the first process is killed or interrupted."""
-    process = subprocess.Popen(process_of(*watching(made, "--watch-until-idle", "0.1")), stderr=subprocess.DEVNULL)
+    process = start_process(process_of(*watching(made, "--watch-until-idle", "0.1")), stderr=subprocess.DEVNULL)
     chance = random.Random(seed)
     files = [(path, here / "run" / "bam_pass") for path in pieces.glob("run_?.bam")]
     files += [(path, here / "run" / "pod5_pass") for path in pieces.glob("signals_?.pod5")]
@@ -206,7 +206,7 @@ def test_running_totals(made: ReadSet, pieces: Path, here: Path):
     fill(pieces, here / "run")
     (here / "run" / "bam_pass" / "run_2.bam").unlink()
     command = watching(made, "--report", "report.json")
-    process = subprocess.Popen(process_of(*command), stderr=subprocess.DEVNULL)
+    process = start_process(process_of(*command), stderr=subprocess.DEVNULL)
     wait_for(lambda: (here / "report.json").exists())
     wait_for(lambda: json.loads((here / "report.json").read_text())["run"]["counts"]["total_entries"] > 0)
     assert (here / "s.bed").stat().st_size > 0

@@ -11,14 +11,14 @@ import subprocess
 import termios
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from ...made_data import ReadSet, error_line
+from ...made_data import ReadSet, error_line, start_process
 from ...patience import PATIENCE
 from ...shared_memory import left_since, named, to_oneself
 from .commands import MAPPED, SignalCommand, without_header
@@ -34,10 +34,10 @@ def long_run(command: SignalCommand, made: ReadSet, folder: Path, *options: obje
 
 
 @contextmanager
-def started(command: list[str], **options: object) -> Iterator[subprocess.Popen]:
+def started(command: list[str], start: Callable = start_process, **options: object) -> Iterator[subprocess.Popen]:
     """A process that is killed after a minute, so that a lost interrupt is a failure."""
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, **{**streams, **options}) as process:
+    with start(command, **{**streams, **options}) as process:
         watchdog = threading.Timer(PATIENCE, process.kill)
         watchdog.start()
         try:
@@ -176,7 +176,7 @@ def test_interrupt_before_there_is_any_input(command: SignalCommand, made: ReadS
         if command.is_mapped
         else (replace(made, reads=Path("-")), b"libcfaidx")
     )
-    with started(command.process(waiting), stdin=subprocess.PIPE) as process:
+    with started(command.process(waiting), subprocess.Popen, stdin=subprocess.PIPE) as process:
         while library not in Path(f"/proc/{process.pid}/maps").read_bytes():
             assert process.poll() is None
             time.sleep(0.02)
@@ -189,7 +189,7 @@ class Held:
 
     def __init__(self, command: SignalCommand, made: ReadSet, *options: str) -> None:
         header, records = made.records()
-        self.process = subprocess.Popen(
+        self.process = start_process(
             command.process(replace(made, bam=Path("-")), "-K", "2", *options),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from ...made_data import ReadSet, error_line, run_command, run_process
+from ...made_data import ReadSet, error_line, run_command, run_process, start_process
 from ...patience import PATIENCE
 from .commands import SignalCommand, without_header
 from .conftest import Fails
@@ -88,9 +88,7 @@ def test_full_disk(command: SignalCommand, made: ReadSet, capfd: pytest.CaptureF
         line = error_line(capfd.readouterr().err)
         assert "/dev/full: cannot write: No space left on device; the output is incomplete" in line
     with open("/dev/full", "wb") as full:
-        told = subprocess.run(
-            command.process(made, "-K", 2), stdout=full, stderr=subprocess.PIPE, timeout=PATIENCE, check=False
-        )
+        told = run_process(command.process(made, "-K", 2), stdout=full)
     assert told.returncode == 1
     line = error_line(told.stderr.decode())
     assert "standard output: cannot write: No space left on device; the output is incomplete" in line
@@ -152,7 +150,7 @@ def test_standard_output_is_closed(command: SignalCommand, made: ReadSet) -> Non
 
 def test_closed_pipe_is_quiet(command: SignalCommand, made: ReadSet, table: bytes, tmp_path: Path) -> None:
     many = command.many(made, tmp_path, 16)  # more than a pipe holds
-    with subprocess.Popen(command.process(many, "-K", 1), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+    with start_process(command.process(many, "-K", 1), stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
         assert process.stdout is not None
         assert process.stderr is not None
         assert process.stdout.readline() == table.splitlines(keepends=True)[0]

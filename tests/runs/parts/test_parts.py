@@ -21,7 +21,7 @@ import pytest
 from f5py.errors import UsageError
 from f5py.runs.parts.plan import Plan
 
-from ...made_data import N_READS, ReadSet, process_of, refused, run_command
+from ...made_data import N_READS, ReadSet, process_of, refused, run_command, start_process
 
 CALLS = ("-o", "calls.tsv", "--modbam", "m.bam", "--bedmethyl", "s.bed", "--failed-reads", "failed.tsv")
 CALL_FILES = ("calls.tsv", "m.bam", "s.bed", "failed.tsv")
@@ -284,7 +284,7 @@ def test_kill(made: ReadSet, here: Path, moment: int):
     assert run_command("call-methylation", *options, "--plan", "plan", "--partitions", "8") == 0
     command = process_of("run-part", "plan")
     for _ in range(2):
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        process = start_process(command, stderr=subprocess.DEVNULL)
         until = time.monotonic() + 20
         before = n_done(here)
         while n_done(here) <= before and process.poll() is None and time.monotonic() < until:
@@ -332,7 +332,7 @@ def test_two_processes_at_the_same_parts(made: ReadSet, here: Path):
     assert (
         run_command("call-methylation", *made.options(), "-o", "calls.tsv", "--plan", "plan", "--partitions", "6") == 0
     )
-    processes = [subprocess.Popen(process_of("run-part", "plan"), stderr=subprocess.DEVNULL) for _ in range(3)]
+    processes = [start_process(process_of("run-part", "plan"), stderr=subprocess.DEVNULL) for _ in range(3)]
     assert [process.wait() for process in processes] == [0, 0, 0]
     assert run_command("finish", "plan") == 0
     assert contents(here, ("calls.tsv",)) == expected

@@ -1,0 +1,214 @@
+"""Runs of the command line as processes of their own that need not import everything first.
+
+A run of a few reads takes a twentieth of the time that Python takes to import Numba and all else. So tests of
+signals, pipes and exit codes fork their runs from one process that has done that, see `forking_server`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import IO, Any
+
+from .patience import PATIENCE
+
+_SERVER = Path(__file__).with_name("forking_server.py")
+#: What Python and libraries look at when they start only. `PYTEST_CURRENT_TEST` is another one for every test.
+_AT_START = ("DYLD_", "HDF5_", "HOME", "LD_", "MALLOC_", "NUMBA_", "OMP_", "OPENBLAS_", "PYTHON", "TMPDIR", "XDG_")
+
+
+def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environment.items() if name.startswith(_AT_START)}
+
+
+_HERE = _at_start(os.environ)
+#: What a run can be given.
+_OPTIONS = {"stdin", "stdout", "stderr", "text", "bufsize", "env", "cwd", "start_new_session"}
+
+
+def can_be_forked(options: Mapping[str, Any]) -> bool:
+    """Whether a process with these options of `subprocess.Popen` is one that could have been forked."""
+    environment = _at_start(options.get("env") or os.environ)
+    environment.pop("LD_PRELOAD", None)
+    return sys.platform == "linux" and options.keys() <= _OPTIONS and environment == _HERE
+
+
+class _Server:
+    """The process that forks; it ends when this one does."""
+
+    def __init__(self, environment: Mapping[str, str]) -> None:
+        from f5py.io.signals.helper_process import environment as to_import_the_same
+
+        variables = to_import_the_same() | {name: environment[name] for name in environment if name != "PYTHONPATH"}
+        variables.pop("PYTHONUNBUFFERED", None)  # users have buffered output
+        self._here, there = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self._lock = threading.Lock()
+        with there:
+            self._process = subprocess.Popen(
+                [sys.executable, "-c", f"exec(compile(open({str(_SERVER)!r}).read(), {str(_SERVER)!r}, 'exec'))"],
+                stdin=there, env=variables, start_new_session=True, cwd="/",
+            )  # fmt: skip
+
+    def start(self, run: dict[str, Any], streams: list[int]) -> socket.socket:
+        here, there = socket.socketpair()
+        with there, self._lock:
+            socket.send_fds(self._here, [json.dumps(run).encode()], [*streams, there.fileno()])
+        return here
+
+    def close(self) -> None:
+        self._here.close()
+        self._process.wait(PATIENCE)
+
+
+#: By the library that is put before others.
+_servers: dict[str, _Server] = {}
+
+
+def close_servers() -> None:
+    """End the processes that fork."""
+    while _servers:
+        _servers.popitem()[1].close()
+
+
+class Run:
+    """A run of the command line that is forked, with what `subprocess.Popen` has of methods and attributes.
+
+    Parameters
+    ----------
+    arguments : list of str
+        Those of ``f5py``.
+    stdin, stdout, stderr : None, int or file
+        As `subprocess.Popen` takes them, but for `subprocess.STDOUT`.
+    text, bufsize, env, cwd, start_new_session
+        As there.
+    """
+
+    def __init__(
+        self,
+        arguments: list[str],
+        *,
+        stdin: Any = None,
+        stdout: Any = None,
+        stderr: Any = None,
+        text: bool = False,
+        bufsize: int = -1,
+        env: Mapping[str, str] | None = None,
+        cwd: str | os.PathLike | None = None,
+        start_new_session: bool = False,
+    ) -> None:
+        self.args, self.returncode = arguments, None
+        self._text, self._bufsize = text, bufsize
+        environment = dict(os.environ if env is None else env)
+        key = environment.get("LD_PRELOAD", "")
+        if key not in _servers:
+            _servers[key] = _Server(environment)
+        environment.pop("PYTHONUNBUFFERED", None)
+        run = {
+            "arguments": arguments, "environment": environment, "session": start_new_session,
+            "folder": str(Path(cwd or os.getcwd()).resolve()),
+        }  # fmt: skip
+        given: list[int] = []
+        to_close: list[int] = []
+        self.stdin, self.stdout, self.stderr = (
+            self._stream(number, wanted, given, to_close) for number, wanted in enumerate((stdin, stdout, stderr))
+        )
+        sys.stdout.flush()
+        with _servers[key].start(run, given) as teller:
+            self._teller = teller.makefile("r")  # which keeps it open
+        for descriptor in to_close:
+            os.close(descriptor)
+        self.pid = int(self._teller.readline())
+        self._watcher = threading.Thread(target=self._watch, daemon=True)
+        self._watcher.start()
+
+    def _stream(self, number: int, wanted: Any, given: list[int], to_close: list[int]) -> IO[Any] | None:
+        """Note the descriptor that the run gets; return this process's end of a pipe, if it is one."""
+        if wanted == subprocess.PIPE:
+            reader, writer = os.pipe()
+            theirs, ours = (reader, writer) if number == 0 else (writer, reader)
+            given.append(theirs)
+            to_close.append(theirs)
+            mode = "w" if number == 0 else "r"
+            return os.fdopen(ours, mode) if self._text else os.fdopen(ours, f"{mode}b", self._bufsize)
+        if wanted == subprocess.DEVNULL:
+            given.append(os.open(os.devnull, os.O_RDWR))
+            to_close.append(given[-1])
+        else:
+            given.append(number if wanted is None else wanted if isinstance(wanted, int) else wanted.fileno())
+        return None
+
+    def _watch(self) -> None:
+        self._status = int(self._teller.readline() or -signal.SIGKILL)
+        self._teller.close()
+
+    def poll(self) -> int | None:
+        """Return the exit status, or None while it runs."""
+        if not self._watcher.is_alive():
+            self.returncode = self._status
+        return self.returncode
+
+    def wait(self, timeout: float | None = None) -> int:
+        """Wait for the end; return the exit status."""
+        self._watcher.join(timeout)
+        if self.poll() is None:
+            raise subprocess.TimeoutExpired(self.args, timeout or 0)
+        assert self.returncode is not None
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def terminate(self) -> None:
+        self.send_signal(signal.SIGTERM)
+
+    def communicate(self, input: Any = None, timeout: float | None = None) -> tuple[Any, Any]:
+        """Give it all its input, and return what it writes to its pipes."""
+        end = None if timeout is None else time.monotonic() + timeout
+        found: dict[str, Any] = {}
+
+        def read(name: str, stream: IO[Any]) -> None:
+            with stream:
+                found[name] = stream.read()
+
+        def write(stream: IO[Any]) -> None:
+            with suppress(BrokenPipeError), stream:
+                if input:
+                    stream.write(input)
+
+        threads = [
+            threading.Thread(target=read, args=(name, stream), daemon=True)
+            for name, stream in (("out", self.stdout), ("err", self.stderr))
+            if stream is not None and not stream.closed
+        ]
+        if self.stdin is not None and not self.stdin.closed:
+            threads.append(threading.Thread(target=write, args=(self.stdin,), daemon=True))
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(None if end is None else max(end - time.monotonic(), 0))
+        self.wait(None if end is None else max(end - time.monotonic(), 0))
+        return found.get("out"), found.get("err")
+
+    def __enter__(self) -> Run:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for stream in (self.stdin, self.stdout, self.stderr):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()
+        self.wait()
