@@ -28,27 +28,6 @@ ROOT = Path(__file__).resolve().parent.parent
 COMMANDS = {command.name: command.options for command in commands.COMMANDS} | {
     "demo": DemoOptions, "gpu-check": GpuCheckOptions,
 }  # fmt: skip
-#: Where the documents explain an option, by field; relative to docs/.
-LINKS = {
-    "profile": "usage.md#profiles",
-    "pore": "usage.md#chemistries",
-    "rna": "usage.md#chemistries",
-    "kmer_model": "formats.md#pore-models",
-    "reads": "usage.md#reads-without-an-index",
-    "kmer_view": "usage.md#m6anet-and-xpore",
-    "m6anet_json": "usage.md#m6anet-and-xpore",
-    "failed_reads": "formats.md#failed-reads",
-    "per_site": "usage.md#calls-of-single-sites",
-    "motif": "usage.md#motifs",
-    "modbam": "formats.md#modbam",
-    "bedmethyl": "formats.md#bedmethyl",
-    "output_format": "formats.md#parquet",
-    "report": "formats.md#run-report",
-    "hard_clips": "differences-from-f5c.md#numbers",
-    "summary": "formats.md#summary",
-    "paf": "formats.md#paf-and-sam",
-    "sam": "formats.md#paf-and-sam",
-}
 _TABLE = re.compile(r"(<!-- options: (\S+) -->\n).*?(<!-- end of options -->)", re.DOTALL)
 _TITLES = "| option | default | meaning |\n|---|---|---|\n"
 
@@ -58,8 +37,8 @@ def table(command: str, to_docs: str) -> str:
     groups = []
     for group in Group:
         rows = [
-            _row(name, option, to_docs)
-            for name, option in declarations(COMMANDS[command]).items()
+            _row(option, to_docs)
+            for option in declarations(COMMANDS[command]).values()
             if option.group is group and option.refused is None and not option.is_argument
         ]
         if group is Group.OTHER:
@@ -75,12 +54,12 @@ def table(command: str, to_docs: str) -> str:
     return "\n" + "\n".join(groups) + "\n"
 
 
-def _row(name: str, option: Option, to_docs: str) -> str:
+def _row(option: Option, to_docs: str) -> str:
     words = option.value_words().replace("|", " or ")
     spelled = ", ".join(f"`{spelling}`" for spelling in option.names)
     meaning = option.help[0].lower() + option.help[1:].removesuffix(".") if option.help[1].islower() else option.help
-    if name in LINKS:
-        meaning += f" ([more]({to_docs}{LINKS[name]}))"
+    if option.see is not None:
+        meaning += f" ([more]({to_docs}{option.see}))"
     if others := option.aliases + option.foreign:
         meaning += f"; also {', '.join(f'`{alias}`' for alias in others)}"
     return f"| {spelled} {words}".rstrip() + f" | {option.default_shown() or 'off'} | {meaning.replace('|', 'or')} |"

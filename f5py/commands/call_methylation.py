@@ -22,7 +22,7 @@ from f5py.outputs.handed_on import HandedOn
 from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
 from f5py.outputs.sites.bedmethyl import check_can_write
-from f5py.pipeline.inputs import check_has_file, check_outputs, check_prints_nothing_else, paths_of_inputs
+from f5py.pipeline.inputs import check_has_file, check_outputs, paths_of_inputs
 from f5py.pipeline.loader import Loader
 from f5py.runs.mapped_first import run_mapped
 from f5py.runs.recipe import MappedReadsRecipe, Run, Take, failed_reads
@@ -87,8 +87,7 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         return [options.output, options.modbam, options.bedmethyl]
 
     def check_parts(self, options: CallOptions) -> None:
-        """Raise `F5pyError` if there is what parts cannot have, or the counts of sites cannot be written at the end."""
-        super().check_parts(options)
+        """Raise `F5pyError` if the counts of sites cannot be written at the end."""
         if options.bedmethyl is not None:
             check_can_write(options.bedmethyl)
 
@@ -153,11 +152,6 @@ def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
     """
     name = options.modbam_output_name
     if name is not None:
-        if options.modbam is not None or options.output_format is not None or options.output != "-":
-            raise UsageError(
-                "--modbam-output-name: writes modBAM and no table, as in nanopolish; for a table too, give --modbam "
-                "and -o"
-            )
         return replace(options, modbam=name, modbam_output_name=None, output_format="none")
     if is_taken and options.output == "-" and options.output_format in (None, "tsv"):
         return replace(options, output_format="none")
@@ -197,36 +191,10 @@ def check_options(options: CallOptions, is_taken: bool = False) -> None:
             raise UsageError(f"-o {options.output}: there is no table with --output-format none")
         if options.modbam is None and options.bedmethyl is None and not is_taken:
             raise UsageError("--output-format none: nothing to write; give --modbam or --bedmethyl")
-        check_prints_nothing_else(options, "--output-format none")
     if options.output_format == "parquet":
         check_has_file(options)
-        check_prints_nothing_else(options, "--output-format parquet")
-    counting = {
-        "--partition-tag": options.partition_tag is not None,
-        "--combine-strands": options.combine_strands,
-        "--threshold-per-site": options.threshold_per_site,
-        "--call-threshold": options.call_threshold is not None,
-    }
-    for option, given in counting.items():
-        if given and options.bedmethyl is None:
-            raise UsageError(f"{option}: says how --bedmethyl counts, which is not given")
     if options.call_threshold is not None and not 0 <= options.call_threshold < math.inf:
         raise UsageError(f"--call-threshold {options.call_threshold:g}: must be a finite number, and not negative")
-    if options.window_mode is not None and options.window is None:
-        raise UsageError("--window-mode: says which groups a window has; there is no -w")
-    tagging = {
-        "--replace-tags": options.replace_tags,
-        "--merge-tags": options.merge_tags,
-        "--modbam-style": options.modbam_style != "read",
-        "--prior": options.prior is not None,
-    }
-    for option, given in tagging.items():
-        if given and options.modbam is None:
-            raise UsageError(f"{option}: says how --modbam is written, which is not given")
-    if options.merge_tags and options.replace_tags:
-        raise UsageError("--replace-tags and --merge-tags are both given; choose one")
-    if options.merge_tags and options.modbam_style != "read":
-        raise UsageError("--merge-tags: tags of the read's bases do not go together with --modbam-style reference")
     if len(motifs) > 1 and options.bedmethyl is not None:
         raise UsageError(
             "--bedmethyl: counts one motif; call several into a table, and count each with f5py meth-freq -q NAME"

@@ -39,7 +39,7 @@ from f5py.outputs.formatted_text import FormattedText, Formatting
 from f5py.outputs.handed_on import HandedOn
 from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
-from f5py.pipeline.inputs import check_has_file, check_outputs, check_prints_nothing_else
+from f5py.pipeline.inputs import check_has_file, check_outputs
 from f5py.pipeline.loader import Loader
 from f5py.runs.mapped_first import run_mapped
 from f5py.runs.outcome import Outcome, RunContext
@@ -225,30 +225,17 @@ def check_options(options: EventalignOptions, is_taken: bool = False) -> None:
             "--failed-reads": options.failed_reads,
         },
     )
-    modes = [option for name, option in _MODES.items() if getattr(options, name)]
-    if options.output_format == "parquet":
-        modes.append("--output-format parquet")
-    if len(modes) > 1:
-        raise UsageError(f"{' and '.join(modes)} exclude each other; choose one kind of output")
-    if modes and not options.m6anet:
-        check_prints_nothing_else(options, modes[0])
-    if is_taken and (modes or options.output != "-"):
-        raise UsageError(
-            f"{modes[0] if modes else '-o'}: is another output, and the rows of the table are returned; name the file "
-            "with -o and leave out returns, or leave these options out"
-        )
     if is_taken:
-        check_prints_nothing_else(options, "rows that are handed on")
+        others = [option for name, option in _MODES.items() if getattr(options, name)]
+        if others or options.output != "-":
+            raise UsageError(
+                f"{others[0] if others else '-o'}: is another output, and the rows of the table are returned; name the "
+                "file with -o and leave out returns, or leave these options out"
+            )
+        if options.print_events or options.print_banded_aln or options.print_scaling:
+            raise UsageError("rows that are returned: have no place for what the --print options print")
     if options.output_format == "parquet":
         check_has_file(options)
-    if options.kmer_view is not None and (options.paf or options.sam or options.m6anet_json):
-        raise UsageError("--kmer-view: says how the table shows k-mers; it has no meaning with another output")
-    if options.m6anet_json is not None and options.output != "-":
-        raise UsageError(f"-o {options.output}: there is no table with --m6anet-json")
-    if options.cut_names and options.sam:
-        raise UsageError("--cut-names: names in SAM and BAM are those of the header; leave it out")
-    if options.sam_out_version is not None and not options.sam:
-        raise UsageError("--sam-out-version: says how --sam is written, which is not given")
     if options.output.endswith(".bam") and not options.sam:
         raise UsageError(f"-o {options.output}: only --sam makes a BAM file; the other outputs are text")
 

@@ -60,8 +60,6 @@ def run(options: IndexOptions) -> IndexSummary:
     F5pyError
         For anything wrong with the input or output.
     """
-    if options.slow5 is not None and options.pod5:
-        raise UsageError("--slow5 and --pod5 exclude each other")
     sources = files_of_reads(options.reads)
     prefix = _prefix(options)
     if options.slow5 is None:

@@ -33,8 +33,6 @@ _COMPRESSION_THREADS = 2
 
 def chosen_motif(options: FrequencyOptions | EvaluationOptions) -> Motif:
     """The motif of that name, or the user's own."""
-    if options.motif is not None and options.methylation is not None:
-        raise UsageError("--methylation and --motif are both given; choose one")
     return motif_named(options.methylation or METHYLATION) if options.motif is None else parse_motif(options.motif)
 
 
@@ -55,24 +53,16 @@ def check_options(options: FrequencyOptions, is_taken: bool = False) -> None:
             "-o, --bedmethyl and --output-format say how a file is written, and the rows are returned; name the file "
             "and leave out returns, or leave these options out"
         )
-    if options.tables and options.calls != "-":
-        raise UsageError("-i and tables without it are both given; choose one")
     if options.threshold_per_site and not 0 <= options.threshold < math.inf:
         raise UsageError(
             f"--threshold-per-site needs a finite --call-threshold of at least 0, not {options.threshold:g}"
         )
-    if options.combine_strands and not options.bedmethyl:
-        raise UsageError("--combine-strands belongs to --bedmethyl; the other tables never tell strands apart")
-    if options.bedmethyl and options.split_groups:
-        raise UsageError("--bedmethyl always splits groups; leave out --split-groups")
     if kind_of_output(options.output) == "bigwig" and options.bedmethyl and options.chrom_sizes is None:
         raise UsageError(
             f"-o {options.output}: bigWig needs the lengths of the chromosomes; give --chrom-sizes, such as the "
             "reference's .fai"
         )
     if options.output_format == "parquet":
-        if options.bedmethyl:
-            raise UsageError("--bedmethyl is a text format; leave out --output-format parquet")
         if options.output == "-":
             raise UsageError("--output-format parquet needs a file: name one with -o")
         if is_bgzip_name(options.output):

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.errors import UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.files.working_folder import working_folder
@@ -30,9 +29,6 @@ def run(options: PlanOptions) -> str:
     F5pyError
         The plan or a part of it cannot be read, or the output cannot be written.
     """
-    for name in ("speed", "price"):
-        if getattr(options, name) is not None and not options.estimate:
-            raise UsageError(f"--{name}: is for --estimate, which is not given")
     plan = Plan.load(options.plan)
     plan.check_divided()
     if options.print_slurm:

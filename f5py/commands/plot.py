@@ -20,7 +20,7 @@ from f5py.compute.methylation import builtin_methylation, methylation_models, mo
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import Motif
 from f5py.core.windows import Windows, one_region
-from f5py.errors import F5pyError, InputFileError, SignalError, UsageError
+from f5py.errors import F5pyError, InputFileError, SignalError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import converted_chunks, overlaps
 from f5py.io.bam.modification_calls import read_name
@@ -72,7 +72,6 @@ def run(options: PlotOptions) -> None:
     F5pyError
         For anything wrong with the input or output. No file is made then.
     """
-    _check(options)
     output = options.output or default_output(options.read)
     kind = format_of(output)
     if kind != "html":
@@ -90,7 +89,6 @@ def run(options: PlotOptions) -> None:
 
 def picture(options: PlotOptions) -> Picture:
     """Compute one read; return the picture. Errors are those of `run`."""
-    _check(options)
     # the page has room for the whole read
     on_page = compute(replace(options, output="read.html"))
     in_figure = on_page if options.window is not None else compute(replace(options, output="read.png"))
@@ -100,17 +98,6 @@ def picture(options: PlotOptions) -> Picture:
         write_figure(on_page if kind == "html" else in_figure, file, kind, seconds)
 
     return Picture(f"read {options.read}", write, lambda: read_figure(in_figure, seconds), _PAGE_HEIGHT)
-
-
-def _check(options: PlotOptions) -> None:
-    """Refuse what does not go together."""
-    if (options.bam is None) != (options.genome is None):
-        given, missing = ("-b", "-g") if options.genome is None else ("-g", "-b")
-        raise UsageError(f"{given} needs {missing}; give both, or none to draw the read's own bases")
-    if options.alignment is not None and options.bam is None:
-        raise UsageError("--alignment needs -b")
-    if (options.methylation or options.meth_model) and options.bam is None:
-        raise UsageError("methylation is called in reads aligned to a reference; give -b and -g")
 
 
 def compute(options: PlotOptions) -> PlotData:

@@ -32,7 +32,7 @@ from f5py.runs.finish import join_outputs, read_parts
 from f5py.runs.outcome import Outcome, RunContext
 from f5py.runs.parts.job import GrowingJob
 from f5py.runs.parts.plan import Plan
-from f5py.runs.parts.resume import check_can_resume, folder_beside
+from f5py.runs.parts.resume import folder_beside
 from f5py.runs.recipe import Recipe, Run, failed_reads
 from f5py.runs.run import run_parts, run_whole
 
@@ -145,7 +145,6 @@ def _check_resumable(options: ResquiggleOptions) -> None:
     for path in (options.reads, options.signals):
         if path == "-" or (os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)):
             raise UsageError(f"{path}: cannot be read again, as --resume needs; name a file")
-    check_can_resume(options, "--resume")
     _folder(options)
 
 

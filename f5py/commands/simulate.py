@@ -83,24 +83,6 @@ def run(options: SimulateOptions) -> SimulationSummary:
 
 def _refuse_contradictions(options: SimulateOptions) -> None:
     """Raise for an option that another one makes meaningless."""
-
-    def refuse(names: list[str], because: str) -> None:
-        for name in names:
-            if getattr(options, name) is not None:
-                raise UsageError(f"--{name.replace('_', '-')} has no meaning with {because}")
-
-    if options.n_reads is not None:
-        refuse(["coverage"], "--reads")
-    if options.reference is not None:
-        refuse(["genome_length", "gc"], "--reference")
-    if options.fixed_length is not None:
-        refuse(["median_length", "length_sigma", "min_length"], "--length")
-    if options.methylation == "per-read":
-        refuse(["site_rates", "linked_within"], "--methylation per-read")
-    else:
-        refuse(["methylated_reads", "complete"], "--methylation per-site")
-    if not options.haplotypes:
-        refuse(["haplotype_sites"], "one haplotype; add --haplotypes")
     if CHEMISTRIES[options.pore].rna and options.strand != "both":
         raise UsageError(f"--strand has no meaning with --pore {options.pore}: RNA has the strand of its transcript")
 

@@ -133,9 +133,6 @@ def _sources(options: TrainOptions) -> list[_Source]:
         raise UsageError("alignments are read in every round, so they cannot come from standard input")
     if options.train_kmers == "methylated" and not any(source.is_methylated for source in sources):
         raise UsageError("--train-kmers methylated: there are no methylated reads")
-    idle = ("skip_ultra", "failed_reads", "sample", "print_events", "print_banded_aln", "print_scaling")
-    if given := [name for name in idle if getattr(options, name)]:
-        raise UsageError(f"--{given[0].replace('_', '-')}: has no meaning for train; leave it out")
     check_outputs({"-o": options.output, "--report": options.report})
     return sources
 

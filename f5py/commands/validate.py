@@ -70,12 +70,8 @@ def run(options: ValidateOptions) -> dict[str, Any]:
 
 def _check(options: ValidateOptions) -> None:
     controls = [*options.methylated, *options.unmethylated]
-    if (options.calls is None) != (options.truth is None):
-        raise UsageError("give CALLS and TRUTH, or controls with --methylated and --unmethylated")
     if options.calls is None and not (options.methylated and options.unmethylated):
         raise UsageError("give CALLS and TRUTH, or both --methylated and --unmethylated")
-    if options.calls is not None and controls:
-        raise UsageError("CALLS and TRUTH do not go together with --methylated and --unmethylated; choose one")
     inputs = [options.calls, options.truth, *controls]
     if "-" in inputs:
         raise UsageError("the input's kind is told by its beginning, so it cannot come from standard input")

@@ -151,16 +151,10 @@ def noise_of(options: CallOptions, chemistry: Chemistry, model: PoreModel) -> No
 
     Raises
     ------
-    UsageError
-        The options contradict each other.
     UnsupportedDataError
         Nothing is known of that chemistry's noise.
     """
-    if options.accurate and options.noise == "independent":
-        raise UsageError("--accurate and --noise independent are both given; choose one")
     if not options.is_correlated:
-        if options.rescale:
-            raise UsageError("--rescale yes: fits reads for --noise correlated; give that (or --accurate) too")
         return None
     noise = OF_PORES.get(chemistry.pore) if model.noise is None else model.noise
     if noise is None:
@@ -193,10 +187,6 @@ def motifs_of(options: CallOptions) -> list[Motif]:
         if len(names) > 1 and options.meth_model is not None:
             raise UsageError("--meth-model: is for one motif; of several the built-in models are used")
         return [replace(motif_named(name), separation=options.min_separation) for name in names]
-    if options.methylation is not None:
-        raise UsageError("--methylation and --motif are both given; choose one")
-    if options.meth_model is None:
-        raise UsageError(f"--motif {options.motif}: needs a pore model with methylated bases of its own (--meth-model)")
     return [replace(parse_motif(options.motif), separation=options.min_separation)]
 
 

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from f5py.errors import UsageError
+from f5py.options.together import Condition, check_together
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -25,6 +26,7 @@ else:  # a word to type checkers only, which Python 3.10 does not have
 
 
 Class = TypeVar("Class")
+Chosen = TypeVar("Chosen")
 
 
 class Group(Enum):
@@ -107,6 +109,21 @@ class Option:
         Endings of the files that are read together with this one.
     is_table : bool
         Names a table of calls, frequencies or events; from Python it can be one in memory.
+    needs : tuple of str
+        Conditions, one of which must hold if the option is given: ``field`` (that option is given), ``field=value`` or
+        ``field=value|value`` (it has one of these values). Those of options that a command lacks do not count.
+    excludes : tuple of str
+        Conditions, none of which may hold then.
+    advice : str or None
+        What to do, or why, where `needs` and `excludes` refuse the option.
+    by_name : tuple of str
+        Kinds of outputs (`f5py.options.output_names`) whose names after ``-o`` stand for the option.
+    free : bool
+        Says how a run works, but not what comes out, so that a resumed run may change it; see `is_free`.
+    url : str or None
+        The value may be a URL; by which method of `f5py.io.remote.inputs.RemoteInputs` it is read then.
+    see : str or None
+        Where the documents say more: a file below docs/, and a heading in it.
     """
 
     names: tuple[str, ...]
@@ -131,6 +148,29 @@ class Option:
     written: bool = False
     beside: tuple[str, ...] = ()
     is_table: bool = False
+    needs: tuple[str, ...] = ()
+    excludes: tuple[str, ...] = ()
+    advice: str | None = None
+    by_name: tuple[str, ...] = ()
+    free: bool = False
+    url: str | None = None
+    see: str | None = None
+
+    @property
+    def is_free(self) -> bool:
+        """Whether a resumed run may change it."""
+        return self.free or self.group in (Group.SPEED, Group.GPU, Group.PARTS)
+
+    @property
+    def spelling(self) -> str:
+        """The name that messages use."""
+        return self.names[-1] if self.names else (self.metavar or "").strip("[].").split()[0]
+
+    def said(self, value: Any) -> str:
+        """The option as messages name it: with the value, if that is one of a few."""
+        if self.kind is Kind.YES_NO:
+            return f"{self.spelling} {'yes' if value else 'no'}"
+        return f"{self.spelling} {value}" if self.kind is Kind.CHOICE else self.spelling
 
     @property
     def is_file(self) -> bool:
@@ -231,6 +271,18 @@ def paths_read(options: Options) -> list[str]:
     return paths
 
 
+def without(options: Chosen, *names: str, **others: Any) -> Chosen:
+    """Return options without some, and without those that need one of these; `others` are values to be put in."""
+    declared = declarations(type(options))
+    gone = set(names)
+    for name, one in declared.items():
+        needed = [Condition.parse(text) for text in one.needs]
+        if needed and not any(other.name not in gone and other.holds(options, declared) for other in needed):
+            gone.add(name)
+    values = {name: declared[name].default for name in gone}
+    return dataclasses.replace(options, **values | others)  # type: ignore[type-var]
+
+
 def _bases_shown(number: int) -> str:
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "K")):
         if number >= unit:
@@ -283,11 +335,13 @@ def part_of_options(kind: type[Class]) -> type[Class]:
 
 
 class Options:
-    """Base of the options classes; checks every value against its declaration."""
+    """Base of the options classes; checks every value against its declaration, and all of them together."""
 
     def __post_init__(self) -> None:
-        for name, declared in declarations(type(self)).items():
-            declared.check(getattr(self, name))
+        declared = declarations(type(self))
+        for name, one in declared.items():
+            one.check(getattr(self, name))
+        check_together(self, declared)
 
 
 def declarations(options: type[Any]) -> Mapping[str, Option]:

@@ -20,8 +20,9 @@ class GpuOptions:
         help="When to use GPUs: auto, once it pays off; on, from the beginning; off, never. The result is the same.",
     )  # fmt: skip
     disable_cuda: bool | None = option(
-        "--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="no", help="yes: the same as --gpu off."
-    )
+        "--disable-cuda", kind=Kind.YES_NO, group=Group.GPU, default_words="no", help="yes: the same as --gpu off.",
+        excludes=("gpu=auto|on",),
+    )  # fmt: skip
     cuda_dev_id: str = option(
         "--cuda-dev-id", group=Group.GPU, metavar="INT[,INT...]|all", default="0",
         help="Numbers of the GPUs; with several, each takes a batch when it becomes free.",
@@ -33,8 +34,6 @@ class GpuOptions:
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[misc]
-        if self.disable_cuda and self.gpu not in (None, "off"):
-            raise UsageError(f"--gpu {self.gpu} and --disable-cuda=yes contradict each other; give one of them")
         device_numbers(self.cuda_dev_id)
 
     @property
@@ -65,7 +64,7 @@ class CudaOptions(GpuOptions):
         help="Only reads with fewer events per base can go to the GPU.",
     )  # fmt: skip
     cuda_block_size: int | None = option(
-        "--cuda-block-size", kind=Kind.INTEGER, group=Group.DEVELOPER, default_words="none",
+        "--cuda-block-size", kind=Kind.INTEGER, group=Group.DEVELOPER, default_words="none", free=True,
         help="Accepted, but has no effect: the kernels choose their own block size.",
     )  # fmt: skip
     auto_tune: bool = option(

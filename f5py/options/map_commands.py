@@ -17,6 +17,9 @@ MAP_PRESETS = ("map-ont", "map-pb", "map-hifi", "lr:hq", "rna", "ava-ont", "darw
 _DARWIN_PRESETS = ("darwin", "darwin-paper")
 #: Those that maximal exact matches can be the seeds of.
 MEM_PRESETS = ("map-ont", "map-hifi", "lr:hq", "rna")
+_NO_MEM = f"preset={'|'.join(name for name in MAP_PRESETS if name not in MEM_PRESETS)}"
+#: What chains and minimizers are told by has no meaning for tiles.
+_TILES = (f"preset={'|'.join(_DARWIN_PRESETS)}",)
 _MIN_MEM = 17
 _INT8_MOST = 127
 #: Counts, lengths and scores are kept in 32 bits, as minimap2 keeps them.
@@ -38,13 +41,13 @@ class MapOptions(GpuOptions, Options):
         help="Output file: sorted, and indexed, BAM; CRAM, SAM or PAF if the name ends so. It appears only when it is "
         "complete.",
     )  # fmt: skip
-    paf: bool = flag("--paf", ours=True, help="Write PAF, in the order of the reads.")
+    paf: bool = flag("--paf", ours=True, help="Write PAF, in the order of the reads.", see="formats.md#paf-and-sam")
     write_index: str | None = option(
         "-d", "--write-index", kind=Kind.PATH, group=Group.OUTPUT,
-        help="Write the index of the reference, to be given as REF later.",
+        excludes=_TILES, help="Write the index of the reference, to be given as REF later.",
     )  # fmt: skip
     no_md: bool = flag("--no-MD", ours=True, help="Leave out the tag MD.")
-    md: bool = flag("--MD", help="Write the tag MD also into PAF; alignments have it anyway.")
+    md: bool = flag("--MD", help="Write the tag MD also into PAF; alignments have it anyway.", excludes=("no_md",))
     cs: str | None = option(
         "--cs", group=Group.OUTPUT, choices=("short", "long"), help="Write the tag cs, with the bases that differ.",
     )  # fmt: skip
@@ -78,45 +81,67 @@ class MapOptions(GpuOptions, Options):
     )  # fmt: skip
     w: int | None = option(
         "-w", kind=Kind.INTEGER, group=Group.MODEL, at_least=1, at_most=255, default_words=_SEEDS,
-        help="Neighbours of which a minimizer is the smallest.",
+        excludes=_TILES, help="Neighbours of which a minimizer is the smallest.",
     )  # fmt: skip
-    hpc: bool = flag("-H", group=Group.MODEL, help="Compress homopolymers in minimizers.")
+    hpc: bool = flag("-H", group=Group.MODEL, excludes=_TILES, help="Compress homopolymers in minimizers.")
     seeds: str = option(
         "--seeds", group=Group.MODEL, choices=("minimizer", "mem"), default="minimizer",
+        needs=("reads",), excludes=("hpc", _NO_MEM),
+        advice="exact matches are seeds of the reads of one run, without compressed homopolymers, with -x "
+        f"{', '.join(MEM_PRESETS)}",
         help="What reads and reference are compared by: minimizers, as minimap2, or maximal exact matches (MEM).",
     )  # fmt: skip
     min_mem: int | None = option(
         "--min-mem", kind=Kind.INTEGER, group=Group.LIMITS, at_least=15, at_most=255, default_words="17",
+        needs=("seeds=mem",),
         help="Shortest exact match that is a seed, with --seeds mem.",
     )  # fmt: skip
     frequent: float | None = option(
         "-f", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=_MOST_NUMBER, default_words="0.0002",
+        excludes=_TILES,
         help="Pass over this fraction of the most frequent minimizers, or those with more places than this.",
     )  # fmt: skip
     frequent_bounds: str | None = option(
-        "-U", group=Group.LIMITS, metavar="INT,INT", default_words="10,1000000", help="Bounds of what -f gives."
+        "-U",
+        group=Group.LIMITS,
+        metavar="INT,INT",
+        default_words="10,1000000",
+        excludes=_TILES,
+        help="Bounds of what -f gives.",
     )
     rescue_distance: int | None = option(
         "-e", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="500",
-        help="Use one of the frequent minimizers every so many bases.",
+        excludes=_TILES, help="Use one of the frequent minimizers every so many bases.",
     )  # fmt: skip
     frequent_in_read: float | None = option(
         "--q-occ-frac", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, default_words="0.01",
-        help="Drop minimizers that are more than this fraction of a read's.",
+        excludes=_TILES, help="Drop minimizers that are more than this fraction of a read's.",
     )  # fmt: skip
     max_gap: int | None = option(
         "-g", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS,
-        help="Largest gap without a seed in a chain.",
+        excludes=_TILES, help="Largest gap without a seed in a chain.",
     )  # fmt: skip
     bandwidths: str | None = option(
         "-r", group=Group.LIMITS, metavar="INT[,INT]", default_words="500,20000",
-        help="Bandwidths of chaining, and of joining chains over long gaps.",
+        excludes=_TILES, help="Bandwidths of chaining, and of joining chains over long gaps.",
     )  # fmt: skip
     min_count: int | None = option(
-        "-n", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words="3", help="Fewest seeds of a chain."
+        "-n",
+        kind=Kind.INTEGER,
+        group=Group.LIMITS,
+        at_least=1,
+        default_words="3",
+        excludes=_TILES,
+        help="Fewest seeds of a chain.",
     )
     min_chain_score: int | None = option(
-        "-m", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS, help="Smallest score of a chain."
+        "-m",
+        kind=Kind.INTEGER,
+        group=Group.LIMITS,
+        at_least=1,
+        default_words=_SEEDS,
+        excludes=_TILES,
+        help="Smallest score of a chain.",
     )
     secondary_ratio: float | None = option(
         "-p", kind=Kind.NUMBER, group=Group.LIMITS, at_least=0, at_most=1, default_words="0.8",
@@ -131,11 +156,11 @@ class MapOptions(GpuOptions, Options):
     )  # fmt: skip
     max_chain_skip: int | None = option(
         "--max-chain-skip", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words="25",
-        help="Seeds that are tried in vain before the search for a predecessor ends.",
+        excludes=_TILES, help="Seeds that are tried in vain before the search for a predecessor ends.",
     )  # fmt: skip
     max_chain_iter: int | None = option(
         "--max-chain-iter", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words="5000",
-        help="Seeds among which a predecessor is looked for.",
+        excludes=_TILES, help="Seeds among which a predecessor is looked for.",
     )  # fmt: skip
     match: int | None = option(
         "-A", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS, help="Score of a match."
@@ -152,10 +177,16 @@ class MapOptions(GpuOptions, Options):
     )  # fmt: skip
     zdrop: str | None = option(
         "-z", group=Group.LIMITS, metavar="INT[,INT]", default_words="400,200",
-        help="Drop of the score at which an alignment ends, and at which an inversion is looked for.",
+        excludes=_TILES, help="Drop of the score at which an alignment ends, and at which an inversion is looked for.",
     )  # fmt: skip
     min_score: int | None = option(
-        "-s", kind=Kind.INTEGER, group=Group.LIMITS, at_least=0, default_words=_SEEDS, help="Smallest score of a hit."
+        "-s",
+        kind=Kind.INTEGER,
+        group=Group.LIMITS,
+        at_least=0,
+        default_words=_SEEDS,
+        excludes=_TILES,
+        help="Smallest score of a hit.",
     )
     threads: int = threads("Number of threads.")
     batch_bases: int = option(
@@ -183,39 +214,7 @@ class MapOptions(GpuOptions, Options):
         group = self.read_group
         if group is not None and not ("ID:" in group and group == group.encode("utf-8", "replace").decode()):
             raise UsageError(rf"-R {self.read_group}: must be like @RG\tID:name\tSM:sample")
-        if self.no_md and self.md:
-            raise UsageError("--MD and --no-MD are both given")
-        if self.is_darwin:
-            self._check_darwin()
-        self._check_seeds()
-
-    def _check_seeds(self) -> None:
-        if self.seeds != "mem":
-            if self.min_mem is not None:
-                raise UsageError(f"--min-mem {self.min_mem}: is of exact matches; add --seeds mem, or leave it out")
-            return
-        if self.preset not in MEM_PRESETS:
-            raise UsageError(
-                f"--seeds mem: is not possible with -x {self.preset}; choose from {', '.join(MEM_PRESETS)}"
-            )
-        if self.hpc:
-            raise UsageError("--seeds mem: exact matches have no compressed homopolymers; leave -H out")
-        if not self.reads:
-            raise UsageError("--seeds mem: the index that -d writes is of minimizers; leave --seeds out, or add reads")
-
-    def _check_darwin(self) -> None:
-        """Refuse what tiles have no use for."""
-        given = {
-            "-d": self.write_index, "-w": self.w, "-H": self.hpc or None, "-f": self.frequent,
-            "-U": self.frequent_bounds, "-e": self.rescue_distance, "--q-occ-frac": self.frequent_in_read,
-            "-g": self.max_gap, "-r": self.bandwidths, "-n": self.min_count, "-m": self.min_chain_score,
-            "--max-chain-skip": self.max_chain_skip, "--max-chain-iter": self.max_chain_iter, "-z": self.zdrop,
-            "-s": self.min_score,
-        }  # fmt: skip
-        for spelling, value in given.items():
-            if value is not None:
-                raise UsageError(f"{spelling}: has no meaning with -x {self.preset}; leave it out")
-        for spelling, text in (("-O", self.gap_open), ("-E", self.gap_extend)):
+        for spelling, text in (("-O", self.gap_open), ("-E", self.gap_extend)) if self.is_darwin else ():
             if text is not None and "," in text:
                 raise UsageError(f"{spelling} {text}: -x {self.preset} has one kind of gaps; give one number")
 

@@ -14,6 +14,7 @@ from f5py.options.shared import (
 #: More parts than that would mostly be empty.
 MOST_PARTS = 1_000_000
 ENGINES = ("local", "dask", "slurm")
+_IN_PARTS = "it is for a run in parts"
 
 
 @part_of_options
@@ -21,13 +22,14 @@ class PartOptions:
     """How a command is worked on in parts."""
 
     plan: str | None = option(
-        "--plan", kind=Kind.PATH, group=Group.PARTS, metavar="FOLDER", ours=True,
+        "--plan", kind=Kind.PATH, group=Group.PARTS, metavar="FOLDER", ours=True, excludes=("resume",),
+        advice="--resume chooses the folder itself",
         help="Run in parts and keep the finished ones in this folder, so that the same command continues an "
         "interrupted run.",
     )  # fmt: skip
     partitions: int | None = option(
         "--partitions", kind=Kind.INTEGER, group=Group.PARTS, at_least=1, at_most=MOST_PARTS, ours=True,
-        default_words="by the size of the alignments",
+        default_words="by the size of the alignments", needs=("plan", "resume"), advice=_IN_PARTS,
         help="Number of parts. With --plan and without --engine, only the plan is made, for f5py run-part and f5py "
         "finish.",
     )  # fmt: skip
@@ -36,31 +38,21 @@ class PartOptions:
         help="The same as --plan with a folder next to the output, which is removed at the end.",
     )  # fmt: skip
     engine: str | None = option(
-        "--engine", group=Group.PARTS, choices=ENGINES, default_words="local", ours=True,
+        "--engine", group=Group.PARTS, choices=ENGINES, default_words="local", ours=True, needs=("plan", "resume"),
+        advice=_IN_PARTS,
         help="Where the parts are done: in this process, by the workers of a dask cluster, or in Slurm jobs.",
     )  # fmt: skip
     scheduler: str | None = option(
         "--scheduler", group=Group.PARTS, metavar="ADDRESS|FILE", ours=True, default_words="a cluster on this machine",
+        needs=("engine=dask",),
         help="Scheduler of a running dask cluster, or its scheduler file.",
     )  # fmt: skip
     workers: int | None = option(
         "--workers", kind=Kind.INTEGER, group=Group.PARTS, at_least=1, at_most=MOST_PROCESSES, ours=True,
-        default_words="as many as there are processors for -t threads each",
+        default_words="as many as there are processors for -t threads each", needs=("engine=dask|slurm",),
+        advice="without, -t says how many threads work",
         help="Number of worker processes of a dask cluster on this machine, or of Slurm jobs at the same time.",
     )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()  # type: ignore[misc]
-        if self.plan is not None and self.resume:
-            raise UsageError("--plan and --resume are both given; --resume chooses the folder itself")
-        if self.plan is None and not self.resume:
-            for name in ("partitions", "engine"):
-                if getattr(self, name) is not None:
-                    raise UsageError(f"--{name}: is for a run in parts; give --plan FOLDER or --resume")
-        if self.scheduler is not None and self.engine != "dask":
-            raise UsageError("--scheduler: is that of a dask cluster; give --engine dask")
-        if self.workers is not None and self.engine in (None, "local"):
-            raise UsageError("--workers: is for --engine dask or slurm; here -t says how many threads work")
 
 
 @part_of_options
@@ -69,32 +61,34 @@ class WatchOptions:
 
     watch: str | None = option(
         "--watch", kind=Kind.PATH, group=Group.INPUT, metavar="FOLDER",
+        excludes=("reads", "window", "partitions", "engine", "resume"),
+        advice="all that comes into the folder is called, and the same command goes on with it",
         help="Call the alignments (BAM) that arrive in this folder, with the signals in it; without BAM, FASTQ is "
         "mapped as f5py map does it. Ctrl-C ends the run and writes the results; the same command continues it.",
     )  # fmt: skip
     watch_until_idle: float | None = option(
-        "--watch-until-idle", kind=Kind.NUMBER, group=Group.INPUT, at_least=0, metavar="MINUTES", ours=True,
+        "--watch-until-idle", kind=Kind.NUMBER, group=Group.INPUT, at_least=0, metavar="MINUTES", ours=True, free=True,
+        needs=("watch",),
         default_words="never", help="Write the results and end when nothing new has arrived for this long.",
     )  # fmt: skip
     watch_interval: float = option(
         "--watch-interval", kind=Kind.NUMBER, group=Group.INPUT, default=10.0, above=0, metavar="SECONDS", ours=True,
+        free=True,
         help="How often the folder is checked; a file that has not changed in between is complete.",
     )  # fmt: skip
     watch_process_total: int | None = option(
         "-c", "--watch-process-total", kind=Kind.INTEGER, group=Group.INPUT, at_least=1, default_words="1",
+        needs=("watch",),
         help="Number of processes that share the files in the folder, by the last number in the file names.",
     )  # fmt: skip
     watch_process_index: int | None = option(
         "-i", "--watch-process-index", kind=Kind.INTEGER, group=Group.INPUT, at_least=0, default_words="0",
+        needs=("watch",),
         help="Which of these processes this is.",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[misc]
-        if self.watch is None:
-            for name in ("watch_until_idle", "watch_process_total", "watch_process_index"):
-                if getattr(self, name) is not None:
-                    raise UsageError(f"--{name.replace('_', '-')}: says how --watch works, which is not given")
         total, index = self.watch_process_total or 1, self.watch_process_index or 0
         if index >= total:
             raise UsageError(f"--watch-process-index {index}: must be below --watch-process-total, which is {total}")
@@ -148,7 +142,7 @@ class PlanOptions(Options):
         "finished parts or from --speed.",
     )  # fmt: skip
     speed: float | None = option(
-        "--speed", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, metavar="MBASES",
+        "--speed", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, metavar="MBASES", needs=("estimate",),
         default_words="that of the parts that are done", help="Speed of a job in Mbases per second.",
     )  # fmt: skip
     jobs: int = option(
@@ -156,8 +150,9 @@ class PlanOptions(Options):
         help="Number of parts done at the same time.",
     )  # fmt: skip
     price: float | None = option(
-        "--price", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, help="Price of a job's machine per hour."
-    )
+        "--price", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, needs=("estimate",),
+        help="Price of a job's machine per hour.",
+    )  # fmt: skip
     print_slurm: bool = flag(
         "--print-slurm", group=Group.OUTPUT,
         help="Print a Slurm script: an array of jobs for the parts that are not done, and a job that finishes.",

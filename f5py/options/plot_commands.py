@@ -15,6 +15,9 @@ from f5py.options.shared import (
     min_mapq,
 )
 
+_BOTH = "give both, or none to draw the read's own bases"
+_CALLED = "methylation is called in reads that are aligned to a reference"
+
 
 @options_class
 class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options):
@@ -23,11 +26,11 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options
     read: str = argument("READ_ID", help="Name of the read.")
     reads: str = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS,
+        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS, see="usage.md#reads-without-an-index",
     )  # fmt: skip
     bam: str | None = option(
         "-b", "--bam", kind=Kind.FILE, group=Group.INPUT,
-        help="Alignments (SAM, BAM or CRAM), to draw the reference's bases.",
+        help="Alignments (SAM, BAM or CRAM), to draw the reference's bases.", needs=("genome",), advice=_BOTH,
     )  # fmt: skip
     genome: str | None = option(
         "-g",
@@ -35,6 +38,8 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options
         kind=Kind.FILE,
         group=Group.INPUT,
         help="Reference in FASTA format, for -b.",
+        needs=("bam",),
+        advice=_BOTH,
     )
     window: str | None = option(
         "-w", "--window", group=Group.SELECTION, metavar="REGION",
@@ -42,7 +47,7 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options
         help="Region contig:start-end of the reference; without -b, k-mers first-last of the read.",
     )  # fmt: skip
     alignment: int | None = option(
-        "--alignment", kind=Kind.INTEGER, group=Group.SELECTION, at_least=1,
+        "--alignment", kind=Kind.INTEGER, group=Group.SELECTION, at_least=1, needs=("bam",),
         default_words="the primary one that overlaps the region",
         help="Which of the read's primary and supplementary alignments, counted from 1 in the order of -b.",
     )  # fmt: skip
@@ -52,11 +57,11 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options
     )  # fmt: skip
     methylation: str | None = option(
         "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION,
-        help="Calls to show in .html, if there is a model for them and -b is given.",
+        help="Calls to show in .html, if there is a model for them and -b is given.", needs=("bam",), advice=_CALLED,
     )  # fmt: skip
     meth_model: str | None = option(
         "--meth-model", kind=Kind.FILE, group=Group.MODEL, default_words="built in",
-        help="Pore model with methylated bases for these calls.",
+        help="Pore model with methylated bases for these calls.", needs=("bam",), advice=_CALLED,
     )  # fmt: skip
     call_threshold: float = option(
         "--call-threshold", kind=Kind.NUMBER, group=Group.OUTPUT, default=CALL_THRESHOLD, at_least=0,

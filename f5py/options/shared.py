@@ -59,7 +59,8 @@ def alignments(**more: Any) -> Any:
     """The declaration of ``--bam``."""
     return option(
         "-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Alignments (SAM, BAM or CRAM; - for standard input).", beside=BESIDE_ALIGNMENTS, **more,
+        help="Alignments (SAM, BAM or CRAM; - for standard input).", beside=BESIDE_ALIGNMENTS, url="alignments",
+        **more,
     )  # fmt: skip
 
 
@@ -70,13 +71,17 @@ class InputOptions:
     reads: str | None = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default_words="the bases in the alignments",
         help="Basecalled reads: FASTA or FASTQ indexed by f5py index. If they fit in memory and the signals are named "
-        "on the command line, they need no index, and can be BAM.", beside=BESIDE_READS,
+        "on the command line, they need no index, and can be BAM.", beside=BESIDE_READS, url="file",
+        see="usage.md#reads-without-an-index",
     )  # fmt: skip
     bam: str = alignments()
     genome: str = option(
         "-g", "--genome", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Reference in FASTA format; a missing .fai is made.", beside=BESIDE_REFERENCE,
+        help="Reference in FASTA format; a missing .fai is made.", beside=BESIDE_REFERENCE, url="file",
     )  # fmt: skip
+
+
+_MAPPED_HERE = "it is for reads without alignments, which are mapped in the same run"
 
 
 @part_of_options
@@ -85,19 +90,16 @@ class MappingOptions:
 
     map_preset: str | None = option(
         "--map-preset", group=Group.INPUT, choices=("map-ont", "map-hifi", "lr:hq", "rna"), ours=True,
-        default_words="map-ont, or rna for direct RNA",
+        default_words="map-ont, or rna for direct RNA", excludes=("bam", "watch"), advice=_MAPPED_HERE,
         help="Without -b, the reads of -r are mapped to the reference first; the preset of f5py map for that.",
     )  # fmt: skip
     keep_bam: str | None = option(
-        "--keep-bam", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
+        "--keep-bam", kind=Kind.FILE, group=Group.OUTPUT, ours=True, excludes=("bam", "watch"), advice=_MAPPED_HERE,
         help="Keep the alignments that are made without -b in this BAM file; it is sorted and indexed.",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
         super().__post_init__()  # type: ignore[misc]
-        for name, value in (("--map-preset", self.map_preset), ("--keep-bam", self.keep_bam)):
-            if value is not None and self.bam:  # type: ignore[attr-defined]
-                raise UsageError(f"{name} {value}: is for reads that are mapped here, but -b names alignments")
         if self.keep_bam is not None and not self.keep_bam.lower().endswith(".bam"):
             raise UsageError(f"--keep-bam {self.keep_bam}: the alignments are BAM; give it a name that ends in .bam")
 
@@ -107,9 +109,12 @@ class StrictOptions:
     """What to do about doubtful input."""
 
     strict: bool = flag(
-        "--strict", group=Group.INPUT, ours=True,
+        "--strict", group=Group.INPUT, ours=True, free=True,
         help="Stop with an error instead of a warning if input is damaged, incomplete or inconsistent.",
     )  # fmt: skip
+
+
+_ONE_SIGNALS = "give the one that holds the signals of these reads"
 
 
 @part_of_options
@@ -117,14 +122,15 @@ class SignalOptions:
     """Where the raw signals are."""
 
     slow5: str | None = option(
-        "--slow5", kind=Kind.FILE, group=Group.INPUT, help="Signals in a SLOW5 or BLOW5 file.", beside=BESIDE_SLOW5
-    )
+        "--slow5", kind=Kind.FILE, group=Group.INPUT, help="Signals in a SLOW5 or BLOW5 file.", beside=BESIDE_SLOW5,
+        url="slow5", excludes=("pod5", "fast5"), advice=_ONE_SIGNALS,
+    )  # fmt: skip
     pod5: str | None = option(
         "--pod5", kind=Kind.PATH, group=Group.INPUT, help="Signals in a POD5 file or a folder of POD5 files.",
-        ours=True,
+        ours=True, url="pod5", excludes=("fast5",), advice=_ONE_SIGNALS,
     )  # fmt: skip
     fast5: str | None = option(
-        "--fast5", kind=Kind.PATH, group=Group.INPUT, ours=True,
+        "--fast5", kind=Kind.PATH, group=Group.INPUT, ours=True, url="fast5",
         help="Signals in a fast5 file or a folder of fast5 files, which is searched at the start of the run.",
     )  # fmt: skip
 
@@ -151,13 +157,14 @@ class RunOptions:
     profile: str | None = option(
         "-x", "--profile", group=Group.SPEED, metavar="NAME|FILE",
         help="Defaults for a kind of machine (laptop, desktop, hpc, ...), for options that are not given.",
+        see="usage.md#profiles",
     )  # fmt: skip
     verbose: int = option(
-        "-v", "--verbose", kind=Kind.INTEGER, default=0, at_least=0, at_most=255, number_may_lack=1,
+        "-v", "--verbose", kind=Kind.INTEGER, default=0, at_least=0, at_most=255, number_may_lack=1, free=True,
         help="1 or more: also report the reads with too many events per base.",
     )  # fmt: skip
     failed_reads: str | None = option(
-        "--failed-reads", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
+        "--failed-reads", kind=Kind.FILE, group=Group.OUTPUT, ours=True, see="formats.md#failed-reads",
         help="Write a list of all reads without a result, with the cause, to this file.",
     )  # fmt: skip
 
@@ -167,10 +174,11 @@ class ModelOptions:
     """Which pore the signals come from."""
 
     pore: str | None = option(
-        "--pore", group=Group.MODEL, choices=_PORES, default_words="as the signals say, else r9", help="Pore chemistry."
-    )
+        "--pore", group=Group.MODEL, choices=_PORES, default_words="as the signals say, else r9",
+        help="Pore chemistry.", see="usage.md#chemistries",
+    )  # fmt: skip
     kmer_model: str | None = option(
-        "--kmer-model", metavar="FILE|NAME", group=Group.MODEL, default_words="built in",
+        "--kmer-model", metavar="FILE|NAME", group=Group.MODEL, default_words="built in", see="formats.md#pore-models",
         help="Pore model to align with: a file, or the name of a built-in model such as rna004-5mer.",
     )  # fmt: skip
 
@@ -179,7 +187,7 @@ class ModelOptions:
 class RnaOptions:
     """For commands that take direct RNA."""
 
-    rna: bool = flag("--rna", group=Group.MODEL, help="The reads are direct RNA.")
+    rna: bool = flag("--rna", group=Group.MODEL, help="The reads are direct RNA.", see="usage.md#chemistries")
 
 
 @part_of_options
@@ -212,6 +220,10 @@ class LimitOptions:
     )  # fmt: skip
 
 
+#: Outputs without a place for tables between the results, and runs whose results are written more than once.
+_NO_PLACE = (
+    "paf", "sam", "m6anet_json", "output_format=parquet|none", "plan", "resume", "watch",
+)  # fmt: skip
 _NO_DUMP = "f5c's dump of signals is for its own debugging; to keep signals, convert them to BLOW5 with slow5tools"
 
 
@@ -220,28 +232,29 @@ class DeveloperOptions:
     """Tables of the stages' results, mixed into the output."""
 
     print_events: bool = option(
-        "--print-events", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False,
+        "--print-events", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False, excludes=_NO_PLACE,
         help="Print the events of every read before the batch's results.",
     )  # fmt: skip
     print_banded_aln: bool = option(
-        "--print-banded-aln", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False,
+        "--print-banded-aln", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False, excludes=_NO_PLACE,
         help="Print the aligned pairs of k-mers and events of every read.",
     )  # fmt: skip
     print_scaling: bool = option(
-        "--print-scaling", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False,
+        "--print-scaling", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False, excludes=_NO_PLACE,
         help="Print shift, scale and var of every read.",
     )  # fmt: skip
     debug_break: int = option(
-        "--debug-break", kind=Kind.INTEGER, group=Group.DEVELOPER, default=-1,
+        "--debug-break", kind=Kind.INTEGER, group=Group.DEVELOPER, default=-1, excludes=("plan", "resume"),
         help="Stop after the batch with this number, counted from 0.",
     )  # fmt: skip
     profile_cpu: bool = option(
-        "--profile-cpu", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False,
+        "--profile-cpu", kind=Kind.YES_NO, group=Group.DEVELOPER, default=False, free=True,
         help="Accepted, but has no effect: the times of the stages are always printed.",
     )  # fmt: skip
     progress: bool = flag(
-        "--progress", group=Group.DEVELOPER, help="Accepted, but has no effect: progress is always shown on a terminal."
-    )
+        "--progress", group=Group.DEVELOPER, free=True,
+        help="Accepted, but has no effect: progress is always shown on a terminal.",
+    )  # fmt: skip
     print_raw: bool = refused(
         "--print-raw", kind=Kind.YES_NO,
         reason="samples are not printed; take them out of the signal file, e.g. with slow5tools view or pod5 inspect",
@@ -288,7 +301,9 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
         help="Use supplementary alignments too.",
     )  # fmt: skip
     skip_duplicates: bool = flag(
-        "--skip-duplicates", group=Group.SELECTION, ours=True,
+        "--skip-duplicates", group=Group.SELECTION, ours=True, excludes=("plan", "resume", "watch"),
+        advice="the record that one repeats may be in another part; remove duplicates first, such as with samtools "
+        "markdup -r",
         help="Skip records that are marked as duplicates, and those that repeat an earlier record.",
     )  # fmt: skip
     skip_unreadable: bool = option(
@@ -297,6 +312,7 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
     )  # fmt: skip
     hard_clips: bool = option(
         "--hard-clips", kind=Kind.YES_NO, group=Group.SELECTION, default=True, ours=True,
+        see="differences-from-f5c.md#numbers",
         help="Count hard-clipped bases in read positions; no: as in f5c, which misplaces such records.",
     )  # fmt: skip
     skip_ultra: str | None = option(
@@ -308,7 +324,7 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
         help="Reads with more bases are ultra-long; only used with --skip-ultra.",
     )  # fmt: skip
     report: str | None = option(
-        "--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
+        "--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, see="formats.md#run-report",
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
         ".html, else JSON, which MultiQC reads if the name ends in _mqc.json.",
     )  # fmt: skip

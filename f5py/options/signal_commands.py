@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, options_class, refused
 from f5py.options.input_names import BESIDE_READS, BESIDE_REFERENCE, BESIDE_SLOW5
+from f5py.options.output_names import OF_SITES
 from f5py.options.part_commands import PartOptions, WatchOptions
 from f5py.options.shared import (
     CALL_THRESHOLD,
@@ -23,6 +24,9 @@ from f5py.options.shared import (
     threads,
 )
 
+#: With either the tags of modified bases are written.
+_TAGGED = ("modbam", "modbam_output_name")
+
 
 @options_class
 class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions):
@@ -35,6 +39,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
 
     window_mode: str | None = option(
         "--window-mode", group=Group.SELECTION, choices=("start", "clip"), default_words="start", ours=True,
+        needs=("window",),
         help="Which groups of sites belong to a window of -w: those that start in it, so that adjacent windows have "
         "each group once; or, as in f5c, those that lie entirely within it.",
     )  # fmt: skip
@@ -43,12 +48,12 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         help="Pore model over ACGMT to call methylation with; must have the same k as the other model.",
     )  # fmt: skip
     methylation: str | None = option(
-        "-q", "--methylation", group=Group.MODEL, metavar="NAME[,NAME]", default_words=METHYLATION,
+        "-q", "--methylation", group=Group.MODEL, metavar="NAME[,NAME]", default_words=METHYLATION, excludes=("motif",),
         help="Kind of methylation: cpg, gpc, dam or dcm, or several, such as cpg,gpc, in which case the table has a "
         "motif column.",
     )  # fmt: skip
     motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True,
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, needs=("meth_model",), see="usage.md#motifs",
         help="Another motif and the offset of its methylated base, such as CHG:0; needs --meth-model.",
     )  # fmt: skip
     min_separation: int = option(
@@ -57,16 +62,20 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
     )  # fmt: skip
     per_site: bool = flag(
         "--per-site", group=Group.MODEL, help="Call every site of a group individually.",
-        ours=True,
+        ours=True, see="usage.md#calls-of-single-sites",
     )  # fmt: skip
     noise: str | None = option(
         "--noise", group=Group.MODEL, choices=("independent", "correlated"), default_words="independent", ours=True,
         help="How events scatter around the levels of their k-mers: independently of each other, as f5c has it, or "
         "with the correlations and the tails of real reads, which makes fewer wrong calls.",
     )  # fmt: skip
-    accurate: bool = flag("--accurate", group=Group.MODEL, help="The same as --noise correlated.", ours=True)
+    accurate: bool = flag(
+        "--accurate", group=Group.MODEL, help="The same as --noise correlated.", ours=True,
+        excludes=("noise=independent",),
+    )  # fmt: skip
     rescale: bool | None = option(
         "--rescale", kind=Kind.YES_NO, group=Group.MODEL, default_words="no", ours=True,
+        needs=("noise=correlated", "accurate"),
         help="yes: after a first pass of calls, fit every read's scaling again, to levels that are methylated as the "
         "calls say, and call a second time. With --noise correlated only.",
     )  # fmt: skip
@@ -75,51 +84,58 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         help="Layout of the table: 2 has a strand column, 1 does not.",
     )  # fmt: skip
     output_format: str | None = option(
-        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet", "none"), ours=True,
+        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet", "none"), ours=True, see="formats.md#parquet",
         default_words="what the name of the output says, else tsv",
         help="Format of the table; parquet needs -o; none: no table, only the outputs of other options. By default "
         ".parquet, .bam (as --modbam), .bed, .bedgraph and .bw (as --bedmethyl) in the name determine it.",
     )  # fmt: skip
     modbam: str | None = option(
-        "--modbam", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
+        "--modbam", kind=Kind.FILE, group=Group.OUTPUT, ours=True, by_name=("bam",), see="formats.md#modbam",
         help="Also write the alignments with MM and ML tags to this BAM file; - is standard output.",
     )  # fmt: skip
     modbam_output_name: str | None = option(
-        "--modbam-output-name", kind=Kind.FILE, group=Group.OUTPUT,
+        "--modbam-output-name", kind=Kind.FILE, group=Group.OUTPUT, excludes=("modbam", "output_format", "output"),
+        advice="it writes modBAM and no table, as in nanopolish; for a table too, give --modbam and -o",
         help="The same as --modbam FILE --output-format none; this is what nanopolish does.",
     )  # fmt: skip
     modbam_style: str = option(
         "--modbam-style", group=Group.OUTPUT, choices=("read", "reference"), default="read", aliases=("-s",),
+        needs=_TAGGED,
         help="Tags for the bases of the read or of the reference.",
     )  # fmt: skip
     replace_tags: bool = flag(
-        "--replace-tags", help="Replace the MM and ML tags that called records already have.", ours=True
-    )
+        "--replace-tags", help="Replace the MM and ML tags that called records already have.", ours=True,
+        needs=_TAGGED,
+    )  # fmt: skip
     merge_tags: bool = flag(
-        "--merge-tags", ours=True,
+        "--merge-tags", ours=True, needs=_TAGGED, excludes=("replace_tags", "modbam_style=reference"),
         help="Keep the MM and ML tags of called records for other modifications, and replace those for the "
         "modifications that are called.",
     )  # fmt: skip
     prior: float | None = option(
         "--prior", kind=Kind.NUMBER, group=Group.OUTPUT, above=0, at_most=0.999999, default_words="0.5", ours=True,
+        needs=_TAGGED,
         help="Prior probability of methylation, for the probabilities in ML.",
     )  # fmt: skip
     bedmethyl: str | None = option(
-        "--bedmethyl", kind=Kind.FILE, group=Group.OUTPUT, ours=True,
+        "--bedmethyl", kind=Kind.FILE, group=Group.OUTPUT, ours=True, by_name=OF_SITES, see="formats.md#bedmethyl",
         help="Also write counts per site as bedMethyl, with a tabix index if the name ends in .gz; as bedGraph or "
         "bigWig if it ends in .bedgraph or .bw.",
     )  # fmt: skip
     call_threshold: float | None = option(
         "--call-threshold", kind=Kind.NUMBER, group=Group.OUTPUT, default_words=f"{CALL_THRESHOLD}", ours=True,
+        needs=("bedmethyl",),
         help="Calls with a lower absolute ratio count as failed in --bedmethyl.",
     )  # fmt: skip
     threshold_per_site: bool = flag(
-        "--threshold-per-site", ours=True,
+        "--threshold-per-site", ours=True, needs=("bedmethyl",),
         help="Multiply the threshold by the number of sites in the group, as nanopolish does.",
     )  # fmt: skip
-    combine_strands: bool = flag("--combine-strands", help="Count both strands together in --bedmethyl.", ours=True)
+    combine_strands: bool = flag(
+        "--combine-strands", help="Count both strands together in --bedmethyl.", ours=True, needs=("bedmethyl",)
+    )
     partition_tag: str | None = option(
-        "--partition-tag", group=Group.OUTPUT, metavar="TAG", ours=True,
+        "--partition-tag", group=Group.OUTPUT, metavar="TAG", ours=True, needs=("bedmethyl",),
         pattern="[A-Za-z][A-Za-z0-9]", pattern_words="the two characters of a tag, such as HP",
         help="Write a --bedmethyl file for each value of this tag of the alignments, such as HP; at most 1,000.",
     )  # fmt: skip
@@ -140,6 +156,9 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         return CALL_THRESHOLD if self.call_threshold is None else self.call_threshold
 
 
+_ONE_KIND = "choose one kind of output"
+
+
 @options_class
 class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOptions):
     """Options of ``f5py eventalign``; `command_line` is what an @PG line says."""
@@ -148,15 +167,25 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
 
     min_mapq: int = min_mapq("-q")
     max_bases: int = max_bases(1_000_000)  # a base makes two rows or more, which take most of the memory
-    paf: bool = flag("-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.")
-    sam: bool = flag("-a", "--sam", help="Write SAM, or BAM if the name of the output ends in .bam.")
+    paf: bool = flag(
+        "-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.", see="formats.md#paf-and-sam",
+        excludes=("sam", "m6anet", "m6anet_json", "output_format=parquet"), advice=_ONE_KIND,
+    )  # fmt: skip
+    sam: bool = flag(
+        "-a", "--sam", help="Write SAM, or BAM if the name of the output ends in .bam.", see="formats.md#paf-and-sam",
+        excludes=("m6anet", "m6anet_json", "output_format=parquet"), advice=_ONE_KIND, by_name=("sam", "bam"),
+    )  # fmt: skip
     sam_out_version: int | None = option(
-        "--sam-out-version", group=Group.OUTPUT, choices=(1, 2), default_words="2",
+        "--sam-out-version", group=Group.OUTPUT, choices=(1, 2), default_words="2", needs=("sam",),
         help="SAM layout: 2 is the record with signal tags, 1 is nanopolish's alignment of events.",
     )  # fmt: skip
-    m6anet: bool = flag("--m6anet", help="Write f5c's table for m6anet: a row per position.")
+    m6anet: bool = flag(
+        "--m6anet", help="Write f5c's table for m6anet: a row per position.",
+        excludes=("m6anet_json", "output_format=parquet"), advice=_ONE_KIND,
+    )  # fmt: skip
     m6anet_json: str | None = option(
         "--m6anet-json", kind=Kind.PATH, group=Group.OUTPUT, metavar="FOLDER", ours=True,
+        excludes=("output", "output_format=parquet"), advice="there is no table then", see="usage.md#m6anet-and-xpore",
         help="Write data.json and data.info, as m6anet dataprep would make them from the table, into this folder, and "
         "no table.",
     )  # fmt: skip
@@ -170,23 +199,25 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
     )  # fmt: skip
     kmer_view: int | None = option(
         "--kmer-view", kind=Kind.INTEGER, group=Group.OUTPUT, at_least=1, default_words="the k of the pore model",
-        ours=True, help="Only show this many bases in the middle of each k-mer, at their position: 5 for m6anet and "
-        "xpore.",
+        ours=True, excludes=("paf", "sam", "m6anet_json"), advice="it says how the table shows k-mers",
+        see="usage.md#m6anet-and-xpore",
+        help="Only show this many bases in the middle of each k-mer, at their position: 5 for m6anet and xpore.",
     )  # fmt: skip
     output_format: str | None = option(
-        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet"), ours=True,
+        "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet"), ours=True, see="formats.md#parquet",
         default_words="what the name of the output says, else tsv",
         help="Format of the table; parquet takes a tenth of the space and needs -o. By default .parquet, .sam, .bam "
         "and .paf in the name determine the format.",
     )  # fmt: skip
     summary: str | None = option(
-        "--summary", kind=Kind.FILE, group=Group.OUTPUT, help="Also write a summary with a line per read."
-    )
+        "--summary", kind=Kind.FILE, group=Group.OUTPUT, help="Also write a summary with a line per read.",
+        see="formats.md#summary",
+    )  # fmt: skip
     print_read_names: bool = flag(
         "--print-read-names", aliases=("-n",), help="Print read names instead of read indices."
     )
     cut_names: bool = flag(
-        "--cut-names", ours=True,
+        "--cut-names", ours=True, excludes=("sam",), advice="names in SAM and BAM are those of the header",
         help="Cut names of contigs at the first |, which leaves the transcript of GENCODE's names.",
     )  # fmt: skip
     scale_events: bool = flag("--scale-events", help="Scale events to the pore model, not the model to the events.")
@@ -203,7 +234,9 @@ class ResquiggleOptions(RnaOptions, AlignmentOptions):
 
     reads: str = argument("READS", help="FASTA or FASTQ file, plain or compressed.")
     signals: str = argument("SIGNALS", help="SLOW5, BLOW5, POD5 or fast5 file, or a folder of POD5 or fast5 files.")
-    paf: bool = flag("-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.")
+    paf: bool = flag(
+        "-c", "--paf", help="Write PAF: a line per read, with the samples of each k-mer.", see="formats.md#paf-and-sam"
+    )
     resume: bool = flag(
         "--resume", group=Group.PARTS, ours=True,
         help="Save progress in a folder next to the output, which is removed at the end, so that the same command "
@@ -217,7 +250,7 @@ class CheckOptions(SignalOptions, Options):
 
     reads: str = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS,
+        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS, see="usage.md#reads-without-an-index",
     )  # fmt: skip
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
@@ -230,16 +263,20 @@ class CheckOptions(SignalOptions, Options):
     )  # fmt: skip
 
 
+_NO_READS_OUT = "training writes a model and a report of it, and nothing of single reads"
+
+
 @options_class
 class TrainOptions(RnaOptions, MappedReadsOptions):
     """Options of ``f5py train``."""
 
     bam: str | None = option(  # type: ignore[assignment]  # the others need it
         "-b", "--bam", kind=Kind.FILE, group=Group.INPUT,
-        help="Alignments of reads for which --truth says which sites are methylated.",
+        help="Alignments of reads for which --truth says which sites are methylated.", url="alignments",
     )  # fmt: skip
     truth: str | None = option(
         "--truth", kind=Kind.FILE, group=Group.INPUT, ours=True,
+        needs=("bam",), advice="controls are given with --methylated and --unmethylated",
         help="bedMethyl for the sample in -b: sites with at least 95 % count as methylated, those with at most 5 % as "
         "unmethylated; k-mers with other sites are ignored.",
     )  # fmt: skip
@@ -258,11 +295,11 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
         "any unit, of which only the order is used; or the name of a built-in model.",
     )  # fmt: skip
     methylation: str | None = option(
-        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION,
+        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION, excludes=("motif",),
         help="Kind of methylation of the controls.",
     )  # fmt: skip
     motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True,
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, see="usage.md#motifs",
         help="A motif of your own instead of -q, such as CHG:0.",
     )  # fmt: skip
     train_kmers: str = option(
@@ -278,6 +315,12 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
         help="Weight, in events, of the level predicted from similar k-mers.",
     )  # fmt: skip
     directory: str | None = refused("-d", reason="there is one model; name its file with -o")
+    skip_ultra: str | None = refused("--skip-ultra", reason=_NO_READS_OUT)
+    failed_reads: str | None = refused("--failed-reads", reason=_NO_READS_OUT)
+    sample: str | None = refused("--sample", reason=_NO_READS_OUT)
+    print_events: bool = refused("--print-events", kind=Kind.YES_NO, reason=_NO_READS_OUT)
+    print_banded_aln: bool = refused("--print-banded-aln", kind=Kind.YES_NO, reason=_NO_READS_OUT)
+    print_scaling: bool = refused("--print-scaling", kind=Kind.YES_NO, reason=_NO_READS_OUT)
     held_out: float = option(
         "--held-out", kind=Kind.NUMBER, group=Group.LIMITS, default=0.1, at_least=0, at_most=0.9, ours=True,
         help="Share of the reads that is held out to test the model; where reads pile up, of the stretches of the "
@@ -318,7 +361,7 @@ class CompareOptions(RnaOptions, LimitOptions, ModelOptions, StrictOptions, Opti
     reads: tuple[str, ...] = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
         default_words="the bases in the alignments", help="Basecalled reads; given twice for A and for B.",
-        beside=BESIDE_READS,
+        beside=BESIDE_READS, see="usage.md#reads-without-an-index",
     )  # fmt: skip
     slow5: tuple[str, ...] = option(
         "--slow5", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),

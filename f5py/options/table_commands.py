@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, options_class
+from f5py.options.output_names import OF_SITES
 from f5py.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
@@ -43,7 +44,7 @@ class IndexOptions(StrictOptions, Options):
         help="File with the paths of sequencing summaries, one per line. Repeatable.",
     )  # fmt: skip
     slow5: str | None = option(
-        "--slow5", kind=Kind.FILE, group=_INPUT,
+        "--slow5", kind=Kind.FILE, group=_INPUT, excludes=("pod5",),
         help="SLOW5 or BLOW5 file with all signals, instead of fast5 files. Its index FILE.idx is made too.",
     )  # fmt: skip
     skip_slow5_idx: bool = flag(
@@ -78,8 +79,9 @@ class FrequencyOptions(StrictOptions, Options):
     """Options of ``f5py meth-freq``."""
 
     tables: tuple[str, ...] = argument(
-        "[CALLS ...]", default=(), repeated=True, is_table=True, help="Tables of calls, counted as one, instead of -i."
-    )
+        "[CALLS ...]", default=(), repeated=True, is_table=True, excludes=("calls",),
+        help="Tables of calls, counted as one, instead of -i.",
+    )  # fmt: skip
     calls: str = option(
         "-i", "--input", kind=Kind.FILE, group=_INPUT, default="-", default_words="standard input",
         help="Table of calls, plain or gzip.", is_table=True,
@@ -96,17 +98,21 @@ class FrequencyOptions(StrictOptions, Options):
         "--threshold-per-site", group=Group.SELECTION, ours=True,
         help="Multiply the threshold by the number of sites in the group, as nanopolish does (with -c 2 by default).",
     )  # fmt: skip
-    split_groups: bool = flag("-s", "--split-groups", help="Count every site of a group separately.")
+    split_groups: bool = flag(
+        "-s", "--split-groups", help="Count every site of a group separately.",
+        excludes=("bedmethyl",), advice="bedMethyl always has them split",
+    )  # fmt: skip
     methylation: str | None = option(
         "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION, ours=True,
+        excludes=("motif",),
         help="What was called: the motif by which -s and --bedmethyl split groups.",
     )  # fmt: skip
     motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True,
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, see="usage.md#motifs",
         help="A motif of your own instead of -q, such as CHG:0.",
     )  # fmt: skip
     output_format: str | None = option(
-        "--output-format", group=_OUTPUT, choices=("tsv", "parquet"), ours=True,
+        "--output-format", group=_OUTPUT, choices=("tsv", "parquet"), ours=True, see="formats.md#parquet",
         default_words="what the name of the output says, else tsv",
         help="Format of the table; parquet needs -o. By default .parquet, .bed (as --bedmethyl), .bedgraph and .bw in "
         "the name determine it.",
@@ -116,13 +122,15 @@ class FrequencyOptions(StrictOptions, Options):
         help="Names and lengths of the chromosomes, such as the .fai of the reference; needed for bigWig.",
     )  # fmt: skip
     bedmethyl: bool = flag(
-        "--bedmethyl", ours=True,
+        "--bedmethyl", ours=True, by_name=OF_SITES, see="formats.md#bedmethyl", excludes=("output_format=parquet",),
+        advice="bedMethyl is text",
         help="Write bedMethyl as modkit does: a row per site and strand, with groups split, and with a tabix index if "
         "the name of the output ends in .gz.",
     )  # fmt: skip
     combine_strands: bool = flag(
-        "--combine-strands", help="In bedMethyl, bedGraph and bigWig: one row for both strands of a site.", ours=True
-    )
+        "--combine-strands", help="In bedMethyl, bedGraph and bigWig: one row for both strands of a site.", ours=True,
+        needs=("bedmethyl",), advice="the other tables never tell strands apart",
+    )  # fmt: skip
 
 
 @options_class
@@ -147,7 +155,7 @@ class EvaluationOptions(StrictOptions, Options):
         help="Output file for the figures as text.",
     )  # fmt: skip
     report: tuple[str, ...] = option(
-        "--report", kind=Kind.FILE, group=_OUTPUT, repeated=True, default=(),
+        "--report", kind=Kind.FILE, group=_OUTPUT, repeated=True, default=(), see="formats.md#run-report",
         help="The same as HTML (.html) or JSON (.json), or only the charts (.png, .svg, .pdf). Repeatable.",
     )  # fmt: skip
     methylated: tuple[str, ...] = option(
@@ -164,11 +172,12 @@ class EvaluationOptions(StrictOptions, Options):
     )  # fmt: skip
     methylation: str | None = option(
         "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION,
-        help="What was called.",
+        help="What was called.", excludes=("motif",),
     )  # fmt: skip
     motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", help="A motif of your own instead of -q, such as CHG:0."
-    )
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", help="A motif of your own instead of -q, such as CHG:0.",
+        see="usage.md#motifs",
+    )  # fmt: skip
     calibration: float = option(
         "--calibration", kind=Kind.NUMBER, group=Group.MODEL, metavar="FACTOR", default=1.0, above=0, at_most=10,
         help="Factor of the log-likelihood ratios in tables where probabilities are made of them. For calls of "
@@ -189,12 +198,21 @@ class SummaryOptions(EvaluationOptions):
     )  # fmt: skip
 
 
+_TRUTH_OR_CONTROLS = "give CALLS and TRUTH, or controls with --methylated and --unmethylated"
+
+
 @options_class
 class ValidateOptions(EvaluationOptions):
     """Options of ``f5py validate``."""
 
-    calls: str | None = argument("[CALLS]", default=None, is_table=True, help="Calls or frequencies.")
-    truth: str | None = argument("[TRUTH]", default=None, is_table=True, help="What is known about the sites.")
+    calls: str | None = argument(
+        "[CALLS]", default=None, is_table=True, help="Calls or frequencies.",
+        needs=("truth",), excludes=("methylated", "unmethylated"), advice=_TRUTH_OR_CONTROLS,
+    )  # fmt: skip
+    truth: str | None = argument(
+        "[TRUTH]", default=None, is_table=True, help="What is known about the sites.",
+        needs=("calls",), advice=_TRUTH_OR_CONTROLS,
+    )  # fmt: skip
     genome: str | None = option("-g", "--genome", kind=Kind.FILE, group=_INPUT, help="Reference of CRAM files.")
     min_coverage: int = option(
         "--min-coverage", kind=Kind.INTEGER, group=Group.SELECTION, default=1, at_least=1,
@@ -231,8 +249,9 @@ class SimulateOptions(Options):
         help="Reference to simulate reads from.",
     )  # fmt: skip
     genome_length: int | None = option(
-        "--genome-length", kind=Kind.BASES, at_least=1, default_words="1M", help="Length of the random genome."
-    )
+        "--genome-length", kind=Kind.BASES, at_least=1, default_words="1M", help="Length of the random genome.",
+        excludes=("reference",),
+    )  # fmt: skip
     gc: float | None = option(
         "--gc",
         kind=Kind.NUMBER,
@@ -240,24 +259,28 @@ class SimulateOptions(Options):
         at_most=0.9,
         default_words="0.45",
         help="GC content of the random genome.",
+        excludes=("reference",),
     )
     n_reads: int | None = option(
         "-n", "--reads", kind=Kind.INTEGER, at_least=0, default_words="by coverage", help="Number of reads."
     )
     coverage: float | None = option(
-        "--coverage", kind=Kind.NUMBER, above=0, default_words="20", help="Mean depth, instead of a number of reads."
-    )
+        "--coverage", kind=Kind.NUMBER, above=0, default_words="20", help="Mean depth, instead of a number of reads.",
+        excludes=("n_reads",),
+    )  # fmt: skip
     median_length: int | None = option(
         "--median-length", kind=Kind.BASES, at_least=1, default_words="8000, of RNA 1000",
-        help="Median of the lognormal read lengths.",
+        help="Median of the lognormal read lengths.", excludes=("fixed_length",),
     )  # fmt: skip
     length_sigma: float | None = option(
         "--length-sigma", kind=Kind.NUMBER, at_least=0, default_words="0.8, of RNA 0.6",
         help="Spread of the read lengths (of their natural logarithm); with 1.086, 1 % are longer than 12.5 medians.",
+        excludes=("fixed_length",),
     )  # fmt: skip
     min_length: int | None = option(
-        "--min-length", kind=Kind.INTEGER, at_least=50, default_words="200", help="Minimum read length."
-    )
+        "--min-length", kind=Kind.INTEGER, at_least=50, default_words="200", help="Minimum read length.",
+        excludes=("fixed_length",),
+    )  # fmt: skip
     fixed_length: int | None = option(
         "--length", kind=Kind.BASES, at_least=1, default_words="lognormal", help="One length for all reads."
     )
@@ -270,7 +293,7 @@ class SimulateOptions(Options):
         "--error-rate", kind=Kind.NUMBER, default=0.03, at_least=0, at_most=0.4, help="Basecalling errors per base."
     )
     motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="NAME|SITE:OFFSET", default_words="cpg",
+        "--motif", group=Group.MODEL, metavar="NAME|SITE:OFFSET", default_words="cpg", see="usage.md#motifs",
         help="Sites that can be methylated: cpg, gpc, dam or dcm, or, with --meth-model, a motif of your own.",
     )  # fmt: skip
     methylation: str = option(
@@ -278,27 +301,28 @@ class SimulateOptions(Options):
         help="per-site: every site has its own rate; per-read: whole reads are methylated or not.",
     )  # fmt: skip
     site_rates: str | None = option(
-        "--site-rates", metavar="MIXTURE", default_words="beta:0.5:0.5",
+        "--site-rates", metavar="MIXTURE", default_words="beta:0.5:0.5", excludes=("methylation=per-read",),
         help="Distribution of the sites' rates: rates and beta:A:B, each with an optional *WEIGHT, e.g. '0,0.5,1' or "
         "'0*2,beta:2:2,1*2'.",
     )  # fmt: skip
     linked_within: int | None = option(
-        "--linked-within", kind=Kind.INTEGER, at_least=0, default_words="10",
+        "--linked-within", kind=Kind.INTEGER, at_least=0, default_words="10", excludes=("methylation=per-read",),
         help="Sites at most this far apart share rate and state; 0: no sites do.",
     )  # fmt: skip
     methylated_reads: float | None = option(
         "--methylated-reads", kind=Kind.NUMBER, at_least=0, at_most=1, default_words="0.5",
+        needs=("methylation=per-read",),
         help="Share of methylated reads with --methylation per-read.",
     )  # fmt: skip
     complete: float | None = option(
-        "--complete", kind=Kind.NUMBER, at_least=0, at_most=1, default_words="1",
+        "--complete", kind=Kind.NUMBER, at_least=0, at_most=1, default_words="1", needs=("methylation=per-read",),
         help="Share of methylated sites in a methylated read with --methylation per-read.",
     )  # fmt: skip
     haplotypes: bool = flag(
         "--haplotypes", help="Simulate two haplotypes, with HP tags, and write truth_hp1.tsv and truth_hp2.tsv."
     )
     haplotype_sites: float | None = option(
-        "--haplotype-sites", kind=Kind.NUMBER, at_least=0, at_most=1, default_words="0.3",
+        "--haplotype-sites", kind=Kind.NUMBER, at_least=0, at_most=1, default_words="0.3", needs=("haplotypes",),
         help="Share of sites, or groups of linked ones, whose rate differs between the haplotypes.",
     )  # fmt: skip
     signal_format: str | None = option(
@@ -310,6 +334,7 @@ class SimulateOptions(Options):
     )
     pore: str = option(
         "--pore", group=Group.MODEL, choices=("r9", "r10", "rna002", "rna004"), default="r9",
+        see="usage.md#chemistries",
         help="Pore chemistry: determines the built-in model for the signals and the metadata. RNA is read from the 3' "
         "ends of transcripts.",
     )  # fmt: skip

@@ -21,7 +21,8 @@ from f5py.io.reads.reference import Reference
 from f5py.io.remote import is_url
 from f5py.io.signals import SignalSource, open_signals
 from f5py.messages import console
-from f5py.options.input_names import BESIDE_READS, BESIDE_REFERENCE, SEQUENCE_SUFFIX
+from f5py.options import declarations
+from f5py.options.input_names import BESIDE_READS, SEQUENCE_SUFFIX
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.pipeline.loader import Loader
 from f5py.pipeline.seen_records import SeenRecords
@@ -29,7 +30,6 @@ from f5py.threads.pool import WorkerPool
 
 Options = TypeVar("Options", bound=MappedReadsOptions)
 #: Inputs that may be named by URLs.
-_MAY_BE_URLS = ("bam", "genome", "reads", "slow5", "pod5", "fast5")
 #: Reads that are tried for the metadata of the sequencing run.
 READS_FOR_RUN_INFO = 16
 
@@ -130,21 +130,17 @@ def _may_use_gpu(options: AlignmentOptions) -> bool:
 
 def with_local_inputs(options: Options, inputs: ExitStack) -> Options:
     """The options with files of this machine in place of inputs that are named by URLs; these go with `inputs`."""
-    named = {name: url for name in _MAY_BE_URLS if is_url(url := getattr(options, name))}
+    declared = declarations(type(options))
+    named = {name: url for name, one in declared.items() if one.url and is_url(url := getattr(options, name))}
     if not named:
         return options
     from f5py.io.remote.inputs import RemoteInputs
 
     remote = inputs.enter_context(RemoteInputs())
-    make = {
-        "bam": remote.alignments,
-        "genome": lambda url: remote.file(url, BESIDE_REFERENCE),
-        "reads": lambda url: remote.file(url, BESIDE_READS),
-        "slow5": remote.slow5,
-        "pod5": remote.pod5,
-        "fast5": remote.fast5,
-    }
-    paths: dict[str, Any] = {name: make[name](url) for name, url in named.items()}
+    paths: dict[str, Any] = {}
+    for name, url in named.items():
+        how = str(declared[name].url)
+        paths[name] = remote.file(url, declared[name].beside) if how == "file" else getattr(remote, how)(url)
     return replace(options, **paths)
 
 
@@ -212,12 +208,6 @@ def check_has_file(options: AlignmentOptions) -> None:
     """Raise unless a Parquet table goes to a file."""
     if options.output == "-":
         raise UsageError("--output-format parquet: name a file with -o; such a table cannot go to a pipe")
-
-
-def check_prints_nothing_else(options: AlignmentOptions, layout: str) -> None:
-    """Raise if the tables for developers are to go into an output whose layout, named by its option, forbids it."""
-    if options.print_events or options.print_banded_aln or options.print_scaling:
-        raise UsageError(f"{layout}: has no place for what the --print options print")
 
 
 def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[str | None]:

@@ -18,6 +18,7 @@ from f5py.errors import F5pyError, MissingDependencyError, unavailable
 from f5py.io.files.working_folder import working_folder
 from f5py.messages import console
 from f5py.messages.progress import progress
+from f5py.options import Group, declarations
 from f5py.options.cores import usable_cores
 from f5py.runs.parts.job import PartJob
 from f5py.runs.parts.plan import Plan
@@ -75,8 +76,11 @@ def _by_dask(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[
         import distributed
     except ImportError as problem:
         raise unavailable(problem, "--engine dask needs", "distributed", "dask") from problem
-    free_names = ("threads", "batchsize", "max_bases", "iop", "gpu", "disable_cuda")
-    free = {name: getattr(options, name) for name in free_names}
+    free = {
+        name: getattr(options, name)
+        for name, option in declarations(type(options)).items()
+        if option.is_free and option.group is not Group.PARTS
+    }
     with ExitStack() as stack:
         client = stack.enter_context(_client(options, distributed))
         if options.scheduler is None:

@@ -22,7 +22,7 @@ from f5py.pipeline.inputs import with_local_inputs
 from f5py.runs.engines import work_on, work_on_here
 from f5py.runs.finish import finish
 from f5py.runs.parts.plan import Plan
-from f5py.runs.parts.resume import check_can_resume, folder_beside
+from f5py.runs.parts.resume import folder_beside
 from f5py.runs.recipe import MappedReadsRecipe
 
 _WHO = "plan"
@@ -140,7 +140,6 @@ def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
         raise UsageError(f"--plan {options.plan}: name a folder of a file system that all machines see")
     if options.bam == "-":
         raise UsageError("-b -: standard input cannot be read in parts; name a BAM file")
-    check_can_resume(options, "--plan and --resume")
     return options
 
 

@@ -15,7 +15,6 @@ from typing import Any, ClassVar, Generic, TypeVar
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import Chemistry
 from f5py.compute.statistics import RunStatistics
-from f5py.errors import UsageError
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.outputs.failed_reads import FailedReads
 from f5py.outputs.sink import Sink
@@ -156,14 +155,6 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
     def open(self, options: MappedOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
         """Open the inputs, and let the stack close them."""
         return open_inputs(options, inputs)
-
-    def check_parts(self, options: MappedOptions) -> None:
-        """Raise `F5pyError` if a part would have to know of others."""
-        if options.skip_duplicates:
-            raise UsageError(
-                "--skip-duplicates: is not possible in parts, as the record that one repeats may be in another part; "
-                "remove duplicates first, such as with samtools markdup -r"
-            )
 
     def outcome(self, stage: StageOfRun, loader: Loader, seconds: float) -> Outcome:
         """Return the sums of a run that has come to its end."""

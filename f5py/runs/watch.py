@@ -26,6 +26,7 @@ from f5py.io.signals.run_folder import FinishedFiles, RunFolder
 from f5py.messages import console
 from f5py.messages.strict import input_warning
 from f5py.options import declarations
+from f5py.options.declaration import without
 from f5py.options.map_commands import MapOptions
 from f5py.options.part_commands import WatchOptions
 from f5py.runs.finish import PlannedPart, join_parts
@@ -70,19 +71,14 @@ def run(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
 def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
     if options.bam:
         raise UsageError("--watch and -b are both given; the alignments are those in the folder")
-    for name in ("reads", "window", "partitions", "engine"):
-        if getattr(options, name) is not None:
-            raise UsageError(f"--{name}: is not possible with --watch")
-    for url in (options.genome, options.slow5, options.pod5, options.fast5):
-        if is_url(url):
+    for name, declared in declarations(type(options)).items():
+        if declared.url and is_url(url := getattr(options, name)):
             raise UsageError(f"{url}: with --watch all files are on this machine")
-    if options.resume:
-        raise UsageError("--resume: is not needed with --watch, which goes on anyway")
     if not os.path.isdir(str(options.watch)):
         raise InputFileError(f"--watch {options.watch}: is no folder")
-    resolved = recipe.resolved(replace(options, bam="-"))
+    resolved = recipe.resolved(options)
     recipe.check_parts(resolved)
-    return replace(resolved, bam="")
+    return resolved
 
 
 class _Watch:
@@ -239,7 +235,7 @@ class _Watch:
         now = time.monotonic()
         if now - self._refreshed < self._refresh_seconds / _REFRESH_SHARE:
             return
-        totals = replace(options, output="-", output_format="none", modbam=None, failed_reads=None, skip_ultra=None)
+        totals = without(options, "output", "modbam", "failed_reads", "skip_ultra", output_format="none")
         join_parts(self._recipe, totals, self._parts(), tells=False)
         self._refreshed = time.monotonic()
         self._refresh_seconds = self._refreshed - now

@@ -268,9 +268,9 @@ def test_what_an_output_raises_is_raised(inputs: dict[str, Any]) -> None:
         ({"output": 1}, "output: 1 is neither a path nor a file that is open for writing"),
         ({"output": io.StringIO()}, "output: is open as text; open it in binary mode"),
         ({"bam": object()}, "is neither a path nor a file that is open for reading"),
-        ({"combine_strands": True}, "--combine-strands: says how --bedmethyl counts"),
+        ({"combine_strands": True}, "--combine-strands needs --bedmethyl; add it, or leave --combine-strands out"),
         ({"returns": "table"}, "returns: 'table' is not one of None, 'arrow', 'pandas', 'polars'"),
-        ({"watch": "x"}, "--watch and -b are both given"),
+        ({"watch": "x"}, "--watch and --reads exclude each other"),
     ],
 )
 def test_wrong_values(inputs: dict[str, Any], options: dict[str, Any], message: str) -> None:

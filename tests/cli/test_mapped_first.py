@@ -84,8 +84,8 @@ def test_mistakes_are_told_before_anything_is_mapped(command: str, made: ReadSet
         ([*given, *out, "--plan", tmp_path / "plan"], "need alignments that stay"),
         ([*given, "-o", tmp_path / "a.bam", "--keep-bam", tmp_path / "a.bam"], "--keep-bam"),
         ([*given, *out, "--keep-bam", tmp_path / "kept.sam"], "a name that ends in .bam"),
-        ([*made.options(), *out, "--keep-bam", tmp_path / "kept.bam"], "-b names alignments"),
-        ([*made.options(), *out, "--map-preset", "rna"], "-b names alignments"),
+        ([*made.options(), *out, "--keep-bam", tmp_path / "kept.bam"], "and --bam exclude each other"),
+        ([*made.options(), *out, "--map-preset", "rna"], "and --bam exclude each other"),
     ]
     for arguments, says in cases:
         assert run_command(command, *arguments) in (1, 2)

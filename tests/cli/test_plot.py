@@ -21,7 +21,7 @@ import pytest
 
 import f5py
 from f5py.cli.plot import command
-from f5py.commands.plot import PlotOptions, compute, run
+from f5py.commands.plot import PlotOptions, compute
 from f5py.errors import (
     F5pyError,
     InputFileError,
@@ -249,8 +249,8 @@ def test_number_chooses_the_record(indexed_ecoli: Path, ecoli: Path):
         compute(replace(options, alignment=3))
     with pytest.raises(F5pyError, match=f"-w .*: read .* is aligned to {CONTIG}:20871-23636 and"):
         compute(replace(options, alignment=1, window=f"{CONTIG}:226001-226100"))
-    with pytest.raises(UsageError, match="--alignment needs -b"):
-        run(replace(options, bam=None, genome=None, alignment=1, output="x.html"))
+    with pytest.raises(UsageError, match="--alignment needs --bam"):
+        replace(options, bam=None, genome=None, alignment=1, output="x.html")
 
 
 @pytest.mark.shared
@@ -337,8 +337,8 @@ def test_wrong_usage(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ((name, *reads, "-o", "read.jpg"), r"-o read.jpg: does not end in .png, .svg, .pdf, .html"),
         ((name, *reads, "-o", "-"), "does not end in"),
         ((name, *reads, "-o", "png"), "does not end in"),
-        ((name, *reads, "-b", made.bam), "-b needs -g"),
-        ((name, *reads, "-g", made.genome), "-g needs -b"),
+        ((name, *reads, "-b", made.bam), "--bam needs --genome; give both"),
+        ((name, *reads, "-g", made.genome), "--genome needs --bam; give both"),
         (("a/b", *reads), "a/b, is no file name; name a file with -o"),
         ((name,), "reads"),
         (reads, "read"),

@@ -141,7 +141,7 @@ def test_signals_must_be_named(made: ReadSet, tmp_path: Path, capfd):
     assert "without -r the signals must be named: give --pod5, --slow5 or --fast5" in error_line(capfd.readouterr().err)
     both = ["--slow5", "a", "--fast5", "b"]
     assert run_main(*inputs_of(made, *both, "-r", made.reads, "-o", tmp_path / "calls.tsv")) == 2
-    assert "--slow5 and --fast5 are both given" in error_line(capfd.readouterr().err)
+    assert "--slow5 and --fast5 exclude each other" in error_line(capfd.readouterr().err)
 
 
 def ubam(made: ReadSet, path: Path) -> Path:

@@ -172,10 +172,13 @@ def test_wrong_use(made: ReadSet, tmp_path: Path):
         ("names a motif twice", {"methylation": "cpg,cpg"}),
         ("is for one motif", {"methylation": "cpg,gpc", "meth_model": made.genome}),
         ("counts one motif", {"methylation": "cpg,gpc", "bedmethyl": tmp_path / "out.bed"}),
-        ("--prior: says how --modbam is written", {"prior": 0.3}),
-        ("--merge-tags: says how --modbam is written", {"merge_tags": True}),
+        ("--prior needs --modbam", {"prior": 0.3}),
+        ("--merge-tags needs --modbam", {"merge_tags": True}),
         ("choose one", {"merge_tags": True, "replace_tags": True, **tags}),
-        ("do not go together", {"merge_tags": True, "modbam_style": "reference", **tags}),
+        (
+            "--merge-tags and --modbam-style reference exclude each other",
+            {"merge_tags": True, "modbam_style": "reference", **tags},
+        ),
     ):
         with pytest.raises(UsageError, match=message):
             f5py.call_methylation(**inputs, **options)

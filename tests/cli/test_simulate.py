@@ -45,12 +45,12 @@ def test_writes_a_data_set_and_tells(tmp_path, capsys):
         ["-g", "x.fa", "--genome-length", "5K"],
         ["--length", "500", "--median-length", "500"],
         ["--methylation", "per-read", "--site-rates", "0"],
-        ["--methylated-reads", "0.5"],
+        ["--methylation", "per-read", "--linked-within", "5"],
     ],
 )
 def test_contradictions_are_usage_errors(tmp_path, capsys, options):
     assert run("-o", str(tmp_path / "x"), *options) == 2
-    assert "has no meaning with" in capsys.readouterr().err
+    assert "exclude each other" in capsys.readouterr().err
     assert not (tmp_path / "x").exists()
 
 

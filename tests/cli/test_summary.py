@@ -234,7 +234,7 @@ def test_wrong_input(table, tmp_path):
         assert str(broken) in str(caught.value)
     with pytest.raises(UsageError, match="does not end in"):
         summary(path, tmp_path, report="summary.doc")
-    with pytest.raises(UsageError, match="both given"):
+    with pytest.raises(UsageError, match="exclude each other"):
         summary(path, tmp_path, methylation="cpg", motif="CG:0")
     with pytest.raises(F5pyError, match="only once"):
         summary(["-", "-"], tmp_path)

@@ -220,7 +220,7 @@ def test_wrong_use(made_set, tmp_path):
     cases = [
         (UsageError, "give CALLS and TRUTH", (path,), {}),
         (UsageError, "both --methylated and --unmethylated", (), {"methylated": path}),
-        (UsageError, "choose one", (path, truth), {"methylated": path}),
+        (UsageError, "exclude each other; give CALLS and TRUTH, or", (path, truth), {"methylated": path}),
         (UsageError, "standard input", ("-", truth), {}),
         (UsageError, "has calls, not what is true", (path, path), {}),
         (InputFileError, "is no table of calls or sites", (path, tmp_path / "other.txt"), {}),

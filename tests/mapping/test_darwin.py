@@ -337,8 +337,8 @@ def test_bam_with_all_kinds_of_records(shared_data: Path, tmp_path: Path):
 
 
 REFUSED = {
-    "window": (("-w", 5), "-w: has no meaning with -x darwin"),
-    "index": (("-d", "index.f5i"), "-d: has no meaning with -x darwin"),
+    "window": (("-w", 5), "-w and --preset darwin exclude each other"),
+    "index": (("-d", "index.f5i"), "--write-index and --preset darwin exclude each other"),
     "two gaps": (("-O", "4,24"), "one kind of gaps"),
     "score": (("-A", 101, "-B", 1, "-O", 10, "-E", 10), "tiles take at most 100"),
 }

@@ -239,10 +239,10 @@ def test_reads_are_where_minimap2_has_them(name: str, n_reads: int, shared_data:
 
 
 REFUSED = {
-    "preset": (["--seeds", "mem", "-x", "map-pb"], "--seeds mem: is not possible with -x map-pb"),
-    "overlaps": (["--seeds", "mem", "-x", "ava-ont", "--paf"], "--seeds mem: is not possible with -x ava-ont"),
-    "homopolymers": (["--seeds", "mem", "-H"], "leave -H out"),
-    "length only": (["--min-mem", "20"], "--min-mem 20: is of exact matches; add --seeds mem"),
+    "preset": (["--seeds", "mem", "-x", "map-pb"], "--seeds mem and --preset map-pb exclude each other"),
+    "overlaps": (["--seeds", "mem", "-x", "ava-ont", "--paf"], "--seeds mem and --preset ava-ont exclude each other"),
+    "homopolymers": (["--seeds", "mem", "-H"], "without compressed homopolymers"),
+    "length only": (["--min-mem", "20"], "--min-mem needs --seeds mem; add it"),
 }
 
 

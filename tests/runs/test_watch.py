@@ -309,7 +309,7 @@ def test_refused(
 
 def test_options_of_watching_need_a_folder(made: ReadSet, capfd: pytest.CaptureFixture[str]):
     assert run_command("call-methylation", *made.options(), "--watch-until-idle", "3") == 2
-    assert "--watch-until-idle: says how --watch works" in error_line(capfd.readouterr().err)
+    assert "--watch-until-idle needs --watch" in error_line(capfd.readouterr().err)
 
 
 def test_other_options_than_before(made: ReadSet, here: Path, capfd: pytest.CaptureFixture[str]):

@@ -108,8 +108,8 @@ def test_wrong_use(tmp_path: Path):
         ("no built-in model", {"motif": "CHG:0"}),
         ("no built-in model", {"pore": "r10", "motif": "dam"}),
         ("only with a model", {"pore": "rna004", "motif": "dam"}),
-        ("--haplotype-sites has no meaning", {"haplotype_sites": 0.5}),
-        ("--complete has no meaning", {"complete": 0.5}),
+        ("--haplotype-sites needs --haplotypes", {"haplotype_sites": 0.5}),
+        ("--complete needs --methylation per-read", {"complete": 0.5}),
         ("--strand has no meaning", {"pore": "rna002", "strand": "-"}),
     ):
         with pytest.raises(UsageError, match=message):

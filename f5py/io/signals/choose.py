@@ -127,7 +127,7 @@ def open_signals(
     Raises
     ------
     UsageError
-        More than one of `slow5`, `pod5` and `fast5` is given, or no signals are named at all.
+        No signals are named at all.
     SignalError
         A path is of another kind.
     InputFileError
@@ -135,11 +135,6 @@ def open_signals(
     MissingDependencyError
         A package that a file needs is not installed.
     """
-    given = [name for name, path in (("slow5", slow5), ("pod5", pod5), ("fast5", fast5)) if path is not None]
-    if len(given) > 1:
-        raise UsageError(
-            f"--{given[0]} and --{given[1]} are both given; give the one that holds the signals of these reads"
-        )
     if slow5 is not None:
         _check_kind(slow5, "slow5")
         return _open_slow5(slow5, n_processes, n_threads)

@@ -37,15 +37,6 @@ _MANIFEST = "plan.json"
 PARTS = "parts"
 _FORMAT = 2
 _MOST_MANIFEST = 1 << 30
-#: Options that say how a run works, but not what comes out.
-FREE = frozenset(
-    (
-        "threads", "batchsize", "max_bases", "iop", "profile", "verbose", "profile_cpu", "progress", "strict",
-        "gpu", "disable_cuda", "cuda_dev_id", "cuda_max_lf", "cuda_avg_epk", "cuda_max_epk", "cuda_mem_frac",
-        "cuda_block_size", "auto_tune", "plan", "partitions", "resume", "engine", "scheduler", "workers",
-        "watch_until_idle", "watch_interval", "command_line",
-    )
-)  # fmt: skip
 _NAMES = ("format", "version", "command", "options", "working_folder", "inputs", "ranges")
 _PART_NAME = re.compile(r"0|[1-9][0-9]{0,17}")
 _SHOWN = 5
@@ -278,10 +269,11 @@ class Plan:
             raise UsageError(f"{self.folder}: is the plan of f5py {self.command}, not of {command}")
         given = json.loads(json.dumps(dataclasses.asdict(options)))
         declared = declarations(type(options))
+        free = {name for name, option in declared.items() if option.is_free} | {"command_line"}
         changed = [
             f"{_spelling(declared.get(name), name)}: {_shown(self.options.get(name))} then, {_shown(value)} now"
             for name, value in given.items()
-            if name not in FREE and value != self.options.get(name)
+            if name not in free and value != self.options.get(name)
         ]
         if changed:
             more = f" and {len(changed) - _SHOWN} more" if len(changed) > _SHOWN else ""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from f5py.errors import UsageError
 from f5py.io.files.unfinished_file import is_special
-from f5py.options.shared import AlignmentOptions
 
 _ENDING = ".f5py-parts"
 
@@ -29,12 +28,3 @@ def folder_beside(output: str | None, advice: str) -> str:
     if is_special(output):
         raise UsageError(f"--resume: {output} is a device or a pipe; {advice}")
     return f"{output}{_ENDING}"
-
-
-def check_can_resume(options: AlignmentOptions, named: str) -> None:
-    """Raise `UsageError` for options of a run that is in one piece; `named` are those that divide it."""
-    for option in ("print_events", "print_banded_aln", "print_scaling"):
-        if getattr(options, option):
-            raise UsageError(f"--{option.replace('_', '-')}: is for a run without {named}")
-    if options.debug_break >= 0:
-        raise UsageError(f"--debug-break: is for a run without {named}")

@@ -238,7 +238,7 @@ def test_no_input_is_written_over(name: str, sound: dict[str, list[Values]], her
                             chosen = given | {output: (target,) if repeated else os.path.relpath(target)}
                             assert run_command(*words(command, chosen)) == 2, (read, output, target)
                             line = error_line(capfd.readouterr().err)
-                            assert re.search("is an input as well|is a signal file|has no meaning for train", line)
+                            assert re.search("is an input as well|is a signal file|is not possible: training", line)
                             assert read.read_bytes() == before
                             assert not list(here.glob(".unfinished*"))
                             n_tried += 1

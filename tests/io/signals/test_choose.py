@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from f5py.commands.index import write_readdb
-from f5py.errors import F5pyError, InputFileError, SignalError
+from f5py.errors import InputFileError, SignalError
 from f5py.io.signals import choose, open_any, open_signals, open_source
 from f5py.io.signals.choose import reader_processes
 from f5py.io.signals.content import file_kind
@@ -234,10 +234,6 @@ def test_an_index_that_names_one_file_for_all_reads(tmp_path, reads, reads_path)
     for path in ("d", "d/a.pod5"):
         write_index(reads_path, {"*": str(tmp_path / path)})
         assert_gives(open_signals(reads_path), reads, names)
-
-
-def test_options_that_exclude_each_other(reads_path):
-    assert_refuses(F5pyError, "--slow5 and --pod5 are both given", open_signals, reads_path, "a", "b")
 
 
 @pytest.mark.parametrize(

@@ -411,7 +411,7 @@ def test_missing_and_damaged_parts(made: ReadSet, here: Path, capfd: pytest.Capt
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--plan", "p", "--resume"], "both given"),
+        (["--plan", "p", "--resume"], "--plan and --resume exclude each other"),
         (["--resume", "-o", "-"], "standard output"),
         (["--plan", "p", "--print-events", "yes"], "--print-events"),
         (["--plan", "p", "--debug-break", "1"], "--debug-break"),

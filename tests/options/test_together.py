@@ -1,0 +1,143 @@
+"""Options that need others or exclude them: what the declarations say is refused from everywhere, in one form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from f5py.api.commands import COMMANDS
+from f5py.errors import UsageError
+from f5py.options import Kind, Options, declarations
+from f5py.options.declaration import REQUIRED, flag, option, options_class, without
+from f5py.options.map_commands import MapOptions
+from f5py.options.signal_commands import CallOptions, EventalignOptions, TrainOptions
+from f5py.options.table_commands import FrequencyOptions, SimulateOptions
+from f5py.options.together import Condition
+
+CALLED = {"bam": "b", "genome": "g"}
+
+
+@options_class
+class Tea(Options):
+    """Options that stand for those of a command."""
+
+    milk: bool = flag("--milk", help="Milk.")
+    lemon: bool = flag("--lemon", help="Lemon.", excludes=("milk", "kind=black|red"))
+    kind: str = option("--kind", choices=("green", "black", "red"), default="green", help="Kind.")
+    sugar: int | None = option("-s", "--sugar", kind=Kind.INTEGER, help="Lumps.", needs=("milk", "kind=black"))
+    stirred: bool | None = option(
+        "--stirred", kind=Kind.YES_NO, help="Stirred.", needs=("sugar",), advice="it goes round in water"
+    )
+    absent: bool = flag("--absent", help="Needs an option of another command.", needs=("elsewhere",))
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"lemon": True, "milk": True}, "--lemon and --milk exclude each other; choose one"),
+        ({"lemon": True, "kind": "red"}, "--lemon and --kind red exclude each other; choose one"),
+        (
+            {"lemon": True, "kind": "red", "milk": True},
+            "--lemon and --milk and --kind red exclude each other; choose one",
+        ),
+        ({"sugar": 2}, "--sugar needs --milk or --kind black; add one of them, or leave --sugar out"),
+        ({"sugar": 0}, "--sugar needs --milk or --kind black; add one of them, or leave --sugar out"),
+        ({"stirred": True}, "--stirred yes needs --sugar; it goes round in water"),
+    ],
+)
+def test_what_is_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(UsageError) as refusal:
+        Tea(**given)
+    assert str(refusal.value) == says
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"lemon": True},
+        {"milk": True, "kind": "red"},
+        {"sugar": 1, "kind": "black"},
+        {"sugar": 1, "milk": True, "stirred": True},
+        {"stirred": False},
+        {"absent": True},
+    ],
+)
+def test_what_goes_together(given: dict[str, Any]) -> None:
+    Tea(**given)
+
+
+def test_options_left_out_take_along_those_that_need_them() -> None:
+    tea = without(Tea(milk=True, sugar=1, stirred=True), "milk", lemon=True)
+    assert (tea.milk, tea.sugar, tea.stirred, tea.lemon) == (False, None, None, True)
+    assert without(Tea(milk=True, kind="black", sugar=1), "milk").sugar == 1
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        (CallOptions, CALLED | {"prior": 0.3}),
+        (CallOptions, CALLED | {"output": "x.bam", "output_format": "tsv", "replace_tags": True}),
+        (CallOptions, CALLED | {"rescale": True}),
+        (CallOptions, CALLED | {"accurate": True, "noise": "independent"}),
+        (CallOptions, CALLED | {"slow5": "a", "fast5": "b"}),
+        (CallOptions, CALLED | {"print_events": True, "resume": True}),
+        (CallOptions, CALLED | {"keep_bam": "x.bam"}),
+        (CallOptions, CALLED | {"skip_duplicates": True, "plan": "p"}),
+        (CallOptions, {"genome": "g", "watch": "w", "window": "chr1"}),
+        (EventalignOptions, CALLED | {"m6anet_json": "m", "output": "x.tsv"}),
+        (FrequencyOptions, {"tables": ("a",), "calls": "b"}),
+        (MapOptions, {"reference": "r", "reads": ("a",), "preset": "darwin", "hpc": True}),
+        (MapOptions, {"reference": "r", "write_index": "i", "seeds": "mem"}),
+        (SimulateOptions, {"output": "o", "complete": 0.5}),
+        (TrainOptions, CALLED | {"truth": "t", "sample": "s"}),
+    ],
+)
+def test_contradictions_of_commands(kind: Any, given: dict[str, Any]) -> None:
+    with pytest.raises(UsageError):
+        kind(**given)
+
+
+@pytest.mark.parametrize(
+    ("kind", "given"),
+    [
+        (CallOptions, CALLED | {"prior": 0.3, "output": "x.bam"}),
+        (CallOptions, CALLED | {"prior": 0.3, "modbam_output_name": "x"}),
+        (CallOptions, CALLED | {"call_threshold": 2.0, "output": "x.bedgraph"}),
+        (EventalignOptions, CALLED | {"sam_out_version": 1, "output": "x.bam"}),
+        (FrequencyOptions, {"tables": ("a",), "combine_strands": True, "output": "x.bed.gz"}),
+    ],
+)
+def test_names_of_outputs_stand_for_options(kind: Any, given: dict[str, Any]) -> None:
+    kind(**given)
+
+
+@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+def test_conditions_name_options_that_exist(command: Any) -> None:
+    """A field that no command has would never hold; a value that an option cannot have neither."""
+    everywhere = {name for one in COMMANDS for name in declarations(one.options)}
+    declared = declarations(command.options)
+    for one in declared.values():
+        for condition in map(Condition.parse, one.needs + one.excludes):
+            assert condition.name in everywhere
+            if condition.name in declared and declared[condition.name].choices:
+                choices = {str(choice) for choice in declared[condition.name].choices}
+                assert choices.intersection(condition.values) or not condition.values
+        if one.needs and one.default is not REQUIRED:
+            assert any(Condition.parse(text).name in declared for text in one.needs)
+
+
+def test_what_a_resumed_run_may_change() -> None:
+    free = {name for name, one in declarations(CallOptions).items() if one.is_free}
+    assert free == {
+        "threads", "batchsize", "max_bases", "iop", "profile", "verbose", "profile_cpu", "progress", "strict", "gpu",
+        "disable_cuda", "cuda_dev_id", "cuda_max_lf", "cuda_avg_epk", "cuda_max_epk", "cuda_mem_frac",
+        "cuda_block_size", "auto_tune", "plan", "partitions", "resume", "engine", "scheduler", "workers",
+        "watch_until_idle", "watch_interval",
+    }  # fmt: skip
+
+
+def test_what_may_be_a_url() -> None:
+    for kind in (CallOptions, EventalignOptions, TrainOptions):
+        named = {name for name, one in declarations(kind).items() if one.url}
+        assert named == {"bam", "genome", "reads", "slow5", "pod5", "fast5"}
