@@ -276,6 +276,19 @@ def test_skipped_records_are_counted(call, made, made_calls, tmp_path):
     assert rows_by_read(output) == without(4)
 
 
+def test_unmapped_records_are_no_reason_to_lower_the_mapping_quality(call, made, tmp_path):
+    """f5c counts them as of low mapping quality; so does the count, but the advice does not."""
+    _, records = made.records()
+    for record in records[4:]:
+        record.is_unmapped = True
+        record.mapping_quality = 0
+    _, told = call(reads=made.with_records(tmp_path, records))
+    n = N_READS - 4
+    assert f"skipped low_mapq: {n}\n" in told
+    assert f"{n} of the {n} records counted as of low mapping quality, as f5c counts them, are unmapped" in told
+    assert "left out for a mapping quality" not in told
+
+
 def test_duplicates_are_skipped_on_request(made, made_calls, call, tmp_path):
     """Those that are marked, and those that repeat an earlier record; modBAM has all of them."""
     _, records = made.records()

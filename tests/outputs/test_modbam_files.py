@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import array
+import os
 import subprocess
 from pathlib import Path
 
@@ -38,6 +39,19 @@ def written(tmp_path, batches, motif=CPG, style="read", replace_tags=False, name
 
 def lines(records):
     return [record.to_string() for record in records]
+
+
+def test_a_pipe_that_is_not_read_to_its_end_is_no_failure():
+    """Such as that into samtools view and head; see `f5py.cli.main` for the status."""
+    reader, end = os.pipe()
+    os.close(reader)
+    header = header_with_program(HEADER, "f5py x")
+    with (
+        os.fdopen(end, "wb") as file,
+        pytest.raises(BrokenPipeError),
+        ModbamWriter(file, "-", header, [CPG], TagOptions(style="read", others="keep", windows=None), 2),
+    ):
+        pass
 
 
 def test_all_records_are_written_in_the_order_of_the_input(tmp_path):
