@@ -8,7 +8,8 @@ Functions, all usable only inside Numba kernels; arrays are one-dimensional and 
 
 ``load(a, i)``, ``store(a, i, v)``   16 floats of float32 array `a` from index `i` on, no alignment needed
 ``splat(x)``                         the same float in all lanes
-``+ - *``, ``maximum``, ``minimum``  lane by lane
+``+ - * /``, ``maximum``, ``minimum``
+                                     lane by lane
 ``reciprocal(v)``                    1 / v of positive normal v below 2 ** 125, to about 1e-7 relative
 ``floor(v)``                         lane by lane, as floats
 ``madd(a, b, c)``                    a * b + c, fused where the processor can
@@ -18,6 +19,7 @@ Functions, all usable only inside Numba kernels; arrays are one-dimensional and 
 ``power2(v)``                        2 ** v of whole numbers, exactly; 0 below -126, lanes must be below 128
 ``exponent(v)``                      floor(log2(v)) as a float, for positive normal v; -127 for zero
 ``first_lanes(n)``                   a mask of the first `n` lanes (`n` a literal or a run-time integer)
+``lanes_of(n)``                      the mask of the lanes whose bits are set in the integer `n`
 
 ``flush_denormals()``                makes numbers below 2 ** -126 zero in this thread; returns the old mode
 ``restore_mode(mode)``               undoes that
@@ -45,6 +47,7 @@ from f5py.jit.vectors import (
     comparison,
     constant,
     exp2_of,
+    lanes_by_bits,
     memory,
     overload_operator,
     register,
@@ -102,6 +105,7 @@ def splat(typingctx, scalar):
 _add = binary((vector,), lambda builder, a, b: builder.fadd(a, b, flags=CONTRACT))
 _subtract = binary((vector,), lambda builder, a, b: builder.fsub(a, b, flags=CONTRACT))
 _multiply = binary((vector,), lambda builder, a, b: builder.fmul(a, b, flags=CONTRACT))
+_divide = binary((vector,), lambda builder, a, b: builder.fdiv(a, b))
 # A compare and a select become one max/min instruction; the maxnum intrinsics cost three for their NaN rule.
 maximum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 minimum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
@@ -110,11 +114,13 @@ minimum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_or
 overload_operator(vector, operator.add, _add)
 overload_operator(vector, operator.sub, _subtract)
 overload_operator(vector, operator.mul, _multiply)
+overload_operator(vector, operator.truediv, _divide)
 
 
 madd = called(vector, "fmuladd", 3)
 floor = called(vector, "floor", 1)
 select = choice((vector,), mask)
+lanes_of = lanes_by_bits(mask, LANES)
 ge = comparison((vector,), mask, lambda builder, a, b: builder.fcmp_ordered(">=", a, b))
 gt = comparison((vector,), mask, lambda builder, a, b: builder.fcmp_ordered(">", a, b))
 

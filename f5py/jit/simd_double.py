@@ -34,6 +34,7 @@ from f5py.jit.vectors import (
     comparison,
     constant,
     exp2_of,
+    lanes_by_bits,
     memory,
     overload_operator,
     pointer,
@@ -125,17 +126,8 @@ overload_operator(vector, operator.truediv, _divide)
 madd = called(vector, "fmuladd", 3)
 floor = called(vector, "floor", 1)
 select = choice((vector,), mask)
+lanes_of = lanes_by_bits(mask, LANES)
 ge = comparison((vector,), mask, lambda builder, a, b: builder.fcmp_ordered(">=", a, b))
-
-
-@intrinsic
-def lanes_of(typingctx, number):
-    """The lanes whose bits are set."""
-
-    def generate(context, builder, signature, arguments):
-        return builder.bitcast(builder.trunc(arguments[0], ir.IntType(LANES)), _MASK)
-
-    return mask(types.int64), generate
 
 
 def _swap(bit: int):

@@ -119,6 +119,21 @@ def comparison(kinds: Collection[types.Type], mask: types.Type, emit: Callable[.
     return compare
 
 
+def lanes_by_bits(mask: types.Type, n_lanes: int):
+    """The function that makes a mask of the lanes whose bits are set in an integer."""
+
+    @intrinsic
+    def lanes_of(typingctx, number):
+        def generate(context, builder, signature, arguments):
+            return builder.bitcast(
+                builder.trunc(arguments[0], ir.IntType(n_lanes)), ir.VectorType(ir.IntType(1), n_lanes)
+            )
+
+        return mask(types.int64), generate
+
+    return lanes_of
+
+
 def choice(kinds: Collection[types.Type], mask: types.Type):
     """The function that takes lanes of its second argument where the mask is set, else of its third."""
 

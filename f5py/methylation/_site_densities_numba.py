@@ -95,7 +95,7 @@ def room_needed(rows, n_kmers, per_kmer, n_slots):
     """Doubles that a pack of that size takes, at most."""
     size = n_kmers * per_kmer + 2 * LANES
     densities = min(max(size * rows, size), _MOST_DENSITIES + size)
-    of_pack = 2 * LANES * rows + 2 * size + 3 * n_kmers
+    of_pack = 2 * LANES * rows + 3 * size + 3 * n_kmers
     of_rows = rows * (LANES + per_kmer) + n_slots * rows * 3 * per_kmer
     return of_pack + of_rows + 2 * densities + 8 * size + (n_slots + 16) * per_kmer + 40 * LANES
 

@@ -8,16 +8,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
 from f5py.jit.kernel import kernel
-from f5py.methylation._calls_numba import CODES, LOG2_E, METHYLATED, fill_emission, fill_ranks, sort_pass
+from f5py.methylation._calls_numba import CODES, LOG2_E, METHYLATED, fill_ranks, sort_pass
 from f5py.methylation._hmm_numba import NEVER as NEVER_EMITTED
 from f5py.methylation._hmm_numba import background, stay_probability
 from f5py.methylation._site_densities_numba import (
     empty,
     empty_floats,
-    float_zeros,
     numbers,
     room_for_densities,
     room_needed,
@@ -67,38 +67,58 @@ def sites_per_kmer(modified, k):
 
 
 @kernel
-def _fill_window(codes, modified, width, ranks, reverse, model, fit, ln_var, per_kmer, first_lane, pack):
-    """Emission parameters of a window's k-mers in its lanes: bit ``i % width`` of their number is the state of site i.
+def _fill_kmers(codes, modified, width, ranks, reverse, k, per_kmer, first_lane, kmers):
+    """Ranks of a window's k-mers in its lanes: bit ``i % width`` of their number is the state of site i.
 
-    A lane's parameters are those of another one where the states that the two differ in are of no site here.
+    A lane's k-mer is that of another one where the states that the two differ in are of no site here.
     """
-    lanes = 1 << width
+    powers = np.empty(k, np.int64)  # of the code of each base in the rank
+    power = np.int64(1)
+    for i in range(k):
+        powers[i if reverse else k - 1 - i] = power
+        power *= CODES
+    changes = np.empty(width, np.int64)  # of the rank, by the state of the site with that bit
     first = 0
     for j in range(ranks.shape[0]):
         while first < modified.shape[0] and modified[first] < j:
             first += 1
-        under = 0  # the bits of the sites under the k-mer
+        for bit in range(width):
+            changes[bit] = 0
         i = first
-        while i < modified.shape[0] and modified[i] < j + model.k:
-            under |= 1 << (i % width)
+        while i < modified.shape[0] and modified[i] < j + k:
+            changes[i % width] = (METHYLATED - np.int64(codes[modified[i]])) * powers[modified[i] - j]
             i += 1
-        for lane in range(lanes):
-            at = j * per_kmer + first_lane + lane
-            if lane & under != lane:
-                same = j * per_kmer + first_lane + (lane & under)
-                pack.inverse[at] = pack.inverse[same]
-                pack.offset[at] = pack.offset[same]
-                pack.constant[at] = pack.constant[same]
-                continue
-            rank = ranks[j]
-            i = first
-            while i < modified.shape[0] and modified[i] < j + model.k:
-                if lane >> (i % width) & 1:
-                    place = modified[i] - j
-                    power = place if reverse else model.k - 1 - place
-                    rank += (METHYLATED - np.int64(codes[modified[i]])) * CODES**power
-                i += 1
-            fill_emission(rank, model, fit, ln_var, at, pack.inverse, pack.offset, pack.constant)
+        at = j * per_kmer + first_lane
+        kmers[at] = ranks[j]
+        n = 1
+        for bit in range(width):
+            for lane in range(at, at + n):
+                kmers[lane + n] = kmers[lane] + changes[bit]
+            n *= 2
+
+
+@kernel
+def _fill_emissions(kmers, model, fit, inverse, offset, constant):
+    """Emission parameters of a pack's k-mers, as `fill_emission` has them; nothing is emitted where there is none."""
+    for at in range(kmers.shape[0]):
+        rank = kmers[at]
+        if rank >= 0:
+            inverse[at] = model.level_stdv[rank]
+            offset[at] = model.level_mean[rank]
+            constant[at] = model.ln_stdv[rank]
+        else:
+            inverse[at] = np.inf
+            offset[at] = 0.0
+            constant[at] = -NEVER_EMITTED
+    numerator = simd.splat(np.float32(np.sqrt(0.5 * LOG2_E)))
+    shift, scale, var = simd.splat(fit.shift), simd.splat(fit.scale), simd.splat(fit.var)
+    ln_constant, ln_var = simd.splat(np.float32(LN_INVERSE_SQRT_2PI)), simd.splat(np.float32(np.log(fit.var)))
+    log2_e, zero = simd.splat(np.float32(LOG2_E)), simd.splat(np.float32(0.0))
+    for at in range(0, kmers.shape[0], simd.LANES):
+        stretch = numerator / (simd.load(inverse, at) * var)
+        simd.store(inverse, at, stretch)
+        simd.store(offset, at, (zero - simd.madd(scale, simd.load(offset, at), shift)) * stretch)
+        simd.store(constant, at, (ln_constant - simd.load(constant, at) - ln_var) * log2_e)
 
 
 @kernel
@@ -137,13 +157,11 @@ def _make_pack(windows, chosen, width, rows, n_kmers, event_mean, reverse, fit, 
     per_kmer = vectors * LANES
     size = (n_kmers * per_kmer + simd.LANES - 1) // simd.LANES * simd.LANES
     pack = Pack(
-        width, vectors, empty_floats(room, rows * simd.LANES), empty(room, rows * LANES), float_zeros(room, size),
-        float_zeros(room, size), empty_floats(room, size), numbers(room, n_kmers, 0), numbers(room, n_kmers, 0),
+        width, vectors, empty_floats(room, rows * simd.LANES), empty(room, rows * LANES), empty_floats(room, size),
+        empty_floats(room, size), empty_floats(room, size), numbers(room, n_kmers, 0), numbers(room, n_kmers, 0),
         numbers(room, n_kmers, -1),
     )  # fmt: skip
-    pack.after[:] = NEVER
-    pack.constant[:] = NEVER_EMITTED
-    ln_var = np.log(fit.var)
+    kmers = numbers(room, size, -1)
     ranks = np.empty(n_kmers, np.int64)
     lanes = min(1 << width, LANES)
     for i in range(chosen.shape[0]):
@@ -152,22 +170,23 @@ def _make_pack(windows, chosen, width, rows, n_kmers, event_mean, reverse, fit, 
         modified = windows.modified[windows.site[window] : windows.site[window] + windows.n_sites[window]]
         own_kmers = codes.shape[0] - k + 1
         fill_ranks(codes, k, reverse, own_kmers, ranks)
-        _fill_window(
-            codes, modified, width, ranks[:own_kmers], reverse, model, fit, ln_var, per_kmer, i * lanes, pack
-        )  # fmt: skip
+        _fill_kmers(codes, modified, width, ranks[:own_kmers], reverse, k, per_kmer, i * lanes, kmers)
         _fill_changes(modified, width, k, i * lanes, pack)
         pack.last[own_kmers - 1] |= (1 << lanes) - 1 << (i * lanes)
         stride = 1 if windows.begin[window] < windows.end[window] else -1
         own_rows = abs(windows.end[window] - windows.begin[window]) + 1
+        own_lanes = np.int64(((1 << lanes) - 1) << (i * lanes))
         for row in range(rows):
-            x = event_mean[windows.begin[window] + stride * min(row, own_rows - 1)]
-            for lane in range(i * lanes, i * lanes + lanes):
-                pack.events[row * simd.LANES + lane] = x
-                pack.events[row * simd.LANES + LANES + lane] = x
-            if row < own_rows:
-                after = np.float64(background(own_rows - 1 - row))
-                for lane in range(i * lanes, i * lanes + lanes):
-                    pack.after[row * LANES + lane] = after
+            x = simd.splat(event_mean[windows.begin[window] + stride * min(row, own_rows - 1)])
+            after = wide.splat(np.float64(background(own_rows - 1 - row)) if row < own_rows else NEVER)
+            if i > 0:
+                x = simd.select(
+                    simd.lanes_of(own_lanes | own_lanes << LANES), x, simd.load(pack.events, row * simd.LANES)
+                )
+                after = wide.select(wide.lanes_of(own_lanes), after, wide.load(pack.after, row * LANES))
+            simd.store(pack.events, row * simd.LANES, x)
+            wide.store(pack.after, row * LANES, after)
+    _fill_emissions(kmers, model, fit, pack.inverse, pack.offset, pack.constant)
     n_slots = 0
     for j in range(n_kmers):
         if pack.slot[j] >= 0:

@@ -10,7 +10,7 @@ _ONE = np.float32(1.0)
 
 
 @kernel
-def _arithmetic(a, b, out):
+def _arithmetic(a, b, lanes, out):
     x = simd.load(a, 1)
     y = simd.load(b, 0)
     simd.store(out, 0, x + y)
@@ -21,6 +21,8 @@ def _arithmetic(a, b, out):
     simd.store(out, 80, simd.minimum(x, y))
     simd.store(out, 96, simd.floor(x))
     simd.store(out, 112, simd.select(simd.first_lanes(np.int32(5)), x, y))
+    simd.store(out, 128, x / y)
+    simd.store(out, 144, simd.select(simd.lanes_of(lanes), x, y))
     return simd.bits(simd.ge(x, y)), simd.bits(simd.gt(x, y))
 
 
@@ -44,8 +46,8 @@ def test_arithmetic_is_lane_by_lane():
     a = rng.normal(size=17).astype(np.float32)
     b = rng.normal(size=16).astype(np.float32)
     b[3] = a[4]  # a tie
-    out = np.full(128, np.nan, np.float32)
-    at_least, greater = _arithmetic(a, b, out)
+    out = np.full(160, np.nan, np.float32)
+    at_least, greater = _arithmetic(a, b, np.int64(0b1010_0000_1100_0001), out)
     x = a[1:]
     np.testing.assert_array_equal(out[:16], x + b)
     np.testing.assert_array_equal(out[16:32], x - b)
@@ -54,8 +56,10 @@ def test_arithmetic_is_lane_by_lane():
     np.testing.assert_array_equal(out[64:80], np.maximum(x, b))
     np.testing.assert_array_equal(out[80:96], np.minimum(x, b))
     np.testing.assert_array_equal(out[96:112], np.floor(x))
-    np.testing.assert_array_equal(out[112:], np.where(np.arange(16) < 5, x, b))
+    np.testing.assert_array_equal(out[112:128], np.where(np.arange(16) < 5, x, b))
+    np.testing.assert_array_equal(out[128:144], x / b)
     weights = 1 << np.arange(16)
+    np.testing.assert_array_equal(out[144:], np.where(0b1010_0000_1100_0001 & weights, x, b))
     assert at_least == ((x >= b) * weights).sum()
     assert greater == ((x > b) * weights).sum()
     assert at_least != greater
