@@ -54,6 +54,7 @@ class DamagedValueError(ValueError):
 #: have been installed from a checkout, a wheel or conda, and the project called f5py on PyPI is another one.
 EXTRAS = {
     "bigwig": "pyBigWig",
+    "cuda11": '"cupy-cuda11x<14"',
     "cuda12": 'cupy-cuda12x "cuda-toolkit[cudart,nvrtc]==12.*"',
     "cuda13": 'cupy-cuda13x "cuda-toolkit[cudart,nvrtc]==13.*"',
     "dask": "distributed",
@@ -61,7 +62,6 @@ EXTRAS = {
     "plot": "matplotlib",
     "pod5": "pod5",
     "s3": "s3fs",
-    "slow5": '"pyslow5<1.6"',
     "vbz": "vbz-h5py-plugin",
     "zstd": "zstandard",
 }

@@ -69,10 +69,63 @@ def test_map_has_a_line_for_every_file():
 
 def split(requirement: str) -> tuple[str, str]:
     """Name and versions."""
-    found = re.fullmatch(r"([A-Za-z0-9_-]+) *(.*)", requirement)
+    found = re.fullmatch(r"([A-Za-z0-9_-]+) *(.*)", requirement.partition(";")[0].rstrip())
     assert found is not None
     name = found[1].lower()
     return CONDA_NAMES.get(name, name), found[2]
+
+
+def named_extras(requirements: list[str]) -> list[str]:
+    """Our own extras that requirements name."""
+    found = [re.fullmatch(rf"{PROJECT['name']}\[([\w,]+)\](;.*)?", requirement) for requirement in requirements]
+    return [extra for match in found if match for extra in match[1].split(",")]
+
+
+#: Of the packages of `all`: for which machines and versions of Python there are wheels on PyPI (2026-11-25, asked with
+#: `uv pip compile --only-binary :all: --python-version --python-platform`). Those that are not here have them for all.
+WHEELS = {"bigwig": {("x86_64", "3.10"), ("x86_64", "3.11"), ("x86_64", "3.12"), ("x86_64", "3.13")}}
+
+
+@pytest.mark.parametrize("version", ["3.10", "3.11", "3.12", "3.13", "3.14"])
+@pytest.mark.parametrize("machine", ["x86_64", "aarch64"])
+def test_all_needs_no_compiler(machine: str, version: str):
+    """The extra `all` asks for what has wheels, and for no more, nor less."""
+    markers = pytest.importorskip("packaging.markers")
+    here = {"platform_machine": machine, "python_version": version, "python_full_version": f"{version}.0"}
+    asked = []
+    for requirement in PROJECT["optional-dependencies"]["all"]:
+        name, _, condition = requirement.partition(";")
+        if not condition or markers.Marker(condition).evaluate(here):
+            asked += named_extras([name])
+    everything = set(named_extras(PROJECT["optional-dependencies"]["all"]))
+    assert set(asked) == {
+        extra for extra in everything if (machine, version) in WHEELS.get(extra, {(machine, version)})
+    }
+    assert {"parquet", "plot", "pod5", "vbz", "zstd", "bigwig"} == everything
+
+
+def test_conda_recipe_runs_its_own_test(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Its imports and command lines, as conda-build runs them, in an empty folder; the long simulation made short."""
+    from f5py.cli import demo, main
+
+    recipe = (PACKAGING / "bioconda" / "meta.yaml").read_text()
+    section = recipe[recipe.index("\ntest:\n") : recipe.index("\nabout:")]
+    imports, commands = section.split("  commands:\n")
+    modules = re.findall(r"^    - (\S+)$", imports, re.MULTILINE)
+    assert modules
+    for module in modules:
+        importlib.import_module(module)
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(demo, "_SIZE", "--genome-length 5K --coverage 25 --median-length 2K --site-rates beta:0.7:0.7")
+    lines = re.findall(r"^    - (.+)$", commands, re.MULTILINE)
+    assert len(lines) >= 2
+    for line in lines:
+        program, *arguments = shlex.split(line)
+        assert program == "f5py"
+        with pytest.raises(SystemExit) as stop:
+            main(arguments)
+        assert stop.value.code == 0, line
+    assert list(tmp_path.iterdir())
 
 
 def test_conda_requires_what_pip_does():
@@ -80,9 +133,8 @@ def test_conda_requires_what_pip_does():
     section = recipe[recipe.index("  run:\n") : recipe.index("\ntest:")]
     conda = dict(split(line) for line in re.findall(r"^    - (.+)$", section, re.MULTILINE))
     extras = PROJECT["optional-dependencies"]
-    (everything,) = extras["all"]
     wanted = [*PROJECT["dependencies"]]
-    for extra in re.findall(r"\w+", everything.removeprefix(PROJECT["name"])):
+    for extra in named_extras(extras["all"]):
         wanted += extras[extra]
     pip = dict(split(requirement) for requirement in wanted)
     assert conda == pip | {"python": PROJECT["requires-python"]}
@@ -100,7 +152,7 @@ def test_messages_ask_for_what_the_extras_have():
     assert asked == {extra: requirement_names(extras[extra]) for extra in EXTRAS}
     assert set(extras) == {*EXTRAS, "all", "docs", "test", "dev"}
     assert pip_install("vbz") == "pip install vbz-h5py-plugin"
-    assert pip_install("slow5", again=True) == 'pip install --force-reinstall "pyslow5<1.6"'
+    assert pip_install("cuda11", again=True) == 'pip install --force-reinstall "cupy-cuda11x<14"'
 
 
 def checkout_texts() -> Iterator[tuple[str, str]]:
@@ -115,7 +167,7 @@ def checkout_texts() -> Iterator[tuple[str, str]]:
 #: What the checkout itself and workflows are installed from.
 _OUR_OWN = re.compile(r"\.|\.\[[\w,]+\]|f5py-nanopore(\[[\w,]+\])?|\$\(ls|\S*[$@{].*")
 #: Tools of the development, and of recipes for other people's programs.
-_TOOLS = {"build", "uv", "setuptools", "nvidia-cuda-nvdisasm", "m6anet", "pip", "pandas", "fsspec"}
+_TOOLS = {"build", "polars", "uv", "setuptools", "nvidia-cuda-nvdisasm", "m6anet", "pip", "pandas", "fsspec"}
 
 
 def test_only_our_own_distribution_and_its_packages_are_advised():

@@ -193,7 +193,7 @@ def index_slow5(
     InputFileError
         If an input file is missing or damaged.
     MissingDependencyError
-        If the package pyslow5 is not installed.
+        If the file is compressed with zstd, and there is no library for that.
     F5pyError
         If not a single read is in the SLOW5 file. The sequence index has then been written all the same.
     """

@@ -71,6 +71,12 @@ def call_with_four(typingctx, function, first, second, third, fourth):
 
 
 @intrinsic
+def call_with_two(typingctx, function, first, second):
+    """Call the function at that address with two integers or pointers; it returns one of 64 bits."""
+    return _call(_WORD, types.int64, 2)
+
+
+@intrinsic
 def call_for_float(typingctx, function, first, second):
     """Call the function at that address with two pointers; it returns a double."""
     return _call(ir.DoubleType(), types.float64, 2)

@@ -29,8 +29,9 @@ class Profile:
 
 
 PROFILES = {
-    "jetson-nano": Profile(3, 2, 5, 200, 1_400_000, 4, 1),
-    "jetson-tx2": Profile(3, 2, 5, 512, 2_350_000, 6, 1),
+    "jetson-orin-nano": Profile(3, 2, 6.25, 512, 2_350_000, 6, 1),
+    "jetson-orin-nx": Profile(3, 2, 6.25, 1024, 4_700_000, 8, 2),
+    "jetson-orin": Profile(3, 2, 6.25, 2048, 9_400_000, 12, 2),
     "jetson-xavier": Profile(3, 2, 6.25, 1024, 4_700_000, 8, 2),
     "laptop-low": Profile(5, 2, 5, 256, 1_500_000, 4, 1),
     "laptop-mid": Profile(5, 2, 5, 350, 2_000_000, 8, 2),
@@ -45,6 +46,8 @@ PROFILES = {
     "hpc-cpu": Profile(5, 2, 5, 4096, 50_000_000, 32, 32, disable_cuda=True),
     "nci-gadi": Profile(5, 2, 5, 2048, 20_000_000, 12, 64),
 }
+#: f5c's profiles of boards whose GPUs are too old, and their compute capabilities.
+REFUSED = {"jetson-nano": "5.3", "jetson-tx2": "6.2"}
 for _short in ("laptop", "desktop", "hpc"):
     PROFILES[_short] = PROFILES[f"{_short}-mid"]
 
@@ -57,6 +60,11 @@ def load_profile(name: str) -> Profile:
     """
     if name in PROFILES:
         return PROFILES[name]
+    if name in REFUSED:
+        raise InputFileError(
+            f"-x {name}: the GPU of that board has compute capability {REFUSED[name]}, and 7.2 is needed; without -x "
+            "the CPU threads do the work"
+        )
     try:
         words = Path(name).read_text().split()
     except (OSError, UnicodeDecodeError):

@@ -36,7 +36,7 @@ _COLUMNS: dict[str, dict[str, Any]] = {
 #: Larger files get no checksum.
 _MOST_SUMMED = 1 << 28
 _PIECE = 1 << 20
-_LIBRARIES = ("numpy", "numba", "h5py", "pysam", "pyslow5", "pod5", "pyarrow", "cupy")
+_LIBRARIES = ("numpy", "numba", "h5py", "pysam", "pod5", "pyarrow", "cupy")
 
 
 class RunFigures(NamedTuple):

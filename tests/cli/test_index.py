@@ -343,7 +343,6 @@ def slow5_file(path: Path, names: list[str]) -> Path:
 
 
 def test_slow5_is_named_once_for_all_reads(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pyslow5", reason="needs pyslow5")
     reads = fasta(tmp_path / "r.fa", [f"r{i}" for i in range(100)])
     signals = slow5_file(tmp_path / "s.slow5", [f"r{i}" for i in range(1, 300)])
     assert run("--slow5", signals, reads) == 0
@@ -360,14 +359,12 @@ def test_slow5_is_named_once_for_all_reads(tmp_path: Path, capfd: pytest.Capture
 
 
 def test_slow5_lacks_some_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pyslow5", reason="needs pyslow5")
     reads = fasta(tmp_path / "r.fa", [f"r{i}" for i in range(100)])
     assert run("--slow5", slow5_file(tmp_path / "s.slow5", [f"r{i}" for i in range(98)]), reads) == 0
     assert "WARNING] slow5 files could not be located for 2 reads\n" in capsys.readouterr().err
 
 
 def test_slow5_replaces_the_paths_of_fast5(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pyslow5", reason="needs pyslow5")
     reads = fasta(tmp_path / "r.fa", ["a"])
     single_fast5(tmp_path / "d/a.fast5", "a")
     assert run("-d", tmp_path / "d", reads) == 0
@@ -392,7 +389,6 @@ def test_the_slow5_index_can_be_left_out(tmp_path: Path, capsys: pytest.CaptureF
 
 @needs_nanopolish
 def test_nanopolish_writes_the_same_for_slow5(tmp_path: Path, ecoli: Path) -> None:
-    pytest.importorskip("pyslow5", reason="needs pyslow5")
     (tmp_path / "s.blow5").symlink_to(ecoli / "formats/reads.blow5")
     ours, theirs = both(tmp_path, ecoli / "reads.fasta", "--slow5", tmp_path / "s.blow5")
     assert ours == theirs
@@ -432,7 +428,6 @@ def test_unusable_signals_are_one_line(
 
 
 def test_slow5_without_any_of_the_reads(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    pytest.importorskip("pyslow5", reason="needs pyslow5")
     reads = fasta(tmp_path / "r.fa", ["a"])
     assert run("--slow5", slow5_file(tmp_path / "s.slow5", ["b"]), reads) == 1
     assert f"s.slow5: holds none of the 1 reads in {reads}" in capsys.readouterr().err

@@ -95,11 +95,10 @@ def test_haplotypes_are_in_tags_and_truth(tmp_path: Path):
     assert both["n_reads"].tolist() == reads.groupby("position").size().tolist()
 
 
-@pytest.mark.parametrize(("signal_format", "library"), [("pod5", "pod5"), ("blow5", "pyslow5")])
-def test_a_missing_library_is_named(signal_format: str, library: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(sys.modules, library, None)
-    with pytest.raises(MissingDependencyError, match=rf"needs {library}; install it: pip install"):
-        f5py.simulate(output=tmp_path / "out", signal_format=signal_format, **SMALL)
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(sys.modules, "pod5", None)
+    with pytest.raises(MissingDependencyError, match=r"needs pod5; install it: pip install"):
+        f5py.simulate(output=tmp_path / "out", signal_format="pod5", **SMALL)
     assert not list((tmp_path / "out").iterdir())
 
 

@@ -85,17 +85,14 @@ def fast5_and_pod5_two_processes(folder, reads):
 
 
 def slow5_text(folder, reads):
-    pytest.importorskip("pyslow5", reason="needs pyslow5")
     return Slow5Source(write_slow5(folder / "reads.slow5", reads))
 
 
 def blow5(folder, reads):
-    pytest.importorskip("pyslow5", reason="needs pyslow5")
     return Slow5Source(write_blow5(folder / "reads.blow5", reads[::-1]))
 
 
 def blow5_three_threads(folder, reads):
-    pytest.importorskip("pyslow5", reason="needs pyslow5")
     return Slow5Source(write_blow5(folder / "reads.blow5", reads, zipped=False), 3)
 
 

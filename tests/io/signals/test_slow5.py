@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import shutil
 import struct
@@ -21,8 +22,6 @@ from f5py.io.signals.source import Calibration
 from ...patience import PATIENCE
 from .made_signals import MadeRead, assert_holds, assert_same_block, assert_unreadable, make_reads
 from .made_slow5 import GROUPS, blow5_record, write_blow5, write_slow5
-
-pytest.importorskip("pyslow5", reason="needs pyslow5")
 
 WRITERS = [write_slow5, write_blow5]
 
@@ -107,7 +106,7 @@ def test_an_absent_index_is_made_once(tmp_path, reads, write, capfd):
 
 
 def test_the_index_is_what_pyslow5_makes(tmp_path, reads):
-    import pyslow5
+    pyslow5 = pytest.importorskip("pyslow5", reason="compared with it")
 
     path = write_blow5(tmp_path / "a.blow5", reads)
     assert_all_there(path, reads)
@@ -285,7 +284,7 @@ def test_a_version_from_the_future(tmp_path, reads, write, capfd):
     path = Path(write(tmp_path / "a", reads))
     old, new = (b"0.2.0", b"9.0.0") if write is write_slow5 else (b"\x01\x00\x02\x00", b"\x01\x09\x00\x00")
     path.write_bytes(path.read_bytes().replace(old, new, 1))
-    assert_refused(path, "version", "update pyslow5", capfd=capfd)
+    assert_refused(path, "version", "update f5py", capfd=capfd)
 
 
 @pytest.mark.parametrize("write", WRITERS)
@@ -347,30 +346,93 @@ def test_a_read_without_samples_or_calibration(tmp_path, reads):
     assert_holds(block, 2, reads[1])
 
 
-def test_pyslow5_is_named_where_it_is_missing(tmp_path, reads, monkeypatch):
-    from f5py.io.signals.slow5 import _slow5_library
-
-    path = write_blow5(tmp_path / "a.blow5", reads)
+def test_nothing_has_to_be_installed(tmp_path, reads, monkeypatch):
     monkeypatch.setitem(sys.modules, "pyslow5", None)
-    _slow5_library._library.cache_clear()
-    with pytest.raises(MissingDependencyError, match=r'pip install "pyslow5<1\.6"'):
-        Slow5Source(path)
-    _slow5_library._library.cache_clear()
+    with Blow5Writer(tmp_path / "a.blow5") as out:
+        for read in reads:
+            out.write(read.name, read.samples, Calibration(read.digitisation, read.offset, read.range, 4000.0))
+    block = fetch(tmp_path / "a.blow5", [read.name for read in reads])
+    assert not block.problems
+    assert block.samples.tobytes() == b"".join(read.samples.tobytes() for read in reads)
 
 
-def test_the_library_is_heard_again_afterwards(tmp_path, reads, capfd):
-    """Its messages are kept back for our own calls only."""
-    import pyslow5
+@pytest.mark.parametrize("has_library", [True, False])
+def test_records_compressed_with_zstd(tmp_path, reads, monkeypatch, has_library):
+    zstandard = pytest.importorskip("zstandard")
+    path = Path(write_blow5(tmp_path / "a.blow5", reads, zipped=False))
+    start, names = path.read_bytes()[: -len(b"5WOLB")], [read.name for read in reads]
+    records = [blow5_record(read, zipped=False)[8:] for read in reads]
+    for record in records:
+        start = start.replace(struct.pack("<Q", len(record)) + record, b"")
+    packed = [zstandard.ZstdCompressor().compress(record) for record in records]
+    packed[1] = packed[1][:-9]  # cut
+    framed = b"".join(struct.pack("<Q", len(record)) + record for record in packed)
+    path.write_bytes(start[:9] + bytes([2]) + start[10:] + framed + b"5WOLB")
+    if not has_library:
+        monkeypatch.setattr("ctypes.CDLL", no_zstd(ctypes.CDLL))
+        with pytest.raises(
+            MissingDependencyError, match=r"a\.blow5: is compressed with zstd, .*apt-get install libzstd1"
+        ):
+            Slow5Source(str(path))
+        return
+    write_index(path, [name.encode() for name in names], packed)
+    block = fetch(path, names)
+    assert list(block.problems) == [1]
+    for i in (0, *range(2, len(reads))):
+        assert_holds(block, i, reads[i])
 
-    path = write_blow5(tmp_path / "a.blow5", reads)
-    fetch(path, ["nobody"], 2)
-    capfd.readouterr()
-    assert pyslow5.Open(path, "r").get_read("nobody") is None
-    assert "nobody" in capfd.readouterr().err
+
+def no_zstd(load):
+    """A loader of libraries that does not find zstd's."""
+
+    def loader(name, *more, **options):
+        if "zstd" in str(name):
+            raise OSError(f"{name}: cannot open shared object file")
+        return load(name, *more, **options)
+
+    return loader
 
 
-def test_importing_does_not_import_pyslow5():
-    code = "import sys, f5py.io.signals.slow5.reader; print({'pyslow5', 'h5py', 'numba', 'pod5'} & set(sys.modules))"
+@pytest.mark.parametrize("bits", [10, 20, 27])
+def test_records_that_shrink_to_a_thousandth(tmp_path, bits):
+    """The room for what is decompressed is guessed at first."""
+    reads = [MadeRead("flat", np.zeros(1 << bits, np.int16))]
+    assert fetch(write_blow5(tmp_path / "a.blow5", reads), ["flat"]).samples.tobytes() == reads[0].samples.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b"#char*", b"#cher*"), (b"#read_id", b"#reed_id"), (b"sampling_rate", b"samplingrate"),
+        (b"@experiment_type\t", b"@experiment_type\tx\t"), (b"@experiment_type\tgenomic_dna", b"@experiment_type"),
+        (b"@sample_frequency", b"@experiment_type"), (b"@sequencing_kit", b"sequencing_kit"), (b"genomic", b"geno\0ic"),
+        (b"\tint16_t*\n", b"\tint16_t*\tchar*\n"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("write", WRITERS)
+def test_damaged_headers(tmp_path, reads, write, old, new):
+    path = Path(write(tmp_path / "a.blow5", reads))
+    content = path.read_bytes()
+    assert old in content
+    changed = content.replace(old, new, 1)
+    if write is write_blow5:
+        length = int.from_bytes(content[64:68], "little") + len(new) - len(old)
+        changed = changed[:64] + struct.pack("<I", length) + changed[68:]
+    path.write_bytes(changed)
+    assert_refused(path, "damaged header", "copy the file again")
+
+
+@pytest.mark.parametrize(("at", "number"), [(9, 3), (14, 3)])
+def test_compressions_that_are_not_known(tmp_path, reads, at, number):
+    path = Path(write_blow5(tmp_path / "a.blow5", reads))
+    content = bytearray(path.read_bytes())
+    content[at] = number
+    path.write_bytes(content)
+    assert_refused(path, "is compressed in a way that f5py does not know", "slow5tools")
+
+
+def test_importing_does_not_import_the_libraries():
+    code = "import sys, f5py.io.signals.slow5.reader; print({'h5py', 'numba', 'pod5', 'pysam'} & set(sys.modules))"
     ran = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
     assert ran.stdout == "set()\n"
 
@@ -467,7 +529,7 @@ def test_compressed_samples_that_claim_to_be_others(tmp_path, change):
 
 def ex_zd_of(path, samples):
     """The bytes of a signal that pyslow5 has compressed."""
-    import pyslow5
+    pyslow5 = pytest.importorskip("pyslow5", reason="compared with it")
 
     file = pyslow5.Open(str(path), "w", rec_press="none", sig_press="ex-zd")
     header = file.get_empty_header()
@@ -496,6 +558,8 @@ def test_ex_zd_equals_the_library(tmp_path):
 
 def test_svb_zd_equals_the_library(tmp_path):
     """Differences of one, two and three bytes, in signals of all lengths around those of a vector."""
+    pyslow5 = pytest.importorskip("pyslow5", reason="compared with it")
+
     rng = np.random.default_rng(12)
     signals = {}
     path = tmp_path / "library.blow5"
@@ -507,6 +571,10 @@ def test_svb_zd_equals_the_library(tmp_path):
             samples = np.cumsum(steps).clip(-32768, 32767).astype(np.int16)
             signals[f"r{i}"] = samples if len(samples) else np.zeros(1, np.int16)
             out.write(f"r{i}", signals[f"r{i}"], Calibration(8192, 6, 1400, 4000))
+    library = pyslow5.Open(str(path), "r")
+    for name, samples in signals.items():
+        assert np.array_equal(library.get_read(name)["signal"], samples)
+    library.close()
     for n_threads in (1, 3):
         block = fetch(path, list(signals), n_threads)
         assert not block.problems

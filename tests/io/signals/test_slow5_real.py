@@ -18,7 +18,7 @@ pytestmark = pytest.mark.shared
 #: What is wrong with those files that cannot be used, in words of the error.
 DEFECTIVE = {
     "duplicate_read.blow5": "holds read bc5615d7-dc94-4315-9cf1-5112555c19d1 more than once",
-    "zlib_svb-zd_multi_rg_v1.1.0.blow5": "version of the format that the installed pyslow5 does not know",
+    "zlib_svb-zd_multi_rg_v1.1.0.blow5": "version of the format that f5py does not know",
 }
 
 

@@ -17,14 +17,7 @@ from f5py.errors import OutputFileError, SignalError
 from f5py.io.bytes.byte_input import read_at
 from f5py.io.files.complete_file import complete_output
 from f5py.io.remote import need
-from f5py.io.signals.slow5._slow5_library import (
-    NEWER_VERSION,
-    LibraryError,
-    check_header,
-    compression,
-    functions,
-    quiet,
-)
+from f5py.io.signals.slow5._slow5_functions import functions
 from f5py.io.signals.slow5._slow5_numba import CANNOT_DECOMPRESS, CANNOT_READ, GOOD, NOT_FOUND, SHORTER
 from f5py.messages import console
 from f5py.messages.strict import input_warning
@@ -68,9 +61,9 @@ class RecordFile(NamedTuple):
     ----------
     descriptor, is_text : int
     record_press, signal_press : int
-        Methods of compression, as the library numbers them.
-    pread, free, strtod, depress : int
-        See `f5py.io.signals.slow5._slow5_library.Functions`.
+        Methods of compression, as the header has them.
+    pread, free, strtod, realloc, uncompress, zstd_size, zstd_decompress : int
+        See `f5py.io.signals.slow5._slow5_functions.Functions`.
     """
 
     descriptor: int
@@ -80,7 +73,10 @@ class RecordFile(NamedTuple):
     pread: int
     free: int
     strtod: int
-    depress: int
+    realloc: int
+    uncompress: int
+    zstd_size: int
+    zstd_decompress: int
 
 
 class Records(NamedTuple):
@@ -111,21 +107,16 @@ def open_records(path: str, form: Form) -> RecordFile:
     Raises
     ------
     SignalError
-        The header is damaged, or of a kind that the library does not know.
+        The file cannot be opened.
     MissingDependencyError
-        pyslow5 is not installed.
+        There is no library for its compression.
     """
-    try:
-        check_header(os.fsencode(path), form.binary)
-    except LibraryError as problem:
-        advice = "update pyslow5" if problem.code == NEWER_VERSION else "copy the file again"
-        raise SignalError(f"{path}: {problem}; {advice}") from None
-    press = compression(form.record_press, form.signal_press)
+    called = functions(path, form.record_press)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as problem:
         raise SignalError(f"{path}: cannot be opened ({problem.strerror})") from None
-    return RecordFile(descriptor, not form.binary, *press, *functions())
+    return RecordFile(descriptor, not form.binary, form.record_press, form.signal_press, *called)
 
 
 def records_of(path: str, form: Form, file: RecordFile, workers: Callable[[], WorkerPool]) -> Records:
@@ -240,8 +231,7 @@ def _scan(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Records:
         rows = np.arange(first, min(first + _RECORDS, n))
         while True:
             used = np.zeros(1, np.int64)
-            with quiet():
-                pool.run(read_names, rows, file, places, sizes, used, scratch, name_begin, name_end, codes)
+            pool.run(read_names, rows, file, places, sizes, used, scratch, name_begin, name_end, codes)
             if used[0] <= scratch.size:
                 break
             scratch = np.empty(int(used[0]), np.uint8)

@@ -11,12 +11,14 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.core._name_table_numba import find_name
+from f5py.io.signals.slow5._slow5_functions import NO_PRESS, ZSTD
 from f5py.io.signals.slow5._slow5_text_numba import parse_text, take_room
 from f5py.jit.atomics import next_turn
 from f5py.jit.c_memory import (
     address_of_data,
     call_with_four,
     call_with_one,
+    call_with_two,
     copy_from,
     load_float64,
     load_int64,
@@ -28,8 +30,14 @@ from f5py.jit.kernel import exact_kernel
 
 #: What can be wrong with a record. `CANNOT_READ` and `SHORTER` are of the file or the machine.
 GOOD, NOT_FOUND, DAMAGED, CANNOT_DECOMPRESS, OTHER_NAME, CANNOT_READ, SHORTER = range(7)
-#: The library's numbers of methods of compression.
-NO_PRESS, SVB_ZD, EX_ZD = 0, 2, 4
+#: Numbers of methods of compression of samples in headers.
+SVB_ZD, EX_ZD = 1, 2
+#: Result of zlib's ``uncompress`` if there is too little room. Deflate shrinks to a thousandth at most.
+_MORE_ROOM = 0xFFFFFFFB
+_MOST_SHRINKING = 1 << 11
+_FIRST_ROOM = 1 << 12
+#: Larger than this no record is; zstd's header may claim anything.
+_MOST_CONTENTS = 1 << 36
 #: Bytes before a binary record's contents, and of the fields between the name and the samples.
 FRAME = 8
 _FIXED = 44
@@ -63,6 +71,38 @@ def read_bytes(file, place, size, buffer):
 
 
 @exact_kernel
+def _unpack(file, address, size, found):
+    """Decompress bytes into new memory; return its address, or 0. ``found[1]`` gets the number of bytes."""
+    memory = np.int64(0)
+    if file.record_press == ZSTD:
+        n = call_with_two(file.zstd_size, address, size)  # negative: not known, or no zstd
+        if n < 0 or n > _MOST_CONTENTS:
+            return np.int64(0)
+        memory = call_with_two(file.realloc, 0, n + 1)
+        if memory != 0 and call_with_four(file.zstd_decompress, memory, n, address, size) != n:
+            call_with_one(file.free, memory)
+            return np.int64(0)
+        found[1] = n
+        return memory
+    room = _FIRST_ROOM + 4 * size
+    while room <= _FIRST_ROOM + 4 * _MOST_SHRINKING * size:
+        larger = call_with_two(file.realloc, memory, room)
+        if larger == 0:
+            break
+        memory = larger
+        found[1] = room
+        code = call_with_four(file.uncompress, memory, address_of_data(found) + 8, address, size) & 0xFFFFFFFF
+        if code == 0:
+            return memory
+        if code != _MORE_ROOM:
+            break
+        room *= 4
+    if memory != 0:
+        call_with_one(file.free, memory)
+    return np.int64(0)
+
+
+@exact_kernel
 def expand(file, buffer, size, found):
     """Decompress a framed record that lies in `buffer`.
 
@@ -74,7 +114,7 @@ def expand(file, buffer, size, found):
     if size < FRAME or load_int64(address - FRAME) != size - FRAME:
         return DAMAGED
     if file.record_press != NO_PRESS:
-        memory = call_with_four(file.depress, file.record_press, address, size - FRAME, address_of_data(found) + 8)
+        memory = _unpack(file, address, size - FRAME, found)
         if memory == 0:
             return CANNOT_DECOMPRESS
         found[0], found[2] = memory, memory

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import os
-from contextlib import suppress
+import struct
+import zlib
+from contextlib import ExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.errors import OutputFileError, unavailable
+from f5py.io.files.complete_file import complete_output
+from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC
 from f5py.io.signals.source import Calibration
+
+_VERSION = bytes([0, 2, 0])
+_ZLIB, _SVB_ZD = 1, 1
+_COLUMNS = (
+    "#char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*\n"
+    "#read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal\n"
+)
+_END = b"5WOLB"
 
 
 class Blow5Writer:
@@ -31,47 +42,52 @@ class Blow5Writer:
 
     Raises
     ------
-    MissingDependencyError
-        pyslow5 is not installed.
     OutputFileError
-        The file cannot be written, also from `write` and on leaving the context.
+        The file cannot be written, on entering or leaving the context.
     """
 
     def __init__(self, path: str | Path, *, experiment_type: str = "genomic_dna", kit: str = "") -> None:
         self._path = os.fspath(path)
-        self._part = f"{self._path}.part.blow5"  # the library goes by the end of the name
-        self._header = {"experiment_type": experiment_type, "sequencing_kit": kit, "run_id": "f5py-run"}
-        self._file: Any = None
+        self._attributes = {"experiment_type": experiment_type, "run_id": "f5py-run", "sequencing_kit": kit or "."}
+        self._stack = ExitStack()
+        self._file: BinaryIO
 
     def __enter__(self) -> Blow5Writer:
-        try:
-            import pyslow5
-        except ImportError as problem:
-            raise unavailable(problem, "BLOW5 needs", "pyslow5", "slow5") from problem
-        self._file = pyslow5.Open(self._part, "w", rec_press="zlib", sig_press="svb_zd")
-        header = {name: value or "" for name, value in self._file.get_empty_header().items()}
-        self._check(self._file.write_header(header | self._header))
+        self._file = self._stack.enter_context(complete_output(self._path))
+        header = ("".join(f"@{name}\t{value}\n" for name, value in self._attributes.items()) + _COLUMNS).encode()
+        start = BLOW5_MAGIC + _VERSION + bytes([_ZLIB]) + struct.pack("<IB", 1, _SVB_ZD)
+        self._file.write(start.ljust(BINARY_HEADER_AT, b"\0") + struct.pack("<I", len(header)) + header)
         return self
 
     def write(self, read_id: str, samples: NDArray[np.int16], calibration: Calibration, **_: int) -> None:
         """Append a read; arguments as those of `f5py.io.signals.fast5.fast5_writer.Fast5Writer.write`."""
-        record, _aux = self._file.get_empty_record(aux=True)
-        record |= {
-            **{name: float(value) for name, value in calibration._asdict().items()},
-            "read_id": read_id, "read_group": 0, "len_raw_signal": len(samples), "signal": samples,
-        }  # fmt: skip
-        self._check(self._file.write_record(record))
+        name, signal = read_id.encode(), _packed(samples)
+        fields = struct.pack("<I4dQ", 0, *calibration, len(signal))
+        record = zlib.compress(struct.pack("<H", len(name)) + name + fields + signal)
+        self._file.write(struct.pack("<Q", len(record)) + record)
 
     def __exit__(
         self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._file.close()
         if kind is None:
-            os.replace(self._part, self._path)
-        else:
-            with suppress(OSError):
-                os.unlink(self._part)
+            self._file.write(_END)
+        self._stack.__exit__(kind, problem, trace)
 
-    def _check(self, status: int) -> None:
-        if status is not None and status < 0:
-            raise OutputFileError(f"{self._path}: cannot be written (the library's error {status}); is the disk full?")
+
+def _packed(samples: NDArray[np.int16]) -> bytes:
+    """Samples as svb-zd has them.
+
+    Their number (4 bytes), and of each its difference to the one before, zigzag coded: two bits that say how many bytes
+    it takes, four of them in a byte, and then the bytes.
+    """
+    if not len(samples):
+        return b""
+    levels = samples.astype(np.int32)
+    differences = levels - np.append(np.int32(0), levels[:-1])
+    codes = ((differences << 1) ^ (differences >> 31)).astype("<u4")
+    more = (codes > 0xFF).astype(np.uint8) + (codes > 0xFFFF)
+    quarters = np.zeros(-len(codes) % 4 + len(codes), np.uint8)
+    quarters[: len(codes)] = more
+    controls = (quarters.reshape(-1, 4) << np.array([0, 2, 4, 6], np.uint8)).sum(axis=1, dtype=np.uint8)
+    data = codes.view(np.uint8).reshape(-1, 4)[np.arange(4) <= more[:, None]]
+    return struct.pack("<I", len(codes)) + controls.tobytes() + data.tobytes()

@@ -1,4 +1,4 @@
-"""Signals from SLOW5 files, text (SLOW5) and binary (BLOW5), of all compressions that pyslow5 knows."""
+"""Signals from SLOW5 files, text (SLOW5) and binary (BLOW5), of all compressions."""
 
 from __future__ import annotations
 
@@ -25,6 +25,11 @@ if TYPE_CHECKING:
 
 #: Longer headers are taken for damage.
 _MOST_HEADER = 1 << 28
+#: The newest version of the format that can be read, and the largest number of a method for samples.
+_NEWEST_VERSION, _MOST_SIGNAL_PRESS = (1, 0, 0), 2
+#: Columns that every file has; others follow.
+_TYPES = "#char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*\t"
+_COLUMNS = "#read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal\t"
 #: Attributes that have no value are written as a dot.
 _ABSENT = ("", ".")
 
@@ -92,7 +97,7 @@ class Slow5Source:
     SignalError
         The file is missing, is not SLOW5, or is damaged.
     MissingDependencyError
-        pyslow5 is not installed.
+        The file is compressed with zstd, and there is no library for that.
     """
 
     def __init__(self, path: str, n_threads: int = 1) -> None:
@@ -154,7 +159,6 @@ class Slow5Source:
             The file cannot be read any more.
         """
         from f5py.io.signals.slow5._slow5_index import raise_for
-        from f5py.io.signals.slow5._slow5_library import quiet
         from f5py.io.signals.slow5._slow5_numba import CANNOT_READ, SHORTER, read_records
 
         file, n = self._opened(), len(names)
@@ -166,8 +170,7 @@ class Slow5Source:
             scratch = np.empty(1 << 20, np.int16)
         while True:
             got = Got.for_reads(n, scratch)
-            with quiet():
-                self._workers().run(read_records, np.arange(n), names.text, names.offsets, self._records, file, got)
+            self._workers().run(read_records, np.arange(n), names.text, names.offsets, self._records, file, got)
             for i in np.flatnonzero(np.isin(got.codes, (CANNOT_READ, SHORTER)))[:1].tolist():
                 raise_for(self.path, file, int(got.codes[i]), 0)
             if (got.places >= 0).all():
@@ -282,6 +285,7 @@ def _read_header(path: str) -> tuple[list[dict[str, str]], Form]:
 
 
 def _header_lines(path: str) -> tuple[list[str], Form]:
+    from f5py.io.signals.slow5._slow5_functions import ZSTD
     from f5py.io.signals.slow5._slow5_index import Form
 
     damaged = SignalError(f"{path}: has a damaged header; copy the file again")
@@ -292,8 +296,13 @@ def _header_lines(path: str) -> tuple[list[str], Form]:
             text = file.read(length) if length <= _MOST_HEADER else b""
             if len(text) < max(length, 1):
                 raise damaged
-            version, form = start[6:9], (len(start) + length, start[9], start[14])
-            return text.decode("utf-8", "replace").rstrip("\n").split("\n"), Form(True, tuple(version), *form)
+            _check_version(path, tuple(start[6:9]))
+            if start[9] > ZSTD or start[14] > _MOST_SIGNAL_PRESS:
+                raise SignalError(f"{path}: is compressed in a way that f5py does not know; convert it with slow5tools")
+            return (
+                _checked(text.decode("utf-8", "replace"), int.from_bytes(start[10:14], "little"), damaged),
+                Form(True, tuple(start[6:9]), len(start) + length, start[9], start[14]),
+            )
         file.seek(0)
         lines: list[str] = []
         size = 0
@@ -305,4 +314,36 @@ def _header_lines(path: str) -> tuple[list[str], Form]:
     numbers = lines[0].partition("\t")[2].split(".")
     if len(numbers) != 3 or not all(number.isdecimal() and int(number) < 256 for number in numbers):
         raise damaged
-    return lines, Form(False, tuple(map(int, numbers)), size)
+    _check_version(path, tuple(map(int, numbers)))
+    name, _, n_groups = lines[1].partition("\t") if len(lines) > 1 else ("", "", "")
+    if name != "#num_read_groups" or not n_groups.isdecimal():
+        raise damaged
+    columns_too = "\n".join(lines[2:]) + "\n"
+    return _checked(columns_too, int(n_groups), damaged), Form(False, tuple(map(int, numbers)), size)
+
+
+def _check_version(path: str, version: tuple[int, ...]) -> None:
+    if version > _NEWEST_VERSION:
+        raise SignalError(
+            f"{path}: is of a version of the format that f5py does not know ({'.'.join(map(str, version))}); update "
+            "f5py, or convert the file with slow5tools"
+        )
+
+
+def _checked(text: str, n_groups: int, damaged: SignalError) -> list[str]:
+    """Attributes of a header, if that is sound: each has a value for every group, and the columns follow."""
+    lines = text.removesuffix("\n").split("\n")
+    *attributes, types, columns = lines if len(lines) > 1 else ["", ""]
+    keys = [line.partition("\t")[0] for line in attributes]
+    if (
+        n_groups < 1
+        or "\0" in text
+        or not all(key.startswith("@") for key in keys)
+        or len(set(keys)) < len(keys)
+        or any(line.count("\t") != n_groups for line in attributes)
+        or not f"{types}\t".startswith(_TYPES)
+        or not f"{columns}\t".startswith(_COLUMNS)
+        or types.count("\t") != columns.count("\t")
+    ):
+        raise damaged
+    return attributes

@@ -1,0 +1,85 @@
+"""Addresses of C functions that compiled code reads SLOW5 files with: those of the system, of zlib and of zstd.
+
+Nothing has to be installed for them. pysam needs zlib itself, and Debian, Ubuntu, Red Hat and conda have zstd, which
+their package managers are made with; it is looked for only when a file is compressed with it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from functools import cache
+from typing import Any, NamedTuple
+
+from f5py.errors import MissingDependencyError
+
+#: Methods of compression of records, as headers number them.
+NO_PRESS, ZLIB, ZSTD = 0, 1, 2
+
+
+class Functions(NamedTuple):
+    """Addresses of C functions for compiled code.
+
+    Attributes
+    ----------
+    pread, free, strtod, realloc : int
+        Those of the C library.
+    uncompress : int
+        That of zlib.
+    zstd_size, zstd_decompress : int
+        ``ZSTD_getFrameContentSize`` and ``ZSTD_decompress``; 0 if no record is compressed so.
+    """
+
+    pread: int
+    free: int
+    strtod: int
+    realloc: int
+    uncompress: int
+    zstd_size: int
+    zstd_decompress: int
+
+
+def functions(path: str, record_press: int) -> Functions:
+    """What compiled code calls to read a file whose records are compressed by that method.
+
+    Raises
+    ------
+    MissingDependencyError
+        There is no library for the method.
+    """
+    system = ctypes.CDLL(None)
+    uncompress = zstd_size = zstd_decompress = 0
+    if record_press == ZLIB:
+        uncompress = _address(_zlib().uncompress)
+    elif record_press == ZSTD:
+        library = _zstd(path)
+        zstd_size, zstd_decompress = map(_address, (library.ZSTD_getFrameContentSize, library.ZSTD_decompress))
+    pread, free, strtod, realloc = map(_address, (system.pread, system.free, system.strtod, system.realloc))
+    return Functions(pread, free, strtod, realloc, uncompress, zstd_size, zstd_decompress)
+
+
+def _address(function: Any) -> int:
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+@cache
+def _zlib() -> Any:
+    try:
+        return ctypes.CDLL("libz.so.1")
+    except OSError:  # where the system has none, pysam brings its own, which is found through what needs it
+        import pysam.libchtslib
+
+        return ctypes.CDLL(pysam.libchtslib.__file__)
+
+
+def _zstd(path: str) -> Any:
+    for name in ("libzstd.so.1", os.path.join(sys.prefix, "lib", "libzstd.so.1")):
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    raise MissingDependencyError(
+        f"{path}: is compressed with zstd, whose library is not on this machine; install it (apt-get install "
+        "libzstd1), or convert the file (slow5tools view -c zlib)"
+    )
