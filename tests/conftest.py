@@ -17,12 +17,15 @@ from hypothesis import HealthCheck, settings
 
 from f5py.messages import console
 
+from .examples import examples
 from .forked import close_servers
 from .made_data import ReadSet, run_main
 from .readers_here import readers_here, scans_here
 
 # On a busy machine an example may take any time, and so may making one.
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "patient", max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
 settings.load_profile("patient")
 
 

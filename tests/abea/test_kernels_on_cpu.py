@@ -16,6 +16,7 @@ from f5py.abea._align_numba import ALIGNED, LONG_GAP, LOW_EMISSION, NOT_SPANNING
 from f5py.abea.align import F5C_LIMITS
 from f5py.pore_model import PoreModel
 
+from ..examples import examples
 from . import plain_aligner
 from .kernels_on_cpu import UNTOUCHED
 from .made_reads import (
@@ -238,7 +239,7 @@ def test_random_reads(kernels, seed):
     assert ALIGNED in _check(kernels, reads)
 
 
-@settings(max_examples=25, deadline=None, derandomize=True)
+@settings(max_examples=examples(25), deadline=None, derandomize=True)
 @given(
     st.lists(
         st.tuples(

@@ -18,6 +18,7 @@ from f5py.io.reads.read_index_output import write_readdb, write_sequence_index
 from f5py.messages import console
 from f5py.options.table_commands import IndexOptions
 
+from ..examples import examples
 from ..index_files import fasta, multi_fast5, readdb, single_fast5
 
 
@@ -98,7 +99,7 @@ def test_a_path_that_is_not_there_does_not_count(tmp_path: Path, capsys: pytest.
         index_fast5(str(reads), [])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     lengths=st.lists(st.integers(0, 5000) | st.integers(16_000, 70_000), min_size=1, max_size=12),
     threads=st.integers(1, 3),

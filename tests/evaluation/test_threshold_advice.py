@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from f5py.evaluation.ratios import RatioCounts
 from f5py.evaluation.threshold_advice import ErrorEstimates, advise
 
+from ..examples import examples
+
 
 def drawn(share: float, distance: float = 3.0, stretch: float = 1.0, n: int = 40_000, seed: int = 1):
     """Ratios of normal densities `distance` standard deviations apart, made greater than they are by `stretch`.
@@ -55,7 +57,7 @@ def test_of_one_state_the_calls_of_the_other_are_what_is_wrong(share: float, str
         assert estimates.at(advice["threshold"])["by_ratios"] < 0.8 * true
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     distance=st.floats(1, 5), stretch=st.floats(0.5, 3), shift=st.floats(-2, 2), share=st.sampled_from([0.0, 1.0]),
     n=st.integers(50, 3000), seed=st.integers(0, 1000),

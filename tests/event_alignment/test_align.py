@@ -13,6 +13,7 @@ from f5py.event_alignment._viterbi_numba import KMER_SLOTS, MARGIN, SCRATCH, fil
 from f5py.event_alignment.align import align_events, transitions
 from f5py.threads.pool import WorkerPool
 
+from ..examples import examples
 from .made_alignments import level_model, made_batch, made_model, made_read
 from .plain_viterbi import BAD, plain_rows, viterbi
 
@@ -356,7 +357,7 @@ def test_any_number_of_threads():
         assert [rows_of(batch, read) for read in range(30)] == [rows_of(batches[0], read) for read in range(30)]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(
     seed=st.integers(0, 10**6),
     reverse=st.booleans(),

@@ -40,8 +40,9 @@ def _arguments() -> argparse.Namespace:
 def _with_checks() -> None:
     """Start again with code that checks its indices, kept in a cache folder of its own."""
     if os.environ.get("NUMBA_BOUNDSCHECK") != "1":
-        cache = os.path.join(tempfile.gettempdir(), f"f5py-checked-{os.geteuid()}")
-        os.environ |= {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": os.environ.get("NUMBA_CACHE_DIR", cache)}
+        # not that of code without checks: each would compile anew what the other has kept
+        cache = os.environ.get("NUMBA_CACHE_DIR", os.path.join(tempfile.gettempdir(), f"f5py-{os.geteuid()}"))
+        os.environ |= {"NUMBA_BOUNDSCHECK": "1", "NUMBA_CACHE_DIR": f"{cache}-checked"}
         os.execv(sys.executable, [sys.executable, "-m", "tests.fuzz", *sys.argv[1:]])
 
 

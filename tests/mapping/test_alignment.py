@@ -10,6 +10,7 @@ from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, G
 from f5py.mapping.align.base_alignment import plain_alignment
 from f5py.mapping.settings import PRESETS, parameters
 
+from ..examples import examples
 from .real_sets import nothing_made
 
 
@@ -31,7 +32,7 @@ def pairs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
     return np.array(target, np.uint8), np.array(query, np.uint8)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(
     pairs(), st.sampled_from([EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS]),
     st.sampled_from([3, 10, 40, 751]), st.sampled_from([5, 20, 400]), st.sampled_from(["map-ont", "map-hifi"]),

@@ -19,6 +19,7 @@ from f5py.mapping.index.reference_index import codes_of
 from f5py.mapping.settings import PRESETS
 from f5py.threads.pool import WorkerPool
 
+from ..examples import examples
 from ..made_data import refused, run_command
 from .real_sets import joined, rows_of, sequences_of
 
@@ -105,7 +106,7 @@ def tile_of(target: str, read: str, scores, from_best: bool, plain: bool):
 class TestTiles:
     @pytest.mark.parametrize("scores", SCHEMES)
     @pytest.mark.parametrize("from_best", [True, False])
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     @given(pair=pairs())
     def test_vectors_and_cells_are_as_defined(self, scores, from_best: bool, pair):
         expected = plain_path(*pair, scores, from_best, 200)
@@ -118,7 +119,7 @@ class TestTiles:
             if from_best:
                 assert best == expected[0]
 
-    @settings(max_examples=40, deadline=None)
+    @settings(max_examples=examples(40), deadline=None)
     @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 320), m=st.integers(1, 320))
     def test_vectors_are_cells_in_whole_tiles(self, seed: int, n: int, m: int):
         rng = np.random.default_rng(seed)
@@ -168,7 +169,7 @@ def candidates_plainly(read: str, targets: list[str], s: DarwinSettings, k: int,
 
 
 @pytest.mark.parametrize("spread", [True, False])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_candidates_are_as_defined(spread: bool, data: st.DataObject):
     pool = WorkerPool(1)

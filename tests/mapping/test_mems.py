@@ -19,6 +19,7 @@ from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
 from f5py.mapping.settings import PRESETS, parameters
 from f5py.threads.pool import WorkerPool
 
+from ..examples import examples
 from ..made_data import refused, run_command
 from .real_sets import Sequences, batch_of, rows_of, sequences_of, text_of
 
@@ -97,7 +98,9 @@ def contigs_and_reads(draw: st.DrawFn) -> tuple[list[str], list[str]]:
     return contigs, reads
 
 
-any_reads = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+any_reads = settings(
+    max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 
 
 @any_reads

@@ -13,6 +13,7 @@ from f5py.core.noise import GAUSSIAN, INDEPENDENT, OF_PORES, STUDENT, Noise
 from f5py.methylation import _hmm_numba, _noise_numba
 from f5py.methylation.correlated import terms_of
 
+from ..examples import examples
 from .plain_hmm import all_paths, plain_forward
 from .test_hmm import LANES, _forward, _lanes, _problem
 
@@ -53,7 +54,7 @@ def test_all_paths_of_tiny_windows(noise: Noise, n_events: int, n_kmers: int) ->
     assert found[0] == pytest.approx(expected, rel=1e-5, abs=1e-4)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     seed=st.integers(0, 2**32 - 1),
     noise=st.one_of(

@@ -13,6 +13,7 @@ from f5py.core.batch import Cause, ReadStatus
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.outputs.events.eventalign_paf import EventalignPaf
 
+from ..examples import examples
 from .made_rows import CONTIG_LENGTHS, CONTIGS, K, MadeRead, made_reads, parse_paf, rows_batch, walk_ends
 
 
@@ -50,7 +51,7 @@ def test_columns_agree_with_each_other(ecoli_rows, paf):
 
 
 @pytest.mark.parametrize("rna", [False, True])
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(data=st.data())
 def test_strings_lead_back_to_the_rows(rna, data):
     reads = data.draw(st.lists(made_reads(rna), min_size=1, max_size=4))

@@ -16,6 +16,7 @@ from f5py.io.bam.bam_records import RawRecords
 from f5py.outputs.events.eventalign_sam import EventalignSam
 from f5py.outputs.events.sam_to_bam import SamToBam
 
+from ..examples import examples
 from .made_rows import CONTIG_LENGTHS, CONTIGS, MadeRead, made_reads, rows_batch, walk_ends
 
 HEADER = pysam.AlignmentHeader.from_references(CONTIGS, CONTIG_LENGTHS)
@@ -75,7 +76,7 @@ def test_pysam_reads_the_real_records(real, tmp_path):
 
 
 @pytest.mark.parametrize("rna", [False, True])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(data=st.data())
 def test_strings_lead_back_to_the_rows(rna, data):
     reads = data.draw(st.lists(made_reads(rna), min_size=1, max_size=3))
@@ -94,7 +95,7 @@ def test_strings_lead_back_to_the_rows(rna, data):
     assert not lines
 
 
-@settings(deadline=None, max_examples=150)
+@settings(deadline=None, max_examples=examples(150))
 @given(read=made_reads(False))
 def test_version_1_leads_back_to_the_rows(read):
     batch = with_records([read])

@@ -12,6 +12,7 @@ from f5py.io.reads.read_files import ReadFiles
 from f5py.options.input_names import READDB_SUFFIX
 from f5py.outputs.events.eventalign_summary import EventalignSummary
 
+from ..examples import examples
 from .made_rows import SAMPLING_RATE, made_reads, rows_batch
 
 
@@ -24,7 +25,7 @@ def test_bytes_are_the_references(ecoli, indexed_ecoli, ecoli_rows):
 
 
 @pytest.mark.parametrize("rna", [False, True])
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=examples(60))
 @given(data=st.data())
 def test_counts_are_those_of_the_rows(rna, data):
     reads = data.draw(st.lists(made_reads(rna), min_size=1, max_size=4))

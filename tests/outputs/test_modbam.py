@@ -15,6 +15,7 @@ from f5py.core.windows import Windows
 from f5py.evaluation.ratios import probability
 from f5py.outputs.calls.modbam import modification_tags
 
+from ..examples import examples
 from .made_modbam import GENOME, REVERSE, SECONDARY, SUPPLEMENTARY, has_tags, listed_tags, made_batch, made_record
 from .modbam_parser import BadTags, ModifiedBase, modified_bases
 
@@ -253,7 +254,7 @@ def alignments(draw):
     return genome, reads
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(alignments())
 def test_any_alignment_gives_its_called_bases(made):
     """The specification's reading of the tags is what pysam's aligned pairs say."""

@@ -19,6 +19,7 @@ from f5py.outputs.formatting import OrderedFormatter
 from f5py.outputs.moves.resquiggle_writer import ResquigglePaf, ResquiggleTable
 from f5py.text.encoding import PartialTextError
 
+from ..examples import examples
 from .made_rows import K, MadeRead, parse_paf, rows_batch, walk_ends
 
 Map = list[tuple[int, int] | None]
@@ -96,7 +97,7 @@ def test_paf_has_the_references_bytes_except_for_its_own_scaling(ecoli_rows, exp
 
 
 @pytest.mark.parametrize("rna", [False, True])
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(reads=st.lists(maps(), min_size=1, max_size=4))
 def test_table_says_what_the_map_says(rna, reads):
     batch = map_batch(reads, rna)
@@ -111,7 +112,7 @@ def test_table_says_what_the_map_says(rna, reads):
 
 
 @pytest.mark.parametrize("rna", [False, True])
-@settings(deadline=None, max_examples=100)
+@settings(deadline=None, max_examples=examples(100))
 @given(reads=st.lists(maps(), min_size=1, max_size=4))
 def test_paf_leads_back_to_the_map(rna, reads):
     batch = map_batch(reads, rna)

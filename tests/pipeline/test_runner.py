@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from f5py.io.files.complete_file import complete_output
 from f5py.pipeline.runner import Outputs, run_pipeline, stages_running
 
+from ..examples import examples
 from ..patience import PATIENCE
 
 
@@ -25,7 +26,7 @@ def pause(milliseconds: int) -> None:
     time.sleep(milliseconds / 1000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(n_items=st.integers(0, 10), pauses=st.tuples(*[st.sampled_from([0, 0, 1, 3])] * 4), n_lanes=st.integers(1, 4))
 def test_all_items_in_order(n_items, pauses, n_lanes):
     """`settle` and `write` see the items in order, after they have been computed; no more than `n_lanes` at a time."""
@@ -62,7 +63,7 @@ def test_all_items_in_order(n_items, pauses, n_lanes):
     assert not stages_running()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(
     n_items=st.integers(1, 8),
     data=st.data(),

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from f5py.threads.ahead import worked_ahead
 
+from ..examples import examples
 from ..patience import PATIENCE
 
 _NAME = "f5py-test-ahead"
@@ -23,7 +24,7 @@ def threads_left() -> list[str]:
     return [thread.name for thread in threading.enumerate() if thread.name.startswith(_NAME)]
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     n=st.integers(0, 12),
     n_threads=st.integers(1, 4),

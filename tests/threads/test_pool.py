@@ -18,6 +18,7 @@ from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 from f5py.threads.pool import WorkerPool, longest_first
 
+from ..examples import examples
 from ..patience import PATIENCE
 
 
@@ -95,7 +96,7 @@ def test_the_lowest_order_is_served_first():
 
 
 @pytest.mark.usefixtures("no_thread_is_left")
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(n_threads=st.integers(1, 4), n_reads=st.integers(1, 30), data=st.data())
 def test_an_error_stops_all_and_is_raised(n_threads, n_reads, data):
     broken = data.draw(st.sets(st.integers(0, n_reads - 1), min_size=1))

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import ctypes
+import hashlib
 import importlib.util
+import os
 import re
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -56,6 +59,7 @@ class Nvrtc:
         self._library = ctypes.CDLL(str(_library_path()))
         self._library.nvrtcGetErrorString.restype = ctypes.c_char_p
         self.version = self._version()
+        self._folder = Path(tempfile.gettempdir()) / f"f5py-tests-{os.getuid()}-cubins"
 
     def architectures(self) -> list[int]:
         """Compute capabilities times ten for which this version makes machine code."""
@@ -66,7 +70,22 @@ class Nvrtc:
         return list(numbers)
 
     def compile(self, name: str, source: str, *options: str) -> Compiled:
-        """Compile to machine code; fails the test with the compiler's log if that does not work."""
+        """Compile to machine code; fails the test with the compiler's log if that does not work.
+
+        What has compiled is kept for all test processes of this user: the same compiler makes the same of it.
+        """
+        made_of = "\0".join([name, source, *options, str(self.version), str(self._library._name)])
+        kept = self._folder / hashlib.sha256(made_of.encode()).hexdigest()
+        if not kept.is_file():
+            compiled = self._compile(name, source, *options)
+            self._folder.mkdir(exist_ok=True)
+            unfinished = kept.with_suffix(f".{os.getpid()}")
+            unfinished.write_bytes(compiled.log.encode() + b"\0" + compiled.cubin)
+            unfinished.replace(kept)
+        log, cubin = kept.read_bytes().split(b"\0", 1)
+        return Compiled(cubin, log.decode())
+
+    def _compile(self, name: str, source: str, *options: str) -> Compiled:
         program = ctypes.c_void_p()
         self._call(
             "nvrtcCreateProgram", ctypes.byref(program), source.encode(), name.encode(), 0, None, None
@@ -76,7 +95,7 @@ class Nvrtc:
             status = self._library.nvrtcCompileProgram(program, len(texts), (ctypes.c_char_p * len(texts))(*texts))
             log = _DEPRECATED.sub("", self._bytes(program, "ProgramLog").decode())
             assert status == 0, f"{name} {' '.join(options)}:\n{log}"
-            return Compiled(self._bytes(program, "CUBIN"), log)
+            return Compiled(self._bytes(program, "CUBIN"), log.replace("\0", ""))
         finally:
             self._library.nvrtcDestroyProgram(ctypes.byref(program))
 

@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 from f5py.io.bam.bam_blocks import DamagedBlocksError
 from f5py.io.bam.bam_records import RawRecords, RecordColumns, converted_chunks, record_chunks, tag_values
 
+from ...examples import examples
+
 HEADER = pysam.AlignmentHeader.from_references(["one", "two"], [1_000_000, 2_000_000])
 
 
@@ -137,7 +139,7 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return bam_bytes(made_records(N_WHOLE), tmp_path_factory.mktemp("whole"))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_a_cut_file_has_its_first_records(whole: bytes, data):
     end_mark = 28
@@ -147,7 +149,7 @@ def test_a_cut_file_has_its_first_records(whole: bytes, data):
     assert damaged or n < N_WHOLE  # a cut between two blocks shows in the missing end mark only
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(data=st.data())
 def test_a_flipped_bit_is_noticed(whole: bytes, data):
     flipped = bytearray(whole)

@@ -14,6 +14,8 @@ from f5py.io.reads import read_files
 from f5py.io.reads.read_files import ReadFiles
 from f5py.io.reads.read_index_output import write_readdb
 
+from ...examples import examples
+
 fields = st.binary(max_size=12).map(lambda raw: raw.translate(None, b"\t\n").decode("utf-8", "surrogateescape"))
 names = fields.filter(bool)
 
@@ -29,7 +31,7 @@ def of_lines(folder: Path, lines: list[tuple[str, str]], last_end: str = "\n") -
     return ReadFiles.read(str(path))
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(
     st.lists(st.tuples(names, st.one_of(fields, st.sampled_from(["", "a.fast5", "b\tc.pod5"])))),
     st.integers(1, 40),

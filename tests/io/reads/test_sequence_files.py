@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from f5py.errors import InputFileError
 from f5py.io.reads.sequence_files import iterate_sequences, sequence_records
 
+from ...examples import examples
 from ...patience import PATIENCE
 
 READS = [("a", "ACGT"), ("b", "GG"), ("c", ""), ("d", "acgun"), ("e", "TTTTTTT")]
@@ -69,7 +70,7 @@ def test_every_format(tmp_path, write, compress, batch_size):
     assert flattened(iterate_sequences(str(path), batch_size, 1000)) == READS
 
 
-@settings(deadline=None, max_examples=50)
+@settings(deadline=None, max_examples=examples(50))
 @given(
     lengths=st.lists(st.integers(0, 30), min_size=1, max_size=30),
     batch_size=st.integers(1, 10),

@@ -12,6 +12,7 @@ from f5py.io.signals.fast5.fast5_writer import Fast5Writer
 from f5py.io.signals.slow5.reader import Slow5Source
 from f5py.io.signals.source import Calibration
 
+from ...examples import examples
 from .made_signals import (
     CALIBRATION,
     GZIP,
@@ -180,7 +181,7 @@ def test_an_unknown_read_leaves_the_others_alone(source, made_reads):
     assert_holds(block, 2, made_reads[1])
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(picks=st.lists(st.integers(-1, 6), max_size=30))
 def test_any_request_is_the_sum_of_its_reads(source, made_reads, picks):
     block = source.fetch([made_reads[i].name if i >= 0 else "nobody" for i in picks])

@@ -21,6 +21,7 @@ from f5py.mapping.index.seeds import find_anchors
 from f5py.mapping.settings import PRESETS, MapSettings, parameters
 from f5py.threads.pool import WorkerPool
 
+from ....examples import examples
 from ....mapping.real_sets import batch_of, index_of, rows_of, sequences_of
 
 ONT = PRESETS["map-ont"]
@@ -164,14 +165,14 @@ class TestAnyAnchors:
     """Serial, look-back and forward are the same."""
 
     @pytest.mark.parametrize("search", SEARCHES)
-    @settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(30), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(anchors=random_anchors())
     def test_of_the_gpu(self, device, pool, search, anchors):
         compared(device, pool, anchors, ONT._replace(**SEARCHES[search]))
 
     @pytest.mark.parametrize("search", SEARCHES)
     @pytest.mark.parametrize("smallest", [1, 5, 300])
-    @settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(100), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(anchors=random_anchors())
     def test_of_segments(self, pool, search, smallest, anchors):
         numbers = parameters(ONT._replace(**SEARCHES[search]), 10)

@@ -15,6 +15,7 @@ from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
 from f5py.mapping.settings import PRESETS, parameters
 from f5py.threads.pool import WorkerPool
 
+from ....examples import examples
 from ....mapping.real_sets import Sequences, batch_of, sequences_of
 from ....mapping.test_mems import codes, contigs_and_reads, index_of
 
@@ -87,7 +88,7 @@ def test_the_order_of_the_lanes_does_not_matter(played_gpu, pool, monkeypatch):
     compared(open_device(0), pool, *made(6), 17)
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(15), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(these=contigs_and_reads())
 @pytest.mark.parametrize(("min_length", "limit"), [(3, 2), (12, 1000)])
 def test_any_reads(device, pool, these, min_length, limit):

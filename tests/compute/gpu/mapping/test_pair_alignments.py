@@ -17,6 +17,7 @@ from f5py.mapping.hits.planned import Stretches
 from f5py.mapping.settings import PRESETS, Parameters, parameters
 from f5py.threads.pool import WorkerPool
 
+from ....examples import examples
 from ....mapping.real_sets import nothing_made
 from ....mapping.test_alignment import pairs
 
@@ -121,7 +122,7 @@ def test_what_the_gpu_leaves_to_the_cpu(device, pool):
 
 class TestAnyStretches:
     @pytest.mark.parametrize("kind", [EXTEND, EXTEND_BACKWARDS, GLOBAL])
-    @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+    @settings(max_examples=examples(40), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
     @given(
         these=st.lists(pairs(), min_size=1, max_size=6), zdrop=st.sampled_from([5, 20, 400]),
         preset=st.sampled_from(["map-ont", "map-hifi"]), reverse=st.booleans(),

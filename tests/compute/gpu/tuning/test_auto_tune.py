@@ -12,6 +12,7 @@ from f5py.compute.gpu.tuning.auto_tune import MAX_FLIPS, MAX_IN_FLIGHT, TRIAL, T
 from f5py.compute.gpu.tuning.suggestions import BOUNDS, Advice
 
 from ....abea.batch_reports import FINE, OPTIONS, REPORTS, cpu_bound, cut_by_reads, spoken, used
+from ....examples import examples
 
 
 def drive(advisor, make_report, n_batches, lag=0, options=None):
@@ -197,7 +198,7 @@ def test_a_caller_that_cannot_follow(capsys):
 _SEQUENCES = st.lists(st.tuples(REPORTS, st.integers(1, 10)), max_size=12)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(start=OPTIONS, sequence=_SEQUENCES, lag=st.integers(0, 3))
 def test_options_stay_in_bounds_whatever_comes(start, sequence, lag):
     batches = [report for report, times in sequence for _ in range(times)]
@@ -218,7 +219,7 @@ def test_options_stay_in_bounds_whatever_comes(start, sequence, lag):
             assert type(value) is type(begun)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(start=OPTIONS, reports=st.lists(REPORTS, min_size=1, max_size=3))
 def test_tuning_comes_to_an_end(start, reports):
     # The same few kinds of batches for ever, each for long enough to be acted upon.

@@ -10,6 +10,7 @@ from f5py.compute.gpu.tuning.decision_trees import LoadState, MemoryState, Tuned
 from f5py.compute.gpu.tuning.suggestions import BOUNDS, SPELLING, advise, as_typed, two_digits
 
 from ....abea.batch_reports import GPU_BOUND, OPTIONS, REPORTS, cpu_bound, used
+from ....examples import examples
 
 
 def ways(state, report, cores=16):
@@ -128,7 +129,7 @@ def test_spelling_is_the_command_line():
     assert SPELLING.keys() == vars(TunedOptions()).keys()
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(report=REPORTS, options=OPTIONS, cores=st.integers(1, 256))
 def test_every_suggestion_is_a_move_within_bounds(report, options, cores):
     report = replace(report, options=options)
@@ -144,7 +145,7 @@ def test_every_suggestion_is_a_move_within_bounds(report, options, cores):
 
 
 @pytest.mark.parametrize("state", [*MemoryState, *LoadState])
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(share=st.floats(0.01, 0.99))
 def test_directions(state, share):
     """Every leaf moves its options the way the tree says, where the state really holds."""
