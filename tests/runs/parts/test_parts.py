@@ -478,5 +478,5 @@ def test_python(made: ReadSet, here: Path):
     f5py.run_part(here / "plan", ["1-2"])
     assert f5py.finish(here / "plan").total == N_READS
     assert (here / "calls.tsv").read_bytes() == (here / "one.tsv").read_bytes()
-    with pytest.raises(UsageError, match="handed on"):
+    with pytest.raises(UsageError, match="calls are returned"):
         f5py.call_methylation(**calls, returns="arrow", plan=here / "plan")
