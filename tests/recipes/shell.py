@@ -22,8 +22,14 @@ _ENVIRONMENT = {**os.environ, "PATH": os.pathsep.join(filter(None, _PLACES)), "M
 
 
 def shell_blocks(text: str) -> list[str]:
-    """The blocks of shell commands in a document, or in a part of it."""
-    return re.findall(r"^```sh\n(.+?)^```$", text, re.MULTILINE | re.DOTALL)
+    """The blocks of shell commands in a document, or in a part of it, but those that say why they are not run."""
+    found = re.finditer(r"^(<!-- not run: .+ -->\n)?```sh\n(.+?)^```$", text, re.MULTILINE | re.DOTALL)
+    return [block[2] for block in found if block[1] is None]
+
+
+def is_installed(tool: str) -> bool:
+    """Whether a tool can be run."""
+    return shutil.which(tool, path=_ENVIRONMENT["PATH"]) is not None
 
 
 def run(folder: Path, commands: str) -> str:
@@ -38,5 +44,5 @@ def run(folder: Path, commands: str) -> str:
 
 def needs(tool: str) -> None:
     """Skip the test if a tool is not installed."""
-    if shutil.which(tool, path=_ENVIRONMENT["PATH"]) is None:
+    if not is_installed(tool):
         pytest.skip(f"needs {tool}; F5PY_RECIPE_PATH may name its folder")
