@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from f5py.api.command import Command
+from f5py.options.frequency_commands import FrequencyOptions, MergeOptions
 from f5py.options.map_commands import MapOptions
 from f5py.options.part_commands import FinishOptions, JoinOptions, PlanOptions, RunPartOptions
 from f5py.options.plot_commands import PlotOptions, PlotRegionOptions
@@ -15,9 +16,7 @@ from f5py.options.signal_commands import (
     TrainOptions,
 )
 from f5py.options.table_commands import (
-    FrequencyOptions,
     IndexOptions,
-    MergeOptions,
     SimulateOptions,
     SummaryOptions,
     ValidateOptions,

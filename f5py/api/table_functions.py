@@ -14,7 +14,7 @@ from f5py.messages.progress import Listener
 def frequencies(
     tables: Any = (), *, returns: str | None = None, progress: Listener | None = None, **options: Any
 ) -> Any:
-    """Methylation frequency at every site, from tables of calls, as ``f5py meth-freq`` does.
+    """Methylation frequency at every site, from calls, tags or bedMethyl, as ``f5py meth-freq`` does.
 
     Parameters
     ----------

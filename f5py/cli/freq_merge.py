@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from f5py.cli import options
-from f5py.options.table_commands import MergeOptions
+from f5py.options.frequency_commands import MergeOptions
 
 
 @options.command(

@@ -6,26 +6,35 @@ import math
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any, BinaryIO
+from typing import Any
 
+from f5py.commands.counted_sites import (
+    CALLS,
+    check_source,
+    counts_of_bedmethyl,
+    counts_of_sites,
+    kind_of_inputs,
+    opened_tables,
+)
 from f5py.core.motifs import Motif, motif_named, parse_motif
 from f5py.errors import UsageError
 from f5py.io.bytes.bgzip_output import is_bgzip_name
 from f5py.io.bytes.byte_input import check_read_once, open_bytes, shown_name, size_of
-from f5py.io.bytes.joined_tables import open_tables
 from f5py.io.files.complete_file import complete_text_output
 from f5py.io.files.output import shown_output
 from f5py.io.reads.chromosome_lengths import read_chromosome_lengths
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning, obeys_strict
+from f5py.options.frequency_commands import FrequencyOptions, MergeOptions
 from f5py.options.output_names import OF_SITES, kind_of_output
 from f5py.options.shared import METHYLATION
-from f5py.options.table_commands import EvaluationOptions, FrequencyOptions, MergeOptions
-from f5py.site_frequencies.frequency import methylation_frequency, site_counts
+from f5py.options.table_commands import EvaluationOptions
+from f5py.site_frequencies.frequencies_of_sites import frequencies_of_sites
+from f5py.site_frequencies.frequency import methylation_frequency
 from f5py.site_frequencies.frequency_merge import FrequencyMerger
 from f5py.site_frequencies.motif_rows import rows_of_motif
-from f5py.site_frequencies.site_table import Place
+from f5py.site_frequencies.site_table import Frequencies
 
 #: Reading the calls is the other half of the work.
 _COMPRESSION_THREADS = 2
@@ -88,33 +97,26 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
     check_options(options, take is not None)
     motif = chosen_motif(options)
     paths = list(options.tables) or [options.calls]
-    if paths == ["-"]:
-        console.note("meth-freq", "Scanning the input from stdin ...")
-    with progress("bytes", size_of(paths)) as bar, open_tables(paths, bar.advance) as (table, line_of):
-        source, place = rows_of_motif(table, motif.name, line_of)
-        if options.bedmethyl:
-            _write_bedmethyl(source, place, motif, options)
-            return
-        if take is not None or options.output_format == "parquet":
-            from f5py.io.arrow.arrow import import_arrow
+    check_read_once(paths)
+    kind = kind_of_inputs(paths)
+    check_source(kind, options)
+    if options.bedmethyl:
+        _write_bedmethyl(kind, paths, motif, options)
+        return
+    is_arrow = take is not None or options.output_format == "parquet"
+    if is_arrow:
+        from f5py.io.arrow.arrow import import_arrow
 
-            import_arrow()  # or fail before the work starts
-        out: Any
-        with complete_text_output(options.output, _COMPRESSION_THREADS) if take is None else nullcontext(take) as out:
-            frequencies = methylation_frequency(
-                source,
-                options.threshold,
-                options.split_groups,
-                place,
-                threshold_per_site=options.threshold_per_site,
-                motif=motif,
-            )
-            if take is not None or options.output_format == "parquet":
-                from f5py.outputs.sites.frequency_arrow import write_frequency_rows
+        import_arrow()  # or fail before the work starts
+    out: Any
+    with complete_text_output(options.output, _COMPRESSION_THREADS) if take is None else nullcontext(take) as out:
+        frequencies = _frequencies(kind, paths, motif, options).covered(options.min_coverage)
+        if is_arrow:
+            from f5py.outputs.sites.frequency_arrow import write_frequency_rows
 
-                write_frequency_rows(out, frequencies, _COMPRESSION_THREADS)
-            else:
-                frequencies.write(out)
+            write_frequency_rows(out, frequencies, _COMPRESSION_THREADS)
+        else:
+            frequencies.write(out)
     if frequencies.odd_groups:
         input_warning(
             "meth-freq",
@@ -127,15 +129,36 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
     console.result("meth-freq", f"{len(frequencies):,} sites{share}{where}", options.output)
 
 
-def _write_bedmethyl(source: BinaryIO, place: Place, motif: Motif, options: FrequencyOptions) -> None:
+def _frequencies(kind: str, paths: list[str], motif: Motif, options: FrequencyOptions) -> Frequencies:
+    if kind == CALLS:
+        with opened_tables(paths, options) as (table, line_of, is_bedmethyl):
+            if is_bedmethyl:
+                counts, names = counts_of_bedmethyl(table, shown_name(paths[0]), motif, options)
+            else:
+                source, place = rows_of_motif(table, motif.name, line_of)
+                return methylation_frequency(
+                    source,
+                    options.threshold,
+                    options.split_groups,
+                    place,
+                    threshold_per_site=options.threshold_per_site,
+                    motif=motif,
+                    stranded=options.stranded,
+                )
+    else:
+        counts, names = counts_of_sites(kind, paths, motif, options)
+    return frequencies_of_sites(counts, names, options.stranded)
+
+
+def _write_bedmethyl(kind: str, paths: list[str], motif: Motif, options: FrequencyOptions) -> None:
     from f5py.outputs.sites.bedmethyl import check_can_write, write_bedmethyl
 
     check_can_write(options.output)
     lengths = None if options.chrom_sizes is None else read_chromosome_lengths(options.chrom_sizes)
-    counts, names = site_counts(
-        source, motif, options.threshold, options.threshold_per_site, options.combine_strands, place
+    counts, names = counts_of_sites(kind, paths, motif, options)
+    write_bedmethyl(
+        options.output, counts, names, motif, _COMPRESSION_THREADS, lengths, options.min_coverage, options.mod_code
     )
-    write_bedmethyl(options.output, counts, names, motif, _COMPRESSION_THREADS, lengths)
     console.result("meth-freq", f"written: {shown_output(options.output)}", options.output)
 
 

@@ -23,7 +23,7 @@ from f5py.core.windows import Windows, one_region
 from f5py.errors import F5pyError, InputFileError, SignalError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.bam_records import converted_chunks, overlaps
-from f5py.io.bam.modification_calls import read_name
+from f5py.io.bam.modifications.modification_calls import read_name
 from f5py.io.bam.record_ranges import RecordRange
 from f5py.io.files.complete_file import complete_output
 from f5py.io.reads.read_index import ReadIndex

@@ -1,9 +1,8 @@
-"""The options of the commands that work on tables, and of those that make indices and simulated data."""
+"""The options of the commands that judge tables, and of those that make indices and simulated data."""
 
 from __future__ import annotations
 
 from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, options_class
-from f5py.options.output_names import OF_SITES
 from f5py.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
@@ -71,78 +70,6 @@ class IndexOptions(StrictOptions, Options):
     verbose: int = option(
         "-v", "--verbose", kind=Kind.INTEGER, default=1, at_least=0, at_most=255, number_may_lack=1,
         help="Verbosity: 0 the counts, 1 also the folders, 2 also every skipped file.",
-    )  # fmt: skip
-
-
-@options_class
-class FrequencyOptions(StrictOptions, Options):
-    """Options of ``f5py meth-freq``."""
-
-    tables: tuple[str, ...] = argument(
-        "[CALLS ...]", default=(), repeated=True, is_table=True, excludes=("calls",),
-        help="Tables of calls, counted as one, instead of -i.",
-    )  # fmt: skip
-    calls: str = option(
-        "-i", "--input", kind=Kind.FILE, group=_INPUT, default="-", default_words="standard input",
-        help="Table of calls, plain or gzip.", is_table=True,
-    )  # fmt: skip
-    output: str = option(
-        "-o", "--output", kind=Kind.FILE, group=_OUTPUT, default="-", default_words="standard output",
-        help="Output file; compressed (bgzip) if the name ends in .gz. It appears only when it is complete.",
-    )  # fmt: skip
-    threshold: float = option(
-        "-c", "--call-threshold", kind=Kind.NUMBER, group=Group.SELECTION, default=CALL_THRESHOLD,
-        help="Skip calls with a lower absolute log_lik_ratio.",
-    )  # fmt: skip
-    threshold_per_site: bool = flag(
-        "--threshold-per-site", group=Group.SELECTION, ours=True,
-        help="Multiply the threshold by the number of sites in the group, as nanopolish does (with -c 2 by default).",
-    )  # fmt: skip
-    split_groups: bool = flag(
-        "-s", "--split-groups", help="Count every site of a group separately.",
-        excludes=("bedmethyl",), advice="bedMethyl always has them split",
-    )  # fmt: skip
-    methylation: str | None = option(
-        "-q", "--methylation", group=Group.MODEL, choices=METHYLATIONS, default_words=METHYLATION, ours=True,
-        excludes=("motif",),
-        help="What was called: the motif by which -s and --bedmethyl split groups.",
-    )  # fmt: skip
-    motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, see="usage.md#motifs",
-        help="A motif of your own instead of -q, such as CHG:0.",
-    )  # fmt: skip
-    output_format: str | None = option(
-        "--output-format", group=_OUTPUT, choices=("tsv", "parquet"), ours=True, see="formats.md#parquet",
-        default_words="what the name of the output says, else tsv",
-        help="Format of the table; parquet needs -o. By default .parquet, .bed (as --bedmethyl), .bedgraph and .bw in "
-        "the name determine it.",
-    )  # fmt: skip
-    chrom_sizes: str | None = option(
-        "--chrom-sizes", kind=Kind.FILE, group=_INPUT, ours=True,
-        help="Names and lengths of the chromosomes, such as the .fai of the reference; needed for bigWig.",
-    )  # fmt: skip
-    bedmethyl: bool = flag(
-        "--bedmethyl", ours=True, by_name=OF_SITES, see="formats.md#bedmethyl", excludes=("output_format=parquet",),
-        advice="bedMethyl is text",
-        help="Write bedMethyl as modkit does: a row per site and strand, with groups split, and with a tabix index if "
-        "the name of the output ends in .gz.",
-    )  # fmt: skip
-    combine_strands: bool = flag(
-        "--combine-strands", help="In bedMethyl, bedGraph and bigWig: one row for both strands of a site.", ours=True,
-        needs=("bedmethyl",), advice="the other tables never tell strands apart",
-    )  # fmt: skip
-
-
-@options_class
-class MergeOptions(StrictOptions, Options):
-    """Options of ``f5py freq-merge``."""
-
-    tables: tuple[str, ...] = argument(
-        "FILE1 FILE2 ...", repeated=True, default=(), is_table=True, help="Tables of frequencies."
-    )
-    output: str = option(
-        "-o", "--output", kind=Kind.FILE, group=_OUTPUT, default="-", default_words="standard output",
-        help="Output file; compressed (bgzip) if the name ends in .gz. It appears only when it is complete.",
     )  # fmt: skip
 
 

@@ -12,7 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.errors import F5pyError
-from f5py.io.bam.modification_calls import Modification, aligned_calls, has_modifications, modifications_of, read_name
+from f5py.io.bam.modifications.modification_calls import (
+    Modification,
+    aligned_calls,
+    has_modifications,
+    modifications_of,
+    read_name,
+)
 from f5py.plotting.genes import Genes
 from f5py.plotting.packing import packed
 

@@ -28,20 +28,33 @@ from f5py.site_frequencies._site_table_numba import (
 )
 from f5py.text._byte_masks_numba import LANES
 
-N_COLUMNS = 8
+N_COLUMNS, N_STRANDED_COLUMNS = 8, 12
 _CHROMOSOME, _START, _END, _SIZE, _CALLED, _METHYLATED, _SHARE, _SEQUENCE = range(N_COLUMNS)
+#: Counts of either strand: calls, and methylated ones.
+_FORWARD, _REVERSE = N_COLUMNS, N_COLUMNS + 2
 
 
 @exact_kernel
-def merge_rows(text, end, state, sites, names):
+def _counts_of_strand(text, starts, ends, column):
+    """Calls of a strand and methylated ones among them, or twice -1 for what cannot be."""
+    called = natural(text, starts[column], ends[column], MAX_COUNT)
+    methylated = natural(text, starts[column + 1], ends[column + 1], MAX_COUNT)
+    if called < 0 or methylated < 0 or methylated > called:
+        return np.int64(-1), np.int64(-1)
+    return called, methylated
+
+
+@exact_kernel
+def merge_rows(text, end, stranded, state, sites, names):
     """Add the counts of the rows in ``text[state[AT]:end]``, which are whole lines; `PADDING` more bytes must follow.
 
-    Empty lines are passed over. ``state[NOTABLE]`` counts the rows with another sequence than an earlier row of the
-    same key. Returns `DONE`, `FULL` or `UNUSUAL`.
+    With `stranded` the rows have the counts of both strands, too. Empty lines are passed over. ``state[NOTABLE]`` is
+    the number of rows with another sequence than an earlier row of the same key. Returns `DONE`, `FULL` or `UNUSUAL`.
     """
     starts = np.empty(MAX_COLUMNS, np.int64)
     ends = np.empty(MAX_COLUMNS, np.int64)
-    slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites
+    slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites[:9]
+    n_columns = N_STRANDED_COLUMNS if stranded else N_COLUMNS
     name_slots, name_ends, name_text = names
     at = state[AT]
     line = state[LINE]
@@ -59,7 +72,7 @@ def merge_rows(text, end, state, sites, names):
             line += 1
             at = newline + 1
             continue
-        if columns != N_COLUMNS:
+        if columns != n_columns:
             status = UNUSUAL
             break
         start = natural(text, starts[_START], ends[_START], MAX_INT)
@@ -70,6 +83,14 @@ def merge_rows(text, end, state, sites, names):
         if start < 0 or last < 0 or size < 0 or n_called < 0 or n_methylated < 0 or n_methylated > n_called:
             status = UNUSUAL
             break
+        n_reverse = m_reverse = np.int64(0)
+        if stranded:
+            n_forward, m_forward = _counts_of_strand(text, starts, ends, _FORWARD)
+            n_reverse, m_reverse = _counts_of_strand(text, starts, ends, _REVERSE)
+            adds_up = n_forward + n_reverse == n_called and m_forward + m_reverse == n_methylated
+            if n_forward < 0 or n_reverse < 0 or not adds_up:
+                status = UNUSUAL
+                break
         first, stop = starts[_SEQUENCE], ends[_SEQUENCE]
         if (
             (n_sites + 1) * SLOTS_PER_ENTRY > slots.shape[0]
@@ -111,6 +132,9 @@ def merge_rows(text, end, state, sites, names):
             break
         called[site] += n_called
         methylated[site] += n_methylated
+        if stranded:
+            sites.called_reverse[site] += n_reverse
+            sites.methylated_reverse[site] += m_reverse
         line += 1
         at = newline + 1
     state[AT] = at

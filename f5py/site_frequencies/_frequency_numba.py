@@ -98,10 +98,12 @@ def group_sites(text, first, stop, position, last, number, masks, starts, n_befo
 
 @exact_kernel
 def count_rows(
-    text, end, n_columns, threshold, per_site, split, masks_forward, masks_reverse, odd_ratio, has_odd_ratio,
-    state, sites, names,
+    text, end, n_columns, threshold, per_site, split, stranded, masks_forward, masks_reverse, odd_ratio,
+    has_odd_ratio, state, sites, names,
 ):  # fmt: skip
     """Count the calls in ``text[state[AT]:end]``, which consists of whole lines; `PADDING` more bytes must follow.
+
+    With `stranded`, for which there must be a column of strands, those on the reverse strand are counted apart, too.
 
     `state` is updated to the line at which the function stopped; ``state[NOTABLE]`` counts the split groups with
     another number of motifs than their row says. `odd_ratio` replaces the first row's ratio if `has_odd_ratio`, for
@@ -111,7 +113,8 @@ def count_rows(
     ends = np.empty(MAX_COLUMNS, np.int64)
     with_strand = n_columns - 10
     places = np.empty(_FIRST_PLACES, np.int64)
-    slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites
+    slots, site_names, spans, group_sizes, called, methylated, text_starts, text_sizes, texts = sites[:9]
+    called_reverse, methylated_reverse = sites.called_reverse, sites.methylated_reverse
     name_slots, name_ends, name_text = names
     at = state[AT]
     line = state[LINE]
@@ -159,8 +162,8 @@ def count_rows(
                 name = find_name(name_slots, name_ends, name_text, n_names, text, starts[0], ends[0])
                 n_names = max(n_names, name + 1)
             is_methylated = ratio > 0.0
+            is_reverse = with_strand and text[starts[1]] == _MINUS
             if is_group:
-                is_reverse = with_strand and text[starts[1]] == _MINUS
                 masks = masks_reverse if is_reverse else masks_forward
                 if needed > places.shape[0]:
                     places = np.empty(2 * needed, np.int64)
@@ -175,6 +178,9 @@ def count_rows(
                         text_sizes[site] = 0
                     called[site] += 1
                     methylated[site] += is_methylated
+                    if stranded and is_reverse:
+                        called_reverse[site] += 1
+                        methylated_reverse[site] += is_methylated
                 state[NOTABLE] += n_found != number
             else:
                 site = find_site(slots, site_names, spans, n_sites, site + 1, name, position << 32 | last)
@@ -189,6 +195,9 @@ def count_rows(
                     text_starts[n_sites] = text_end
                 called[site] += number
                 methylated[site] += number * is_methylated
+                if stranded and is_reverse:
+                    called_reverse[site] += number
+                    methylated_reverse[site] += number * is_methylated
         has_odd_ratio = False
         line += 1
         at = newline + 1

@@ -21,6 +21,7 @@ class Counts(NamedTuple):
     methylated: NDArray[np.uint32]
     canonical: NDArray[np.uint32]
     failed: NDArray[np.uint32]
+    other: NDArray[np.uint32]  # zeros where nothing else was written
 
 
 @exact_kernel
@@ -35,7 +36,7 @@ def count_sites(first, contig, position, reverse, llr, size, partition, threshol
 
     All calls have been dealt with, or the table is full.
     """
-    slots, names, places, methylated, canonical, failed = counts
+    slots, names, places, methylated, canonical, failed, _ = counts
     site = np.int64(-1)
     call = first
     while call < llr.shape[0] and (n_sites + 1) * SLOTS_PER_ENTRY <= slots.shape[0]:
@@ -62,9 +63,9 @@ def count_sites(first, contig, position, reverse, llr, size, partition, threshol
 def add_counts(first, partition, contig, step, more, n_sites, counts):
     """Add counts of sites from `first` on, `more` of each kind; return as `count_sites`.
 
-    `step` is the position << 1 | reverse.
+    `step` is the position << 1 | reverse. Of the kind that comes last there may be no counts.
     """
-    slots, names, places, methylated, canonical, failed = counts
+    slots, names, places, methylated, canonical, failed, other = counts
     site = np.int64(-1)
     at = first
     while at < contig.shape[0] and (n_sites + 1) * SLOTS_PER_ENTRY <= slots.shape[0]:
@@ -77,6 +78,8 @@ def add_counts(first, partition, contig, step, more, n_sites, counts):
         methylated[site] += more[0][at]
         canonical[site] += more[1][at]
         failed[site] += more[2][at]
+        if more[3].shape[0] and more[3][at]:
+            other[site] += more[3][at]
         at += 1
     return at, n_sites
 

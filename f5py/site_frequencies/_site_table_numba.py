@@ -28,7 +28,7 @@ MAX_MOTIF = 16
 #: Bytes after the text that are read, whatever they hold.
 PADDING = LANES + MAX_MOTIF
 
-MAX_COLUMNS = 11
+MAX_COLUMNS = 12
 MAX_INT = 2**31 - 1
 MAX_COUNT = 2**62
 _MAX_DIGITS = 15  # as many decimal digits always fit into a double without rounding
@@ -43,7 +43,7 @@ _POWERS_OF_TEN = 10.0 ** np.arange(_MAX_DIGITS + 1)
 SPLIT_TEXT = np.frombuffer(b"split-group", np.uint8)
 
 #: More than the numbers and separators of an output row need.
-FIXED_COLUMNS = 7 * 20 + len(SPLIT_TEXT)
+FIXED_COLUMNS = 11 * 20 + len(SPLIT_TEXT)
 
 
 class Sites(NamedTuple):
@@ -58,6 +58,8 @@ class Sites(NamedTuple):
     text_start: NDArray[np.int64]  # where the sequence is in `texts`
     text_size: NDArray[np.int32]  # 0: the group was split
     texts: NDArray[np.uint8]  # begins with `SPLIT_TEXT`
+    called_reverse: NDArray[np.int64]  # those of them on the reverse strand; zeros unless strands are counted apart
+    methylated_reverse: NDArray[np.int64]
 
 
 class Names(NamedTuple):
@@ -261,8 +263,8 @@ def append_share(out, at, share):
 
 
 @exact_kernel
-def format_rows(out, order, sites, names):
-    """Write the rows of the sites in `order`; return the number of bytes."""
+def format_rows(out, order, sites, names, stranded):
+    """Write the rows of the sites in `order`, with the counts of both strands if `stranded`; return their bytes."""
     at = np.int64(0)
     for site in order:
         name = sites.name[site]
@@ -285,6 +287,11 @@ def format_rows(out, order, sites, names):
             at = append_bytes(out, at + 1, SPLIT_TEXT)
         else:
             at = append_bytes(out, at + 1, sites.texts[begin : begin + size])
+        if stranded:
+            n_reverse, m_reverse = sites.called_reverse[site], sites.methylated_reverse[site]
+            for count in (sites.called[site] - n_reverse, sites.methylated[site] - m_reverse, n_reverse, m_reverse):
+                out[at] = TAB
+                at = append_int(out, at + 1, count)
         out[at] = NEWLINE
         at += 1
     return at

@@ -16,19 +16,8 @@ from f5py.core.motifs import Motif, motif_named
 from f5py.errors import F5pyError, InputFileError
 from f5py.options.shared import CALL_THRESHOLD
 from f5py.site_frequencies.site_counts import SiteCounts
-from f5py.site_frequencies.site_table import (
-    CHUNK_SIZE,
-    MAX_POSITION,
-    Frequencies,
-    Place,
-    SiteTable,
-    TableReader,
-    longer,
-    longer_names,
-    name_list,
-    place_of,
-    shown,
-)
+from f5py.site_frequencies.site_table import Frequencies, SiteTable, longer, longer_names, name_list
+from f5py.site_frequencies.table_reader import CHUNK_SIZE, MAX_POSITION, Place, TableReader, place_of, shown
 
 _FIRST_LISTED = 1 << 16
 
@@ -52,6 +41,7 @@ def methylation_frequency(
     chunk_size: int = CHUNK_SIZE,
     threshold_per_site: bool = False,
     motif: Motif | None = None,
+    stranded: bool = False,
 ) -> Frequencies:
     """Count the calls of every site. Memory grows with the number of sites, not with that of calls.
 
@@ -73,6 +63,8 @@ def methylation_frequency(
         Multiply the threshold by the number of motifs in the group, which is nanopolish's rule.
     motif : Motif, optional
         What to split groups at; CpG by default.
+    stranded : bool
+        Count the calls of the reverse strand apart, too, for which there must be a column of strands.
 
     Returns
     -------
@@ -88,12 +80,16 @@ def methylation_frequency(
     from f5py.site_frequencies._frequency_numba import count_rows
 
     header = _read_header(calls, name)
-    table = SiteTable()
+    table = SiteTable(stranded)
     reader = TableReader(calls, header, name, table.state)
     n_columns = header.count(b"\t") + 1
     if motif is None:
         motif = motif_named("cpg")
     masks = motif.codes(False).masks, motif.codes(True).masks
+    if stranded and b"\tstrand\t" not in header:
+        raise InputFileError(
+            f"{place_of(name, 1)}: no column of strands, which --stranded needs; call with --meth-out-version 2"
+        )
     if split_groups and not motif.is_palindromic and b"\tstrand\t" not in header:
         raise InputFileError(
             f"{place_of(name, 1)}: no column of strands, which {motif.name} needs; call with --meth-out-version 2"
@@ -101,11 +97,11 @@ def methylation_frequency(
 
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
         return count_rows(
-            text, size, n_columns, threshold, threshold_per_site, split_groups, *masks,
+            text, size, n_columns, threshold, threshold_per_site, split_groups, stranded, *masks,
             0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, table.state, table.sites, table.names,
         )  # fmt: skip
 
-    reader.read(loop, table.make_room, lambda line: _judge(reader, line, split_groups), chunk_size)
+    reader.read(loop, table.make_room, lambda line: _judge(reader, line, split_groups, stranded), chunk_size)
     return table.result(_HEADERS[header])
 
 
@@ -149,8 +145,8 @@ def site_counts(
         raise InputFileError(
             f"{place_of(name, 1)}: no column of strands; add --combine-strands, or call with --meth-out-version 2"
         )
-    if combine_strands and not motif.is_palindromic:
-        raise F5pyError(f"the strands of {motif.name} have their sites at different places; they cannot be combined")
+    if combine_strands:
+        check_combinable(motif)
     counts = SiteCounts(threshold, threshold_per_site, combine_strands)
     state = np.zeros(jit.STATE_SIZE, np.int64)
     names = SiteTable().names
@@ -188,6 +184,12 @@ def site_counts(
     reader.read(loop, make_room, lambda line: _judge(reader, line, True, need_strand=True), chunk_size)
     flush()
     return counts, name_list(names, int(state[jit.N_NAMES]))
+
+
+def check_combinable(motif: Motif) -> None:
+    """Raise `F5pyError` unless both strands of a motif have their sites at the same places."""
+    if not motif.is_palindromic:
+        raise F5pyError(f"the strands of {motif.name} have their sites at different places; they cannot be combined")
 
 
 def _read_header(calls: BinaryIO, name: Place) -> bytes:

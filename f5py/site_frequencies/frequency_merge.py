@@ -8,13 +8,8 @@ from typing import BinaryIO, NoReturn
 import numpy as np
 
 from f5py.errors import InputFileError
-from f5py.site_frequencies.site_table import (
-    CHUNK_SIZE,
-    HEADERS_OF_FREQUENCIES,
-    Frequencies,
-    SiteTable,
-    TableReader,
-)
+from f5py.site_frequencies.site_table import HEADERS_OF_FREQUENCIES, STRAND_COLUMNS, Frequencies, SiteTable
+from f5py.site_frequencies.table_reader import CHUNK_SIZE, TableReader
 
 
 class FrequencyMerger:
@@ -35,6 +30,7 @@ class FrequencyMerger:
         self._table = SiteTable()
         self.count_columns: set[str] = set()
         self._last_count_column = ""
+        self._is_stranded: bool | None = None
 
     @property
     def n_conflicts(self) -> int:
@@ -68,10 +64,17 @@ class FrequencyMerger:
         self._last_count_column = HEADERS_OF_FREQUENCIES[header]
         self.count_columns.add(self._last_count_column)
         table = self._table
+        is_stranded = STRAND_COLUMNS[0].encode() in header
+        if self._is_stranded not in (None, is_stranded):
+            raise InputFileError(
+                f"{name}, line 1: {'has' if is_stranded else 'lacks'} the counts of both strands, unlike the tables "
+                "before; make all of them with meth-freq --stranded, or none"
+            )
+        self._is_stranded = table.stranded = is_stranded
         reader = TableReader(frequencies, header, name, table.state)
 
         def loop(text: np.ndarray, size: int, _: float | None) -> int:
-            return merge_rows(text, size, table.state, table.sites, table.names)
+            return merge_rows(text, size, is_stranded, table.state, table.sites, table.names)
 
         reader.read(loop, table.make_room, _judge_with(reader), chunk_size)
 
@@ -103,6 +106,13 @@ def _judge_with(reader: TableReader) -> Callable[[bytes], NoReturn]:
         called, methylated = int(row["called_sites"]), int(row["called_sites_methylated"])
         if methylated > called:
             reader.refuse(f"{methylated} of {called} sites are methylated; is the file damaged?")
+        if STRAND_COLUMNS[0] in row:
+            for title in STRAND_COLUMNS:
+                reader.check_natural(title, row[title], MAX_COUNT)
+            forward, m_forward, reverse, m_reverse = (int(row[title]) for title in STRAND_COLUMNS)
+            sums = forward + reverse, m_forward + m_reverse
+            if sums != (called, methylated) or m_forward > forward or m_reverse > reverse:
+                reader.refuse("the counts of both strands do not fit those of the site; is the file damaged?")
         reader.refuse(f"the counts of this site add up to more than {MAX_COUNT}; is the file damaged?")
 
     return judge

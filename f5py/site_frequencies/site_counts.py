@@ -60,8 +60,8 @@ class SiteColumns(NamedTuple):
         -1 is no partition.
     step : int64
         0-based position of the motif's first base << 1 | reverse.
-    methylated, canonical, failed : uint32
-        See `SiteTotals`.
+    methylated, canonical, failed, other : uint32
+        See `SiteTotals`; `other` may be empty, which stands for zeros.
     """
 
     partition: NDArray[np.int32]
@@ -70,6 +70,7 @@ class SiteColumns(NamedTuple):
     methylated: NDArray[np.uint32]
     canonical: NDArray[np.uint32]
     failed: NDArray[np.uint32]
+    other: NDArray[np.uint32]
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_partitions: int, n_contigs: int) -> SiteColumns:
@@ -87,8 +88,9 @@ class SiteColumns(NamedTuple):
         check_column(columns.partition, np.int32, n, end=n_partitions, least=-1)
         check_column(columns.contig, np.int32, n, end=n_contigs)
         check_column(columns.step, np.int64, n, end=_MOST_STEP)
-        for counts in columns[3:]:
+        for counts in columns[3:6]:
             check_column(counts, np.uint32, n)
+        check_column(columns.other, np.uint32, n if len(np.atleast_1d(columns.other)) else 0)
         return columns
 
 
@@ -105,6 +107,8 @@ class SiteTotals(NamedTuple):
         False for all if strands were combined.
     methylated, canonical, failed : int64
         Calls of either kind, and those below the threshold.
+    other : int64
+        Calls of another modification, which only tags of other callers have.
     """
 
     contig: NDArray[np.int32]
@@ -113,6 +117,17 @@ class SiteTotals(NamedTuple):
     methylated: NDArray[np.int64]
     canonical: NDArray[np.int64]
     failed: NDArray[np.int64]
+    other: NDArray[np.int64]
+
+    @property
+    def valid(self) -> NDArray[np.int64]:
+        """All calls but those below the threshold; int64."""
+        return self.methylated + self.canonical + self.other
+
+    def covered(self, least: int) -> SiteTotals:
+        """The sites with at least so many valid calls."""
+        kept = self.valid >= least
+        return self if kept.all() else SiteTotals._make(column[kept] for column in self)
 
 
 def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np.bool_]:
@@ -164,7 +179,8 @@ def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None)
 class SiteCounts:
     """Counts of methylated, canonical and failed calls per site, strand and partition.
 
-    Memory grows with the number of distinct sites, 28 bytes and a hash table of 8 to 16 bytes each.
+    Memory grows with the number of distinct sites, 28 bytes and a hash table of 8 to 16 bytes each; 4 more if there are
+    calls of other modifications.
 
     Parameters
     ----------
@@ -193,7 +209,10 @@ class SiteCounts:
             methylated=np.empty(n, np.uint32),
             canonical=np.empty(n, np.uint32),
             failed=np.empty(n, np.uint32),
+            other=np.zeros(n, np.uint32),
         )
+        #: Whether `other` has anything but zeros; else it is never written, and takes no memory.
+        self._has_other = False
 
     def __len__(self) -> int:
         return self._n_sites
@@ -240,12 +259,17 @@ class SiteCounts:
         partition, contig, step = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64)
         split_keys(self._counts.name[:n], self._counts.place[:n], 0, 0, partition, contig, step)
         kinds = self._counts.methylated, self._counts.canonical, self._counts.failed
-        return SiteColumns(partition, contig, step, *(kind[:n].copy() for kind in kinds))
+        other = self._counts.other[: n if self._has_other else 0]
+        return SiteColumns(partition, contig, step, *(kind[:n].copy() for kind in (*kinds, other)))
 
     def join(self, columns: SiteColumns) -> None:
         """Add what others have counted."""
         from f5py.site_frequencies import _site_counts_numba as jit
 
+        if columns.other.any():
+            self._has_other = True
+        else:
+            columns = columns._replace(other=columns.other[:0])
         n_done = 0
         while True:
             n_done, self._n_sites = jit.add_counts(
@@ -263,9 +287,13 @@ class SiteCounts:
         slots = np.zeros(2 * len(counts.slots), np.int32)
         fill_site_slots(slots, counts.name, counts.place, n)
         self._counts = counts = counts._replace(slots=slots)
-        for column in counts._fields[1:]:
-            array = getattr(counts, column)[:n]
-            self._counts = counts = counts._replace(**{column: longer(array, len(slots) // SLOTS_PER_ENTRY)})
+        size = len(slots) // SLOTS_PER_ENTRY
+        other = np.zeros(size, np.uint32)
+        if self._has_other:
+            other[:n] = counts.other[:n]
+        self._counts = counts = counts._replace(other=other)
+        for column in counts._fields[1:-1]:
+            self._counts = counts = counts._replace(**{column: longer(getattr(counts, column)[:n], size)})
 
     def totals(self, names: list[bytes], offsets: tuple[int, int] = (0, 0)) -> TotalsByPartition:
         """Return the counts, sorted by partition, contig name (bytes), position and strand.
@@ -317,6 +345,7 @@ class TotalsByPartition:
             self._counts.methylated[sites].astype(np.int64),
             self._counts.canonical[sites].astype(np.int64),
             self._counts.failed[sites].astype(np.int64),
+            self._counts.other[sites].astype(np.int64),
         )
 
     def partitions(self) -> NDArray[np.int32]:

@@ -2,38 +2,35 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, BinaryIO, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.errors import InputFileError
+from f5py.site_frequencies.table_reader import MAX_POSITION
 
 if TYPE_CHECKING:
     from f5py.io.files.output import TextOutput
     from f5py.site_frequencies._site_table_numba import Names, Sites
 
-#: The name of a table, or a function that says where a line of it stands.
-Place = str | Callable[[int], str]
-#: Bytes of text that are read at a time.
-CHUNK_SIZE = 4 << 20
 #: Columns of a table of frequencies; the fourth is named after the one of the calls.
 FREQUENCY_HEADER = (
     "chromosome\tstart\tend\t{}_in_group\tcalled_sites\tcalled_sites_methylated\tmethylated_frequency\tgroup_sequence"
 )
+#: Further columns of one with the counts of both strands.
+STRAND_COLUMNS = (
+    "called_sites_forward", "called_sites_methylated_forward",
+    "called_sites_reverse", "called_sites_methylated_reverse",
+)  # fmt: skip
 #: Header lines of tables of frequencies -> name of the column of counts in the calls.
-HEADERS_OF_FREQUENCIES = {FREQUENCY_HEADER.format(count).encode(): count for count in ("num_motifs", "num_cpgs")}
+HEADERS_OF_FREQUENCIES = {
+    "\t".join([FREQUENCY_HEADER.format(count), *strands]).encode(): count
+    for count in ("num_motifs", "num_cpgs")
+    for strands in (STRAND_COLUMNS, ())
+}
 
-#: The largest start, end or group size that a table may have.
-MAX_POSITION = 2**31 - 1
-
-_NATURAL = re.compile(rb"[0-9]{1,19}")
-_NEGATIVE = re.compile(rb"-[0-9]+")
-_LONGEST_LINE = 1 << 28
 _ROWS_PER_BLOCK = 1 << 14
 _FIRST_ENTRIES = 1 << 10  # a power of two, as the hash tables must be
 
@@ -53,6 +50,8 @@ class FrequencyColumns(NamedTuple):
         Counted calls, and those of them above zero; a group counts with its size.
     text_start, text_size : int64, int32
         Where the group's sequence, or ``split-group``, is in the `texts`.
+    called_reverse, methylated_reverse : int64
+        Those of the reverse strand, if strands are counted apart.
     """
 
     chromosome: NDArray[np.int32]
@@ -63,6 +62,8 @@ class FrequencyColumns(NamedTuple):
     methylated: NDArray[np.int64]
     text_start: NDArray[np.int64]
     text_size: NDArray[np.int32]
+    called_reverse: NDArray[np.int64]
+    methylated_reverse: NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,11 +78,14 @@ class Frequencies:
         Names by index.
     odd_groups : int
         Rows of groups that were split into another number of sites than they said.
+    stranded : bool
+        Whether the counts of both strands are shown apart, too.
     """
 
     count_column: str
     chromosomes: list[bytes]
     odd_groups: int
+    stranded: bool
     _order: NDArray[np.intp]
     _sites: Sites
     _names: Names
@@ -98,6 +102,11 @@ class Frequencies:
         """How many calls of single sites were counted, and how many of them say methylated."""
         return int(self._sites.called[self._order].sum()), int(self._sites.methylated[self._order].sum())
 
+    def covered(self, least: int) -> Frequencies:
+        """The sites with at least so many calls; of a group, each of which counts for all of its sites, as many."""
+        needed = least * self._sites.group_size[self._order].astype(np.int64)
+        return replace(self, _order=self._order[self._sites.called[self._order] >= needed])
+
     def columns(self, first: int = 0, last: int | None = None) -> FrequencyColumns:
         """The sites from `first` up to `last`, or to the end, as arrays."""
         from f5py.site_frequencies._site_table_numba import SPLIT_TEXT
@@ -113,23 +122,31 @@ class Frequencies:
             sites.methylated[which],
             np.where(size == 0, 0, sites.text_start[which]),
             np.where(size == 0, np.int32(len(SPLIT_TEXT)), size),
+            sites.called_reverse[which],
+            sites.methylated_reverse[which],
         )
 
     def write(self, out: TextOutput) -> None:
         """Write the table with its header as tab-separated text."""
         from f5py.site_frequencies._site_table_numba import FIXED_COLUMNS, format_rows
 
-        out.write(FREQUENCY_HEADER.format(self.count_column).encode() + b"\n")
+        columns = [FREQUENCY_HEADER.format(self.count_column), *(STRAND_COLUMNS if self.stranded else ())]
+        out.write("\t".join(columns).encode() + b"\n")
         longest_name = max(map(len, self.chromosomes), default=0)
         for first in range(0, len(self), _ROWS_PER_BLOCK):
             block = self._order[first : first + _ROWS_PER_BLOCK]
             texts = int(self._sites.text_size[block].sum(dtype=np.int64))
             rows = np.empty(texts + len(block) * (longest_name + FIXED_COLUMNS), np.uint8)
-            out.write(rows[: format_rows(rows, block, self._sites, self._names)].data)
+            out.write(rows[: format_rows(rows, block, self._sites, self._names, self.stranded)].data)
 
 
 class SiteTable:
     """Hash tables of sites and chromosome names that compiled loops fill.
+
+    Parameters
+    ----------
+    stranded : bool
+        Whether strands are counted apart; else their counts are never written, and take no memory.
 
     Attributes
     ----------
@@ -139,10 +156,11 @@ class SiteTable:
         The tables; replaced by larger ones by `make_room`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, stranded: bool = False) -> None:
         from f5py.site_frequencies import _site_table_numba as jit
 
         self._jit = jit
+        self.stranded = stranded
         n = _FIRST_ENTRIES
         self.state = np.zeros(jit.STATE_SIZE, np.int64)
         self.names = jit.Names(
@@ -160,6 +178,8 @@ class SiteTable:
             text_start=np.zeros(n + 1, np.int64),
             text_size=np.zeros(n, np.int32),
             texts=np.empty(n, np.uint8),
+            called_reverse=np.zeros(n, np.int64),
+            methylated_reverse=np.zeros(n, np.int64),
         )
         # what stands for the sequence of a site that was split from a group
         self.sites.texts[: len(jit.SPLIT_TEXT)] = jit.SPLIT_TEXT
@@ -186,6 +206,10 @@ class SiteTable:
             self.sites = sites = sites._replace(slots=slots, text_start=longer(sites.text_start, capacity + 1))
             for column in ("name", "span", "group_size", "called", "methylated", "text_size"):
                 self.sites = sites = sites._replace(**{column: longer(getattr(sites, column), capacity)})
+            of_reverse = np.zeros((2, capacity), np.int64)
+            if self.stranded:
+                of_reverse[:, :n] = sites.called_reverse[:n], sites.methylated_reverse[:n]
+            self.sites = sites = sites._replace(called_reverse=of_reverse[0], methylated_reverse=of_reverse[1])
         # no row holds more text than all of them
         if sites.text_start[n] + text_size > len(sites.texts):
             self.sites = sites._replace(texts=longer(sites.texts, 2 * len(sites.texts) + text_size))
@@ -202,133 +226,11 @@ class SiteTable:
             count_column=count_column,
             chromosomes=chromosomes,
             odd_groups=int(self.state[jit.NOTABLE]),
+            stranded=self.stranded,
             _order=covered[np.lexsort((sites.span[covered], rank[sites.name[covered]]))],
             _sites=sites,
             _names=names,
         )
-
-
-class TableReader:
-    """The rows of a tab-separated table, given to a compiled loop in chunks of whole lines.
-
-    Parameters
-    ----------
-    source : binary file
-        Open after the header.
-    header : bytes
-        Lines that repeat it are passed over, so that tables may be joined with ``cat``.
-    name : str or callable
-        The table's name for messages, or what says where a line stands, see `place_of`.
-    state : int64
-        The loop's state.
-    """
-
-    def __init__(self, source: BinaryIO, header: bytes, name: Place, state: NDArray[np.int64]) -> None:
-        from f5py.site_frequencies import _site_table_numba as jit
-
-        self._jit = jit
-        self._source = source
-        self._header = header
-        self._name = name
-        self._state = state
-        state[jit.LINE] = 2
-
-    def refuse(self, why: str) -> NoReturn:
-        """Raise with the number of the present line."""
-        raise InputFileError(f"{place_of(self._name, int(self._state[self._jit.LINE]))}: {why}")
-
-    def columns(self, line: bytes) -> dict[str, bytes]:
-        """Columns of a line by their names in the header; raises unless there are as many."""
-        titles = self._header.decode().split("\t")
-        columns = [column for column in line.split(b"\t") if column]
-        if len(columns) != len(titles):
-            if not line:
-                self.refuse("empty; is the file damaged?")
-            relation = "fewer" if len(columns) < len(titles) else "more"
-            self.refuse(f"{len(columns)} columns, {relation} than the header's {len(titles)}; is the file damaged?")
-        return dict(zip(titles, columns, strict=True))
-
-    def check_natural(self, title: str, value: bytes, limit: int = MAX_POSITION) -> None:
-        """Raise unless a column is a whole number from 0 to `limit`."""
-        if _NEGATIVE.fullmatch(value):
-            self.refuse(f"{title} is {shown(value)}, which is negative; is the file damaged?")
-        if not _NATURAL.fullmatch(value) or int(value) > limit:
-            self.refuse(f"{title} is {shown(value)}, not a whole number from 0 to {limit}; is the file damaged?")
-
-    def read(
-        self,
-        loop: Callable[[NDArray[np.uint8], int, float | None], int],
-        make_room: Callable[[int], None],
-        judge: Callable[[bytes], float],
-        chunk_size: int = CHUNK_SIZE,
-    ) -> None:
-        """Read to the end.
-
-        Parameters
-        ----------
-        loop : function of the text, the size of its whole lines and an odd number or None
-            Works through the lines from ``state[AT]`` on; returns `DONE`, `FULL` or `UNUSUAL`. The number is what
-            `judge` made of the first of these lines.
-        make_room : function of the size of the text
-            Called when the loop returns `FULL`.
-        judge : function of a line
-            Called when the loop finds a line `UNUSUAL`: raises, or returns the number that the loop could not read.
-        chunk_size : int
-            Bytes that are read at a time; the result does not depend on it.
-        """
-        padding = self._jit.PADDING + 1  # the first for a last newline
-        buffer = bytearray(chunk_size + padding)
-        left = 0  # bytes of an incomplete line at the start of the buffer
-        while True:
-            with memoryview(buffer) as view:
-                n_read = self._source.readinto(view[left:-padding])  # type: ignore[attr-defined]
-            used = left + n_read
-            if n_read == 0 and used > 0:
-                buffer[used] = ord("\n")
-                used += 1
-            whole = buffer.rfind(b"\n", 0, used) + 1
-            self._work_through(buffer, whole, loop, make_room, judge)
-            left = used - whole
-            buffer[:left] = buffer[whole:used]
-            if n_read == 0:
-                return
-            if left == len(buffer) - padding:
-                if left > _LONGEST_LINE:
-                    self.refuse(f"longer than {_LONGEST_LINE} bytes; is this a table?")
-                buffer += bytes(left)
-
-    def _work_through(self, buffer: bytearray, size: int, loop, make_room, judge) -> None:
-        jit, state = self._jit, self._state
-        text = np.frombuffer(buffer, np.uint8)
-        odd: float | None = None
-        state[jit.AT] = 0
-        while True:
-            at = int(state[jit.AT])
-            status = loop(text, size, odd)
-            if status == jit.DONE:
-                return
-            if at != state[jit.AT]:
-                odd = None  # it was of the row at which the loop started
-            if status == jit.FULL:
-                make_room(size)
-                continue
-            at = int(state[jit.AT])
-            line = bytes(buffer[at : buffer.index(b"\n", at)])
-            if line == self._header:
-                state[jit.AT] += len(line) + 1
-                state[jit.LINE] += 1
-            else:
-                odd = judge(line)
-
-
-def place_of(name: Place, line: int) -> str:
-    """Where a line stands, for messages; counted from 1."""
-    return f"{name}, line {line}" if isinstance(name, str) else name(line)
-
-
-def shown(value: bytes) -> str:
-    """A column as messages show it."""
-    return repr(value[:40].decode(errors="replace"))
 
 
 def longer(array: NDArray, size: int) -> NDArray:

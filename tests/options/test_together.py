@@ -10,9 +10,10 @@ from f5py.api.commands import COMMANDS
 from f5py.errors import UsageError
 from f5py.options import Kind, Options, declarations
 from f5py.options.declaration import REQUIRED, flag, option, options_class, without
+from f5py.options.frequency_commands import FrequencyOptions
 from f5py.options.map_commands import MapOptions
 from f5py.options.signal_commands import CallOptions, EventalignOptions, TrainOptions
-from f5py.options.table_commands import FrequencyOptions, SimulateOptions
+from f5py.options.table_commands import SimulateOptions
 from f5py.options.together import Condition
 
 CALLED = {"bam": "b", "genome": "g"}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from f5py.core.offsets import offsets_of
 from f5py.io.bam.bam_records import RawRecords
-from f5py.outputs.calls._tag_merging_numba import n_values
+from f5py.io.bam.modifications._tags_numba import n_values
 from f5py.outputs.calls.tag_merging import ModificationTags, tags_of_motifs, tags_of_records, tags_with_those_of_records
 
 HEADER = pysam.AlignmentHeader.from_dict({"SQ": [{"SN": "chr", "LN": 1000}]})

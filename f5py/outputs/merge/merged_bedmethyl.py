@@ -7,18 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from f5py.errors import InputFileError
-from f5py.io.arrow.arrow import import_arrow, read_rows
 from f5py.io.bytes.byte_input import open_bytes, shown_name
-from f5py.io.bytes.byte_pieces import whole_lines
 from f5py.outputs.sites.bedmethyl import write_totals
+from f5py.site_frequencies.bedmethyl_rows import bedmethyl_rows
 from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts
-
-_COLUMNS = (
-    "contig", "start", "end", "code", "score", "strand", "first", "last", "colour", "n_valid", "percent", "methylated",
-    "canonical", "n_other", "n_deleted", "failed", "n_different", "n_missing",
-)  # fmt: skip
-_WANTED = ("contig", "start", "code", "strand", "methylated", "canonical", "n_other", "failed")
-_PIECE = 1 << 24
 
 
 def merge_bedmethyls(paths: Sequence[str], path: str, n_threads: int) -> None:
@@ -45,39 +37,22 @@ def merge_bedmethyls(paths: Sequence[str], path: str, n_threads: int) -> None:
     OutputFileError
         The file cannot be written.
     """
-    arrow, _ = import_arrow("bedMethyl files")
-    import pyarrow.compute as compute
-
-    number = arrow.int64()
-    types = {name: number for name in _WANTED} | {name: arrow.string() for name in ("contig", "code", "strand")}
     counts = SiteCounts()
     contigs: dict[str, int] = {}
     kinds: set[tuple[str, bool]] = set()
     for one in paths:
-        shown = shown_name(one)
         with open_bytes(one) as source:
-            for rows in read_rows(whole_lines(source, _PIECE), shown, _COLUMNS, types, _WANTED):
-                names = rows["contig"].combine_chunks().dictionary_encode()
-                here = [contigs.setdefault(name, len(contigs)) for name in names.dictionary.to_pylist()]
-                strands = set(compute.unique(rows["strand"]).to_pylist())
-                kinds |= {(code, "." in strands) for code in compute.unique(rows["code"]).to_pylist()}
+            for rows in bedmethyl_rows(source, shown_name(one)):
+                here = [contigs.setdefault(name, len(contigs)) for name in rows.contigs]
+                kinds |= {(code, bool(rows.combined.any())) for code in rows.codes}
                 if len(kinds) > 1:
                     raise InputFileError(
-                        f"{shown}: has other modifications than the files before, or strands that are combined where "
-                        "theirs are not; merge files of one kind"
+                        f"{shown_name(one)}: has other modifications than the files before, or strands that are "
+                        "combined where theirs are not; merge files of one kind"
                     )
-                if compute.max(rows["n_other"]).as_py():
-                    raise InputFileError(f"{shown}: counts other modifications too, and is not of f5py")
-                reverse = compute.equal(rows["strand"], "-").to_numpy()
-                step = rows["start"].to_numpy() << 1 | reverse
-                counts.join(
-                    SiteColumns(
-                        np.full(len(step), -1, np.int32),
-                        np.array(here, np.int32)[names.indices.to_numpy()],
-                        step.astype(np.int64),
-                        *(rows[name].to_numpy().astype(np.uint32) for name in ("methylated", "canonical", "failed")),
-                    )
-                )
+                step = rows.start << 1 | rows.reverse
+                contig = np.array(here, np.int32)[rows.contig]
+                counts.join(SiteColumns(np.full(len(step), -1, np.int32), contig, step, *rows.counts))
     code, combined = next(iter(kinds), ("m", False))
     texts = [name.encode() for name in contigs]
     write_totals(path, counts.totals(texts).of(-1), texts, {}, code, combined, n_threads)

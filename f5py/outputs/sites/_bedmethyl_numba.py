@@ -34,11 +34,13 @@ def _append_percent(out, at, part, whole):
 
 
 @exact_kernel
-def format_sites(out, names, name_ends, code, combined, contig, position, reverse, methylated, canonical, failed):
-    """Write one row per site that has calls of either kind; return the number of bytes."""
+def format_sites(
+    out, names, name_ends, code, combined, contig, position, reverse, methylated, canonical, failed, other
+):
+    """Write one row per site that has valid calls; return the number of bytes."""
     at = np.int64(0)
     for site in range(contig.shape[0]):
-        valid = methylated[site] + canonical[site]
+        valid = methylated[site] + canonical[site] + other[site]
         if valid == 0:
             continue
         name = contig[site]
@@ -73,7 +75,9 @@ def format_sites(out, names, name_ends, code, combined, contig, position, revers
         at = append_int(out, at + 1, canonical[site])
         for column in range(5):  # other modification, deletion, failed, difference, no call
             out[at] = TAB
-            if column == 2:
+            if column == 0:
+                at = append_int(out, at + 1, other[site])
+            elif column == 2:
                 at = append_int(out, at + 1, failed[site])
             else:
                 out[at + 1] = _ZERO
@@ -84,11 +88,11 @@ def format_sites(out, names, name_ends, code, combined, contig, position, revers
 
 
 @exact_kernel
-def format_percentages(out, names, name_ends, contig, position, methylated, canonical):
-    """Write one bedGraph row per site that has calls of either kind; return the number of bytes."""
+def format_percentages(out, names, name_ends, contig, position, methylated, canonical, other):
+    """Write one bedGraph row per site that has valid calls; return the number of bytes."""
     at = np.int64(0)
     for site in range(contig.shape[0]):
-        valid = methylated[site] + canonical[site]
+        valid = methylated[site] + canonical[site] + other[site]
         if valid == 0:
             continue
         name = contig[site]

@@ -3,10 +3,10 @@
 Columns: chromosome; start and end of the modified base; modification code; score, which is the valid coverage;
 strand, ``.`` if strands were combined; start, end and colour once more for genome browsers; valid coverage; percent
 modified; calls that are modified, canonical, of another modification; reads with a deletion; calls below the
-threshold; reads with another base; reads without a call. Signals tell nothing about the columns of other
-modifications, deletions, other bases and missing calls: they are 0. As in modkit, a site without a call above the
-threshold has no row, and both strands of a site are rows of their own, each at its modified base; combined strands
-stand at the modified base of the forward strand.
+threshold; reads with another base; reads without a call. The columns of deletions, other bases and missing calls are 0,
+and so is that of other modifications unless tags of another caller were counted. As in modkit, a site without a call
+above the threshold has no row, and both strands of a site are rows of their own, each at its modified base; combined
+strands stand at the modified base of the forward strand.
 
 Rows are ordered by chromosome name (bytes) and position, whatever the order of the reads.
 """
@@ -34,6 +34,7 @@ from f5py.io.files.json_values import Values
 from f5py.io.files.output import TextOutput
 from f5py.options.output_names import kind_of_name, packed_ending
 from f5py.outputs.sites.site_tracks import import_bigwig, write_bedgraph, write_bigwig, write_rows
+from f5py.site_frequencies.frequency import check_combinable
 from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts, SiteTotals, expand_calls
 from f5py.text.encoding import encoded
 
@@ -60,6 +61,8 @@ def write_bedmethyl(
     motif: Motif,
     n_threads: int = 2,
     lengths: Mapping[bytes, int] | None = None,
+    min_coverage: int = 1,
+    code: str | None = None,
 ) -> None:
     """Write the sites that were counted without a partition.
 
@@ -77,14 +80,18 @@ def write_bedmethyl(
         Compression threads.
     lengths : mapping, optional
         Bases of each contig, for bigWig.
+    min_coverage : int
+        Valid calls that a row needs.
+    code : str, optional
+        Of the modification; by default the motif's.
 
     Raises
     ------
     OutputFileError
         The file or its index cannot be written. Neither then exists.
     """
-    totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).of(-1)
-    write_totals(path, totals, names, lengths or {}, motif.code, counts.combine_strands, n_threads)
+    totals = counts.totals(names, (motif.offset_forward, motif.offset_reverse)).of(-1).covered(min_coverage)
+    write_totals(path, totals, names, lengths or {}, code or motif.code, counts.combine_strands, n_threads)
 
 
 def write_totals(
@@ -219,10 +226,8 @@ class BedMethylOutput:
         n_threads: int = 2,
     ) -> None:
         check_can_write(path)
-        if counts.combine_strands and not motif.is_palindromic:
-            raise F5pyError(
-                f"the strands of {motif.name} have their sites at different places; they cannot be combined"
-            )
+        if counts.combine_strands:
+            check_combinable(motif)
         self._path = path
         self._motif = motif
         self._lengths = {name.encode(): length for name, length in contigs.items()}

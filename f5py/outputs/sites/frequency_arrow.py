@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from f5py.io.arrow.table import ROWS_PER_GROUP, arrow_sink, dictionary_column, string_column
-from f5py.site_frequencies.site_table import Frequencies
+from f5py.site_frequencies.site_table import STRAND_COLUMNS, Frequencies
 
 _ROWS_PER_BLOCK = 1 << 18
 
@@ -39,11 +39,14 @@ def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Fre
         ("called_sites_methylated", "int64"),
         ("methylated_frequency", "float64"),
         ("group_sequence", "large_string"),
+        *((name, "int64") for name in (STRAND_COLUMNS if frequencies.stranded else ())),
     ]
     chromosomes = [name.decode(errors="replace") for name in frequencies.chromosomes]
     with arrow_sink(out, fields, rows_per_group=ROWS_PER_GROUP, n_threads=n_threads) as writer:
         for first in range(0, len(frequencies), _ROWS_PER_BLOCK):
             sites = frequencies.columns(first, first + _ROWS_PER_BLOCK)
+            n_reverse, m_reverse = sites.called_reverse, sites.methylated_reverse
+            of_strands = [sites.called - n_reverse, sites.methylated - m_reverse, n_reverse, m_reverse]
             writer.write(
                 [
                     dictionary_column(sites.chromosome, chromosomes),
@@ -54,5 +57,6 @@ def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Fre
                     sites.methylated,
                     sites.methylated / sites.called,
                     string_column(sites.text_start, sites.text_size, frequencies.texts),
+                    *(of_strands if frequencies.stranded else ()),
                 ]
             )

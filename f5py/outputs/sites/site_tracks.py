@@ -82,7 +82,7 @@ def write_bedgraph(out: TextOutput, totals: SiteTotals, names: list[bytes]) -> N
     from f5py.outputs.sites._bedmethyl_numba import format_percentages
 
     def format_block(rows: NDArray[np.uint8], text: NDArray, name_ends: NDArray, sites: SiteTotals) -> int:
-        columns = sites.contig, sites.position, sites.methylated, sites.canonical
+        columns = sites.contig, sites.position, sites.methylated, sites.canonical, sites.other
         return format_percentages(rows, text, name_ends, *columns)
 
     write_rows(out, totals, names, _FIXED_COLUMNS, format_block)
@@ -113,9 +113,10 @@ def write_bigwig(path: str, shown: str, totals: SiteTotals, names: list[bytes], 
         The library cannot write the file.
     """
     library = import_bigwig()
-    called = np.flatnonzero(totals.methylated + totals.canonical)
+    valid = totals.valid
+    called = np.flatnonzero(valid)
     contig, position = totals.contig[called], totals.position[called]
-    percent = _PERCENT * totals.methylated[called] / (totals.methylated[called] + totals.canonical[called])
+    percent = _PERCENT * totals.methylated[called] / valid[called]
     bounds = [*np.flatnonzero(np.diff(contig, prepend=-1)).tolist(), len(contig)]  # of the rows of each chromosome
     used = [names[contig[first]] for first in bounds[:-1]]
     for name, end in zip(used, bounds[1:], strict=True):

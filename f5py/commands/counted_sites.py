@@ -1,0 +1,168 @@
+"""Counts of sites from whatever ``f5py meth-freq`` is given: tables of calls, modBAM or bedMethyl."""
+
+from __future__ import annotations
+
+import io
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import fields
+from typing import BinaryIO, cast
+
+from f5py.core.motifs import Motif
+from f5py.errors import InputFileError, UsageError
+from f5py.io.bam.alignments import AlignmentFile
+from f5py.io.bam.modifications.modified_sites import TagCounts, WantedSites
+from f5py.io.bytes.byte_input import open_bytes, shown_name, size_of
+from f5py.io.bytes.joined_tables import open_tables
+from f5py.messages import console
+from f5py.messages.progress import progress
+from f5py.messages.strict import input_warning
+from f5py.options.cores import usable_cores
+from f5py.options.frequency_commands import FrequencyOptions
+from f5py.options.output_names import is_alignments
+from f5py.site_frequencies.bedmethyl_rows import count_bedmethyl, is_bedmethyl
+from f5py.site_frequencies.frequency import check_combinable, site_counts
+from f5py.site_frequencies.modbam_counts import count_modbam
+from f5py.site_frequencies.motif_rows import rows_of_motif
+from f5py.site_frequencies.site_counts import SiteCounts
+
+CALLS, MODBAM, BEDMETHYL = "tables of calls", "alignments with tags", "bedMethyl files"
+_BEGINNING = 1 << 12
+_OF_ALIGNMENTS = (b"BAM\1", b"CRAM", b"@HD\t", b"@SQ\t", b"@RG\t", b"@PG\t", b"@CO\t")
+#: Options that only some inputs have a use for, and what they are then called.
+_USES = {
+    "threshold": ("--call-threshold", (CALLS, MODBAM)),
+    "threshold_per_site": ("--threshold-per-site", (CALLS,)),
+    "mod_code": ("--mod-code", (MODBAM, BEDMETHYL)),
+    "genome": ("--genome", (MODBAM,)),
+}
+
+
+def kind_of_inputs(paths: Sequence[str]) -> str:
+    """What the inputs are, all of them; what comes through a pipe is taken for calls until it is read."""
+    kinds = {_kind_of(path) for path in paths}
+    if len(kinds) > 1:
+        raise UsageError(f"{' and '.join(sorted(kinds))} cannot be counted together; give inputs of one kind")
+    return kinds.pop()
+
+
+def _kind_of(path: str) -> str:
+    if is_alignments(path):
+        return MODBAM
+    if path == "-" or not os.path.isfile(path):
+        return CALLS
+    with open_bytes(path) as source:
+        return _kind_of_content(source)
+
+
+def _kind_of_content(source: BinaryIO) -> str:
+    beginning = cast(io.BufferedReader, source).peek(_BEGINNING)
+    if beginning.startswith(_OF_ALIGNMENTS):
+        return MODBAM
+    return BEDMETHYL if is_bedmethyl(beginning) else CALLS
+
+
+def check_source(kind: str, options: FrequencyOptions) -> None:
+    """Raise `UsageError` for options that inputs of this kind have no use for."""
+    defaults = {one.name: one.default for one in fields(options)}
+    for field, (name, kinds) in _USES.items():
+        if kind not in kinds and getattr(options, field) != defaults[field]:
+            why = "; their calls were counted with a threshold already" if field == "threshold" else ""
+            raise UsageError(f"{name} belongs to {' and '.join(kinds)}, not to {kind}{why}; leave it out")
+
+
+@contextmanager
+def opened_tables(
+    paths: Sequence[str], options: FrequencyOptions
+) -> Iterator[tuple[BinaryIO, Callable[[int], str], bool]]:
+    """Open tables as one; yield it, what says where a line is, and whether it is bedMethyl, which a pipe may have."""
+    if list(paths) == ["-"]:
+        console.note("meth-freq", "Scanning the input from stdin ...")
+    with progress("bytes", size_of(paths)) as bar, open_tables(paths, bar.advance) as (table, line_of):
+        kind = _kind_of_content(table) if len(paths) == 1 else CALLS
+        if kind == MODBAM:
+            raise InputFileError(f"{shown_name(paths[0])}: has alignments; give the name of a file instead of a pipe")
+        check_source(kind, options)
+        yield table, line_of, kind == BEDMETHYL
+
+
+def counts_of_sites(
+    kind: str, paths: Sequence[str], motif: Motif, options: FrequencyOptions
+) -> tuple[SiteCounts, list[bytes]]:
+    """Count the calls of single sites; return the counts, and the contigs' names."""
+    if options.combine_strands:
+        check_combinable(motif)
+    if kind == MODBAM:
+        return _of_alignments(paths, motif, options)
+    if kind == BEDMETHYL:
+        counts, contigs, are_combined = SiteCounts(combine_strands=options.combine_strands), dict[str, int](), False
+        with progress("bytes", size_of(paths)) as bar:
+            for path in paths:
+                with open_bytes(path, bar.advance) as source:
+                    found = count_bedmethyl(source, shown_name(path), counts, contigs, motif, options.mod_code)
+                are_combined = are_combined or found[1]
+        return _of_strands(counts, contigs, are_combined, options)
+    with opened_tables(paths, options) as (table, line_of, is_bed):
+        if is_bed:
+            return counts_of_bedmethyl(table, shown_name(paths[0]), motif, options)
+        source, place = rows_of_motif(table, motif.name, line_of)
+        return site_counts(source, motif, options.threshold, options.threshold_per_site, options.combine_strands, place)
+
+
+def counts_of_bedmethyl(
+    source: BinaryIO, shown: str, motif: Motif, options: FrequencyOptions
+) -> tuple[SiteCounts, list[bytes]]:
+    """Count the calls of one bedMethyl table, as `counts_of_sites` does."""
+    counts, contigs = SiteCounts(combine_strands=options.combine_strands), dict[str, int]()
+    _, are_combined = count_bedmethyl(source, shown, counts, contigs, motif, options.mod_code)
+    return _of_strands(counts, contigs, are_combined, options)
+
+
+def _of_strands(
+    counts: SiteCounts, contigs: dict[str, int], are_combined: bool, options: FrequencyOptions
+) -> tuple[SiteCounts, list[bytes]]:
+    """The counts, unless strands are asked for that the rows have combined."""
+    if are_combined and (options.stranded or (options.bedmethyl and not options.combine_strands)):
+        advice = "leave out --stranded" if options.stranded else "add --combine-strands"
+        raise UsageError(f"rows of bedMethyl have both strands as one (.), so these cannot be told apart; {advice}")
+    return counts, [name.encode() for name in contigs]
+
+
+def _of_alignments(paths: Sequence[str], motif: Motif, options: FrequencyOptions) -> tuple[SiteCounts, list[bytes]]:
+    counts, contigs = SiteCounts(combine_strands=options.combine_strands), dict[str, int]()
+    wanted = WantedSites(motif, options.threshold, options.mod_code)
+    for path in paths:
+        with (
+            closing(AlignmentFile(path, options.genome, min_mapq=0, secondary=False)) as alignments,
+            progress("records", alignments.expected_records()) as bar,
+        ):
+            tags = count_modbam(alignments, counts, contigs, wanted, options.genome, usable_cores(), bar.advance)
+        _tell_of_tags(shown_name(path), tags, wanted)
+    return counts, [name.encode("utf-8", "surrogateescape") for name in contigs]
+
+
+def _tell_of_tags(shown: str, tags: TagCounts, wanted: WantedSites) -> None:
+    """Say what was left out, and raise if the alignments have no such tags at all."""
+    motif, code = wanted.motif, wanted.codes[0]
+    if tags.records and tags.without == tags.records:
+        raise InputFileError(
+            f"{shown}: none of {tags.records:,} alignments has calls {motif.canonical}+{code} in MM and ML tags; call "
+            "modified bases first, or name the modification with --mod-code"
+        )
+    if not tags.records:
+        input_warning("meth-freq", f"{shown}: no read is aligned, so there is nothing to count")
+    if tags.damaged:
+        input_warning(
+            "meth-freq",
+            f"{shown}: the tags of {tags.damaged:,} of {tags.records:,} alignments are damaged, or of another sequence "
+            "as of hard-clipped records without MN; these were left out",
+        )
+    reasons = (
+        (tags.not_at_motif, f"where {'the read does' if wanted.reference is None else 'the reference does'} not have "
+         f"{motif.pattern}"),
+        (tags.not_aligned, "on bases that are not aligned"),
+    )  # fmt: skip
+    left_out = [f"{count:,} {why}" for count, why in reasons if count]
+    if left_out:
+        console.note("meth-freq", f"{shown}: of {tags.n:,} calls {code}, left out: {', '.join(left_out)}")

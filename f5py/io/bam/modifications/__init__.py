@@ -1,0 +1,1 @@
+"""Modified bases of alignments, as the tags MM, ML and MN say them."""

@@ -1,0 +1,321 @@
+"""Jitted loops from records with base modification tags to calls of sites; see `modified_sites` beside it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.core.cigar import ALIGNED, OF_RECORD, OF_REFERENCE
+from f5py.io.bam._bam_numba import (
+    CONTIG,
+    FLAGS,
+    N_BASES,
+    N_CIGAR,
+    POSITION,
+    cigar_of,
+    sequence_begins,
+    signed32,
+    unsigned16,
+)
+from f5py.io.bam.modifications._tags_numba import (
+    COMMA,
+    MINUS,
+    QUESTION,
+    SEMICOLON,
+    codes_end,
+    count_calls,
+    count_codes,
+    find_letter,
+    number_at,
+    places_of_tags,
+)
+from f5py.jit.kernel import exact_kernel
+
+#: What a call says of its base.
+CANONICAL, MODIFIED, OTHER, FAILED = range(4)
+#: Where counts of records and calls are.
+N_RECORDS, N_WITHOUT, N_DAMAGED, N_LISTED, N_NOT_ALIGNED, N_NOT_AT_SITE = range(6)
+#: In the place of a value of ML: of a base that is not listed, and so unmodified, and of one of which nothing is known.
+IMPLIED, UNKNOWN = np.int16(-1), np.int16(-2)
+
+_IS_UNMAPPED, _IS_REVERSE, _IS_SECONDARY = 4, 16, 256
+_ANY = np.uint8(ord("N"))
+#: Bases as bits, by the four-bit codes of BAM and by letter; 0 for whatever is not one base.
+_BITS_OF_CODE = np.array([0, 1, 2, 0, 4, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0], np.uint8)
+_BITS_OF_LETTER = np.zeros(256, np.uint8)
+_BITS_OF_LETTER[np.frombuffer(b"ACGTU", np.uint8)] = (1, 2, 4, 8, 8)
+_COMPLEMENT = np.zeros(16, np.uint8)
+_COMPLEMENT[[1, 2, 4, 8]] = (8, 4, 2, 1)
+
+
+@exact_kernel
+def _same_code(text, at, width, code):
+    same = width == code.shape[0]
+    i = 0
+    while same and i < width:
+        same = text[at + i] == code[i]
+        i += 1
+    return same
+
+
+@exact_kernel
+def _place_of_code(text, at, n_codes, width, names):
+    """Which code of an entry, whose codes begin at `at`, is the wanted one, under one of its names; -1 for none."""
+    found = np.int64(-1)
+    for i in range(n_codes):
+        if _same_code(text, at + i * width, width, names[0]) or _same_code(text, at + i * width, width, names[1]):
+            found = np.int64(i)
+    return found
+
+
+@exact_kernel
+def _read_entry(text, begin, end, ml, names, bases, is_reverse, wanted, highest, total):
+    """Take down what an entry says of the bases of a record; return whether the record has as many as it passes over.
+
+    Parameters
+    ----------
+    text, begin, end
+        Of MM; `f5py.io.bam.modifications._tags_numba.n_values` has found it to be sound.
+    ml : uint8
+        The entry's values.
+    bases : uint8, shape (n,)
+        Of the record, as bits.
+    wanted : int16, shape (n,)
+        Values of the wanted modification; changed.
+    highest : int16, total : float32, shape (n,)
+        Of other modifications the highest value, -1 for none, and the sum of the probabilities; changed.
+    """
+    n_codes = count_codes(text, begin, end)
+    stop = codes_end(text, begin, end)
+    which = _place_of_code(text, begin + 2, n_codes, (stop - begin - 2) // n_codes, names)
+    is_implied = which >= 0 and not (stop < end and text[stop] == QUESTION)
+    is_any = text[begin] == _ANY
+    counted = _BITS_OF_LETTER[text[begin]]
+    if is_reverse:
+        counted = _COMPLEMENT[counted]
+    n = bases.shape[0]
+    at = find_letter(text, begin, end, COMMA, COMMA)
+    call = np.int64(0)
+    left = np.int64(-1)  # bases to pass over before the next call, or -1 without one
+    if at < end:
+        left, at = number_at(text, at + 1, end)
+    for i in range(n):
+        place = n - 1 - i if is_reverse else i
+        if not is_any and bases[place] != counted:
+            continue
+        if left == 0:
+            for code in range(n_codes):
+                value = np.int16(ml[call * n_codes + code])
+                if code == which:
+                    wanted[place] = value
+                else:
+                    highest[place] = max(highest[place], value)
+                    total[place] += (np.float32(value) + np.float32(0.5)) / np.float32(256)
+            call += 1
+            left = np.int64(-1)
+            if at < end:
+                left, at = number_at(text, at + 1, end)
+        else:
+            left -= left > 0
+            if is_implied and wanted[place] == UNKNOWN:
+                wanted[place] = IMPLIED
+        if left < 0 and not is_implied:
+            break
+    return left < 0
+
+
+@exact_kernel
+def _read_tags(text, ml, names, is_minus, letter, bases, is_reverse, wanted, highest, total):
+    """Take down what all entries for one strand of the read say; see `_read_entry`.
+
+    Returns the number of entries with the wanted modification, or -1 if one passes over more bases than there are.
+    """
+    begin = ml_begin = n_found = np.int64(0)
+    while begin < text.shape[0]:
+        end = find_letter(text, begin, text.shape[0], SEMICOLON, SEMICOLON)
+        n_codes = count_codes(text, begin, end)
+        n = count_calls(text, begin, end) * n_codes
+        is_of_base = text[begin] == _ANY or _BITS_OF_LETTER[text[begin]] == letter
+        if is_of_base and (text[begin + 1] == MINUS) == is_minus:
+            values = ml[ml_begin : ml_begin + n]
+            if not _read_entry(text, begin, end, values, names, bases, is_reverse, wanted, highest, total):
+                return np.int64(-1)
+            width = (codes_end(text, begin, end) - begin - 2) // n_codes
+            n_found += _place_of_code(text, begin + 2, n_codes, width, names) >= 0
+        ml_begin += n
+        begin = end + 1
+    return n_found
+
+
+@exact_kernel
+def _state_of(value, highest, total, least):
+    """What a call says: its most probable state, if that has the least probability."""
+    modified = (np.float64(value) + 0.5) / 256.0 if value >= 0 else 0.0
+    other = (np.float64(highest) + 0.5) / 256.0 if highest >= 0 else 0.0
+    canonical = max(1.0 - modified - np.float64(total), 0.0)
+    state, best = CANONICAL, canonical
+    if modified > best:
+        state, best = MODIFIED, modified
+    if other > best:
+        state, best = OTHER, other
+    return FAILED if best < least else state
+
+
+@exact_kernel
+def _is_at_site(bases, first, masks):
+    """Whether the motif is at `first` in bases that are bits."""
+    found = first >= 0 and first + masks.shape[0] <= bases.shape[0]
+    i = 0
+    while found and i < masks.shape[0]:
+        found = bases[first + i] & masks[i] != 0
+        i += 1
+    return found
+
+
+@exact_kernel
+def _decode(data, at, bases):
+    packed = sequence_begins(data, at)
+    for j in range(bases.shape[0]):
+        pair = np.int64(data[packed + (j >> 1)])
+        bases[j] = _BITS_OF_CODE[pair & 15 if j & 1 else pair >> 4]
+
+
+@exact_kernel
+def is_used(data, at):
+    """Whether a record is aligned and not a secondary alignment."""
+    flags = unsigned16(data, at + FLAGS)
+    is_placed = signed32(data, at + CONTIG) >= 0 and signed32(data, at + POSITION) >= 0
+    return flags & (_IS_UNMAPPED | _IS_SECONDARY) == 0 and is_placed and unsigned16(data, at + N_CIGAR) > 0
+
+
+@exact_kernel
+def used_records(data, starts, used):
+    """Fill which records are used."""
+    for i in range(used.shape[0]):
+        used[i] = is_used(data, starts[i])
+
+
+@exact_kernel
+def _list_of_strand(
+    data, at, end, bases, is_reverse, wanted, highest, total, canonical, offset, masks, segment, segment_start, least,
+    n_found, columns, counts,
+):  # fmt: skip
+    """List the calls at sites of one strand; return the new number of all. `segment` is empty, or bases as bits."""
+    contig, position, reverse, state, value, _ = columns
+    begin, n_operations = cigar_of(data, at, end)
+    place = np.int64(0)
+    on_reference = signed32(data, at + POSITION)
+    for j in range(n_operations):
+        operation = np.uint32(signed32(data, begin + 4 * j))
+        kind, length = operation & 15, np.int64(operation >> 4)
+        is_aligned = ALIGNED >> kind & 1 != 0
+        if OF_RECORD >> kind & 1:
+            for i in range(place, min(place + length, bases.shape[0])):
+                if wanted[i] == UNKNOWN or bases[i] != canonical:
+                    continue
+                counts[N_LISTED] += wanted[i] >= 0
+                if not is_aligned:
+                    counts[N_NOT_ALIGNED] += wanted[i] >= 0
+                    continue
+                site = on_reference + i - place - offset
+                if segment.shape[0]:
+                    is_there = _is_at_site(segment, site - segment_start, masks)
+                else:
+                    is_there = _is_at_site(bases, i - offset, masks)
+                if not is_there or site < 0:
+                    counts[N_NOT_AT_SITE] += wanted[i] >= 0
+                    continue
+                contig[n_found] = signed32(data, at + CONTIG)
+                position[n_found] = site
+                reverse[n_found] = is_reverse
+                state[n_found] = _state_of(wanted[i], highest[i], total[i], least)
+                value[n_found] = wanted[i]
+                n_found += 1
+            place += length
+        if OF_REFERENCE >> kind & 1:
+            on_reference += length
+    return n_found
+
+
+@exact_kernel
+def list_sites(
+    data, starts, n, names, least, letter, offsets, masks_forward, masks_reverse, segments, segment_offsets,
+    segment_starts, columns, counts,
+):  # fmt: skip
+    """List the calls of `n` records at the sites of a motif; return their number.
+
+    Parameters
+    ----------
+    data, starts, n
+        Records, as `f5py.io.bam._bam_numba.list_records` finds them.
+    names : two of uint8
+        The modification's code and its number, as texts.
+    least : float
+        Probability that a call needs.
+    letter : uint8
+        The bit of the base that is modified.
+    offsets : two of int
+        From the first base of a site to the modified one, forward and reverse.
+    masks_forward, masks_reverse : uint8
+        See `f5py.core.motifs.MotifCodes`.
+    segments, segment_offsets, segment_starts : uint8, int64, int64
+        Letters of the reference around each record and where they begin; empty if the reads tell where sites are.
+    columns : ModifiedSites
+        Filled; with room for a call of every base.
+    counts : int64, shape (6,)
+        Added to.
+    """
+    room = np.int64(1) << 12
+    bases, wanted, highest = np.empty(room, np.uint8), np.empty(room, np.int16), np.empty(room, np.int16)
+    total = np.empty(room, np.float32)
+    n_found = np.int64(0)
+    for i in range(n):
+        at, end = starts[i], starts[i + 1]
+        if not is_used(data, at):
+            continue
+        counts[N_RECORDS] += 1
+        n_bases = signed32(data, at + N_BASES)
+        text_begin, text_end, ml_begin, ml_end, fits = places_of_tags(data, at, end, n_bases)
+        if not fits:
+            counts[N_DAMAGED] += 1
+            continue
+        if n_bases > room:
+            room = 2 * n_bases
+            bases, wanted, highest = np.empty(room, np.uint8), np.empty(room, np.int16), np.empty(room, np.int16)
+            total = np.empty(room, np.float32)
+        _decode(data, at, bases[:n_bases])
+        is_reverse = unsigned16(data, at + FLAGS) & _IS_REVERSE != 0
+        if segment_offsets.shape[0]:
+            segment = _BITS_OF_LETTER[segments[segment_offsets[i] : segment_offsets[i + 1]]]
+            segment_start = segment_starts[i]
+        else:
+            segment, segment_start = bases[:0], np.int64(0)
+        before, of_record = n_found, np.int64(0)
+        n_listed, n_not_aligned, n_not_at_site = counts[N_LISTED], counts[N_NOT_ALIGNED], counts[N_NOT_AT_SITE]
+        is_sound = True
+        for is_minus in (False, True):
+            wanted[:n_bases], highest[:n_bases], total[:n_bases] = UNKNOWN, -1, 0.0
+            n_entries = _read_tags(
+                data[text_begin:text_end], data[ml_begin:ml_end], names, is_minus,
+                _COMPLEMENT[letter] if is_minus else letter, bases[:n_bases], is_reverse, wanted, highest, total,
+            )  # fmt: skip
+            is_sound = is_sound and n_entries >= 0
+            if not is_sound:
+                break
+            if n_entries == 0:
+                continue
+            of_record += n_entries
+            site_reverse = is_reverse != is_minus
+            n_found = _list_of_strand(
+                data, at, end, bases[:n_bases], site_reverse, wanted, highest, total,
+                _COMPLEMENT[letter] if site_reverse else letter, offsets[1] if site_reverse else offsets[0],
+                masks_reverse if site_reverse else masks_forward, segment, segment_start, least, n_found, columns,
+                counts,
+            )  # fmt: skip
+        if not is_sound:
+            n_found = before
+            counts[N_LISTED], counts[N_NOT_ALIGNED], counts[N_NOT_AT_SITE] = n_listed, n_not_aligned, n_not_at_site
+            counts[N_DAMAGED] += 1
+            continue
+        counts[N_WITHOUT] += of_record == 0
+        columns[5][before:n_found] = i
+    return n_found

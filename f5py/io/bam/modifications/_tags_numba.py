@@ -1,0 +1,173 @@
+"""Jitted loops over base modification tags (SAM optional fields specification, section 1.7).
+
+The text of MM is a list of entries ``C+m?,2,0,5;``: base, strand, codes, how bases that are not listed are meant, and
+the numbers of bases of that kind to pass over before each call. ML has a byte for every call and code.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from f5py.core.cigar import HARD_CLIP
+from f5py.io.bam._bam_numba import cigar_of, find_tag, integer_of, tags_begin
+from f5py.jit.kernel import exact_kernel
+
+COMMA, SEMICOLON, QUESTION, DOT, PLUS, MINUS = (np.uint8(ord(one)) for one in ",;?.+-")
+_ZERO, _NINE, _TEXT, _ARRAY, _BYTE = (np.uint8(ord(one)) for one in "09ZBC")
+_HARD_CLIP = np.uint8(HARD_CLIP)
+#: Lengths of sequences, and so numbers of bases to pass over, are below this.
+_MAX_BASES = np.int64(1) << 31
+_MM, _OLD_MM, _ML, _OLD_ML, _MN = (np.uint16(name[0] + 256 * name[1]) for name in (b"MM", b"Mm", b"ML", b"Ml", b"MN"))
+
+
+@exact_kernel
+def find_letter(text, at, end, one, other):
+    """The first place from `at` on with one of two letters, or `end`."""
+    while at < end and text[at] != one and text[at] != other:
+        at += 1
+    return at
+
+
+@exact_kernel
+def codes_end(text, at, end):
+    """Where the codes of the entry at `at` end."""
+    stop = find_letter(text, at, end, COMMA, SEMICOLON)
+    while stop > at and text[stop - 1] in (QUESTION, DOT):
+        stop -= 1
+    return stop
+
+
+@exact_kernel
+def count_calls(text, at, end):
+    """Calls of an entry."""
+    count = 0
+    for i in range(at, end):
+        count += text[i] == COMMA
+    return count
+
+
+@exact_kernel
+def count_codes(text, at, end):
+    """Codes of the entry at `at`: letters, or one number."""
+    first, stop = at + 2, codes_end(text, at, end)
+    if first < stop and _ZERO <= text[first] <= _NINE:
+        return np.int64(1)
+    return np.int64(stop - first)
+
+
+@exact_kernel
+def _is_letter(one):
+    return 97 <= (one | 32) <= 122
+
+
+@exact_kernel
+def n_values(text):
+    """Values that ML must have beside this text of MM, or -1 if it is not one that can be merged.
+
+    Every entry has a base, a strand, codes and numbers, which add up to no more than the bases of a sequence, and no
+    other is of the same modification. Whatever goes through the text afterwards relies on this.
+    """
+    total = begin = np.int64(0)
+    while begin < text.shape[0]:
+        end = find_letter(text, begin, text.shape[0], SEMICOLON, SEMICOLON)
+        stop = codes_end(text, begin, end)
+        if stop < begin + 3 or not _is_letter(text[begin]) or text[begin + 1] not in (PLUS, MINUS):
+            return np.int64(-1)
+        is_number = _ZERO <= text[begin + 2] <= _NINE
+        for i in range(begin + 2, stop):
+            if (is_number and not _ZERO <= text[i] <= _NINE) or (not is_number and not _is_letter(text[i])):
+                return np.int64(-1)
+        if find_entry(text, np.int64(0), begin, text, begin, end) >= 0:
+            return np.int64(-1)
+        at = find_letter(text, begin, end, COMMA, COMMA)
+        if at > stop + 1:  # more than one letter after the codes
+            return np.int64(-1)
+        bases = np.int64(0)
+        while at < end:
+            first = at + 1
+            skipped, at = number_at(text, first, min(end, first + 10))
+            bases += skipped + 1
+            if at == first or bases > _MAX_BASES or (at < end and text[at] != COMMA):
+                return np.int64(-1)
+        total += count_calls(text, begin, end) * count_codes(text, begin, end)
+        begin = end + 1
+    return total
+
+
+@exact_kernel
+def number_at(text, at, end):
+    """The number at `at`, and the place after it."""
+    value = np.int64(0)
+    while at < end and _ZERO <= text[at] <= _NINE:
+        value = value * 10 + np.int64(text[at] - _ZERO)
+        at += 1
+    return value, at
+
+
+@exact_kernel
+def same_modification(a, at_a, end_a, b, at_b, end_b):
+    """Whether two entries are of the same base, strand and codes."""
+    stop_a, stop_b = codes_end(a, at_a, end_a), codes_end(b, at_b, end_b)
+    if stop_a - at_a != stop_b - at_b:
+        return False
+    same = True
+    for i in range(stop_a - at_a):
+        same = same and a[at_a + i] == b[at_b + i]
+    return same
+
+
+@exact_kernel
+def find_entry(text, begin, end, other, at, stop):
+    """The entry of ``text[begin:end]`` with the modification of an entry elsewhere, or -1."""
+    while begin < end:
+        entry_end = find_letter(text, begin, end, SEMICOLON, SEMICOLON)
+        if same_modification(text, begin, entry_end, other, at, stop):
+            return begin
+        begin = entry_end + 1
+    return np.int64(-1)
+
+
+@exact_kernel
+def _find_either(data, begin, stop, name, old_name):
+    kind, end = find_tag(data, begin, stop, name)
+    if kind < 0:
+        kind, end = find_tag(data, begin, stop, old_name)
+    return kind, end
+
+
+@exact_kernel
+def _is_hard_clipped(data, start, stop):
+    """Whether bases of the read are missing in a record."""
+    begin, n = cigar_of(data, start, stop)
+    if n <= 0:
+        return False
+    return (data[begin] & 15) == _HARD_CLIP or (data[begin + 4 * (n - 1)] & 15) == _HARD_CLIP
+
+
+@exact_kernel
+def places_of_tags(data, start, stop, n_bases):
+    """Where MM and ML of a record are, without their types: begin and end of each; and whether they can be used.
+
+    They can if MM is a text and ML, if there is one, has a byte for each of its calls and codes, and MN, if there is
+    one, is the number of bases; without MN, tags of a hard-clipped record are those of the whole read, and of no use.
+    A record without MM has two empty places.
+    """
+    begin = tags_begin(data, start)
+    nowhere = np.int64(start)
+    kind, end = _find_either(data, begin, stop, _MM, _OLD_MM)
+    if kind < 0:
+        return nowhere, nowhere, nowhere, nowhere, True
+    ml_kind, ml_end = _find_either(data, begin, stop, _ML, _OLD_ML)
+    n_kind, _ = find_tag(data, begin, stop, _MN)
+    if n_kind < 0:
+        fits = data[kind] == _TEXT and not _is_hard_clipped(data, start, stop)
+    else:
+        fits = data[kind] == _TEXT and integer_of(data, n_kind, np.int64(-1)) == n_bases
+    ml_begin = ml_kind + 6
+    if ml_kind < 0:
+        ml_begin = ml_end = nowhere
+    else:
+        fits = fits and data[ml_kind] == _ARRAY and data[ml_kind + 1] == _BYTE
+    if not fits or n_values(data[kind + 1 : end - 1]) != ml_end - ml_begin:
+        return nowhere, nowhere, nowhere, nowhere, False
+    return kind + 1, end - 1, ml_begin, ml_end, True

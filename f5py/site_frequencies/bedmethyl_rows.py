@@ -1,0 +1,174 @@
+"""Rows of bedMethyl tables with 18 columns, as f5py and modkit write them, piece by piece."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import BinaryIO, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.motifs import Motif
+from f5py.errors import InputFileError
+from f5py.io.arrow.arrow import import_arrow, read_rows
+from f5py.io.bam.modifications.modified_sites import names_of_code
+from f5py.io.bounds import check_bounds, check_positions
+from f5py.io.bytes.byte_pieces import whole_lines
+from f5py.site_frequencies.site_counts import SiteColumns, SiteCounts
+
+_COLUMNS = (
+    "contig", "start", "end", "code", "score", "strand", "first", "last", "colour", "n_valid", "percent", "methylated",
+    "canonical", "n_other", "n_deleted", "failed", "n_different", "n_missing",
+)  # fmt: skip
+_TEXTS = ("contig", "code", "strand")
+_COUNTS = ("methylated", "canonical", "failed", "n_other")
+_MOST_READS = 2**32 - 1
+_PIECE = 1 << 24
+_NOT_ROWS = (b"#", b"track", b"browser")
+
+
+class BedMethylRows(NamedTuple):
+    """Some rows.
+
+    Attributes
+    ----------
+    contigs : list of str
+        Names by index.
+    contig : int32
+    start : int64
+        Of the modified base.
+    codes : list of str
+        Of modifications, by index; those of modkit may name a motif, too, as in ``m,CG,0``.
+    code : int32
+    reverse, combined : bool
+        Whether a row is of the reverse strand, or of both.
+    counts : four of uint32
+        Modified, canonical and failed calls, and those of other modifications.
+    """
+
+    contigs: list[str]
+    contig: NDArray[np.int32]
+    start: NDArray[np.int64]
+    codes: list[str]
+    code: NDArray[np.int32]
+    reverse: NDArray[np.bool_]
+    combined: NDArray[np.bool_]
+    counts: list[NDArray[np.uint32]]
+
+
+def is_bedmethyl(beginning: bytes) -> bool:
+    """Whether a table that begins so is one, or another of BED files with a strand and more columns."""
+    lines = beginning.splitlines()
+    first = next((line for line in lines if not line.startswith(_NOT_ROWS)), b"").split()
+    return len(first) >= 11 and first[1].isdigit() and first[2].isdigit() and first[5] in (b"+", b"-", b".")
+
+
+def bedmethyl_rows(source: BinaryIO, shown: str) -> Iterator[BedMethylRows]:
+    """Read a table with tabs between all columns, or with blanks between the last nine.
+
+    Parameters
+    ----------
+    source : binary file
+    shown : str
+        Its name, for messages.
+
+    Raises
+    ------
+    MissingDependencyError
+        pyarrow is not installed.
+    InputFileError
+        It is damaged, or of another kind.
+    """
+    import_arrow("bedMethyl files")
+    import pyarrow
+    import pyarrow.compute as compute
+
+    types = dict.fromkeys(("start", *_COUNTS), pyarrow.int64()) | dict.fromkeys(_TEXTS, pyarrow.string())
+    for rows in read_rows(_only_rows(whole_lines(source, _PIECE), shown), shown, _COLUMNS, types, tuple(types)):
+        contig, code = (rows[name].combine_chunks().dictionary_encode() for name in ("contig", "code"))
+        if strange := set(compute.unique(rows["strand"]).to_pylist()) - {"+", "-", "."}:
+            raise InputFileError(f"{shown}: a strand is {min(strange)!r}, not +, - or .; is the file damaged?")
+        start = rows["start"].to_numpy()
+        check_positions(start, shown, "start")
+        counts = [rows[name].to_numpy() for name in _COUNTS]
+        for count in counts:
+            check_bounds(count, 0, _MOST_READS, shown, "a number of reads")
+        yield BedMethylRows(
+            contig.dictionary.to_pylist(), contig.indices.to_numpy(), start, code.dictionary.to_pylist(),
+            code.indices.to_numpy(), compute.equal(rows["strand"], "-").to_numpy(),
+            compute.equal(rows["strand"], ".").to_numpy(), [count.astype(np.uint32) for count in counts],
+        )  # fmt: skip
+
+
+def _only_rows(pieces: Iterable[bytes], shown: str) -> Iterator[bytes]:
+    """Pieces without lines before the first row, and with tabs only."""
+    is_first = True
+    for one in pieces:
+        piece = one
+        while is_first and piece.startswith(_NOT_ROWS):
+            piece = piece.partition(b"\n")[2]
+        if piece and is_first:
+            n_columns = len(piece.partition(b"\n")[0].split())
+            if n_columns != len(_COLUMNS):
+                raise InputFileError(
+                    f"{shown}: has {n_columns} columns, not the {len(_COLUMNS)} of bedMethyl as f5py and modkit write "
+                    "it, and so no counts of calls"
+                )
+            is_first = False
+        if piece:
+            yield piece.replace(b" ", b"\t")
+
+
+def count_bedmethyl(
+    source: BinaryIO, shown: str, counts: SiteCounts, contigs: dict[str, int], motif: Motif, code: str | None = None
+) -> tuple[int, bool]:
+    """Add the rows of a modification to counts of sites.
+
+    Rows are taken to be at sites of the motif, unless they name another motif.
+
+    Parameters
+    ----------
+    source, shown
+        See `bedmethyl_rows`.
+    counts : SiteCounts
+        Added to.
+    contigs : dict
+        Numbers of the contigs so far; added to.
+    motif : Motif
+    code : str, optional
+        Of the modification; by default the motif's.
+
+    Returns
+    -------
+    n_rows : int
+        Those that were added.
+    are_combined : bool
+        Some are of both strands.
+
+    Raises
+    ------
+    InputFileError
+        See `bedmethyl_rows`; or no row is of the modification.
+    """
+    wanted = list(names_of_code(code or motif.code))
+    wanted += [f"{one},{motif.pattern},{motif.offset}" for one in wanted]
+    others: set[str] = set()
+    n_rows, are_combined = 0, False
+    for rows in bedmethyl_rows(source, shown):
+        others.update(rows.codes)
+        start = rows.start - np.where(rows.reverse, motif.offset_reverse, motif.offset_forward)
+        kept = np.isin(rows.code, [i for i, name in enumerate(rows.codes) if name in wanted]) & (start >= 0)
+        number = np.array([contigs.setdefault(name, len(contigs)) for name in rows.contigs], np.int32)
+        step = start << 1 | (rows.reverse & (not counts.combine_strands))
+        n = int(kept.sum())
+        counts.join(
+            SiteColumns(
+                np.full(n, -1, np.int32), number[rows.contig[kept]], step[kept], *(one[kept] for one in rows.counts)
+            )
+        )
+        n_rows += n
+        are_combined = are_combined or bool(rows.combined[kept].any())
+    if others and not n_rows:
+        listed = ", ".join(sorted(others)[:5])
+        raise InputFileError(f"{shown}: no row is of {wanted[0]} at {motif.pattern}; there are {listed}")
+    return n_rows, are_combined

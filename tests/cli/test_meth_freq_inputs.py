@@ -1,0 +1,162 @@
+"""``f5py meth-freq`` of tags and bedMethyl, and with the counts of strands."""
+
+from __future__ import annotations
+
+import math
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pyarrow.parquet
+import pysam
+import pytest
+
+from ..made_data import ReadSet, refused, run_command
+
+
+@pytest.fixture(scope="module")
+def outputs(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the outputs of one run."""
+    folder = tmp_path_factory.mktemp("outputs")
+    names = ("-o", folder / "calls.tsv", "--modbam", folder / "calls.bam", "--bedmethyl", folder / "calls.bed")
+    assert run_command("call-methylation", *made.options(), *names, "--modbam-style", "reference") == 0
+    return folder
+
+
+def counted(capfd: pytest.CaptureFixture[str], *arguments: object) -> list[list[str]]:
+    """The rows of the output, the header first."""
+    capfd.readouterr()
+    assert run_command("meth-freq", *arguments) == 0
+    return [line.split("\t") for line in capfd.readouterr().out.splitlines()]
+
+
+def test_tags_say_what_the_table_does(outputs: Path, capfd):
+    """A value of ML is one of 256 equal parts of the probability: their borders are thresholds that both know."""
+    rows = [line.split("\t") for line in (outputs / "calls.tsv").read_text().splitlines()[1:]]
+    ratios = np.abs([float(row[5]) for row in rows])
+    n_compared = 0
+    for border in range(129, 256, 9):
+        threshold = math.log(border / (256 - border))
+        if np.abs(ratios - threshold).min() < 0.006:  # the table rounds to two decimals
+            continue
+        of_table = counted(capfd, "-s", outputs / "calls.tsv", "-c", threshold)
+        of_tags = counted(capfd, outputs / "calls.bam", "-c", threshold)
+        assert [row[:7] for row in of_tags] == [row[:7] for row in of_table]
+        n_compared += 1
+    assert n_compared > 5
+
+
+@pytest.mark.parametrize("options", [(), ("--min-coverage", 2), ("--stranded",)])
+def test_bedmethyl_says_what_the_table_does(outputs: Path, options: tuple, capfd):
+    of_table = counted(capfd, "-s", outputs / "calls.tsv", *options)
+    of_sites = counted(capfd, outputs / "calls.bed", *options)
+    assert [row[:7] + row[8:] for row in of_sites] == [row[:7] + row[8:] for row in of_table]
+    assert len(of_sites) > 20
+    for row in of_sites[1:]:
+        assert int(row[4]) >= (2 if "--min-coverage" in options else 1)
+        if options == ("--stranded",):
+            called, methylated, *strands = (int(row[i]) for i in (4, 5, 8, 9, 10, 11))
+            assert (called, methylated) == (strands[0] + strands[2], strands[1] + strands[3])
+            assert strands[2] > 0 or strands[0] > 0
+
+
+def test_bedmethyl_comes_out_as_it_went_in(outputs: Path, tmp_path: Path, capfd):
+    """Also with blanks between its last columns, as early modkit wrote it, and with a header, through a pipe."""
+    own = (outputs / "calls.bed").read_text()
+    again = tmp_path / "again.bed"
+    assert run_command("meth-freq", outputs / "calls.bed", "-o", again) == 0
+    assert again.read_text() == own
+    rows = [line.split("\t") for line in own.splitlines()]
+    blanks = "".join("\t".join(row[:10]) + " " + " ".join(row[10:]) + "\n" for row in rows)
+    command = [sys.executable, "-m", "f5py", "meth-freq", "--bedmethyl"]
+    done = subprocess.run(command, input="#chrom\tstart\n" + blanks, text=True, capture_output=True, check=True)
+    assert done.stdout == own
+    combined = tmp_path / "combined.bed"
+    assert run_command("meth-freq", outputs / "calls.tsv", "--bedmethyl", "--combine-strands", "-o", combined) == 0
+    assert counted(capfd, combined) == counted(capfd, outputs / "calls.bed")
+
+
+def test_tags_as_bedmethyl_parquet_and_two_files(outputs: Path, tmp_path: Path, capfd):
+    sites, table = tmp_path / "x.bed", tmp_path / "x.parquet"
+    calls = outputs / "calls.bam"
+    threshold = math.log(236 / 20)
+    assert run_command("meth-freq", calls, "-o", sites, "-c", threshold) == 0
+    assert counted(capfd, sites) == counted(capfd, calls, "-c", threshold)
+    assert run_command("meth-freq", calls, calls, "-o", table, "-c", threshold, "--stranded") == 0
+    rows = pyarrow.parquet.read_table(table)
+    text = counted(capfd, calls, "-c", threshold, "--stranded")
+    assert rows.column_names == text[0]
+    assert rows["called_sites_reverse"].to_pylist() == [2 * int(row[10]) for row in text[1:]]
+
+
+def test_the_reference_says_where_sites_are(made: ReadSet, tmp_path: Path, capfd):
+    """With it, the calls of a read whose own bases differ count as well: those of call-methylation itself."""
+    calls, sites = tmp_path / "calls.bam", tmp_path / "calls.bed"
+    assert run_command("call-methylation", *made.options(), "-o", tmp_path / "calls.tsv", "--modbam", calls) == 0
+    threshold = math.log(236 / 20)
+    counts = [
+        sum(int(row[4]) for row in counted(capfd, path, "-c", threshold, *options)[1:])
+        for path, options in ((calls, ()), (calls, ("-g", made.genome)), (tmp_path / "calls.tsv", ("-s",)))
+    ]
+    assert counts[0] < counts[1] < counts[2]  # those of bases that the read lacks are in the table only
+    with pysam.AlignmentFile(str(calls)) as records, pysam.FastaFile(str(made.genome)) as genome:
+        expected = 0
+        for record in records:
+            pairs = dict(record.get_aligned_pairs(matches_only=True))
+            bases = genome.fetch(record.reference_name)
+            for places in record.modified_bases.values():
+                for place, value in places:
+                    at = pairs.get(place, -2) - record.is_reverse
+                    expected += bases[at : at + 2] == "CG" and (value >= 236 or value <= 19)
+    assert counts[1] == expected
+    assert not sites.exists()
+
+
+def test_counts_of_strands_are_added_up(outputs: Path, tmp_path: Path, capfd):
+    half, all_of_it = tmp_path / "half.tsv", tmp_path / "all.tsv"
+    assert run_command("meth-freq", outputs / "calls.tsv", "--stranded", "-o", half) == 0
+    assert run_command("freq-merge", half, half, "-o", all_of_it) == 0
+    once, twice = ([line.split("\t") for line in path.read_text().splitlines()] for path in (half, all_of_it))
+    assert once[0] == twice[0]
+    for one, other in zip(once[1:], twice[1:], strict=True):
+        assert [*one[:4], *one[6:8]] == [*other[:4], *other[6:8]]
+        assert [2 * int(one[i]) for i in (4, 5, 8, 9, 10, 11)] == [int(other[i]) for i in (4, 5, 8, 9, 10, 11)]
+    plain = tmp_path / "plain.tsv"
+    assert run_command("meth-freq", outputs / "calls.tsv", "-o", plain) == 0
+    assert "counts of both strands" in refused(capfd, "freq-merge", half, plain)
+    half.write_text(half.read_text().replace("\t1\t1\t0\t0\n", "\t1\t1\t1\t0\n", 1))
+    assert "do not fit" in refused(capfd, "freq-merge", half)
+
+
+def test_what_cannot_be_counted_is_refused(made: ReadSet, outputs: Path, tmp_path: Path, capfd):
+    calls, sites, tags = (outputs / f"calls.{ending}" for ending in ("tsv", "bed", "bam"))
+    combined = tmp_path / "combined.bed"
+    assert run_command("meth-freq", calls, "--bedmethyl", "--combine-strands", "-o", combined) == 0
+    damaged = tmp_path / "damaged.bed"
+    damaged.write_text(sites.read_text().replace("\t+\t", "\t*\t", 1))
+    few = tmp_path / "few.bed"
+    few.write_text("".join("\t".join(line.split("\t")[:11]) + "\n" for line in sites.read_text().splitlines()))
+    negative = tmp_path / "negative.bed"
+    negative.write_text("\t".join([*sites.read_text().splitlines()[0].split("\t")[:11], *["-1"] * 7]) + "\n")
+    packed = tmp_path / "packed"  # known by what it holds
+    packed.write_bytes(made.bam.read_bytes())
+    for arguments, status, words in (
+        ((calls, sites), 2, "cannot be counted together"),
+        ((sites, "-c", 2), 2, "--call-threshold belongs to"),
+        ((tags, "--threshold-per-site"), 2, "--threshold-per-site belongs to tables of calls"),
+        ((calls, "--mod-code", "h"), 2, "--mod-code belongs to"),
+        ((calls, "-g", made.genome), 2, "--genome belongs to"),
+        ((tags, "--mod-code", "h"), 1, "none of 16 alignments has calls C+h"),
+        ((made.bam,), 1, "none of 16 alignments has calls C+m"),
+        ((packed,), 1, "none of 16 alignments has calls C+m"),
+        ((combined, "--stranded"), 2, "leave out --stranded"),
+        ((combined, "--bedmethyl"), 2, "add --combine-strands"),
+        ((sites, "--bedmethyl", "--stranded"), 2, "a row for each strand"),
+        ((sites, "--mod-code", "h"), 1, "no row is of h at CG; there are m"),
+        ((damaged,), 1, "a strand is '*'"),
+        ((few,), 1, "has 11 columns, not the 18"),
+        ((negative,), 1, "a number of reads"),
+        ((tmp_path / "absent.bam",), 1, "no such file"),
+    ):  # fmt: skip
+        assert words in refused(capfd, "meth-freq", *arguments, status=status)
