@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from f5py.core.names import Names
 from f5py.errors import InputFileError
 from f5py.io.reads.indexed_fasta import BlockText, FastaIndex, IndexedFasta
+from f5py.io.remote import is_url
 from f5py.messages.strict import input_warning
 from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, SEQUENCE_SUFFIX
 from f5py.threads.pool import WorkerPool
@@ -46,6 +47,8 @@ class ReadIndex:
         paths = [reads_path + suffix for suffix in (SEQUENCE_SUFFIX, FAI_SUFFIX, GZI_SUFFIX)]
         for path in paths:
             if not os.path.exists(path):
+                if not is_url(reads_path) and not os.path.lexists(reads_path):
+                    raise InputFileError(f"{reads_path}: no such file, nor an index of it")
                 raise InputFileError(f"{path}: not found; the reads have no index, run f5py index with {reads_path}")
         index = FastaIndex.read(paths[1], "run f5py index again")
         text = BlockText(paths[0], paths[2])

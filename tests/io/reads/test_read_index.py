@@ -86,6 +86,11 @@ def test_a_missing_file_is_an_error(reads: Path, end: str) -> None:
         ReadIndex.open(str(reads))
 
 
+def test_reads_that_are_not_there_are_told_apart_from_those_without_an_index(tmp_path: Path) -> None:
+    with pytest.raises(InputFileError, match=r"reads\.fa: no such file, nor an index of it"):
+        ReadIndex.open(f"{tmp_path}/reads.fa")
+
+
 @pytest.mark.parametrize(
     ("text", "line"),
     [
