@@ -15,6 +15,7 @@ from typing import Any
 from numba.core import compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
+from numba.core.types import unliteral
 
 from f5py.jit.frame_stack import with_wide_stack
 
@@ -53,6 +54,9 @@ def _inner_without_entries() -> Iterator[None]:
     ask_as_numba_does = dispatchers.get_call_template
 
     def get_call_template(self: Any, arguments: Any, keywords: Any) -> Any:
+        if getattr(self, "is_shared", False):  # see `f5py.jit.kernel.shared_kernel`
+            arguments = tuple(unliteral(argument) for argument in arguments)
+            keywords = {name: unliteral(argument) for name, argument in keywords.items()}
         types = tuple(self._compiler.fold_argument_types(arguments, keywords)[1])
         if types not in self.overloads:
             with self._compiling_counter:

@@ -52,6 +52,17 @@ def exact_kernel(function):
     return _compiled(function, False)
 
 
+def shared_kernel(function):
+    """Compile `function` like `exact_kernel`, for other kernels once for all constants that they call it with.
+
+    Numba compiles a function anew for every combination of constants, which costs more of a first run than it gains
+    where loops are long. Constants that types depend on are none of its arguments.
+    """
+    compiled = _compiled(function, False)
+    compiled.is_shared = True
+    return compiled
+
+
 def _compiled(function, fastmath):
     while _private_parts_fit:
         try:

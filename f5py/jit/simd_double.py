@@ -125,9 +125,9 @@ overload_operator(vector, operator.truediv, _divide)
 
 madd = called(vector, "fmuladd", 3)
 floor = called(vector, "floor", 1)
-select = choice((vector,), mask)
+select = choice({vector: mask})
 lanes_of = lanes_by_bits(mask, LANES)
-ge = comparison((vector,), mask, lambda builder, a, b: builder.fcmp_ordered(">=", a, b))
+ge = comparison({vector: mask}, lambda builder, a, b: builder.fcmp_ordered(">=", a, b))
 
 
 def _swap(bit: int):

@@ -15,6 +15,14 @@ Functions, all usable only inside Numba kernels; arrays are one-dimensional and 
 ``narrow(v)``                           int16 to int8, the lowest eight bits
 ``widen16(v)``                          int8 to int16
 ``largest(v)``                          the largest lane of an int32 vector
+
+Vectors of 64 bytes, for loops that keep all they need in registers; the operations lane by lane are the same ones:
+
+``load8x64(a, i)``, ``store8x64(a, i, v)``, ``splat8x64(x)``  as above
+``lanes64()``                           the numbers of the lanes
+``lane64(v, i)``                        one lane
+``from_before(v, a)``                   each lane from the one before it, the first one from the last of `a`
+``from_behind(v)``                      each lane from the one behind it, the last one from the first
 """
 
 from __future__ import annotations
@@ -35,11 +43,16 @@ from f5py.jit.vectors import (
 #: Lanes of a vector.
 LANES = 32
 
+#: Lanes of a wide vector of bytes.
+WIDE = 64
+
 _INT = ir.IntType(32)
 _BYTES = ir.VectorType(ir.IntType(8), LANES)
 _SHORTS = ir.VectorType(ir.IntType(16), LANES)
 _INTS = ir.VectorType(_INT, LANES)
 _MASK = ir.VectorType(ir.IntType(1), LANES)
+_WIDE_BYTES = ir.VectorType(ir.IntType(8), WIDE)
+_WIDE_MASK = ir.VectorType(ir.IntType(1), WIDE)
 
 
 class _BytesType(types.Type):
@@ -62,22 +75,38 @@ class _MaskType(types.Type):
         super().__init__(name="mask32")
 
 
+class _WideBytesType(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="int8x64")
+
+
+class _WideMaskType(types.Type):
+    def __init__(self) -> None:
+        super().__init__(name="mask64")
+
+
 byte_vector = _BytesType()
 short_vector = _ShortsType()
 int_vector = _IntsType()
 mask = _MaskType()
-_KINDS = (byte_vector, short_vector, int_vector)
+wide_vector = _WideBytesType()
+wide_mask = _WideMaskType()
+_KINDS = (byte_vector, short_vector, int_vector, wide_vector)
+_MASKS = {byte_vector: mask, short_vector: mask, int_vector: mask, wide_vector: wide_mask}
 
 
 register(_BytesType, _BYTES)
 register(_ShortsType, _SHORTS)
 register(_IntsType, _INTS)
 register(_MaskType, _MASK)
+register(_WideBytesType, _WIDE_BYTES)
+register(_WideMaskType, _WIDE_MASK)
 
 
 load8, store8 = memory(byte_vector, _BYTES, (types.int8, types.uint8), 1)
 load16, store16 = memory(short_vector, _SHORTS, (types.int16,), 2)
 load32, store32 = memory(int_vector, _INTS, (types.int32,), 4)
+load8x64, store8x64 = memory(wide_vector, _WIDE_BYTES, (types.int8, types.uint8), 1)
 
 
 @intrinsic
@@ -116,9 +145,9 @@ either = binary(_KINDS, lambda builder, a, b: builder.or_(a, b))
 larger = binary(_KINDS, lambda builder, a, b: builder.select(builder.icmp_signed(">", a, b), a, b))
 
 
-greater = comparison(_KINDS, mask, lambda builder, a, b: builder.icmp_signed(">", a, b))
-equal = comparison(_KINDS, mask, lambda builder, a, b: builder.icmp_signed("==", a, b))
-choose = choice(_KINDS, mask)
+greater = comparison(_MASKS, lambda builder, a, b: builder.icmp_signed(">", a, b))
+equal = comparison(_MASKS, lambda builder, a, b: builder.icmp_signed("==", a, b))
+choose = choice(_MASKS)
 
 
 @intrinsic
@@ -182,3 +211,60 @@ def largest(typingctx, value):
         return builder.call(function, arguments)
 
     return types.int32(int_vector), generate
+
+
+@intrinsic
+def splat8x64(typingctx, scalar):
+    """A wide vector with the same byte in all lanes; the scalar is cut to its lowest eight bits."""
+
+    def generate(context, builder, signature, arguments):
+        return broadcast(builder, builder.trunc(arguments[0], ir.IntType(8)), _WIDE_BYTES)
+
+    return wide_vector(types.int64), generate
+
+
+@intrinsic
+def lanes64(typingctx):
+    """A wide vector with the number of each lane."""
+
+    def generate(context, builder, signature, arguments):
+        return ir.Constant(_WIDE_BYTES, list(range(WIDE)))
+
+    return wide_vector(), generate
+
+
+@intrinsic
+def lane64(typingctx, value, lane):
+    """A lane of a wide vector."""
+
+    def generate(context, builder, signature, arguments):
+        return builder.sext(builder.extract_element(*arguments), ir.IntType(64))
+
+    return types.int64(wide_vector, types.int64), generate
+
+
+def _moved(builder, first, second, start: int):
+    """Lanes from `start` on of two wide vectors, one behind the other."""
+    places = ir.Constant(ir.VectorType(_INT, WIDE), list(range(start, start + WIDE)))
+    return builder.shuffle_vector(first, second, places)
+
+
+@intrinsic
+def from_before(typingctx, value, first):
+    """Each lane from the one before it, the first one from the last lane of another vector."""
+
+    def generate(context, builder, signature, arguments):
+        value, first = arguments
+        return _moved(builder, first, value, WIDE - 1)
+
+    return wide_vector(wide_vector, wide_vector), generate
+
+
+@intrinsic
+def from_behind(typingctx, value):
+    """Each lane from the one behind it."""
+
+    def generate(context, builder, signature, arguments):
+        return _moved(builder, arguments[0], arguments[0], 1)
+
+    return wide_vector(wide_vector), generate

@@ -5,7 +5,7 @@ Only for `f5py.jit.simd`, `f5py.jit.simd_double` and `f5py.jit.simd_int`, which 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from llvmlite import ir
@@ -107,14 +107,14 @@ def binary(kinds: Collection[types.Type], emit: Callable[..., Any]):
     return operation
 
 
-def comparison(kinds: Collection[types.Type], mask: types.Type, emit: Callable[..., Any]):
-    """An operation of two vectors of one kind, which gives a mask."""
+def comparison(masks: Mapping[types.Type, types.Type], emit: Callable[..., Any]):
+    """An operation of two vectors of one kind, which gives the mask of that kind."""
 
     @intrinsic
     def compare(typingctx, a, b):
-        if a is not b or a not in kinds:
+        if a is not b or a not in masks:
             return None
-        return mask(a, a), lambda context, builder, signature, arguments: emit(builder, *arguments)
+        return masks[a](a, a), lambda context, builder, signature, arguments: emit(builder, *arguments)
 
     return compare
 
@@ -134,14 +134,14 @@ def lanes_by_bits(mask: types.Type, n_lanes: int):
     return lanes_of
 
 
-def choice(kinds: Collection[types.Type], mask: types.Type):
+def choice(masks: Mapping[types.Type, types.Type]):
     """The function that takes lanes of its second argument where the mask is set, else of its third."""
 
     @intrinsic
     def select(typingctx, lanes, a, b):
-        if a is not b or a not in kinds:
+        if a is not b or a not in masks:
             return None
-        return a(mask, a, a), lambda context, builder, signature, arguments: builder.select(*arguments)
+        return a(masks[a], a, a), lambda context, builder, signature, arguments: builder.select(*arguments)
 
     return select
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 
 _SMALL = 64
 #: Elements of the scratch of `sort_pairs`: two for every bucket, three for every pending range.
 SORT_SCRATCH = 512 + 3 * 256 * 8
 
 
-@exact_kernel
+@shared_kernel
 def _insert(x, y, begin, end):
     """Stable insertion sort."""
     for i in range(begin + 1, end):
@@ -27,7 +27,7 @@ def _insert(x, y, begin, end):
             y[j] = value
 
 
-@exact_kernel
+@shared_kernel
 def sort_pairs(x, y, begin, end, scratch):
     """Sort ``x[begin:end]`` in place, `y` with it, in the order in which minimap2's radix sort leaves equal keys.
 
@@ -96,7 +96,7 @@ def sort_pairs(x, y, begin, end, scratch):
                 at = end_of_bucket
 
 
-@exact_kernel
+@shared_kernel
 def grown(array, n):
     """`array`, or a copy with room for more than `n` elements."""
     if n <= array.shape[0]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.jit.atomics import next_turn
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.hits.hit_fields import (
     ALIGNED,
@@ -65,18 +65,18 @@ _MD = np.frombuffer(b"\tMD:Z:", np.uint8)
 _OPS = np.frombuffer(b"MIDNSHP=X", np.uint8)
 
 
-@exact_kernel
+@shared_kernel
 def _append_tag(out, at, name, value):
     return append_int(out, append_bytes(out, at, name), value)
 
 
-@exact_kernel
+@shared_kernel
 def _append_column(out, at, value):
     out[at] = _TAB
     return append_int(out, at + 1, value)
 
 
-@exact_kernel
+@shared_kernel
 def _append_share(out, at, value):
     """Write a number from 0 to 1 with four decimals, or 0."""
     if value == 0.0:
@@ -93,7 +93,7 @@ def _append_share(out, at, value):
     return at + 6
 
 
-@exact_kernel
+@shared_kernel
 def lines_of_reads(
     turn,
     reads,

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.jit.atomics import next_turn
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.hits.hit_fields import (
     BLEN,
@@ -64,7 +64,7 @@ NIBBLES = _nibbles()
 COMPLEMENTS = np.array([int(f"{i:04b}"[::-1], 2) for i in range(16)], np.uint8)
 
 
-@exact_kernel
+@shared_kernel
 def _put(out, at, value, size):
     """Write the lowest bytes of an integer; return the index after them."""
     for _ in range(size):
@@ -74,7 +74,7 @@ def _put(out, at, value, size):
     return at
 
 
-@exact_kernel
+@shared_kernel
 def _put_tag(out, at, first, second, value):
     """Write a tag with the smallest type that holds an integer; return the index after it."""
     out[at] = first
@@ -99,7 +99,7 @@ def _put_tag(out, at, first, second, value):
     return _put(out, at + 3, value, size)
 
 
-@exact_kernel
+@shared_kernel
 def _bin(begin, end):
     """Bin of a stretch, as in the SAM specification."""
     end -= 1
@@ -115,7 +115,7 @@ def _bin(begin, end):
     return 0
 
 
-@exact_kernel
+@shared_kernel
 def _put_bases(out, at, letters, qualities, begin, first, end, length, reverse):
     """Write bases ``first:end`` of a read on its strand, and their qualities; return the index after them."""
     n = end - first
@@ -139,7 +139,7 @@ def _put_bases(out, at, letters, qualities, begin, first, end, length, reverse):
     return at + n
 
 
-@exact_kernel
+@shared_kernel
 def _put_name(out, at, names, begin, end):
     for i in range(begin, end):
         out[at] = names[i]
@@ -148,7 +148,7 @@ def _put_name(out, at, names, begin, end):
     return at + 1
 
 
-@exact_kernel
+@shared_kernel
 def _put_head(out, at, contig, place, name_length, mapq, bin_number, n_ops, flag, n_bases):
     """Write the fixed part of a record; its size is written at the end."""
     at = _put(out, at + 4, contig, 4)
@@ -164,7 +164,7 @@ def _put_head(out, at, contig, place, name_length, mapq, bin_number, n_ops, flag
     return _put(out, at, 0, 4)
 
 
-@exact_kernel
+@shared_kernel
 def records_of_reads(
     turn,
     reads,
@@ -361,7 +361,7 @@ def records_of_reads(
     return done[:n_done], out[:at]
 
 
-@exact_kernel
+@shared_kernel
 def _put_ops(out, at, ops, first, n, before, behind, clip):
     """Write the operations of a CIGAR string with clips."""
     if before > 0:
@@ -373,7 +373,7 @@ def _put_ops(out, at, ops, first, n, before, behind, clip):
     return at
 
 
-@exact_kernel
+@shared_kernel
 def _put_rest(out, at, rep_len, tags, begin, n_tags):
     """Write rl, if it is not negative, and the read's own tags."""
     if rep_len >= 0:

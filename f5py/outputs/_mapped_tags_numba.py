@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping.hits.hit_fields import (
     ALIGNED,
     BLEN,
@@ -36,7 +36,7 @@ _COMMA, _SEMICOLON = 44, 59
 _SPLITTER = 134217729.0
 
 
-@exact_kernel
+@shared_kernel
 def ten_thousandths(value):
     """A number from 0 to 1 in units of 1/10000, rounded as ``%.4f`` does."""
     product = value * 10000.0
@@ -56,14 +56,14 @@ def ten_thousandths(value):
     return n
 
 
-@exact_kernel
+@shared_kernel
 def divergence_of(hit):
     """Share of columns that differ, a gap counted once."""
     columns = hit[BLEN] + hit[N_AMBI] - hit[N_GAP] + hit[N_GAPOPEN]
     return 1.0 - hit[MLEN] / columns
 
 
-@exact_kernel
+@shared_kernel
 def length_of_md(hit, ops):
     """Bytes that MD or cs strings of a hit have at most."""
     n = 32
@@ -72,7 +72,7 @@ def length_of_md(hit, ops):
     return n + 24 * (hit[BLEN] - hit[MLEN] + hit[N_AMBI]) + hit[MLEN]
 
 
-@exact_kernel
+@shared_kernel
 def append_md(out, at, hit, ops, reference, r, strand, s):
     """Write the MD string of a hit whose bases begin at `r` and `s`; return the index after it."""
     run = 0
@@ -106,7 +106,7 @@ def append_md(out, at, hit, ops, reference, r, strand, s):
     return at
 
 
-@exact_kernel
+@shared_kernel
 def append_cs(out, at, hit, ops, reference, r, strand, s, is_long):
     """Write the cs string of a hit whose bases begin at `r` and `s`; return the index after it."""
     for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
@@ -153,7 +153,7 @@ def append_cs(out, at, hit, ops, reference, r, strand, s, is_long):
     return at
 
 
-@exact_kernel
+@shared_kernel
 def append_other_hits(out, at, hits, first, end, h, read_length, names, name_offsets):
     """Write the value of tag SA: the other primary hits of the read; return the index after it."""
     for other in range(first, end):
@@ -185,7 +185,7 @@ def append_other_hits(out, at, hits, first, end, h, read_length, names, name_off
     return at
 
 
-@exact_kernel
+@shared_kernel
 def _append_op(out, at, length, letter):
     """Write an operation of a CIGAR string unless it has no length."""
     if length > 0:
@@ -195,7 +195,7 @@ def _append_op(out, at, length, letter):
     return at
 
 
-@exact_kernel
+@shared_kernel
 def split_matches(hit, ops, reference, r, strand, s, out):
     """Write the operations of a hit with 7 (=) and 8 (X) in the place of M; return their number."""
     n = 0

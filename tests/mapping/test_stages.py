@@ -10,7 +10,14 @@ import numpy as np
 import pytest
 
 from f5py.mapping._sorting_numba import SORT_SCRATCH
-from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS, align_pair
+from f5py.mapping.align._pair_alignment_numba import (
+    EXTEND,
+    EXTEND_BACKWARDS,
+    GLOBAL,
+    GLOBAL_WITH_DROPS,
+    align_pair,
+    new_room,
+)
 from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
 from f5py.mapping.chain._chains_numba import Chains
 from f5py.mapping.chain.chaining import score_chains
@@ -135,7 +142,7 @@ def test_alignments(map_data: Path):
         for zdrop in (400, 200):  # which one it was, the dump does not say
             ops, n_ops, corner, *_ = align_pair(
                 target, 0, len(target), query, 0, len(query), kind, band, zdrop, numbers.integers,
-                np.empty(4, np.int64), 0, nothing_made(),
+                np.empty(4, np.int64), 0, nothing_made(), new_room(),
             )  # fmt: skip
             found.append((corner, cigar_of(ops[:n_ops])))
         assert (score, cigar) in found, row[0]

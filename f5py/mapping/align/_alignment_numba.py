@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.jit.simd_int import (
     LANES,
     add,
@@ -38,18 +38,18 @@ from f5py.mapping.settings import E2, MATCH, MISMATCH, N_SCORE, Q2, E, Q
 PAD = 2 * LANES
 _LOWEST = -(1 << 30)
 # Bits of a cell: 0 to 4 for where its score comes from, and which gaps go on.
-_OPENED_1, _OPENED_2, _OPENED_3, _OPENED_4 = 8, 16, 32, 64
+BITS = 8, 16, 32, 64
 
 
-@exact_kernel
-def _border(n, integers):
+@shared_kernel
+def border(n, integers):
     """Score of a gap of `n` bases, negated."""
     if n == 0:
         return 0
     return min(integers[Q] + integers[E] * n, integers[Q2] + integers[E2] * n)
 
 
-@exact_kernel
+@shared_kernel
 def _best_cell(h, first, last, best):
     """Which of the cells with the best score of an anti-diagonal is taken: the order of minimap2's vectors."""
     if h[last] == best or first == last:
@@ -74,7 +74,7 @@ def _best_cell(h, first, last, best):
     return first + (chosen & 0xFFFFFFFF)
 
 
-@exact_kernel
+@shared_kernel
 def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, rows, cells):
     """Compute all cells.
 
@@ -134,10 +134,10 @@ def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, row
     one = splat8(1)
     two = splat8(2)
     four = splat8(4)
-    bit1 = splat8(_OPENED_1)
-    bit2 = splat8(_OPENED_2)
-    bit3 = splat8(_OPENED_3)
-    bit4 = splat8(_OPENED_4)
+    bit1 = splat8(BITS[0])
+    bit2 = splat8(BITS[1])
+    bit3 = splat8(BITS[2])
+    bit4 = splat8(BITS[3])
     lowest = splat32(_LOWEST)
 
     best = 0
@@ -153,7 +153,7 @@ def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, row
         if st > en:
             return _LOWEST, best, best_t, best_q, True
         if st == 0:
-            state[v - 1] = -(_border(d + 1, integers) - _border(d, integers))
+            state[v - 1] = -(border(d + 1, integers) - border(d, integers))
             state[x - 1] = -qe
             state[x2 - 1] = -qe2
         elif st == st_before:
@@ -162,8 +162,8 @@ def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, row
             state[x2 + st - 1] = -qe2
         if en > en_before:
             if en == d:
-                state[u + en] = -(_border(d + 1, integers) - _border(d, integers))
-                last_h = -_border(d + 1, integers)
+                state[u + en] = -(border(d + 1, integers) - border(d, integers))
+                last_h = -border(d + 1, integers)
             else:
                 state[u + en] = -qe
                 last_h -= qe + np.int64(state[v + en - 1])  # of row en, column d - en - 1
@@ -239,7 +239,7 @@ def fill(target, n, query, m, band, integers, right, exact, zdrop, state, h, row
     return last_h, best, best_t, best_q, False
 
 
-@exact_kernel
+@shared_kernel
 def way_back(rows, cells, i, j, n, m, band, forwards, ops, n_ops):
     """Append the path that ends at a cell to a CIGAR string; return its new length.
 
@@ -289,7 +289,7 @@ def way_back(rows, cells, i, j, n, m, band, forwards, ops, n_ops):
     return n_ops
 
 
-@exact_kernel
+@shared_kernel
 def append_op(ops, n_ops, op, length, begin):
     """Append an operation, or lengthen the last one if it stands at `begin` or behind; return the new length."""
     if n_ops > begin and (ops[n_ops - 1] & 15) == op:
@@ -299,7 +299,7 @@ def append_op(ops, n_ops, op, length, begin):
     return n_ops + 1
 
 
-@exact_kernel
+@shared_kernel
 def local_alignment(target, n, query, m, integers, reach):
     """Score of the best local alignment with one kind of gap, and its last bases on target and query.
 

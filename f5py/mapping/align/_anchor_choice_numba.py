@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping.hits.hit_fields import COUNT, FIRST, MLEN
 from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN
 from f5py.mapping.settings import BW, MATCH, MAX_GAP, MIN_CNT, MIN_SC, E, Q
@@ -17,14 +17,14 @@ _MIN_GAP, _MIN_DIFFERENCE, _MOST_PAIRS = 10, 40, 10
 _MIN_GAP_ALONE = 30
 
 
-@exact_kernel
+@shared_kernel
 def _steps(x, y, i):
     """Distances on reference and read from the anchor before to anchor `i`."""
     t = np.int64(x[i] & _LOW) - np.int64(x[i - 1] & _LOW)
     return t, (y[i] & 0xFFFFFFFF) - (y[i - 1] & 0xFFFFFFFF)
 
 
-@exact_kernel
+@shared_kernel
 def trim_ends(hit, x, y, integers):
     """Leave out anchors at the ends behind large gaps; return the first anchor and how many are left."""
     first = hit[FIRST]
@@ -61,7 +61,7 @@ def trim_ends(hit, x, y, integers):
     return start, end + 1 - start
 
 
-@exact_kernel
+@shared_kernel
 def _large_gaps(x, y, first, count, smallest, places):
     """Write the anchors behind gaps larger than `smallest`; return how many."""
     n = 0
@@ -73,7 +73,7 @@ def _large_gaps(x, y, first, count, smallest, places):
     return n
 
 
-@exact_kernel
+@shared_kernel
 def ignore_opposite_gaps(x, y, first, count, reach, places):
     """Ignore anchors between insertions and deletions that cancel out."""
     n = _large_gaps(x, y, first, count, _MIN_GAP, places)
@@ -121,7 +121,7 @@ def ignore_opposite_gaps(x, y, first, count, reach, places):
         k += 1
 
 
-@exact_kernel
+@shared_kernel
 def ignore_close_gaps(x, y, first, count, reach, places):
     """Ignore anchors between large gaps with few matches between them."""
     n = _large_gaps(x, y, first, count, _MIN_GAP_ALONE, places)
@@ -155,7 +155,7 @@ def ignore_close_gaps(x, y, first, count, reach, places):
         k = m
 
 
-@exact_kernel
+@shared_kernel
 def _longer(length, integers, room, to_end):
     """How far an end of `length` bases may reach on the reference."""
     gain = length * integers[MATCH]
@@ -164,7 +164,7 @@ def _longer(length, integers, room, to_end):
     return min(length, room, to_end)
 
 
-@exact_kernel
+@shared_kernel
 def left_limits(x, y, first, rs, qs, integers):
     """Where the alignment before the first cut (`rs`, `qs`) may begin."""
     span = (y[first] >> 32) & 0xFF
@@ -196,7 +196,7 @@ def left_limits(x, y, first, rs, qs, integers):
     return min(rs0, rs1, rs), qs0
 
 
-@exact_kernel
+@shared_kernel
 def right_limits(x, y, n_anchors, last, re, qe, contig_length, read_length, integers):
     """Where the alignment behind the last cut (`re`, `qe`) may end; `n_anchors` is the number of the read's."""
     re0 = np.int64(x[last] & _LOW) + 1

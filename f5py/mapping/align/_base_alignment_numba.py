@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping.align._alignment_numba import PAD, local_alignment
 from f5py.mapping.align._cigar_numba import find_drop, finish_hit
 from f5py.mapping.align._pair_alignment_numba import (
@@ -58,7 +58,7 @@ from f5py.mapping.settings import (
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-@exact_kernel
+@shared_kernel
 def _split(hits, h, n_hits, n_kept, x, y, read_length):
     """Insert behind hit `h` one with its anchors from the `n_kept`-th on."""
     for i in range(n_hits, h + 1, -1):
@@ -86,8 +86,8 @@ def _split(hits, h, n_hits, n_kept, x, y, read_length):
     rest[SPLIT] |= 2
 
 
-@exact_kernel
-def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made):
+@shared_kernel
+def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made, room):
     """Align hit `h`; return the new number of hits, `ops` or a larger array, and its new length.
 
     Parameters
@@ -130,6 +130,7 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
             ops,
             n_ops,
             made,
+            room,
         )
         if n_ops > before:
             dp_score += best
@@ -164,6 +165,7 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
             ops,
             n_ops,
             made,
+            room,
         )
         code = find_drop(ops, before, n_ops, reference, contig_begin + rs, strands, strand + qs, integers)
         if code != 0:
@@ -182,6 +184,7 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
                 ops,
                 n_ops,
                 made,
+                room,
             )
         if before > begin_ops:
             n_ops = join_ops(ops, before, n_ops)
@@ -219,6 +222,7 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
             ops,
             n_ops,
             made,
+            room,
         )
         if n_ops > before:
             dp_score += best
@@ -243,7 +247,7 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
     return n_hits, ops, n_ops
 
 
-@exact_kernel
+@shared_kernel
 def _reversed(source, begin, n):
     """A reversed copy of bases, with the padding of the aligner."""
     result = np.empty(n + PAD, np.uint8)
@@ -252,8 +256,8 @@ def _reversed(source, begin, n):
     return result
 
 
-@exact_kernel
-def align_inversion(hits, h, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made):
+@shared_kernel
+def align_inversion(hits, h, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made, room):
     """Look for an inverted stretch between hit `h` and the one before; if there is one, fill row ``h + 1``.
 
     The rows from there on must have been moved. Returns whether there is one, `ops` and its new length.
@@ -285,7 +289,7 @@ def align_inversion(hits, h, reference, contig_offsets, strands, read_length, in
     begin_ops = n_ops
     ops, n_ops, _, best, best_t, best_q, _ = align_pair(
         reference, contig_begin + one[RE] + t_off, n - t_off, strands, q + q_off, m - q_off, EXTEND,
-        np.int64(1.5 * integers[BW]), integers[ZDROP], integers, ops, n_ops, made,
+        np.int64(1.5 * integers[BW]), integers[ZDROP], integers, ops, n_ops, made, room,
     )  # fmt: skip
     if n_ops == begin_ops:
         return False, ops, n_ops
@@ -314,7 +318,7 @@ def align_inversion(hits, h, reference, contig_offsets, strands, read_length, in
     return True, ops, n_ops
 
 
-@exact_kernel
+@shared_kernel
 def drop_poor(hits, n, integers):
     """Drop hits with too few anchors, matches or too low a score; return how many stay."""
     kept = 0
@@ -329,8 +333,8 @@ def drop_poor(hits, n, integers):
     return kept
 
 
-@exact_kernel
-def align_hits(hits, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, made):
+@shared_kernel
+def align_hits(hits, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, made, room):
     """Align all hits of a read, which may add hits.
 
     Returns
@@ -351,13 +355,13 @@ def align_hits(hits, n_hits, x, y, reference, contig_offsets, strands, read_leng
                     larger[j, field] = hits[j, field]
             hits = larger
         n_hits, ops, n_ops = align_hit(
-            hits, i, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made
+            hits, i, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made, room
         )
         if i > 0 and hits[i, SPLIT_INV]:
             for j in range(n_hits, i + 1, -1):
                 copy_hit(hits, j, j - 1)
             found, ops, n_ops = align_inversion(
-                hits, i, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made
+                hits, i, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made, room
             )
             if found:
                 i += 1

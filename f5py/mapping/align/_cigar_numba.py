@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping.align._alignment_numba import local_alignment
 from f5py.mapping.hits.hit_fields import (
     BLEN,
@@ -34,7 +34,7 @@ from f5py.mapping.settings import (
 )  # fmt: skip
 
 
-@exact_kernel
+@shared_kernel
 def log2_of(n):
     """Approximate binary logarithm of a positive integer, as float32: `f5py.mapping.settings.log2_approximation`."""
     z = np.float32(n)
@@ -46,7 +46,7 @@ def log2_of(n):
     return exponent + (first * z - np.float32(0.67487759))
 
 
-@exact_kernel
+@shared_kernel
 def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
     """Look for a drop of the score along a path; 0 for none, 1 for a drop, 2 for one that an inversion explains.
 
@@ -130,7 +130,7 @@ def find_drop(ops, begin, n_ops, reference, r, strand, s, integers):
     return 1 if drop > integers[ZDROP] else 0
 
 
-@exact_kernel
+@shared_kernel
 def tidy(hit, ops, reference, r, strand, s):
     """Shift gaps to the left, merge what can be merged, drop a leading gap; return the bases dropped of each sequence.
 
@@ -225,7 +225,7 @@ def tidy(hit, ops, reference, r, strand, s):
     return dropped_t, dropped_q
 
 
-@exact_kernel
+@shared_kernel
 def finish_hit(hit, ops, reference, r, strand, s, integers):
     """Tidy up the path of a hit and count its columns; `reference`, `r`, `strand`, `s` as in `find_drop`."""
     dropped_t, dropped_q = tidy(hit, ops, reference, r, strand, s)

@@ -7,13 +7,19 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
+from f5py.jit.simd_int import LANES, WIDE
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.align._alignment_numba import PAD, fill, way_back
-from f5py.mapping.settings import MAX_MATRIX_CELLS
+from f5py.mapping.align._narrow_alignment_numba import BEHIND, FRONT, NARROW, fill_narrow
+from f5py.mapping.settings import E2, MATCH, MAX_MATRIX_CELLS, Q2, E, Q
 
 #: Score of what has not been computed.
 UNREACHED = -(1 << 30)
+#: Stretches up to this length, and matrices up to this size, are aligned in arrays that are there already.
+_ROOM_BASES, _ROOM_CELLS = 1024, 1 << 17
+#: A perfect score, in units of `Room.lost`.
+_LOST_UNIT = 256
 # How a pair of stretches is aligned.
 EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS = range(4)
 
@@ -42,7 +48,45 @@ class Made(NamedTuple):
     cursor: NDArray[np.int64]
 
 
-@exact_kernel
+class Room(NamedTuple):
+    """Scratch of a thread that aligns.
+
+    Attributes
+    ----------
+    target, query : uint8
+    state : int8
+    h : int32
+    rows : int64
+    cells : uint8
+        See `f5py.mapping.align._alignment_numba.fill`.
+    lost : int64, shape (1,)
+        What share of a perfect score the last stretches have lost, about, and a margin: how wide a band is tried first.
+    """
+
+    target: NDArray[np.uint8]
+    query: NDArray[np.uint8]
+    state: NDArray[np.int8]
+    h: NDArray[np.int32]
+    rows: NDArray[np.int64]
+    cells: NDArray[np.uint8]
+    lost: NDArray[np.int64]
+
+
+@shared_kernel
+def new_room():
+    """Room to align in."""
+    return Room(
+        np.empty(FRONT + _ROOM_BASES + BEHIND, np.uint8),
+        np.empty(FRONT + _ROOM_BASES + BEHIND, np.uint8),
+        np.empty(6 * (_ROOM_BASES + PAD) + PAD, np.int8),
+        np.empty(_ROOM_BASES + PAD, np.int32),
+        np.empty(2 * _ROOM_BASES, np.int64),
+        np.empty(_ROOM_CELLS, np.uint8),
+        np.full(1, _LOST_UNIT // 2, np.int64),
+    )
+
+
+@shared_kernel
 def _find_made(made, r, n, s, m, kind, band, zdrop):
     """The alignment of these stretches, if it is among those that are yet to come; -1 if not."""
     keys = made.keys
@@ -55,8 +99,35 @@ def _find_made(made, r, n, s, m, kind, band, zdrop):
     return -1
 
 
-@exact_kernel
-def align_pair(reference, r, n, strand, s, m, kind, band, zdrop, integers, ops, n_ops, made):
+@shared_kernel
+def _most_beyond(n, m, width, integers):
+    """The highest score of an alignment of `n` to `m` bases that leaves ``|i - j| <= width``; for ``n - m`` within it.
+
+    Such an alignment has a gap of more than `width` bases in all, and its way back to the corner has one as well; what
+    is left of the shorter sequence are matches at best.
+    """
+    there = width + 1
+    most = np.int64(UNREACHED)
+    for longer, shorter in ((n, m), (m, n)):
+        back = there - (longer - shorter)
+        gaps = min(integers[Q] + integers[E] * there, integers[Q2] + integers[E2] * there)
+        gaps += min(integers[Q] + integers[E] * back, integers[Q2] + integers[E2] * back)
+        most = max(most, integers[MATCH] * (longer - there) - gaps)
+    return most
+
+
+@shared_kernel
+def _width_for(n, m, band, score, integers):
+    """The narrowest band, in whole vectors, that no alignment of at least this score leaves; else `band`."""
+    width = LANES - 1
+    end = min(band, max(n, m) - 1)
+    while width < end and (abs(n - m) > width or _most_beyond(n, m, width, integers) >= score):
+        width += LANES
+    return width if width < end else band
+
+
+@shared_kernel
+def align_pair(reference, r, n, strand, s, m, kind, band, zdrop, integers, ops, n_ops, made, room):
     """Align ``reference[r:r + n]`` to ``strand[s:s + m]`` and append the path to `ops`, unless that has been `made`.
 
     Returns
@@ -79,34 +150,62 @@ def align_pair(reference, r, n, strand, s, m, kind, band, zdrop, integers, ops, 
             at = i if kind == EXTEND_BACKWARDS else count - 1 - i
             ops[n_ops + i] = made.ops[result[6] + at]
         return ops, n_ops + count, result[0], result[1], result[2], result[3], result[4] != 0
-    target = np.empty(n + PAD, np.uint8)
-    query = np.empty(m + PAD, np.uint8)
+    fits = max(n, m) <= _ROOM_BASES
+    target = room.target if fits else np.empty(FRONT + n + BEHIND, np.uint8)
+    query = room.query if fits else np.empty(FRONT + m + BEHIND, np.uint8)
     if kind == EXTEND_BACKWARDS:
         for i in range(n):
-            target[i] = reference[r + n - 1 - i]
+            target[FRONT + i] = reference[r + n - 1 - i]
         for j in range(m):
-            query[j] = strand[s + j]
+            query[FRONT + j] = strand[s + j]
     else:
         for i in range(n):
-            target[i] = reference[r + i]
+            target[FRONT + i] = reference[r + i]
         for j in range(m):
-            query[j] = strand[s + m - 1 - j]
-    state = np.empty(6 * (n + PAD) + PAD, np.int8)
-    exact = kind != GLOBAL
-    h = np.empty(n + PAD if exact else 0, np.int32)
-    rows = np.empty(n + m, np.int64)
-    cells = np.empty(min(n * m, (n + m) * min(n, m, band + 2)) + PAD, np.uint8)
-    score, best, best_t, best_q, dropped = fill(
-        target, n, query, m, band, integers, 1 if kind == EXTEND_BACKWARDS else 0, exact, zdrop, state, h, rows, cells
-    )
+            query[FRONT + j] = strand[s + m - 1 - j]
+    rows = room.rows if fits else np.empty(n + m, np.int64)
+    cells = room.cells
+    best = np.int64(0)
+    best_t = np.int64(-1)
+    best_q = np.int64(-1)
+    dropped = False
+    width = band
+    is_done = False
+    perfect = integers[MATCH] * min(n, m)
+    if kind == GLOBAL:
+        width = _width_for(n, m, band, perfect - perfect * room.lost[0] // _LOST_UNIT, integers)
+        if width <= NARROW and width < band:
+            width = NARROW
+            if not fits:
+                cells = np.empty(WIDE * (n + m), np.uint8)
+            score = fill_narrow(target, n, query, m, integers, rows, cells)
+            is_done = _most_beyond(n, m, width, integers) < score
+            if not is_done:
+                width = _width_for(n, m, band, score, integers)
+    if not is_done:
+        state = room.state if fits else np.empty(6 * (n + PAD) + PAD, np.int8)
+        h = room.h if fits else np.empty(n + PAD, np.int32)
+    while not is_done:
+        size = min(n * m, (n + m) * min(n, m, width + 2)) + PAD
+        cells = room.cells if size <= _ROOM_CELLS else np.empty(size, np.uint8)
+        score, best, best_t, best_q, dropped = fill(
+            target[FRONT:], n, query[FRONT:], m, width, integers, 1 if kind == EXTEND_BACKWARDS else 0, kind != GLOBAL,
+            zdrop, state, h, rows, cells,
+        )  # fmt: skip
+        is_done = width == band or _most_beyond(n, m, width, integers) < score
+        if not is_done:
+            width = _width_for(n, m, band, score, integers)
+    if kind == GLOBAL:
+        lost = _LOST_UNIT * (perfect - score) // max(perfect, 1)
+        room.lost[0] += (min(lost + _LOST_UNIT // 16, _LOST_UNIT) - room.lost[0]) >> 2
     if kind >= GLOBAL and not dropped:
-        n_ops = way_back(rows, cells, n - 1, m - 1, n, m, band, False, ops, n_ops)
+        n_ops = way_back(rows, cells, n - 1, m - 1, n, m, width, False, ops, n_ops)
     elif best_t >= 0 and best_q >= 0:
-        n_ops = way_back(rows, cells, best_t, best_q, n, m, band, kind == EXTEND_BACKWARDS, ops, n_ops)
+        n_ops = way_back(rows, cells, best_t, best_q, n, m, width, kind == EXTEND_BACKWARDS, ops, n_ops)
     return ops, n_ops, score, best, best_t, best_q, dropped
 
 
-@exact_kernel
+@shared_kernel
 def join_ops(ops, begin, n_ops):
     """Merge the operation at `begin` with the one before if they are of one kind; return the new length."""
     if n_ops > begin and begin > 0 and (ops[begin] & 15) == (ops[begin - 1] & 15):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping.align._anchor_choice_numba import (
     ignore_close_gaps,
     ignore_opposite_gaps,
@@ -20,7 +20,7 @@ from f5py.mapping.settings import BW, BW_LONG, HPC, MAX_GAP, MIN_DP_LEN, ZDROP, 
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-@exact_kernel
+@shared_kernel
 def cut_anchor(x, y, reference, contig_begin, strand, strand_begin, integers):
     """Where an anchor's bases are cut: places on the contig and on the read's strand."""
     t = np.int64(x & _LOW)
@@ -37,7 +37,7 @@ def cut_anchor(x, y, reference, contig_begin, strand, strand_begin, integers):
     return t - half, q - half
 
 
-@exact_kernel
+@shared_kernel
 def ends_of_hit(hit, x, y, reference, contig_offsets, strands, read_length, integers):
     """Choose the anchors between which a hit is aligned; see `align_hit`.
 
@@ -65,13 +65,13 @@ def ends_of_hit(hit, x, y, reference, contig_offsets, strands, read_length, inte
     return first, count, rs, qs, re, qe, rs0, qs0, re0, qe0
 
 
-@exact_kernel
+@shared_kernel
 def ends_gap(flags, is_last, m, n):
     """Whether a gap of `m` and `n` bases ends at an anchor with these flags; ignored ones are passed over before."""
     return is_last or flags & LONG_JOIN != 0 or (m >= MIN_DP_LEN and n >= MIN_DP_LEN)
 
 
-@exact_kernel
+@shared_kernel
 def list_stretches(hit, x, y, reference, contig_offsets, strands, read_length, integers, keys):
     """List what `align_hit` aligns if no score drops; return how many stretches there are.
 
@@ -113,7 +113,7 @@ def list_stretches(hit, x, y, reference, contig_offsets, strands, read_length, i
     return n
 
 
-@exact_kernel
+@shared_kernel
 def _list(keys, at, r, n, s, m, kind, band, zdrop):
     """Write a row of `keys`."""
     keys[at, 0] = r

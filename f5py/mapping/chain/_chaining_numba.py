@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER, MAX_SKIP
 
 _HIGH = np.uint64(32)
@@ -43,7 +43,7 @@ class ChainScores(NamedTuple):
     p: NDArray[np.int32]
 
 
-@exact_kernel
+@shared_kernel
 def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, marks):
     """Score the best chain that ends at each anchor of one read or segment, and its predecessor.
 
@@ -143,7 +143,7 @@ def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, mar
             best_near = i
 
 
-@exact_kernel
+@shared_kernel
 def score_reads(turn, reads, anchors, offsets, integers, gap_penalty, scores):
     """`score_anchors` of reads, whose anchors stand between `offsets`."""
     marks = np.empty(0, np.int32)

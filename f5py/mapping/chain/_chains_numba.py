@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import sort_pairs
 from f5py.mapping.settings import (
     BW,
@@ -43,7 +43,7 @@ class Chains(NamedTuple):
     sums: NDArray[np.int64]
 
 
-@exact_kernel
+@shared_kernel
 def cut_chains(anchors, begin, n, integers, max_drop, scores, out, scratch):
     """Write the chains of `n` anchors from index `begin` on, in the order of their first anchors.
 
@@ -134,7 +134,7 @@ def cut_chains(anchors, begin, n, integers, max_drop, scores, out, scratch):
     return n_chains, n_out
 
 
-@exact_kernel
+@shared_kernel
 def _step(x, y, i, j, gap_penalty):
     """Gain of a step from anchor `j` to `i`, difference of the distances, and whether the step is exact."""
     dq = (y[i] & 0xFFFFFFFF) - (y[j] & 0xFFFFFFFF)
@@ -148,12 +148,28 @@ def _step(x, y, i, j, gap_penalty):
     return gain, difference, difference == 0 and step <= span
 
 
-@exact_kernel
-def _set_active(tree, half, rank, is_active, priority):
-    """Make a rank of the tree of largest priorities active or not."""
-    tree[half + rank] = rank if is_active else -1
-    node = (half + rank) >> 1
+@shared_kernel
+def _activate(tree, half, rank, priority):
+    """Make a rank of the tree of largest priorities active."""
+    value = priority[rank]
+    node = half + rank
+    tree[node] = rank
+    node >>= 1
     while node >= 1:
+        there = tree[node]
+        if there >= 0 and (priority[there] > value or (priority[there] == value and there > rank)):
+            return  # so it is further up
+        tree[node] = rank
+        node >>= 1
+
+
+@shared_kernel
+def _deactivate(tree, half, rank, priority):
+    """Make a rank of the tree inactive."""
+    node = half + rank
+    tree[node] = -1
+    node >>= 1
+    while node >= 1 and tree[node] == rank:
         left = tree[2 * node]
         right = tree[2 * node + 1]
         if left < 0 or (right >= 0 and priority[right] >= priority[left]):
@@ -162,47 +178,68 @@ def _set_active(tree, half, rank, is_active, priority):
         node >>= 1
 
 
-@exact_kernel
+@shared_kernel
 def _best_active(tree, half, low, high, priority):
     """The active rank in ``[low, high)`` with the largest priority, of equal ones the last; -1 if there is none."""
-    best = -1
+    best = np.int64(-1)
+    value = 0.0
     left = half + low
     right = half + high
     while left < right:
         if left & 1:
             other = tree[left]
-            if other >= 0 and (
-                best < 0 or priority[other] > priority[best] or (priority[other] == priority[best] and other > best)
-            ):
-                best = other
             left += 1
+            if other >= 0:
+                found = priority[other]
+                if best < 0 or found > value or (found == value and other > best):
+                    best = other
+                    value = found
         if right & 1:
             right -= 1
             other = tree[right]
-            if other >= 0 and (
-                best < 0 or priority[other] > priority[best] or (priority[other] == priority[best] and other > best)
-            ):
-                best = other
+            if other >= 0:
+                found = priority[other]
+                if best < 0 or found > value or (found == value and other > best):
+                    best = other
+                    value = found
         left >>= 1
         right >>= 1
     return best
 
 
-@exact_kernel
-def _first_rank(keys, n, key):
-    """Index of the first of `n` ascending keys that is not less."""
-    low = 0
-    high = n
-    while low < high:
-        middle = (low + high) >> 1
-        if keys[middle] < key:
-            low = middle + 1
-        else:
-            high = middle
-    return low
+@shared_kernel
+def _ranks_within(y_sorted, n, reach, low, high):
+    """Fill, for each rank, the first ranks whose positions are above the own one less `reach`, and not less than it."""
+    first = 0
+    same = 0
+    for r in range(n):
+        while y_sorted[first] + reach <= y_sorted[r]:
+            first += 1
+        if y_sorted[same] != y_sorted[r]:
+            same = r
+        low[r] = first
+        high[r] = same
 
 
-@exact_kernel
+@shared_kernel
+def _raise_tops(tops, n, rank, score):
+    """Put a score in the tree of largest scores of all ranks up to one (Fenwick's)."""
+    while rank < n and tops[rank] < score:  # where it is not less, so it is further up
+        tops[rank] = score
+        rank |= rank + 1
+
+
+@shared_kernel
+def _top_until(tops, rank):
+    """The largest score of ranks up to this one."""
+    top = np.int32(0)
+    while rank >= 0:
+        top = max(top, tops[rank])
+        rank = (rank & (rank + 1)) - 1
+    return top
+
+
+@shared_kernel
 def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch):
     """Score chains over gaps of up to the long bandwidth; as `score_anchors`, for anchors from index 0 on.
 
@@ -214,16 +251,20 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
     bw = integers[BW_LONG]
     reach = max(integers[MAX_GAP], bw)
     max_skip = integers[MAX_SKIP]
-    y_sorted = np.empty(n, np.uint64)
+    y_keys = np.empty(n, np.uint64)
     anchor = np.empty(n, np.int64)
     for i in range(n):
-        y_sorted[i] = (np.uint64(y[i] & 0xFFFFFFFF) << _HIGH) | np.uint64(i)
+        y_keys[i] = (np.uint64(y[i] & 0xFFFFFFFF) << _HIGH) | np.uint64(i)
         anchor[i] = i
-    sort_pairs(y_sorted, anchor, 0, n, scratch)
+    sort_pairs(y_keys, anchor, 0, n, scratch)
     rank = np.empty(n, np.int64)
+    y_sorted = np.empty(n, np.int64)
     for r in range(n):
         rank[anchor[r]] = r
-        y_sorted[r] >>= _HIGH
+        y_sorted[r] = np.int64(y_keys[r] >> _HIGH)
+    lows = np.empty(n, np.int64)
+    highs = np.empty(n, np.int64)
+    _ranks_within(y_sorted, n, reach, lows, highs)
     half = 1
     while half < n:
         half *= 2
@@ -231,6 +272,10 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
     priority = np.empty(n, np.float64)
     near = np.zeros(n // 64 + 2, np.uint64)
     marks = np.zeros(n, np.int32)
+    tops = np.zeros(n, np.int32)
+    longest = np.int64(0)
+    for i in range(n):
+        longest = max(longest, (y[i] >> 32) & 0xFF)
     half_gap = 0.5 * np.float64(floats[GAP_PENALTY])
     inserted = 0
     st = 0
@@ -239,14 +284,15 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
         if x[inserted] != x[i]:
             for j in range(inserted, i):
                 priority[rank[j]] = f[j] + half_gap * np.float64(np.int64(np.int32(x[j] & _LOW)) + (y[j] & 0xFFFFFFFF))
-                _set_active(tree, half, rank[j], True, priority)
+                _activate(tree, half, rank[j], priority)
+                _raise_tops(tops, n, rank[j], f[j])
                 near[rank[j] >> 6] |= np.uint64(1) << np.uint64(rank[j] & 63)
             inserted = i
         while st < i and (
             x[i] >> _HIGH != x[st] >> _HIGH or x[i] > x[st] + np.uint64(reach) or inserted - st > RMQ_CAPACITY
         ):
             if st < inserted:
-                _set_active(tree, half, rank[st], False, priority)
+                _deactivate(tree, half, rank[st], priority)
             st += 1
         while st_near < i and (
             x[i] >> _HIGH != x[st_near] >> _HIGH
@@ -259,11 +305,8 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
         score = own
         parent = np.int64(-1)
         q = y[i] & 0xFFFFFFFF
-        high = _first_rank(y_sorted, n, np.uint64(q))
-        low = 0
-        if q - reach >= 0:
-            low = _first_rank(y_sorted, n, np.uint64(q - reach + 1))
-        best = _best_active(tree, half, low, high, priority)
+        high = highs[rank[i]]
+        best = _best_active(tree, half, lows[rank[i]], high, priority)
         if best >= 0:
             j = anchor[best]
             gain, difference, exact = _step(x, y, i, j, gap_penalty)
@@ -273,22 +316,26 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
                 parent = j
             if not exact and q > 0:
                 skipped = 0
+                n_seen = 0
                 r = high - 1
                 while r >= 0:
                     word = near[r >> 6] << np.uint64(63 - (r & 63))
                     if word == 0:
                         r = ((r >> 6) << 6) - 1
-                        if r < 0 or q - np.int64(y_sorted[r]) > INNER_DISTANCE:
+                        if r < 0 or q - y_sorted[r] > INNER_DISTANCE:
                             break
                         continue
                     while word >> np.uint64(63) == 0:
                         word <<= np.uint64(1)
                         r -= 1
-                    if q - np.int64(y_sorted[r]) > INNER_DISTANCE:
+                    if q - y_sorted[r] > INNER_DISTANCE:
                         break
                     j = anchor[r]
                     gain, difference, exact = _step(x, y, i, j, gap_penalty)
                     gain += f[j]
+                    n_seen += 1
+                    if n_seen & 3 == 0 and _top_until(tops, r) + longest <= score:
+                        break  # none of those that are left can be better
                     if difference <= bw:
                         if gain > score:
                             score = gain
@@ -306,7 +353,7 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
         p[i] = parent
 
 
-@exact_kernel
+@shared_kernel
 def is_worth_joining(y, chains, n_chains, read_length, integers, rescue_bases, rescue_ratio):
     """Whether the first chain leaves so much of the read out that chains are joined over long gaps."""
     if integers[BW_LONG] <= integers[BW] or n_chains < 2:

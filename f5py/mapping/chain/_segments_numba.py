@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.jit.atomics import next_turn
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping.chain._chaining_numba import score_anchors
 from f5py.mapping.settings import BW, MAX_GAP, MAX_ITER
 
@@ -20,7 +20,7 @@ AT_A_TIME = 16
 SPAN_SHIFT = 24
 
 
-@exact_kernel
+@shared_kernel
 def segment_reads(turn, reads, anchors, offsets, parameters, smallest, scores, table):
     """Divide reads into segments; score those with fewer anchors than `smallest` at once.
 
@@ -80,7 +80,7 @@ def segment_reads(turn, reads, anchors, offsets, parameters, smallest, scores, t
                 work += at - st
 
 
-@exact_kernel
+@shared_kernel
 def score_segments(turn, order, table, anchors, integers, gap_penalty, scores):
     """`score_anchors` of segments."""
     marks = np.empty(0, np.int32)
@@ -95,7 +95,7 @@ def score_segments(turn, order, table, anchors, integers, gap_penalty, scores):
         score_anchors(anchors, table[order[i], FIRST], begin, end, integers, gap_penalty, scores, marks)
 
 
-@exact_kernel
+@shared_kernel
 def pack_segments(turn, turns, order, table, places, x, y, anchors):
     """Copy the anchors of segments to where they stand one segment after another.
 
@@ -126,7 +126,7 @@ def pack_segments(turn, turns, order, table, places, x, y, anchors):
                 anchors[to + k, 1] = np.int32(np.uint32(span << SPAN_SHIFT | (y[begin + k] & 0xFFFFFFFF)))
 
 
-@exact_kernel
+@shared_kernel
 def unpack_segments(turn, turns, order, table, places, chains, f, p):
     """Fill the scores and predecessors of segments; `chains` has both, one segment after another."""
     while True:

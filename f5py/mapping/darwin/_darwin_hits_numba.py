@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH
 from f5py.mapping.darwin.extensions import COLUMNS, EQUAL, QE, QS, READ, REVERSE, SCORE, TARGET, TE, TS
 from f5py.mapping.hits import hit_fields as field
@@ -18,14 +18,14 @@ _SAME_PERCENT = 50
 _NO_QUALITY = 255
 
 
-@exact_kernel
+@shared_kernel
 def _shares(a_begin, a_end, b_begin, b_end):
     """Whether two stretches share more than half of the shorter one."""
     shared = min(a_end, b_end) - max(a_begin, b_begin)
     return 100 * shared > _SAME_PERCENT * min(a_end - a_begin, b_end - b_begin)
 
 
-@exact_kernel
+@shared_kernel
 def mark_repeats(order, table, results, is_repeat):
     """Mark alignments that a better one of the same read has found as well.
 
@@ -57,7 +57,7 @@ def mark_repeats(order, table, results, is_repeat):
                 break
 
 
-@exact_kernel
+@shared_kernel
 def count_runs(ops, op_offsets, n_runs):
     """Fill the numbers of operations that paths have as CIGAR strings."""
     for c in range(op_offsets.shape[0] - 1):
@@ -67,7 +67,7 @@ def count_runs(ops, op_offsets, n_runs):
         n_runs[c] = n
 
 
-@exact_kernel
+@shared_kernel
 def make_hits(extensions, targets, target_offsets, run_offsets, is_overlap, hits, runs):
     """Fill hits and their CIGAR strings from alignments with paths.
 
@@ -131,7 +131,7 @@ def make_hits(extensions, targets, target_offsets, run_offsets, is_overlap, hits
             hit[field.MAPQ] = _NO_QUALITY
 
 
-@exact_kernel
+@shared_kernel
 def judge_reads(hits, first, n_hits, integers, floats):
     """Say which hits are secondary and how good the others are, read by read; move those that are kept to its front.
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import grown
 from f5py.mapping.darwin.darwin_settings import BIN, MOST_PLACES, N_SEEDS, SEED_BASES, SPREAD, K
 from f5py.mapping.darwin.extensions import N_CANDIDATE
@@ -18,7 +18,7 @@ from f5py.mapping.index._reference_index_numba import COUNT_BITS, look_up
 _COUNT_MASK = (1 << COUNT_BITS) - 1
 
 
-@exact_kernel
+@shared_kernel
 def list_kmers(bases, offsets, k, keys, places):
     """List the k-mers of all targets without unknown bases, and their places in `bases`; return how many there are."""
     mask = (np.uint64(1) << np.uint64(2 * k)) - np.uint64(1)
@@ -39,7 +39,7 @@ def list_kmers(bases, offsets, k, keys, places):
     return n
 
 
-@exact_kernel
+@shared_kernel
 def _kmer(strand, at, k):
     """Number of a k-mer, or -1 if a base is unknown."""
     key = np.int64(0)
@@ -50,7 +50,7 @@ def _kmer(strand, at, k):
     return key
 
 
-@exact_kernel
+@shared_kernel
 def _target_of(offsets, place):
     """The target that has a place."""
     low = 0
@@ -111,7 +111,7 @@ class Bins(NamedTuple):
     lasts: NDArray[np.int32]
 
 
-@exact_kernel
+@shared_kernel
 def _candidates_of(strand, which, kmers, integers, bins, touched, found, n):
     """Add the candidates of a strand to `found` from index `n` on; return it, the number of candidates, and `touched`.
 
@@ -189,7 +189,7 @@ def _candidates_of(strand, which, kmers, integers, bins, touched, found, n):
     return found, n, touched
 
 
-@exact_kernel
+@shared_kernel
 def find_candidates(turn, reads, strands, read_offsets, owns, kmers, integers, n_found):
     """Find the candidates of reads.
 

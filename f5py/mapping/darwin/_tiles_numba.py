@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.jit.simd_int import (
     LANES,
     add,
@@ -41,7 +41,7 @@ TO_BOTH, TO_TARGET, TO_READ = 1, 2, 3
 OPENS_TARGET, OPENS_READ = 4, 8
 
 
-@exact_kernel
+@shared_kernel
 def new_work():
     """Arrays for `fill_tile`: bases; scores; cells."""
     return (
@@ -51,7 +51,7 @@ def new_work():
     )
 
 
-@exact_kernel
+@shared_kernel
 def take_bases(target, r, n, read, o, m, backwards, bases):
     """Copy the bases of a tile: ``n`` of the target and ``m`` of the read, before ``(r, o)``, or behind it backwards.
 
@@ -76,7 +76,7 @@ def take_bases(target, r, n, read, o, m, backwards, bases):
             bases[1, PAD + j] = base if base < 4 else _NO_READ
 
 
-@exact_kernel
+@shared_kernel
 def fill_tile(n, m, integers, finds_best, work):
     """Fill the cells of a tile of `n` rows (target) and `m` columns (read); return the best score and its cell.
 
@@ -152,7 +152,7 @@ def fill_tile(n, m, integers, finds_best, work):
     return np.int64(best[PAD + row]), row, np.int64(best_at[PAD + row]) - row
 
 
-@exact_kernel
+@shared_kernel
 def fill_tile_plainly(n, m, integers, finds_best, work):
     """The definition of `fill_tile`: cell by cell. Bases and cells lie as there."""
     bases, scores, cells = work

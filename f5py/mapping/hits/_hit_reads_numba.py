@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.jit.atomics import next_turn
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
 from f5py.mapping.align._base_alignment_numba import align_hits
-from f5py.mapping.align._pair_alignment_numba import Made
+from f5py.mapping.align._pair_alignment_numba import Made, new_room
 from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
 from f5py.mapping.chain._chains_numba import Chains, cut_chains, is_worth_joining, score_long_joins
 from f5py.mapping.hits._hits_numba import (
@@ -24,7 +24,7 @@ from f5py.mapping.hits.hit_fields import COUNT, FIRST, N_FIELDS, OPS, READ
 from f5py.mapping.settings import AVA, BW, BW_LONG, RESCUE_BASES, RESCUE_RATIO, Parameters
 
 
-@exact_kernel
+@shared_kernel
 def chains_of_read(anchors, begin, n, read_length, parameters, scores, out, scratch):
     """Cut the chains of a read, joined over long gaps if that is worth it; see `cut_chains`."""
     integers, floats, gap_penalty = parameters
@@ -51,7 +51,7 @@ def chains_of_read(anchors, begin, n, read_length, parameters, scores, out, scra
     return n_chains, m
 
 
-@exact_kernel
+@shared_kernel
 def close_gaps(hits, n_hits, x, y, n):
     """Move the anchors of hits together, in their order; return how many there are."""
     is_kept = np.zeros(n + 1, np.int64)
@@ -71,7 +71,7 @@ def close_gaps(hits, n_hits, x, y, n):
     return kept
 
 
-@exact_kernel
+@shared_kernel
 def strands_of(bases, begin, length):
     """Codes of a read, then of its reverse complement."""
     strands = np.empty(2 * length, np.uint8)
@@ -82,7 +82,7 @@ def strands_of(bases, begin, length):
     return strands
 
 
-@exact_kernel
+@shared_kernel
 def hits_of_read(
     read,
     length,
@@ -135,7 +135,7 @@ def hits_of_read(
     return hits, m, read_x[:n], read_y[:n]
 
 
-@exact_kernel
+@shared_kernel
 def hit_reads(
     turn,
     reads,
@@ -204,6 +204,7 @@ def hit_reads(
     scratch = np.empty(SORT_SCRATCH, np.int64)
     made = Made(made_keys, made_results, made_ops, made_offsets, np.zeros(2, np.int64))
     ops = np.empty(1 << 12, np.int64)
+    room = new_room()
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
@@ -252,6 +253,7 @@ def hit_reads(
                 integers,
                 ops,
                 made,
+                room,
             )
             m = rank_hits(hits, m, ops, length, integers, floats, scratch)
         judge_hits(hits, m, rep_len[read], integers, scratch)
@@ -275,7 +277,7 @@ def hit_reads(
     return done[:n_done], all_hits[:n_all], all_ops[:n_all_ops]
 
 
-@exact_kernel
+@shared_kernel
 def gather_hits(done, n_hits, offsets, op_offsets, source, target):
     """Copy the hits that one thread has found to their places in the order of the reads."""
     at = 0

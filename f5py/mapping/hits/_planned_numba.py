@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.jit.atomics import next_turn
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH
 from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS
 from f5py.mapping.align._stretches_numba import list_stretches
@@ -15,7 +15,7 @@ from f5py.mapping.hits.hit_fields import COUNT
 N_KEYS = 7
 
 
-@exact_kernel
+@shared_kernel
 def plan_reads(
     turn,
     reads,
@@ -105,7 +105,7 @@ def plan_reads(
     return done[:n_done], keys[:n_keys]
 
 
-@exact_kernel
+@shared_kernel
 def gather_keys(done, n_planned, offsets, source, target):
     """Copy the stretches that one thread has listed to their places in the order of the reads."""
     at = 0
@@ -117,7 +117,7 @@ def gather_keys(done, n_planned, offsets, source, target):
             at += 1
 
 
-@exact_kernel
+@shared_kernel
 def pack_stretches(turn, turns, at_a_time, chosen, keys, read_of, places, bases, offsets, reference, packed):
     """Copy the bases of stretches to where the GPU has them one after another.
 

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.jit.atomics import next_turn
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping.index._sketch_numba import NONE, sketch
 
 #: Bits of the number of places in an entry of the table; the others say where they begin.
@@ -14,7 +14,7 @@ COUNT_BITS = 28
 _DIGIT = 11
 
 
-@exact_kernel
+@shared_kernel
 def sketch_contigs(turn, contigs, bases, offsets, scheme, out, n_found):
     """Find the minimizers of contigs; those of contig c begin at ``offsets[c]`` of `keys` and `places`."""
     k, w = scheme.k, scheme.w
@@ -29,7 +29,7 @@ def sketch_contigs(turn, contigs, bases, offsets, scheme, out, n_found):
         n_found[c] = n - begin
 
 
-@exact_kernel
+@shared_kernel
 def close_up(offsets, n_found, keys, places):
     """Move the minimizers of all contigs together, without their spans; return how many there are."""
     n = 0
@@ -41,7 +41,7 @@ def close_up(offsets, n_found, keys, places):
     return n
 
 
-@exact_kernel
+@shared_kernel
 def sort_by_key(keys, places, other_keys, other_places, n, n_bits):
     """Sort stably by key, digit by digit; return whether the result is in the other arrays."""
     counts = np.empty((1 << _DIGIT) + 1, np.int64)
@@ -68,7 +68,7 @@ def sort_by_key(keys, places, other_keys, other_places, n, n_bits):
     return swapped
 
 
-@exact_kernel
+@shared_kernel
 def count_keys(keys, n, counts):
     """Write the number of places of every distinct key; return how many keys there are."""
     n_keys = 0
@@ -83,7 +83,7 @@ def count_keys(keys, n, counts):
     return n_keys
 
 
-@exact_kernel
+@shared_kernel
 def fill_table(keys, places, counts, n_keys, table):
     """Fill the hash table: key, then where its places begin and how many there are. Places of a key ascend."""
     mask = table.shape[0] // 2 - 1
@@ -107,7 +107,7 @@ def fill_table(keys, places, counts, n_keys, table):
         first += counts[c]
 
 
-@exact_kernel
+@shared_kernel
 def look_up(table, key):
     """Entry of a key: first place << COUNT_BITS | number of places; 0 for a key that does not occur."""
     mask = table.shape[0] // 2 - 1
@@ -121,7 +121,7 @@ def look_up(table, key):
         slot = (slot + 1) & mask
 
 
-@exact_kernel
+@shared_kernel
 def is_sound(bases, offsets, table, places, k):
     """Whether an index that may be damaged leads nowhere outside of itself, and looking a key up comes to an end.
 

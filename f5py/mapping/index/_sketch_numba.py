@@ -8,13 +8,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 
 #: No k-mer: greater than every key.
 NONE = np.uint64(0xFFFFFFFFFFFFFFFF)
 
 
-@exact_kernel
+@shared_kernel
 def hash_bits(x, mask):
     """Invertible hash of the bits in `mask`; uint64."""
     x = (~x + (x << np.uint64(21))) & mask
@@ -59,7 +59,7 @@ class Minimizers(NamedTuple):
     place: NDArray[np.int64]
 
 
-@exact_kernel
+@shared_kernel
 def sketch(bases, begin, end, scheme, rid, ring, out, n):
     """Write the minimizers of ``bases[begin:end]`` from index `n` on; return the index after the last.
 

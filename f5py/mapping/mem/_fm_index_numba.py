@@ -7,7 +7,7 @@ import numpy as np
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.bits import count_bits
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import grown
 
 #: Blocks, and entries of the table, that a thread takes at a time.
@@ -18,7 +18,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 _HAS_ENDS = np.uint64(1 << 31)
 
 
-@exact_kernel
+@shared_kernel
 def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, blocks):
     """Write the bases before the suffixes, and how many there are in each block; turn suffixes into places.
 
@@ -78,7 +78,7 @@ def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, bloc
     return ends[:n_ends].copy()
 
 
-@exact_kernel
+@shared_kernel
 def sum_blocks(blocks, ends, totals):
     """Turn the numbers of bases in blocks into those before them, and mark blocks with rows that have no base."""
     for b in range(4):
@@ -93,7 +93,7 @@ def sum_blocks(blocks, ends, totals):
         blocks[row >> 6, 0] |= _HAS_ENDS
 
 
-@exact_kernel
+@shared_kernel
 def rank(blocks, ends, base, row):
     """How often a base comes before the suffixes of the rows before `row`."""
     block = row >> 6
@@ -119,7 +119,7 @@ def rank(blocks, ends, base, row):
     return np.int64(count) + count_bits(same)
 
 
-@exact_kernel
+@shared_kernel
 def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
     """From the rows of all words of a length to those of the words with one base more before them."""
     while True:

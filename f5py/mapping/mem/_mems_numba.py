@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping.mem._fm_index_numba import rank
 
 #: Columns of a match: index of its last base, length, first row, number of rows.
@@ -13,7 +13,7 @@ LAST, LENGTH, ROW, COUNT = range(4)
 N_COLUMNS = 4
 
 
-@exact_kernel
+@shared_kernel
 def write_strand(bases, begin, end, reverse, pattern):
     """Write one strand of a read."""
     n = end - begin
@@ -25,7 +25,7 @@ def write_strand(bases, begin, end, reverse, pattern):
             pattern[i] = 3 - base if base < 4 else 4
 
 
-@exact_kernel
+@shared_kernel
 def find_mems(pattern, n, min_length, index, counts, mems, at):
     """Find the matches of a strand of a read.
 
@@ -115,7 +115,7 @@ def find_mems(pattern, n, min_length, index, counts, mems, at):
     return at
 
 
-@exact_kernel
+@shared_kernel
 def first_of_nested(mems, m, end):
     """Whether the rows of match `m + 1` are among those of match `m`: both begin with the same base of the read."""
     if m + 1 >= end:
@@ -123,7 +123,7 @@ def first_of_nested(mems, m, end):
     return mems[m, LAST] - mems[m, LENGTH] == mems[m + 1, LAST] - mems[m + 1, LENGTH]
 
 
-@exact_kernel
+@shared_kernel
 def locate_mems(mems, begin, end, max_count, places, located, at):
     """Write where the matches with at most `max_count` places are, but not again those of a longer one.
 
@@ -150,7 +150,7 @@ def locate_mems(mems, begin, end, max_count, places, located, at):
     return at
 
 
-@exact_kernel
+@shared_kernel
 def n_located(mems, begin, end, max_count):
     """Number of places that `locate_mems` writes."""
     n = np.int64(0)

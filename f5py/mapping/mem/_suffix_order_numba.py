@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from f5py.jit.atomics import next_turn
-from f5py.jit.kernel import exact_kernel
+from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
 
 #: Symbols of a key: 5 ** 27 < 2 ** 63.
@@ -20,7 +20,7 @@ BUCKETS_AT_A_TIME = 16
 GROUPS_AT_A_TIME = 64
 
 
-@exact_kernel
+@shared_kernel
 def count_segments(bases, offsets):
     """Number of stretches of known bases, and of the bases in them."""
     n_segments = 0
@@ -36,7 +36,7 @@ def count_segments(bases, offsets):
     return n_segments, n_bases
 
 
-@exact_kernel
+@shared_kernel
 def write_text(bases, offsets, text, text_starts, reference_starts):
     """Write the stretches of known bases, each with a separator behind it, and where they begin in text and `bases`."""
     n = 0
@@ -60,7 +60,7 @@ def write_text(bases, offsets, text, text_starts, reference_starts):
             n += 1
 
 
-@exact_kernel
+@shared_kernel
 def _code_at(text, i, n_symbols):
     """The first symbols of suffix `i` as a number to the base of 5; nothing counts behind a separator."""
     code = np.uint64(0)
@@ -72,7 +72,7 @@ def _code_at(text, i, n_symbols):
     return code
 
 
-@exact_kernel
+@shared_kernel
 def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
     """Count the suffixes of each chunk of the text by their first symbols."""
     top = 1
@@ -90,7 +90,7 @@ def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
             counts[chunk, code] += 1
 
 
-@exact_kernel
+@shared_kernel
 def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes):
     """Write every suffix into its bucket, where `places` says for each chunk."""
     top = 1
@@ -109,7 +109,7 @@ def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes
             places[chunk, code] += 1
 
 
-@exact_kernel
+@shared_kernel
 def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
     """Sort the suffixes of every bucket by their next `KEY_SYMBOLS` symbols.
 
@@ -176,7 +176,7 @@ def sort_buckets(turn, tasks, text, starts, n_symbols, suffixes, ranks):
     return groups[: 2 * n_groups].copy()
 
 
-@exact_kernel
+@shared_kernel
 def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
     """Sort groups of suffixes that are equal in `depth` symbols by the rank of what follows.
 
@@ -205,7 +205,7 @@ def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
                 suffixes[begin + i] = place[i] if i > 0 and key[i] == key[i - 1] else ~place[i]
 
 
-@exact_kernel
+@shared_kernel
 def rank_groups(turn, tasks, groups, suffixes, ranks):
     """Write the ranks of sorted groups; return the groups that are left."""
     left = np.empty(64, np.int64)

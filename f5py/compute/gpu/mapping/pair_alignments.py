@@ -109,7 +109,7 @@ class GpuAlignments(PartsOfGpu[_Part]):
         GpuUnavailableError
             The results differ.
         """
-        from f5py.mapping.align._pair_alignment_numba import Made, align_pair
+        from f5py.mapping.align._pair_alignment_numba import Made, align_pair, new_room
 
         stretches = made_stretches(pool)
         read, reference = strands_of_one(stretches), stretches.index.bases
@@ -117,10 +117,11 @@ class GpuAlignments(PartsOfGpu[_Part]):
         keys, no_results, no_ops, no_offsets = no_alignments(1)
         nothing = Made(keys, no_results, no_ops, no_offsets, np.zeros(2, np.int64))
         there = Made(stretches.keys, results, ops, stretches.offsets, np.array([0, len(results)]))
+        room = new_room()
         for key in stretches.keys.tolist():
             found, expected = (
                 align_pair(
-                    reference, *key[:2], read, *key[2:], parameters.integers, np.empty(4, np.int64), 0, made
+                    reference, *key[:2], read, *key[2:], parameters.integers, np.empty(4, np.int64), 0, made, room
                 )
                 for made in (there, nothing)
             )  # fmt: skip
