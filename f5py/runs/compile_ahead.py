@@ -305,6 +305,36 @@ def _mapped_records() -> None:
     records_of(batch, index, Names.of([]), RecordStyle(md=True), _AT_ONCE)
 
 
+def _mapped_lines() -> None:
+    from f5py.outputs.mapped_records import RecordStyle, paf_lines_of
+
+    batch, index, _ = _mapping()
+    paf_lines_of(batch, index, Names.of([]), RecordStyle(), _AT_ONCE)
+
+
+def _darwin_integers() -> NDArray[np.int64]:
+    from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
+
+    return darwin_integers(DarwinSettings(), 14, (1, -1, -1, -1), 0)
+
+
+def _candidates() -> None:
+    from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
+
+    batch, index, _ = _mapping()
+    strands = ReadStrands.of(batch.letters, batch.offsets, _AT_ONCE, 0)
+    find_candidates_of(strands, np.empty(0, np.int64), index, _darwin_integers(), _AT_ONCE, 0)
+
+
+def _tiles() -> None:
+    from f5py.mapping.darwin.extensions import N_CANDIDATE, Extensions
+    from f5py.mapping.darwin.gact import extend_all
+
+    batch, index, _ = _mapping()
+    nothing = Extensions.of(np.empty((2, 0), np.uint8), batch.offsets, np.empty((0, N_CANDIDATE), np.int64))
+    extend_all(nothing, index, _darwin_integers(), _AT_ONCE)
+
+
 #: Each part's kernel by module and name, and what compiles it.
 PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "events": (("f5py.signal._events_numba", "find_all_events"), _events),
@@ -324,6 +354,9 @@ PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "mem seeds": (("f5py.mapping.mem._mem_anchors_numba", "seed_reads_by_mems"), _mem_seeds),
     "hits": (("f5py.mapping.hits._hit_reads_numba", "hit_reads"), _hits),
     "mapped records": (("f5py.outputs._mapped_records_numba", "records_of_reads"), _mapped_records),
+    "mapped lines": (("f5py.outputs._mapped_paf_numba", "lines_of_reads"), _mapped_lines),
+    "candidates": (("f5py.mapping.darwin._dsoft_numba", "find_candidates"), _candidates),
+    "tiles": (("f5py.mapping.darwin._gact_numba", "extend_candidates"), _tiles),
     "event table": (("f5py.outputs.events._eventalign_table_numba", "format_table"), _event_table),
 }
 

@@ -47,11 +47,6 @@ from f5py.threads.pool import WorkerPool
 _WHO = "map"
 #: Batches that are mapped at the same time.
 _N_IN_FLIGHT = 2
-_RECORDS = "mapped records"
-#: The parts that find seeds, minimizers and exact matches.
-_SEEDS, _MEM_SEEDS = "seeds", "mem seeds"
-#: What is compiled ahead besides, the longest first.
-_COMPILED = ["hits", _RECORDS]
 
 
 @dataclass
@@ -128,10 +123,7 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
         For anything wrong with the options, the input or the output.
     """
     check_read_files(options.reads)
-    seeds = _MEM_SEEDS if options.seeds == "mem" else _SEEDS
-    with closing(
-        CompileAhead([*_COMPILED, seeds] if options.reads and not (options.is_paf or options.is_darwin) else [])
-    ) as ahead:
+    with closing(CompileAhead(_parts_of(options) if options.reads else [])) as ahead:
         ready = prepared(options) if ready is None else ready
         if not options.reads:
             return MapCounts()
@@ -149,6 +141,17 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
                 if isinstance(mapper, DarwinMapper) and is_overlaps(options):
                     return MapCounts(*find_overlaps(options, mapper))
                 return _map(options, mapper, ready.reference)
+
+
+def _parts_of(options: MapOptions) -> list[str]:
+    """What is compiled ahead, the longest first."""
+    if options.is_darwin:
+        return ["tiles", _output_part(options), "candidates"]
+    return ["hits", _output_part(options), "mem seeds" if options.seeds == "mem" else "seeds"]
+
+
+def _output_part(options: MapOptions) -> str:
+    return "mapped lines" if options.is_paf else "mapped records"
 
 
 def settings_of(options: MapOptions) -> MapSettings:
@@ -227,7 +230,7 @@ def _map(options: MapOptions, mapper: Mapper | DarwinMapper, reference: str | No
         if group:
             _add_tag(batch, b"RGZ" + group.encode() + b"\0")
         mapper.map(batch)
-        mapper.before_stage(_RECORDS)
+        mapper.before_stage(_output_part(options))
         made, n_records = make(batch, mapper.index, names, style, mapper.pool)
         return batch, made, n_records
 

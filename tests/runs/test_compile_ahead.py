@@ -41,6 +41,10 @@ def test_the_arguments_have_the_types_of_a_run(made: ReadSet, tmp_path):
         ["call-methylation", *made.options(), *out, "--noise", "correlated"],
         ["call-methylation", *made.options(), *out, "--noise", "correlated", "--per-site"],
         ["eventalign", *made.options(), *out],
+        *(
+            ["map", str(made.genome), str(made.reads), "-o", str(tmp_path / name), "--gpu", "off", *options]
+            for name, *options in (["a.bam"], ["a.paf"], ["b.bam", "--seeds", "mem"], ["c.bam", "-x", "darwin"])
+        ),
     ]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(commands)], capture_output=True, text=True, check=True, timeout=300
