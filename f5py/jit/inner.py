@@ -15,7 +15,7 @@ from typing import Any
 from numba.core import compiler
 from numba.core.compiler_lock import global_compiler_lock
 from numba.core.dispatcher import Dispatcher
-from numba.core.types import unliteral
+from numba.core.types.misc import unliteral
 
 from f5py.jit.frame_stack import with_wide_stack
 
