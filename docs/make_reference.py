@@ -12,22 +12,15 @@ import re
 import sys
 from pathlib import Path
 
-from click import Context
-
 import f5py
-from f5py import cli
-from f5py.api import commands
-from f5py.api.command import shown_options
+from f5py.api.catalogue import COMMANDS
+from f5py.api.documentation import shown_options
+from f5py.api.functions import ROWS
 from f5py.api.tables import RETURNS
 from f5py.options import Group, Kind, Option, declarations
 from f5py.options.declaration import REQUIRED
-from f5py.options.machine_commands import GpuCheckOptions
-from f5py.options.table_commands import DemoOptions
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMANDS = {command.name: command.options for command in commands.COMMANDS} | {
-    "demo": DemoOptions, "gpu-check": GpuCheckOptions,
-}  # fmt: skip
 _TABLE = re.compile(r"(<!-- options: (\S+) -->\n).*?(<!-- end of options -->)", re.DOTALL)
 _TITLES = "| option | default | meaning |\n|---|---|---|\n"
 
@@ -38,7 +31,7 @@ def table(command: str, to_docs: str) -> str:
     for group in Group:
         rows = [
             _row(option, to_docs)
-            for option in declarations(COMMANDS[command]).values()
+            for option in declarations(COMMANDS[command].options).values()
             if option.group is group and option.refused is None and not option.is_argument
         ]
         if group is Group.OTHER:
@@ -98,12 +91,6 @@ _TYPES = {
     Kind.TEXT: "str", Kind.FILE: "_File", Kind.PATH: "_Path",
 }  # fmt: skip
 _TABLE_TYPES = ", ".join(f'"{kind}"' for kind in RETURNS)
-_RESULTS = {"iter_calls": "Iterator[Any]", "iter_events": "Iterator[Any]", "plan": "str"}
-_RESULTS |= dict.fromkeys(("plot", "plot_region"), "Picture | None")
-_RESULTS |= dict.fromkeys(("merge", "run_part"), "None")
-_COMMAND_OF = {command.python_name: command for command in commands.COMMANDS} | {
-    "iter_calls": commands.CALL, "iter_events": commands.EVENTALIGN,
-}  # fmt: skip
 
 
 def stub() -> str:
@@ -114,7 +101,8 @@ def stub() -> str:
 
 
 def _stub_of(name: str) -> str:
-    declared = shown_options(_COMMAND_OF[name].options)
+    command, function = ROWS[name]
+    declared = shown_options(command.options)
     lines = []
     for parameter in inspect.signature(getattr(f5py, name)).parameters.values():
         if parameter.kind is parameter.KEYWORD_ONLY and "    *,\n" not in lines:
@@ -127,7 +115,7 @@ def _stub_of(name: str) -> str:
         if parameter.default is None and not words.endswith("None"):
             words += " | None"
         lines.append(f"    {parameter.name}: {words}{default},\n")
-    return f"def {name}(\n{''.join(lines)}) -> {_RESULTS.get(name, 'Any')}: ...\n"
+    return f"def {name}(\n{''.join(lines)}) -> {function.annotation}: ...\n"
 
 
 def _stub_type(option: Option) -> str:
@@ -162,11 +150,12 @@ early.
 
 def man_page(name: str) -> str:
     """The manual page of a command, in man's macros."""
-    command = cli.f5py.get_command(Context(cli.f5py), name)
+    command = COMMANDS[name]
+    declared = declarations(command.options)
     first = inspect.cleandoc(command.help).partition("\n\n")[0]
     words = " ".join(
         [f"\\fB{name}\\fR", "[\\fIoptions\\fR]"]
-        + [_roff(option.metavar or "") for option in command.declared.values() if option.is_argument]
+        + [_roff(option.metavar or "") for option in declared.values() if option.is_argument]
     )
     parts = [
         '.\\" Made by docs/make_reference.py.\n',
@@ -177,7 +166,7 @@ def man_page(name: str) -> str:
         ".SH OPTIONS\n",
     ]
     for group in Group:
-        rows = [one for one in command.declared.values() if one.group is group and not one.is_hidden]
+        rows = [one for one in declared.values() if one.group is group and not one.is_hidden]
         if rows:
             parts.append(f".SS {group.value}\n")
         for option in rows:

@@ -34,22 +34,13 @@ __all__ = [
     "validate",
 ]
 
-#: Modules of `f5py.api` that have the functions; all others are in `functions`.
-_MODULES = {
-    "map": ("map_reads",),
-    "part_functions": ("finish", "merge", "plan", "run_part"),
-    "plot_functions": ("plot", "plot_region"),
-    "table_functions": ("compare", "frequencies", "merge_frequencies", "summary", "validate"),
-}
-
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"module 'f5py' has no attribute {name!r}")
     from importlib import import_module
 
-    where = next((module for module, names in _MODULES.items() if name in names), "functions")
-    return getattr(import_module("f5py.errors" if name.endswith("Error") else f"f5py.api.{where}"), name)
+    return getattr(import_module("f5py.errors" if name.endswith("Error") else "f5py.api.functions"), name)
 
 
 def __dir__() -> list[str]:

@@ -127,7 +127,9 @@ def ecoli(shared_data: Path) -> Path:
 @pytest.fixture(scope="session")
 def indexed_ecoli(ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the E. coli reads and their index; signals stay where they are."""
-    from f5py.cli.index import command
+    from f5py.cli import command_of
+
+    command = command_of("index")
 
     folder = tmp_path_factory.mktemp("ecoli")
     reads = folder / "reads.fasta"
@@ -139,7 +141,9 @@ def indexed_ecoli(ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 @pytest.fixture(scope="session")
 def call_ecoli(indexed_ecoli: Path, ecoli: Path, tmp_path_factory: pytest.TempPathFactory):
     """A function that runs call-methylation on a BAM file of the E. coli set and returns its output."""
-    from f5py.cli.call_methylation import command
+    from f5py.cli import command_of
+
+    command = command_of("call-methylation")
 
     folder = tmp_path_factory.mktemp("calls")
 
@@ -169,7 +173,9 @@ def made_calls(made: ReadSet) -> bytes:
 @pytest.fixture(scope="session")
 def slow5_set(shared_data: Path, tmp_path_factory: pytest.TempPathFactory):
     """A function from the name of a set of BLOW5 reads to a folder with its files and their index."""
-    from f5py.cli.index import command
+    from f5py.cli import command_of
+
+    command = command_of("index")
 
     folders: dict[str, Path] = {}
 

@@ -33,8 +33,6 @@ FLOOR_OF = {room: floor for floor, rooms in enumerate(FLOORS) for room in rooms}
 MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_LINES = 400
 MAX_FILES = 20
-#: Folders that have yet to be divided.
-MORE_FILES = {"cli": 24}
 MAX_PARAMETERS = 8
 
 
@@ -118,4 +116,4 @@ def _imported(path: Path, names: Mapping[str, Path]) -> set[str]:
 def test_folders_are_small():
     """A larger one is divided into wings, each with a name of its own."""
     files = {folder: sum(path.is_file() for path in folder.iterdir()) for folder in {path.parent for path in MODULES}}
-    assert {folder.name: n for folder, n in files.items() if n > MORE_FILES.get(folder.name, MAX_FILES)} == {}
+    assert {folder.name: n for folder, n in files.items() if n > MAX_FILES} == {}

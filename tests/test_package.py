@@ -17,6 +17,7 @@ import click
 import pytest
 
 import f5py.cli
+from f5py.api import catalogue
 from f5py.cli.options import OptionsCommand
 from f5py.options import declarations
 from f5py.options.profiles import PROFILES, Profile
@@ -28,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
 USAGE = ROOT / "docs" / "usage.md"
 COMMANDS = f5py.cli.f5py.list_commands(click.Context(f5py.cli.f5py))
+OPTIONS_MODULES = sorted({command.options_class.partition(".")[0] for command in catalogue.COMMANDS.values()})
 HEAVY = ("cupy", "h5py", "llvmlite", "numba", "numpy", "pysam", "rich")
 
 
@@ -166,7 +168,7 @@ def test_shell_completion(words, found):
 def test_imports_are_light():
     modules = ["f5py", "f5py.cli", "f5py.errors", "f5py.messages.console"]
     modules += [f"f5py.cli.{module.name}" for module in pkgutil.iter_modules(f5py.cli.__path__)]
-    assert "f5py.cli.call_methylation" in modules
+    modules += ["f5py.api.catalogue", "f5py.api.functions", *(f"f5py.options.{one}" for one in OPTIONS_MODULES)]
     program = (
         "import json, sys\n"
         "from importlib import import_module\n"

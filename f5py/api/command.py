@@ -1,49 +1,106 @@
-"""A command as a function: its options object from keyword arguments, its signature and its documentation."""
+"""A command of the catalogue: its names and words, and its options object from keyword arguments."""
 
 from __future__ import annotations
 
-import dataclasses
-import difflib
-import inspect
-import shlex
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from importlib import import_module
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from f5py.messages import console
-from f5py.messages.progress import Listener, told_to
-from f5py.options import Kind, Option, declarations
-from f5py.options.declaration import REQUIRED, paths_read
 
-#: How the documentation calls the types of values.
-_TYPES = {
-    Kind.FLAG: "bool", Kind.YES_NO: "bool", Kind.INTEGER: "int", Kind.BASES: "int", Kind.NUMBER: "float",
-    Kind.TEXT: "str", Kind.FILE: "path or file", Kind.PATH: "path",
-}  # fmt: skip
+#: Told the unit, how many are done, and of how many; see `f5py.messages.progress`.
+Listener = Callable[[str, int, "int | None"], object]
 
 
-@dataclasses.dataclass(frozen=True)
-class Command:
+class Function(NamedTuple):
+    """A function of ``import f5py`` that does what a command does; `f5py.api.functions` makes it.
+
+    Attributes
+    ----------
+    name : str
+    way : str
+        How it comes to its result, one of the methods of `f5py.api.functions.Ways`.
+    does, more : str
+        The title of its documentation, and what follows that.
+    rows : str
+        What its parameter `returns` does; none if it has no such parameter.
+    returns, returned : str
+        Types of the result, and its meaning.
+    also_raises : str
+        When an error is raised besides wrong options, input and output.
+    example : str
+        For doctest, in a folder where the examples of the functions before have run.
+    annotation : str
+        Type of the result in the stub.
+    has_progress : bool
+        It has a parameter `progress`.
+    without_rows : tuple of str
+        Conditions (`f5py.options.together`) under which there are no rows to return.
+    what : str
+        What is written, where that needs an output.
+    written_from : str
+        Option without which nothing is written.
+    columns : mapping
+        Names and Arrow types of a table of text.
+    """
+
+    name: str
+    way: str
+    does: str
+    more: str = ""
+    rows: str = ""
+    returns: str = ""
+    returned: str = ""
+    also_raises: str = ""
+    example: str = ""
+    annotation: str = "Any"
+    has_progress: bool = True
+    without_rows: tuple[str, ...] = ()
+    what: str = ""
+    written_from: str = ""
+    columns: Mapping[str, str] = MappingProxyType({})
+
+
+class Command(NamedTuple):
     """One of f5py's commands.
 
     Attributes
     ----------
     name : str
         As the command line has it.
-    python_name : str
-        That of the function of `f5py`.
-    options : class
-        An options class.
+    options_class : str
+        Module below `f5py.options`, and class; imported when they are needed, as making classes takes time.
     module, function : str
         Where what it does is found.
+    title : str
+        Its line in the help of all commands.
+    help : str
+        Its own help, above the options.
+    examples : tuple of str
+        Command lines for the help.
+    reports_resources : bool
+        Version, time and memory are printed at its end.
+    functions : tuple of Function
+        Those of ``import f5py``; none: it is for the command line only.
     """
 
     name: str
-    python_name: str
-    options: type
+    options_class: str
     module: str
+    title: str
+    help: str
+    examples: tuple[str, ...]
     function: str = "run"
+    reports_resources: bool = False
+    functions: tuple[Function, ...] = ()
+
+    @property
+    def options(self) -> Any:
+        """The options class."""
+        module, _, name = self.options_class.partition(".")
+        return getattr(import_module(f"f5py.options.{module}"), name)
 
     def run(self, given: Mapping[str, Any], *more: Any, progress: Listener | None = None) -> Any:
         """Do what the command does.
@@ -66,6 +123,8 @@ class Command:
         """
         from f5py.api.values import GivenFiles
         from f5py.io.files.inputs_in_use import inputs_in_use
+        from f5py.messages.progress import told_to
+        from f5py.options.declaration import paths_read
 
         with GivenFiles() as files, files.told(), told_to(progress), ExitStack() as inputs:
             options = self.chosen(given, files)
@@ -78,13 +137,26 @@ class Command:
             files.finish()
         return result
 
-    def check_keywords(self, given: Mapping[str, Any]) -> None:
-        """Raise TypeError for keywords that are none of the command's, and required ones that are missing."""
+    def check_keywords(self, given: Mapping[str, Any], function: str | None = None) -> None:
+        """Raise TypeError for keywords that are none of the command's, and required ones that are missing.
+
+        Parameters
+        ----------
+        given : mapping
+        function : str, optional
+            Name of the function that was called.
+        """
+        from f5py.options import declarations
+        from f5py.options.declaration import REQUIRED
+
+        called = function or next((one.name for one in self.functions), self.name)
         for name in given:
-            if name not in self._fields:
-                near = difflib.get_close_matches(name, self._fields, n=1)
+            if name not in self._option_fields:
+                from difflib import get_close_matches
+
+                near = get_close_matches(name, self._option_fields, n=1)
                 more = f"; did you mean {near[0]}?" if near else ""
-                raise TypeError(f"{self.python_name}() has no option {name!r}{more}")
+                raise TypeError(f"{called}() has no option {name!r}{more}")
         missing = [
             name
             for name, option in declarations(self.options).items()
@@ -93,11 +165,12 @@ class Command:
             and all(given.get(other) is None for other in option.unless)
         ]
         if missing:
-            raise TypeError(f"{self.python_name}() needs {' and '.join(missing)}")
+            raise TypeError(f"{called}() needs {' and '.join(missing)}")
 
     def chosen(self, given: Mapping[str, Any], files: Any) -> Any:
         """The options object; values of a profile stand in for what is not given."""
         from f5py.api.values import option_value
+        from f5py.options import declarations
 
         self.check_keywords(given)
         declared = declarations(self.options)
@@ -105,7 +178,7 @@ class Command:
             name: option_value(name, declared[name], value, files) if name in declared else value
             for name, value in given.items()
         }
-        if "command_line" in self._fields and "command_line" not in values:
+        if "command_line" in self._option_fields and "command_line" not in values:
             values["command_line"] = self.command_line(values)
         if (profile := values.pop("profile", None)) is not None:
             values = self._with_profile(profile, values)
@@ -113,6 +186,10 @@ class Command:
 
     def command_line(self, values: Mapping[str, Any]) -> str:
         """The command line that does the same."""
+        import shlex
+
+        from f5py.options import Kind, declarations
+
         words, positional = ["f5py", self.name], []
         for name, option in declarations(self.options).items():
             value = values.get(name, option.default)
@@ -132,10 +209,12 @@ class Command:
         return shlex.join([*words, *positional])
 
     @property
-    def _fields(self) -> Mapping[str, Any]:
-        return self.options.__dataclass_fields__  # type: ignore[attr-defined]
+    def _option_fields(self) -> Mapping[str, Any]:
+        fields: Mapping[str, Any] = self.options.__dataclass_fields__
+        return fields
 
     def _with_profile(self, name: str, values: dict[str, Any]) -> dict[str, Any]:
+        from f5py.options import declarations
         from f5py.options.cores import usable_cores
         from f5py.options.profiles import PROFILES, load_profile
 
@@ -144,7 +223,7 @@ class Command:
             profile["threads"] = min(profile["threads"], usable_cores())
         if "gpu" in values:
             profile.pop("disable_cuda", None)
-        values = {option: value for option, value in profile.items() if option in self._fields} | values
+        values = {option: value for option, value in profile.items() if option in self._option_fields} | values
         defaults = {option: declared.default for option, declared in declarations(self.options).items()}
         shown = defaults | profile | values
         console.note(
@@ -154,64 +233,3 @@ class Command:
             f"t: {shown['threads']}, ultra-thresh: {shown['ultra_thresh'] / 1e3:.1f}k, iop: {shown['iop'] or 'auto'}",
         )
         return values
-
-
-def documented(command: Command) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A decorator that adds a command's options to the signature and the documentation of a function."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        own = {name: one for name, one in inspect.signature(function).parameters.items() if one.kind != one.VAR_KEYWORD}
-        options = shown_options(command.options)
-        described = "\n".join(f"{name} : {type_words(one)}\n    {_meaning(name, one)}" for name, one in options.items())
-        parameters = {name: _parameter(name, option) for name, option in options.items()} | own
-        function.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
-            sorted(parameters.values(), key=lambda one: (one.kind, one.default is not one.empty))
-        )
-        marker = "Parameters\n----------\n"
-        text = inspect.cleandoc(function.__doc__ or "")
-        function.__doc__ = text.replace(marker, f"{marker}{described}\n", 1)
-        return function
-
-    return decorate
-
-
-def shown_options(options: type) -> dict[str, Option]:
-    """The options of a class that are documented, by keyword."""
-    return {name: option for name, option in declarations(options).items() if not option.is_hidden}
-
-
-def type_words(option: Option) -> str:
-    """What a value of an option is, in words."""
-    words = " or ".join(map(repr, option.choices)) if option.kind is Kind.CHOICE else _TYPES[option.kind]
-    if option.is_argument or option.repeated:
-        words = "path or file" if option.kind in (Kind.PATH, Kind.FILE) else words
-    if option.is_table:
-        words = "path, file or table"
-    if option.listed:
-        words = "str or sequence"
-    if option.metavar == "REGION":
-        words = "str, (contig, start, end)"
-    if option.repeated or option.metavar == "REGION":
-        words = f"{words}, or several"
-    return words if option.default is REQUIRED else f"{words}, optional"
-
-
-def _meaning(name: str, option: Option) -> str:
-    names = f" ``{', '.join(option.names)}``" if option.names else ""
-    shown = "" if option.default is REQUIRED else option.default_shown()
-    if _is_result(name, option):
-        shown = "none; the result is returned"
-    default = f" Default: {shown}." if shown not in ("", "none") else ""
-    return f"{option.help}{default}{names}"
-
-
-def _is_result(name: str, option: Option) -> bool:
-    """Whether an option names the file that takes what is returned without it."""
-    return name == "output" and option.kind is Kind.FILE
-
-
-def _parameter(name: str, option: Option) -> inspect.Parameter:
-    default = inspect.Parameter.empty if option.default is REQUIRED else option.default
-    if _is_result(name, option):
-        default = None
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default)

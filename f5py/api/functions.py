@@ -1,249 +1,131 @@
-"""What ``import f5py`` offers of the commands that read signals: functions of their options."""
+"""What ``import f5py`` offers: functions that are made of the rows of the catalogue, each when it is first used."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
-from f5py.api.command import documented
-from f5py.api.commands import (
-    CALL,
-    CHECK,
-    EVENTALIGN,
-    INDEX,
-    RESQUIGGLE,
-    SIMULATE,
-    TRAIN,
-)
-from f5py.api.tables import collected, iterated, parsed, valued, written
-from f5py.messages.progress import Listener
+from f5py.api.catalogue import COMMANDS
+from f5py.api.command import Command, Function, Listener
+from f5py.options.together import Condition
 
-_KMER_COLUMNS = {"read_id": "string", "kmer_idx": "int64", "start_raw_idx": "int64", "end_raw_idx": "int64"}
-_CHECK_COLUMNS = {"read_name": "string", "signal_file": "string", "samples": "int64", "problem": "string"}
+#: Commands and functions by the names of the functions.
+ROWS = {function.name: (command, function) for command in COMMANDS.values() for function in command.functions}
 
 
-@documented(INDEX)
-def index(reads: Any = (), *, progress: Listener | None = None, **options: Any) -> Any:
-    """Index basecalled reads and their signal files, as ``f5py index`` does.
+class Ways(NamedTuple):
+    """The ways to the result of a call; a function of the catalogue names one of these methods.
 
-    Parameters
+    Attributes
     ----------
-    progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` may be an estimate, or None.
-
-    Returns
-    -------
-    IndexSummary
-        How many reads are known, and how many of them have a signal.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
+    command : Command
+    function : Function
+    given : dict
+        Values of options by keyword.
+    returns : str or None
+        What a table is returned as.
+    progress : function or None
     """
-    return INDEX.run({"reads": reads, **options}, progress=progress)
+
+    command: Command
+    function: Function
+    given: dict[str, Any]
+    returns: str | None
+    progress: Listener | None
+
+    def value(self) -> Any:
+        """Return what the command returns."""
+        return self.command.run(self.given, progress=self.progress)
+
+    def rows(self) -> Any:
+        """Return the rows that the command hands on, unless they are written."""
+        from f5py.api.tables import collected
+
+        if self.returns is None and self._has_no_rows():
+            return self.value()
+        return collected(self.command, self.given, self.returns, self.progress)
+
+    def text(self) -> Any:
+        """Return the rows that the command writes as text, unless they are written."""
+        from f5py.api.tables import parsed, written
+
+        if self._has_no_rows():
+            return written(self.command, self.given, self.function.what, self.progress)
+        return parsed(self.command, self.given, self.returns, self.progress, dict(self.function.columns))
+
+    def batches(self) -> Iterator[Any]:
+        """Return an iterator over tables of rows."""
+        from f5py.api.tables import iterated
+
+        return iterated(self.command, self.given, self.progress)
+
+    def unwritten(self) -> Any:
+        """Return what the command returns, which is written only if an output is named."""
+        from f5py.api.tables import converter, valued
+
+        if not self.function.rows:
+            return valued(self.command, self.given, self.progress)
+        of_arrow = converter(self.returns)
+        return of_arrow(valued(self.command, self.given, self.progress))
+
+    def file(self) -> Any:
+        """Return what the command returns; its output must be named, unless nothing is written."""
+        from f5py.api.tables import written
+
+        if self.function.written_from and not self.given.get(self.function.written_from):
+            return self.value()
+        return written(self.command, self.given, self.function.what, self.progress)
+
+    def picture(self) -> Any:
+        """Return a picture, unless it is written."""
+        from f5py.api.tables import has_output
+
+        if has_output(self.given):
+            self.value()
+            return None
+        return self.command._replace(function="picture").run({**self.given, "output": ""}, progress=self.progress)
+
+    def _has_no_rows(self) -> bool:
+        conditions = map(Condition.parse, self.function.without_rows)
+        return any(
+            str(self.given.get(name)) in values if values else bool(self.given.get(name)) for name, values in conditions
+        )
 
 
-@documented(CALL)
-def call_methylation(*, returns: str | None = None, progress: Listener | None = None, **options: Any) -> Any:
-    """Call methylation in every read, as ``f5py call-methylation`` does.
+def made(command: Command, function: Function) -> Callable[..., Any]:
+    """Make a function of ``import f5py``."""
+    from f5py.api.documentation import docstring, signature
+    from f5py.options import declarations
 
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        Return the calls as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the columns of the
-        Parquet output; without `output` that is the default. See `iter_calls` for more calls than fit in memory.
-    progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` may be an estimate, or None.
+    positional = [name for name, option in declarations(command.options).items() if option.is_argument]
 
-    Returns
-    -------
-    pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts
-        The calls, or, if they are written only, how many reads met which fate.
+    def called(*values: Any, **given: Any) -> Any:
+        if len(values) > len(positional):
+            raise TypeError(
+                f"{function.name}() takes {len(positional)} positional arguments but {len(values)} were given"
+            )
+        for name, value in zip(positional, values, strict=False):
+            if name in given:
+                raise TypeError(f"{function.name}() got multiple values for argument {name!r}")
+            given[name] = value
+        returns = given.pop("returns", None) if function.rows else None
+        progress = given.pop("progress", None) if function.has_progress else None
+        is_given = given if function.way != "picture" else {"output": "", **given}  # without one it is returned
+        command.check_keywords(is_given, function.name)
+        return getattr(Ways(command, function, given, returns, progress), function.way)()
 
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
-    if returns is None and ("modbam_output_name" in options or options.get("output_format") == "none"):
-        return CALL.run(options, progress=progress)
-    return collected(CALL, options, returns, progress)
-
-
-@documented(CALL)
-def iter_calls(*, progress: Listener | None = None, **options: Any) -> Iterator[Any]:
-    """Call methylation and yield the calls of one batch of reads after the other.
-
-    The command works while the caller does; memory follows the size of a batch (`batchsize`, `max_bases`). Closing
-    the iterator ends the command.
-
-    Parameters
-    ----------
-    progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` may be an estimate, or None.
-
-    Yields
-    ------
-    pyarrow.Table
-        Calls, in the order of the alignments, with the columns of the Parquet output.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
-    return iterated(CALL, options, progress)
+    called.__name__ = called.__qualname__ = function.name
+    called.__doc__ = docstring(command, function)
+    called.__signature__ = signature(command, function)  # type: ignore[attr-defined]
+    return called
 
 
-@documented(EVENTALIGN)
-def eventalign(*, returns: str | None = None, progress: Listener | None = None, **options: Any) -> Any:
-    """Align the events of every read to the reference, as ``f5py eventalign`` does.
-
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        Return the rows of the table as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the
-        columns of the Parquet output, and write no table; without `output` that is the default. See `iter_events` for
-        more rows than fit in memory.
-    progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` may be an estimate, or None.
-
-    Returns
-    -------
-    pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts
-        The rows, or, if they are written, how many reads met which fate.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
-    if returns is None and options.get("m6anet_json") is not None:
-        return EVENTALIGN.run(options, progress=progress)
-    return collected(EVENTALIGN, options, returns, progress)
+def __getattr__(name: str) -> Any:
+    if name not in ROWS:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    globals()[name] = made(*ROWS[name])
+    return globals()[name]
 
 
-@documented(EVENTALIGN)
-def iter_events(*, progress: Listener | None = None, **options: Any) -> Iterator[Any]:
-    """Align events to the reference and yield the rows of some reads after the other.
-
-    The command works while the caller does; memory follows the size of a batch (`batchsize`, `max_bases`). Closing
-    the iterator ends the command.
-
-    Parameters
-    ----------
-    progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` may be an estimate, or None.
-
-    Yields
-    ------
-    pyarrow.Table
-        Rows, in the order of the alignments, with the columns of the Parquet output.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
-    return iterated(EVENTALIGN, options, progress)
-
-
-@documented(RESQUIGGLE)
-def resquiggle(
-    reads: Any, signals: Any, *, returns: str | None = None, progress: Listener | None = None, **options: Any
-) -> Any:
-    """Align every signal to the bases of its own read, as ``f5py resquiggle`` does.
-
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        Return the rows as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, and write none; without
-        `output` that is the default. The samples of a k-mer without events are missing.
-    progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` may be an estimate, or None.
-
-    Returns
-    -------
-    pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts
-        The rows, or, if they are written, how many reads met which fate.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
-    given = {"reads": reads, "signals": signals, **options}
-    if options.get("paf"):
-        return written(RESQUIGGLE, given, "PAF", progress)
-    return parsed(RESQUIGGLE, given, returns, progress, _KMER_COLUMNS)
-
-
-@documented(CHECK)
-def fast5_check(*, returns: str | None = None, progress: Listener | None = None, **options: Any) -> Any:
-    """Read the signal of every read in an index, of any format, as ``f5py fast5-check`` does.
-
-    Parameters
-    ----------
-    returns : {None, "arrow", "pandas", "polars"}, optional
-        Return the table as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`; without `output` that is
-        the default.
-    progress : function of (unit, done, total), optional
-        Called while the command works.
-
-    Returns
-    -------
-    pyarrow.Table, pandas.DataFrame, polars.DataFrame or (int, int)
-        A row for every read; or, if they are written, how many reads there are, and how many of them have a usable
-        signal.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output; if no signal is usable.
-    """
-    return parsed(CHECK, options, returns, progress, _CHECK_COLUMNS)
-
-
-@documented(TRAIN)
-def train(*, progress: Listener | None = None, **options: Any) -> Any:
-    """Estimate a pore model from reads of known methylation, as ``f5py train`` does.
-
-    Parameters
-    ----------
-    progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` may be an estimate, or None.
-
-    Returns
-    -------
-    TrainingSummary
-        The model, and how it came about. It is written only if `output` is given.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
-    return valued(TRAIN, options, progress)
-
-
-@documented(SIMULATE)
-def simulate(*, progress: Listener | None = None, **options: Any) -> Any:
-    """Simulate reads of known methylation, as ``f5py simulate`` does.
-
-    Parameters
-    ----------
-    progress : function of (unit, done, total), optional
-        Called while the command works, also from other threads; `total` may be an estimate, or None.
-
-    Returns
-    -------
-    SimulationSummary
-        What was written.
-
-    Raises
-    ------
-    F5pyError
-        For anything wrong with the options, the input or the output.
-    """
-    return SIMULATE.run(options, progress=progress)
+def __dir__() -> list[str]:
+    return [*globals(), *ROWS]

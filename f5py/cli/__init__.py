@@ -6,51 +6,16 @@ import gc
 import os
 import signal
 import sys
-from importlib import import_module
 from typing import Any, NoReturn
 
 import click
 
 from f5py import __version__
+from f5py.api.catalogue import COMMANDS, GROUPS
 from f5py.cli.signals import come_again, number_of, raise_on_signals, waiting
 from f5py.errors import F5pyError, UsageError
 from f5py.messages import console
 from f5py.threads import blas
-
-#: name -> (module below f5py.cli, one line of help); the order is that of the help.
-_COMMANDS = {
-    "index": ("index", "Index basecalled reads and their signal files."),
-    "map": ("map", "Map reads to a reference and sort the alignments."),
-    "call-methylation": ("call_methylation", "Call methylated bases in every read."),
-    "meth-freq": ("meth_freq", "Count methylation at every site from the calls."),
-    "eventalign": ("eventalign", "Align the events of every read to the reference."),
-    "resquiggle": ("resquiggle", "Align every signal to the bases of its own read."),
-    "run-part": ("run_part", "Do parts of a plan."),
-    "plan": ("plan", "Show the progress of a plan and the time left."),
-    "finish": ("finish", "Write the outputs of a plan whose parts are done."),
-    "merge": ("merge", "Merge outputs, such as those of several windows."),
-    "freq-merge": ("freq_merge", "Merge tables of methylation frequencies."),
-    "summary": ("summary", "Summarise calls and recommend a threshold."),
-    "validate": ("validate", "Compare calls or frequencies with the truth."),
-    "compare": ("compare", "Compare the events of two samples."),
-    "train": ("train", "Estimate a pore model from control reads."),
-    "fast5-check": ("fast5_check", "Check that the signals of indexed reads can be read."),
-    "plot": ("plot", "Draw the signal, events and bases of a read."),
-    "plot-region": ("plot_region", "Draw the reads at a locus with their calls."),
-    "simulate": ("simulate", "Simulate reads of known methylation."),
-    "demo": ("demo", "Simulate, index, call and compare with the truth."),
-    "gpu-check": ("machine.gpu_check", "Show the GPUs, and check that they compute what the CPU does."),
-}
-
-#: How the help shows them.
-_GROUPS = {
-    "Methylation": ("call-methylation", "meth-freq", "freq-merge", "summary", "validate", "plot-region"),
-    "Events": ("eventalign", "resquiggle", "compare", "plot"),
-    "Before": ("index", "fast5-check", "map"),
-    "In parts": ("plan", "run-part", "finish", "merge"),
-    "Models and simulated reads": ("train", "simulate", "demo"),
-    "This machine": ("gpu-check",),
-}
 
 #: Commands of the reference tools that are not here, and what to do instead.
 _ELSEWHERE = {
@@ -90,19 +55,25 @@ def _report_uncaught(kind: type[BaseException], problem: BaseException, trace: A
         sys.__excepthook__(kind, problem, trace)
 
 
+def command_of(name: str) -> Any:
+    """The command of that name, as click has it; `f5py.cli.options` and the options are imported only here."""
+    from f5py.cli.options import OptionsCommand
+
+    return OptionsCommand(COMMANDS[name])
+
+
 class _LazyGroup(click.Group):
     """A group that imports a subcommand only when it is used, so that ``--help`` stays fast."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name in _ELSEWHERE:
             raise UsageError(f"{cmd_name}: not a command of f5py; {_ELSEWHERE[cmd_name]}")
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        module = import_module(f"f5py.cli.{_COMMANDS[cmd_name][0]}")
-        return module.command
+        return command_of(cmd_name)
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
         """Find the subcommand; for a wrong name tell the nearest ones."""
@@ -112,11 +83,11 @@ class _LazyGroup(click.Group):
                 click.echo(ctx.get_help(), color=ctx.color)
                 ctx.exit()
         name = args[0]
-        is_wrong = not name.startswith("-") and name not in _ELSEWHERE and name not in _COMMANDS
+        is_wrong = not name.startswith("-") and name not in _ELSEWHERE and name not in COMMANDS
         if is_wrong and not ctx.resilient_parsing:  # as the shell does for its completion
             from difflib import get_close_matches
 
-            near = [known for known in _COMMANDS if known.startswith(name)] or get_close_matches(name, _COMMANDS)
+            near = [known for known in COMMANDS if known.startswith(name)] or get_close_matches(name, COMMANDS)
             more = f"did you mean {' or '.join(near)}?" if near else "f5py --help lists them"
             raise UsageError(f"{name}: not a command of f5py; {more}")
         return super().resolve_command(ctx, args)
@@ -129,10 +100,10 @@ class _LazyGroup(click.Group):
             raise _Stopped from reason
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        widest = max(len(name) for name in _COMMANDS)  # `map` is a module of this package
-        for title, names in _GROUPS.items():
+        widest = max(len(name) for name in COMMANDS)
+        for title, commands in GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl([(name.ljust(widest), _COMMANDS[name][1]) for name in names])
+                formatter.write_dl([(command.name.ljust(widest), command.title) for command in commands])
 
 
 @click.group(cls=_LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})

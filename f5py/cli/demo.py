@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from importlib import import_module
 from pathlib import Path
-from typing import Any
 
-from f5py.cli import options
 from f5py.options.table_commands import DemoOptions
 
 _MARKER = ".f5py-demo"
@@ -17,22 +14,22 @@ _SIZE = "--genome-length 25K --coverage 30 --median-length 5K --site-rates beta:
 _MIN_CORRELATION = 0.9
 
 
-@options.command(
-    "demo",
-    DemoOptions,
-    examples=("f5py demo",),
-)
-def command(**given: Any) -> None:
+def run(chosen: DemoOptions) -> None:
     """Simulate reads, index them, call methylation and compare its frequencies with the truth.
 
-    Everything is written into FOLDER (default: f5py-demo), and every step is shown as the command that you
-    would type. The last lines show whether f5py works on this machine.
+    Parameters
+    ----------
+    chosen : DemoOptions
+
+    Raises
+    ------
+    F5pyError
+        A step fails, or the frequencies are not near the true ones.
     """
-    from f5py.api.table_functions import validate
+    from f5py.api.catalogue import VALIDATE
     from f5py.errors import F5pyError
     from f5py.messages import console
 
-    chosen = DemoOptions(**given)
     place = _prepare(Path(chosen.folder), chosen.force)
     calls, frequencies = str(place / _CALLS), str(place / _FREQUENCIES)
     reads, signals = str(place / "reads.fastq"), str(place / "fast5")
@@ -45,7 +42,8 @@ def command(**given: Any) -> None:
 
     truth = str(place / "truth.tsv")
     console.note("demo", shlex.join(["f5py", "validate", frequencies, truth, "--min-coverage", str(_MIN_CALLS)]))
-    found = validate(frequencies, truth, min_coverage=_MIN_CALLS, output="-")["frequencies"]["correlation"]
+    given = {"calls": frequencies, "truth": truth, "min_coverage": _MIN_CALLS}
+    found = VALIDATE.run(given)["frequencies"]["correlation"]
     if found is None or not found > _MIN_CORRELATION:
         raise F5pyError(
             f"the called frequencies do not follow the true ones (correlation "
@@ -74,11 +72,11 @@ def _prepare(place: Path, force: bool) -> Path:
 
 def _step(name: str, args: list[str]) -> None:
     """Show a command line and run it in this process."""
+    from f5py.cli import command_of
     from f5py.errors import F5pyError
     from f5py.messages import console
 
     console.note("demo", shlex.join(["f5py", name, *args]))
-    module = import_module(f"f5py.cli.{name.replace('-', '_')}")
-    status = module.command.main(args, prog_name=f"f5py {name}", standalone_mode=False)
+    status = command_of(name).main(args, prog_name=f"f5py {name}", standalone_mode=False)
     if isinstance(status, int) and status != 0:
         raise F5pyError(f"f5py {name} ended with status {status}")

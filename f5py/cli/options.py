@@ -7,13 +7,15 @@ import resource
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, nullcontext
+from importlib import import_module
 from typing import Any
 
 import click
 
 from f5py import __version__
+from f5py.api.command import Command
 from f5py.cli.words import expand
 from f5py.errors import OutputFileError
 from f5py.messages import console
@@ -96,25 +98,24 @@ class _RequiredUnless(click.Option):
 
 
 class OptionsCommand(click.Command):
-    """A command whose parameters are declared by an options class.
+    """A command of the catalogue, with the options that its class declares.
 
     Parameters
     ----------
-    options : class
-    examples : sequence of str
-        Command lines for the help.
+    row : Command
     """
 
-    def __init__(self, options: type, examples: Sequence[str] = (), **more: Any) -> None:
-        self.options = options
-        self.examples = tuple(examples)
-        self.declared = declarations(options)
+    def __init__(self, row: Command) -> None:
+        self.row = row
+        self.options = row.options
+        self.examples = row.examples
+        self.declared = declarations(row.options)
         params: list[click.Parameter] = [_parameter(name, option) for name, option in self.declared.items()]
         version = click.version_option(
             __version__, "-V", "--version", prog_name="f5py", message="%(prog)s %(version)s", help="Print the version."
         )
         context = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
-        super().__init__(params=params, context_settings=context, **more)
+        super().__init__(row.name, params=params, context_settings=context, help=row.help, callback=self._run)
         version(self)
         self.params += [
             click.Option(
@@ -124,6 +125,13 @@ class OptionsCommand(click.Command):
             click.Option(["--log-file"], type=_FileName(), is_eager=True, expose_value=False, callback=_log_to),
         ]
 
+    def _run(self, **given: Any) -> None:
+        with resource_report() if self.row.reports_resources else nullcontext():
+            if self.row.functions:
+                self.row.run(given)
+            else:  # for the command line only
+                getattr(import_module(self.row.module), self.row.function)(self.options(**given))
+
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, expand(args, self.declared.values()))
 
@@ -132,11 +140,9 @@ class OptionsCommand(click.Command):
         return ctx.invoke(self.callback, **self.given(ctx))
 
     def given(self, ctx: click.Context) -> dict[str, Any]:
-        """What a command line gives, by field of the options class; standard output, where another is not named."""
+        """What a command line gives, by field of the options class."""
         given = {name: value for name, value in ctx.params.items() if was_given(name, ctx)}
-        if "output" in self.declared and self.declared["output"].default == "-":
-            given.setdefault("output", "-")
-        if "command_line" in self.options.__dataclass_fields__:  # type: ignore[attr-defined]
+        if "command_line" in self.options.__dataclass_fields__:
             given["command_line"] = command_line()
         return given
 
@@ -250,15 +256,6 @@ def _type(option: Option) -> click.ParamType:
     if option.kind in (Kind.FILE, Kind.PATH):
         return _FileName()
     return click.STRING
-
-
-def command(name: str, options: type, examples: Sequence[str] = ()) -> Callable[[Callable[..., None]], OptionsCommand]:
-    """A decorator that makes a command of a function, which gets what is given; its docstring is the help."""
-
-    def decorate(function: Callable[..., None]) -> OptionsCommand:
-        return OptionsCommand(options, examples, name=name, callback=function, help=function.__doc__)
-
-    return decorate
 
 
 def was_given(name: str, ctx: click.Context | None = None) -> bool:

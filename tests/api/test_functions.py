@@ -20,7 +20,8 @@ import pysam
 import pytest
 
 import f5py
-from f5py.api.commands import COMMANDS
+from f5py.api.catalogue import COMMANDS
+from f5py.api.functions import ROWS
 from f5py.errors import InputFileError, OutputFileError
 from f5py.options import declarations
 
@@ -353,9 +354,9 @@ def test_a_script_without_a_main_guard(inputs: dict[str, Any], made_calls: bytes
 # What help() and editors show
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
-def test_signatures_and_documentation_have_all_options(command: Any) -> None:
-    function = getattr(f5py, command.python_name)
+@pytest.mark.parametrize("name", ROWS)
+def test_signatures_and_documentation_have_all_options(name: str) -> None:
+    command, function = ROWS[name][0], getattr(f5py, name)
     options = {name for name, one in declarations(command.options).items() if not one.is_hidden}
     assert options == inspect.signature(function).parameters.keys() - {"returns", "progress"}
     for name in options:
@@ -366,5 +367,21 @@ def test_names_of_the_package() -> None:
     assert set(f5py.__all__) <= set(dir(f5py))
     for name in f5py.__all__:
         assert getattr(f5py, name).__name__ == name
+    assert set(f5py.__all__) == {*ROWS, "F5pyError", "UsageError"}
+    assert {one.name for one in COMMANDS.values() if not one.functions} == {"demo", "gpu-check"}
+
+
+def test_arguments_by_position() -> None:
+    with pytest.raises(TypeError, match=r"^plot\(\) takes 1 positional arguments but 2 were given$"):
+        f5py.plot("a", "b")
+    with pytest.raises(TypeError, match=r"^compare\(\) got multiple values for argument 'a'$"):
+        f5py.compare("x", a="y")
+    with pytest.raises(TypeError, match=r"^compare\(\) needs b$"):
+        f5py.compare("x")
+    with pytest.raises(TypeError, match=r"^iter_events\(\) has no option 'returns'"):
+        f5py.iter_events(returns="arrow")
+
+
+def test_absent_names() -> None:
     with pytest.raises(AttributeError, match="no attribute 'absent'"):
         _ = f5py.absent

@@ -13,7 +13,7 @@ from typing import Any
 import click
 import pytest
 
-from f5py.api.commands import COMMANDS
+from f5py.api.catalogue import COMMANDS
 from f5py.api.values import GivenFiles
 from f5py.cli import f5py
 from f5py.cli.options import OptionsCommand
@@ -68,7 +68,6 @@ _SHORT_NAMES: dict[str, dict[str, str]] = {
     "freq-merge": {},
     "fast5-check": {},
 }  # fmt: skip
-_COMMANDS = {command.name: command for command in COMMANDS}
 #: Fields whose names are not those of their options.
 _FIELDS = {
     "directory": "directories", "sequencing_summary": "summaries", "summary_fofn": "summary_lists",
@@ -81,7 +80,7 @@ def parsed(line: str) -> Any:
     _, name, *words = shlex.split(line.split(" > ")[0])
     command = f5py.get_command(click.Context(f5py), name)
     assert isinstance(command, OptionsCommand), line
-    return _COMMANDS[name].chosen(command.given(command.make_context(name, words)), GivenFiles())
+    return COMMANDS[name].chosen(command.given(command.make_context(name, words)), GivenFiles())
 
 
 def meaning(line: str) -> dict[str, str | bool]:

@@ -13,7 +13,9 @@ import pyarrow.parquet
 import pysam
 import pytest
 
-from f5py.cli.eventalign import command
+from f5py.cli import command_of
+
+command = command_of("eventalign")
 
 pytestmark = pytest.mark.shared
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from f5py.api.commands import COMMANDS
+from f5py.api.catalogue import COMMANDS
 from f5py.io.signals.source import CALIBRATION
 from f5py.options import Kind, declarations
 
@@ -134,7 +134,7 @@ def without_places(command: str, table: bytes) -> bytes:
 
 def test_all_commands_that_read_signals_are_here():
     takes_signals = {"slow5", "signals"}
-    named = {one.name for one in COMMANDS if takes_signals & set(declarations(one.options))}
+    named = {one.name for one in COMMANDS.values() if takes_signals & set(declarations(one.options))}
     assert set(SIGNAL_COMMANDS) == named - {"index"}  # which every test begins with
 
 
@@ -203,7 +203,7 @@ def test_all_commands_that_read_tables_are_here():
     fields = {"calls", "tables", "a", "inputs"}
     named = {
         one.name
-        for one in COMMANDS
+        for one in COMMANDS.values()
         if any(declared.kind in (Kind.FILE, Kind.PATH) for field, declared in declarations(one.options).items()
                if field in fields)
     }  # fmt: skip

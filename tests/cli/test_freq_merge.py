@@ -8,8 +8,10 @@ from pathlib import Path
 import click
 import pytest
 
-from f5py.cli.freq_merge import command
+from f5py.cli import command_of
 from f5py.errors import F5pyError, UsageError
+
+command = command_of("freq-merge")
 
 _HEADER = (
     "chromosome\tstart\tend\tnum_motifs_in_group\tcalled_sites\tcalled_sites_methylated\tmethylated_frequency\t"

@@ -20,7 +20,7 @@ import pysam
 import pytest
 
 import f5py
-from f5py.cli.plot import command
+from f5py.cli import command_of
 from f5py.commands.plot import PlotOptions, compute
 from f5py.errors import (
     F5pyError,
@@ -36,6 +36,8 @@ from f5py.plotting.data import PlotData
 
 from ..made_data import ReadSet, write_signals
 from ..patience import PATIENCE
+
+command = command_of("plot")
 
 CONTIG = "NC_000913.3_500001_760000"
 FORWARD, REVERSE = "bd76fe67-db4b-4d72-95df-e23f07aea51a", "c7937d7b-d85f-433b-9327-7eb293974905"
@@ -314,7 +316,7 @@ def test_alignments_from_sam_and_from_a_pipe(made: ReadSet, tmp_path: Path):
     rest = ["-r", made.reads, "-g", made.genome, "-w", where]
     plot(made.names[-1], "-b", made.bam, *rest, "-o", tmp_path / "bam.svg")
     plot(made.names[-1], "-b", sam, *rest, "-o", tmp_path / "sam.svg")
-    program = "from f5py.cli.plot import command; command(standalone_mode=False)"
+    program = "from f5py.cli import command_of; command_of('plot')(standalone_mode=False)"
     with sam.open("rb") as pipe:
         subprocess.run(
             [sys.executable, "-c", program, made.names[-1], "-b", "-", *map(str, rest), "-o", tmp_path / "pipe.svg"],

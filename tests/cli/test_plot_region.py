@@ -12,12 +12,14 @@ import pysam
 import pytest
 
 import f5py
-from f5py.cli.plot_region import command
+from f5py.cli import command_of
 from f5py.commands.plot_region import collect
 from f5py.errors import F5pyError, InputFileError, UsageError
 from f5py.options.plot_commands import PlotRegionOptions
 
 from ..made_data import ReadSet
+
+command = command_of("plot-region")
 
 
 def plot_region(*arguments: object) -> None:

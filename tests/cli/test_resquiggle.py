@@ -9,7 +9,9 @@ from pathlib import Path
 import pysam
 import pytest
 
-from f5py.cli.resquiggle import command
+from f5py.cli import command_of
+
+command = command_of("resquiggle")
 
 pytestmark = pytest.mark.shared
 

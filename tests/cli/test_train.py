@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import f5py
-from f5py.cli.train import command
+from f5py.cli import command_of
 from f5py.commands import train as train_command
 from f5py.core.motifs import reverse_complement
 from f5py.errors import F5pyError, InputFileError, PoreModelError, SignalError, UsageError
@@ -22,6 +22,8 @@ from f5py.pore_model.text_output import model_text
 from f5py.training.sums import plain_ranks
 
 from ..made_data import ReadSet
+
+command = command_of("train")
 
 SHIFTS = [0.5, 1.0, -3.5, 4.0, 0.0, -1.0]
 START = "r9.4_450bps.nucleotide.6mer"

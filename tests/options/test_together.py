@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from f5py.api.commands import COMMANDS
+from f5py.api.catalogue import COMMANDS
 from f5py.errors import UsageError
 from f5py.options import Kind, Options, declarations
 from f5py.options.declaration import REQUIRED, flag, option, options_class, without
@@ -113,10 +113,10 @@ def test_names_of_outputs_stand_for_options(kind: Any, given: dict[str, Any]) ->
     kind(**given)
 
 
-@pytest.mark.parametrize("command", COMMANDS, ids=lambda command: command.name)
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
 def test_conditions_name_options_that_exist(command: Any) -> None:
     """A field that no command has would never hold; a value that an option cannot have neither."""
-    everywhere = {name for one in COMMANDS for name in declarations(one.options)}
+    everywhere = {name for one in COMMANDS.values() for name in declarations(one.options)}
     declared = declarations(command.options)
     for one in declared.values():
         for condition in map(Condition.parse, one.needs + one.excludes):

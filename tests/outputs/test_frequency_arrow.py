@@ -10,9 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from f5py.cli.meth_freq import command
+from f5py.cli import command_of
 from f5py.errors import MissingDependencyError
 from f5py.site_frequencies.frequency import methylation_frequency
+
+command = command_of("meth-freq")
 
 
 def _as_text(table) -> str:

@@ -121,7 +121,9 @@ def test_values_as_typed():
 
 
 def test_spelling_is_the_command_line():
-    from f5py.cli.call_methylation import command
+    from f5py.cli import command_of
+
+    command = command_of("call-methylation")
 
     spelled = {param.name: param.opts for param in command.params}
     for name, option in SPELLING.items():

@@ -1,0 +1,267 @@
+"""Rows of the catalogue: commands that read signals."""
+
+from __future__ import annotations
+
+from f5py.api.command import Command, Function
+
+_KMER_COLUMNS = {"read_id": "string", "kmer_idx": "int64", "start_raw_idx": "int64", "end_raw_idx": "int64"}
+_CHECK_COLUMNS = {"read_name": "string", "signal_file": "string", "samples": "int64", "problem": "string"}
+
+INDEX = Command(
+    name="index",
+    options_class="table_commands.IndexOptions",
+    module="f5py.commands.index",
+    title="Index basecalled reads and their signal files.",
+    help="""Index the basecalled READS (FASTA or FASTQ, plain or compressed) and their signal files.
+
+Writes READS.index, READS.index.fai, READS.index.gzi and READS.index.readdb, or these names with another prefix
+(-o PREFIX; then give -r PREFIX to the other commands). The signals are in fast5 files (-d), POD5 files (--pod5),
+or a SLOW5 file (--slow5). f5c and nanopolish can use the index too, except that they cannot read POD5 files.
+""",
+    examples=(
+        "f5py index -d fast5/ reads.fastq",
+        "f5py index -s sequencing_summary.txt -d fast5/ reads.fastq",
+        "f5py index --slow5 reads.blow5 reads.fastq",
+        "f5py index -o run7 --pod5 pod5/ fastq_pass/",
+    ),
+    reports_resources=True,
+    functions=(
+        Function(
+            name="index",
+            way="value",
+            does="Index basecalled reads and their signal files, as ``f5py index`` does.",
+            returns="IndexSummary",
+            returned="How many reads are known, and how many of them have a signal.",
+        ),
+    ),
+)
+MAP = Command(
+    name="map",
+    options_class="map_commands.MapOptions",
+    module="f5py.commands.map",
+    title="Map reads to a reference and sort the alignments.",
+    help="""Map reads to a reference and sort the alignments.
+
+The alignments are those of minimap2 2.24 with the same preset and options, and its options are called the same.
+Tags of unaligned BAM files, such as the basecaller's, are kept.
+""",
+    examples=(
+        "f5py map ref.fa reads.fastq -o reads.bam",
+        "f5py map ref.fa basecalls.bam -o reads.bam",
+        "f5py map -x rna -y transcripts.fa reads.fastq.gz -o reads.bam",
+        "f5py map ref.fa reads.fastq -o reads.paf",
+    ),
+    reports_resources=True,
+    functions=(
+        Function(
+            name="map_reads",
+            way="file",
+            does="Map reads to a reference and sort the alignments, as ``f5py map`` does.",
+            returns="MapCounts",
+            returned="Reads, bases, mapped reads and records.",
+            what="the alignments",
+            written_from="reads",
+        ),
+    ),
+)
+CHECK = Command(
+    name="fast5-check",
+    options_class="signal_commands.CheckOptions",
+    module="f5py.commands.fast5_check",
+    title="Check that the signals of indexed reads can be read.",
+    help="""Read the signal of every read in an index, in any format.
+
+Prints a table with the file and the number of samples of each read, and what is wrong with those without a usable
+signal.
+""",
+    examples=("f5py fast5-check -r reads.fastq -o signals.tsv",),
+    functions=(
+        Function(
+            name="fast5_check",
+            way="text",
+            does="Read the signal of every read in an index, of any format, as ``f5py fast5-check`` does.",
+            rows=(
+                "Return the table as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`; without "
+                "`output` that is the default."
+            ),
+            returns="pyarrow.Table, pandas.DataFrame, polars.DataFrame or (int, int)",
+            returned=(
+                "A row for every read; or, if they are written, how many reads there are, and how many of them have a "
+                "usable signal."
+            ),
+            also_raises="if no signal is usable",
+            columns=_CHECK_COLUMNS,
+        ),
+    ),
+)
+CALL = Command(
+    name="call-methylation",
+    options_class="signal_commands.CallOptions",
+    module="f5py.commands.call_methylation",
+    title="Call methylated bases in every read.",
+    help="""Call methylated bases in every read.
+
+Prints a table with one row per group of neighbouring sites of each read; a positive log-likelihood ratio
+favours methylation.
+""",
+    examples=(
+        "f5py call-methylation -r reads.fastq -b reads.bam -g ref.fa -o calls.tsv",
+        "f5py call-methylation -b calls.bam -g ref.fa --pod5 pod5/ -o calls.bam --bedmethyl sites.bed.gz",
+        "f5py call-methylation -w chr20:1,000,000-2,000,000 -r reads.fastq -b reads.bam -g ref.fa -o part.parquet",
+    ),
+    reports_resources=True,
+    functions=(
+        Function(
+            name="call_methylation",
+            way="rows",
+            does="Call methylation in every read, as ``f5py call-methylation`` does.",
+            rows=(
+                "Return the calls as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, with the "
+                "columns of the Parquet output; without `output` that is the default. See `iter_calls` for more calls "
+                "than fit in memory."
+            ),
+            returns="pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts",
+            returned="The calls, or, if they are written only, how many reads met which fate.",
+            without_rows=("modbam_output_name", "output_format=none"),
+        ),
+        Function(
+            name="iter_calls",
+            way="batches",
+            does="Call methylation and yield the calls of one batch of reads after the other.",
+            more=(
+                "The command works while the caller does; memory follows the size of a batch (`batchsize`, "
+                "`max_bases`). Closing the iterator ends the command."
+            ),
+            returns="pyarrow.Table",
+            returned="Calls, in the order of the alignments, with the columns of the Parquet output.",
+            annotation="Iterator[Any]",
+        ),
+    ),
+)
+EVENTALIGN = Command(
+    name="eventalign",
+    options_class="signal_commands.EventalignOptions",
+    module="f5py.commands.eventalign",
+    title="Align the events of every read to the reference.",
+    help="""Align the events of every read to the k-mers of the reference.
+
+Prints a table with one row per event: its k-mer on the reference, its current, and what the pore model expects.
+""",
+    examples=(
+        "f5py eventalign -r reads.fastq -b reads.bam -g ref.fa -o events.tsv.gz",
+        "f5py eventalign -b calls.bam -g transcripts.fa --pod5 pod5/ --m6anet-json m6anet/",
+        "f5py eventalign -r reads.fastq -b reads.bam -g ref.fa --signal-index --scale-events -o events.parquet",
+    ),
+    reports_resources=True,
+    functions=(
+        Function(
+            name="eventalign",
+            way="rows",
+            does="Align the events of every read to the reference, as ``f5py eventalign`` does.",
+            rows=(
+                "Return the rows of the table as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, "
+                "with the columns of the Parquet output, and write no table; without `output` that is the default. "
+                "See `iter_events` for more rows than fit in memory."
+            ),
+            returns="pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts",
+            returned="The rows, or, if they are written, how many reads met which fate.",
+            without_rows=("m6anet_json",),
+        ),
+        Function(
+            name="iter_events",
+            way="batches",
+            does="Align events to the reference and yield the rows of some reads after the other.",
+            more=(
+                "The command works while the caller does; memory follows the size of a batch (`batchsize`, "
+                "`max_bases`). Closing the iterator ends the command."
+            ),
+            returns="pyarrow.Table",
+            returned="Rows, in the order of the alignments, with the columns of the Parquet output.",
+            annotation="Iterator[Any]",
+        ),
+    ),
+)
+RESQUIGGLE = Command(
+    name="resquiggle",
+    options_class="signal_commands.ResquiggleOptions",
+    module="f5py.commands.resquiggle",
+    title="Align every signal to the bases of its own read.",
+    help="""Align every signal to the bases of its own read.
+
+READS is a FASTA or FASTQ file, plain or compressed. SIGNALS is a SLOW5, BLOW5, POD5 or fast5 file, or a folder of
+POD5 or fast5 files. Prints the samples of every k-mer.
+""",
+    examples=(
+        "f5py resquiggle reads.fastq reads.blow5 -o moves.tsv",
+        "f5py resquiggle -c reads.fastq pod5/ -o moves.paf",
+    ),
+    reports_resources=True,
+    functions=(
+        Function(
+            name="resquiggle",
+            way="text",
+            does="Align every signal to the bases of its own read, as ``f5py resquiggle`` does.",
+            rows=(
+                "Return the rows as a `pyarrow.Table`, a `pandas.DataFrame` or a `polars.DataFrame`, and write none; "
+                "without `output` that is the default. The samples of a k-mer without events are missing."
+            ),
+            returns="pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts",
+            returned="The rows, or, if they are written, how many reads met which fate.",
+            without_rows=("paf",),
+            what="PAF",
+            columns=_KMER_COLUMNS,
+        ),
+    ),
+)
+TRAIN = Command(
+    name="train",
+    options_class="signal_commands.TrainOptions",
+    module="f5py.commands.train",
+    title="Estimate a pore model from control reads.",
+    help="""Estimate the levels of k-mers from reads of known methylation, and write them as a pore model.
+
+Give control reads with --methylated and --unmethylated, or with -b and --truth. Unmethylated reads alone give a
+nucleotide model, otherwise the model has methylated k-mers, for --meth-model. Some of the reads are held out to
+test the model. Rare k-mers get levels from similar ones.
+""",
+    examples=(
+        "f5py train --methylated sssi.bam --unmethylated wga.bam -g ref.fa --pod5 pod5/ -o cpg.model",
+        "f5py train --unmethylated wga.bam -g ref.fa -r reads.fastq --slow5 reads.blow5 -o nucleotide.model",
+    ),
+    reports_resources=True,
+    functions=(
+        Function(
+            name="train",
+            way="unwritten",
+            does="Estimate a pore model from reads of known methylation, as ``f5py train`` does.",
+            returns="TrainingSummary",
+            returned="The model, and how it came about. It is written only if `output` is given.",
+        ),
+    ),
+)
+PLOT = Command(
+    name="plot",
+    options_class="plot_commands.PlotOptions",
+    module="f5py.commands.plot",
+    title="Draw the signal, events and bases of a read.",
+    help="""Draw the signal, the events and the bases of one read.
+
+With -b and -g the events are aligned to the reference, as in eventalign; otherwise to the read's own bases, as in
+resquiggle. Needs matplotlib: pip install matplotlib.
+""",
+    examples=(
+        "f5py plot READ_ID -r reads.fastq -b reads.bam -g ref.fa -o read.png",
+        "f5py plot READ_ID -r reads.fastq -o read.html",
+    ),
+    functions=(
+        Function(
+            name="plot",
+            way="picture",
+            does="Draw the signal, the events and the bases of one read, as ``f5py plot`` does.",
+            has_progress=False,
+            returns="Picture or None",
+            returned="Without `output`, the picture, which a notebook shows.",
+            annotation="Picture | None",
+        ),
+    ),
+)

@@ -1,0 +1,105 @@
+"""The documentation and the signature of a function that does what a command does."""
+
+from __future__ import annotations
+
+import inspect
+import textwrap
+
+from f5py.api.command import Command, Function
+from f5py.options import Kind, Option, declarations
+from f5py.options.declaration import REQUIRED
+
+#: How the documentation calls the types of values.
+_TYPES = {
+    Kind.FLAG: "bool", Kind.YES_NO: "bool", Kind.INTEGER: "int", Kind.BASES: "int", Kind.NUMBER: "float",
+    Kind.TEXT: "str", Kind.FILE: "path or file", Kind.PATH: "path",
+}  # fmt: skip
+_WIDTH = 116
+_PROGRESS = "Called while the command works, also from other threads; `total` may be an estimate, or None."
+_RAISED = "For anything wrong with the options, the input or the output"
+
+
+def docstring(command: Command, function: Function) -> str:
+    """Return the documentation of a function, in NumPy's style."""
+    options = shown_options(command.options)
+    about = [f"{name} : {type_words(one)}\n    {_meaning(name, one)}" for name, one in options.items()]
+    if function.rows:
+        about.append(f'returns : {{None, "arrow", "pandas", "polars"}}, optional\n{_indented(function.rows)}')
+    if function.has_progress:
+        about.append(f"progress : function of (unit, done, total), optional\n{_indented(_PROGRESS)}")
+    also = f"; {function.also_raises}" if function.also_raises else ""
+    parts = [function.does, *([_filled(function.more)] if function.more else [])]
+    parts.append(_section("Parameters", "\n".join(about)))
+    if function.returns:
+        words = f"\n{_indented(function.returned)}" if function.returned else ""
+        title = "Yields" if function.way == "batches" else "Returns"
+        parts.append(_section(title, f"{function.returns}{words}"))
+    parts.append(_section("Raises", f"F5pyError\n{_indented(f'{_RAISED}{also}.')}"))
+    if function.example:
+        parts.append(_section("Examples", function.example.strip()))
+    return "\n\n".join(parts)
+
+
+def signature(command: Command, function: Function) -> inspect.Signature:
+    """Return the signature of a function: the arguments of the command, and by keyword its options."""
+    parameters = [_parameter(name, option) for name, option in shown_options(command.options).items()]
+    own = [("returns", bool(function.rows)), ("progress", function.has_progress)]
+    parameters += [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=None) for name, is_there in own if is_there
+    ]
+    return inspect.Signature(sorted(parameters, key=lambda one: (one.kind, one.default is not one.empty)))
+
+
+def shown_options(options: type) -> dict[str, Option]:
+    """The options of a class that are documented, by keyword."""
+    return {name: option for name, option in declarations(options).items() if not option.is_hidden}
+
+
+def type_words(option: Option) -> str:
+    """What a value of an option is, in words."""
+    words = " or ".join(map(repr, option.choices)) if option.kind is Kind.CHOICE else _TYPES[option.kind]
+    if option.is_argument or option.repeated:
+        words = "path or file" if option.kind in (Kind.PATH, Kind.FILE) else words
+    if option.is_table:
+        words = "path, file or table"
+    if option.listed:
+        words = "str or sequence"
+    if option.metavar == "REGION":
+        words = "str, (contig, start, end)"
+    if option.repeated or option.metavar == "REGION":
+        words = f"{words}, or several"
+    return words if option.default is REQUIRED else f"{words}, optional"
+
+
+def _meaning(name: str, option: Option) -> str:
+    names = f" ``{', '.join(option.names)}``" if option.names else ""
+    shown = "" if option.default is REQUIRED else option.default_shown()
+    if _is_result(name, option):
+        shown = "none; the result is returned"
+    default = f" Default: {shown}." if shown not in ("", "none") else ""
+    return f"{option.help}{default}{names}"
+
+
+def _is_result(name: str, option: Option) -> bool:
+    """Whether an option names the file that takes what is returned without it."""
+    return name == "output" and option.kind is Kind.FILE
+
+
+def _parameter(name: str, option: Option) -> inspect.Parameter:
+    default = inspect.Parameter.empty if option.default is REQUIRED else option.default
+    if _is_result(name, option):
+        default = None
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD if option.is_argument else inspect.Parameter.KEYWORD_ONLY
+    return inspect.Parameter(name, kind, default=default)
+
+
+def _section(title: str, text: str) -> str:
+    return f"{title}\n{'-' * len(title)}\n{text}"
+
+
+def _filled(text: str) -> str:
+    return textwrap.fill(text, _WIDTH, break_long_words=False, break_on_hyphens=False)
+
+
+def _indented(text: str) -> str:
+    return textwrap.indent(textwrap.fill(text, _WIDTH - 4, break_long_words=False, break_on_hyphens=False), "    ")
