@@ -253,7 +253,8 @@ def test_commands_in_the_documents_can_be_parsed(document):
     commands: list[list[str]] = []
     blocks = re.findall(r"^```(\w*)\n(.*?)^```$", document.read_text(), re.DOTALL | re.MULTILINE)
     for _, block in [one for one in blocks if one[0] in ("", "sh")]:
-        for line in re.sub(r"\$\([^)]*\)", "WORD", block.replace("\\\n", " ")).splitlines():
+        block = re.sub(r"\$\([^)]*\)", "WORD", block.replace("\\\n", " "))
+        for line in re.sub(r'"\$[A-Z_]+"', "1", block).splitlines():
             if "f5py" not in line:
                 continue
             words = shlex.shlex(line, posix=True, punctuation_chars=True)
