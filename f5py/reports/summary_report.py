@@ -50,11 +50,7 @@ def text_of(data: dict[str, Any]) -> list[str]:
             f"{_CERTAINTY[advice['basis']].format(percent(advice['error_rate']))}:"
         )
     lines += [f"  {reason}" for reason in advice["reasons"]]
-    groups = [
-        [f"{one['sites']}{' and more' if one is data['groups'][-1] else ''}", *_counted(one)]
-        for one in data["groups"]
-        if one["calls"]
-    ]
+    groups = [[_sites_of(one, data), *_counted(one)] for one in data["groups"] if one["calls"]]
     lines += ["", *aligned(["sites of a group", "calls", "% beyond", "% methylated"], groups)]
     if data["contexts"]:
         contexts = [[name, *_counted(one), f"{one['mean_ratio']:.2f}"] for name, one in data["contexts"].items()]
@@ -101,7 +97,8 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
     charts.append(
         Chart(
             "Reads by their methylated share of calls", [f"{100 * low:.0f}" for low in reads["from"]],
-            Axis("% methylated, from"), {"reads": reads["count"]}, replace(COUNT, name="reads"),
+            Axis("% methylated"), {"reads": reads["count"]}, replace(COUNT, name="reads"),
+            ticks_of_bins([100 * low for low in reads["from"]]),
         )
     )  # fmt: skip
     contexts = {name: one for name, one in data["contexts"].items() if one["beyond"]}
@@ -116,8 +113,13 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
     groups = [one for one in data["groups"] if one["calls"]]
     charts.append(
         Chart(
-            "Calls beyond the threshold", [str(one["sites"]) for one in groups], Axis("sites of a group"),
+            "Calls beyond the threshold", [_sites_of(one, data) for one in groups], Axis("sites of a group"),
             {"": [100 * one["beyond"] / one["calls"] for one in groups]}, replace(PERCENT, name="% beyond"),
         )
     )  # fmt: skip
     return charts
+
+
+def _sites_of(group: dict[str, Any], data: dict[str, Any]) -> str:
+    """How many sites the groups of a kind have; the last kind has the larger ones, too."""
+    return f"{group['sites']}{' and more' if group is data['groups'][-1] else ''}"

@@ -13,7 +13,7 @@ from f5py.reports.axis import Axis
 
 #: The page shows them at this size or larger, so that letters of 12 pixels stay as large.
 _WIDTH, _HEIGHT = 320, 216
-_LEFT, _BOTTOM, _TOP, _RIGHT = 60, 44, 12, 20
+_LEFT, _BOTTOM, _TOP, _RIGHT = 64, 44, 12, 20
 #: Of a letter of a label, and between two labels.
 _CAPITAL_WIDTH, _LETTER_WIDTH, _SPACE = 10.0, 8.0, 8.0
 _WIDEST_BAR = 56.0
@@ -146,7 +146,7 @@ def _framed(inside: str, ticks: Sequence[tuple[float, str]], limits: tuple[float
     )
     if axis.name:
         names += (
-            f'<text x="15" y="{middle:.0f}" text-anchor="middle" transform="rotate(-90 15 {middle:.0f})">'
+            f'<text x="12" y="{middle:.0f}" text-anchor="middle" transform="rotate(-90 12 {middle:.0f})">'
             f"{escape(axis.name)}</text>"
         )
     return f'<svg viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img">{up}{inside}{across}{names}</svg>'
