@@ -106,7 +106,8 @@ def main() -> int:
         _Set("simulated, repeats", "map_ecoli/stress_ref.fa.gz", stress, options.times),
     )
     lines = ["# From reads to a sorted BAM file on two cores", "", *machine()]
-    lines += [f"* {first_line(['samtools', '--version'])}, minimap2 {first_line(['minimap2', '--version'])}", ""]
+    versions = [first_line(["bash", "-c", f"{program} --version | head -1"]) for program in ("minimap2", "samtools")]
+    lines += [f"* minimap2 {versions[0]}, {versions[1]}", ""]
     rows = []
     with tempfile.TemporaryDirectory() as name:
         for one in sets:

@@ -153,3 +153,28 @@ def test_the_cache_keeps_what_python_calls(tmp_path):
     assert run() == ["2.0", "0", "1"]
     assert [path.name.split("-")[0] for path in (tmp_path / "cache").rglob("*.nbi")] == ["made_kernels.quarter"]
     assert run() == ["2.0", "1", "0"]
+
+
+def _plain_power(x, n):
+    product = 1.0
+    for _ in range(n):
+        product *= x
+    return product
+
+
+def _plain_polynomial(x, n):
+    return power(x, 2) + power(x, 3) + power(x, n)
+
+
+power = _plain_power  # compiled by the test
+
+
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_shared_kernel_is_compiled_once_for_all_constants(monkeypatch: pytest.MonkeyPatch, is_shared: bool):
+    inner, outer = numba.njit(_plain_power), numba.njit(_plain_polynomial)
+    for made in (inner, outer):
+        leave_inner_entries_out(made)
+    inner.is_shared = is_shared
+    monkeypatch.setitem(_plain_polynomial.__globals__, "power", inner)
+    assert outer(2.0, 4) == 4.0 + 8.0 + 16.0
+    assert len(inner.overloads) == (1 if is_shared else 3)
