@@ -16,6 +16,7 @@ from f5py.core.windows import Windows
 from f5py.errors import UnsupportedDataError, UsageError
 from f5py.messages import console
 from f5py.methylation.calls import ARRAYS, ScoredElsewhere, call_methylation, join_motifs
+from f5py.methylation.covered import CoveredCalls
 from f5py.methylation.rescale import rescaled, scaled
 from f5py.options.shared import METHYLATION, METHYLATIONS
 from f5py.options.signal_commands import CallOptions
@@ -72,6 +73,7 @@ class Caller(AlignmentStage):
         self.stages.finish = self._call
         self.stages.finish_part = part_of(options)
         self._keep_cigar = options.modbam is not None
+        self._covered = CoveredCalls() if options.skip_overlaps else None
 
     @property
     def motifs(self) -> list[Motif]:
@@ -127,6 +129,8 @@ class Caller(AlignmentStage):
     def settle(self, batch: ReadBatch) -> None:
         """See `AlignmentStage.settle`."""
         if len(batch):
+            if self._covered is not None:
+                self._covered.drop(batch)
             super().settle(batch)
 
     def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:

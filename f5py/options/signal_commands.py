@@ -117,6 +117,12 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         needs=_TAGGED,
         help="Prior probability of methylation, for the probabilities in ML.",
     )  # fmt: skip
+    skip_overlaps: bool = flag(
+        "--skip-overlaps", group=Group.SELECTION, ours=True, excludes=("plan", "resume", "watch"),
+        advice="the other alignment of a read may be in another part; leave out supplementary alignments instead "
+        "(--supplementary no)",
+        help="Skip calls where an earlier alignment of the same read lies, so that a read counts once at a site.",
+    )  # fmt: skip
     bedmethyl: str | None = option(
         "--bedmethyl", kind=Kind.FILE, group=Group.OUTPUT, ours=True, by_name=OF_SITES, see="formats.md#bedmethyl",
         help="Also write counts per site as bedMethyl, with a tabix index if the name ends in .gz; as bedGraph or "

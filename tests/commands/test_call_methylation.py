@@ -28,7 +28,7 @@ def test_a_file_that_fails_at_the_end_takes_no_other_with_it(
     options = ["-o", table, "--output-format", format_, "--modbam", tagged, "--bedmethyl", bed]
     assert run_main(*made.options(), *options) == 1
     assert "its index cannot be written" in error_line(capfd.readouterr().err)
-    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([table.name, tagged.name])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted([table.name, tagged.name, f"{tagged.name}.bai"])
     assert table.stat().st_size > 1000
     with pysam.AlignmentFile(str(tagged), check_sq=False) as file:
         assert sum(record.has_tag("MM") for record in file.fetch(until_eof=True)) > 0

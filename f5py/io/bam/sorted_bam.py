@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from f5py.errors import OutputFileError
 from f5py.io.bam.bam_records import bam_header
+from f5py.io.bam.indexed_output import index_suffix, write_index
 from f5py.io.files.complete_file import complete_output
 
 if TYPE_CHECKING:
@@ -17,8 +18,6 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
 _FORMATS = {".sam": "SAM", ".cram": "CRAM"}
-#: A BAI index cannot hold longer contigs.
-_LONGEST_BAI = (1 << 29) - 1
 #: Memory of a thread that sorts.
 _SORT_MEMORY = "256M"
 
@@ -97,8 +96,9 @@ class SortedRecords:
             return
         with complete_output(self._path) as out:
             self._sort(out.name)
-        if self._kind != "SAM":
-            self._index()
+        suffix = index_suffix(self._path, self._longest)
+        if suffix is not None:
+            self._index(suffix)
 
     def _sort(self, target: str) -> None:
         import pysam
@@ -115,14 +115,12 @@ class SortedRecords:
         finally:
             pysam.set_verbosity(loudness)
 
-    def _index(self) -> None:
+    def _index(self, suffix: str) -> None:
         import pysam
 
-        suffix = ".crai" if self._kind == "CRAM" else (".csi" if self._longest > _LONGEST_BAI else ".bai")
         with complete_output(self._path + suffix) as out:
-            options = ["-c"] if suffix == ".csi" else []
             try:
-                pysam.index("-@", str(self._n_threads - 1), *options, "-o", out.name, self._path)
+                write_index(self._path, out.name, suffix, self._n_threads)
             except pysam.SamtoolsError as problem:
                 raise OutputFileError(f"{self._path}: cannot be indexed ({' '.join(str(problem).split())})") from None
 

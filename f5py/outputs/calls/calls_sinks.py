@@ -12,6 +12,7 @@ from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
 from f5py.core.windows import Windows
 from f5py.io.arrow.table import ArrowStream
+from f5py.io.bam.indexed_output import indexed_output
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.output import TextOutput, open_output
 from f5py.options.signal_commands import CallOptions
@@ -147,7 +148,9 @@ class ModbamTags(Sink):
             calibration=self._calibration,
             windows=self._windows,
         )
-        file = self.files.enter_context(complete_output(self.path))
+        file = self.files.enter_context(
+            indexed_output(self.path, self._header, options.threads) if part is None else complete_output(self.path)
+        )
         self._records = self.files.enter_context(
             ModbamWriter(file, self.path, self._header, self._motifs, tags, options.threads, self._reference)
         )

@@ -1,0 +1,83 @@
+"""Alignments that are written with an index beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, BinaryIO
+
+from f5py.io.files.complete_file import complete_output
+from f5py.io.files.unfinished_file import UnfinishedFile, is_special
+from f5py.messages import console
+from f5py.text.encoding import undecoded
+
+if TYPE_CHECKING:
+    import pysam
+
+#: A BAI index cannot hold longer contigs.
+_LONGEST_BAI = (1 << 29) - 1
+
+
+def index_suffix(path: str, longest: int) -> str | None:
+    """How the name of an index ends: by the format that a name asks for, and the bases of the longest contig."""
+    ending = os.path.splitext(path)[1].lower()
+    if ending == ".sam":
+        return None
+    return ".crai" if ending == ".cram" else ".csi" if longest > _LONGEST_BAI else ".bai"
+
+
+def write_index(path: str, target: str, suffix: str, n_threads: int) -> None:
+    """Make the index of sorted BAM or CRAM; `pysam.SamtoolsError` if that cannot be."""
+    import pysam
+
+    # htslib takes parts of some names, as ##idx##, for orders; so it gets the number of an open file
+    with open(path, "rb") as file, open(target, "r+b") as out:
+        names = [f"/dev/fd/{one.fileno()}" for one in (out, file)]
+        pysam.index("-@", str(n_threads - 1), *(["-c"] if suffix == ".csi" else []), "-o", *names)
+
+
+@contextmanager
+def indexed_output(path: str, header: pysam.AlignmentHeader, n_threads: int) -> Iterator[BinaryIO]:
+    """Give a `complete_output` for alignments, beside which an index appears if they are sorted by position.
+
+    Both are complete when they appear, the index after the alignments. If there can be no index, because the records
+    are not in the order that the header says, there is a warning.
+
+    Parameters
+    ----------
+    path : str
+        A name that ends in .sam or .cram makes that format, any other one BAM.
+    header : pysam.AlignmentHeader
+    n_threads : int
+    """
+    import pysam
+
+    suffix = index_suffix(path, max(header.lengths, default=0))
+    text = undecoded(header.__str__).partition(b"\n")[0].split(b"\t")
+    if suffix is None or path == "-" or is_special(path) or b"SO:coordinate" not in text:
+        with complete_output(path) as file:
+            yield file
+        return
+    index: UnfinishedFile | None = None
+    try:
+        with complete_output(path) as file:
+            yield file
+            file.flush()
+            index = UnfinishedFile(path + suffix)
+            loudness = pysam.set_verbosity(0)
+            try:
+                write_index(file.name, index.path, suffix, n_threads)
+            except (pysam.SamtoolsError, OSError) as problem:
+                index.discard()
+                index = None
+                why = " ".join(str(problem).split())
+                console.warning("modbam", f"{path}: cannot be indexed ({why}); sort it: samtools sort --write-index")
+            finally:
+                pysam.set_verbosity(loudness)
+        if index is not None:
+            index.put_in_place()
+    except BaseException:
+        if index is not None:
+            index.discard()
+        raise

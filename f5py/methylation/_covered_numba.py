@@ -1,0 +1,102 @@
+"""Jitted loops of `f5py.methylation.covered`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.jit.kernel import exact_kernel
+
+#: FNV-1a of 64 bits, and the same from another begin with another prime.
+_BASIS = (np.uint64(0xCBF29CE484222325), np.uint64(0x84222325CBF29CE4))
+_PRIME = (np.uint64(0x100000001B3), np.uint64(0x9E3779B97F4A7C15))
+_SHIFT = np.uint64(29)
+
+
+class Spans(NamedTuple):
+    """Alignments in the order in which they came, and a hash table of the reads' names."""
+
+    keys: NDArray[np.uint64]  # (2 ** m, 2); 0, 0 is an empty slot
+    latest: NDArray[np.int64]  # (2 ** m,): the last alignment of the read
+    contig: NDArray[np.int32]
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    earlier: NDArray[np.int64]  # the alignment of the same read before, or -1
+
+
+@exact_kernel
+def _slot_of(keys, first, second):
+    n_slots = keys.shape[0]
+    slot = np.int64(second & np.uint64(n_slots - 1))
+    while keys[slot, 0] != 0 and (keys[slot, 0] != first or keys[slot, 1] != second):
+        slot = (slot + 1) & (n_slots - 1)
+    return slot
+
+
+@exact_kernel
+def add_spans(names, offsets, used, contig, start, end, n_spans, spans, earlier):
+    """Add the alignments of the reads that are `used`; return the number of all.
+
+    `earlier` is filled with the alignment of the same read before, or -1. There must be room.
+    """
+    for read in range(used.shape[0]):
+        earlier[read] = -1
+        if not used[read]:
+            continue
+        first, second = _BASIS
+        for i in range(offsets[read], offsets[read + 1]):
+            first = (first ^ np.uint64(names[i])) * _PRIME[0]
+            first ^= first >> _SHIFT
+            second = (second ^ np.uint64(names[i])) * _PRIME[1]
+            second ^= second >> _SHIFT
+        first |= np.uint64(1)
+        slot = _slot_of(spans.keys, first, second)
+        if spans.keys[slot, 0] != 0:
+            earlier[read] = spans.latest[slot]
+        spans.keys[slot, 0], spans.keys[slot, 1] = first, second
+        spans.latest[slot] = n_spans
+        spans.contig[n_spans], spans.start[n_spans], spans.end[n_spans] = contig[read], start[read], end[read]
+        spans.earlier[n_spans] = earlier[read]
+        n_spans += 1
+    return n_spans
+
+
+@exact_kernel
+def move_keys(old_keys, old_latest, keys, latest):
+    """Put what is in one table into a larger one, which is filled with zeros."""
+    for i in range(old_keys.shape[0]):
+        if old_keys[i, 0] != 0:
+            slot = _slot_of(keys, old_keys[i, 0], old_keys[i, 1])
+            keys[slot, 0], keys[slot, 1] = old_keys[i, 0], old_keys[i, 1]
+            latest[slot] = old_latest[i]
+
+
+@exact_kernel
+def drop_covered(earlier, contig, spans, calls):
+    """Drop the calls of each read that overlap an earlier alignment of it; return how many sites those had.
+
+    The calls are moved together, and their numbers changed.
+    """
+    offsets, n_calls, first, last, sites, methylated, unmethylated = calls
+    n_dropped = np.int64(0)
+    for read in range(earlier.shape[0]):
+        if earlier[read] < 0:
+            continue
+        kept = offsets[read]
+        for call in range(offsets[read], offsets[read] + n_calls[read]):
+            is_covered = False
+            span = earlier[read]
+            while span >= 0 and not is_covered:
+                is_covered = spans.contig[span] == contig[read]
+                is_covered = is_covered and first[call] < spans.end[span] and last[call] >= spans.start[span]
+                span = spans.earlier[span]
+            if is_covered:
+                n_dropped += sites[call]
+                continue
+            first[kept], last[kept], sites[kept] = first[call], last[call], sites[call]
+            methylated[kept], unmethylated[kept] = methylated[call], unmethylated[call]
+            kept += 1
+        n_calls[read] = kept - offsets[read]
+    return n_dropped
