@@ -7,7 +7,6 @@ import operator
 import os
 import re
 import shutil
-import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -17,6 +16,7 @@ import numpy as np
 
 from f5py.api.frames import is_table
 from f5py.errors import F5pyError, UsageError
+from f5py.io.files.memory_file import memory_descriptor
 from f5py.options import Group, Kind, Option
 
 _FILES = (Kind.FILE, Kind.PATH)
@@ -76,11 +76,7 @@ class GivenFiles(ExitStack):
 
     def _in_memory(self) -> BinaryIO:
         """A file that has a number until the end of the command; closing what is returned writes it to its end."""
-        if hasattr(os, "memfd_create"):
-            descriptor = os.memfd_create("f5py input")
-        else:
-            with tempfile.TemporaryFile() as file:
-                descriptor = os.dup(file.fileno())
+        descriptor = memory_descriptor("f5py input")
         self.callback(os.close, descriptor)
         return open(descriptor, "wb", closefd=False)
 

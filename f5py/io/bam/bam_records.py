@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing
@@ -16,6 +15,7 @@ from f5py.core.names import Names
 from f5py.core.offsets import joined_tuples, offsets_of
 from f5py.io.bam.bam_blocks import READ_BYTES, DamagedBlocksError, inflated_portions
 from f5py.io.bam.record_layout import FIXED_SIZE
+from f5py.io.files.memory_file import memory_file
 from f5py.text.encoding import undecoded
 
 if TYPE_CHECKING:
@@ -145,7 +145,7 @@ def segments_of(data: NDArray[np.uint8], header: pysam.AlignmentHeader) -> list[
     """Whole records as objects of pysam."""
     import pysam
 
-    with open(os.memfd_create("f5py records"), "w+b") as file:
+    with memory_file("f5py records") as file:
         file.write(bam_header(header))
         file.write(data.data)
         file.seek(0)
@@ -336,7 +336,7 @@ def converted_chunks(
         group, problem = _next_group(remaining, at_most, bytes_at_a_time)
         if not group:
             break
-        with open(os.memfd_create("f5py records"), "w+b") as file:
+        with memory_file("f5py records") as file:
             with pysam.AlignmentFile(file, "wbu", header=header) as out:
                 for record in group:
                     out.write(record)

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from typing import BinaryIO
 
 from f5py.errors import InputFileError, unavailable
+from f5py.io.files.memory_file import memory_file
 
 _PIECE = 1 << 22
 
@@ -81,7 +82,7 @@ def readable_by_htslib(path: str) -> Iterator[str]:
         yield path
         return
     name, unpack = found
-    with open(os.memfd_create("f5py reads"), "w+b") as memory:
+    with memory_file("f5py reads") as memory:
         try:
             unpack(path, memory)
         except (EOFError, OSError, lzma.LZMAError, ValueError) as problem:

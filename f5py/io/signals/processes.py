@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
 from f5py.errors import SignalError
+from f5py.io.files.memory_file import memory_descriptor
 from f5py.io.signals._reader_process import N_SLOTS, SLOT_SAMPLES, WINDOW_BYTES, map_window, serve
 from f5py.io.signals.content import Kind
 from f5py.io.signals.fast5.reader import Fast5Reader
@@ -343,11 +343,7 @@ def _as_they_answer(readers: Mapping[_Reader, Any], cpu_seconds: float) -> Itera
 @contextmanager
 def _anonymous_memory() -> Iterator[int]:
     """A file descriptor of memory that lives as long as it is mapped or open somewhere."""
-    if hasattr(os, "memfd_create"):
-        descriptor = os.memfd_create("f5py signals")
-    else:
-        with tempfile.TemporaryFile() as file:
-            descriptor = os.dup(file.fileno())
+    descriptor = memory_descriptor("f5py signals")
     try:
         os.ftruncate(descriptor, WINDOW_BYTES)
         yield descriptor

@@ -21,6 +21,7 @@ import pod5
 from numpy.typing import NDArray
 
 from f5py.errors import F5pyError
+from f5py.io.files.memory_file import memory_file
 from f5py.io.remote import ranged_file
 from f5py.io.remote.ranged_file import Stretches
 from f5py.io.signals.content import POD5_MAGIC
@@ -338,7 +339,7 @@ def _no_word_of_holes() -> Iterator[None]:
     except OSError:  # it is closed
         yield
         return
-    with open(os.memfd_create("f5py messages"), "w+b", buffering=0) as caught:
+    with memory_file("f5py messages", 0) as caught:
         os.dup2(caught.fileno(), 2)
         try:
             yield
