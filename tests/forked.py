@@ -23,7 +23,7 @@ from .patience import PATIENCE
 
 _SERVER = Path(__file__).with_name("forking_server.py")
 #: What Python and libraries look at when they start only. `PYTEST_CURRENT_TEST` is another one for every test.
-_AT_START = ("DYLD_", "HDF5_", "HOME", "LD_", "MALLOC_", "NUMBA_", "OMP_", "OPENBLAS_", "PYTHON", "TMPDIR", "XDG_")
+_AT_START = ("DYLD_", "HOME", "LD_", "MALLOC_", "NUMBA_", "OMP_", "PYTHON", "TMPDIR", "XDG_")
 
 
 def _at_start(environment: Mapping[str, str]) -> dict[str, str]:
