@@ -103,6 +103,7 @@ def test_reasons_are_reasons() -> None:
 
 @pytest.fixture(scope="session")
 def dna_stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("pod5")
     folder = tmp_path_factory.mktemp("stage_dna")
     stage.make_dna(folder)
     return folder
@@ -110,6 +111,8 @@ def dna_stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="session")
 def rna_stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("pod5")
+    pytest.importorskip("zstandard")
     folder = tmp_path_factory.mktemp("stage_rna")
     stage.make_rna(folder)
     return folder
@@ -117,7 +120,6 @@ def rna_stage(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.parametrize("block", HERE, ids=str)
 def test_block(block: Block, dna_stage: Path, rna_stage: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("pod5")
     folders = {"dna": stage.copied(dna_stage, tmp_path / "dna")}
     text = block.text
     for word, other in stage.STAND_INS.items():
