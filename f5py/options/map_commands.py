@@ -85,10 +85,8 @@ class MapOptions(GpuOptions, Options):
     )  # fmt: skip
     hpc: bool = flag("-H", group=Group.MODEL, excludes=_TILES, help="Compress homopolymers in minimizers.")
     seeds: str = option(
-        "--seeds", group=Group.MODEL, choices=("minimizer", "mem"), default="minimizer",
-        needs=("reads",), excludes=("hpc", _NO_MEM),
-        advice="exact matches are seeds of the reads of one run, without compressed homopolymers, with -x "
-        f"{', '.join(MEM_PRESETS)}",
+        "--seeds", group=Group.MODEL, choices=("minimizer", "mem"), default="minimizer", excludes=("hpc", _NO_MEM),
+        advice=f"exact matches are seeds without compressed homopolymers, with -x {', '.join(MEM_PRESETS)}",
         help="What reads and reference are compared by: minimizers, as minimap2, or maximal exact matches (MEM).",
     )  # fmt: skip
     min_mem: int | None = option(

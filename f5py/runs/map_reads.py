@@ -33,7 +33,7 @@ from f5py.io.reads.sequence_files import sequence_records
 from f5py.mapping.darwin.dsoft import build_kmer_table
 from f5py.mapping.index.index_file import is_index_file, read_index, write_index
 from f5py.mapping.index.reference_index import ReferenceIndex, build_index, codes_of
-from f5py.mapping.mem.fm_index import FmIndex, build_fm_index
+from f5py.mapping.mem.fm_index import FmIndex, build_fm_index, with_table
 from f5py.mapping.settings import PRESETS, MapSettings
 from f5py.messages import console
 from f5py.messages.progress import progress
@@ -101,10 +101,7 @@ def prepared(options: MapOptions) -> Prepared:
     """
     settings = settings_of(options)
     with closing(WorkerPool(options.threads)) as pool:
-        index, reference = index_of(options, settings, pool)
-        fm_index = None
-        if settings.min_mem:
-            fm_index = build_fm_index(index.bases, index.offsets, pool, settings.min_mem)
+        index, reference, fm_index = index_of(options, settings, pool)
         return Prepared(settings, index, reference, fm_index)
 
 
@@ -163,8 +160,13 @@ def settings_of(options: MapOptions) -> MapSettings:
     return settings
 
 
-def index_of(options: MapOptions, settings: MapSettings, pool: WorkerPool) -> tuple[ReferenceIndex, str | None]:
-    """The index of the reference, and the reference's FASTA file if it is there; writes the index with -d."""
+def index_of(
+    options: MapOptions, settings: MapSettings, pool: WorkerPool
+) -> tuple[ReferenceIndex, str | None, FmIndex | None]:
+    """The index of the reference, its FASTA file if that is there, and the FM-index if seeds are exact matches.
+
+    Writes both with -d.
+    """
     path = options.reference
     if not os.path.exists(path):
         raise InputFileError(f"{path}: no such file; give the reference as FASTA")
@@ -173,24 +175,32 @@ def index_of(options: MapOptions, settings: MapSettings, pool: WorkerPool) -> tu
             raise UsageError(f"-x {options.preset}: {path} is an index of minimizers; give the FASTA file as REF")
         if options.write_index is not None:
             raise UsageError(f"-d {options.write_index}: {path} is an index already; give the FASTA file as REF")
-        index, reference = read_index(path)
+        index, reference, fm_index = read_index(path)
         for spelling, given, there in (("-k", options.k, index.k), ("-w", options.w, index.w)):
             if given not in (None, there):
                 raise UsageError(f"{spelling} {given}: the index {path} was written with {there}; leave it out")
         if options.hpc and not index.hpc:
             raise UsageError(f"-H: the index {path} was written without; leave it out, or write it again")
-        return index, reference
+        if settings.min_mem == 0:
+            fm_index = None
+        elif fm_index is None:
+            console.note(_WHO, f"{path}: has no FM-index; write it with -d and --seeds mem, or each run builds it")
+            fm_index = build_fm_index(index.bases, index.offsets, pool, settings.min_mem)
+        else:
+            fm_index = with_table(fm_index, pool, settings.min_mem)
+        return index, reference, fm_index
     names, bases, offsets = _contigs(path, settings.k)
     if settings.darwin is not None:
         index = build_kmer_table(names, bases, offsets, settings.k)
         console.note(_WHO, f"{path}: {len(names)} sequences, {len(bases) / 1e6:.1f} Mb, {len(index.counts)} k-mers")
-        return index, path
+        return index, path, None
     index = build_index(names, bases, offsets, settings, pool)
     console.note(_WHO, f"{path}: {len(names)} contigs, {len(bases) / 1e6:.1f} Mb, {len(index.counts)} minimizers")
+    fm_index = build_fm_index(bases, offsets, pool, settings.min_mem) if settings.min_mem else None
     if options.write_index is not None:
-        write_index(index, path, options.write_index)
+        write_index(index, path, options.write_index, fm_index)
         console.note(_WHO, f"index written: {options.write_index}")
-    return index, path
+    return index, path, fm_index
 
 
 def _contigs(path: str, k: int) -> tuple[list[str], NDArray[np.uint8], NDArray[np.int64]]:

@@ -91,3 +91,60 @@ def test_damage_anywhere(index: bytes, made: ReadSet, tmp_path: Path, capfd):
         content = index[:at] + bytes([index[at] ^ 1 << rng.randrange(8)]) + index[at + 1 :]
         n_refused += mapped(content if rng.random() < 0.8 else content[:at], made, tmp_path, capfd) != ""
     assert n_refused > 10
+
+
+@pytest.fixture(scope="module")
+def fm_index(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    path = tmp_path_factory.mktemp("index") / "ref.f5i"
+    assert run_command("map", made.genome, "-d", path, "--seeds", "mem") == 0
+    return path.read_bytes()
+
+
+def mapped_by_mems(content: bytes, made: ReadSet, folder: Path, capfd) -> str:
+    """The same with exact matches as seeds."""
+    (folder / "i.f5i").write_bytes(content)
+    capfd.readouterr()
+    status = run_command(
+        "map", folder / "i.f5i", made.reads, "-t", 1, "--seeds", "mem", "-o", folder / "o.sam", "--gpu", "off"
+    )
+    told = capfd.readouterr().err
+    return error_line(told) if status else ""
+
+
+def records(path: Path) -> list[str]:
+    return [line for line in path.read_text().splitlines() if not line.startswith("@PG")]
+
+
+def test_the_fm_index_is_not_built_again(fm_index: bytes, index: bytes, made: ReadSet, tmp_path, capfd, monkeypatch):
+    """The alignments are those of a run that builds it, as one from an index without it does."""
+    out = tmp_path / "o.sam"
+    assert run_command("map", made.genome, made.reads, "--seeds", "mem", "-o", out, "--gpu", "off") == 0
+    expected = records(out)
+    assert mapped_by_mems(index, made, tmp_path, capfd) == ""
+    assert records(out) == expected
+    monkeypatch.setattr("f5py.runs.map_reads.build_fm_index", None)
+    assert mapped_by_mems(fm_index, made, tmp_path, capfd) == ""
+    assert records(out) == expected
+    assert mapped(fm_index, made, tmp_path, capfd) == ""  # minimizers are there as well
+
+
+@pytest.mark.parametrize(
+    ("name", "at", "value"),
+    [
+        ("fm_places", 0, -1), ("fm_places", -1, 1 << 30),
+        ("fm_ends", 0, -1), ("fm_ends", -1, 1 << 40), ("fm_ends", 0, 5), ("fm_first_rows", 0, 1 << 40),
+        ("fm_first_rows", 3, 0), ("fm_blocks", 0, 7), ("fm_blocks", 2, 0), ("fm_blocks", -3, 0), ("fm_blocks", 5, 1),
+    ],
+)  # fmt: skip
+def test_rows_that_lead_elsewhere(fm_index: bytes, made: ReadSet, tmp_path: Path, capfd, name: str, at, value: int):
+    beginning, header, arrays = taken_apart(fm_index)
+    arrays[name][at] = value
+    assert "i.f5i: is damaged" in mapped_by_mems(put_together(beginning, header, arrays), made, tmp_path, capfd)
+
+
+@pytest.mark.parametrize("name", ["fm_blocks", "fm_first_rows", "fm_places"])
+def test_an_fm_index_of_another_size(fm_index: bytes, made: ReadSet, tmp_path: Path, capfd, name: str):
+    beginning, header, arrays = taken_apart(fm_index)
+    arrays[name] = arrays[name][:-1]
+    header["arrays"][name][1] -= 1
+    assert "i.f5i: is damaged" in mapped_by_mems(put_together(beginning, header, arrays), made, tmp_path, capfd)

@@ -89,7 +89,7 @@ def test_options_left_out_take_along_those_that_need_them() -> None:
         (EventalignOptions, CALLED | {"m6anet_json": "m", "output": "x.tsv"}),
         (FrequencyOptions, {"tables": ("a",), "calls": "b"}),
         (MapOptions, {"reference": "r", "reads": ("a",), "preset": "darwin", "hpc": True}),
-        (MapOptions, {"reference": "r", "write_index": "i", "seeds": "mem"}),
+        (MapOptions, {"reference": "r", "write_index": "i", "seeds": "mem", "hpc": True}),
         (SimulateOptions, {"output": "o", "complete": 0.5}),
         (TrainOptions, CALLED | {"truth": "t", "sample": "s"}),
     ],

@@ -14,10 +14,14 @@ from f5py.io.bytes.mapped_file import MappedFile
 from f5py.io.files.complete_file import complete_output
 from f5py.io.files.json_values import MOST, Values
 from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.mapping.mem.fm_index import FmIndex
 
 _MAGIC = b"f5py map index 1\n"
 _ALIGNMENT = 64
 _ARRAYS = {"bases": np.uint8, "offsets": np.int64, "table": np.uint64, "places": np.int64, "counts": np.int32}
+#: Those of an FM-index, whose table is made anew; without one, all are empty.
+_FM_ARRAYS = {"fm_blocks": np.uint64, "fm_ends": np.int64, "fm_first_rows": np.int64, "fm_places": np.int32}
+_ALL_ARRAYS = {**_ARRAYS, **_FM_ARRAYS}
 #: A k-mer must fit into the bits of a key; a window into a byte, as minimap2 has them.
 _MOST_BASES, _MOST_WINDOW = 28, 255
 _MINIMAP2_MAGIC = b"MMI\2"
@@ -40,7 +44,7 @@ def is_index_file(path: str) -> bool:
     return beginning == _MAGIC
 
 
-def write_index(index: ReferenceIndex, reference: str, path: str) -> None:
+def write_index(index: ReferenceIndex, reference: str, path: str, fm_index: FmIndex | None = None) -> None:
     """Write an index.
 
     Parameters
@@ -49,6 +53,8 @@ def write_index(index: ReferenceIndex, reference: str, path: str) -> None:
     reference : str
         FASTA file that it was made of.
     path : str
+    fm_index : FmIndex, optional
+        Of the same reference.
 
     Raises
     ------
@@ -61,6 +67,9 @@ def write_index(index: ReferenceIndex, reference: str, path: str) -> None:
         "size": about.st_size, "time": about.st_mtime_ns,
     }  # fmt: skip
     arrays = {name: np.ascontiguousarray(getattr(index, name)) for name in _ARRAYS}
+    for name, kind in _FM_ARRAYS.items():
+        array = np.empty(0, kind) if fm_index is None else getattr(fm_index, name.removeprefix("fm_"))
+        arrays[name] = np.ascontiguousarray(array).ravel()
     header["arrays"] = {name: [array.dtype.str, len(array)] for name, array in arrays.items()}
     text = json.dumps(header).encode()
     with complete_output(path) as out:
@@ -72,9 +81,9 @@ def write_index(index: ReferenceIndex, reference: str, path: str) -> None:
 
 def _arrays(described: Values, content: NDArray[np.uint8], at: int) -> dict[str, Any]:
     """The arrays of an index, which begin behind a place."""
-    described.check_names(_ARRAYS)
+    described.check_names(_ALL_ARRAYS)
     arrays: dict[str, Any] = {}
-    for name, kind in _ARRAYS.items():
+    for name, kind in _ALL_ARRAYS.items():
         about = described.members[name]
         if not isinstance(about, list) or len(about) != 2 or about[0] != np.dtype(kind).str:
             raise DamagedValueError(f"arrays.{name} is not of its type")
@@ -99,7 +108,22 @@ def _check(index: ReferenceIndex) -> None:
         raise DamagedValueError("its places are outside of the reference")
 
 
-def read_index(path: str) -> tuple[ReferenceIndex, str | None]:
+def _fm_index(arrays: dict[str, Any], n_bases: int) -> FmIndex | None:
+    """The FM-index of a file, if it has one; raise `DamagedValueError` if compiled code would leave its arrays."""
+    from f5py.mapping.mem._fm_index_numba import is_sound
+
+    blocks, ends, first_rows, places = (arrays[name] for name in _FM_ARRAYS)
+    if not any(map(len, (blocks, ends, first_rows, places))):
+        return None
+    if len(blocks) != 4 * (len(places) // 64 + 1) or len(first_rows) != 4:
+        raise DamagedValueError("the arrays of its FM-index do not belong together")
+    blocks = blocks.reshape(-1, 4)
+    if not is_sound(blocks, ends, first_rows, places, n_bases):
+        raise DamagedValueError("its FM-index leads elsewhere")
+    return FmIndex(blocks, ends, first_rows, places, np.empty((0, 2), np.uint32), 0)
+
+
+def read_index(path: str) -> tuple[ReferenceIndex, str | None, FmIndex | None]:
     """Map an index into memory.
 
     Returns
@@ -107,6 +131,8 @@ def read_index(path: str) -> tuple[ReferenceIndex, str | None]:
     index : ReferenceIndex
     reference : str or None
         Its FASTA file, if that is still there.
+    fm_index : FmIndex or None
+        If the file has one; without its table.
 
     Raises
     ------
@@ -121,17 +147,19 @@ def read_index(path: str) -> tuple[ReferenceIndex, str | None]:
             raise DamagedValueError("it is truncated")
         header = Values.of_text(content[at + 8 : at + 8 + size].tobytes())
         header.check_names(("names", "k", "w", "hpc", "reference", "size", "time", "arrays"))
+        arrays = _arrays(header.object("arrays"), content, at + 8 + size)
         index = ReferenceIndex(
-            header.texts("names"), **_arrays(header.object("arrays"), content, at + 8 + size),
+            header.texts("names"), **{name: arrays[name] for name in _ARRAYS},
             k=header.integer("k", 1, _MOST_BASES), w=header.integer("w", 1, _MOST_WINDOW), hpc=header.flag("hpc"),
         )  # fmt: skip
         _check(index)
+        fm_index = _fm_index(arrays, len(index.bases))
         reference, stamp = header.text("reference"), (header.integer("size"), header.integer("time", -MOST))
     except (OSError, DamagedValueError) as problem:
         raise InputFileError(f"{path}: is damaged ({problem}); write the index again with -d") from None
     if not os.path.exists(reference):
-        return index, None
+        return index, None, fm_index
     about = os.stat(reference)
     if (about.st_size, about.st_mtime_ns) != stamp:
         raise InputFileError(f"{path}: {reference} has changed since; write the index again with -d")
-    return index, reference
+    return index, reference, fm_index

@@ -140,3 +140,49 @@ def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
                     if a < z:
                         table[longer, 0] = a
                         table[longer, 1] = z
+
+
+@shared_kernel
+def is_sound(blocks, ends, first_rows, places, n_bases):
+    """Whether no search leaves the arrays: rows without a base ascend, and all numbers are those of the bases.
+
+    Parameters
+    ----------
+    blocks, ends, first_rows, places
+        `f5py.mapping.mem.fm_index.FmIndex`; of as many blocks as the places have.
+    n_bases : int
+        Of the reference.
+    """
+    n_rows = places.shape[0]
+    for row in range(n_rows):
+        if places[row] < 0 or places[row] > n_bases:  # a separator stands behind
+            return False
+    for i in range(ends.shape[0]):
+        if ends[i] < 0 or ends[i] >= n_rows or (i > 0 and ends[i] <= ends[i - 1]):
+            return False
+    totals = np.zeros(4, np.int64)
+    at = 0
+    for block in range(blocks.shape[0]):
+        low = blocks[block, 2]
+        high = blocks[block, 3]
+        n = min(64, n_rows - 64 * block)
+        rows = ~np.uint64(0) if n == 64 else (np.uint64(1) << np.uint64(n)) - np.uint64(1)
+        first = at
+        while at < ends.shape[0] and ends[at] < 64 * (block + 1):
+            at += 1
+        for base in range(4):
+            count = blocks[block, base >> 1] >> np.uint64(32 * (base & 1)) & _LOW
+            if base == 0:
+                if (count & _HAS_ENDS != 0) != (at > first):
+                    return False
+                count &= ~_HAS_ENDS
+            if np.int64(count) != totals[base]:
+                return False
+            same = (low if base & 1 else ~low) & (high if base & 2 else ~high) & rows
+            totals[base] += count_bits(same) - (at - first if base == 0 else 0)
+    begin = ends.shape[0]
+    for base in range(4):
+        if first_rows[base] != begin:
+            return False
+        begin += totals[base]
+    return begin == n_rows

@@ -82,6 +82,8 @@ def _write_anchors(at, last, length, is_reverse, contig_offsets, x, y, n):
             a = middle
         else:
             b = middle
+    if at + length > contig_offsets[a + 1]:
+        return n  # a damaged index says so
     n_pieces = n_anchors_of(length)
     for piece in range(n_pieces):
         before = SPAN * piece

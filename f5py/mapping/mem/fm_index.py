@@ -32,6 +32,8 @@ _MOST_ROWS = 2**31 - 64
 #: Symbols that the buckets have in common, for texts up to so many bases, and for longer ones.
 _FEW_SYMBOLS, _SMALL_TEXT, _MANY_SYMBOLS = 5, 1 << 24, 7
 _N_CHUNKS = 32
+#: Of an index whose table is not made yet.
+_NO_TABLE: NDArray[np.uint32] = np.empty((0, 2), np.uint32)
 
 
 class FmIndex(NamedTuple):
@@ -83,8 +85,6 @@ def build_fm_index(
     """
     from f5py.mapping.mem._fm_index_numba import (
         BLOCKS_AT_A_TIME,
-        ENTRIES_AT_A_TIME,
-        extend_table,
         fill_blocks,
         sum_blocks,
     )
@@ -108,6 +108,23 @@ def build_fm_index(
     totals = np.empty(4, np.int64)
     sum_blocks(blocks, ends, totals)
     first_rows = n_segments + offsets_of(totals)[:4]
+    return with_table(FmIndex(blocks, ends, first_rows, suffixes, _NO_TABLE, 0), pool, min_length)
+
+
+def with_table(index: FmIndex, pool: WorkerPool, min_length: int) -> FmIndex:
+    """Make the table of an index.
+
+    Parameters
+    ----------
+    index : FmIndex
+        All but the table.
+    pool : WorkerPool
+    min_length : int
+        Of the words that will be looked for.
+    """
+    from f5py.mapping.mem._fm_index_numba import ENTRIES_AT_A_TIME, extend_table
+
+    n_rows = len(index.places)
     k = 1
     while k < min(min_length, MOST_TABLE_BASES) and 4**k < n_rows:
         k += 1
@@ -115,8 +132,8 @@ def build_fm_index(
     table[0] = 0, n_rows
     for length in range(k):
         tasks = np.arange(-(-(4**length) // ENTRIES_AT_A_TIME))
-        pool.run(extend_table, tasks, 4**length, blocks, ends, first_rows, table)
-    return FmIndex(blocks, ends, first_rows, suffixes, table, k)
+        pool.run(extend_table, tasks, 4**length, index.blocks, index.ends, index.first_rows, table)
+    return index._replace(table=table, k=k)
 
 
 def sorted_suffixes(text: NDArray[np.uint8], pool: WorkerPool) -> NDArray[np.int32]:
