@@ -19,9 +19,9 @@ from pathlib import Path
 #: More than a message has.
 _ROOM = 1 << 20
 _MODULES = (
-    "h5py", "pysam", "f5py.runs.run", "f5py.runs.mapped_first", "f5py.commands.call_methylation",
-    "f5py.commands.eventalign", "f5py.commands.resquiggle", "f5py.commands.index", "f5py.commands.meth_freq",
-    "f5py.cli.options", "f5py.api.values", "f5py.api.tables",
+    "h5py", "pysam", "f5py.runs.run", "f5py.runs.mapped_first", "f5py.runs.end_of_run", "f5py.api.functions",
+    "f5py.cli.options", "f5py.commands.call_methylation", "f5py.commands.eventalign", "f5py.commands.resquiggle",
+    "f5py.commands.index", "f5py.commands.meth_freq",
 )  # fmt: skip
 _KERNELS = ("events", "scaling", "recalibration", "calls", "calls table", "alignment", "event rows", "event table")
 
