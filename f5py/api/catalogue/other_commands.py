@@ -26,6 +26,11 @@ Parts can be done in any order, by any number of processes and machines that see
             way="value",
             does="Do parts of a plan, as ``f5py run-part`` does; the working folder is that of the plan meanwhile.",
             annotation="None",
+            example="""
+>>> inputs = {"reads": "made/reads.fastq", "bam": "made/reads.bam", "genome": "made/ref.fa"}
+>>> counts = f5py.call_methylation(**inputs, output="planned.tsv", plan="plan", partitions=2)
+>>> f5py.run_part("plan", "0-1")
+""",
         ),
     ),
 )
@@ -49,6 +54,10 @@ PLAN = Command(
             returns="str",
             returned="The text. It is written only if `output` is given.",
             annotation="str",
+            example="""
+>>> f5py.plan("plan")
+'command\\tcall-methylation\\nparts\\t2\\ndone\\t2\\n'
+""",
         ),
     ),
 )
@@ -67,6 +76,13 @@ FINISH = Command(
             does="Write the outputs of a plan whose parts are done, as ``f5py finish`` does.",
             returns="RunCounts",
             returned="How many reads met which fate.",
+            example="""
+>>> f5py.finish("plan").total
+30
+>>> from pathlib import Path
+>>> Path("planned.tsv").read_bytes() == Path("calls.tsv").read_bytes()
+True
+""",
         ),
     ),
 )
@@ -93,6 +109,9 @@ and bedMethyl counts are added up. For tables of frequencies use freq-merge.
             has_progress=False,
             annotation="None",
             what="what is merged",
+            example="""
+>>> f5py.merge(["calls.tsv", "planned.tsv"], output="both.tsv")
+""",
         ),
     ),
 )
@@ -117,6 +136,11 @@ state of every site in every read (truth_reads.tsv). Dwell times and noise are l
             does="Simulate reads of known methylation, as ``f5py simulate`` does.",
             returns="SimulationSummary",
             returned="What was written.",
+            example="""
+>>> made = f5py.simulate(output="made", genome_length=20_000, n_reads=30, median_length=2_000, seed=1)
+>>> made.n_reads
+30
+""",
         ),
     ),
 )

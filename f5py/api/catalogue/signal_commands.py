@@ -32,6 +32,10 @@ or a SLOW5 file (--slow5). f5c and nanopolish can use the index too, except that
             does="Index basecalled reads and their signal files, as ``f5py index`` does.",
             returns="IndexSummary",
             returned="How many reads are known, and how many of them have a signal.",
+            example="""
+>>> f5py.index("made/reads.fastq", directories="made/fast5")
+IndexSummary(reads=30, with_signal=30)
+""",
         ),
     ),
 )
@@ -61,6 +65,11 @@ Tags of unaligned BAM files, such as the basecaller's, are kept.
             returned="Reads, bases, mapped reads and records.",
             what="the alignments",
             written_from="reads",
+            example="""
+>>> counts = f5py.map_reads("made/ref.fa", "made/reads.fastq", output="mapped.bam")
+>>> counts.reads
+30
+""",
         ),
     ),
 )
@@ -91,6 +100,10 @@ signal.
             ),
             also_raises="if no signal is usable",
             columns=_CHECK_COLUMNS,
+            example="""
+>>> f5py.fast5_check(reads="made/reads.fastq").num_rows
+30
+""",
         ),
     ),
 )
@@ -123,6 +136,16 @@ favours methylation.
             returns="pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts",
             returned="The calls, or, if they are written only, how many reads met which fate.",
             without_rows=("modbam_output_name", "output_format=none"),
+            example="""
+>>> calls = f5py.call_methylation(reads="made/reads.fastq", bam="made/reads.bam", genome="made/ref.fa")
+>>> calls.column_names[:4]
+['chromosome', 'strand', 'start', 'end']
+>>> counts = f5py.call_methylation(
+...     reads="made/reads.fastq", bam="made/reads.bam", genome="made/ref.fa", output="calls.tsv", modbam="calls.bam"
+... )
+>>> counts.total
+30
+""",
         ),
         Function(
             name="iter_calls",
@@ -135,6 +158,11 @@ favours methylation.
             returns="pyarrow.Table",
             returned="Calls, in the order of the alignments, with the columns of the Parquet output.",
             annotation="Iterator[Any]",
+            example="""
+>>> inputs = {"reads": "made/reads.fastq", "bam": "made/reads.bam", "genome": "made/ref.fa"}
+>>> sum(table.num_rows for table in f5py.iter_calls(**inputs, batchsize=10)) == calls.num_rows
+True
+""",
         ),
     ),
 )
@@ -166,6 +194,11 @@ Prints a table with one row per event: its k-mer on the reference, its current, 
             returns="pyarrow.Table, pandas.DataFrame, polars.DataFrame or RunCounts",
             returned="The rows, or, if they are written, how many reads met which fate.",
             without_rows=("m6anet_json",),
+            example="""
+>>> events = f5py.eventalign(reads="made/reads.fastq", bam="made/reads.bam", genome="made/ref.fa")
+>>> events.column_names[:3]
+['contig', 'position', 'reference_kmer']
+""",
         ),
         Function(
             name="iter_events",
@@ -178,6 +211,11 @@ Prints a table with one row per event: its k-mer on the reference, its current, 
             returns="pyarrow.Table",
             returned="Rows, in the order of the alignments, with the columns of the Parquet output.",
             annotation="Iterator[Any]",
+            example="""
+>>> first = next(f5py.iter_events(reads="made/reads.fastq", bam="made/reads.bam", genome="made/ref.fa"))
+>>> first.column_names == events.column_names
+True
+""",
         ),
     ),
 )
@@ -210,6 +248,10 @@ POD5 or fast5 files. Prints the samples of every k-mer.
             without_rows=("paf",),
             what="PAF",
             columns=_KMER_COLUMNS,
+            example="""
+>>> f5py.resquiggle("made/reads.fastq", "made/fast5").column_names
+['read_id', 'kmer_idx', 'start_raw_idx', 'end_raw_idx']
+""",
         ),
     ),
 )
@@ -262,6 +304,9 @@ resquiggle. Needs matplotlib: pip install matplotlib.
             returns="Picture or None",
             returned="Without `output`, the picture, which a notebook shows.",
             annotation="Picture | None",
+            example="""
+>>> f5py.plot(calls["read_name"][0].as_py(), reads="made/reads.fastq", output="read.html")
+""",
         ),
     ),
 )

@@ -28,6 +28,12 @@ FREQUENCY = Command(
             ),
             returns="pyarrow.Table, pandas.DataFrame, polars.DataFrame or None",
             returned="The frequencies, unless they are written.",
+            example="""
+>>> sites = f5py.frequencies("calls.tsv", split_groups=True)
+>>> sites.column_names[:3]
+['chromosome', 'start', 'end']
+>>> f5py.frequencies("calls.tsv", output="sites.tsv")
+""",
         ),
     ),
 )
@@ -50,6 +56,10 @@ MERGE = Command(
             ),
             returns="pyarrow.Table, pandas.DataFrame, polars.DataFrame or None",
             returned="The frequencies, unless they are written.",
+            example="""
+>>> f5py.merge_frequencies(["sites.tsv", "sites.tsv"]).num_rows == f5py.frequencies("calls.tsv").num_rows
+True
+""",
         ),
     ),
 )
@@ -76,6 +86,11 @@ in a group and by context. Needs pyarrow: pip install pyarrow.
             does="Summarise tables of calls and advise a threshold, as ``f5py summary`` does.",
             returns="dict",
             returned="What the JSON report has. The text is written only if `output` is given.",
+            example="""
+>>> found = f5py.summary("calls.tsv", report="calls.html")
+>>> "advice" in found
+True
+""",
         ),
     ),
 )
@@ -104,6 +119,10 @@ probabilities; for sites, the correlation of frequencies. Calls need pyarrow: pi
             returns="dict",
             returned="What the JSON report has. The text is written only if `output` is given.",
             also_raises="if nothing can be compared",
+            example="""
+>>> f5py.validate("sites.tsv", "made/truth.tsv", min_coverage=5)["frequencies"]["correlation"] > 0.9
+True
+""",
         ),
     ),
 )
@@ -132,6 +151,10 @@ pip install pyarrow.
             rows="Return a `pyarrow.Table`, which is the default, a `pandas.DataFrame` or a `polars.DataFrame`.",
             returns="pyarrow.Table, pandas.DataFrame or polars.DataFrame",
             returned="What is written, too, if `output` is given.",
+            example="""
+>>> f5py.compare(events, events, min_coverage=5).num_rows > 0
+True
+""",
         ),
     ),
 )
@@ -159,6 +182,9 @@ pip install matplotlib.
             returns="Picture or None",
             returned="Without `output`, the picture, which a notebook shows.",
             annotation="Picture | None",
+            example="""
+>>> f5py.plot_region(bam="calls.bam", window="simulated:5,000-7,000", output="locus.html")
+""",
         ),
     ),
 )
