@@ -167,7 +167,7 @@ def checkout_texts() -> Iterator[tuple[str, str]]:
 #: What the checkout itself and workflows are installed from.
 _OUR_OWN = re.compile(r"\.|\.\[[\w,]+\]|f5py-nanopore(\[[\w,]+\])?|\$\(ls|\S*[$@{].*")
 #: Tools of the development, and of recipes for other people's programs.
-_TOOLS = {"build", "polars", "uv", "setuptools", "nvidia-cuda-nvdisasm", "m6anet", "pip", "pandas", "fsspec"}
+_TOOLS = {"build", "polars", "uv", "setuptools", "nvidia-cuda-nvdisasm", "m6anet", "torch", "pip", "pandas", "fsspec"}
 
 
 def test_only_our_own_distribution_and_its_packages_are_advised():
