@@ -18,7 +18,7 @@ STAND_INS = {
     "chr20:5,000,000-10,000,000": "simulated:1-1,500",
     "chr20:5,000,000-5,000,100": "simulated:1,000-1,100",
     "chr11:2,000,000-2,003,000": "simulated:500-2,500",
-    "dorado_calls.bam": "calls.bam",
+    "--mod-code h": "--mod-code m",
     "--genome-length 200K --coverage 10": "--genome-length 5K --coverage 1",
     "--reads 500 --length 8K": "--reads 3 --length 2K",
     "--genome-length 20K --reads 1000": "--genome-length 3K --reads 3",
@@ -65,7 +65,8 @@ def make_dna(folder: Path) -> None:
     f5py.frequencies(folder / "calls.tsv", split_groups=True, output=folder / "freq.tsv")
     _copy(folder, folder / "calls.tsv", "sssi.tsv", "wga.tsv")
     _copy(folder, folder / "freq.tsv", "run1.tsv", "run2.tsv")
-    _copy(folder, folder / "calls.bam", "sssi.bam", "wga.bam", "window1.bam", "window2.bam")
+    _copy(folder, folder / "calls.bam", "sssi.bam", "wga.bam", "window1.bam", "window2.bam", "dorado.bam")
+    _copy(folder, folder / "wgbs.bed.gz", "modkit.bed.gz")
     for name, source in (("run3.tsv.gz", "freq.tsv"), ("chr1.tsv.gz", "calls.tsv"), ("chr2.tsv.gz", "calls.tsv")):
         (folder / name).write_bytes(gzip.compress((folder / source).read_bytes()))
     bed = gzip.decompress((folder / "wgbs.bed.gz").read_bytes())
