@@ -32,7 +32,7 @@ sys.path.append(str(ROOT))
 from f5py.abea.align_gpu import macros
 from f5py.compute.cpu import SignalStages, StageTimes
 from f5py.compute.gpu import sources
-from f5py.compute.gpu._group_order_numba import GROUPS, empty_order, order_groups
+from f5py.compute.gpu._group_order_numba import GROUPS, Limits, PartCalls, empty_order, order_groups
 from f5py.core.batch import ReadBatch, ReadStatus
 from f5py.core.motifs import motif_named
 from f5py.methylation._group_list_numba import Listing
@@ -170,8 +170,8 @@ class _Counter:
         order, one = empty_order(int(batch.n_calls[reads].sum())), np.zeros(1, np.int64)
         given_back = np.zeros(len(batch), np.bool_)
         order_groups(
-            one, one.copy(), reads, np.arange(len(batch)), batch.call_offsets, batch.n_calls, listing, model.k,
-            1 << 60, order, given_back,
+            one, one.copy(), reads, PartCalls(np.arange(len(batch)), batch.call_offsets, batch.n_calls), listing,
+            Limits(model.k, 1 << 60), order, given_back,
         )  # fmt: skip
         self.cells = int((order.columns.astype(np.int64) * order.rows)[: -(-order.n[0] // GROUPS)].sum())
         return np.ones(len(batch), np.bool_)

@@ -12,8 +12,10 @@ vectors, stored as they are. One more word per band says where the band moved.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI as _LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
@@ -137,23 +139,55 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
     return best_event, kmer
 
 
+class EventMap(NamedTuple):
+    """What the alignment of one read is written to.
+
+    Attributes
+    ----------
+    first_event, last_event : int32, shape (n_kmers,)
+        First and last event of each k-mer; -1 for one without an event of its own.
+    pairs : int32, shape (capacity, 2)
+        Aligned (k-mer, event) pairs, from the array's end backwards, if its capacity is not zero.
+    """
+
+    first_event: NDArray[np.int32]
+    last_event: NDArray[np.int32]
+    pairs: NDArray[np.int32]
+
+
+class Found(NamedTuple):
+    """What is found of all reads besides their maps.
+
+    Attributes
+    ----------
+    pairs : int32, shape (pair_offsets[-1], 2)
+        See `EventMap`.
+    pair_offsets : int64, shape (n_reads + 1,)
+    n_pairs : int64, shape (n_reads,)
+    events_per_base : float64, shape (n_reads,)
+    verdict : uint8, shape (n_reads,)
+        `ALIGNED` or why not.
+    """
+
+    pairs: NDArray[np.int32]
+    pair_offsets: NDArray[np.int64]
+    n_pairs: NDArray[np.int64]
+    events_per_base: NDArray[np.float64]
+    verdict: NDArray[np.uint8]
+
+
 @kernel
-def align_read(
-    event_mean, kmer_rank, level_mean, level_stdv, ln_stdv, shift, scale, first_event, last_event, pairs, limits
-):
+def align_read(event_mean, kmer_rank, model, shift, scale, event_map, limits):
     """Align the events of one read to its k-mers.
 
     Parameters
     ----------
     event_mean : float32, shape (n_events,)
     kmer_rank : int32, shape (n_kmers,)
-    level_mean, level_stdv, ln_stdv : float32
-        The pore model.
+    model : f5py.pore_model.model.Levels
     shift, scale : float32
-    first_event, last_event : int32, shape (n_kmers,)
-        Filled with the base-to-event map; -1 for a k-mer without an event of its own.
-    pairs : int32, shape (capacity, 2)
-        Filled from its end backwards with the aligned (k-mer, event) pairs if its capacity is not zero.
+    event_map : EventMap
+        Filled.
     limits : f5py.abea.align.AlignmentLimits
 
     Returns
@@ -164,6 +198,8 @@ def align_read(
     event_span : int
         Largest minus smallest aligned event.
     """
+    _, level_mean, level_stdv, ln_stdv = model
+    first_event, last_event, pairs = event_map
     n_events = event_mean.shape[0]
     n_kmers = kmer_rank.shape[0]
     margin = _PAD + BANDWIDTH
@@ -244,14 +280,22 @@ def align_read(
 
 
 @kernel
-def align_all(turn, reads, events, base_map, kmer_rank, k, model, scaling, pairs, pair_offsets, results, limits):
-    """`align_read` for `reads`.
+def align_all(turn, reads, events, base_map, model, scaling, found, limits):
+    """Apply `align_read` to `reads`.
 
-    `model` has `level_mean`, `level_stdv` and `ln_stdv`, `results` number of pairs, events per base and verdict of each
-    read.
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    events : f5py.core.batch.Events
+    base_map : f5py.core.batch.BaseMap
+        First and last events are filled.
+    model : f5py.pore_model.model.Levels
+    scaling : f5py.core.batch.Scaling
+    found : Found
+        Filled.
+    limits : f5py.abea.align.AlignmentLimits
     """
-    level_mean, level_stdv, ln_stdv = model
-    n_pairs, events_per_base, verdict = results
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
@@ -259,20 +303,20 @@ def align_all(turn, reads, events, base_map, kmer_rank, k, model, scaling, pairs
         read = reads[i]
         first = base_map.offsets[read]
         stop = base_map.offsets[read + 1]
-        end = stop - k + 1
-        verdict[read], n_pairs[read], event_span = align_read(
+        end = stop - model.k + 1
+        found.verdict[read], found.n_pairs[read], event_span = align_read(
             events.mean[events.offsets[read] : events.offsets[read + 1]],
-            kmer_rank[first:end],
-            level_mean,
-            level_stdv,
-            ln_stdv,
+            base_map.kmer_rank[first:end],
+            model,
             scaling.shift[read],
             scaling.scale[read],
-            base_map.first_event[first:end],
-            base_map.last_event[first:end],
-            pairs[pair_offsets[read] : pair_offsets[read + 1]],
+            EventMap(
+                base_map.first_event[first:end],
+                base_map.last_event[first:end],
+                found.pairs[found.pair_offsets[read] : found.pair_offsets[read + 1]],
+            ),
             limits,
         )
         base_map.first_event[end:stop] = -1
         base_map.last_event[end:stop] = -1
-        events_per_base[read] = event_span / (end - first)
+        found.events_per_base[read] = event_span / (end - first)

@@ -69,7 +69,7 @@ def align(
     float
         Seconds that all CPU threads together have worked.
     """
-    from f5py.abea._align_numba import align_all
+    from f5py.abea._align_numba import Found, align_all
 
     lengths = batch.read_length
     n_events = batch.n_events
@@ -89,9 +89,9 @@ def align(
         pair_offsets = batch.pair_offsets = offsets_of((lengths + n_events) * alignable)
         batch.aligned_pairs = np.empty((batch.pair_offsets[-1], 2), np.int32)
     return pool.run(
-        align_all, longest_first(lengths + n_events, alignable & here), batch.events, batch.base_map, batch.kmer_rank,
-        model.k, (model.level_mean, model.level_stdv, model.ln_stdv), batch.scaling, batch.aligned_pairs, pair_offsets,
-        (batch.n_pairs, batch.events_per_base, batch.verdict), limits, order=batch.number,
+        align_all, longest_first(lengths + n_events, alignable & here), batch.events, batch.base_map, model.levels,
+        batch.scaling, Found(batch.aligned_pairs, pair_offsets, batch.n_pairs, batch.events_per_base, batch.verdict),
+        limits, order=batch.number,
     )  # fmt: skip
 
 

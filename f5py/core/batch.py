@@ -85,6 +85,7 @@ class BaseMap(NamedTuple):
     """The arrays of a `ReadBatch` that give each base its events."""
 
     offsets: NDArray[np.int64]
+    kmer_rank: NDArray[np.int32]
     first_event: NDArray[np.int32]
     last_event: NDArray[np.int32]
 
@@ -117,6 +118,25 @@ class Calls(NamedTuple):
     sites: NDArray[np.int32]
     methylated: NDArray[np.float32]
     unmethylated: NDArray[np.float32]
+
+
+class BatchView(NamedTuple):
+    """What kernels that follow reads along their alignments take of a `ReadBatch`.
+
+    Attributes
+    ----------
+    alignments : Alignments
+    events : Events
+    base_map : BaseMap
+    scaling : Scaling
+    events_per_base : float64, shape (n_reads,)
+    """
+
+    alignments: Alignments
+    events: Events
+    base_map: BaseMap
+    scaling: Scaling
+    events_per_base: NDArray[np.float64]
 
 
 @dataclass
@@ -304,12 +324,17 @@ class ReadBatch:
     @property
     def base_map(self) -> BaseMap:
         """Bases and their events, as kernels take them."""
-        return BaseMap(self.base_offsets, self.first_event, self.last_event)
+        return BaseMap(self.base_offsets, self.kmer_rank, self.first_event, self.last_event)
 
     @property
     def scaling(self) -> Scaling:
         """How the events relate to the pore model, as kernels take it."""
         return Scaling(self.shift, self.scale, self.var)
+
+    @property
+    def view(self) -> BatchView:
+        """Alignments, events, their map to bases and their scaling together."""
+        return BatchView(self.alignments, self.events, self.base_map, self.scaling, self.events_per_base)
 
     @property
     def rows(self) -> Rows:

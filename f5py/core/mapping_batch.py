@@ -57,6 +57,47 @@ class Hits(NamedTuple):
     ops: NDArray[np.int64]
 
 
+class ReadColumns(NamedTuple):
+    """The columns of a `MappingBatch` that describe its reads.
+
+    Attributes
+    ----------
+    letters, qualities, codes : uint8, shape (offsets[-1],)
+    offsets : int64, shape (n_reads + 1,)
+    names : uint8, shape (name_offsets[-1],)
+    name_offsets : int64, shape (n_reads + 1,)
+    tags : uint8, shape (tag_offsets[-1],)
+    tag_offsets : int64, shape (n_reads + 1,)
+    """
+
+    letters: NDArray[np.uint8]
+    qualities: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    names: NDArray[np.uint8]
+    name_offsets: NDArray[np.int64]
+    tags: NDArray[np.uint8]
+    tag_offsets: NDArray[np.int64]
+    codes: NDArray[np.uint8]
+
+
+class ContigColumns(NamedTuple):
+    """Contigs that reads are mapped to.
+
+    Attributes
+    ----------
+    bases : uint8, shape (offsets[-1],)
+        Codes: 0 to 3, 4 for unknown bases.
+    offsets : int64, shape (n_contigs + 1,)
+    names : uint8, shape (name_offsets[-1],)
+    name_offsets : int64, shape (n_contigs + 1,)
+    """
+
+    bases: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    names: NDArray[np.uint8]
+    name_offsets: NDArray[np.int64]
+
+
 @dataclass
 class MappingBatch:
     """Reads as columns.
@@ -96,6 +137,14 @@ class MappingBatch:
 
     def __len__(self) -> int:
         return len(self.names)
+
+    @property
+    def columns(self) -> ReadColumns:
+        """What describes the reads, as kernels take it."""
+        return ReadColumns(
+            self.letters, self.qualities, self.offsets, self.names.text, self.names.offsets, self.tags,
+            self.tag_offsets, self.codes,
+        )  # fmt: skip
 
     @property
     def lengths(self) -> NDArray[np.int64]:

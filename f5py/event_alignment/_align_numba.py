@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core._event_map_numba import closest_event
 from f5py.core._kmers_numba import next_rank
+from f5py.core._read_view_numba import read_view
 from f5py.core.batch import RowState
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE, REFERENCE_SKIP
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
@@ -16,6 +20,7 @@ from f5py.event_alignment._viterbi_numba import (
     MAX_BASES,
     SCRATCH,
     SKIP,
+    Emissions,
     fill,
     path_length,
     trace,
@@ -64,10 +69,88 @@ def _last_pair_up_to(pair_reference, position, pair, end):
     return end - 1
 
 
+class ReadSignal(NamedTuple):
+    """A read's events and how they relate to the model.
+
+    Attributes
+    ----------
+    mean : float32, shape (n_events,)
+        In pA.
+    scale, shift, var, ln_var : float32
+        A k-mer's events are about ``scale * level_mean + shift``, with ``var * level_stdv`` around that.
+    """
+
+    mean: NDArray[np.float32]
+    scale: np.float32
+    shift: np.float32
+    var: np.float32
+    ln_var: np.float32
+
+
+class ReadWindows(NamedTuple):
+    """Parts of the reference that a read is aligned to.
+
+    Attributes
+    ----------
+    start, end : int64, shape (n_windows,)
+        Sorted, disjoint, half-open.
+    stop_when_empty : bool
+        End the read at the first exon or window without aligned bases.
+    """
+
+    start: NDArray[np.int64]
+    end: NDArray[np.int64]
+    stop_when_empty: bool
+
+
+class ReadRows(NamedTuple):
+    """A read's rows, to be filled.
+
+    Attributes
+    ----------
+    event, position : int32, shape (n_events,)
+        Number of the event; 0-based reference position of the k-mer's first base.
+    state : uint8, shape (n_events,)
+        Bits of `RowState`.
+    """
+
+    event: NDArray[np.int32]
+    position: NDArray[np.int32]
+    state: NDArray[np.uint8]
+
+
+class ReadNumbers(NamedTuple):
+    """What every read has for its hidden Markov model.
+
+    Attributes
+    ----------
+    ln_var : float32, shape (n_reads,)
+    transitions : float32, shape (n_reads, 8)
+        See `f5py.event_alignment.align.transitions`.
+    """
+
+    ln_var: NDArray[np.float32]
+    transitions: NDArray[np.float32]
+
+
 @exact_kernel
-def _fill_kmers(bases, k, codes, reverse, model, scale, shift, var, ln_var, level, stdv, constant):
-    """Emission parameters of the k-mers of `bases`, or of their opposite strands' if `reverse`."""
-    level_mean, level_stdv, ln_stdv = model
+def _fill_kmers(bases, codes, reverse, model, signal, emissions):
+    """Fill the emissions of the k-mers of `bases`, or of their opposite strands' if `reverse`.
+
+    Parameters
+    ----------
+    bases : uint8, shape (n_bases,)
+        Letters of the reference.
+    codes : f5py.core.kmers.StrandCodes
+    reverse : bool
+    model : f5py.pore_model.model.Levels
+    signal : ReadSignal
+    emissions : Emissions
+        Filled.
+    """
+    k, level_mean, level_stdv, ln_stdv = model
+    _, scale, shift, var, ln_var = signal
+    level, stdv, constant = emissions
     highest = 1
     for _ in range(k - 1):
         highest *= codes.n_letters
@@ -83,37 +166,25 @@ def _fill_kmers(bases, k, codes, reverse, model, scale, shift, var, ln_var, leve
 
 
 @exact_kernel
-def align_read(
-    segment, reference_start, cigar, reverse, event_mean, first_event, read_length, k, codes, model,
-    scale, shift, var, ln_var, transitions, window_start, window_end, stop_when_empty,
-    row_event, row_position, row_state,
-):  # fmt: skip
+def align_read(read, signal, codes, model, transitions, windows, rows):
     """Align the events of one read to the reference; return the number of rows.
 
     Parameters
     ----------
-    segment : uint8
-        Letters of the reference, marked or not, from `reference_start` to at least the end of the alignment.
-    reference_start : int
-    cigar : uint32
-        As BAM stores it: length times 16 plus operation.
-    reverse : bool
-    event_mean : float32, shape (n_events,)
-    first_event : int32, shape (n_kmers,)
-        First event of each k-mer of the read as sequenced, or -1.
-    read_length, k : int
-    codes : StrandCodes
-    model : tuple of float32 arrays
-        `level_mean`, `level_stdv` and `ln_stdv`.
-    scale, shift, var, ln_var : float32
+    read : f5py.core._read_view_numba.ReadView
+    signal : ReadSignal
+    codes : f5py.core.kmers.StrandCodes
+    model : f5py.pore_model.model.Levels
     transitions : float32, shape (8,)
-    window_start, window_end : int64
-        Sorted, disjoint, half-open parts of the reference to be aligned to.
-    stop_when_empty : bool
-        End the read at the first exon or window without aligned bases.
-    row_event, row_position : int32, shape (n_events,); row_state : uint8, shape (n_events,)
-        Filled with the rows.
+    windows : ReadWindows
+    rows : ReadRows
+        Filled.
     """
+    segment, reference_start, cigar, reverse, first_event, read_length = read
+    event_mean = signal.mean
+    window_start, window_end, stop_when_empty = windows
+    row_event, row_position, row_state = rows
+    k = model.k
     n_pairs = np.int64(0)
     n_exons = 1
     for c in range(cigar.shape[0]):
@@ -130,6 +201,7 @@ def align_read(
     level = np.zeros(KMER_SLOTS, np.float32)
     stdv = np.ones(KMER_SLOTS, np.float32)
     constant = np.zeros(KMER_SLOTS, np.float32)
+    emissions = Emissions(level, stdv, constant)
     scratch = np.empty(SCRATCH, np.float32)
     n_room = np.int64(0)  # events that the following have room for
     events = np.zeros(0, np.float32)
@@ -190,11 +262,8 @@ def align_read(
                 for i in range(n_events):
                     events[MARGIN + i] = event_mean[stop_event - stride * i]
                 at = position - reference_start
-                _fill_kmers(
-                    segment[at : at + n_bases], k, codes, reverse, model, scale, shift, var, ln_var,
-                    level, stdv, constant,
-                )  # fmt: skip
-                possible = fill(events, n_events, n_kmers, level, stdv, constant, transitions, scratch, words)
+                _fill_kmers(segment[at : at + n_bases], codes, reverse, model, signal, emissions)
+                possible = fill(events, n_events, n_kmers, emissions, transitions, scratch, words)
                 n_path = trace(words, n_events, n_kmers, possible, path)
 
                 last_block = stop == end - 1
@@ -225,45 +294,45 @@ def align_read(
 
 
 @exact_kernel
-def align_all(
-    turn, reads, alignments, event_offsets, event_mean, base_map, k, codes, model, scaling, ln_var, transitions,
-    windows, rows,
-):  # fmt: skip
-    """`align_read` for `reads`.
+def align_all(turn, reads, batch, codes, model, numbers, windows, rows):
+    """Apply `align_read` to `reads`.
 
-    `windows` has all windows' starts and ends, the first one and the one after the last of each read, and whether an
-    empty one ends the read; `transitions` has a row for each read.
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    batch : f5py.core.batch.BatchView
+    codes : f5py.core.kmers.StrandCodes
+    model : f5py.pore_model.model.Levels
+    numbers : ReadNumbers
+    windows : tuple
+        Starts and ends of all windows (int64), the first one of each read and the one after its last (int64, shape
+        (n_reads,)), and whether an empty one ends the read.
+    rows : f5py.core.batch.Rows
+        Filled.
     """
     window_start, window_end, first_window, end_window, stop_when_empty = windows
+    events, scaling = batch.events, batch.scaling
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
             break
         read = reads[i]
-        first_base = base_map.offsets[read]
-        read_length = base_map.offsets[read + 1] - first_base
-        first = event_offsets[read]
-        end = event_offsets[read + 1]
+        first = events.offsets[read]
+        end = events.offsets[read + 1]
+        own = slice(first_window[read], end_window[read])
         rows.n[read] = align_read(
-            alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],
-            alignments.start[read],
-            alignments.cigar[alignments.cigar_offsets[read] : alignments.cigar_offsets[read + 1]],
-            alignments.reverse[read],
-            event_mean[first:end],
-            base_map.first_event[first_base : first_base + read_length - k + 1],
-            read_length,
-            k,
+            read_view(batch, read, model.k),
+            ReadSignal(
+                events.mean[first:end],
+                scaling.scale[read],
+                scaling.shift[read],
+                scaling.var[read],
+                numbers.ln_var[read],
+            ),
             codes,
             model,
-            scaling.scale[read],
-            scaling.shift[read],
-            scaling.var[read],
-            ln_var[read],
-            transitions[read],
-            window_start[first_window[read] : end_window[read]],
-            window_end[first_window[read] : end_window[read]],
-            stop_when_empty,
-            rows.event[first:end],
-            rows.position[first:end],
-            rows.state[first:end],
+            numbers.transitions[read],
+            ReadWindows(window_start[own], window_end[own], stop_when_empty),
+            ReadRows(rows.event[first:end], rows.position[first:end], rows.state[first:end]),
         )

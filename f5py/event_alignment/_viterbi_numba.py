@@ -17,10 +17,12 @@ bit a comparison, sixteen cells in a word.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 from llvmlite import ir
 from numba.extending import intrinsic
+from numpy.typing import NDArray
 
 from f5py.jit import simd
 from f5py.jit.kernel import exact_kernel
@@ -76,8 +78,24 @@ def _log_density(typingctx, x, level, stdv, constant):
     return simd.vector(simd.vector, simd.vector, simd.vector, simd.vector), generate
 
 
+class Emissions(NamedTuple):
+    """Emissions of a block's k-mers, in reference order; after the last one any finite numbers.
+
+    Attributes
+    ----------
+    level, stdv : float32, shape (KMER_SLOTS,)
+        In pA.
+    constant : float32, shape (KMER_SLOTS,)
+        Logarithm of the density at the level.
+    """
+
+    level: NDArray[np.float32]
+    stdv: NDArray[np.float32]
+    constant: NDArray[np.float32]
+
+
 @exact_kernel
-def fill(events, n_events, n_kmers, level, stdv, constant, transitions, scratch, words):
+def fill(events, n_events, n_kmers, emissions, transitions, scratch, words):
     """Fill the table; return whether there is a path through it.
 
     Parameters
@@ -85,12 +103,12 @@ def fill(events, n_events, n_kmers, level, stdv, constant, transitions, scratch,
     events : float32, shape (MARGIN + n_events + MARGIN,)
         Means, last event first, from element `MARGIN` on; the others are any finite numbers.
     n_events, n_kmers : int
-    level, stdv, constant : float32, shape (KMER_SLOTS,)
-        Of the k-mers, in reference order; those after the last k-mer are any finite numbers.
+    emissions : Emissions
     transitions : float32, shape (8,)
     scratch : float32, shape (SCRATCH,)
     words : uint16, shape (words_needed(n_events, n_kmers),)
     """
+    level, stdv, constant = emissions
     stay = simd.splat(transitions[STAY])
     step = simd.splat(transitions[STEP])
     to_bad = simd.splat(transitions[TO_BAD])

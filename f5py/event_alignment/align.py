@@ -103,7 +103,7 @@ def align_events(
     float
         Seconds that all threads together have worked.
     """
-    from f5py.event_alignment._align_numba import align_all
+    from f5py.event_alignment._align_numba import ReadNumbers, align_all
 
     batch.n_rows = np.zeros(len(batch), np.int64)
     batch.row_event = np.empty(batch.event_offsets[-1], np.int32)
@@ -113,13 +113,11 @@ def align_events(
     # Reads without an alignment have no events per base, and no rows.
     log_transitions = transitions(np.where(wanted, batch.events_per_base, 1.0))
     ln_var = np.log(np.where(wanted, batch.var, 1.0).astype(np.float64)).astype(np.float32)
-    levels = model.level_mean, model.level_stdv, model.ln_stdv
 
     def align(reads: NDArray[np.bool_]) -> float:
         return pool.run(
-            align_all, longest_first(batch.n_events, reads), batch.alignments, batch.event_offsets, batch.event_mean,
-            batch.base_map, model.k, strand_codes(model.alphabet), levels, batch.scaling, ln_var, log_transitions,
-            _windows_of_reads(batch, windows), batch.rows, order=batch.number,
+            align_all, longest_first(batch.n_events, reads), batch.view, strand_codes(model.alphabet), model.levels,
+            ReadNumbers(ln_var, log_transitions), _windows_of_reads(batch, windows), batch.rows, order=batch.number,
         )  # fmt: skip
 
     if elsewhere is None or windows is not None or not (others := elsewhere.rows(batch)).any():

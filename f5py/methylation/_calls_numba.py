@@ -7,12 +7,13 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core._read_view_numba import read_view
 from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
-from f5py.methylation._groups_numba import FLANK, Groups, find_groups, is_site, window_length
-from f5py.methylation._hmm_numba import NEVER, forward_lanes, work_size
+from f5py.methylation._groups_numba import FLANK, Groups, find_groups, first_groups, is_site, window_length
+from f5py.methylation._hmm_numba import NEVER, Emissions, Scratch, forward_lanes, work_size
 from f5py.methylation._noise_numba import forward_correlated
 
 LOG2_E = 1.4426950408889634
@@ -21,22 +22,66 @@ CODES = 5
 METHYLATED = 3
 
 
-class Model(NamedTuple):
-    """A methylation model; arrays in rank order."""
-
-    k: int
-    level_mean: NDArray[np.float32]
-    level_stdv: NDArray[np.float32]
-    ln_stdv: NDArray[np.float32]
-
-
 class Fit(NamedTuple):
-    """How a read's events relate to the model."""
+    """How a read's events relate to the model.
+
+    Attributes
+    ----------
+    shift, scale, var : float32
+        A k-mer's events are about ``scale * level_mean + shift``, with ``var * level_stdv`` around that; shift in pA.
+    events_per_base : float
+    """
 
     shift: np.float32
     scale: np.float32
     var: np.float32
     events_per_base: float
+
+
+class ReadEvents(NamedTuple):
+    """A read's events.
+
+    Attributes
+    ----------
+    mean : float32, shape (n_events,)
+        In pA.
+    fit : Fit
+    """
+
+    mean: NDArray[np.float32]
+    fit: Fit
+
+
+class Scores(NamedTuple):
+    """Log-likelihoods of groups or sites, natural logarithms, to be filled.
+
+    Attributes
+    ----------
+    methylated, unmethylated : float32, shape (>= n,)
+    """
+
+    methylated: NDArray[np.float32]
+    unmethylated: NDArray[np.float32]
+
+
+class ReadCalls(NamedTuple):
+    """The calls of one read, one element a group or site.
+
+    Attributes
+    ----------
+    first, last : int64, shape (>= n,)
+        Reference positions of the first and last site.
+    sites : int32, shape (>= n,)
+        Their number.
+    methylated, unmethylated : float32, shape (>= n,)
+        Log-likelihoods, natural logarithms.
+    """
+
+    first: NDArray[np.int64]
+    last: NDArray[np.int64]
+    sites: NDArray[np.int32]
+    methylated: NDArray[np.float32]
+    unmethylated: NDArray[np.float32]
 
 
 @kernel
@@ -133,16 +178,30 @@ def order_groups(segment, groups, count, order_key):
 
 
 @kernel
-def score_groups(
-    segment, reverse, event_mean, fit, model, motif, noise, overlapping, groups, count, score_methylated,
-    score_unmethylated,
-):  # fmt: skip
-    """Score the first `count` groups as a whole: log-likelihoods with the sites methylated and with none.
+def score_groups(read, events, model, motif, noise, overlapping, groups, scores):
+    """Score groups as a whole: log-likelihoods with their sites methylated and with none.
 
-    `noise` is None or the `f5py.methylation.correlated.Terms`: code for either is compiled when it is first used.
+    Parameters
+    ----------
+    read : f5py.core._read_view_numba.ReadView
+    events : ReadEvents
+    model : f5py.pore_model.model.Levels
+        Over the alphabet ACGMT.
+    motif : f5py.core.motifs.MotifCodes
+    noise : f5py.methylation.correlated.Terms or None
+        Code for either is compiled when it is first used.
+    overlapping : bool
+        See `fill_methylated`.
+    groups : Groups
+    scores : Scores
+        Filled, one element a group.
     """
+    segment, reverse = read.segment, read.reverse
+    event_mean, fit = events
+    score_methylated, score_unmethylated = scores
     # Lanes of one pack should have like numbers of k-mers and events: order by both.
     k = model.k
+    count = groups.first.shape[0]
     order_key = np.empty(count, np.int64)
     order, max_bases, max_events = order_groups(segment, groups, count, order_key)
 
@@ -194,13 +253,13 @@ def score_groups(
                 events[row * simd.LANES + 2 * slot + 1] = x
         if noise is None:
             forward_lanes(
-                events, inverse, offset, constant, lane_events, lane_kmers, fit.events_per_base, work, ends, scales,
-                scores,
+                events, Emissions(inverse, offset, constant), lane_events, lane_kmers, fit.events_per_base,
+                Scratch(work, ends, scales), scores,
             )  # fmt: skip
         else:
             forward_correlated(
-                events, inverse, offset, constant, lane_events, lane_kmers, fit.events_per_base, noise, work, ends,
-                scales, scores,
+                events, Emissions(inverse, offset, constant), lane_events, lane_kmers, fit.events_per_base, noise,
+                Scratch(work, ends, scales), scores,
             )  # fmt: skip
         for slot in range(min(groups_per_pack, count - pack)):
             g = order[pack + slot]
@@ -210,68 +269,76 @@ def score_groups(
 
 
 @kernel
-def call_read(
-    segment, reference_start, cigar, reverse, event_mean, first_event, read_length, fit, model, motif, noise,
-    call_first, call_last, call_sites, score_methylated, score_unmethylated,
-):  # fmt: skip
+def call_read(read, events, model, motif, noise, calls):
     """Find and score the site groups of one read; return their number.
 
     Parameters
     ----------
-    segment, reference_start, cigar, reverse, first_event, read_length
-        See `find_groups`.
-    event_mean : float32
-        The read's events.
-    fit : Fit
-    model : Model
-    motif : f5py.core.motifs.MotifCodes
-    call_first, call_last : int64; call_sites : int32; score_methylated, score_unmethylated : float32
-        Filled with one entry a group: reference positions of its first and last site, number of sites,
-        log-likelihoods.
+    read, events, model, motif, noise
+        As of `score_groups`.
+    calls : ReadCalls
+        Filled with one entry a group.
     """
-    capacity = call_first.shape[0]
-    groups = Groups(call_first, call_last, call_sites, np.empty(capacity, np.int64), np.empty(capacity, np.int64))
-    count = find_groups(segment, reference_start, cigar, reverse, first_event, read_length, model.k, motif, groups)
+    capacity = calls.first.shape[0]
+    groups = Groups(calls.first, calls.last, calls.sites, np.empty(capacity, np.int64), np.empty(capacity, np.int64))
+    count = find_groups(read, model.k, motif, groups)
     if count > 0:
         score_groups(
-            segment, reverse, event_mean, fit, model, motif, noise, False, groups, count,
-            score_methylated, score_unmethylated,
+            read, events, model, motif, noise, False, first_groups(groups, count),
+            Scores(calls.methylated, calls.unmethylated),
         )  # fmt: skip
     for g in range(count):
-        call_first[g] += reference_start
-        call_last[g] += reference_start
+        calls.first[g] += read.start
+        calls.last[g] += read.start
     return count
 
 
 @kernel
-def call_all(
-    turn, reads, alignments, event_offsets, event_mean, base_map, scaling, events_per_base, model, motifs, noise, calls
-):
-    """`call_read` for `reads`."""
+def read_events(batch, read):
+    """Return the `ReadEvents` of a read of a `f5py.core.batch.BatchView`."""
+    events, scaling = batch.events, batch.scaling
+    return ReadEvents(
+        events.mean[events.offsets[read] : events.offsets[read + 1]],
+        Fit(scaling.shift[read], scaling.scale[read], scaling.var[read], batch.events_per_base[read]),
+    )
+
+
+@kernel
+def calls_between(calls, first, end):
+    """Return the `ReadCalls` in some slots of a batch's `f5py.core.batch.Calls`."""
+    return ReadCalls(
+        calls.first[first:end], calls.last[first:end], calls.sites[first:end], calls.methylated[first:end],
+        calls.unmethylated[first:end],
+    )  # fmt: skip
+
+
+@kernel
+def call_all(turn, reads, batch, model, motifs, noise, calls):
+    """Apply `call_read` to `reads`.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    batch : f5py.core.batch.BatchView
+    model, noise
+        As of `score_groups`.
+    motifs : pair of MotifCodes
+        Of forward and of reverse reads.
+    calls : f5py.core.batch.Calls
+        Filled.
+    """
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
             break
         read = reads[i]
-        first_base = base_map.offsets[read]
-        read_length = base_map.offsets[read + 1] - first_base
-        first = calls.offsets[read]
-        end = calls.offsets[read + 1]
+        view = read_view(batch, read, model.k)
         calls.n[read] = call_read(
-            alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],
-            alignments.start[read],
-            alignments.cigar[alignments.cigar_offsets[read] : alignments.cigar_offsets[read + 1]],
-            alignments.reverse[read],
-            event_mean[event_offsets[read] : event_offsets[read + 1]],
-            base_map.first_event[first_base : first_base + read_length - model.k + 1],
-            read_length,
-            Fit(scaling.shift[read], scaling.scale[read], scaling.var[read], events_per_base[read]),
+            view,
+            read_events(batch, read),
             model,
-            motifs[1 if alignments.reverse[read] else 0],
+            motifs[1 if view.reverse else 0],
             noise,
-            calls.first[first:end],
-            calls.last[first:end],
-            calls.sites[first:end],
-            calls.methylated[first:end],
-            calls.unmethylated[first:end],
+            calls_between(calls, calls.offsets[read], calls.offsets[read + 1]),
         )

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.core._read_view_numba import read_view
 from f5py.core.hmm import P_BAD, P_SKIP
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
@@ -32,8 +33,20 @@ class Listing(NamedTuple):
 
 
 @kernel
-def list_read(segment, reference_start, cigar, reverse, first_event, read_length, k, motif, calls, first, end, listing):
-    """Find the groups of one read, for the slots `first` to `end`; return their number."""
+def list_read(read, k, motif, calls, first, end, listing):
+    """Find the groups of one read, for the slots `first` to `end`; return their number.
+
+    Parameters
+    ----------
+    read : f5py.core._read_view_numba.ReadView
+    k : int
+    motif : f5py.core.motifs.MotifCodes
+    calls : f5py.core.batch.Calls
+        First and last site and number of sites are filled.
+    first, end : int
+    listing : Listing
+        Filled.
+    """
     capacity = end - first
     groups = Groups(
         calls.first[first:end],
@@ -42,41 +55,40 @@ def list_read(segment, reference_start, cigar, reverse, first_event, read_length
         np.empty(capacity, np.int64),
         np.empty(capacity, np.int64),
     )
-    count = find_groups(segment, reference_start, cigar, reverse, first_event, read_length, k, motif, groups)
+    count = find_groups(read, k, motif, groups)
     for g in range(count):
         listing.window[first + g] = groups.first[g] - FLANK
-        listing.n_bases[first + g] = window_length(segment, groups.first[g], groups.last[g])
+        listing.n_bases[first + g] = window_length(read.segment, groups.first[g], groups.last[g])
         listing.begin[first + g] = groups.begin[g]
         listing.end[first + g] = groups.end[g]
-        groups.first[g] += reference_start
-        groups.last[g] += reference_start
+        groups.first[g] += read.start
+        groups.last[g] += read.start
     return count
 
 
 @kernel
-def list_all(turn, reads, alignments, base_map, k, motifs, calls, listing):
-    """`list_read` for `reads`."""
+def list_all(turn, reads, batch, k, motifs, calls, listing):
+    """Apply `list_read` to `reads`.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    batch : f5py.core.batch.BatchView
+    k : int
+    motifs : pair of MotifCodes
+        Of forward and of reverse reads.
+    calls, listing
+        As of `list_read`.
+    """
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
             break
         read = reads[i]
-        first_base = base_map.offsets[read]
-        read_length = base_map.offsets[read + 1] - first_base
-        calls.n[read] = list_read(
-            alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],
-            alignments.start[read],
-            alignments.cigar[alignments.cigar_offsets[read] : alignments.cigar_offsets[read + 1]],
-            alignments.reverse[read],
-            base_map.first_event[first_base : first_base + read_length - k + 1],
-            read_length,
-            k,
-            motifs[1 if alignments.reverse[read] else 0],
-            calls,
-            calls.offsets[read],
-            calls.offsets[read + 1],
-            listing,
-        )
+        view = read_view(batch, read, k)
+        motif = motifs[1 if view.reverse else 0]
+        calls.n[read] = list_read(view, k, motif, calls, calls.offsets[read], calls.offsets[read + 1], listing)
 
 
 @kernel

@@ -89,18 +89,18 @@ def window_length(segment, first, last):
 
 
 @kernel
-def find_groups(segment, reference_start, cigar, reverse, first_event, read_length, k, motif, groups):
+def find_groups(read, k, motif, groups):
     """List the callable site groups of one read in `groups`; return their number.
 
     Parameters
     ----------
-    segment : uint8
-        Upper-case reference bases from `reference_start` on, one base past the alignment's end.
-    cigar : uint32
-        As BAM stores it: length times 16 plus operation.
-    first_event : int32, shape (n_kmers,)
-        First event of each k-mer of the read as sequenced, or -1.
+    read : f5py.core._read_view_numba.ReadView
+    k : int
+    motif : f5py.core.motifs.MotifCodes
+    groups : Groups
+        Filled; there must be room for all groups of sites.
     """
+    segment, reference_start, cigar, reverse, first_event, read_length = read
     length = segment.shape[0]
     matched = np.int64(0)
     for c in range(cigar.shape[0]):
@@ -158,6 +158,14 @@ def find_groups(segment, reference_start, cigar, reverse, first_event, read_leng
         groups.end[count] = e2
         count += 1
     return count
+
+
+@kernel
+def first_groups(groups, count):
+    """Return the first `count` of `groups`."""
+    return Groups(
+        groups.first[:count], groups.last[:count], groups.sites[:count], groups.begin[:count], groups.end[:count]
+    )
 
 
 @kernel

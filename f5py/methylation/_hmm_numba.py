@@ -20,8 +20,10 @@ greatest stored value of the block is about ``2 ** LIFT``; what is less than ``2
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
 from f5py.jit import simd
@@ -120,25 +122,52 @@ def score_ends(n_events, rows, work, ends, scales, scores):
         scores[lane] = log_score(scores[lane], counts[lane])
 
 
+class Emissions(NamedTuple):
+    """Emissions of sixteen k-mer sequences, lane by lane.
+
+    Attributes
+    ----------
+    inverse, offset, constant : float32, shape (>= 16 * max(n_kmers),)
+        Event mean x under k-mer j has emission ``2 ** (constant - (x * inverse + offset) ** 2)``. After a lane's last
+        k-mer the constant must be `NEVER` and the others finite.
+    """
+
+    inverse: NDArray[np.float32]
+    offset: NDArray[np.float32]
+    constant: NDArray[np.float32]
+
+
+class Scratch(NamedTuple):
+    """Room for the forward algorithm.
+
+    Attributes
+    ----------
+    work : float32, shape (>= work_size(max(n_kmers)),)
+    ends, scales : float32, shape (>= 16 * max(n_events),)
+    """
+
+    work: NDArray[np.float32]
+    ends: NDArray[np.float32]
+    scales: NDArray[np.float32]
+
+
 @kernel
-def forward_lanes(events, inverse, offset, constant, n_events, n_kmers, events_per_base, work, ends, scales, scores):
+def forward_lanes(events, emissions, n_events, n_kmers, events_per_base, scratch, scores):
     """Log-likelihood of sixteen event sequences under sixteen k-mer sequences.
 
     Parameters
     ----------
     events : float32, shape (>= 16 * max(n_events),)
         Event means; what lies after a lane's last event must be finite.
-    inverse, offset, constant : float32, shape (>= 16 * max(n_kmers),)
-        Event mean x under k-mer j has emission ``2 ** (constant - (x * inverse + offset) ** 2)``. After a lane's last
-        k-mer the constant must be `NEVER` and the others finite.
+    emissions : Emissions
     n_events, n_kmers : int64, shape (16,)
     events_per_base : float
-    work : float32, shape (>= work_size(max(n_kmers)),)
-    ends, scales : float32, shape (>= 16 * max(n_events),)
-        Scratch space.
+    scratch : Scratch
     scores : float32, shape (16,)
         Filled with natural logarithms.
     """
+    inverse, offset, constant = emissions
+    work, ends, scales = scratch
     p_stay = stay_probability(events_per_base)
     stay = simd.splat(np.float32(p_stay))
     step = simd.splat(np.float32(1.0 - p_stay - P_SKIP - P_BAD))

@@ -39,19 +39,19 @@ def _entry_density(x, inverse, offset, constant, noise):
 
 
 @kernel
-def forward_correlated(
-    events, inverse, offset, constant, n_events, n_kmers, events_per_base, noise, work, ends, scales, scores
-):
+def forward_correlated(events, emissions, n_events, n_kmers, events_per_base, noise, scratch, scores):
     """Log-likelihood of sixteen event sequences under sixteen k-mer sequences, with correlated noise.
 
     Parameters
     ----------
-    inverse, offset, constant : float32, shape (>= 16 * max(n_kmers),)
-        As for `f5py.methylation._hmm_numba.forward_lanes`, but after a lane's last k-mer `inverse` must be 0.
-    noise : Terms
+    emissions : Emissions
+        But after a lane's last k-mer `inverse` must be 0.
+    noise : f5py.methylation.correlated.Terms
     others
-        Those of `forward_lanes`.
+        Those of `f5py.methylation._hmm_numba.forward_lanes`.
     """
+    inverse, offset, constant = emissions
+    work, ends, scales = scratch
     p_stay = stay_probability(events_per_base)
     stay = simd.splat(np.float32(p_stay * noise.stay_weight))
     step = simd.splat(np.float32((1.0 - p_stay - P_SKIP - P_BAD) * noise.step_weight))

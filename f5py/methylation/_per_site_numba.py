@@ -6,10 +6,11 @@ import math
 
 import numpy as np
 
+from f5py.core._read_view_numba import read_view
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
-from f5py.methylation._calls_numba import Fit, fill_plain, score_groups
-from f5py.methylation._groups_numba import FLANK, Groups, find_groups, is_site, window_length
+from f5py.methylation._calls_numba import Scores, calls_between, fill_plain, read_events, score_groups
+from f5py.methylation._groups_numba import FLANK, Groups, find_groups, first_groups, is_site, window_length
 from f5py.methylation._hmm_numba import log_sum
 from f5py.methylation._site_windows_numba import SiteWindows, score_windows
 
@@ -67,10 +68,7 @@ def learn_agreement(odds, power):
 
 
 @kernel
-def call_read_sites(
-    segment, reference_start, cigar, reverse, event_mean, first_event, read_length, fit, model, motif, noise,
-    agreement, call_first, call_last, call_sites, score_methylated, score_unmethylated,
-):  # fmt: skip
+def call_read_sites(read, events, model, motif, noise, agreement, calls):
     """Find the site groups of one read and score each of their sites; return the number of sites.
 
     Parameters
@@ -80,19 +78,20 @@ def call_read_sites(
     others
         Those of `f5py.methylation._calls_numba.call_read`; the arrays to fill have one entry a site.
     """
+    segment, reference_start, reverse = read.segment, read.start, read.reverse
+    call_first, call_last, call_sites, score_methylated, score_unmethylated = calls
     capacity = call_first.shape[0]
     groups = Groups(
         np.empty(capacity, np.int64), np.empty(capacity, np.int64), np.empty(capacity, np.int32),
         np.empty(capacity, np.int64), np.empty(capacity, np.int64),
     )  # fmt: skip
-    n_groups = find_groups(segment, reference_start, cigar, reverse, first_event, read_length, model.k, motif, groups)
+    n_groups = find_groups(read, model.k, motif, groups)
     if n_groups == 0:
         return 0
     all_methylated = np.empty(n_groups, np.float32)
     none_methylated = np.empty(n_groups, np.float32)
-    score_groups(
-        segment, reverse, event_mean, fit, model, motif, noise, True, groups, n_groups, all_methylated, none_methylated
-    )
+    groups = first_groups(groups, n_groups)
+    score_groups(read, events, model, motif, noise, True, groups, Scores(all_methylated, none_methylated))
     n_windows = 0
     n_bases = 0
     n_sites = 0
@@ -133,7 +132,7 @@ def call_read_sites(
             base += length
             w += 1
         count += groups.sites[g]
-    score_windows(windows, n_windows, event_mean, reverse, fit, model, noise, score_methylated, score_unmethylated)
+    score_windows(windows, n_windows, events, reverse, model, noise, Scores(score_methylated, score_unmethylated))
     odds = np.empty(n_windows)
     w = 0
     for g in range(n_groups):
@@ -157,36 +156,28 @@ def call_read_sites(
 
 
 @kernel
-def call_all_sites(
-    turn, reads, alignments, event_offsets, event_mean, base_map, scaling, events_per_base, model, motifs, noise,
-    agreement, calls,
-):  # fmt: skip
-    """`call_read_sites` for `reads`."""
+def call_all_sites(turn, reads, batch, model, motifs, noise, agreement, calls):
+    """Apply `call_read_sites` to `reads`.
+
+    Parameters
+    ----------
+    agreement
+        As of `call_read_sites`.
+    others
+        Those of `f5py.methylation._calls_numba.call_all`; the arrays to fill have one entry a site.
+    """
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
             break
         read = reads[i]
-        first_base = base_map.offsets[read]
-        read_length = base_map.offsets[read + 1] - first_base
-        first = calls.offsets[read]
-        end = calls.offsets[read + 1]
+        view = read_view(batch, read, model.k)
         calls.n[read] = call_read_sites(
-            alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],
-            alignments.start[read],
-            alignments.cigar[alignments.cigar_offsets[read] : alignments.cigar_offsets[read + 1]],
-            alignments.reverse[read],
-            event_mean[event_offsets[read] : event_offsets[read + 1]],
-            base_map.first_event[first_base : first_base + read_length - model.k + 1],
-            read_length,
-            Fit(scaling.shift[read], scaling.scale[read], scaling.var[read], events_per_base[read]),
+            view,
+            read_events(batch, read),
             model,
-            motifs[1 if alignments.reverse[read] else 0],
+            motifs[1 if view.reverse else 0],
             noise,
             agreement,
-            calls.first[first:end],
-            calls.last[first:end],
-            calls.sites[first:end],
-            calls.methylated[first:end],
-            calls.unmethylated[first:end],
+            calls_between(calls, calls.offsets[read], calls.offsets[read + 1]),
         )

@@ -9,7 +9,7 @@ import numpy as np
 from f5py.core.cigar import ALIGNED, OF_READ, OF_REFERENCE
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
-from f5py.methylation._calls_numba import fill_methylated, fill_plain, fill_ranks
+from f5py.methylation._calls_numba import calls_between, fill_methylated, fill_plain, fill_ranks
 
 #: K-mers with so many events have got stuck, or are aligned wrongly.
 MOST_EVENTS = 20
@@ -62,8 +62,22 @@ def _group_of(position, first, last):
 
 
 @kernel
-def site_probabilities(places, plain, changed, offset, first, last, methylated, unmethylated, probability):
-    """Fill the probability of methylation of each base of a read that is a site; -1 for other bases."""
+def site_probabilities(places, plain, changed, offset, calls, probability):
+    """Fill the probability of methylation of each base of a read that is a site; -1 for other bases.
+
+    Parameters
+    ----------
+    places : int64, shape (n_bases,)
+        Reference position opposite to each base, or -1.
+    plain, changed : uint8, shape (n_bases,)
+        Codes of the bases, and with the sites methylated.
+    offset : int
+        Of the modified base in the motif on the reference's strand.
+    calls : ReadCalls
+    probability : float64, shape (n_bases,)
+        Filled.
+    """
+    first, last, methylated, unmethylated = calls.first, calls.last, calls.methylated, calls.unmethylated
     total = 0.0
     n = 0
     for g in range(first.shape[0]):
@@ -179,10 +193,26 @@ def fit_read(event_mean, first_event, last_event, plain, changed, probability, m
 
 
 @kernel
-def rescale_all(
-    turn, reads, alignments, bases, base_map, event_offsets, event_mean, model, motifs, least_events, calls, scaling
-):
-    """Fit `reads` again; those with too few usable k-mers keep their fit."""
+def rescale_all(turn, reads, batch, bases, model, motifs, least_events, calls):
+    """Fit `reads` again; those with too few usable k-mers keep their fit.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    batch : f5py.core.batch.BatchView
+        Its scaling is changed.
+    bases : uint8, shape (base_map.offsets[-1],)
+        Letters of the reads as sequenced.
+    model : f5py.pore_model.model.Levels
+        Over the alphabet ACGMT.
+    motifs : pair of MotifCodes
+        Of forward and of reverse reads.
+    least_events : int
+        Usable k-mers that a read needs.
+    calls : f5py.core.batch.Calls
+    """
+    alignments, base_map, events = batch.alignments, batch.base_map, batch.events
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
@@ -203,15 +233,13 @@ def rescale_all(
         cigar = alignments.cigar[alignments.cigar_offsets[read] : alignments.cigar_offsets[read + 1]]
         _reference_of(cigar, alignments.start[read], reverse, places)
         probability = np.empty(length, np.float64)
-        site_probabilities(
-            places, plain, changed, motifs[1 if reverse else 0].offset, calls.first[first:end], calls.last[first:end],
-            calls.methylated[first:end], calls.unmethylated[first:end], probability,
-        )  # fmt: skip
+        offset = motifs[1 if reverse else 0].offset
+        site_probabilities(places, plain, changed, offset, calls_between(calls, first, end), probability)
         shift, scale, var = fit_read(
-            event_mean[event_offsets[read] : event_offsets[read + 1]], base_map.first_event[own],
+            events.mean[events.offsets[read] : events.offsets[read + 1]], base_map.first_event[own],
             base_map.last_event[own], plain, changed, probability, model, least_events,
         )  # fmt: skip
         if scale > 0.0 and var > 0.0:
-            scaling.shift[read] = np.float32(shift)
-            scaling.scale[read] = np.float32(scale)
-            scaling.var[read] = np.float32(var)
+            batch.scaling.shift[read] = np.float32(shift)
+            batch.scaling.scale[read] = np.float32(scale)
+            batch.scaling.var[read] = np.float32(var)

@@ -66,12 +66,49 @@ def sites_per_kmer(modified, k):
     return greatest
 
 
+class PackSize(NamedTuple):
+    """Size of a pack of windows.
+
+    Attributes
+    ----------
+    width : int
+        Sites whose states are told apart at a time; a window takes 2 ** width lanes.
+    rows, n_kmers : int
+        Most events and k-mers of a window.
+    """
+
+    width: int
+    rows: int
+    n_kmers: int
+
+
+class WindowCodes(NamedTuple):
+    """A window's bases.
+
+    Attributes
+    ----------
+    codes : uint8, shape (n_bases,)
+    modified : int64, shape (n_sites,)
+        Places of its sites.
+    width : int
+        See `PackSize`.
+    ranks : int64, shape (n_kmers,)
+        Of the k-mers without methylated bases.
+    """
+
+    codes: NDArray[np.uint8]
+    modified: NDArray[np.int64]
+    width: int
+    ranks: NDArray[np.int64]
+
+
 @kernel
-def _fill_kmers(codes, modified, width, ranks, reverse, k, per_kmer, first_lane, kmers):
-    """Ranks of a window's k-mers in its lanes: bit ``i % width`` of their number is the state of site i.
+def _fill_kmers(window, reverse, k, per_kmer, first_lane, kmers):
+    """Fill the ranks of a window's k-mers in its lanes: bit ``i % width`` of their number is the state of site i.
 
     A lane's k-mer is that of another one where the states that the two differ in are of no site here.
     """
+    codes, modified, width, ranks = window
     powers = np.empty(k, np.int64)  # of the code of each base in the rank
     power = np.int64(1)
     for i in range(k):
@@ -147,11 +184,13 @@ def _size_of(windows, chosen, width, k):
 
 
 @kernel
-def _make_pack(windows, chosen, width, rows, n_kmers, event_mean, reverse, fit, model, room):
+def _make_pack(windows, chosen, size, events, reverse, model, room):
     """The pack of the windows `chosen`; a window may be in it several times.
 
     Return it with the number of its slots.
     """
+    width, rows, n_kmers = size
+    event_mean, fit = events
     k = model.k
     vectors = max((1 << width) // LANES, 1)
     per_kmer = vectors * LANES
@@ -170,7 +209,8 @@ def _make_pack(windows, chosen, width, rows, n_kmers, event_mean, reverse, fit, 
         modified = windows.modified[windows.site[window] : windows.site[window] + windows.n_sites[window]]
         own_kmers = codes.shape[0] - k + 1
         fill_ranks(codes, k, reverse, own_kmers, ranks)
-        _fill_kmers(codes, modified, width, ranks[:own_kmers], reverse, k, per_kmer, i * lanes, kmers)
+        of_window = WindowCodes(codes, modified, width, ranks[:own_kmers])
+        _fill_kmers(of_window, reverse, k, per_kmer, i * lanes, kmers)
         _fill_changes(modified, width, k, i * lanes, pack)
         pack.last[own_kmers - 1] |= (1 << lanes) - 1 << (i * lanes)
         stride = 1 if windows.begin[window] < windows.end[window] else -1
@@ -244,9 +284,27 @@ def _log_share(masses, first, lanes, bit, state):
     return math.log(total)
 
 
+class Flows(NamedTuple):
+    """Probabilities of states by slot and lane; see `_score_pack`.
+
+    Attributes
+    ----------
+    slots : int64, shape (n_kmers,)
+        Slot of each k-mer, or -1.
+    n_slots : int
+    masses : float64
+    """
+
+    slots: NDArray[np.int64]
+    n_slots: int
+    masses: NDArray[np.float64]
+
+
 @kernel
-def _finish_window(windows, window, width, k, slots, n_slots, masses, first_lane, reference, methylated, unmethylated):
+def _finish_window(windows, window, width, k, flows, first_lane, reference, scores):
     """Fill a window's scores."""
+    slots, n_slots, masses = flows
+    methylated, unmethylated = scores
     lanes = 1 << width
     per_kmer = max(lanes, LANES)
     first = windows.site[window]
@@ -289,21 +347,22 @@ def _ordered(windows, count, k, span):
 
 
 @kernel
-def score_windows(windows, count, event_mean, reverse, fit, model, noise, methylated, unmethylated):
+def score_windows(windows, count, events, reverse, model, noise, scores):
     """Log-likelihood of each window's events with each of its sites methylated or not, whatever the others are.
 
     Parameters
     ----------
     windows : SiteWindows
     count : int
-    event_mean : float32
+    events : f5py.methylation._calls_numba.ReadEvents
     reverse : bool
-    fit : Fit
-    model : Model
-    noise : Terms or None
-    methylated, unmethylated : float32
+    model : f5py.pore_model.model.Levels
+        Over the alphabet ACGMT.
+    noise : f5py.methylation.correlated.Terms or None
+    scores : f5py.methylation._calls_numba.Scores
         Filled at the places that the sites have in `windows.modified`.
     """
+    fit = events.fit
     # A step's density with correlated noise is that of two k-mers, so that both need the states of their sites.
     order, widths = _ordered(windows, count, model.k, model.k if noise is None else model.k + 1)
     p_stay = stay_probability(fit.events_per_base)
@@ -326,12 +385,12 @@ def score_windows(windows, count, event_mean, reverse, fit, model, noise, methyl
         if needed > room.work.shape[0]:
             room = room_of(needed + needed // 2)
         room.used[0] = 0
-        pack, n_slots = _make_pack(windows, chosen, width, rows, n_kmers, event_mean, reverse, fit, model, room)
+        pack, n_slots = _make_pack(windows, chosen, PackSize(width, rows, n_kmers), events, reverse, model, room)
         masses = _score_pack(pack, n_slots, p_stay, noise, reference, room)
         for i in range(n):
             _finish_window(
-                windows, chosen[i], width, model.k, pack.slot, n_slots, masses, i * lanes, reference[i * lanes],
-                methylated, unmethylated,
+                windows, chosen[i], width, model.k, Flows(pack.slot, n_slots, masses), i * lanes, reference[i * lanes],
+                scores,
             )  # fmt: skip
         first += n
     simd.restore_mode(mode)

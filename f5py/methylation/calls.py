@@ -25,9 +25,7 @@ if TYPE_CHECKING:
     from f5py.methylation._group_list_numba import Listing
 
 #: The arrays of a `ReadBatch` that calls are.
-ARRAYS = (
-    "call_offsets", "n_calls", "call_first", "call_last", "call_sites", "call_methylated", "call_unmethylated",
-)  # fmt: skip
+ARRAYS = ("call_offsets", "n_calls", "call_first", "call_last", "call_sites", "call_methylated", "call_unmethylated")
 
 
 class ScoredElsewhere(Protocol):
@@ -111,7 +109,7 @@ def call_methylation(
     float
         Seconds that all threads together have worked.
     """
-    from f5py.methylation._calls_numba import Model, call_all
+    from f5py.methylation._calls_numba import call_all
     from f5py.methylation._groups_numba import count_all
 
     is_ok = batch.status == ReadStatus.OK
@@ -127,17 +125,7 @@ def call_methylation(
     batch.call_sites = np.empty(n_calls, np.int32)
     batch.call_methylated = np.empty(n_calls, np.float32)
     batch.call_unmethylated = np.empty(n_calls, np.float32)
-    inputs = (
-        batch.alignments,
-        batch.event_offsets,
-        batch.event_mean,
-        batch.base_map,
-        batch.scaling,
-        batch.events_per_base,
-        Model(model.k, model.level_mean, model.level_stdv, model.ln_stdv),
-        motifs,
-        terms_of(noise),
-    )
+    inputs = batch.view, model.levels, motifs, terms_of(noise)
     if not per_site:
         if elsewhere is not None and (others := elsewhere.scores(batch, motifs)).any():
             return seconds + _call_with(batch, elsewhere, others, model, motifs, inputs, pool)
@@ -164,9 +152,7 @@ def _call_with(
     n = len(batch.call_first)
     listing = Listing(*(np.empty(n, np.int32) for _ in Listing._fields))
     reads = longest_first(batch.read_length, others)
-    seconds = pool.run(
-        list_all, reads, batch.alignments, batch.base_map, model.k, motifs, batch.calls, listing, order=batch.number
-    )
+    seconds = pool.run(list_all, reads, batch.view, model.k, motifs, batch.calls, listing, order=batch.number)
     others = others & ~elsewhere.begin_scores(batch, model, motifs, listing, inputs[-1])
     here = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & ~others)
     seconds += pool.run(call_all, here, *inputs, batch.calls, order=batch.number)

@@ -91,7 +91,7 @@ def site_likelihoods(
     ValueError
         There is no site, the first k-mer holds the modified base of one, or there is no event.
     """
-    from f5py.methylation._calls_numba import Fit, Model, fill_plain
+    from f5py.methylation._calls_numba import Fit, ReadEvents, Scores, fill_plain
     from f5py.methylation._groups_numba import is_site
     from f5py.methylation._site_windows_numba import SiteWindows, score_windows
     from f5py.methylation.correlated import terms_of
@@ -110,8 +110,9 @@ def site_likelihoods(
     unmethylated = np.empty_like(methylated)
     shift, scale, var = map(np.float32, scaling)
     fit = Fit(shift, scale, var, float(events_per_base))
-    levels = Model(model.k, model.level_mean, model.level_stdv, model.ln_stdv)
     numbers = np.array([[0], [len(segment)], [0], [len(modified)], [0], [len(x) - 1]], np.int64)
     windows = SiteWindows(plain, modified, *numbers)
-    score_windows(windows, 1, x, reverse, fit, levels, terms_of(noise), methylated, unmethylated)
+    score_windows(
+        windows, 1, ReadEvents(x, fit), reverse, model.levels, terms_of(noise), Scores(methylated, unmethylated)
+    )
     return methylated, unmethylated

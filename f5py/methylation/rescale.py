@@ -48,15 +48,13 @@ def rescaled(
     seconds : float
         That all threads together have worked.
     """
-    from f5py.methylation._calls_numba import Model
     from f5py.methylation._rescale_numba import rescale_all
 
     scaling = Scaling(*(values.copy() for values in batch.scaling))
     reads = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & (batch.n_calls > 0))
-    levels = Model(model.k, model.level_mean, model.level_stdv, model.ln_stdv)
     seconds = pool.run(
-        rescale_all, reads, batch.alignments, batch.bases, batch.base_map, batch.event_offsets, batch.event_mean,
-        levels, (motif.codes(False), motif.codes(True)), least_events, batch.calls, scaling, order=batch.number,
+        rescale_all, reads, batch.view._replace(scaling=scaling), batch.bases, model.levels,
+        (motif.codes(False), motif.codes(True)), least_events, batch.calls, order=batch.number,
     )  # fmt: skip
     return scaling, seconds
 

@@ -35,6 +35,7 @@ from f5py.mapping.hits.hit_fields import (
     SUBSC,
 )
 from f5py.outputs._mapped_tags_numba import (
+    Strands,
     append_cs,
     append_md,
     divergence_of,
@@ -94,26 +95,12 @@ def _append_share(out, at, value):
 
 
 @shared_kernel
-def lines_of_reads(
-    turn,
-    reads,
-    offsets,
-    names,
-    name_offsets,
-    codes,
-    hits,
-    hit_offsets,
-    ops,
-    rep_len,
-    reference,
-    contig_offsets,
-    contig_names,
-    contig_name_offsets,
-    switches,
-    sizes,
-    counts,
-):
+def lines_of_reads(turn, reads, columns, found, rep_len, contigs, switches, made):
     """Make the PAF lines of reads; arguments and result as of `f5py.outputs._mapped_records_numba.records_of_reads`."""
+    offsets, names, name_offsets, codes = columns.offsets, columns.names, columns.name_offsets, columns.codes
+    hits, hit_offsets, ops = found
+    reference, contig_offsets, contig_names, contig_name_offsets = contigs
+    sizes, counts = made
     done = np.empty(16, np.int64)
     n_done = 0
     out = np.empty(1 << 16, np.uint8)
@@ -205,7 +192,7 @@ def lines_of_reads(
                     at += 1
                 if switches[WITH_CS]:
                     at = append_bytes(out, at, _CS)
-                    at = append_cs(out, at, hit, ops, reference, r, strands, s, switches[LONG_CS] != 0)
+                    at = append_cs(out, at, hit, ops, Strands(reference, r, strands, s), switches[LONG_CS] != 0)
                 if switches[WITH_MD]:
                     at = append_bytes(out, at, _MD)
                     at = append_md(out, at, hit, ops, reference, r, strands, s)

@@ -3,7 +3,10 @@
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
@@ -33,6 +36,8 @@ from f5py.mapping.hits.hit_fields import (
     SUBSC,
 )
 from f5py.outputs._mapped_tags_numba import (
+    Strands,
+    TextColumn,
     append_cs,
     append_md,
     append_other_hits,
@@ -115,9 +120,19 @@ def _bin(begin, end):
     return 0
 
 
+class SequencedRead(NamedTuple):
+    """A read as it stands among the others of its batch."""
+
+    letters: NDArray[np.uint8]
+    qualities: NDArray[np.uint8]
+    begin: int  # its first base there, and how many
+    length: int
+
+
 @shared_kernel
-def _put_bases(out, at, letters, qualities, begin, first, end, length, reverse):
+def _put_bases(out, at, read, first, end, reverse):
     """Write bases ``first:end`` of a read on its strand, and their qualities; return the index after them."""
+    letters, qualities, begin, length = read
     n = end - first
     for i in range(n):
         place = first + i
@@ -148,9 +163,23 @@ def _put_name(out, at, names, begin, end):
     return at + 1
 
 
+class Head(NamedTuple):
+    """The fixed part of a record, but its size; see the SAM specification, section 4.2."""
+
+    contig: int
+    place: int
+    name_length: int
+    mapq: int
+    bin_number: int
+    n_ops: int
+    flag: int
+    n_bases: int
+
+
 @shared_kernel
-def _put_head(out, at, contig, place, name_length, mapq, bin_number, n_ops, flag, n_bases):
+def _put_head(out, at, head):
     """Write the fixed part of a record; its size is written at the end."""
+    contig, place, name_length, mapq, bin_number, n_ops, flag, n_bases = head
     at = _put(out, at + 4, contig, 4)
     at = _put(out, at, place, 4)
     out[at] = name_length
@@ -164,47 +193,29 @@ def _put_head(out, at, contig, place, name_length, mapq, bin_number, n_ops, flag
     return _put(out, at, 0, 4)
 
 
+class Made(NamedTuple):
+    """What is made of each read, to be filled."""
+
+    sizes: NDArray[np.int64]  # shape (n_reads,), Bytes
+    counts: NDArray[np.int64]  # shape (n_reads,), Records or lines
+
+
 @shared_kernel
-def records_of_reads(
-    turn,
-    reads,
-    letters,
-    qualities,
-    offsets,
-    names,
-    name_offsets,
-    tags,
-    tag_offsets,
-    codes,
-    hits,
-    hit_offsets,
-    ops,
-    rep_len,
-    reference,
-    contig_offsets,
-    contig_names,
-    contig_name_offsets,
-    switches,
-    sizes,
-    counts,
-):
+def records_of_reads(turn, reads, columns, found, rep_len, contigs, switches, made):
     """Make the records of reads.
 
     Parameters
     ----------
     turn, reads
         See `f5py.threads.pool`.
-    letters, qualities, offsets, names, name_offsets, tags, tag_offsets, codes
-        Columns of `f5py.core.mapping_batch.MappingBatch`.
-    hits, hit_offsets, ops
-        `f5py.core.mapping_batch.Hits`.
-    rep_len : int64
-    reference, contig_offsets, contig_names, contig_name_offsets
+    columns : f5py.core.mapping_batch.ReadColumns
+    found : f5py.core.mapping_batch.Hits
+    rep_len : int64, shape (n_reads,)
+        Bases that seeds cover which were not used.
+    contigs : f5py.core.mapping_batch.ContigColumns
     switches : int64, shape (N_SWITCHES,)
-    sizes : int64, shape (n_reads,)
-        Filled with the bytes of each read's records.
-    counts : int64, shape (n_reads,)
-        Filled with their number.
+    made : Made
+        Filled.
 
     Returns
     -------
@@ -213,6 +224,10 @@ def records_of_reads(
     out : uint8
         Their records.
     """
+    letters, qualities, offsets, names, name_offsets, tags, tag_offsets, codes = columns
+    hits, hit_offsets, ops = found
+    reference, contig_offsets, contig_names, contig_name_offsets = contigs
+    sizes, counts = made
     done = np.empty(16, np.int64)
     n_done = 0
     out = np.empty(1 << 16, np.uint8)
@@ -283,17 +298,12 @@ def records_of_reads(
             record = at
             is_long = n_all_ops > _MOST_OPS
             at = _put_head(
-                out,
-                at,
-                hit[CONTIG],
-                hit[RS],
-                name_length,
-                hit[MAPQ],
-                _bin(hit[RS], hit[RE]),
-                2 if is_long else n_all_ops,
-                flag,
-                n_bases,
-            )
+                out, at,
+                Head(
+                    hit[CONTIG], hit[RS], name_length, hit[MAPQ], _bin(hit[RS], hit[RE]), 2 if is_long else n_all_ops,
+                    flag, n_bases,
+                ),
+            )  # fmt: skip
             at = _put_name(out, at, names, name_offsets[read], name_offsets[read + 1])
             if is_long:
                 at = _put(out, at, (n_bases << 4) | _SOFT, 4)
@@ -302,8 +312,9 @@ def records_of_reads(
                 at = _put_ops(out, at, these, first_op, n_ops, before, behind, clip)
             if n_bases > 0:
                 at = _put_bases(
-                    out, at, letters, qualities, begin, from_base, from_base + n_bases, length, hit[REVERSE] != 0
-                )
+                    out, at, SequencedRead(letters, qualities, begin, length), from_base, from_base + n_bases,
+                    hit[REVERSE] != 0,
+                )  # fmt: skip
             at = _put_tag(out, at, 78, 77, hit[BLEN] - hit[MLEN] + hit[N_AMBI])  # NM
             if not switches[NO_CHAINS]:
                 at = _put_tag(out, at, 109, 115, hit[DP_MAX])  # ms
@@ -323,7 +334,9 @@ def records_of_reads(
                 at = _put_tag(out, at, 122, 100, hit[SPLIT])  # zd
             if own:
                 begin_tag = at
-                at = append_other_hits(out, at + 3, hits, first, end, h, length, contig_names, contig_name_offsets)
+                at = append_other_hits(
+                    out, at + 3, hits, first, end, h, length, TextColumn(contig_names, contig_name_offsets)
+                )
                 if at > begin_tag + 3:
                     _put(out, begin_tag, 0x5A4153, 3)  # SA:Z
                     out[at] = 0
@@ -337,7 +350,7 @@ def records_of_reads(
                 at += 1
             if switches[WITH_CS]:
                 at = _put(out, at, 0x5A7363, 3)  # cs:Z
-                at = append_cs(out, at, hit, ops, reference, r, strands, s, switches[LONG_CS] != 0)
+                at = append_cs(out, at, hit, ops, Strands(reference, r, strands, s), switches[LONG_CS] != 0)
                 out[at] = 0
                 at += 1
             at = _put_rest(out, at, -1 if switches[NO_CHAINS] else rep_len[read], tags, tag_offsets[read], n_tags)
@@ -350,9 +363,9 @@ def records_of_reads(
         if first == end:
             out = grown(out, at + 512 + name_length + n_tags + 2 * length)
             record = at
-            at = _put_head(out, at, -1, -1, name_length, 0, _UNMAPPED_BIN, 0, 4, length)
+            at = _put_head(out, at, Head(-1, -1, name_length, 0, _UNMAPPED_BIN, 0, 4, length))
             at = _put_name(out, at, names, name_offsets[read], name_offsets[read + 1])
-            at = _put_bases(out, at, letters, qualities, begin, 0, length, length, False)
+            at = _put_bases(out, at, SequencedRead(letters, qualities, begin, length), 0, length, False)
             at = _put_rest(out, at, -1 if switches[NO_CHAINS] else rep_len[read], tags, tag_offsets[read], n_tags)
             _put(out, record, at - record - 4, 4)
             count = 1

@@ -3,7 +3,10 @@
 # mypy: disable-error-code="assignment,arg-type"
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping.hits.hit_fields import (
@@ -106,9 +109,31 @@ def append_md(out, at, hit, ops, reference, r, strand, s):
     return at
 
 
+class Strands(NamedTuple):
+    """Bases opposite to each other.
+
+    Attributes
+    ----------
+    reference : uint8
+        Codes of the contigs.
+    r : int
+        The hit's first base among them.
+    strand : uint8
+        Codes of the read's strand.
+    s : int
+        The hit's first base there.
+    """
+
+    reference: NDArray[np.uint8]
+    r: int
+    strand: NDArray[np.uint8]
+    s: int
+
+
 @shared_kernel
-def append_cs(out, at, hit, ops, reference, r, strand, s, is_long):
+def append_cs(out, at, hit, ops, bases, is_long):
     """Write the cs string of a hit whose bases begin at `r` and `s`; return the index after it."""
+    reference, r, strand, s = bases
     for k in range(hit[OPS], hit[OPS] + hit[N_OPS]):
         op = ops[k] & 15
         length = ops[k] >> 4
@@ -153,9 +178,23 @@ def append_cs(out, at, hit, ops, reference, r, strand, s, is_long):
     return at
 
 
+class TextColumn(NamedTuple):
+    """Texts one after the other.
+
+    Attributes
+    ----------
+    text : uint8, shape (offsets[-1],)
+    offsets : int64, shape (n + 1,)
+    """
+
+    text: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+
+
 @shared_kernel
-def append_other_hits(out, at, hits, first, end, h, read_length, names, name_offsets):
+def append_other_hits(out, at, hits, first, end, h, read_length, contigs):
     """Write the value of tag SA: the other primary hits of the read; return the index after it."""
+    names, name_offsets = contigs
     for other in range(first, end):
         hit = hits[other]
         if other == h or hit[PARENT] != hit[ID] or not hit[ALIGNED]:

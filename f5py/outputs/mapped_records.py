@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.mapping_batch import MappingBatch
+from f5py.core.mapping_batch import ContigColumns, MappingBatch
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.mapping.index.reference_index import ReferenceIndex
@@ -80,11 +80,8 @@ def records_of(
     hits, anchors = batch.hits, batch.anchors
     assert hits is not None
     assert anchors is not None
-    return _made(
-        records_of_reads, batch, pool, batch.letters, batch.qualities, batch.offsets, batch.names.text,
-        batch.names.offsets, batch.tags, batch.tag_offsets, batch.codes, hits.table, hits.offsets, hits.ops,
-        anchors.rep_len, index.bases, index.offsets, names.text, names.offsets, style.switches(),
-    )  # fmt: skip
+    contigs = ContigColumns(index.bases, index.offsets, names.text, names.offsets)
+    return _made(records_of_reads, batch, pool, hits, anchors.rep_len, contigs, style.switches())
 
 
 def paf_lines_of(
@@ -96,22 +93,20 @@ def paf_lines_of(
     hits, anchors = batch.hits, batch.anchors
     assert hits is not None
     assert anchors is not None
-    return _made(
-        lines_of_reads, batch, pool, batch.offsets, batch.names.text, batch.names.offsets, batch.codes, hits.table,
-        hits.offsets, hits.ops, anchors.rep_len, index.bases, index.offsets, names.text, names.offsets,
-        style.switches(),
-    )  # fmt: skip
+    contigs = ContigColumns(index.bases, index.offsets, names.text, names.offsets)
+    return _made(lines_of_reads, batch, pool, hits, anchors.rep_len, contigs, style.switches())
 
 
 def _made(kernel: Any, batch: MappingBatch, pool: WorkerPool, *arguments: Any) -> tuple[NDArray[np.uint8], int]:
     """Let threads make the bytes of reads, and put them together in the order of the reads."""
     from f5py.mapping.index._seeds_numba import gather
+    from f5py.outputs._mapped_records_numba import Made
 
     n = len(batch)
     sizes, counts = np.zeros(n, np.int64), np.zeros(n, np.int64)
     results: list[Any] = []
     reads = longest_first(batch.lengths, np.ones(n, np.bool_))
-    pool.run(collecting(kernel, results), reads, *arguments, sizes, counts, order=batch.number)
+    pool.run(collecting(kernel, results), reads, batch.columns, *arguments, Made(sizes, counts), order=batch.number)
     offsets = offsets_of(sizes)
     out = np.empty(offsets[-1], np.uint8)
     for done, made in results:

@@ -2,25 +2,48 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from f5py.io.bam._bam_numba import KEPT, ULTRA
 from f5py.jit.kernel import exact_kernel
 
 
+class Limits(NamedTuple):
+    """Where batches end.
+
+    Attributes
+    ----------
+    batch_size : int
+        Most reads.
+    max_bases : int
+        Bases from which on a batch is closed.
+    ultra_threshold : int
+        Of reads longer than that, if it is not negative, the kind becomes `ULTRA`.
+    counts_left_out : bool
+        Close a batch also when it has as many records that are left out as reads may be in it.
+    """
+
+    batch_size: int
+    max_bases: int
+    ultra_threshold: int
+    counts_left_out: bool
+
+
 @exact_kernel
-def cut(kinds, lengths, first, n, batch_size, max_bases, ultra_threshold, counts_left_out, state):
+def cut(kinds, lengths, first, n, limits, state):
     """Find where a batch ends that goes on with record `first`; return the place after its last record.
 
     Parameters
     ----------
     kinds : uint8, shape (n,)
-        Of reads longer than `ultra_threshold`, if that is not negative, it becomes `ULTRA`.
+        What becomes of each record; that of very long reads is changed, see `Limits`.
     lengths : int64, shape (n,)
         Bases of each read.
-    counts_left_out : bool
-        Close a batch also when it has as many records that are left out as reads may be in it.
+    limits : Limits
     state : int64, shape (4,)
         Reads, records left out and bases of the batch so far, and whether it is closed; updated.
     """
+    batch_size, max_bases, ultra_threshold, counts_left_out = limits
     i = first
     while i < n:
         kind = kinds[i]

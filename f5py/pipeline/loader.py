@@ -179,7 +179,7 @@ class Loader:
     def _cut(self, ultra: RecordOutput | None, number: int, within: RecordRange | None = None) -> Iterator[Cut]:
         """Yield the records of each batch, from batch `number` on."""
         from f5py.io.bam._bam_numba import KEPT
-        from f5py.pipeline._batch_limits_numba import cut
+        from f5py.pipeline._batch_limits_numba import Limits, cut
 
         n_before = 0 if within is None else within.first_record
         stretches: list[Stretch] = []
@@ -194,8 +194,8 @@ class Loader:
                 first = 0
                 while first < n:
                     threshold = self.ultra_threshold if ultra is not None else -1
-                    limits = self.batch_size, self.max_bases, threshold
-                    end = cut(kinds, lengths, first, n, *limits, self.keep_passed_over, state)
+                    limits = Limits(self.batch_size, self.max_bases, threshold, self.keep_passed_over)
+                    end = cut(kinds, lengths, first, n, limits, state)
                     if ultra is not None:
                         self._write_ultra(ultra, data, starts, kinds, first, end)
                     stretches.append(Stretch.of(data, starts, kinds == KEPT, rows, first, end, n_before))

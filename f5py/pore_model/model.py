@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,24 @@ NUCLEOTIDES = "ACGT"
 
 #: M is the methylated base of the motif that a model is made for.
 NUCLEOTIDES_AND_M = "ACGMT"
+
+
+class Levels(NamedTuple):
+    """The numbers of a pore model; arrays in rank order.
+
+    Attributes
+    ----------
+    k : int
+    level_mean, level_stdv : float32, shape (n_kmers,)
+        In pA.
+    ln_stdv : float32, shape (n_kmers,)
+        Natural logarithm of `level_stdv`.
+    """
+
+    k: int
+    level_mean: NDArray[np.float32]
+    level_stdv: NDArray[np.float32]
+    ln_stdv: NDArray[np.float32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +67,11 @@ class PoreModel:
     level_mean: NDArray[np.float32]
     level_stdv: NDArray[np.float32]
     noise: Noise | None = None
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The model as kernels take it."""
+        return Levels(self.k, self.level_mean, self.level_stdv, self.ln_stdv)
 
     @cached_property
     def ln_stdv(self) -> NDArray[np.float32]:

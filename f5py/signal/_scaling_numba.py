@@ -122,8 +122,22 @@ def estimate_all(turn, reads, events, base_offsets, n_kmers, kmer_rank, level_me
 
 
 @exact_kernel
-def recalibrate_all(turn, reads, events, base_map, n_kmers, kmer_rank, level_mean, level_stdv, scaling, used):
-    """`recalibrate` for `reads`."""
+def recalibrate_all(turn, reads, events, base_map, n_kmers, model, scaling, used):
+    """Apply `recalibrate` to `reads`.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    events : f5py.core.batch.Events
+    base_map : f5py.core.batch.BaseMap
+    n_kmers : int64, shape (n_reads,)
+    model : f5py.pore_model.model.Levels
+    scaling : f5py.core.batch.Scaling
+        Filled.
+    used : int64, shape (n_reads,)
+        Filled with the numbers of events that reads are fitted to.
+    """
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
@@ -133,8 +147,8 @@ def recalibrate_all(turn, reads, events, base_map, n_kmers, kmer_rank, level_mea
         end = first + n_kmers[read]
         used[read], scaling.shift[read], scaling.scale[read], scaling.var[read] = recalibrate(
             events.mean[events.offsets[read] : events.offsets[read + 1]],
-            kmer_rank[first:end],
+            base_map.kmer_rank[first:end],
             base_map.first_event[first:end],
-            level_mean,
-            level_stdv,
+            model.level_mean,
+            model.level_stdv,
         )

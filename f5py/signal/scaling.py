@@ -90,8 +90,8 @@ def recalibrate(batch: ReadBatch, model: PoreModel, pool: WorkerPool, here: NDAr
     batch.n_calibration = np.zeros(len(batch), np.int64)
     reads = longest_first(n_kmers, (batch.status == ReadStatus.OK) & here)
     return pool.run(
-        recalibrate_all, reads, batch.events, batch.base_map, n_kmers, batch.kmer_rank, model.level_mean,
-        model.level_stdv, batch.scaling, batch.n_calibration, order=batch.number,
+        recalibrate_all, reads, batch.events, batch.base_map, n_kmers, model.levels, batch.scaling,
+         batch.n_calibration, order=batch.number,
     )  # fmt: skip
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core._kmers_numba import next_rank
 from f5py.core.batch import RowState
 from f5py.core.hmm import MIN_STAY, P_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF
-from f5py.core.kmers import METHYLATED, OPPOSITE
+from f5py.core.kmers import METHYLATED, OPPOSITE, StrandCodes
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 from f5py.methylation._groups_numba import is_site
@@ -102,10 +104,59 @@ def _transition(step, stay):
     return P_SKIP * P_SKIP_SELF * P_FROM_SKIP if step == 3 else 0.0
 
 
+class PresentModel(NamedTuple):
+    """The model of the round.
+
+    Attributes
+    ----------
+    codes : f5py.core.kmers.StrandCodes
+    k : int
+    level_mean, level_stdv : float32, shape (n_kmers,)
+        In pA.
+    """
+
+    codes: StrandCodes
+    k: int
+    level_mean: NDArray[np.float32]
+    level_stdv: NDArray[np.float32]
+
+
+class PlainKmers(NamedTuple):
+    """What methylated k-mers have in common with plain ones.
+
+    Attributes
+    ----------
+    rank : int32, shape (n_kmers,)
+        For k-mers with methylated bases the same one without, else -1.
+    share : float64, shape (n_kmers,)
+        Share of events that are of the plain k-mer after all.
+    """
+
+    rank: NDArray[np.int32]
+    share: NDArray[np.float64]
+
+
+class Sums(NamedTuple):
+    """What is added up.
+
+    Attributes
+    ----------
+    of_kmers : float64, shape (n_kmers, 6)
+        Weight r, r x, r / v^2, r x / v^2, r x^2 / v^2, and the weight of the plain k-mer; x in pA of the model, v the
+        read's noise against that of the model.
+    fit : float64, shape (2,)
+        Number of tested events, and sum of squared deviations in units of the standard deviation.
+    held : float64, shape (n_kmers, 2)
+        Of the same events: number, and sum of x, by k-mer.
+    """
+
+    of_kmers: NDArray[np.float64]
+    fit: NDArray[np.float64]
+    held: NDArray[np.float64]
+
+
 @kernel
-def weights_all(
-    turn, reads, alignments, events, rows, scaling, events_per_base, codes, k, levels, plain, weights, own_shift
-):  # fmt: skip
+def weights_all(turn, reads, batch, rows, model, plain, weights, own_shift):
     """Fill the posterior weights of the k-mers around each row's, `REACH` on either side.
 
     Forward and backward sums through a lattice that has, for each event, the k-mers around the one that the best path
@@ -113,20 +164,20 @@ def weights_all(
 
     Parameters
     ----------
-    turn, reads, alignments, events, rows, scaling, codes, k
+    turn, reads
+        See `f5py.threads.pool`.
+    batch, rows, model
         As for `add_rows`.
-    events_per_base : float64, shape (n,)
-    levels : tuple of float32 arrays
-        `level_mean` and `level_stdv`.
     plain : int32, shape (n_kmers,)
-        As for `add_rows`.
+        See `PlainKmers`.
     weights : float32, shape (n_rows, 2 * REACH + 1)
         In the order of `rows`.
     own_shift : float64, shape (n,)
         Filled with what the plain k-mers of each read deviate on average, in pA: recalibration has taken methylated
         ones for plain ones.
     """
-    mean, stdv = levels
+    alignments, events, _, scaling, events_per_base = batch
+    codes, k, mean, stdv = model
     width = 2 * REACH + 1
     while True:
         i = next_turn(turn)
@@ -214,37 +265,27 @@ def weights_all(
 
 
 @kernel
-def add_rows(
-    used, tested, alignments, events, rows, scaling, codes, k, levels, plain, share, weights, own_shift, sums, fit, held
-):  # fmt: skip
-    """Add the events of the reads that are `used` to `sums`, and how well those `tested` fit to `fit`.
+def add_rows(used, tested, batch, rows, model, plain_kmers, weights, sums):
+    """Add the events of the reads that are `used`, and how well those `tested` fit.
 
     Parameters
     ----------
     used, tested : bool, shape (n,)
-    alignments, events, rows, scaling
-        Arrays of a `ReadBatch`; the reference is marked.
-    codes : StrandCodes
-    k : int
-    levels : tuple of float32 arrays
-        `level_mean` and `level_stdv` of the present model.
-    plain : int32, shape (n_kmers,)
-        For k-mers with methylated bases the same one without, else -1.
-    share : float64, shape (n_kmers,)
-        Share of events that are of the plain k-mer after all.
-    weights : float32, shape (n_rows, 2 * REACH + 1)
-        See `weights_all`.
-    own_shift : float64, shape (n,)
-        See `weights_all`.
-    sums : float64, shape (n_kmers, 6)
-        Weight r, r x, r / v^2, r x / v^2, r x^2 / v^2, and the weight of the plain k-mer; x in pA of the model, v the
-        read's noise against that of the model.
-    fit : float64, shape (2,)
-        Number of events, and sum of squared deviations in units of the standard deviation.
-    held : float64, shape (n_kmers, 2)
-        Of the same events: number, and sum of x, by k-mer.
+    batch : f5py.core.batch.BatchView
+        The reference is marked.
+    rows : f5py.core.batch.Rows
+    model : PresentModel
+    plain_kmers : PlainKmers
+    weights : tuple of float32, shape (n_rows, 2 * REACH + 1), and float64, shape (n,)
+        Weights and shifts; see `weights_all`.
+    sums : Sums
+        Added to.
     """
-    mean, stdv = levels
+    alignments, events, _, scaling, _ = batch
+    codes, k, mean, stdv = model
+    plain, share = plain_kmers
+    of_events, own_shift = weights
+    of_kmers, fit, held = sums
     for read in range(used.shape[0]):
         if not (used[read] or tested[read]):
             continue
@@ -270,7 +311,7 @@ def add_rows(
                     held[rank, 1] += x
                 continue
             for s in range(2 * REACH + 1):
-                g = np.float64(weights[row, s])
+                g = np.float64(of_events[row, s])
                 if g == 0.0:
                     continue
                 rank = ranks[place + s - REACH]
@@ -283,9 +324,9 @@ def add_rows(
                     p_other = share[rank] * _emission(x, other, mean, stdv, v)
                     r = p / (p + p_other) if p + p_other > 0.0 else 1.0
                 w = g * r / (v * v)
-                sums[rank, 0] += g * r
-                sums[rank, 1] += g * r * x
-                sums[rank, 2] += w
-                sums[rank, 3] += w * x
-                sums[rank, 4] += w * x * x
-                sums[rank, 5] += g * (1.0 - r)
+                of_kmers[rank, 0] += g * r
+                of_kmers[rank, 1] += g * r * x
+                of_kmers[rank, 2] += w
+                of_kmers[rank, 3] += w * x
+                of_kmers[rank, 4] += w * x * x
+                of_kmers[rank, 5] += g * (1.0 - r)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +14,9 @@ from f5py.core.motifs import Motif
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
 from f5py.training.held_out import LEARNT, TESTED, reads_with
+
+if TYPE_CHECKING:
+    from f5py.training._sums_numba import PresentModel
 
 #: Share of events of methylated reads that are taken for those of plain k-mers at first: no control is complete.
 FIRST_SHARE = 0.05
@@ -143,14 +146,18 @@ class KmerSums:
         """
         from f5py.training._sums_numba import REACH, weights_all
 
-        model = self.model
         weights = Weights(np.empty((len(batch.row_event), 2 * REACH + 1), np.float32), np.zeros(len(batch)))
         seconds = pool.run(
-            weights_all, longest_first(batch.n_rows, batch.status == ReadStatus.OK), batch.alignments, batch.events,
-            batch.rows, batch.scaling, batch.events_per_base, strand_codes(model.alphabet), model.k,
-            (model.level_mean, model.level_stdv), self._plain, *weights, order=batch.number,
+            weights_all, longest_first(batch.n_rows, batch.status == ReadStatus.OK), batch.view, batch.rows,
+            self._present_model(), self._plain, *weights, order=batch.number,
         )  # fmt: skip
         return weights, seconds
+
+    def _present_model(self) -> PresentModel:
+        from f5py.training._sums_numba import PresentModel
+
+        model = self.model
+        return PresentModel(strand_codes(model.alphabet), model.k, model.level_mean, model.level_stdv)
 
     def add(self, batch: ReadBatch, weights: Weights, uses: NDArray[np.uint8]) -> None:
         """Add the rows of a batch, and of what is held out of it how well it fits.
@@ -163,7 +170,7 @@ class KmerSums:
             What the bases of the reference segments are used for; k-mers must lie in those of one use.
         """
         from f5py.training._held_out_numba import hide
-        from f5py.training._sums_numba import add_rows
+        from f5py.training._sums_numba import PlainKmers, Sums, add_rows
 
         reference = batch.alignments.reference
         shown = np.empty_like(reference)
@@ -172,8 +179,8 @@ class KmerSums:
             hide(reference, uses, use, shown)
             chosen = (batch.status == ReadStatus.OK) & reads_with(batch, uses, use)
             add_rows(
-                *((chosen, none) if use == LEARNT else (none, chosen)), batch.alignments._replace(reference=shown),
-                batch.events, batch.rows, batch.scaling, strand_codes(self.model.alphabet), self.model.k,
-                (self.model.level_mean, self.model.level_stdv), self._plain, self._share, *weights, self.sums, self.fit,
-                self.held,
+                *((chosen, none) if use == LEARNT else (none, chosen)),
+                batch.view._replace(alignments=batch.alignments._replace(reference=shown)), batch.rows,
+                self._present_model(), PlainKmers(self._plain, self._share), tuple(weights),
+                Sums(self.sums, self.fit, self.held),
             )  # fmt: skip

@@ -34,9 +34,14 @@ def _align(events, ranks, shift=0.0, scale=1.0):
     first, last = np.empty(m, np.int32), np.empty(m, np.int32)
     pairs = np.empty((n + m, 2), np.int32)
     verdict, n_pairs, span = _cpu_numba.align_read(
-        events, ranks, MODEL.level_mean, MODEL.level_stdv, MODEL.ln_stdv, np.float32(shift), np.float32(scale), first,
-        last, pairs, F5C_LIMITS,
-    )  # fmt: skip
+        events,
+        ranks,
+        MODEL.levels,
+        np.float32(shift),
+        np.float32(scale),
+        _cpu_numba.EventMap(first, last, pairs),
+        F5C_LIMITS,
+    )
     return verdict, [tuple(pair) for pair in pairs[n + m - n_pairs :].tolist()], first, last, span
 
 

@@ -57,9 +57,14 @@ def _by_numba(read: Read, model=MODEL):
     ranks = read.ranks(model.k)
     first, last = np.empty(len(ranks), np.int32), np.empty(len(ranks), np.int32)
     verdict, n_pairs, span = _cpu_numba.align_read(
-        read.events, ranks, model.level_mean, model.level_stdv, model.ln_stdv, np.float32(read.shift),
-        np.float32(read.scale), first, last, np.empty((0, 2), np.int32), F5C_LIMITS,
-    )  # fmt: skip
+        read.events,
+        ranks,
+        model.levels,
+        np.float32(read.shift),
+        np.float32(read.scale),
+        _cpu_numba.EventMap(first, last, np.empty((0, 2), np.int32)),
+        F5C_LIMITS,
+    )
     return verdict, n_pairs, span, first.tolist(), last.tolist()
 
 
@@ -206,9 +211,14 @@ def _longest_gap(read: Read) -> int:
     ranks, unused = read.ranks(6), np.empty(len(read.bases) - 5, np.int32)
     pairs = np.full((len(ranks) + len(read.events), 2), -1, np.int32)
     _cpu_numba.align_read(
-        read.events, ranks, MODEL.level_mean, MODEL.level_stdv, MODEL.ln_stdv, np.float32(0), np.float32(1), unused,
-        unused.copy(), pairs, F5C_LIMITS,
-    )  # fmt: skip
+        read.events,
+        ranks,
+        MODEL.levels,
+        np.float32(0),
+        np.float32(1),
+        _cpu_numba.EventMap(unused, unused.copy(), pairs),
+        F5C_LIMITS,
+    )
     events = pairs[pairs[:, 0] >= 0, 1]
     runs = np.diff(np.flatnonzero(np.concatenate([[True], np.diff(events) > 0, [True]])))
     return int(runs.max()) - 1

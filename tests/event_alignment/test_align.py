@@ -9,7 +9,16 @@ from hypothesis import strategies as st
 
 from f5py.core.batch import ReadStatus, RowState
 from f5py.core.windows import Windows
-from f5py.event_alignment._viterbi_numba import KMER_SLOTS, MARGIN, SCRATCH, fill, path_length, trace, words_needed
+from f5py.event_alignment._viterbi_numba import (
+    KMER_SLOTS,
+    MARGIN,
+    SCRATCH,
+    Emissions,
+    fill,
+    path_length,
+    trace,
+    words_needed,
+)
 from f5py.event_alignment.align import align_events, transitions
 from f5py.threads.pool import WorkerPool
 
@@ -126,7 +135,13 @@ def test_paths_with_ties():
         words = np.full(words_needed(n_events, n_kmers), 0xAAAA, np.uint16)
         path = np.empty((path_length(n_events, n_kmers), 3), np.int32)
         possible = fill(
-            reversed_events, n_events, n_kmers, level, stdv, constant, transitions, np.full(SCRATCH, np.nan, F), words
+            reversed_events,
+            n_events,
+            n_kmers,
+            Emissions(level, stdv, constant),
+            transitions,
+            np.full(SCRATCH, np.nan, F),
+            words,
         )
         n_path = trace(words, n_events, n_kmers, possible, path)
         found = [(row - 1, kmer, "MBK"[state]) for row, kmer, state in path[:n_path][::-1].tolist()]

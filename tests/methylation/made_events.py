@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from f5py.core.noise import STUDENT, Noise
-from f5py.methylation._hmm_numba import NEVER, forward_lanes, work_size
+from f5py.methylation._hmm_numba import NEVER, Emissions, Scratch, forward_lanes, work_size
 from f5py.methylation._noise_numba import forward_correlated
 from f5py.methylation.correlated import terms_of
 
@@ -46,10 +46,11 @@ def likelihoods(problems: list[tuple[np.ndarray, np.ndarray, np.ndarray]], noise
             np.ascontiguousarray(values, np.float32).ravel()
             for values in (x, stretch, -mean * stretch, (-0.918938 - np.log(stdv)) * math.log2(math.e))
         )
-        room = np.empty(work_size(columns), np.float32), np.empty(rows * LANES, np.float32)
+        scratch = Scratch(np.empty(work_size(columns), np.float32), *np.empty((2, rows * LANES), np.float32))
         forward = forward_lanes if terms is None else forward_correlated
         more = () if terms is None else (terms,)
-        forward(*arrays, n_events, n_kmers, EVENTS_PER_BASE, *more, *room, np.empty_like(room[1]), scores)
+        means, emissions = next(arrays), Emissions(*arrays)
+        forward(means, emissions, n_events, n_kmers, EVENTS_PER_BASE, *more, scratch, scores)
         found[first : first + LANES] = scores[: len(problems) - first]
     assert found.min() > NEVER
     return found

@@ -25,13 +25,13 @@ def _correlated(problems, events_per_base, noise):
     events, inverse, offset, constant, n_events, n_kmers = _lanes(problems)
     # of what lies after a lane's last k-mer the inverse is 0, as that of a pack is
     inverse = np.where(constant == _hmm_numba.NEVER, np.float32(0), inverse)
-    arrays = events, inverse, offset, constant
     rows, columns = n_events.max(), n_kmers.max()
     scores = np.empty(LANES, np.float32)
+    work = np.empty(_hmm_numba.work_size(columns), np.float32)
+    scratch = _hmm_numba.Scratch(work, *np.empty((2, rows * LANES), np.float32))
     _noise_numba.forward_correlated(
-        *arrays, n_events, n_kmers, events_per_base, terms_of(noise),
-        np.empty(_hmm_numba.work_size(columns), np.float32),
-        np.empty(rows * LANES, np.float32), np.empty(rows * LANES, np.float32), scores,
+        events, _hmm_numba.Emissions(inverse, offset, constant), n_events, n_kmers, events_per_base, terms_of(noise),
+        scratch, scores,
     )  # fmt: skip
     return scores[: len(problems)]
 

@@ -74,7 +74,7 @@ def _all_states(
     noise: Noise | None = None,
 ) -> np.ndarray:
     """Log-likelihood of every state of the sites, by the forward algorithm of the group calls; shape (2,) * n."""
-    from f5py.methylation._hmm_numba import forward_lanes, work_size
+    from f5py.methylation._hmm_numba import Emissions, Scratch, forward_lanes, work_size
     from f5py.methylation._noise_numba import forward_correlated
 
     forward, terms = (forward_lanes, ()) if noise is None else (forward_correlated, (terms_of(noise),))
@@ -95,12 +95,16 @@ def _all_states(
         ).T
         stretch = np.sqrt(0.5 * math.log2(math.e)) / model.level_stdv[ranks]
         constant = (-0.918938 - model.ln_stdv[ranks]) * math.log2(math.e)
+        emissions = Emissions(
+            *(
+                np.ascontiguousarray(values, np.float32).ravel()
+                for values in (stretch, -model.level_mean[ranks] * stretch, constant)
+            )
+        )
+        scratch = Scratch(np.empty(work_size(n_kmers), np.float32), *np.empty((2, len(events) * LANES), np.float32))
         forward(
-            np.repeat(events, LANES), stretch.astype(np.float32).ravel(),
-            (-model.level_mean[ranks] * stretch).astype(np.float32).ravel(), constant.astype(np.float32).ravel(),
-            n_events, np.full(LANES, n_kmers, np.int64), events_per_base, *terms,
-            np.empty(work_size(n_kmers), np.float32),
-            np.empty(len(events) * LANES, np.float32), np.empty(len(events) * LANES, np.float32), result,
+            np.repeat(events, LANES), emissions, n_events, np.full(LANES, n_kmers, np.int64), events_per_base, *terms,
+            scratch, result,
         )  # fmt: skip
         scores[first : first + len(block)] = result[: len(block)]
     return scores.reshape((2,) * len(places)).astype(np.float64)
@@ -203,7 +207,7 @@ def test_long_groups_add_up_to_one_probability_of_the_events(window: str) -> Non
 @pytest.mark.parametrize("noise", [None, OF_PORES["r9"]], ids=["independent", "correlated"])
 def test_windows_do_not_depend_on_those_beside_them(noise: Noise | None) -> None:
     """Windows of all widths and lengths at once, against each one alone: the same bits."""
-    from f5py.methylation._calls_numba import Fit, Model
+    from f5py.methylation._calls_numba import Fit, ReadEvents, Scores
     from f5py.methylation._site_windows_numba import SiteWindows, score_windows
 
     rng = np.random.default_rng(3)
@@ -226,9 +230,9 @@ def test_windows_do_not_depend_on_those_beside_them(noise: Noise | None) -> None
     modified = np.concatenate(places).astype(np.int64)
     windows = SiteWindows(codes, modified, *counted(texts), *counted(places), first, first + n_events - 1)
     fit = Fit(np.float32(0), np.float32(1), np.float32(1), 2.0)
-    model = Model(CPG.k, CPG.level_mean, CPG.level_stdv, CPG.ln_stdv)
     found = np.empty((2, len(modified)), np.float32)
-    score_windows(windows, len(texts), np.concatenate(events), False, fit, model, terms_of(noise), *found)
+    of_all = ReadEvents(np.concatenate(events), fit)
+    score_windows(windows, len(texts), of_all, False, CPG.levels, terms_of(noise), Scores(*found))
     np.testing.assert_array_equal(found, np.concatenate(alone, axis=1))
 
 

@@ -88,8 +88,38 @@ def _sort(keys, from_, to):
         begins[bucket] += 1
 
 
+class PartCalls(NamedTuple):
+    """The calls of a part's reads.
+
+    Attributes
+    ----------
+    aligned : int64
+        The batch's number of each read of the part.
+    offsets, n : int64
+        The batch's slots of calls and how many are in use.
+    """
+
+    aligned: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    n: NDArray[np.int64]
+
+
+class Limits(NamedTuple):
+    """What groups must fit.
+
+    Attributes
+    ----------
+    k : int
+    room : int
+        Elements of scratch memory that a warp may take.
+    """
+
+    k: int
+    room: int
+
+
 @kernel
-def order_groups(turn, one, at, aligned, offsets, n_calls, listing, k, room, order, given_back):
+def order_groups(turn, one, at, calls, listing, limits, order, given_back):
     """Order the groups of reads by size, those with most k-mers first, of equals those with most events.
 
     Parameters
@@ -98,19 +128,16 @@ def order_groups(turn, one, at, aligned, offsets, n_calls, listing, k, room, ord
         As of all kernels; there is one turn.
     at : int64, shape (n,)
         Reads, as the part counts them.
-    aligned : int64
-        The batch's number of each read of the part.
-    offsets, n_calls : int64
-        The batch's slots of calls and how many are in use.
+    calls : PartCalls
     listing : Listing
-    k : int
-    room : int
-        Elements of scratch memory that a warp may take.
+    limits : Limits
     order : GroupOrder
         Filled.
     given_back : bool
         Set for reads of the batch that have a group too large for `room`; none of theirs is in the order.
     """
+    aligned, offsets, n_calls = calls
+    k, room = limits
     while next_turn(turn) < one.shape[0]:
         most = order.slots.shape[0]
         slots, of_read = np.empty(most, np.int64), np.empty(most, np.int32)

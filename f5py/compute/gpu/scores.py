@@ -58,7 +58,7 @@ class GpuScores:
 
         Return which reads have a group of so many events that it does not fit at all.
         """
-        from f5py.compute.gpu._group_order_numba import empty_order, order_groups
+        from f5py.compute.gpu._group_order_numba import Limits, PartCalls, empty_order, order_groups
 
         self._number = batch.number
         if not self._has_reads:
@@ -74,8 +74,8 @@ class GpuScores:
         given_back = np.zeros(len(batch), np.bool_)
         self._order = order = empty_order(int(batch.n_calls[self._aligned[at]].sum()))
         self._run(
-            order_groups, at, self._aligned, batch.call_offsets, batch.n_calls, listing, model.k,
-            self._part.size.trace_words, order, given_back,
+            order_groups, at, PartCalls(self._aligned, batch.call_offsets, batch.n_calls), listing,
+            Limits(model.k, self._part.size.trace_words), order, given_back,
         )  # fmt: skip
         self._n = int(order.n[0])
         self._found = np.empty((len(batch.call_first), 4), np.float32)
@@ -144,10 +144,9 @@ class GpuScores:
                     noise = self._noise
                     name, more = "hmm_correlated", (self._tables.kept(noise.tobytes(), lambda: noise),)
                 part.launch(
-                    self._functions[name], -(-n // GROUPS), LANES, "event_mean", "q", "reference",
-                    "reference_offsets", self._motifs, motif_length, offset, reverse_offset, k, self._model,
-                    "fit_shift", "fit_scale", "fit_var", "numbers", "is_reverse",
-                    self._tables.kept("constants", constants), "groups", n,
+                    self._functions[name], -(-n // GROUPS), LANES, "event_mean", "q", "reference", "reference_offsets",
+                    self._motifs, motif_length, offset, reverse_offset, k, self._model, "fit_shift", "fit_scale",
+                    "fit_var", "numbers", "is_reverse", self._tables.kept("constants", constants), "groups", n,
                     "work_offsets", "warp_columns", "warp_rows", "work", "found", *more,
                 )  # fmt: skip
             part.download("found", 4 * n)

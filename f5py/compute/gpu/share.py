@@ -236,7 +236,7 @@ class GpuShare:
         for name in ("event_mean",) if self._stages.means_only else ("event_mean", *_EVENTS):
             values = getattr(batch, name)
             pool.run(scatter, reads, self._q, host[name], batch.event_offsets, values, order=batch.number)
-        maps = BaseMap(self._p, host["first_event"], host["last_event"])
+        maps = BaseMap(self._p, batch.kmer_rank[:0], host["first_event"], host["last_event"])
         pool.run(scatter_maps, reads, k, self._p, maps, batch.base_map, order=batch.number)
         batch.n_pairs[reads] = host["n_pairs"][:n]
         batch.verdict[reads] = host["verdict"][:n]

@@ -7,6 +7,8 @@ and position and the template length (12), name, CIGAR, sequence, qualities, tag
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -146,9 +148,18 @@ def list_records(data, n_contigs, starts):
     return count, False
 
 
+class Filter(NamedTuple):
+    """Which records are kept."""
+
+    min_mapq: int
+    secondary: bool  # whether these are
+    supplementary: bool
+
+
 @exact_kernel
-def classify(data, starts, n, min_mapq, secondary, supplementary, name_table, kinds, rows):
+def classify(data, starts, n, wanted, name_table, kinds, rows):
     """Say what becomes of each of `n` records, and which row of the reads' index those that are kept have, or -1."""
+    min_mapq, secondary, supplementary = wanted
     names, name_begin, name_end, table = name_table
     for i in range(n):
         at = starts[i]

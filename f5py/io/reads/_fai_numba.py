@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import exact_kernel
@@ -86,17 +89,31 @@ def first_wrong_row(text, names, name_begin, name_end, columns):
     return -1
 
 
+class Lines(NamedTuple):
+    """Where pieces are among the lines of a file, one element a piece.
+
+    Attributes
+    ----------
+    begin : int64, shape (n,)
+        Where in the text the first base is.
+    phase, line_bases, line_width : int64, shape (n,)
+        Place of the first base in its line; bases and bytes of a line.
+    """
+
+    begin: NDArray[np.int64]
+    phase: NDArray[np.int64]
+    line_bases: NDArray[np.int64]
+    line_width: NDArray[np.int64]
+
+
 @exact_kernel
-def gather_bases(turn, pieces, text, begin, phase, line_bases, line_width, offsets, table, out, wrong):
+def gather_bases(turn, pieces, text, lines, offsets, table, out, wrong):
     """Copy the bases of `pieces`, through `table`, without the line ends between them.
 
     Parameters
     ----------
     text : uint8
-    begin : int64, shape (n,)
-        Where in `text` each piece's first base is.
-    phase, line_bases, line_width : int64, shape (n,)
-        Place of the first base in its line; bases and bytes of a line.
+    lines : Lines
     offsets : int64, shape (n + 1,)
         Of the pieces in `out`.
     table : uint8, shape (256,)
@@ -106,6 +123,7 @@ def gather_bases(turn, pieces, text, begin, phase, line_bases, line_width, offse
     wrong : bool, shape (n,)
         Set for a piece in which there is a character that is no letter: then the index is not that of the file.
     """
+    begin, phase, line_bases, line_width = lines
     while True:
         i = next_turn(turn)
         if i >= pieces.shape[0]:

@@ -249,7 +249,7 @@ class IndexedFasta:
         InputFileError
             The file has been changed since it was opened.
         """
-        from f5py.io.reads._fai_numba import gather_bases
+        from f5py.io.reads._fai_numba import Lines, gather_bases
 
         index = self.index
         begin = index.offset[rows] + index._bytes_before(rows, start)
@@ -265,7 +265,8 @@ class IndexedFasta:
         begin[wanted] = places
         line_bases = np.maximum(index.line_bases[rows], 1)
         arguments = (
-            text, begin, start % line_bases, line_bases, index.line_width[rows], offsets, self._letters, bases, wrong,
+            text, Lines(begin, start % line_bases, line_bases, index.line_width[rows]), offsets, self._letters, bases,
+            wrong,
         )  # fmt: skip
         if pool is None:
             gather_bases(np.zeros(1, np.int64), wanted, *arguments)

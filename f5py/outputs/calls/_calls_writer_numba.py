@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.kernel import kernel
 from f5py.text._format_numba import NEWLINE, TAB, append_bytes, append_fixed, append_int
@@ -12,22 +15,46 @@ _MINUS = np.uint8(ord("-"))
 _ONE = np.uint8(ord("1"))
 
 
+class TableTexts(NamedTuple):
+    """Texts that rows show, each a pair of texts (uint8) and their offsets (int64).
+
+    Attributes
+    ----------
+    contigs, names, motifs : pair
+        Names of contigs, of the batch's reads, and of motifs.
+    """
+
+    contigs: tuple[NDArray[np.uint8], NDArray[np.int64]]
+    names: tuple[NDArray[np.uint8], NDArray[np.int64]]
+    motifs: tuple[NDArray[np.uint8], NDArray[np.int64]]
+
+
+class TableStyle(NamedTuple):
+    """What a table of calls shows.
+
+    Attributes
+    ----------
+    with_strand : bool
+    k : int
+        Bases beside the sites.
+    """
+
+    with_strand: bool
+    k: int
+
+
 @kernel
-def format_calls(out, contigs, names, motifs, call_motif, with_strand, k, reads, alignments, calls, inside):
+def format_calls(out, texts, call_motif, style, reads, alignments, calls, inside):
     """Write one row per call that is `inside` into `out`; return the number of bytes.
 
     Parameters
     ----------
     out : uint8
         With room for all rows.
-    contigs, names : pairs of uint8 and int64
-        Texts and their offsets: names of contigs and of the batch's reads.
-    motifs : pair of uint8 and int64
-        Names of the motifs, as texts and offsets.
+    texts : TableTexts
     call_motif : int8
         Index of each call's motif; empty if there is one, which is not named then.
-    with_strand : bool
-    k : int
+    style : TableStyle
     reads : pair of int
         The first read, and the one after the last.
     alignments : f5py.core.batch.Alignments
@@ -35,6 +62,8 @@ def format_calls(out, contigs, names, motifs, call_motif, with_strand, k, reads,
     inside : bool
         Of each call.
     """
+    contigs, names, motifs = texts
+    with_strand, k = style
     contig_text, contig_offsets = contigs
     name_text, name_offsets = names
     at = np.int64(0)

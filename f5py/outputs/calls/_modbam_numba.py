@@ -22,6 +22,11 @@ from f5py.io.bam._bam_numba import (
 from f5py.io.bam.record_layout import FIXED_SIZE
 from f5py.jit.kernel import exact_kernel
 from f5py.methylation._groups_numba import is_site
+from f5py.outputs.calls.modbam_arrays import (
+    AlignedSequence,
+    CalledBases,
+    CallsOfRead,
+)
 from f5py.text._format_numba import append_bytes, append_int
 
 _COMMA = np.uint8(ord(","))
@@ -54,14 +59,15 @@ def _probability_byte(ratio):
 
 
 @exact_kernel
-def _called_bases(
-    sequence, cigar, segment, segment_start, inside, first, last, methylated, unmethylated, motif, calibration,
-    prior_odds, base, positions, probabilities,
-):  # fmt: skip
+def _called_bases(read, calls, motif, odds, base, out):
     """List the called bases in `sequence`, ascending; return their number.
 
     A base is called if it stands opposite to the modified base of a scored site and is `base` itself.
     """
+    sequence, cigar, segment, segment_start = read
+    inside, first, last, methylated, unmethylated = calls
+    calibration, prior_odds = odds
+    positions, probabilities = out
     count = 0
     operation = 0
     reference = segment_start
@@ -98,32 +104,25 @@ def _called_bases(
 
 
 @exact_kernel
-def fill_tags(
-    wanted, sequences, cigar, cigar_offsets, alignments, calls, inside, motifs, calibration, prior_odds, bases, head,
-    text, text_offsets, probability, probability_offsets,
-):  # fmt: skip
+def fill_tags(wanted, sequences, alignments, calls, inside, modification, odds, out):
     """Write the MM text and ML bytes of every read; reads that are not `wanted` or have no called base get none.
 
     Parameters
     ----------
-    sequences : uint8 and two of int64, shape (n,)
-        Sequences as the records hold them, on the reference's forward strand; where each begins, and its length.
-    cigar, cigar_offsets : uint32, int64
-        Of the sequences, which may be those of the reference.
+    wanted : bool, shape (n,)
+    sequences : Sequences
     alignments, calls
         The batch's, see `f5py.core.batch`.
     inside : bool
         Which calls are wanted.
-    calibration, prior_odds : float
-        Factor of the ratios, and what is added to them.
-    motifs : pair of MotifCodes; bases : uint8, shape (2,)
-        Of forward and of reverse records: the recognition site, and the letter of its modified base.
-    head : uint8
-        What stands before the first number.
-    text, text_offsets, probability, probability_offsets
+    modification : Modification
+    odds : Odds
+    out : TagTexts
         Filled.
     """
-    sequence, sequence_start, sequence_length = sequences
+    sequence, sequence_start, sequence_length, cigar, cigar_offsets = sequences
+    motifs, bases, head = modification
+    text, text_offsets, probability, probability_offsets = out
     _, reference_start, reverse, _, _, reference, reference_offsets = alignments
     call_offsets, n_calls, call_first, call_last, _, call_methylated, call_unmethylated = calls
     positions = np.empty(probability.shape[0], np.int64)
@@ -138,11 +137,15 @@ def fill_tags(
             end = begin + n_calls[read]
             listed = probability[probability_at:]
             count = _called_bases(
-                bases_of_read, cigar[cigar_offsets[read] : cigar_offsets[read + 1]],
-                reference[reference_offsets[read] : reference_offsets[read + 1]], reference_start[read],
-                inside[begin:end], call_first[begin:end], call_last[begin:end], call_methylated[begin:end],
-                call_unmethylated[begin:end], motifs[strand], calibration, prior_odds, bases[strand], positions,
-                listed,
+                AlignedSequence(
+                    bases_of_read, cigar[cigar_offsets[read] : cigar_offsets[read + 1]],
+                    reference[reference_offsets[read] : reference_offsets[read + 1]], reference_start[read],
+                ),
+                CallsOfRead(
+                    inside[begin:end], call_first[begin:end], call_last[begin:end], call_methylated[begin:end],
+                    call_unmethylated[begin:end],
+                ),
+                motifs[strand], odds, bases[strand], CalledBases(positions, listed),
             )  # fmt: skip
             if count > 0:
                 text_at = append_bytes(text, text_at, head)
@@ -333,10 +336,9 @@ def _put_reference(data, start, letters, out, at):
 
 
 @exact_kernel
-def tag_records(
-    data, starts, read, tags, replace, shows_reference, has_other, reference, reference_offsets, out, offsets
-):
+def tag_records(data, starts, read, tags, replace, shown, out, offsets):
     """Write all records, with their new tags, to ``out[offsets[i]:offsets[i + 1]]``; see `tagged_sizes`."""
+    shows_reference, has_other, reference, reference_offsets = shown
     for i in range(read.shape[0]):
         start = starts[i]
         end = starts[i + 1]

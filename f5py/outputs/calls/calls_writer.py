@@ -85,7 +85,7 @@ class CallsWriter:
 
     def _rows(self, batch: ReadBatch, inside: NDArray[np.bool_], first: int, end: int) -> NDArray[np.uint8]:
         """The rows of some reads of a batch, uint8."""
-        from f5py.outputs.calls._calls_writer_numba import format_calls
+        from f5py.outputs.calls._calls_writer_numba import TableStyle, TableTexts, format_calls
 
         names, contigs = batch.names, self._contigs
         begin, stop = batch.call_offsets[[first, end]].tolist()
@@ -94,8 +94,11 @@ class CallsWriter:
         texts = np.repeat(texts, np.diff(batch.call_offsets[first : end + 1]))
         rows = np.empty(int((bases + texts + _FIXED_COLUMNS)[inside[begin:stop]].sum()), np.uint8)
         size = format_calls(
-            rows, (contigs.text, contigs.offsets), (names.text, names.offsets),
-            (self._motifs.text, self._motifs.offsets), batch.call_motif, self._with_strand, self._k, (first, end),
-            batch.alignments, batch.calls, inside,
+            rows,
+            TableTexts(
+                (contigs.text, contigs.offsets), (names.text, names.offsets), (self._motifs.text, self._motifs.offsets),
+            ),
+            batch.call_motif, TableStyle(self._with_strand, self._k), (first, end), batch.alignments, batch.calls,
+            inside,
         )  # fmt: skip
         return rows[:size].copy()  # without the room that was not needed: many pieces may wait to be written

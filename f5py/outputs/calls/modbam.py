@@ -60,6 +60,7 @@ def modification_tags(
         Factor of the ratios; see `f5py.core.noise.CALIBRATION`.
     """
     from f5py.outputs.calls._modbam_numba import fill_tags
+    from f5py.outputs.calls.modbam_arrays import Modification, Odds, Sequences, TagTexts
 
     if batch.records is None or len(batch.cigar) != batch.cigar_offsets[-1]:
         raise ValueError("base modification tags need the batch's records and CIGARs")
@@ -82,23 +83,15 @@ def modification_tags(
     probability = np.empty(n_sites, np.uint8)
     probability_offsets = np.zeros(len(batch) + 1, np.int64)
     fill_tags(
-        wanted,
-        (sequence, start, length),
-        cigar,
-        cigar_offsets,
-        batch.alignments,
-        batch.calls,
-        inside,
-        (motif.codes(reverse=False), motif.codes(reverse=True)),
-        calibration,
-        math.log(prior) - math.log1p(-prior),
-        np.frombuffer((motif.canonical + reverse_complement(motif.canonical)).encode(), np.uint8),
-        np.frombuffer(head, np.uint8),
-        text,
-        text_offsets,
-        probability,
-        probability_offsets,
-    )
+        wanted, Sequences(sequence, start, length, cigar, cigar_offsets), batch.alignments, batch.calls, inside,
+        Modification(
+            (motif.codes(reverse=False), motif.codes(reverse=True)),
+            np.frombuffer((motif.canonical + reverse_complement(motif.canonical)).encode(), np.uint8),
+            np.frombuffer(head, np.uint8),
+        ),
+        Odds(calibration, math.log(prior) - math.log1p(-prior)),
+        TagTexts(text, text_offsets, probability, probability_offsets),
+    )  # fmt: skip
     return ModificationTags(text[: text_offsets[-1]], text_offsets, probability, probability_offsets, length)
 
 
@@ -183,6 +176,7 @@ class ModbamWriter:
         The batch and its records are not changed.
         """
         from f5py.outputs.calls._modbam_numba import tag_records, tagged_sizes
+        from f5py.outputs.calls.modbam_arrays import Replaced
 
         records = batch.records
         tags = self._tags(batch)
@@ -195,8 +189,8 @@ class ModbamWriter:
         offsets = offsets_of(size)
         out = np.empty(offsets[-1], np.uint8)
         tag_records(
-            *given, tags, replaces, shows_reference, has_other, batch.reference, batch.reference_offsets,
-            out, offsets,
+            records.data, records.starts, records.read, tags, replaces,
+            Replaced(shows_reference, has_other, batch.reference, batch.reference_offsets), out, offsets,
         )  # fmt: skip
         self._n_with_other_tags += int(has_other.sum())
         self._records.write(out)

@@ -127,15 +127,16 @@ class TableStyle(NamedTuple):
 
 
 @exact_kernel
-def format_table(out, first, last, texts, inputs, model, style, m6anet, with_samples):
-    """Write the rows of reads `first` to `last` - 1 into `out`; return the number of bytes or `TOO_SMALL`.
+def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
+    """Write the rows of some reads into `out`; return the number of bytes or `TOO_SMALL`.
 
     Parameters
     ----------
     out : uint8
-    first, last : int
+    reads : pair of int
+        The first read, and the one after the last.
     texts : TableTexts
-        Its reads begin with `first`.
+        Its names of reads begin with the first one.
     inputs : TableInputs
     model : tuple
         k and the bases of a k-mer that are hidden at each end (int), the letters' codes (uint8, shape (256,)), and
@@ -144,6 +145,7 @@ def format_table(out, first, last, texts, inputs, model, style, m6anet, with_sam
     m6anet, with_samples : True or None
         What None switches off is not compiled, which saves the first run a third of its waiting.
     """
+    first, last = reads
     contigs, contig_ends, names, name_ends = texts
     rows, events, alignments, signals, scaling = inputs
     scaled, collapsed, with_index = style

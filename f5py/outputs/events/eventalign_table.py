@@ -120,7 +120,7 @@ class EventalignTable:
 
         model = (self._model.k, self._trim, self._codes, self._model.level_mean, self._model.level_stdv)
         return format_table(
-            out, first, end, TableTexts(self._contigs, self._contig_ends, names, name_ends),
+            out, (first, end), TableTexts(self._contigs, self._contig_ends, names, name_ends),
             TableInputs(batch.rows, batch.events, batch.alignments, batch.signals, batch.scaling), model,
             TableStyle(self._scaled, self._collapsed, self._index), self._m6anet or None, self._samples or None,
         )  # fmt: skip

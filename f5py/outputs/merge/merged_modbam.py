@@ -168,6 +168,7 @@ def _write(
 ) -> int:
     """Write the records of a file that no file before has; return how many of the shared ones have damaged tags."""
     from f5py.outputs.calls._modbam_numba import tag_records, tagged_sizes
+    from f5py.outputs.calls.modbam_arrays import Replaced
 
     n_before = n_damaged = 0
     with closing(all_chunks(file)) as chunks:
@@ -194,8 +195,9 @@ def _write(
             offsets = offsets_of(size)
             records = np.empty(offsets[-1], np.uint8)
             tag_records(
-                *given, tags, True, False, np.zeros(len(kept), np.bool_), np.empty(0, np.uint8),
-                np.zeros(1, np.int64), records, offsets,
+                given[0], given[1], given[2], tags, True,
+                Replaced(False, np.zeros(len(kept), np.bool_), np.empty(0, np.uint8), np.zeros(1, np.int64)), records,
+                offsets,
             )  # fmt: skip
             out.write(records)
     return n_damaged

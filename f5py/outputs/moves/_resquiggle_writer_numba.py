@@ -15,24 +15,14 @@ MAX_ROW = 3 * 11 + 4
 
 
 @kernel
-def format_kmers(
-    out,
-    names,
-    name_offsets,
-    n_kmers,
-    base_offsets,
-    event_offsets,
-    first_event,
-    last_event,
-    event_start,
-    event_length,
-    rna,
-):
+def format_kmers(out, names, name_offsets, n_kmers, base_map, events, rna):
     """Write a row for every k-mer of every read, in the order of the signal.
 
     Stops before the first k-mer whose samples end before or where they begin. Returns the bytes written, and that
     k-mer's read and number, -1 and -1 if there is none.
     """
+    base_offsets, first_event, last_event = base_map.offsets, base_map.first_event, base_map.last_event
+    event_offsets, event_start, event_length = events.offsets, events.start, events.length
     at = 0
     for read in range(n_kmers.shape[0]):
         n = n_kmers[read]

@@ -44,24 +44,14 @@ def _append_tokens(out, at, skipped_kmers, skipped_samples, samples):
 
 
 @kernel
-def strings_of_rows(
-    out,
-    offsets,
-    figures,
-    n_rows,
-    event_offsets,
-    row_event,
-    row_position,
-    event_start,
-    event_length,
-    reverse,
-    rna,
-):
+def strings_of_rows(out, offsets, figures, rows, events, reverse, rna):
     """Write the ss string of every read's rows one after the other, with their offsets and figures.
 
     The rows go up along the reference. They are walked along the signal, which goes the other way for reverse DNA
     and for forward RNA.
     """
+    n_rows, row_event, row_position = rows.n, rows.event, rows.position
+    event_offsets, event_start, event_length = events.offsets, events.start, events.length
     at = 0
     offsets[0] = 0
     for read in range(n_rows.shape[0]):
@@ -111,20 +101,10 @@ def strings_of_rows(
 
 
 @kernel
-def strings_of_kmers(
-    out,
-    offsets,
-    figures,
-    n_kmers,
-    base_offsets,
-    event_offsets,
-    first_event,
-    last_event,
-    event_start,
-    event_length,
-    rna,
-):
+def strings_of_kmers(out, offsets, figures, n_kmers, base_map, events, rna):
     """Write the ss string of every read's k-mers one after the other, with their offsets and figures."""
+    base_offsets, first_event, last_event = base_map.offsets, base_map.first_event, base_map.last_event
+    event_offsets, event_start, event_length = events.offsets, events.start, events.length
     at = 0
     offsets[0] = 0
     for read in range(n_kmers.shape[0]):

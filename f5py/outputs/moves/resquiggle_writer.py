@@ -47,18 +47,10 @@ class ResquiggleTable:
         n_kmers = mapped_kmers(batch, first, end, self._k)
         text = np.empty(int((n_kmers * (name_lengths + MAX_ROW)).sum()), np.uint8)
         size, bad_read, bad_kmer = format_kmers(
-            text,
-            np.frombuffer(b"".join(names), np.uint8),
-            offsets_of(name_lengths),
-            n_kmers,
-            batch.base_offsets[first:end],
-            batch.event_offsets[first:end],
-            batch.first_event,
-            batch.last_event,
-            batch.event_start,
-            batch.event_length,
-            self._rna,
-        )
+            text, np.frombuffer(b"".join(names), np.uint8), offsets_of(name_lengths), n_kmers,
+            batch.base_map._replace(offsets=batch.base_offsets[first:end]),
+            batch.events._replace(offsets=batch.event_offsets[first:end]), self._rna,
+        )  # fmt: skip
         if bad_read >= 0:
             problem = UnsupportedDataError(
                 f"read {batch.names[first + bad_read]}: the samples of k-mer {bad_kmer} end before they begin, so its "

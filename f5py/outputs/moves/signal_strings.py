@@ -62,18 +62,9 @@ def strings_of_rows(batch: ReadBatch, first: int, end: int, rna: bool) -> Signal
     n_rows = batch.n_rows[first:end]
     text, offsets, figures = _room(end - first, int(n_rows.sum()) * jitted.MAX_TOKENS, jitted.N_FIGURES)
     jitted.strings_of_rows(
-        text,
-        offsets,
-        figures,
-        n_rows,
-        batch.event_offsets[first:end],
-        batch.row_event,
-        batch.row_position,
-        batch.event_start,
-        batch.event_length,
-        batch.reverse[first:end],
-        rna,
-    )
+        text, offsets, figures, batch.rows._replace(n=n_rows),
+        batch.events._replace(offsets=batch.event_offsets[first:end]), batch.reverse[first:end], rna,
+    )  # fmt: skip
     return SignalStrings(text[: offsets[-1]], offsets, *figures.T)
 
 
@@ -96,18 +87,9 @@ def strings_of_kmers(batch: ReadBatch, first: int, end: int, k: int, rna: bool) 
     n_kmers = mapped_kmers(batch, first, end, k)
     text, offsets, figures = _room(end - first, int(n_kmers.sum()) * jitted.MAX_TOKENS, jitted.N_FIGURES)
     jitted.strings_of_kmers(
-        text,
-        offsets,
-        figures,
-        n_kmers,
-        batch.base_offsets[first:end],
-        batch.event_offsets[first:end],
-        batch.first_event,
-        batch.last_event,
-        batch.event_start,
-        batch.event_length,
-        rna,
-    )
+        text, offsets, figures, n_kmers, batch.base_map._replace(offsets=batch.base_offsets[first:end]),
+        batch.events._replace(offsets=batch.event_offsets[first:end]), rna,
+    )  # fmt: skip
     return SignalStrings(text[: offsets[-1]], offsets, *figures.T)
 
 

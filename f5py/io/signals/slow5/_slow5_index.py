@@ -219,7 +219,7 @@ def _as_bytes(records: Records, form: Form) -> bytes:
 
 def _scan(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Records:
     """Read the file through for its records and their names."""
-    from f5py.io.signals.slow5._slow5_index_numba import read_names
+    from f5py.io.signals.slow5._slow5_index_numba import FoundNames, read_names
 
     places, sizes = (_frames if form.binary else _lines)(path, form, file)
     n = len(places)
@@ -231,7 +231,7 @@ def _scan(path: str, form: Form, file: RecordFile, pool: WorkerPool) -> Records:
         rows = np.arange(first, min(first + _RECORDS, n))
         while True:
             used = np.zeros(1, np.int64)
-            pool.run(read_names, rows, file, places, sizes, used, scratch, name_begin, name_end, codes)
+            pool.run(read_names, rows, file, places, sizes, used, FoundNames(scratch, name_begin, name_end), codes)
             if used[0] <= scratch.size:
                 break
             scratch = np.empty(int(used[0]), np.uint8)

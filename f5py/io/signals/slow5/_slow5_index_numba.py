@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.io.signals.slow5._slow5_numba import DAMAGED, FRAME, GOOD, expand, read_bytes
 from f5py.jit.atomics import add_to, next_turn
@@ -78,9 +81,25 @@ def list_frames(file, at, end, places, sizes):
     return n, at, GOOD
 
 
+class FoundNames(NamedTuple):
+    """Names of records, to be filled.
+
+    Attributes
+    ----------
+    text : uint8
+    begin, end : int64, shape (n_records,)
+        Of each name in the text; begins at -1 if there was no room.
+    """
+
+    text: NDArray[np.uint8]
+    begin: NDArray[np.int64]
+    end: NDArray[np.int64]
+
+
 @exact_kernel
-def read_names(turn, rows, file, places, sizes, used, scratch, name_begin, name_end, codes):
+def read_names(turn, rows, file, places, sizes, used, names, codes):
     """Copy the names in the records of `rows` to free places of `scratch`; one that does not fit begins at -1."""
+    scratch, name_begin, name_end = names
     buffer = np.empty(1 << 16, np.uint8)
     found = np.zeros(3, np.int64)
     while True:

@@ -1,0 +1,53 @@
+"""One read of a batch, as kernels take it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.jit.kernel import exact_kernel
+
+
+class ReadView(NamedTuple):
+    """A read's alignment and where its events are.
+
+    Attributes
+    ----------
+    segment : uint8, shape (n_letters,)
+        Upper-case reference bases from `start` on, one base past the alignment's end; marked or not.
+    start : int
+        0-based reference position of the first of them.
+    cigar : uint32, shape (n_operations,)
+        As BAM stores it: length times 16 plus operation.
+    reverse : bool
+        Strand of the read.
+    first_event : int32, shape (n_kmers,)
+        First event of each k-mer of the read as sequenced, or -1.
+    length : int
+        Bases of the read.
+    """
+
+    segment: NDArray[np.uint8]
+    start: int
+    cigar: NDArray[np.uint32]
+    reverse: bool
+    first_event: NDArray[np.int32]
+    length: int
+
+
+@exact_kernel
+def read_view(batch, read, k):
+    """Return the `ReadView` of a read of a `f5py.core.batch.BatchView`; k is that of the map's k-mers."""
+    alignments, base_map = batch.alignments, batch.base_map
+    first_base = base_map.offsets[read]
+    length = base_map.offsets[read + 1] - first_base
+    return ReadView(
+        alignments.reference[alignments.reference_offsets[read] : alignments.reference_offsets[read + 1]],
+        alignments.start[read],
+        alignments.cigar[alignments.cigar_offsets[read] : alignments.cigar_offsets[read + 1]],
+        alignments.reverse[read],
+        base_map.first_event[first_base : first_base + length - k + 1],
+        length,
+    )
