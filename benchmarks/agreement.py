@@ -49,20 +49,20 @@ def likelihoods(inputs: dict[str, Any]) -> pd.DataFrame:
         groups, sites = replace(batch), replace(batch)
         call_methylation(groups, motif, model, pool, noise=more["noise"])
         seconds = call_methylation(sites, motif, model, pool, True, 0.0, noise=more["noise"])
-        of_group = np.flatnonzero(used_elements(groups.call_offsets, groups.n_calls))
-        n = groups.call_sites[of_group]
-        of_group, at = np.repeat(of_group, n), np.flatnonzero(used_elements(sites.call_offsets, sites.n_calls))
+        of_group = np.flatnonzero(used_elements(groups.calls.offsets, groups.calls.n))
+        n = groups.calls.sites[of_group]
+        of_group, at = np.repeat(of_group, n), np.flatnonzero(used_elements(sites.calls.offsets, sites.calls.n))
         parts.append(
             pd.DataFrame(
                 {
-                    "record": batch.read_index[np.repeat(np.arange(len(batch)), sites.n_calls)],
-                    "position": sites.call_first[at],
+                    "record": batch.read_index[np.repeat(np.arange(len(batch)), sites.calls.n)],
+                    "position": sites.calls.first[at],
                     "first": np.append(0, np.cumsum(n)[:-1]).repeat(n) == np.arange(len(at)),
                     "n": np.repeat(n, n),
-                    "group_1": groups.call_methylated[of_group].astype(float),
-                    "group_0": groups.call_unmethylated[of_group].astype(float),
-                    "site_1": sites.call_methylated[at].astype(float),
-                    "site_0": sites.call_unmethylated[at].astype(float),
+                    "group_1": groups.calls.methylated[of_group].astype(float),
+                    "group_0": groups.calls.unmethylated[of_group].astype(float),
+                    "site_1": sites.calls.methylated[at].astype(float),
+                    "site_0": sites.calls.unmethylated[at].astype(float),
                 }
             )
         )

@@ -65,9 +65,9 @@ def ratios_of(options: CallOptions, motif: Motif) -> tuple[NDArray[np.float64], 
             one = replace(batch)
             call_methylation(one, motif, decoy(model, motif, seed), *others, **more)
             is_plain = plain_windows(one, _HIDDEN)
-            used = np.flatnonzero(used_elements(one.call_offsets, one.n_calls))[is_plain]
-            ratios.append(one.call_methylated[used].astype(np.float64) - one.call_unmethylated[used])
-            reads.append(one.read_index[np.repeat(np.arange(len(one)), one.n_calls)[is_plain]])
+            used = np.flatnonzero(used_elements(one.calls.offsets, one.calls.n))[is_plain]
+            ratios.append(one.calls.methylated[used].astype(np.float64) - one.calls.unmethylated[used])
+            reads.append(one.read_index[np.repeat(np.arange(len(one)), one.calls.n)[is_plain]])
         return call_methylation(batch, _, model, *others, **more)
 
     real: Callable[..., float] = stage.call_methylation

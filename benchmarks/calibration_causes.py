@@ -80,23 +80,24 @@ def measured(folder: Path, state_of: NDArray[np.int64]) -> tuple[dict[tuple[str,
 
     def call(batch: ReadBatch, motif: Motif, model: PoreModel, pool: Any, *others: Any, **more: Any) -> float:
         seconds = call_methylation(batch, motif, model, pool, *others, **more)
-        read = np.repeat(np.arange(len(batch)), batch.n_calls)
-        used = np.flatnonzero(used_elements(batch.call_offsets, batch.n_calls))
+        read = np.repeat(np.arange(len(batch)), batch.calls.n)
+        used = np.flatnonzero(used_elements(batch.calls.offsets, batch.calls.n))
         state = state_of[batch.read_index]
         known = replace(batch)
-        known.call_methylated, known.call_unmethylated = (
-            np.where(state == one, np.float32(_SURE), np.float32(0)).repeat(np.diff(batch.call_offsets))
+        methylated, unmethylated = (
+            np.where(state == one, np.float32(_SURE), np.float32(0)).repeat(np.diff(batch.calls.offsets))
             for one in (1, 0)
         )
+        known.calls = known.calls._replace(methylated=methylated, unmethylated=unmethylated)
         truth, _ = rescaled(known, motif, model, pool, 200)
         for name, scaling in variants(batch.scaling, truth).items():
             for noise in ("independent", "correlated"):
                 one = replace(batch)
                 with scaled(one, scaling):
                     call_methylation(one, motif, model, pool, noise=more["noise"] if noise == "correlated" else None)
-                ratio = (one.call_methylated[used] - one.call_unmethylated[used]).astype(np.float64)
+                ratio = (one.calls.methylated[used] - one.calls.unmethylated[used]).astype(np.float64)
                 found[name, noise].append(np.stack([ratio, state[read]]))
-        is_ok = batch.n_calls > 0
+        is_ok = batch.calls.n > 0
         fits.append(np.stack([state, *batch.scaling, *truth])[:, is_ok])
         return seconds
 

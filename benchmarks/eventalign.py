@@ -180,7 +180,7 @@ class Benchmark:
                 size, formatting = 0, 0.0
                 started = time.perf_counter()
                 with (folder / "out.tsv").open("wb") as out:
-                    for first, end in pieces(batch.n_rows):
+                    for first, end in pieces(batch.rows.n):
                         begin = time.perf_counter()
                         text = writer.format(batch, first, end)
                         formatting += time.perf_counter() - begin

@@ -167,10 +167,10 @@ class _Counter:
         self, batch: ReadBatch, model: PoreModel, motifs: object, listing: Listing, noise: object
     ) -> NDArray[np.bool_]:
         reads = np.flatnonzero(self.scores(batch, motifs))
-        order, one = empty_order(int(batch.n_calls[reads].sum())), np.zeros(1, np.int64)
+        order, one = empty_order(int(batch.calls.n[reads].sum())), np.zeros(1, np.int64)
         given_back = np.zeros(len(batch), np.bool_)
         order_groups(
-            one, one.copy(), reads, PartCalls(np.arange(len(batch)), batch.call_offsets, batch.n_calls), listing,
+            one, one.copy(), reads, PartCalls(np.arange(len(batch)), batch.calls.offsets, batch.calls.n), listing,
             Limits(model.k, 1 << 60), order, given_back,
         )  # fmt: skip
         self.cells = int((order.columns.astype(np.int64) * order.rows)[: -(-order.n[0] // GROUPS)].sum())
@@ -192,7 +192,7 @@ def counted(batch: ReadBatch) -> dict[str, float]:
     )
     stages.compute(batch)
     pool.close()
-    n_events, n_kmers = int(batch.event_offsets[-1]), len(batch.bases) - (model.k - 1) * len(batch)
+    n_events, n_kmers = int(batch.events.offsets[-1]), len(batch.bases) - (model.k - 1) * len(batch)
     # Shift and scale from moments: two sums over k-mers and two over events. The fit: five sums over k-mers, and one.
     return found | {
         "sums": 2 * n_kmers + 2 * n_events + 6 * n_kmers,

@@ -15,6 +15,7 @@ import platform
 import statistics
 import time
 from collections import defaultdict
+from operator import attrgetter
 from pathlib import Path
 
 import numpy as np
@@ -33,7 +34,17 @@ from f5py.threads.pool import WorkerPool
 #: f5c 1.6 on one H200 with 16 CPU cores: the E. coli set 60 times over, milliseconds.
 F5C = {"abea_pre": "17", "abea_core": "96", "abea_post": "30"}
 F5C_BYTES_PER_BASE = 1617
-_FIELDS = ("event_offsets", "event_mean", "first_event", "last_event", "shift", "scale", "var", "status", "verdict")
+_FIELDS = (
+    "events.offsets",
+    "events.mean",
+    "base_map.first_event",
+    "base_map.last_event",
+    "shift",
+    "scale",
+    "var",
+    "status",
+    "verdict",
+)
 
 
 class _Stopwatches:
@@ -76,7 +87,7 @@ def _computed(batch: ReadBatch, backend: Backend) -> tuple[float, dict[str, np.n
     batch.cause = np.zeros(len(batch), np.uint8)
     started = time.perf_counter()
     backend.compute(batch)
-    return time.perf_counter() - started, {name: getattr(batch, name) for name in _FIELDS}
+    return time.perf_counter() - started, {name: attrgetter(name)(batch) for name in _FIELDS}
 
 
 def main() -> None:
@@ -127,7 +138,7 @@ def main() -> None:
         "",
         f"{device.name}, {platform.machine()} with {arguments.threads} worker threads, "
         f"{datetime.date.today().isoformat()}; {len(batch)} reads, {n_bases / 1e6:.1f} Mbases, "
-        f"{len(batch.samples) / 1e6:.1f} M samples, {len(expected['event_mean']) / 1e6:.1f} M events in one batch. "
+        f"{len(batch.samples) / 1e6:.1f} M samples, {len(expected['events.mean']) / 1e6:.1f} M events in one batch. "
         f"Kernel times are medians of {arguments.rounds} batches by CUDA events; host times are the best of them.",
         "",
         "| | f5c 1.6 | f5py |",

@@ -54,12 +54,12 @@ def main() -> None:
         walls.append(time.perf_counter() - started)
     if len(seen) < _ROUNDS:
         raise SystemExit("the GPU has computed none of it: see above, or take more reads")
-    first, last, status = batch.first_event, batch.last_event, batch.status.copy()
+    first, last, status = batch.base_map.first_event, batch.base_map.last_event, batch.status.copy()
     batch.status[:] = ReadStatus.OK
     started = time.perf_counter()
     stages.compute(batch)
     cpu_wall = time.perf_counter() - started
-    same = bool((batch.first_event == first).all() and (batch.last_event == last).all())
+    same = bool((batch.base_map.first_event == first).all() and (batch.base_map.last_event == last).all())
     same = same and bool(np.array_equal(batch.status, status))
 
     fastest = int(np.argmin(walls))

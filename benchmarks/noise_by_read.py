@@ -78,19 +78,21 @@ def measured(inputs: dict[str, Any]) -> Measured:
         for noise in CANDIDATES:
             one = replace(batch)
             call_methylation(one, window_motif(), levels, pool, noise=noise)
-            read = np.repeat(np.arange(len(batch)), one.n_calls)
-            used = np.flatnonzero(used_elements(one.call_offsets, one.n_calls))
+            read = np.repeat(np.arange(len(batch)), one.calls.n)
+            used = np.flatnonzero(used_elements(one.calls.offsets, one.calls.n))
             wanted = plain_windows(one, _HIDDEN)
             half = 2 * read[wanted] + np.arange(int(wanted.sum())) % 2
-            windows.append(np.bincount(half, one.call_unmethylated[used[wanted]], 2 * len(batch)))
+            windows.append(np.bincount(half, one.calls.unmethylated[used[wanted]], 2 * len(batch)))
         n = np.bincount(half, minlength=2 * len(batch))
         for noise in (*CANDIDATES, more["noise"]):
             one = replace(batch)
             seconds = call_methylation(one, motif, model, pool, noise=noise)
-            used = np.flatnonzero(used_elements(one.call_offsets, one.n_calls))
-            ratios.append((one.call_methylated - one.call_unmethylated)[used])
-        read = np.repeat(np.arange(len(batch)), one.n_calls)
-        parts.append((n, np.stack(windows, 1), read, np.stack(ratios, 1), batch.read_index[read], one.call_first[used]))
+            used = np.flatnonzero(used_elements(one.calls.offsets, one.calls.n))
+            ratios.append((one.calls.methylated - one.calls.unmethylated)[used])
+        read = np.repeat(np.arange(len(batch)), one.calls.n)
+        parts.append(
+            (n, np.stack(windows, 1), read, np.stack(ratios, 1), batch.read_index[read], one.calls.first[used])
+        )
         batch.__dict__.update(one.__dict__)
         return seconds
 

@@ -50,7 +50,7 @@ def align(
 ) -> float:
     """Align the events of every read to its k-mers.
 
-    `first_event`, `last_event`, `n_pairs`, `events_per_base` and `verdict` are filled, and with `keep_pairs`
+    `base_map`, `n_pairs`, `events_per_base` and `verdict` are filled, and with `keep_pairs`
     `aligned_pairs`. A read without an acceptable alignment keeps ``n_pairs == 0``; see `drop_unaligned`.
 
     Parameters
@@ -74,15 +74,18 @@ def align(
     lengths = batch.read_length
     n_events = batch.n_events
     # Not filled here but by the aligners, in their threads: for a batch of long reads that takes as long as aligning.
-    batch.first_event = np.empty(len(batch.bases), np.int32)
-    batch.last_event = np.empty(len(batch.bases), np.int32)
+    first_event, last_event = np.empty(len(batch.bases), np.int32), np.empty(len(batch.bases), np.int32)
+    batch.base_map = batch.base_map._replace(
+        first_event=first_event,
+        last_event=last_event,
+    )
     batch.n_pairs = np.zeros(len(batch), np.int64)
     batch.events_per_base = np.zeros(len(batch), np.float64)
     batch.verdict = np.full(len(batch), Cause.NOT_SPANNING, np.uint8)
     alignable = batch.status == ReadStatus.OK
     if not alignable.all():
         unaligned = np.repeat(~alignable, lengths)
-        batch.first_event[unaligned] = batch.last_event[unaligned] = -1
+        first_event[unaligned] = last_event[unaligned] = -1
     pair_offsets = np.zeros(len(batch) + 1, np.int64)
     if keep_pairs:
         # A path has at most one pair per event and one per k-mer.

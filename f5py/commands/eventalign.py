@@ -259,7 +259,7 @@ def cut_names(contigs: list[str]) -> list[str]:
 
 def _lines(options: EventalignOptions, batch: ReadBatch) -> NDArray[np.int64]:
     """How many lines of a usual length the text of each read takes up, int64; those of PAF and SAM are shorter."""
-    lines = np.maximum(batch.n_rows, 1)
+    lines = np.maximum(batch.rows.n, 1)
     if options.samples and not any(getattr(options, mode) for mode in _MODES):
         lines = lines + batch.n_samples // _SAMPLES_PER_LINE
     return lines

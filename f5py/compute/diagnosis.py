@@ -50,7 +50,7 @@ def cause_text(batch: ReadBatch, read: int, options: AlignmentOptions) -> str:
     if cause is Cause.NO_SIGNAL:
         return batch.problems.get(read, "no usable signal")
     if cause is Cause.MANY_EVENTS:
-        events = int(batch.event_offsets[read + 1] - batch.event_offsets[read])
+        events = int(batch.events.offsets[read + 1] - batch.events.offsets[read])
         ratio = f"{events / length:.1f} events per base" if length else "events, but no bases"
         return f"{ratio} (--max-events-per-base {options.max_events_per_base:g})"
     if cause is Cause.TOO_SHORT:

@@ -43,9 +43,9 @@ class ReferenceAligner(AlignmentStage):
         """Fill the batch's arrays, its rows too."""
         super().compute(batch)
         if not self._keep_map:
-            batch.release("bases", "kmer_rank", "first_event", "last_event")
+            batch.release("bases", "base_map")
 
     def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
         """See `AlignmentStage.count`."""
         super().count(batch, counts, statistics)
-        counts.results += int(batch.n_rows.sum())
+        counts.results += int(batch.rows.n.sum())

@@ -15,7 +15,7 @@ from f5py.core.noise import CALIBRATION, OF_PORES, Noise
 from f5py.core.windows import Windows
 from f5py.errors import UnsupportedDataError, UsageError
 from f5py.messages import console
-from f5py.methylation.calls import ARRAYS, ScoredElsewhere, call_methylation, join_motifs
+from f5py.methylation.calls import ScoredElsewhere, call_methylation, join_motifs
 from f5py.methylation.covered import CoveredCalls
 from f5py.methylation.rescale import rescaled, scaled
 from f5py.options.shared import METHYLATION, METHYLATIONS
@@ -100,11 +100,11 @@ class Caller(AlignmentStage):
         if not len(batch):
             return
         super().compute(batch)
-        batch.release("bases", "kmer_rank", "first_event", "last_event")
+        batch.release("bases", "base_map")
         if not self._keep_cigar:
             batch.release("cigar")
         if self.stages.means_only:
-            batch.release("event_mean")
+            batch.release("events")
 
     def _call(self, batch: ReadBatch, elsewhere: ScoredElsewhere | None) -> float:
         """Fill the calls; see `SignalStages.finish`."""
@@ -121,7 +121,7 @@ class Caller(AlignmentStage):
                     batch, motif, model, self.pool, self._per_site, elsewhere=elsewhere, noise=noise
                 )
             if len(self.models) > 1:
-                batch.by_motif.append({name: getattr(batch, name) for name in ARRAYS})
+                batch.by_motif.append(batch.calls)
         if batch.by_motif:
             join_motifs(batch)
         return seconds
@@ -139,7 +139,7 @@ class Caller(AlignmentStage):
             return
         super().count(batch, counts, statistics)
         calls = calls_inside(batch, self._windows)
-        ratio = batch.call_methylated[calls] - batch.call_unmethylated[calls]
+        ratio = batch.calls.methylated[calls] - batch.calls.unmethylated[calls]
         counts.results += int(calls.sum())
         counts.methylated += int((ratio >= self._threshold).sum())
         counts.unmethylated += int((ratio <= -self._threshold).sum())

@@ -130,8 +130,8 @@ class RunStatistics:
 
     def _add_calls(self, batch: ReadBatch) -> None:
         calls = np.flatnonzero(calls_inside(batch, self._windows))
-        read = np.searchsorted(batch.call_offsets, calls, side="right") - 1
-        ratio = batch.call_methylated[calls] - batch.call_unmethylated[calls]
+        read = np.searchsorted(batch.calls.offsets, calls, side="right") - 1
+        ratio = batch.calls.methylated[calls] - batch.calls.unmethylated[calls]
         self.ratios += np.histogram(np.clip(ratio, -MOST_RATIO, MOST_RATIO), _RATIO_EDGES)[0]
         contig = batch.contig[read]
         for sums, counts in (
@@ -140,12 +140,12 @@ class RunStatistics:
         ):
             sums += np.bincount(contig[counts], minlength=len(sums))
         decided = np.abs(ratio) >= self._threshold
-        self.depths.add_calls(contig[decided], batch.call_first[calls][decided])
+        self.depths.add_calls(contig[decided], batch.calls.first[calls][decided])
         if len(self._motifs) > 1:
             return
         width = len(self._motifs[0].pattern)
-        single = (batch.call_sites[calls] == 1) & decided
-        self.contexts += _by_context(batch, read[single], batch.call_first[calls][single], width, ratio[single] > 0)
+        single = (batch.calls.sites[calls] == 1) & decided
+        self.contexts += _by_context(batch, read[single], batch.calls.first[calls][single], width, ratio[single] > 0)
 
 
 def _by_context(

@@ -74,12 +74,12 @@ class TrainingStage(AlignmentStage):
         self._weights[batch.number] = weights, self._held_out.uses(batch, self.contig_numbers, self.windows)
         self.times.add("HMM", seconds)
         self.after_part(batch)
-        batch.release("bases", "kmer_rank", "first_event", "last_event")
+        batch.release("bases", "base_map")
 
     def settle(self, batch: ReadBatch) -> None:
         """See `AlignmentStage.settle`. Batches come in order, so the sums are the same for any number of threads."""
         super().settle(batch)
-        self.counts.results += int(batch.n_rows.sum())
+        self.counts.results += int(batch.rows.n.sum())
         self._sums.add(batch, *self._weights.pop(batch.number))
 
 
@@ -127,10 +127,10 @@ class TestingStage(AlignmentStage):
     def settle(self, batch: ReadBatch) -> None:
         """Keep the calls of groups that are held out."""
         uses = self._held_out.uses(batch, self.contig_numbers, self.windows)
-        read = np.repeat(np.arange(len(batch)), batch.n_calls)
-        at = elements_of(batch.call_offsets[:-1], batch.n_calls)
-        ratio = batch.call_methylated[at].astype(np.float64) - batch.call_unmethylated[at]
-        first, last = batch.call_first[at], batch.call_last[at]
+        read = np.repeat(np.arange(len(batch)), batch.calls.n)
+        at = elements_of(batch.calls.offsets[:-1], batch.calls.n)
+        ratio = batch.calls.methylated[at].astype(np.float64) - batch.calls.unmethylated[at]
+        first, last = batch.calls.first[at], batch.calls.last[at]
         begin = batch.alignments.reference_offsets[read] - batch.alignments.start[read]
         kept = (uses[begin + first] == TESTED) & (uses[begin + last] == TESTED)
         self._calls.append((batch.contig[read][kept], first[kept], last[kept], ratio[kept]))
@@ -205,11 +205,11 @@ class NoiseStage(AlignmentStage):
         for i, noise in enumerate(CANDIDATES):
             calls = replace(batch)
             self.times.add("HMM", call_methylation(calls, self._motif, self._levels, self.pool, noise=noise))
-            read = np.repeat(np.arange(len(batch)), calls.n_calls)
-            at = elements_of(calls.call_offsets[:-1], calls.n_calls)
+            read = np.repeat(np.arange(len(batch)), calls.calls.n)
+            at = elements_of(calls.calls.offsets[:-1], calls.calls.n)
             wanted = plain_windows(calls, self._hidden)
-            wanted &= is_used[begin[read] + calls.call_first[at]] & is_used[begin[read] + calls.call_last[at]]
-            score = calls.call_unmethylated[at]
+            wanted &= is_used[begin[read] + calls.calls.first[at]] & is_used[begin[read] + calls.calls.last[at]]
+            score = calls.calls.unmethylated[at]
             found[:, 1 + i] = np.bincount(read[wanted], score[wanted], len(batch))
         found[:, 0] = np.bincount(read[wanted], minlength=len(batch))
         self._computed[batch.number] = found

@@ -72,7 +72,16 @@ class Signals(NamedTuple):
 
 
 class Events(NamedTuple):
-    """The arrays of a `ReadBatch` with the events."""
+    """The events of a `ReadBatch`: read i has those from ``offsets[i]`` up to ``offsets[i + 1]``.
+
+    Attributes
+    ----------
+    offsets : int64, shape (n_reads + 1,)
+    start, length : int32, shape (n_events,)
+        In samples.
+    mean, stdv : float32, shape (n_events,)
+        In pA.
+    """
 
     offsets: NDArray[np.int64]
     start: NDArray[np.int32]
@@ -80,14 +89,33 @@ class Events(NamedTuple):
     mean: NDArray[np.float32]
     stdv: NDArray[np.float32]
 
+    @classmethod
+    def none(cls) -> Events:
+        """No events, before there are any."""
+        return cls(empty(np.int64), empty(np.int32), empty(np.int32), empty(np.float32), empty(np.float32))
+
 
 class BaseMap(NamedTuple):
-    """The arrays of a `ReadBatch` that give each base its events."""
+    """The k-mers of the reads' bases and the events of each; read i has those from ``offsets[i]`` on.
+
+    Attributes
+    ----------
+    offsets : int64, shape (n_reads + 1,)
+        Those of the bases: a read's last k - 1 elements are unused.
+    kmer_rank : int32, shape (n_bases,)
+    first_event, last_event : int32, shape (n_bases,)
+        Numbers in the read; -1 for none.
+    """
 
     offsets: NDArray[np.int64]
     kmer_rank: NDArray[np.int32]
     first_event: NDArray[np.int32]
     last_event: NDArray[np.int32]
+
+    @classmethod
+    def none(cls) -> BaseMap:
+        """No map, before there is one."""
+        return cls(empty(np.int64), empty(np.int32), empty(np.int32), empty(np.int32))
 
 
 class Scaling(NamedTuple):
@@ -99,7 +127,20 @@ class Scaling(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """The arrays of a `ReadBatch` with the alignment of its events to the reference."""
+    """The alignment of events to the reference: read i has the first ``n[i]`` rows from ``offsets[i]`` on.
+
+    Attributes
+    ----------
+    offsets : int64, shape (n_reads + 1,)
+        Those of the events.
+    n : int64, shape (n_reads,)
+    event : int32, shape (n_events,)
+        Number in the read.
+    position : int32, shape (n_events,)
+        0-based reference position of the k-mer's first base.
+    state : uint8, shape (n_events,)
+        Bits of `RowState`.
+    """
 
     offsets: NDArray[np.int64]
     n: NDArray[np.int64]
@@ -107,9 +148,26 @@ class Rows(NamedTuple):
     position: NDArray[np.int32]
     state: NDArray[np.uint8]
 
+    @classmethod
+    def none(cls) -> Rows:
+        """No rows, before there are any."""
+        return cls(empty(np.int64), empty(np.int64), empty(np.int32), empty(np.int32), empty(np.uint8))
+
 
 class Calls(NamedTuple):
-    """The arrays of a `ReadBatch` with its methylation calls."""
+    """Methylation calls: read i has the first ``n[i]`` from ``offsets[i]`` on.
+
+    Attributes
+    ----------
+    offsets : int64, shape (n_reads + 1,)
+    n : int64, shape (n_reads,)
+    first, last : int64, shape (n_slots,)
+        Reference positions of the first and last site of a group.
+    sites : int32, shape (n_slots,)
+        Their number.
+    methylated, unmethylated : float32, shape (n_slots,)
+        Log-likelihoods, natural logarithms.
+    """
 
     offsets: NDArray[np.int64]
     n: NDArray[np.int64]
@@ -118,6 +176,20 @@ class Calls(NamedTuple):
     sites: NDArray[np.int32]
     methylated: NDArray[np.float32]
     unmethylated: NDArray[np.float32]
+
+    @classmethod
+    def none(cls) -> Calls:
+        """No calls, before there are any."""
+        return cls.of(empty(np.int64), empty(np.int64))
+
+    @classmethod
+    def of(cls, offsets: NDArray[np.int64], n: NDArray[np.int64]) -> Calls:
+        """Room for calls between `offsets`."""
+        slots = int(offsets[-1]) if len(offsets) else 0
+        return cls(
+            offsets, n, np.empty(slots, np.int64), np.empty(slots, np.int64), np.empty(slots, np.int32),
+            np.empty(slots, np.float32), np.empty(slots, np.float32),
+        )  # fmt: skip
 
 
 class BatchView(NamedTuple):
@@ -181,17 +253,20 @@ class ReadBatch:
     offset, unit, sampling_rate : float32
         ``pA = (sample + offset) * unit``; Hz.
 
-    Attributes filled by event detection
-    ------------------------------------
-    event_start, event_length : int32; event_mean, event_stdv : float32; offsets `event_offsets`
-        In samples and pA.
+    Groups, each filled and freed as a whole
+    ----------------------------------------
+    events : Events
+        By event detection.
+    base_map : BaseMap
+        Ranks by scaling, events by the alignment.
+    calls : Calls
+        By methylation calling.
+    rows : Rows
+        By event alignment to the reference.
 
     Attributes filled by scaling, alignment and recalibration
     ---------------------------------------------------------
-    kmer_rank : int32, offsets `base_offsets`
     shift, scale, var : float32
-    first_event, last_event : int32, offsets `base_offsets`
-        Events of each k-mer; -1 for none.
     aligned_pairs : int32, shape (m, 2), offsets `pair_offsets`
         (k-mer, event); only if asked for.
     n_pairs : int64
@@ -205,18 +280,8 @@ class ReadBatch:
     ----------------------------------------
     call_motif : int8
         Index of each call's motif; empty unless there are several, and then a read's calls are ordered by it.
-    by_motif : list of dict
-        The arrays of calls for each motif alone, by their names here; empty unless there are several.
-    call_first, call_last : int64; call_sites : int32; call_methylated, call_unmethylated : float32
-        Offsets `call_offsets`, of which read i uses the first ``n_calls[i]``. Reference positions of the first and
-        last site of a group, number of sites, log-likelihoods.
-
-    Attributes filled by event alignment to the reference
-    -----------------------------------------------------
-    row_event, row_position : int32; row_state : uint8
-        Offsets `event_offsets`, of which read i uses the first ``n_rows[i]``. Event, 0-based reference position of the
-        k-mer's first base, and the bits of `RowState`.
-    n_rows : int64
+    by_motif : list of Calls
+        The calls of each motif alone; empty unless there are several.
     """
 
     number: int
@@ -239,18 +304,14 @@ class ReadBatch:
     unit: NDArray[np.float32]
     sampling_rate: NDArray[np.float32]
 
-    event_offsets: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
-    event_start: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
-    event_length: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
-    event_mean: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
-    event_stdv: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
+    events: Events = field(default_factory=Events.none)
+    base_map: BaseMap = field(default_factory=BaseMap.none)
+    calls: Calls = field(default_factory=Calls.none)
+    rows: Rows = field(default_factory=Rows.none)
 
-    kmer_rank: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
     shift: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
     scale: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
     var: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
-    first_event: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
-    last_event: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
     aligned_pairs: NDArray[np.int32] = field(default_factory=lambda: np.empty((0, 2), np.int32))
     pair_offsets: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
     n_pairs: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
@@ -258,20 +319,8 @@ class ReadBatch:
     verdict: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))
     n_calibration: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
 
-    call_offsets: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
-    n_calls: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
-    call_first: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
-    call_last: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
-    call_sites: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
-    call_methylated: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
-    call_unmethylated: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
     call_motif: NDArray[np.int8] = field(default_factory=lambda: empty(np.int8))
-    by_motif: list[dict[str, NDArray]] = field(default_factory=list)
-
-    n_rows: NDArray[np.int64] = field(default_factory=lambda: empty(np.int64))
-    row_event: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
-    row_position: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
-    row_state: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))
+    by_motif: list[Calls] = field(default_factory=list)
 
     cause: NDArray[np.uint8] = field(default_factory=lambda: empty(np.uint8))
     problems: dict[int, str] = field(default_factory=dict)
@@ -282,6 +331,7 @@ class ReadBatch:
 
     def __post_init__(self) -> None:
         self.names = Names.of(self.names)
+        self.base_map = self.base_map._replace(offsets=self.base_offsets)
         if not len(self.cause):
             self.cause = np.where(self.status == ReadStatus.BAD_READ, np.uint8(Cause.NO_SIGNAL), np.uint8(Cause.NONE))
 
@@ -301,7 +351,7 @@ class ReadBatch:
     @property
     def n_events(self) -> NDArray[np.int64]:
         """Events of each read."""
-        return np.diff(self.event_offsets)
+        return np.diff(self.events.offsets)
 
     @property
     def alignments(self) -> Alignments:
@@ -317,16 +367,6 @@ class ReadBatch:
         return Signals(self.samples, self.sample_offsets, self.offset, self.unit, self.sampling_rate)
 
     @property
-    def events(self) -> Events:
-        """Events, as kernels take them."""
-        return Events(self.event_offsets, self.event_start, self.event_length, self.event_mean, self.event_stdv)
-
-    @property
-    def base_map(self) -> BaseMap:
-        """Bases and their events, as kernels take them."""
-        return BaseMap(self.base_offsets, self.kmer_rank, self.first_event, self.last_event)
-
-    @property
     def scaling(self) -> Scaling:
         """How the events relate to the pore model, as kernels take it."""
         return Scaling(self.shift, self.scale, self.var)
@@ -336,23 +376,18 @@ class ReadBatch:
         """Alignments, events, their map to bases and their scaling together."""
         return BatchView(self.alignments, self.events, self.base_map, self.scaling, self.events_per_base)
 
-    @property
-    def rows(self) -> Rows:
-        """Rows of the alignment to the reference, as kernels take them."""
-        return Rows(self.event_offsets, self.n_rows, self.row_event, self.row_position, self.row_state)
-
-    @property
-    def calls(self) -> Calls:
-        """Methylation calls, as kernels take them."""
-        return Calls(
-            self.call_offsets, self.n_calls, self.call_first, self.call_last, self.call_sites, self.call_methylated,
-            self.call_unmethylated,
-        )  # fmt: skip
-
     def release(self, *names: str) -> None:
-        """Empty arrays that no later stage reads, so that a batch on its way out holds little memory."""
+        """Empty arrays and groups that no later stage reads, so that a batch on its way out holds little memory.
+
+        Of groups the numbers of reads' elements are kept: `offsets` and `n`.
+        """
         for name in names:
-            setattr(self, name, getattr(self, name)[:0].copy())
+            value: Any = getattr(self, name)
+            if isinstance(value, Events | BaseMap | Calls | Rows):
+                kept = {field: getattr(value, field) for field in ("offsets", "n") if hasattr(value, field)}
+                setattr(self, name, type(value).none()._replace(**kept))
+            else:
+                setattr(self, name, value[:0].copy())
 
     def drop(self, reads: NDArray[np.bool_], status: ReadStatus, cause: Cause | NDArray[np.uint8]) -> None:
         """Give `reads` (a mask) that status and cause, unless they have dropped out before."""

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.batch import ReadBatch, ReadStatus, Rows
 from f5py.core.hmm import MIN_STAY, P_BAD, P_SKIP, P_SKIP_SELF
 from f5py.core.kmers import strand_codes
 from f5py.core.windows import Windows
@@ -105,10 +105,11 @@ def align_events(
     """
     from f5py.event_alignment._align_numba import ReadNumbers, align_all
 
-    batch.n_rows = np.zeros(len(batch), np.int64)
-    batch.row_event = np.empty(batch.event_offsets[-1], np.int32)
-    batch.row_position = np.empty(batch.event_offsets[-1], np.int32)
-    batch.row_state = np.empty(batch.event_offsets[-1], np.uint8)
+    offsets = batch.events.offsets
+    batch.rows = Rows(
+        offsets, np.zeros(len(batch), np.int64), np.empty(offsets[-1], np.int32), np.empty(offsets[-1], np.int32),
+        np.empty(offsets[-1], np.uint8),
+    )  # fmt: skip
     wanted = batch.status == ReadStatus.OK
     # Reads without an alignment have no events per base, and no rows.
     log_transitions = transitions(np.where(wanted, batch.events_per_base, 1.0))

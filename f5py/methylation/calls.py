@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.batch import Calls, ReadBatch, ReadStatus
 from f5py.core.motifs import Motif, MotifCodes
 from f5py.core.noise import Noise
 from f5py.core.offsets import elements_of, offsets_of
@@ -23,9 +23,6 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 if TYPE_CHECKING:
     from f5py.methylation._group_list_numba import Listing
-
-#: The arrays of a `ReadBatch` that calls are.
-ARRAYS = ("call_offsets", "n_calls", "call_first", "call_last", "call_sites", "call_methylated", "call_unmethylated")
 
 
 class ScoredElsewhere(Protocol):
@@ -57,20 +54,17 @@ class ScoredElsewhere(Protocol):
 def join_motifs(batch: ReadBatch) -> None:
     """Make the arrays of calls of those in `ReadBatch.by_motif`: read by read, and of a read motif by motif."""
     parts = batch.by_motif
-    counts = np.stack([part["n_calls"] for part in parts], axis=1)
+    counts = np.stack([part.n for part in parts], axis=1)
     total = counts.sum(axis=1)
-    batch.call_offsets, batch.n_calls = offsets_of(total), total
-    before = batch.call_offsets[:-1, None] + np.cumsum(counts, axis=1) - counts
-    n = int(batch.call_offsets[-1])
-    batch.call_motif = np.empty(n, np.int8)
-    for name in ARRAYS[2:]:
-        setattr(batch, name, np.empty(n, parts[0][name].dtype))
+    batch.calls = Calls.of(offsets_of(total), total)
+    before = batch.calls.offsets[:-1, None] + np.cumsum(counts, axis=1) - counts
+    batch.call_motif = np.empty(len(batch.calls.first), np.int8)
     for i, part in enumerate(parts):
-        source = elements_of(part["call_offsets"][:-1], counts[:, i])
+        source = elements_of(part.offsets[:-1], counts[:, i])
         place = elements_of(before[:, i], counts[:, i])
         batch.call_motif[place] = i
-        for name in ARRAYS[2:]:
-            getattr(batch, name)[place] = part[name][source]
+        for name in Calls._fields[2:]:
+            getattr(batch.calls, name)[place] = getattr(part, name)[source]
 
 
 def call_methylation(
@@ -83,7 +77,7 @@ def call_methylation(
     elsewhere: ScoredElsewhere | None = None,
     noise: Noise | None = None,
 ) -> float:
-    """Fill the batch's call arrays for all reads that are still `ReadStatus.OK`.
+    """Fill the batch's calls for all reads that are still `ReadStatus.OK`.
 
     Parameters
     ----------
@@ -117,14 +111,7 @@ def call_methylation(
     motifs = motif.codes(False), motif.codes(True)
     n_groups, n_sites = np.zeros(len(batch), np.int64), np.zeros(len(batch), np.int64)
     seconds = pool.run(count_all, reads, batch.alignments, motifs, n_groups, n_sites, order=batch.number)
-    batch.call_offsets = offsets_of(n_sites if per_site else n_groups)
-    n_calls = batch.call_offsets[-1]
-    batch.n_calls = np.zeros(len(batch), np.int64)
-    batch.call_first = np.empty(n_calls, np.int64)
-    batch.call_last = np.empty(n_calls, np.int64)
-    batch.call_sites = np.empty(n_calls, np.int32)
-    batch.call_methylated = np.empty(n_calls, np.float32)
-    batch.call_unmethylated = np.empty(n_calls, np.float32)
+    batch.calls = Calls.of(offsets_of(n_sites if per_site else n_groups), np.zeros(len(batch), np.int64))
     inputs = batch.view, model.levels, motifs, terms_of(noise)
     if not per_site:
         if elsewhere is not None and (others := elsewhere.scores(batch, motifs)).any():
@@ -149,7 +136,7 @@ def _call_with(
     from f5py.methylation._calls_numba import call_all
     from f5py.methylation._group_list_numba import Listing, finish_all, list_all
 
-    n = len(batch.call_first)
+    n = len(batch.calls.first)
     listing = Listing(*(np.empty(n, np.int32) for _ in Listing._fields))
     reads = longest_first(batch.read_length, others)
     seconds = pool.run(list_all, reads, batch.view, model.k, motifs, batch.calls, listing, order=batch.number)

@@ -51,7 +51,7 @@ def rescaled(
     from f5py.methylation._rescale_numba import rescale_all
 
     scaling = Scaling(*(values.copy() for values in batch.scaling))
-    reads = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & (batch.n_calls > 0))
+    reads = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & (batch.calls.n > 0))
     seconds = pool.run(
         rescale_all, reads, batch.view._replace(scaling=scaling), batch.bases, model.levels,
         (motif.codes(False), motif.codes(True)), least_events, batch.calls, order=batch.number,

@@ -39,14 +39,14 @@ class StageTables:
         from f5py.outputs._stage_tables_numba import format_events
 
         for read in np.flatnonzero(batch.n_events).tolist():
-            events = slice(batch.event_offsets[read], batch.event_offsets[read + 1])
+            events = slice(batch.events.offsets[read], batch.events.offsets[read + 1])
             count = events.stop - events.start
             self._out.write(encoded(f">{batch.names[read]}\tLN:{count}\tEVENTSTART:0\tEVENTEND:{count}\n"))
             text = format_events(
-                batch.event_start[events],
-                batch.event_length[events],
-                batch.event_mean[events],
-                batch.event_stdv[events],
+                batch.events.start[events],
+                batch.events.length[events],
+                batch.events.mean[events],
+                batch.events.stdv[events],
             )
             self._out.write(text)
 

@@ -23,8 +23,8 @@ def site_calls(data: PlotData, batch: ReadBatch, read: int, motif: Motif, thresh
     motif : Motif
     threshold : float
     """
-    mine = slice(begin := batch.call_offsets[read], begin + batch.n_calls[read])
-    first, last = batch.call_first[mine], batch.call_last[mine]
+    mine = slice(begin := batch.calls.offsets[read], begin + batch.calls.n[read])
+    first, last = batch.calls.first[mine], batch.calls.last[mine]
     order = np.flatnonzero((first >= data.position.min()) & (last <= data.position.max()))
     if data.descending:
         order = order[::-1]
@@ -36,8 +36,8 @@ def site_calls(data: PlotData, batch: ReadBatch, read: int, motif: Motif, thresh
         threshold,
         first,
         last,
-        batch.call_sites[mine][order].astype(np.int64),
-        batch.call_methylated[mine][order].astype(np.float64) - batch.call_unmethylated[mine][order],
+        batch.calls.sites[mine][order].astype(np.int64),
+        batch.calls.methylated[mine][order].astype(np.float64) - batch.calls.unmethylated[mine][order],
         data.kmer_start[kmers.min(axis=0)],
         data.kmer_end[kmers.max(axis=0)],
     )

@@ -206,12 +206,12 @@ def reference_data(
     F5pyError
         No event is aligned in the region, or the region is too large.
     """
-    begin = batch.event_offsets[read]
-    mine = slice(begin, begin + batch.n_rows[read])
-    state = batch.row_state[mine]
+    begin = batch.events.offsets[read]
+    mine = slice(begin, begin + batch.rows.n[read])
+    state = batch.rows.state[mine]
     rows = _Rows(
-        batch.row_event[mine].astype(np.int64),
-        batch.row_position[mine].astype(np.int64),
+        batch.rows.event[mine].astype(np.int64),
+        batch.rows.position[mine].astype(np.int64),
         state & RowState.BAD != 0,
         np.cumsum(state & RowState.NEW_SEGMENT != 0),
     )
@@ -246,7 +246,10 @@ def read_data(
     bases = batch.bases[batch.base_offsets[read] : batch.base_offsets[read + 1]]
     kmers = np.lib.stride_tricks.sliding_window_view(bases, model.k)
     of_kmers = slice(batch.base_offsets[read], batch.base_offsets[read] + len(kmers))
-    first, last = batch.first_event[of_kmers].astype(np.int64), batch.last_event[of_kmers].astype(np.int64)
+    first, last = (
+        batch.base_map.first_event[of_kmers].astype(np.int64),
+        batch.base_map.last_event[of_kmers].astype(np.int64),
+    )
     mapped = np.flatnonzero(first >= 0)
     position, step = _repeated_with_steps(mapped, last[mapped] - first[mapped] + 1)
     rows = _Rows(first[position] + step, position, np.zeros(len(position), np.bool_), np.zeros(len(position), np.int64))
@@ -283,14 +286,14 @@ def _collect(
 
     # All events between the outermost ones, in the order of the signal.
     low, high = int(rows.event.min()), int(rows.event.max()) + 1
-    begin = batch.event_offsets[read]
+    begin = batch.events.offsets[read]
     index = np.arange(low, high)
     row_of_event = np.full(high - low, -1, np.int64)
     row_of_event[rows.event - low] = np.arange(len(rows.event))
     if source.rna:  # whose events are numbered against the signal
         index, row_of_event = index[::-1], row_of_event[::-1]
-    start = batch.event_start[begin + index].astype(np.int64)
-    length = batch.event_length[begin + index].astype(np.int64)
+    start = batch.events.start[begin + index].astype(np.int64)
+    length = batch.events.length[begin + index].astype(np.int64)
     aligned = row_of_event >= 0
     position_of_event = rows.position[row_of_event[aligned]]
     event_kmer = np.full(len(index), -1, np.int64)
@@ -321,8 +324,8 @@ def _collect(
         event_index=index,
         event_start=start,
         event_length=length,
-        event_mean=batch.event_mean[begin + index],
-        event_stdv=batch.event_stdv[begin + index],
+        event_mean=batch.events.mean[begin + index],
+        event_stdv=batch.events.stdv[begin + index],
         event_kmer=event_kmer,
         event_bad=event_bad,
         position=position,

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch
+from f5py.core.batch import Calls, Events, ReadBatch, Rows
 from f5py.core.mapping_batch import Anchors, Hits, MappingBatch
 from f5py.core.names import Names
 from f5py.io.signals.helper_process import environment, python_command
@@ -178,13 +178,12 @@ def _no_reads() -> ReadBatch:
         offset=nothing(np.float32),
         unit=nothing(np.float32),
         sampling_rate=nothing(np.float32),
-        event_offsets=offsets,
-        n_rows=nothing(np.int64),
+        events=Events.none()._replace(offsets=offsets),
+        rows=Rows.none()._replace(offsets=offsets, n=nothing(np.int64)),
         shift=nothing(np.float32),
         scale=nothing(np.float32),
         var=nothing(np.float32),
-        call_offsets=offsets,
-        n_calls=nothing(np.int64),
+        calls=Calls.none()._replace(offsets=offsets, n=nothing(np.int64)),
     )
 
 

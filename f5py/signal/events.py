@@ -13,7 +13,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.batch import Events, ReadBatch, ReadStatus
 from f5py.core.offsets import offsets_of
 from f5py.core.sparse import sparse_array
 from f5py.threads.pool import WorkerPool, longest_first
@@ -107,13 +107,13 @@ def detect_events(
         seconds += find(longest_first(n_samples, given_back))
         here = here | given_back
         reads = longest_first(n_samples, here)
-    batch.event_offsets = offsets_of(n_found * here + others)
-    n_events = batch.event_offsets[-1]
-    batch.event_mean = np.empty(n_events, np.float32)
-    if not means_only:
-        batch.event_start = np.empty(n_events, np.int32)
-        batch.event_length = np.empty(n_events, np.int32)
-        batch.event_stdv = np.empty(n_events, np.float32)
+    offsets = offsets_of(n_found * here + others)
+    n_events = offsets[-1]
+    n_further = 0 if means_only else n_events
+    batch.events = Events(
+        offsets, np.empty(n_further, np.int32), np.empty(n_further, np.int32), np.empty(n_events, np.float32),
+        np.empty(n_further, np.float32),
+    )  # fmt: skip
     return seconds + pool.run(take_all_events, reads, batch.signals, slots, found, batch.events, order=batch.number)
 
 

@@ -54,10 +54,17 @@ def rank_kmers(batch: ReadBatch, model: PoreModel, pool: WorkerPool, here: NDArr
     """
     from f5py.signal._scaling_numba import rank_all
 
-    batch.kmer_rank = np.zeros(len(batch.bases), np.int32)
+    batch.base_map = batch.base_map._replace(kmer_rank=np.zeros(len(batch.bases), np.int32))
     reads = longest_first(batch.read_length, (batch.status == ReadStatus.OK) & here)
     return pool.run(
-        rank_all, reads, batch.bases, batch.base_offsets, model.k, base_codes(), batch.kmer_rank, order=batch.number
+        rank_all,
+        reads,
+        batch.bases,
+        batch.base_offsets,
+        model.k,
+        base_codes(),
+        batch.base_map.kmer_rank,
+        order=batch.number,
     )
 
 
@@ -77,7 +84,7 @@ def estimate_scaling(
     batch.var = np.ones(len(batch), np.float32)
     reads = longest_first(n_kmers, (batch.status == ReadStatus.OK) & here)
     return pool.run(
-        estimate_all, reads, batch.events, batch.base_offsets, n_kmers, batch.kmer_rank, model.level_mean,
+        estimate_all, reads, batch.events, batch.base_offsets, n_kmers, batch.base_map.kmer_rank, model.level_mean,
         batch.scaling, order=batch.number,
     )  # fmt: skip
 

@@ -135,10 +135,10 @@ def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np
 
     See `Windows.hold_groups`.
     """
-    inside = used_elements(batch.call_offsets, batch.n_calls)
+    inside = used_elements(batch.calls.offsets, batch.calls.n)
     if windows is not None:
-        contig = np.repeat(batch.contig, batch.n_calls)
-        inside[inside] = windows.hold_groups(contig, batch.call_first[inside], batch.call_last[inside])
+        contig = np.repeat(batch.contig, batch.calls.n)
+        inside[inside] = windows.hold_groups(contig, batch.calls.first[inside], batch.calls.last[inside])
     return inside
 
 
@@ -157,7 +157,7 @@ def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None)
     from f5py.site_frequencies._site_counts_numba import expand
 
     inside = calls_inside(batch, windows)
-    n_sites = int(batch.call_sites[inside].sum(dtype=np.int64))
+    n_sites = int(batch.calls.sites[inside].sum(dtype=np.int64))
     sites = SiteCalls(
         np.empty(n_sites, np.int32),
         np.empty(n_sites, np.int64),
@@ -167,8 +167,8 @@ def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None)
         np.empty(n_sites, np.int64),
     )
     n_found = expand(
-        batch.n_calls, batch.call_offsets, batch.call_first, batch.call_last, batch.call_sites,
-        batch.call_methylated, batch.call_unmethylated, inside, batch.reference, batch.reference_offsets,
+        batch.calls.n, batch.calls.offsets, batch.calls.first, batch.calls.last, batch.calls.sites,
+        batch.calls.methylated, batch.calls.unmethylated, inside, batch.reference, batch.reference_offsets,
         batch.reference_start, batch.contig, batch.reverse, motif.codes(False), motif.codes(True), *sites,
     )  # fmt: skip
     if n_found != n_sites:

@@ -74,12 +74,12 @@ def plain_windows(batch: ReadBatch, hidden: Sequence[Motif]) -> NDArray[np.bool_
                 is_site &= bits[i : i + len(is_site)] & mask != 0
             n_sites[1 : len(is_site) + 1] += is_site
     before = np.cumsum(n_sites)
-    used = used_elements(batch.call_offsets, batch.n_calls)
-    read = np.repeat(np.arange(len(batch)), batch.n_calls)
+    used = used_elements(batch.calls.offsets, batch.calls.n)
+    read = np.repeat(np.arange(len(batch)), batch.calls.n)
     start = batch.reference_offsets[read] - batch.reference_start[read]
     longest = max((len(motif.pattern) for motif in hidden), default=1)
-    first = np.maximum(start + batch.call_first[used] - FLANK - longest + 1, 0)
-    end = np.minimum(start + batch.call_last[used] + FLANK + 1, len(reference))
+    first = np.maximum(start + batch.calls.first[used] - FLANK - longest + 1, 0)
+    end = np.minimum(start + batch.calls.last[used] + FLANK + 1, len(reference))
     found: NDArray[np.bool_] = before[end] == before[first]
     return found
 

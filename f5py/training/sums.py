@@ -146,9 +146,9 @@ class KmerSums:
         """
         from f5py.training._sums_numba import REACH, weights_all
 
-        weights = Weights(np.empty((len(batch.row_event), 2 * REACH + 1), np.float32), np.zeros(len(batch)))
+        weights = Weights(np.empty((len(batch.rows.event), 2 * REACH + 1), np.float32), np.zeros(len(batch)))
         seconds = pool.run(
-            weights_all, longest_first(batch.n_rows, batch.status == ReadStatus.OK), batch.view, batch.rows,
+            weights_all, longest_first(batch.rows.n, batch.status == ReadStatus.OK), batch.view, batch.rows,
             self._present_model(), self._plain, *weights, order=batch.number,
         )  # fmt: skip
         return weights, seconds

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from f5py.core.batch import ReadBatch
+from f5py.core.batch import Events, ReadBatch
 from f5py.core.offsets import offsets_of
 from f5py.pore_model import builtin
 
@@ -50,8 +50,7 @@ def made_batch(rng, n_reads, usual=1500, long=9000):
         offset=np.zeros(n_reads, np.float32),
         unit=np.ones(n_reads, np.float32),
         sampling_rate=np.full(n_reads, 4000, np.float32),
-        event_offsets=offsets_of(n_events),
-        event_mean=np.concatenate(events),
+        events=Events.none()._replace(offsets=offsets_of(n_events), mean=np.concatenate(events)),
         shift=np.zeros(n_reads, np.float32),
         scale=np.ones(n_reads, np.float32),
         var=np.ones(n_reads, np.float32),
@@ -60,5 +59,5 @@ def made_batch(rng, n_reads, usual=1500, long=9000):
     rank = np.zeros(len(letters), np.int64)
     for offset in range(6):
         rank = 4 * rank + np.concatenate([letters[offset:], np.zeros(offset, np.int64)])
-    batch.kmer_rank = rank.astype(np.int32)
+    batch.base_map = batch.base_map._replace(kmer_rank=rank.astype(np.int32))
     return batch

@@ -47,7 +47,7 @@ def real_reads(names: list[str], path: Path) -> list[Read]:
     return [
         Read(
             batch.bases[batch.base_offsets[i] : batch.base_offsets[i + 1]],
-            batch.event_mean[batch.event_offsets[i] : batch.event_offsets[i + 1]],
+            batch.events.mean[batch.events.offsets[i] : batch.events.offsets[i + 1]],
             batch.shift[i],
             batch.scale[i],
         )

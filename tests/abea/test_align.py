@@ -72,8 +72,8 @@ def test_limits_of_the_users_own():
     def verdict(limits: AlignmentLimits, noise: float) -> int:
         noisy = (events + noise * rng.normal(size=n) * MODEL.level_stdv[bases]).astype(np.float32)
         return _cpu_numba.align_read(
-            noisy, bases, MODEL.level_mean, MODEL.level_stdv, MODEL.ln_stdv, np.float32(0), np.float32(1), first, last,
-            np.empty((0, 2), np.int32), limits,
+            noisy, bases, MODEL.levels, np.float32(0), np.float32(1),
+            _cpu_numba.EventMap(first, last, np.empty((0, 2), np.int32)), limits,
         )[0]  # fmt: skip
 
     assert verdict(F5C_LIMITS, 0.5) == _cpu_numba.ALIGNED

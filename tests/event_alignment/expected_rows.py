@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from f5py.compute.alignment import AlignmentStage
-from f5py.core.batch import ReadBatch, RowState
+from f5py.core.batch import ReadBatch, Rows, RowState
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.options.signal_commands import EventalignOptions
 from f5py.pipeline.inputs import open_inputs
@@ -58,20 +58,21 @@ def add_expected_rows(batch: ReadBatch, ecoli: Path) -> None:
     position = np.array([row[1] for row in rows]).astype(np.int32)
     event = np.array([row[5] for row in rows]).astype(np.int32)
     bad = np.array([set(row[9]) == {"N"} for row in rows])
-    batch.row_event = np.zeros(batch.event_offsets[-1], np.int32)
-    batch.row_position = np.zeros(batch.event_offsets[-1], np.int32)
-    batch.row_state = np.zeros(batch.event_offsets[-1], np.uint8)
-    batch.n_rows = np.zeros(len(batch), np.int64)
+    n_events = batch.events.offsets[-1]
+    batch.rows = Rows(
+        batch.events.offsets, np.zeros(len(batch), np.int64), np.zeros(n_events, np.int32),
+        np.zeros(n_events, np.int32), np.zeros(n_events, np.uint8),
+    )  # fmt: skip
     for read, number in enumerate(batch.read_index.tolist()):
         mine = read_index == number
         n_rows = int(mine.sum())
-        first = batch.event_offsets[read]
+        first = batch.events.offsets[read]
         assert n_rows <= batch.n_events[read]
-        batch.n_rows[read] = n_rows
-        batch.row_event[first : first + n_rows] = event[mine]
-        batch.row_position[first : first + n_rows] = position[mine]
-        batch.row_state[first : first + n_rows] = bad[mine] * np.uint8(RowState.BAD)
-    assert batch.n_rows.sum() == len(rows)
+        batch.rows.n[read] = n_rows
+        batch.rows.event[first : first + n_rows] = event[mine]
+        batch.rows.position[first : first + n_rows] = position[mine]
+        batch.rows.state[first : first + n_rows] = bad[mine] * np.uint8(RowState.BAD)
+    assert batch.rows.n.sum() == len(rows)
 
 
 def expected_batch(ecoli: Path, reads: Path) -> ReadBatch:

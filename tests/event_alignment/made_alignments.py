@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.core.batch import ReadBatch
+from f5py.core.batch import BaseMap, Events, ReadBatch
 from f5py.core.offsets import offsets_of
 from f5py.pore_model import PoreModel
 
@@ -102,9 +102,8 @@ def made_batch(reads: list[dict]) -> ReadBatch:
         offset=np.zeros(n, np.float32),
         unit=np.ones(n, np.float32),
         sampling_rate=np.full(n, 4000, np.float32),
-        event_offsets=offsets("means"),
-        event_mean=joined("means"),
-        first_event=joined("first_event"),
+        events=Events.none()._replace(offsets=offsets("means"), mean=joined("means")),
+        base_map=BaseMap.none()._replace(base_map=BaseMap.none()._replace(first_event=joined("first_event"))),
         shift=np.full(n, -3, np.float32),
         scale=np.full(n, 1.02, np.float32),
         var=np.full(n, 1.1, np.float32),

@@ -150,8 +150,8 @@ def plain_rows(batch, read: int, model, region=None, windows=None, later_wins=Tr
     """
     first, end = batch.base_offsets[read], batch.base_offsets[read + 1]
     length = int(end - first)
-    first_event = batch.first_event[first : end - model.k + 1]
-    means = batch.event_mean[batch.event_offsets[read] : batch.event_offsets[read + 1]]
+    first_event = batch.base_map.first_event[first : end - model.k + 1]
+    means = batch.events.mean[batch.events.offsets[read] : batch.events.offsets[read + 1]]
     origin = int(batch.reference_start[read])
     reference = bytes(batch.reference[batch.reference_offsets[read] : batch.reference_offsets[read + 1]]).decode()
     reverse = bool(batch.reverse[read])

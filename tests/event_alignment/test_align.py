@@ -37,12 +37,12 @@ def align(batch, model, windows=None, n_threads=1):
 
 def rows_of(batch, read: int) -> list[tuple[int, int, bool, bool]]:
     """Position, event, whether bad, whether the first of a further segment."""
-    at = slice(batch.event_offsets[read], batch.event_offsets[read] + batch.n_rows[read])
-    states = [RowState(state) for state in batch.row_state[at].tolist()]
+    at = slice(batch.events.offsets[read], batch.events.offsets[read] + batch.rows.n[read])
+    states = [RowState(state) for state in batch.rows.state[at].tolist()]
     return [
         (position, event, RowState.BAD in state, RowState.NEW_SEGMENT in state)
         for position, event, state in zip(
-            batch.row_position[at].tolist(), batch.row_event[at].tolist(), states, strict=True
+            batch.rows.position[at].tolist(), batch.rows.event[at].tolist(), states, strict=True
         )
     ]
 
@@ -76,7 +76,7 @@ def test_rows_are_those_of_the_plain_algorithm(k, reverse):
         rows = rows_of(batch, read)
         assert rows == expected(batch, read, model), cigars[read]
         n_bad += sum(bad for _, _, bad, _ in rows)
-    assert batch.n_rows.min() > 2
+    assert batch.rows.n.min() > 2
     assert n_bad > 3
 
 
@@ -89,8 +89,8 @@ def test_short_alignments(reverse):
     batch = made_batch([made_read(rng, model, cigar, reverse) for cigar in cigars])
     align(batch, model)
     assert [rows_of(batch, read) for read in range(21)] == [expected(batch, read, model) for read in range(21)]
-    assert batch.n_rows[:12].tolist() == [0] * 12  # up to 16 bases, of which eleven start a k-mer of the read
-    assert batch.n_rows[12:].min() > 10
+    assert batch.rows.n[:12].tolist() == [0] * 12  # up to 16 bases, of which eleven start a k-mer of the read
+    assert batch.rows.n[12:].min() > 10
 
 
 @pytest.mark.parametrize(("n_events", "n_rows"), [(1, 0), (2, 0), (3, 2), (4, 3)])
@@ -104,7 +104,7 @@ def test_few_events(n_events, n_rows):
     batch = made_batch([read])
     align(batch, model)
     assert rows_of(batch, 0) == expected(batch, 0, model)
-    assert batch.n_rows[0] == n_rows
+    assert batch.rows.n[0] == n_rows
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -180,7 +180,7 @@ def test_the_first_event_of_a_segment_has_no_row():
     model = made_model(rng, 6)
     batch = align_one(rng, model, "200M", noise=0.3, wrong=0)
     events = [event for _, event, *_ in rows_of(batch, 0)]
-    first = int(batch.first_event[batch.first_event >= 0][0])
+    first = int(batch.base_map.first_event[batch.base_map.first_event >= 0][0])
     assert events == list(range(first + 1, events[-1] + 1))
 
 
@@ -255,7 +255,7 @@ def test_a_region_beside_the_read(region):
     rng = np.random.default_rng(12)
     model = made_model(rng, 6)
     batch = align_one(rng, model, "400M", windows=Windows.parse(region, ["chr", "other"]))
-    assert batch.n_rows.tolist() == [0]
+    assert batch.rows.n.tolist() == [0]
 
 
 def test_a_region_without_the_first_exon():
@@ -267,7 +267,7 @@ def test_a_region_without_the_first_exon():
     assert rows_of(batch, 0) == expected(batch, 0, model, region=(1999, 3000)) == []
     align(batch, model, Windows([(0, 1999, 3000)]))
     assert rows_of(batch, 0) == expected(batch, 0, model, windows=[(1999, 3000)])
-    assert batch.n_rows[0] > 200
+    assert batch.rows.n[0] > 200
 
 
 @pytest.mark.parametrize("reverse", [False, True])
@@ -320,8 +320,8 @@ def test_reads_without_rows():
     batch.status[2] = ReadStatus.NO_ALIGNMENT
     batch.events_per_base[2] = 0
     align(batch, model)
-    assert batch.n_rows[:7].tolist() == [0] * 7
-    assert batch.n_rows[7] > 300
+    assert batch.rows.n[:7].tolist() == [0] * 7
+    assert batch.rows.n[7] > 300
     assert rows_of(batch, 6) == expected(batch, 6, model)
 
 
@@ -333,16 +333,16 @@ def test_events_that_are_no_current():
     used = read["first_event"][read["first_event"] >= 0]
     for event in (used[0], used[20], used[-1]):
         batch = made_batch([read])
-        batch.event_mean[event] = 1e30
+        batch.events.mean[event] = 1e30
         align(batch, model)
         assert rows_of(batch, 0) == expected(batch, 0, model)
     batch = made_batch([read])
-    batch.event_mean[used[0]] = 1e30
+    batch.events.mean[used[0]] = 1e30
     align(batch, model)
-    assert batch.n_rows[0] == 1
-    batch.event_mean[:] = np.nan
+    assert batch.rows.n[0] == 1
+    batch.events.mean[:] = np.nan
     align(batch, model)  # nothing sensible, but it ends
-    assert batch.n_rows[0] < len(batch.event_mean)
+    assert batch.rows.n[0] < len(batch.events.mean)
 
 
 def test_a_stall():
@@ -357,7 +357,7 @@ def test_a_stall():
     batch = made_batch([read])
     align(batch, model)
     assert rows_of(batch, 0) == expected(batch, 0, model)
-    assert batch.n_rows[0] > 1000
+    assert batch.rows.n[0] > 1000
 
 
 def test_any_number_of_threads():
@@ -367,7 +367,7 @@ def test_any_number_of_threads():
     batches = [made_batch(reads) for _ in range(3)]
     for batch, n_threads in zip(batches, (1, 2, 7), strict=True):
         align(batch, model, n_threads=n_threads)
-    assert batches[0].n_rows.sum() > 5000
+    assert batches[0].rows.n.sum() > 5000
     for batch in batches[1:]:
         assert [rows_of(batch, read) for read in range(30)] == [rows_of(batches[0], read) for read in range(30)]
 
@@ -391,7 +391,7 @@ def test_rows_of_any_alignment(seed, reverse, operations, windows):
     position, event = rows[:, 0], rows[:, 1]
     assert (np.diff(event) < 0).all() if reverse else (np.diff(event) > 0).all()
     assert (np.diff(position) >= 0).all()
-    assert ((event >= 0) & (event < len(batch.event_mean))).all()
+    assert ((event >= 0) & (event < len(batch.events.mean))).all()
     assert ((position >= 1000) & (position <= batch.reference_end[0] - model.k)).all()
     if bounds:
         assert all(any(a <= p < b for a, b in bounds) for p in position)

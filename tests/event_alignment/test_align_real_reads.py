@@ -31,11 +31,11 @@ def test_rows_of_real_reads(ecoli, indexed_ecoli, table, read_column):
             expected.append((read, int(position), int(event), kmer == "NNNNNN"))
     rows = []
     for read in range(len(batch)):
-        at = slice(batch.event_offsets[read], batch.event_offsets[read] + batch.n_rows[read])
+        at = slice(batch.events.offsets[read], batch.events.offsets[read] + batch.rows.n[read])
         name = batch.names[read] if read_column == "read_name" else str(batch.read_index[read])
-        bad = (batch.row_state[at] & RowState.BAD).astype(bool).tolist()
-        positions, events = batch.row_position[at].tolist(), batch.row_event[at].tolist()
-        assert not (batch.row_state[at] & RowState.NEW_SEGMENT).any()
+        bad = (batch.rows.state[at] & RowState.BAD).astype(bool).tolist()
+        positions, events = batch.rows.position[at].tolist(), batch.rows.event[at].tolist()
+        assert not (batch.rows.state[at] & RowState.NEW_SEGMENT).any()
         rows += [(name, *row) for row in zip(positions, events, bad, strict=True)]
     assert len(expected) == 98697
     assert rows == expected

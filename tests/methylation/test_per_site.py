@@ -367,25 +367,25 @@ def test_agreement_of_one_is_the_groups_call_and_of_zero_the_uniform_prior(
     for first in range(0, len(seen), 4):
         grouped, same, uniform, learned = seen[first : first + 4]
         for read in np.flatnonzero(grouped.status == ReadStatus.OK):
-            at = grouped.call_offsets[read] + np.arange(grouped.n_calls[read])
-            repeated = np.repeat(at, grouped.call_sites[at])
-            place = same.call_offsets[read] + np.arange(same.n_calls[read])
-            alone = grouped.call_sites[repeated] == 1
-            first_site = np.cumsum(grouped.call_sites[at]) - grouped.call_sites[at]
-            odds = np.logaddexp(grouped.call_methylated[at], grouped.call_unmethylated[at]) - np.logaddexp(
-                uniform.call_methylated[place][first_site], uniform.call_unmethylated[place][first_site]
+            at = grouped.calls.offsets[read] + np.arange(grouped.calls.n[read])
+            repeated = np.repeat(at, grouped.calls.sites[at])
+            place = same.calls.offsets[read] + np.arange(same.calls.n[read])
+            alone = grouped.calls.sites[repeated] == 1
+            first_site = np.cumsum(grouped.calls.sites[at]) - grouped.calls.sites[at]
+            odds = np.logaddexp(grouped.calls.methylated[at], grouped.calls.unmethylated[at]) - np.logaddexp(
+                uniform.calls.methylated[place][first_site], uniform.calls.unmethylated[place][first_site]
             )
-            share = learn_agreement(odds[grouped.call_sites[at] > 1].astype(float), power)
-            for name in ("call_methylated", "call_unmethylated"):
+            share = learn_agreement(odds[grouped.calls.sites[at] > 1].astype(float), power)
+            for name in ("methylated", "unmethylated"):
                 of_group, of_same, of_uniform, of_learned = (
-                    getattr(batch, name)[index]
+                    getattr(batch.calls, name)[index]
                     for batch, index in ((grouped, repeated), (same, place), (uniform, place), (learned, place))
                 )
                 np.testing.assert_array_equal(of_same, of_group)
                 np.testing.assert_array_equal(of_uniform[alone], of_group[alone])
                 mixed = np.logaddexp(math.log(share) + of_same, math.log1p(-share) + of_uniform)
                 np.testing.assert_allclose(of_learned, np.where(alone, of_same, mixed), atol=2e-3)
-            n_groups += int((grouped.call_sites[at] > 1).sum())
+            n_groups += int((grouped.calls.sites[at] > 1).sum())
     assert n_groups > 50
 
 

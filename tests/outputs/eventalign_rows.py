@@ -6,7 +6,7 @@ from itertools import groupby
 
 import numpy as np
 
-from f5py.core.batch import ReadBatch, ReadStatus, RowState
+from f5py.core.batch import Events, ReadBatch, ReadStatus, Rows, RowState
 from f5py.core.offsets import offsets_of
 from f5py.pore_model import PoreModel
 
@@ -77,18 +77,11 @@ def made_batch(seed: int = 0, k: int = 6, n_reads: int = 7) -> ReadBatch:
         offset=rng.integers(-10, 10, n_reads).astype(F32),
         unit=rng.uniform(0.1, 0.2, n_reads).astype(F32),
         sampling_rate=np.array([4000, 3012, 5000, 4000, 4000, 4000, 4000][:n_reads], F32),
-        event_offsets=event_offsets,
-        event_start=event_start,
-        event_length=event_length,
-        event_mean=event_mean,
-        event_stdv=event_stdv,
+        events=Events(event_offsets, event_start, event_length, event_mean, event_stdv),
         shift=rng.normal(0, 10, n_reads).astype(F32) * (np.arange(n_reads) != 6),
         scale=rng.normal(1, 0.05, n_reads).astype(F32),
         var=rng.uniform(0.8, 2, n_reads).astype(F32),
-        n_rows=n_rows,
-        row_event=row_event,
-        row_position=row_position,
-        row_state=row_state,
+        rows=Rows(event_offsets, n_rows, row_event, row_position, row_state),
     )
 
 
@@ -129,35 +122,35 @@ def plain_table(
     lines = ["\t".join(header)]
     with np.errstate(all="ignore"):
         for read in range(first, end):
-            rows = range(batch.event_offsets[read], batch.event_offsets[read] + batch.n_rows[read])
-            groups = [list(group) for _, group in groupby(rows, lambda row: batch.row_position[row])]
+            rows = range(batch.events.offsets[read], batch.events.offsets[read] + batch.rows.n[read])
+            groups = [list(group) for _, group in groupby(rows, lambda row: batch.rows.position[row])]
             if not (collapse_events or m6anet):
                 groups = [[row] for row in rows]
             for group in groups:
                 fields = _fields(batch, model, read, group, scale_events, samples, m6anet, signal_index)
                 if fields:
                     name = batch.names[read] if print_read_names else str(batch.read_index[read])
-                    position = str(batch.row_position[group[0]])
+                    position = str(batch.rows.position[group[0]])
                     lines.append("\t".join([contigs[batch.contig[read]], position, fields[0], name, *fields[1:]]))
     return "\n".join([*lines, ""]).encode()
 
 
 def _fields(batch, model, read, group, scale_events, with_samples, m6anet, signal_index) -> list[str]:
-    events = [batch.event_offsets[read] + batch.row_event[row] for row in group]
-    start = min(batch.event_start[events[0]], batch.event_start[events[-1]])
-    end = max(int(batch.event_start[e]) + int(batch.event_length[e]) for e in (events[0], events[-1]))
+    events = [batch.events.offsets[read] + batch.rows.event[row] for row in group]
+    start = min(batch.events.start[events[0]], batch.events.start[events[-1]])
+    end = max(int(batch.events.start[e]) + int(batch.events.length[e]) for e in (events[0], events[-1]))
     shift, scale, var, rate = batch.shift[read], batch.scale[read], batch.var[read], batch.sampling_rate[read]
-    at = batch.row_position[group[0]] - batch.reference_start[read] + batch.reference_offsets[read]
+    at = batch.rows.position[group[0]] - batch.reference_start[read] + batch.reference_offsets[read]
     kmer = batch.reference[at : at + model.k].tobytes().decode()
     strand_kmer = "".join(_COMPLEMENT[base] for base in reversed(kmer)) if batch.reverse[read] else kmer
     index = [str(start), str(end)] if signal_index else []
-    bad = [bool(batch.row_state[row] & RowState.BAD) for row in group]
+    bad = [bool(batch.rows.state[row] & RowState.BAD) for row in group]
     if m6anet:
         means = _m6anet_means(batch, [e for e, b in zip(events, bad, strict=True) if not b], shift, scale, rate)
         return [kmer, *means, "", *index] if means and kmer == strand_kmer else []
     raw = batch.samples[batch.sample_offsets[read] : batch.sample_offsets[read + 1]]
     current = (raw.astype(F32) + batch.offset[read]) * batch.unit[read]
-    level, stdv = batch.event_mean[events[0]], batch.event_stdv[events[0]]
+    level, stdv = batch.events.mean[events[0]], batch.events.stdv[events[0]]
     if len(group) > 1:
         level = np.cumsum(current[start:end], dtype=F32)[-1] / F32(end - start)
         square = (current[start:end] - level) ** 2
@@ -172,7 +165,7 @@ def _fields(batch, model, read, group, scale_events, with_samples, m6anet, signa
     fields = [
         kmer,
         "t",
-        str(batch.row_event[group[0]]),
+        str(batch.rows.event[group[0]]),
         _printf("%.2f", level),
         _printf("%.3f", stdv),
         _printf("%.5f", F32(end - start) / rate),
@@ -192,10 +185,10 @@ def _m6anet_means(batch, events, shift, scale, rate) -> list[str]:
     weight = 0
     level = stdv = seconds = F32(0)
     for e in events:
-        length = F32(batch.event_length[e])
+        length = F32(batch.events.length[e])
         weight += int(length)
-        level += (batch.event_mean[e] - shift) / scale * length
-        stdv += batch.event_stdv[e] * length
+        level += (batch.events.mean[e] - shift) / scale * length
+        stdv += batch.events.stdv[e] * length
         seconds += length / rate * length
     if weight == 0:
         return []

@@ -7,7 +7,7 @@ import array
 import numpy as np
 import pysam
 
-from f5py.core.batch import ReadBatch
+from f5py.core.batch import Calls, ReadBatch
 from f5py.core.offsets import offsets_of
 from f5py.io.bam.bam_records import RawRecords
 
@@ -62,13 +62,15 @@ def made_batch(genome, records, calls, passed_over=()):
         offset=np.zeros(n, np.float32),
         unit=np.zeros(n, np.float32),
         sampling_rate=np.zeros(n, np.float32),
-        call_offsets=offsets_of(np.array([len(of_read) + 1 for of_read in calls])),
-        n_calls=np.array([len(of_read) for of_read in calls]),
-        call_first=np.array([call[0] for call in flat], np.int64),
-        call_last=np.array([call[1] for call in flat], np.int64),
-        call_sites=np.array([call[2] for call in flat], np.int32),
-        call_methylated=np.array([call[3] - 900 for call in flat], np.float32),
-        call_unmethylated=np.full(len(flat), -900, np.float32),
+        calls=Calls(
+            offsets_of(np.array([len(of_read) + 1 for of_read in calls])),
+            np.array([len(of_read) for of_read in calls]),
+            np.array([call[0] for call in flat], np.int64),
+            np.array([call[1] for call in flat], np.int64),
+            np.array([call[2] for call in flat], np.int32),
+            np.array([call[3] - 900 for call in flat], np.float32),
+            np.full(len(flat), -900, np.float32),
+        ),
         records=raw_records(records, passed_over),
     )
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from f5py.core.batch import ReadBatch, RowState
+from f5py.core.batch import Events, ReadBatch, Rows, RowState
 from f5py.core.offsets import offsets_of
 
 CONTIGS = ["one", "two"]
@@ -89,22 +89,27 @@ def rows_batch(reads: list[MadeRead]) -> ReadBatch:
         offset=np.zeros(n, np.float32),
         unit=np.ones(n, np.float32),
         sampling_rate=np.full(n, SAMPLING_RATE, np.float32),
-        event_offsets=event_offsets,
-        event_start=np.array([x for read in reads for x in read.event_start], np.int32),
-        event_length=np.array([x for read in reads for x in read.event_length], np.int32),
+        events=Events.none()._replace(
+            offsets=event_offsets,
+            start=np.array([x for read in reads for x in read.event_start], np.int32),
+            length=np.array([x for read in reads for x in read.event_length], np.int32),
+        ),
         shift=rng.normal(0, 10, n).astype(np.float32),
         scale=rng.normal(1, 0.1, n).astype(np.float32),
         var=rng.normal(1, 0.1, n).astype(np.float32),
-        n_rows=np.array([len(read.rows) for read in reads], np.int64),
-        row_event=np.full(event_offsets[-1], -9, np.int32),
-        row_position=np.full(event_offsets[-1], -9, np.int32),
-        row_state=np.zeros(event_offsets[-1], np.uint8),
+        rows=Rows(
+            event_offsets,
+            np.array([len(read.rows) for read in reads], np.int64),
+            np.full(event_offsets[-1], -9, np.int32),
+            np.full(event_offsets[-1], -9, np.int32),
+            np.zeros(event_offsets[-1], np.uint8),
+        ),
     )
     for read, first in zip(reads, event_offsets.tolist(), strict=False):
         for row, (event, position, new_segment) in enumerate(read.rows, first):
-            batch.row_event[row] = event
-            batch.row_position[row] = position
-            batch.row_state[row] = RowState.NEW_SEGMENT if new_segment else 0
+            batch.rows.event[row] = event
+            batch.rows.position[row] = position
+            batch.rows.state[row] = RowState.NEW_SEGMENT if new_segment else 0
     return batch
 
 

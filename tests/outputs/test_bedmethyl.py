@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pysam
 import pytest
+from f5py.cli.meth_freq import command
 
-from f5py.cli import command_of
+from f5py.core.batch import Calls
 from f5py.core.motifs import motif_named, parse_motif
 from f5py.errors import F5pyError, OutputFileError
 from f5py.outputs.calls.calls_writer import CallsWriter
@@ -162,13 +163,15 @@ def _batch(partition: list[int]) -> Any:
     n = len(partition)
     text = b"TTTTTTTTTTCGTTTTT"
     return SimpleNamespace(
-        n_calls=np.ones(n, np.int64),
-        call_offsets=np.arange(n + 1),
-        call_first=np.full(n, 10),
-        call_last=np.full(n, 10),
-        call_sites=np.ones(n, np.int32),
-        call_methylated=np.full(n, -10, np.float32),
-        call_unmethylated=np.full(n, -20, np.float32),
+        calls=Calls(
+            np.arange(n + 1),
+            np.ones(n, np.int64),
+            np.full(n, 10),
+            np.full(n, 10),
+            np.ones(n, np.int32),
+            np.full(n, -10, np.float32),
+            np.full(n, -20, np.float32),
+        ),
         reference=np.frombuffer(text * n, np.uint8),
         reference_offsets=np.arange(n + 1) * len(text),
         reference_start=np.zeros(n, np.int64),

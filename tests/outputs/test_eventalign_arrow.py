@@ -118,7 +118,7 @@ def test_bytes_do_not_depend_on_the_batches(monkeypatch, options, rows_per_group
 
     def part(batch, reads):
         wanted = np.isin(np.arange(len(batch)), reads)
-        return replace(batch, n_rows=np.where(wanted, batch.n_rows, 0))
+        return replace(batch, rows=batch.rows._replace(n=np.where(wanted, batch.rows.n, 0)))
 
     def content(batches, n_threads=1):
         out = io.BytesIO()
@@ -155,7 +155,7 @@ def test_other_kmer_size():
 def test_a_run_without_rows_gives_an_empty_table():
     assert _written([], {}).read().num_rows == 0
     batch = made_batch()
-    batch.n_rows[:] = 0
+    batch.rows.n[:] = 0
     assert _written([batch], {"samples": True}).read().num_rows == 0
 
 

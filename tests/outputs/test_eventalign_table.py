@@ -107,7 +107,7 @@ def test_ranges_of_reads_make_the_whole(batch):
 
 
 def test_reads_without_rows_give_none(batch):
-    without = int(np.flatnonzero(batch.n_rows == 0)[0])
+    without = int(np.flatnonzero(batch.rows.n == 0)[0])
     table = EventalignTable(_CONTIGS, made_model())
     assert table.format(batch, without, without + 1).tobytes() == b""
     assert table.format(batch, 1, 1).tobytes() == b""
@@ -142,8 +142,8 @@ def test_names_beyond_ascii(batch):
 def test_large_indices():
     batch = made_batch()
     batch.reference_start += 2**31 - 2**20
-    batch.row_position += 2**31 - 2**20
-    batch.event_start += 10**9
+    batch.rows.position[:] += 2**31 - 2**20
+    batch.events.start[:] += 10**9
     batch.read_index += 10**12
     table = EventalignTable(_CONTIGS, made_model(), TableLayout(signal_index=True))
     assert _text(table, batch) == plain_table(batch, _CONTIGS, made_model(), 0, len(batch), signal_index=True)
@@ -151,11 +151,11 @@ def test_large_indices():
 
 def test_a_bad_first_event_marks_its_group(batch):
     batch = made_batch()
-    read = int(np.argmax(batch.n_rows))
-    first = int(batch.event_offsets[read])
-    batch.row_state[first] = RowState.BAD
-    batch.row_position[first : first + 3] = batch.row_position[first]
-    batch.row_state[first + 1 : first + 3] = 0
+    read = int(np.argmax(batch.rows.n))
+    first = int(batch.events.offsets[read])
+    batch.rows.state[first] = RowState.BAD
+    batch.rows.position[first : first + 3] = batch.rows.position[first]
+    batch.rows.state[first + 1 : first + 3] = 0
     table = EventalignTable(_CONTIGS, made_model(), TableLayout(collapse_events=True))
     row = table.format(batch, read, read + 1).tobytes().split(b"\n")[0].split(b"\t")
     assert row[9:12] == [b"NNNNNN", b"0.00", b"0.00"]

@@ -205,7 +205,7 @@ def test_probabilities_are_of_calibrated_ratios(prior: float):
 
 def test_a_ratio_that_is_no_number_is_no_call():
     batch = made_batch(GENOME, [made_record(GENOME, "28M")], [[(2, 2, 1, 0.0), (7, 7, 1, 0.0)]])
-    batch.call_methylated[0] = batch.call_unmethylated[0] = -np.inf
+    batch.calls.methylated[0] = batch.calls.unmethylated[0] = -np.inf
     tags = modification_tags(batch, CPG, "read")
     assert listed_tags(tags, 0)[0][1] == "C+m?,2;"
 

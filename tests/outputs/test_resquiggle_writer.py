@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from f5py.core.batch import Cause, ReadBatch, ReadStatus
+from f5py.core.batch import BaseMap, Cause, ReadBatch, ReadStatus
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.errors import UnsupportedDataError
@@ -35,12 +35,12 @@ def map_batch(reads: list[Map], rna: bool) -> ReadBatch:
     events = [([100 + 10 * i for i in range(n)][::step], [10] * n) for n in n_events]
     batch = rows_batch([MadeRead(False, *table, []) for table in events])
     batch.base_offsets = offsets_of(np.array([len(read) + K - 1 for read in reads]))
-    batch.first_event = np.full(batch.base_offsets[-1], -1, np.int32)
-    batch.last_event = np.full(batch.base_offsets[-1], -1, np.int32)
+    first_event, last_event = np.full((2, batch.base_offsets[-1]), -1, np.int32)
+    batch.base_map = BaseMap(batch.base_offsets, BaseMap.none().base_map.kmer_rank, first_event, last_event)
     for read, first in zip(reads, batch.base_offsets.tolist(), strict=False):
         for kmer, ends in enumerate(read, first):
             if ends:
-                batch.first_event[kmer], batch.last_event[kmer] = ends
+                first_event[kmer], last_event[kmer] = ends
     return batch
 
 
@@ -145,7 +145,7 @@ def test_reads_that_have_dropped_out_or_are_shorter_than_a_kmer_have_no_lines():
 def test_rows_end_before_an_interval_that_is_empty_or_negative(rna):
     read: Map = [(0, 0), (1, 2), (3, 3)]
     batch = map_batch([read, read, read], rna)
-    batch.first_event[batch.base_offsets[1] + 1] = 3  # after its last
+    batch.base_map.first_event[batch.base_offsets[1] + 1] = 3  # after its last
     table = ResquiggleTable(rna, K)
     good = bytes(table.format(batch, 0, 1))
     first_row = good.splitlines(keepends=True)[0].replace(b"read_0", b"read_1")
@@ -163,7 +163,7 @@ def test_nothing_is_written_behind_a_bad_kmer(n_threads):
     """The reads are formatted one by one in several threads; those after the bad one are good."""
     read: Map = [(0, 0), (1, 2), (3, 3)]
     batch = map_batch([read] * 6, False)
-    batch.first_event[batch.base_offsets[2] + 1] = 3
+    batch.base_map.first_event[batch.base_offsets[2] + 1] = 3
     table = ResquiggleTable(False, K)
     out = io.BytesIO()
     formatter = OrderedFormatter(n_threads)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from f5py.core.batch import ReadBatch, RowState
+from f5py.core.batch import Events, ReadBatch, Rows, RowState
 from f5py.errors import F5pyError
 from f5py.plotting import data as plot_data
 from f5py.plotting.data import PlotData, Source, read_data, reference_data
@@ -55,18 +55,23 @@ def made_batch(rows: list[tuple[int, int, int]], reverse: bool = False, rna: boo
         offset=np.array([10], np.float32),
         unit=np.array([0.5], np.float32),
         sampling_rate=np.array([4000], np.float32),
-        event_offsets=np.array([0, n_events]),
-        event_start=start,
-        event_length=length,
-        event_mean=np.arange(n_events, dtype=np.float32) + 50,
-        event_stdv=np.ones(n_events, np.float32),
+        events=Events(
+            np.array([0, n_events]),
+            start,
+            length,
+            np.arange(n_events, dtype=np.float32) + 50,
+            np.ones(n_events, np.float32),
+        ),
         shift=np.array([5], np.float32),
         scale=np.array([2], np.float32),
         var=np.array([4], np.float32),
-        n_rows=np.array([len(rows)]),
-        row_event=event.astype(np.int32),
-        row_position=position.astype(np.int32),
-        row_state=state.astype(np.uint8),
+        rows=Rows(
+            np.array([0, n_events]),
+            np.array([len(rows)]),
+            event.astype(np.int32),
+            position.astype(np.int32),
+            state.astype(np.uint8),
+        ),
     )
 
 
@@ -173,8 +178,10 @@ def test_positions_outside_of_the_alignment_are_no_skipped_k_mers(reverse: bool)
 
 def test_own_bases():
     batch = made_batch([])
-    batch.first_event = np.array([0, 1, -1, 3, 5, -1, -1, -1, -1, 7], np.int32)  # the last is no k-mer's
-    batch.last_event = np.array([0, 1, -1, 4, 5, -1, -1, -1, -1, 7], np.int32)
+    batch.base_map = batch.base_map._replace(
+        first_event=np.array([0, 1, -1, 3, 5, -1, -1, -1, -1, 7], np.int32)
+    )  # the last is no k-mer's
+    batch.base_map = batch.base_map._replace(last_event=np.array([0, 1, -1, 4, 5, -1, -1, -1, -1, 7], np.int32))
     data = read_data(batch, 0, MODEL, READ, None)
     assert data.strand is None
     assert data.region == "1-5"
@@ -194,7 +201,7 @@ def test_region_without_events_and_too_many_k_mers(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(plot_data, "MAX_KMERS", 4)
     with pytest.raises(F5pyError, match=r"has 5 k-mers of read made, too many to be drawn; .* at most 4"):
         reference_data(batch, 0, MODEL, DNA, None)
-    batch.n_rows[:] = 0
+    batch.rows.n[:] = 0
     with pytest.raises(F5pyError, match="read made: no event is aligned"):
         reference_data(batch, 0, MODEL, DNA, None)
 

@@ -160,19 +160,21 @@ def test_reversed_events_keep_their_places_in_the_signal():
     batch = SimpleNamespace(
         number=0,
         n_events=np.array([3, 0, 2]),
-        event_offsets=np.array([0, 3, 3, 5]),
-        event_start=np.array([0, 4, 9, 0, 7], np.int32),
-        event_length=np.array([4, 5, 6, 7, 8], np.int32),
-        event_mean=np.array([1, 2, 3, 4, 5], np.float32),
-        event_stdv=np.array([6, 7, 8, 9, 10], np.float32),
+        events=Events(
+            np.array([0, 3, 3, 5]),
+            np.array([0, 4, 9, 0, 7], np.int32),
+            np.array([4, 5, 6, 7, 8], np.int32),
+            np.array([1, 2, 3, 4, 5], np.float32),
+            np.array([6, 7, 8, 9, 10], np.float32),
+        ),
     )
     batch.events = Events(
-        batch.event_offsets, batch.event_start, batch.event_length, batch.event_mean, batch.event_stdv
+        batch.events.offsets, batch.events.start, batch.events.length, batch.events.mean, batch.events.stdv
     )
     pool = WorkerPool(2)
     reverse_events(batch, pool)
     pool.close()
-    assert batch.event_start.tolist() == [9, 4, 0, 7, 0]
-    assert batch.event_length.tolist() == [6, 5, 4, 8, 7]
-    assert batch.event_mean.tolist() == [3, 2, 1, 5, 4]
-    assert batch.event_stdv.tolist() == [8, 7, 6, 10, 9]
+    assert batch.events.start.tolist() == [9, 4, 0, 7, 0]
+    assert batch.events.length.tolist() == [6, 5, 4, 8, 7]
+    assert batch.events.mean.tolist() == [3, 2, 1, 5, 4]
+    assert batch.events.stdv.tolist() == [8, 7, 6, 10, 9]

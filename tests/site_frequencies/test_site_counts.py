@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from f5py.core.batch import Calls
 from f5py.core.motifs import motif_named, parse_motif
 from f5py.core.windows import Windows
 from f5py.errors import F5pyError, InputFileError
@@ -208,13 +209,15 @@ def _batch() -> Any:
     """Two reads: the second is on the reverse strand and has room for a call that was not made."""
     text = [b"TTTTTTCGACGTTTTTCGTTT", b"AACGTTTTTTTTCGAA"]
     return SimpleNamespace(
-        n_calls=np.array([2, 1]),
-        call_offsets=np.array([0, 2, 4]),
-        call_first=np.array([106, 116, 12, 999]),
-        call_last=np.array([109, 116, 12, 999]),
-        call_sites=np.array([2, 1, 1, 77], np.int32),
-        call_methylated=np.array([-10, -20.004, -3, 0], np.float32),
-        call_unmethylated=np.array([-12.504, -20, -8, 0], np.float32),
+        calls=Calls(
+            np.array([0, 2, 4]),
+            np.array([2, 1]),
+            np.array([106, 116, 12, 999]),
+            np.array([109, 116, 12, 999]),
+            np.array([2, 1, 1, 77], np.int32),
+            np.array([-10, -20.004, -3, 0], np.float32),
+            np.array([-12.504, -20, -8, 0], np.float32),
+        ),
         reference=np.frombuffer(b"".join(text), np.uint8),
         reference_offsets=np.array([0, len(text[0]), len(text[0] + text[1])]),
         reference_start=np.array([100, 0]),
@@ -253,7 +256,10 @@ def test_windows_hold_the_calls_that_start_or_lie_in_one_of_them(data: st.DataOb
     first = np.array([data.draw(position) for _ in range(capacity.sum())], np.int64)
     last = first + np.array([data.draw(st.integers(0, 5)) for _ in first], np.int64)
     offsets = np.concatenate(([0], np.cumsum(capacity)))
-    batch: Any = SimpleNamespace(call_offsets=offsets, n_calls=n_calls, contig=contig, call_first=first, call_last=last)
+    batch: Any = SimpleNamespace(
+        calls=Calls.none()._replace(offsets=offsets, n=n_calls, first=first, last=last),
+        contig=contig,
+    )
     expected = np.zeros(len(first), np.bool_)
     for read, n in enumerate(n_calls.tolist()):
         for call in range(offsets[read], offsets[read] + n):
@@ -268,15 +274,15 @@ def test_calls_of_another_motif_are_refused() -> None:
     with pytest.raises(F5pyError, match="0 sites of dam where 4 were called"):
         expand_calls(_batch(), motif_named("dam"))
     batch = _batch()
-    batch.call_sites[0] = 1
+    batch.calls.sites[0] = 1
     with pytest.raises(F5pyError, match="4 sites of cpg where 3 were called"):
         expand_calls(batch, motif_named("cpg"))
 
 
 def test_ambiguous_motifs_are_expanded_on_both_strands() -> None:
     batch = _batch()
-    batch.call_first[:3] = batch.call_last[:3] = (106, 116, 11)
-    batch.call_sites[:3] = 1
+    batch.calls.first[:3] = batch.calls.last[:3] = (106, 116, 11)
+    batch.calls.sites[:3] = 1
     assert expand_calls(batch, parse_motif("CGW:0")).position.tolist() == [106, 116, 11]
 
 

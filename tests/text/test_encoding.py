@@ -53,7 +53,8 @@ def test_table():
 
 def test_stages(batch: ReadBatch):
     out = io.BytesIO()
-    batch.event_mean, batch.event_stdv = np.zeros((2, len(batch.event_start)), np.float32)
+    nothing = np.zeros(len(batch.events.start), np.float32)
+    batch.events = batch.events._replace(mean=nothing, stdv=nothing)
     batch.n_pairs = np.array([1])
     batch.pair_offsets = np.array([0, 1])
     batch.aligned_pairs = np.zeros((1, 2), np.int32)

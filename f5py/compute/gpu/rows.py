@@ -92,10 +92,10 @@ class GpuRows:
         reads, n_rows = self._aligned[self._at], host["n_rows"][self._at]
         failed = np.zeros(len(batch), np.bool_)
         failed[reads[n_rows < 0]] = True
-        batch.n_rows[reads] = np.maximum(n_rows, 0)
+        batch.rows.n[reads] = np.maximum(n_rows, 0)
         for name in _ROWS:
-            values = getattr(batch, name)
+            values = getattr(batch.rows, name.removeprefix("row_"))
             self._pool.run(
-                scatter, reads, self._q[self._at], host[name], batch.event_offsets, values, order=batch.number
+                scatter, reads, self._q[self._at], host[name], batch.events.offsets, values, order=batch.number
             )
         return failed

@@ -72,13 +72,13 @@ class GpuScores:
         self._arguments = len(motifs[0].masks), motifs[0].offset, motifs[1].offset, model.k
         at = np.flatnonzero(reads[self._aligned])
         given_back = np.zeros(len(batch), np.bool_)
-        self._order = order = empty_order(int(batch.n_calls[self._aligned[at]].sum()))
+        self._order = order = empty_order(int(batch.calls.n[self._aligned[at]].sum()))
         self._run(
-            order_groups, at, PartCalls(self._aligned, batch.call_offsets, batch.n_calls), listing,
+            order_groups, at, PartCalls(self._aligned, batch.calls.offsets, batch.calls.n), listing,
             Limits(model.k, self._part.size.trace_words), order, given_back,
         )  # fmt: skip
         self._n = int(order.n[0])
-        self._found = np.empty((len(batch.call_first), 4), np.float32)
+        self._found = np.empty((len(batch.calls.first), 4), np.float32)
         self._next = 0
         self._queue_chunk()
         return given_back

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -15,13 +16,13 @@ _N_READS = 6
 _BASES = 420
 #: All that is the same whoever computes it.
 _FIELDS = (
-    "status", "cause", "verdict", "event_offsets", "event_mean", "event_start", "event_length", "event_stdv",
-    "first_event", "last_event", "n_pairs", "events_per_base", "n_calibration", "shift", "scale", "var", "n_calls",
-    "n_rows",
+    "status", "cause", "verdict", "events.offsets", "events.mean", "events.start", "events.length", "events.stdv",
+    "base_map.first_event", "base_map.last_event", "n_pairs", "events_per_base", "n_calibration", "shift", "scale",
+    "var", "calls.n", "rows.n",
 )  # fmt: skip
 #: Of these, slots are used up to a number.
-_OF_CALLS = ("call_first", "call_last", "call_methylated", "call_unmethylated")
-_OF_ROWS = ("row_event", "row_position", "row_state")
+_OF_CALLS = ("calls.first", "calls.last", "calls.methylated", "calls.unmethylated")
+_OF_ROWS = ("rows.event", "rows.position", "rows.state")
 
 
 def made_batch(model: PoreModel, rna: bool) -> ReadBatch:
@@ -75,10 +76,13 @@ def made_batch(model: PoreModel, rna: bool) -> ReadBatch:
 def differences(one: ReadBatch, other: ReadBatch) -> list[str]:
     """Names of the arrays that are not the same to the last bit; unused slots of calls do not count."""
     compared: list[tuple[str, Any]] = [(name, slice(None)) for name in _FIELDS]
-    if len(other.n_calls):
-        compared += [(name, used_elements(other.call_offsets, other.n_calls)) for name in _OF_CALLS]
-    if len(other.n_rows):
-        compared += [(name, used_elements(other.event_offsets, other.n_rows)) for name in _OF_ROWS]
+    if len(other.calls.n):
+        compared += [(name, used_elements(other.calls.offsets, other.calls.n)) for name in _OF_CALLS]
+    if len(other.rows.n):
+        compared += [(name, used_elements(other.events.offsets, other.rows.n)) for name in _OF_ROWS]
     return [
-        name for name, used in compared if getattr(one, name)[used].tobytes() != getattr(other, name)[used].tobytes()
+        name
+        for name, used in compared
+        for value in [attrgetter(name)]
+        if value(one)[used].tobytes() != value(other)[used].tobytes()
     ]

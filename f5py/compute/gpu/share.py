@@ -234,9 +234,9 @@ class GpuShare:
         started = time.perf_counter()
         host, n = part.host, len(reads)
         for name in ("event_mean",) if self._stages.means_only else ("event_mean", *_EVENTS):
-            values = getattr(batch, name)
-            pool.run(scatter, reads, self._q, host[name], batch.event_offsets, values, order=batch.number)
-        maps = BaseMap(self._p, batch.kmer_rank[:0], host["first_event"], host["last_event"])
+            values = getattr(batch.events, name.removeprefix("event_"))
+            pool.run(scatter, reads, self._q, host[name], batch.events.offsets, values, order=batch.number)
+        maps = BaseMap(self._p, batch.base_map.kmer_rank[:0], host["first_event"], host["last_event"])
         pool.run(scatter_maps, reads, k, self._p, maps, batch.base_map, order=batch.number)
         batch.n_pairs[reads] = host["n_pairs"][:n]
         batch.verdict[reads] = host["verdict"][:n]

@@ -94,10 +94,10 @@ class CallsArrow:
         calls = np.flatnonzero(calls_inside(batch, self._windows))
         if len(calls) == 0:
             return
-        read = np.searchsorted(batch.call_offsets, calls, side="right") - 1
+        read = np.searchsorted(batch.calls.offsets, calls, side="right") - 1
         names_used, name = np.unique(read, return_inverse=True)
-        first, last = batch.call_first[calls], batch.call_last[calls]
-        methylated, unmethylated = batch.call_methylated[calls], batch.call_unmethylated[calls]
+        first, last = batch.calls.first[calls], batch.calls.last[calls]
+        methylated, unmethylated = batch.calls.methylated[calls], batch.calls.unmethylated[calls]
         begin = np.maximum(first - batch.reference_start[read] - self._k + 1, 0)
         end = np.minimum(last - batch.reference_start[read] + self._k, np.diff(batch.reference_offsets)[read])
         motif = [dictionary_column(batch.call_motif[calls].astype(np.int32), self._motifs)] if self._motifs else []
@@ -112,7 +112,7 @@ class CallsArrow:
                 methylated,
                 unmethylated,
                 np.ones(len(calls), np.int32),
-                batch.call_sites[calls],
+                batch.calls.sites[calls],
                 string_column(batch.reference_offsets[read] + begin, end - begin, batch.reference),
                 *motif,
             ]

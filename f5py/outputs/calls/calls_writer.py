@@ -70,7 +70,7 @@ class CallsWriter:
             self._out.write(self._rows(batch, inside, 0, len(batch)).data)
             return
         self._formatter.write(
-            self._out, batch, lambda batch, first, end: self._rows(batch, inside, first, end).data, batch.n_calls
+            self._out, batch, lambda batch, first, end: self._rows(batch, inside, first, end).data, batch.calls.n
         )
 
     def format(self, batch: ReadBatch) -> NDArray[np.uint8]:
@@ -88,10 +88,10 @@ class CallsWriter:
         from f5py.outputs.calls._calls_writer_numba import TableStyle, TableTexts, format_calls
 
         names, contigs = batch.names, self._contigs
-        begin, stop = batch.call_offsets[[first, end]].tolist()
-        bases = batch.call_last[begin:stop] - batch.call_first[begin:stop] + 2 * self._k
+        begin, stop = batch.calls.offsets[[first, end]].tolist()
+        bases = batch.calls.last[begin:stop] - batch.calls.first[begin:stop] + 2 * self._k
         texts = np.diff(names.offsets)[first:end] + np.diff(contigs.offsets)[batch.contig[first:end]]
-        texts = np.repeat(texts, np.diff(batch.call_offsets[first : end + 1]))
+        texts = np.repeat(texts, np.diff(batch.calls.offsets[first : end + 1]))
         rows = np.empty(int((bases + texts + _FIXED_COLUMNS)[inside[begin:stop]].sum()), np.uint8)
         size = format_calls(
             rows,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, BinaryIO
+from typing import TYPE_CHECKING, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +64,7 @@ def modification_tags(
 
     if batch.records is None or len(batch.cigar) != batch.cigar_offsets[-1]:
         raise ValueError("base modification tags need the batch's records and CIGARs")
-    wanted = batch.n_calls > 0
+    wanted = batch.calls.n > 0
     if style == "read":
         sequence, offsets = sequences_of(batch.records, len(batch), wanted)
         start, length = offsets[:-1], np.diff(offsets)
@@ -76,7 +76,7 @@ def modification_tags(
         cigar, cigar_offsets = (length << 4).astype(np.uint32), np.arange(len(batch) + 1)
 
     inside = calls_inside(batch, windows)
-    n_sites = int(batch.call_sites[inside].sum(dtype=np.int64))
+    n_sites = int(batch.calls.sites[inside].sum(dtype=np.int64))
     head = f"{motif.canonical}+{motif.code}?".encode()
     text = np.empty(n_sites * _MAX_STEP + len(batch) * (len(head) + 1), np.uint8)
     text_offsets = np.zeros(len(batch) + 1, np.int64)
@@ -209,8 +209,7 @@ class ModbamWriter:
         else:
             of_motifs = []
             for motif, calls in zip(self._motifs, batch.by_motif, strict=True):
-                alone: dict[str, Any] = dict(calls)
-                of_motifs.append(modification_tags(replace(batch, **alone), motif, *how))
+                of_motifs.append(modification_tags(replace(batch, calls=calls), motif, *how))
             tags = of_motifs[0]
             for more in of_motifs[1:]:
                 tags = tags_of_motifs(tags, more)

@@ -126,7 +126,7 @@ class EventalignArrow:
 
     def write(self, batch: ReadBatch) -> None:
         """Write the rows of one batch, in the order of its reads."""
-        ends = np.cumsum(batch.n_rows)
+        ends = np.cumsum(batch.rows.n)
         first = 0
         while first < len(batch):
             done = ends[first - 1] if first else 0

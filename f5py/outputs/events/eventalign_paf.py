@@ -53,5 +53,5 @@ class EventalignPaf:
 
     def notes(self, batch: ReadBatch) -> list[str]:
         """A line for standard error for each read that passed all checks but has no rows: its read index."""
-        empty = (batch.status == ReadStatus.OK) & (batch.n_rows == 0)
+        empty = (batch.status == ReadStatus.OK) & (batch.rows.n == 0)
         return [f"INFO: No align {number}" for number in batch.read_index[empty].tolist()]

@@ -73,16 +73,16 @@ class EventalignSam:
         text, offsets = _cigars(batch, first, end)
         records = batch.records.of_reads(first, end).segments(self._header)
         pieces = []
-        for i in np.flatnonzero(batch.n_rows[first:end]).tolist():
+        for i in np.flatnonzero(batch.rows.n[first:end]).tolist():
             read = first + i
-            row = batch.event_offsets[read]
-            last_row = row + batch.n_rows[read] - 1
+            row = batch.events.offsets[read]
+            last_row = row + batch.rows.n[read] - 1
             record = records[i]
             start = (
                 f"{batch.names[read]}.template\t{16 if batch.reverse[read] else 0}\t{record.reference_name}\t"
-                f"{batch.row_position[row] + 1}\t{record.mapping_quality}\t"
+                f"{batch.rows.position[row] + 1}\t{record.mapping_quality}\t"
             )
-            goes_up = batch.row_event[row] < batch.row_event[last_row]
+            goes_up = batch.rows.event[row] < batch.rows.event[last_row]
             pieces += [
                 encoded(start),
                 text[offsets[i] : offsets[i + 1]].tobytes(),
@@ -120,16 +120,16 @@ def _cigars(batch: ReadBatch, first: int, end: int) -> tuple[NDArray[np.uint8], 
     """CIGARs of events against k-mers, uint8, and their offsets."""
     from f5py.outputs.events._eventalign_sam_numba import MAX_OPERATIONS, format_cigars
 
-    n_rows = batch.n_rows[first:end]
+    n_rows = batch.rows.n[first:end]
     text = np.empty(int(n_rows.sum()) * MAX_OPERATIONS, np.uint8)  # mostly never touched, so never given memory
     offsets = np.empty(end - first + 1, np.int64)
     format_cigars(
         text,
         offsets,
         n_rows,
-        batch.event_offsets[first:end],
-        batch.row_event,
-        batch.row_position,
-        batch.row_state,
+        batch.events.offsets[first:end],
+        batch.rows.event,
+        batch.rows.position,
+        batch.rows.state,
     )
     return text, offsets

@@ -38,10 +38,10 @@ class EventalignSummary:
         """Lines of the reads from `first` up to `end`."""
         from f5py.outputs.events._eventalign_summary_numba import N_COUNTS, count_movements
 
-        n_rows = batch.n_rows[first:end]
+        n_rows = batch.rows.n[first:end]
         counts = np.zeros((end - first, N_COUNTS), np.int64)
-        event_offsets = batch.event_offsets[first:end]
-        count_movements(counts, n_rows, event_offsets, batch.row_event, batch.row_position, batch.event_length)
+        event_offsets = batch.events.offsets[first:end]
+        count_movements(counts, n_rows, event_offsets, batch.rows.event, batch.rows.position, batch.events.length)
         lines = []
         for i in np.flatnonzero(n_rows).tolist():
             read = first + i

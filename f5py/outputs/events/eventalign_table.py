@@ -94,7 +94,7 @@ class EventalignTable:
         """
         from f5py.outputs.events._eventalign_table_numba import MAX_FIXED, TOO_SMALL
 
-        n_rows = batch.n_rows[first:end]
+        n_rows = batch.rows.n[first:end]
         if not n_rows.any():
             return np.empty(0, np.uint8)
         reads: Iterable = batch.names[first:end] if self._read_names else batch.read_index[first:end].tolist()

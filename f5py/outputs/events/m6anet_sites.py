@@ -122,7 +122,7 @@ class SiteFinder:
 
     def find(self, batch: ReadBatch) -> SitesOfReads:
         """The sites in the reads of a batch that are used."""
-        with_rows = np.flatnonzero(batch.n_rows)
+        with_rows = np.flatnonzero(batch.rows.n)
         contig = batch.contig[with_rows].astype(np.int64)
         if not len(with_rows):
             return SitesOfReads(contig, np.empty(0, np.int64), _no_sites())

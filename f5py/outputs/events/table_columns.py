@@ -71,7 +71,7 @@ def table_columns(
     from f5py.outputs.events._eventalign_columns_numba import Places, fill_columns
     from f5py.outputs.events._eventalign_rows_numba import RowColumns, TableInputs
 
-    capacity = int(batch.n_rows[first:end].sum())
+    capacity = int(batch.rows.n[first:end].sum())
     types = 5 * [np.int32] + 2 * [np.int64] + 6 * [np.float32]
     columns: list[NDArray] = [np.empty(capacity, dtype) for dtype in types]
     parameters = (model.k, base_codes(), model.level_mean, model.level_stdv)

@@ -49,7 +49,7 @@ class ResquiggleTable:
         size, bad_read, bad_kmer = format_kmers(
             text, np.frombuffer(b"".join(names), np.uint8), offsets_of(name_lengths), n_kmers,
             batch.base_map._replace(offsets=batch.base_offsets[first:end]),
-            batch.events._replace(offsets=batch.event_offsets[first:end]), self._rna,
+            batch.events._replace(offsets=batch.events.offsets[first:end]), self._rna,
         )  # fmt: skip
         if bad_read >= 0:
             problem = UnsupportedDataError(

@@ -59,11 +59,11 @@ def strings_of_rows(batch: ReadBatch, first: int, end: int, rna: bool) -> Signal
     """
     from f5py.outputs.moves import _signal_strings_numba as jitted
 
-    n_rows = batch.n_rows[first:end]
+    n_rows = batch.rows.n[first:end]
     text, offsets, figures = _room(end - first, int(n_rows.sum()) * jitted.MAX_TOKENS, jitted.N_FIGURES)
     jitted.strings_of_rows(
         text, offsets, figures, batch.rows._replace(n=n_rows),
-        batch.events._replace(offsets=batch.event_offsets[first:end]), batch.reverse[first:end], rna,
+        batch.events._replace(offsets=batch.events.offsets[first:end]), batch.reverse[first:end], rna,
     )  # fmt: skip
     return SignalStrings(text[: offsets[-1]], offsets, *figures.T)
 
@@ -88,7 +88,7 @@ def strings_of_kmers(batch: ReadBatch, first: int, end: int, k: int, rna: bool) 
     text, offsets, figures = _room(end - first, int(n_kmers.sum()) * jitted.MAX_TOKENS, jitted.N_FIGURES)
     jitted.strings_of_kmers(
         text, offsets, figures, n_kmers, batch.base_map._replace(offsets=batch.base_offsets[first:end]),
-        batch.events._replace(offsets=batch.event_offsets[first:end]), rna,
+        batch.events._replace(offsets=batch.events.offsets[first:end]), rna,
     )  # fmt: skip
     return SignalStrings(text[: offsets[-1]], offsets, *figures.T)
 

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from f5py.compute.gpu import sources
 from f5py.compute.gpu.placement import Reason
-from f5py.core.batch import ReadBatch
+from f5py.core.batch import Events, ReadBatch
 from f5py.core.offsets import offsets_of
 from f5py.signal import events
 
 from ...abea.batch_maker import made_batch
 from .test_backend import ALL, _computed, _watched, small_batches_too, stages_of  # noqa: F401 - a fixture
 
-_EVENTS = ("event_offsets", "event_start", "event_length", "event_mean", "event_stdv")
+_EVENTS = ("events.offsets", "events.start", "events.length", "events.mean", "events.stdv")
 _N = 2500
 _OFFSET, _UNIT = 8.0, 0.17
 _RNG = np.random.default_rng(11)
@@ -82,8 +84,8 @@ def batch_of_raw(signals: list[tuple[NDArray[np.int16], float, float]]) -> ReadB
     raw, batch.offset[:], batch.unit[:] = zip(*signals, strict=True)
     batch.samples = np.concatenate(raw)
     batch.sample_offsets = offsets_of(np.array([len(samples) for samples in raw]))
-    batch.event_offsets, batch.event_mean = np.zeros(0, np.int64), np.zeros(0, np.float32)
-    batch.kmer_rank = np.zeros(0, np.int32)
+    batch.events = Events.none()
+    batch.base_map = batch.base_map._replace(kmer_rank=np.zeros(0, np.int32))
     return batch
 
 
@@ -97,7 +99,7 @@ def compare(device, pool):
         found, expected = _computed(batch, backend), _computed(batch, stages)
         backend.close()
         for name in _EVENTS:
-            np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+            np.testing.assert_array_equal(attrgetter(name)(found), attrgetter(name)(expected), err_msg=name)
         assert placements[0].count(Reason.GPU) > share * len(batch)
         return expected
 
@@ -107,7 +109,7 @@ def compare(device, pool):
 @pytest.mark.parametrize("rna", [False, True])
 def test_signals(compare, rna: bool):
     found = compare(batch_of(list(SIGNALS.values())), rna)
-    n_events = dict(zip(SIGNALS, np.diff(found.event_offsets).tolist(), strict=True))
+    n_events = dict(zip(SIGNALS, np.diff(found.events.offsets).tolist(), strict=True))
     assert n_events["usual"] > (50 if rna else 200)
     assert n_events["constant"] == 1
     assert n_events["one step"] == 2
@@ -140,4 +142,4 @@ def test_numbers_below_the_normal_ones_are_needed(played_gpu, pool, monkeypatch)
     backend, _ = _watched(open_device(0), stages, ALL)
     batch = batch_of(list(SIGNALS.values()))
     found, expected = _computed(batch, backend), _computed(batch, stages)
-    assert not np.array_equal(found.event_offsets, expected.event_offsets)
+    assert not np.array_equal(found.events.offsets, expected.events.offsets)

@@ -68,11 +68,12 @@ def made_batch_with_rows(seed: int, n_reads: int, spliced: bool = False, events_
     batch.reference_offsets = offsets_of(np.array([len(reference) for reference in references]))
     batch.bases = np.zeros(lengths.sum(), np.uint8)
     batch.base_offsets = offsets_of(lengths)
-    batch.first_event = np.full(lengths.sum(), -1, np.int32)
+    first_event = np.full(lengths.sum(), -1, np.int32)
+    batch.base_map = batch.base_map._replace(offsets=batch.base_offsets, first_event=first_event)
     for read, first in enumerate(firsts):
-        batch.first_event[batch.base_offsets[read] : batch.base_offsets[read] + len(first)] = first
-    batch.event_mean = np.concatenate(events).astype(np.float32)
-    batch.event_offsets = offsets_of(np.array([len(one) for one in events]))
+        batch.base_map.first_event[batch.base_offsets[read] : batch.base_offsets[read] + len(first)] = first
+    batch.events = batch.events._replace(mean=np.concatenate(events).astype(np.float32))
+    batch.events = batch.events._replace(offsets=offsets_of(np.array([len(one) for one in events])))
     batch.shift = rng.normal(0, 3, n_reads).astype(np.float32)
     batch.scale = rng.normal(1, 0.05, n_reads).astype(np.float32)
     batch.var = rng.uniform(0.7, 1.7, n_reads).astype(np.float32)
@@ -100,8 +101,8 @@ class _Aligner:
         with self.part.stream:
             self.part.put("p", p)
             self.part.put("q", q)
-            self.part.put("event_mean", of_reads(batch.event_mean, batch.event_offsets))
-            self.part.put("first_event", of_reads(batch.first_event, batch.base_offsets))
+            self.part.put("event_mean", of_reads(batch.events.mean, batch.events.offsets))
+            self.part.put("first_event", of_reads(batch.base_map.first_event, batch.base_offsets))
             for name in ("shift", "scale", "var"):
                 self.part.put(f"fit_{name}", getattr(batch, name)[self.reads])
         self.part.stream.synchronize()
@@ -128,9 +129,9 @@ class _Aligner:
 def _rows(batch: ReadBatch, pool, elsewhere=None, model=DNA) -> dict[str, np.ndarray]:
     batch = copy.copy(batch)
     align_events(batch, model, pool, None, elsewhere)
-    used = used_elements(batch.event_offsets, batch.n_rows)
-    found = {name: getattr(batch, name)[used] for name in ("row_event", "row_position", "row_state")}
-    return found | {"n_rows": batch.n_rows}
+    used = used_elements(batch.events.offsets, batch.rows.n)
+    found = {name: getattr(batch.rows, name)[used] for name in ("event", "position", "state")}
+    return found | {"n": batch.rows.n}
 
 
 def _assert_same(one: dict, other: dict) -> None:
@@ -149,7 +150,7 @@ def test_the_same_rows(device, pool, seed, spliced, events_per_base):
     _assert_same(_rows(batch, pool, aligner), expected)
     assert aligner.chosen.sum() > 20
     assert aligner.n_failed < len(aligner.reads) * 2 / 3
-    assert (expected["n_rows"] > 50).sum() > 8
+    assert (expected["n"] > 50).sum() > 8
 
 
 def test_marked_references(device, pool):
@@ -170,7 +171,7 @@ def test_blocks_that_do_not_fit_are_given_back(device, pool):
     aligner = _Aligner(batch)
     _assert_same(_rows(batch, pool, aligner), _rows(batch, pool))
     batch = made_batch_with_rows(9, 30)
-    batch.first_event[batch.first_event > 20] = -1  # one block for nearly all events
+    batch.base_map.first_event[batch.base_map.first_event > 20] = -1  # one block for nearly all events
     aligner = _Aligner(batch)
     _assert_same(_rows(batch, pool, aligner), _rows(batch, pool))
 

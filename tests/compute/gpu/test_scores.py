@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.core.batch import Calls, ReadBatch, ReadStatus
 from f5py.core.motifs import MOTIFS
 from f5py.core.noise import GAUSSIAN, INDEPENDENT, OF_PORES, STUDENT, Noise
 from f5py.core.offsets import offsets_of, used_elements
-from f5py.methylation.calls import ARRAYS, call_methylation
+from f5py.methylation.calls import call_methylation
 from f5py.pore_model import builtin
 
 from ...abea.batch_maker import made_batch
@@ -36,16 +36,17 @@ def made_aligned_batch(seed: int, n_reads: int, events_per_base: float = 1.6) ->
     batch.reference_start = rng.integers(0, 10_000, n_reads)
     batch.reverse = rng.random(n_reads) < 0.5
     batch.base_offsets = offsets_of(lengths)
-    batch.first_event = np.full(lengths.sum(), -1, np.int32)
+    first_event = np.full(lengths.sum(), -1, np.int32)
+    batch.base_map = batch.base_map._replace(offsets=batch.base_offsets, first_event=first_event)
     counts = []
     for first, n in zip(batch.base_offsets, lengths - 5, strict=False):
         events = rng.poisson(events_per_base, n)
         begins = np.cumsum(events) - events
-        batch.first_event[first : first + n] = np.where(events > 0, begins, -1)
+        batch.base_map.first_event[first : first + n] = np.where(events > 0, begins, -1)
         counts.append(events.sum() + 1)
-    batch.event_offsets = offsets_of(np.array(counts))
-    batch.event_mean = rng.normal(95, 12, batch.event_offsets[-1]).astype(np.float32)
-    batch.event_mean[rng.integers(0, len(batch.event_mean), 30)] = 400.0  # what no k-mer explains
+    batch.events = batch.events._replace(offsets=offsets_of(np.array(counts)))
+    batch.events = batch.events._replace(mean=rng.normal(95, 12, batch.events.offsets[-1]).astype(np.float32))
+    batch.events.mean[rng.integers(0, len(batch.events.mean), 30)] = 400.0  # what no k-mer explains
     batch.shift = rng.normal(0, 5, n_reads).astype(np.float32)
     batch.scale = rng.normal(1, 0.05, n_reads).astype(np.float32)
     batch.var = rng.uniform(0.8, 1.6, n_reads).astype(np.float32)
@@ -67,7 +68,9 @@ class _Scorer:
         self.reads = np.flatnonzero(batch.status == ReadStatus.OK)
         counts = batch.n_events[self.reads]
         with self.part.stream:
-            events = [batch.event_mean[a:b] for a, b in zip(batch.event_offsets, batch.event_offsets[1:], strict=False)]
+            events = [
+                batch.events.mean[a:b] for a, b in zip(batch.events.offsets, batch.events.offsets[1:], strict=False)
+            ]
             self.part.put("event_mean", np.concatenate([events[read] for read in self.reads]))
             self.part.put("q", offsets_of(counts))
             for name in ("shift", "scale", "var"):
@@ -103,16 +106,16 @@ def _called(batch: ReadBatch, pool, motif="cpg", model=CPG, elsewhere=None, nois
     """The calls, without what lies in unused slots."""
     batch = copy.copy(batch)
     call_methylation(batch, MOTIFS[motif], model, pool, elsewhere=elsewhere, noise=noise)
-    used = used_elements(batch.call_offsets, batch.n_calls)
+    used = used_elements(batch.calls.offsets, batch.calls.n)
     return {
-        name: values if name in ("call_offsets", "n_calls") else values[used]
-        for name in ARRAYS
-        for values in [getattr(batch, name)]
+        name: values if name in ("offsets", "n") else values[used]
+        for name in Calls._fields
+        for values in [getattr(batch.calls, name)]
     }
 
 
 def _assert_same(one: dict, other: dict) -> None:
-    for name in ARRAYS:
+    for name in Calls._fields:
         np.testing.assert_array_equal(one[name], other[name], err_msg=name)
 
 
@@ -122,7 +125,7 @@ def test_the_same_bits(device, pool, seed, events_per_base):
     expected = _called(batch, pool)
     scorer = _Scorer(pool, batch, 20_000)
     _assert_same(_called(batch, pool, elsewhere=scorer), expected)
-    assert len(expected["call_first"]) > 100
+    assert len(expected["first"]) > 100
     assert scorer.n_launches == 1
 
 
@@ -136,8 +139,8 @@ def test_correlated_noise(device, pool, noise):
         _assert_same(_called(batch, pool, elsewhere=scorer, noise=noise), expected)
         independent = _called(batch, pool, elsewhere=scorer)
         _assert_same(independent, _called(batch, pool))
-        assert len(expected["call_first"]) > 100
-        assert not np.array_equal(expected["call_methylated"], independent["call_methylated"])
+        assert len(expected["first"]) > 100
+        assert not np.array_equal(expected["methylated"], independent["methylated"])
 
 
 @settings(max_examples=4, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -154,13 +157,16 @@ def test_scores_equal_the_plain_recursion_in_doubles(device, pool, seed, noise):
     call_methylation(batch, MOTIFS["cpg"], CPG, pool, elsewhere=scorer, noise=noise)
     assert scorer.n_given_back == 0
     expected, found = [], []
-    for read in np.flatnonzero((batch.status == ReadStatus.OK) & ~batch.reverse & (batch.n_calls > 0)):
-        slot = batch.call_offsets[read] + batch.n_calls[read] // 2
+    for read in np.flatnonzero((batch.status == ReadStatus.OK) & ~batch.reverse & (batch.calls.n > 0)):
+        slot = batch.calls.offsets[read] + batch.calls.n[read] // 2
         first = batch.reference_offsets[read] + scorer.listing.window[slot]
         window = batch.reference[first : first + scorer.listing.n_bases[slot]].tobytes().replace(b"N", b"A")
-        begin, end = batch.event_offsets[read] + [scorer.listing.begin[slot], scorer.listing.end[slot]]
-        events = batch.event_mean[begin : end + 1].astype(np.float64)
-        for strand, score in ((window, batch.call_unmethylated), (window.replace(b"CG", b"MG"), batch.call_methylated)):
+        begin, end = batch.events.offsets[read] + [scorer.listing.begin[slot], scorer.listing.end[slot]]
+        events = batch.events.mean[begin : end + 1].astype(np.float64)
+        for strand, score in (
+            (window, batch.calls.unmethylated),
+            (window.replace(b"CG", b"MG"), batch.calls.methylated),
+        ):
             digits = np.array([b"ACGMT".index(letter) for letter in strand])
             ranks = np.lib.stride_tricks.sliding_window_view(digits, CPG.k) @ 5 ** np.arange(CPG.k - 1, -1, -1)
             mean = batch.scale[read] * CPG.level_mean[ranks].astype(np.float64) + batch.shift[read]
@@ -182,7 +188,7 @@ def test_every_motif(device, pool, motif):
     model = builtin(MOTIFS[motif].model)
     expected = _called(batch, pool, motif, model)
     _assert_same(_called(batch, pool, motif, model, _Scorer(pool, batch, 20_000)), expected)
-    assert len(expected["call_first"]) > 50
+    assert len(expected["first"]) > 50
 
 
 def test_few_events_under_many_kmers(device, pool):
@@ -197,11 +203,11 @@ def test_long_groups_with_paths_far_behind(device, pool):
     rng = np.random.default_rng(13)
     sites = np.flatnonzero(rng.random(len(batch.reference) - 1) < 0.15)
     batch.reference[sites], batch.reference[sites + 1] = ord("C"), ord("G")
-    for first in rng.integers(0, len(batch.event_mean), 200):
-        batch.event_mean[first : first + rng.integers(1, 40)] = rng.uniform(50, 400)
+    for first in rng.integers(0, len(batch.events.mean), 200):
+        batch.events.mean[first : first + rng.integers(1, 40)] = rng.uniform(50, 400)
     expected = _called(batch, pool)
-    assert (expected["call_sites"] >= 8).sum() > 50
-    assert np.ptp(expected["call_methylated"]) > 100
+    assert (expected["sites"] >= 8).sum() > 50
+    assert np.ptp(expected["methylated"]) > 100
     _assert_same(_called(batch, pool, elsewhere=_Scorer(pool, batch, 20_000)), expected)
 
 
