@@ -97,13 +97,16 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         return [part_of(options)], table
 
     def open(self, options: CallOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
-        """Open the inputs; modBAM needs all records, also those that are passed over."""
+        """Open the inputs, and let the stack close them."""
         loader, chemistry = super().open(options, inputs)
         if loader.windows is not None:
             loader.windows.clip_groups = options.window_mode == "clip"
-        loader.keep_records = loader.keep_passed_over = options.modbam is not None
-        loader.partition_tag = options.partition_tag
         return loader, chemistry
+
+    def loading(self, options: CallOptions) -> dict[str, Any]:
+        """Return how reads are loaded; modBAM needs all records, also those that are passed over."""
+        keeps = options.modbam is not None
+        return {"keep_records": keeps, "keep_passed_over": keeps, "partition_tag": options.partition_tag}
 
     def stage(self, options: CallOptions, loader: Loader, chemistry: Chemistry) -> Caller:
         """Return what calls the reads of a batch."""

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -107,12 +107,9 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
         )
         return ["event rows"], [] if is_other else ["event table"]
 
-    def open(self, options: EventalignOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
-        """Open the inputs; reads may be spliced, and SAM needs their records."""
-        loader, chemistry = super().open(options, inputs)
-        loader.spliced = True
-        loader.keep_records = options.sam
-        return loader, chemistry
+    def loading(self, options: EventalignOptions) -> dict[str, Any]:
+        """Return how reads are loaded; they may be spliced, and SAM needs their records."""
+        return {"spliced": True, "keep_records": options.sam}
 
     def stage(self, options: EventalignOptions, loader: Loader, chemistry: Chemistry) -> ReferenceAligner:
         """Return what aligns the events of a batch."""

@@ -38,7 +38,7 @@ from f5py.options.plot_commands import PlotOptions
 from f5py.options.shared import AlignmentOptions, LimitOptions
 from f5py.options.signal_commands import CallOptions, EventalignOptions
 from f5py.pipeline.inputs import check_outputs
-from f5py.pipeline.loader import Loader
+from f5py.pipeline.loader import Loader, LoaderSettings
 from f5py.pipeline.unmapped import unmapped_batch
 from f5py.plotting import default_output, format_of
 from f5py.plotting.calls_of_read import site_calls
@@ -142,11 +142,7 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
         windows=None,
         batch_size=1,
         max_bases=1,
-        ultra_path=None,
-        ultra_threshold=0,
-        skip_unreadable=True,
-        hard_clips=True,
-        spliced=True,
+        settings=LoaderSettings(spliced=True),
     )
     # The whole read is aligned, so that the figure shows the rows that eventalign prints of it.
     settings = EventalignOptions(

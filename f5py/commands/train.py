@@ -232,8 +232,7 @@ class _Passes:
         stages = []
         for source, options in self._sources:
             with ExitStack() as workers, ExitStack() as inputs:
-                loader, chemistry = open_inputs(options, inputs, self._signals_of)
-                loader.spliced = True
+                loader, chemistry = open_inputs(options, inputs, self._signals_of, spliced=True)
                 truth = self._truth(source, loader.alignments.contigs)
                 stage = make(options, chemistry, truth)
                 stage.windows = loader.windows

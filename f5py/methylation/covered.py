@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.batch import Calls, ReadBatch, ReadStatus
-from f5py.methylation.calls import ARRAYS, join_motifs
+from f5py.core.batch import ReadBatch, ReadStatus
+from f5py.methylation.calls import join_motifs
 
 if TYPE_CHECKING:
     from f5py.methylation._covered_numba import Spans
@@ -51,10 +51,8 @@ class CoveredCalls:
         )  # fmt: skip
         if not (earlier >= 0).any():
             return
-        parts: list[dict[str, Any]] = batch.by_motif or [{name: getattr(batch, name) for name in ARRAYS}]
-        for calls in parts:
-            arrays = Calls(*(calls[name] for name in ARRAYS))
-            self.n_sites += int(drop_covered(earlier, batch.contig, self._spans, arrays))
+        for calls in batch.by_motif or [batch.calls]:
+            self.n_sites += int(drop_covered(earlier, batch.contig, self._spans, calls))
         if batch.by_motif:
             join_motifs(batch)
 

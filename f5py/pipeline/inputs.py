@@ -24,7 +24,7 @@ from f5py.messages import console
 from f5py.options import declarations
 from f5py.options.input_names import BESIDE_READS, SEQUENCE_SUFFIX
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
-from f5py.pipeline.loader import Loader
+from f5py.pipeline.loader import Loader, LoaderSettings
 from f5py.pipeline.seen_records import SeenRecords
 from f5py.threads.pool import WorkerPool
 
@@ -47,6 +47,7 @@ def open_inputs(
     options: MappedReadsOptions,
     inputs: ExitStack,
     signals_of: Callable[[MappedReadsOptions, ExitStack], SignalSource] = open_signals_of,
+    **settings: Any,
 ) -> tuple[Loader, Chemistry]:
     """Open all input files, check that they belong together, and let `inputs` close them.
 
@@ -56,6 +57,8 @@ def open_inputs(
     inputs : ExitStack
     signals_of : callable, optional
         Returns the signals; may return those of an earlier run over the same files.
+    **settings
+        Fields of `LoaderSettings` that the options do not tell.
 
     Raises
     ------
@@ -92,6 +95,15 @@ def open_inputs(
     if models := alignments.basecall_models():
         run_info = {"basecall_model": models[0], **run_info}
     chemistry = chemistry_of(options.pore, options.is_rna, run_info, options.kmer_model is not None)
+    made = LoaderSettings(
+        ultra_path=options.skip_ultra,
+        ultra_threshold=options.ultra_thresh,
+        skip_unreadable=options.skip_unreadable,
+        hard_clips=options.hard_clips,
+        n_ahead=batches_ahead(options),
+        bases_from_records=isinstance(reads, ReadIndex) and not reads.has_rna_letters(),
+        one_at_a_time=options is not given,
+    )
     loader = Loader(
         alignments,
         options.reads or alignments.name,
@@ -101,14 +113,8 @@ def open_inputs(
         windows,
         options.batchsize,
         options.max_bases,
-        options.skip_ultra,
-        options.ultra_thresh,
-        options.skip_unreadable,
-        options.hard_clips,
+        replace(made, **settings),
         pool=pool,
-        n_ahead=batches_ahead(options),
-        bases_from_records=isinstance(reads, ReadIndex) and not reads.has_rna_letters(),
-        one_at_a_time=options is not given,
         seen=SeenRecords() if options.skip_duplicates else None,
     )
     return loader, chemistry

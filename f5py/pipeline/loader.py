@@ -46,21 +46,17 @@ from f5py.threads.ahead import worked_ahead
 from f5py.threads.pool import WorkerPool
 
 
-@dataclass
-class Loader:
-    """Makes batches of the records of an alignment file.
+@dataclass(frozen=True, kw_only=True)
+class LoaderSettings:
+    """How batches are made; the same from the first one to the last.
 
     Attributes
     ----------
-    alignments, reads, reference, signals
-        Where records, base-called reads, the reference and signals come from; `reads_path` is for messages.
-    windows : Windows or None
-        Regions to restrict the records to.
-    batch_size, max_bases : int
-        A batch is closed when it has that many reads or at least that many bases.
     ultra_path : str or None
         BAM file for reads longer than `ultra_threshold`, which are then left out. It appears when all records have
         been read.
+    ultra_threshold : int
+        In bases.
     skip_unreadable : bool
         Leave reads without a usable signal out with a warning instead of ending the run.
     hard_clips : bool
@@ -72,20 +68,50 @@ class Loader:
     keep_passed_over : bool
         Have the records that the filters leave out there too. A batch is also closed when it has as many of these as
         reads may be in it, so that it may have no reads at all.
-    pool : WorkerPool or None
-        Threads that help; others than those that compute, so that loading never waits for these.
     n_ahead : int
         Batches that are loaded at the same time, or have been and are not taken yet.
     partition_tag : str or None
-        Tag of the alignment records by which reads are told apart, such as HP; its values are in `partitions`.
-    seen : SeenRecords or None
-        What finds duplicates, if these are left out.
-    parts : list of Part or None
-        Load these instead of the whole file.
+        Tag of the alignment records by which reads are told apart, such as HP; its values are in `Loader.partitions`.
     bases_from_records : bool
         Take the bases of reads from their records, where these have as many as `reads` say.
     one_at_a_time : bool
         Read only one thing at a time: what is fetched for one may take the place of what was fetched for another.
+    """
+
+    ultra_path: str | None = None
+    ultra_threshold: int = 0
+    skip_unreadable: bool = True
+    hard_clips: bool = True
+    spliced: bool = False
+    keep_records: bool = False
+    keep_passed_over: bool = False
+    n_ahead: int = 1
+    partition_tag: str | None = None
+    bases_from_records: bool = False
+    one_at_a_time: bool = False
+
+
+@dataclass
+class Loader:
+    """Makes batches of the records of an alignment file.
+
+    Attributes
+    ----------
+    alignments, reads, reference, signals
+        Where records, base-called reads, the reference and signals come from; `reads_path` is for messages.
+    windows : Windows or None
+        Regions to restrict the records to.
+    batch_size, max_bases : int
+        A batch is closed when it has that many reads or at least that many bases; the tuning may change them.
+    settings : LoaderSettings
+    pool : WorkerPool or None
+        Threads that help; others than those that compute, so that loading never waits for these.
+    partitions : list of str
+        Values of the partition tag that have been met.
+    seen : SeenRecords or None
+        What finds duplicates, if these are left out.
+    parts : list of Part or None
+        Load these instead of the whole file.
     tells_share : bool
         Fill `ReadBatch.share_of_input` where that takes a look at the alignments' index.
     """
@@ -98,16 +124,8 @@ class Loader:
     windows: Windows | None
     batch_size: int
     max_bases: int
-    ultra_path: str | None
-    ultra_threshold: int
-    skip_unreadable: bool
-    hard_clips: bool
-    spliced: bool = False
-    keep_records: bool = False
-    keep_passed_over: bool = False
+    settings: LoaderSettings
     pool: WorkerPool | None = None
-    n_ahead: int = 1
-    partition_tag: str | None = None
     partitions: list[str] = field(default_factory=list)
     seen: SeenRecords | None = None
     parts: list[Part] | None = None
@@ -117,8 +135,6 @@ class Loader:
     tells_share: bool = field(default_factory=is_watched)
     _name: str = ""  # of a read
     times: LoadTimes = field(default_factory=LoadTimes)
-    bases_from_records: bool = False
-    one_at_a_time: bool = False
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _signals_lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -129,7 +145,7 @@ class Loader:
 
     def batches(self) -> Generator[ReadBatch, None, None]:
         """Yield the batches in the file's order, or those of the parts, each with its part's number."""
-        with closing(worked_ahead(self._cuts(), self._load, self.n_ahead, f"{THREAD_PREFIX}load")) as loaded:
+        with closing(worked_ahead(self._cuts(), self._load, self.settings.n_ahead, f"{THREAD_PREFIX}load")) as loaded:
             for batch, found in loaded:
                 self.times.add(found.times)
                 self._compare_lengths(batch, found.aligned_bases)
@@ -149,11 +165,11 @@ class Loader:
                 del cut
 
     def _alone(self) -> AbstractContextManager[Any]:
-        return self._lock if self.one_at_a_time else nullcontext()
+        return self._lock if self.settings.one_at_a_time else nullcontext()
 
     def _all_cuts(self) -> Generator[Cut, None, None]:
         if self.parts is None:
-            with self._ultra_output(self.ultra_path) as ultra:
+            with self._ultra_output(self.settings.ultra_path) as ultra:
                 yield from self._cut(ultra, 0)
                 self.check_any_known(self._any_known)
             return
@@ -193,8 +209,8 @@ class Loader:
                     self._name = record_name(data, int(starts[kept[-1]]))
                 first = 0
                 while first < n:
-                    threshold = self.ultra_threshold if ultra is not None else -1
-                    limits = Limits(self.batch_size, self.max_bases, threshold, self.keep_passed_over)
+                    threshold = self.settings.ultra_threshold if ultra is not None else -1
+                    limits = Limits(self.batch_size, self.max_bases, threshold, self.settings.keep_passed_over)
                     end = cut(kinds, lengths, first, n, limits, state)
                     if ultra is not None:
                         self._write_ultra(ultra, data, starts, kinds, first, end)
@@ -212,7 +228,7 @@ class Loader:
 
     def _cut_of(self, number: int, stretches: list[Stretch], n_visited: int, seconds: float) -> Cut:
         """The batch of some records; what depends on the batches before it is found here."""
-        tag = self.partition_tag
+        tag = self.settings.partition_tag
         values = [] if tag is None else [value for one in stretches for value in one.tags(tag)]
         n_expected = self._n_expected if self.tells_share and self.windows is None else None
         return Cut(
@@ -258,21 +274,21 @@ class Loader:
         columns = RecordColumns.joined([one.columns() for one in stretches])
         names = Names(columns.names, columns.name_offsets)
         check_ends(self.alignments, names, columns.contig, columns.end)
-        aligned_bases = prepare_cigars(names, columns, self.hard_clips, self.spliced)
+        aligned_bases = prepare_cigars(names, columns, self.settings.hard_clips, self.settings.spliced)
         reference, reference_offsets = self.reference.segments(
             columns.contig, columns.start, columns.end + 1, self.pool
         )
         records = None
-        if self.keep_records:
-            records = RawRecords.joined([one.raw(self.keep_passed_over) for one in stretches])
+        if self.settings.keep_records:
+            records = RawRecords.joined([one.raw(self.settings.keep_passed_over) for one in stretches])
         had_records = time.perf_counter()
-        bases, base_offsets = bases_of(stretches, self.reads, self.bases_from_records, self.pool)
+        bases, base_offsets = bases_of(stretches, self.reads, self.settings.bases_from_records, self.pool)
         had_bases = time.perf_counter()
         parents = Names(columns.parents, columns.parent_offsets)
         signals = self._signals(names, parents, columns)
         status = np.zeros(len(names), np.uint8)
         for read, problem in sorted(signals.problems.items()):
-            if not self.skip_unreadable:
+            if not self.settings.skip_unreadable:
                 raise SignalError(f"{problem} (--skip-unreadable=no)")
             status[read] = ReadStatus.BAD_READ
         batch = ReadBatch(
@@ -301,7 +317,7 @@ class Loader:
             problems=signals.problems,
         )
         seconds = np.diff([started, had_records, had_bases, time.perf_counter()])
-        times = LoadTimes(cut.seconds + seconds[0] / self.n_ahead, *(seconds[1:] / self.n_ahead))
+        times = LoadTimes(cut.seconds + seconds[0] / self.settings.n_ahead, *(seconds[1:] / self.settings.n_ahead))
         return batch, Found(aligned_bases, times, self._share(cut, columns))
 
     def _signals(self, names: Names, parents: Names, columns: RecordColumns) -> SignalBlock:

@@ -154,7 +154,11 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
 
     def open(self, options: MappedOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
         """Open the inputs, and let the stack close them."""
-        return open_inputs(options, inputs)
+        return open_inputs(options, inputs, **self.loading(options))
+
+    def loading(self, options: MappedOptions) -> dict[str, Any]:
+        """Return how the reads are loaded: fields of `LoaderSettings` that differ from what all runs have."""
+        return {}
 
     def outcome(self, stage: StageOfRun, loader: Loader, seconds: float) -> Outcome:
         """Return the sums of a run that has come to its end."""

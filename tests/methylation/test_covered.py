@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from f5py.core.batch import Calls
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.methylation.covered import CoveredCalls
@@ -36,10 +37,10 @@ def _batch(reads: list) -> _Batch:
         names=Names.of([read[0] for read in reads]), contig=np.array([read[1] for read in reads], np.int32),
         reference_start=np.array([read[2] for read in reads], np.int64), by_motif=[],
         reference_end=np.array([read[2] + read[3] for read in reads], np.int64),
-        status=np.array([read[4] for read in reads], np.uint8), call_offsets=offsets_of(n_calls), n_calls=n_calls,
-        call_first=first, call_last=first + np.array([one[1] for one in calls], np.int64),
-        call_sites=np.ones(len(calls), np.int32), call_methylated=np.arange(len(calls), dtype=np.float32),
-        call_unmethylated=np.zeros(len(calls), np.float32),
+        status=np.array([read[4] for read in reads], np.uint8), calls=Calls(
+            offsets_of(n_calls), n_calls, first, first + np.array([one[1] for one in calls], np.int64),
+            np.ones(len(calls), np.int32), np.arange(len(calls), dtype=np.float32), np.zeros(len(calls), np.float32),
+        ),
     )  # fmt: skip
 
     return batch
@@ -62,9 +63,9 @@ def test_any_alignments_equal_plain_search(batches: list):
                 n_dropped += hit
                 kept += [] if hit else [(first, place)]
                 place += 1
-            begin = batch.call_offsets[i]
-            rows = slice(begin, begin + batch.n_calls[i])
-            assert list(zip(batch.call_first[rows], batch.call_methylated[rows], strict=True)) == kept
+            begin = batch.calls.offsets[i]
+            rows = slice(begin, begin + batch.calls.n[i])
+            assert list(zip(batch.calls.first[rows], batch.calls.methylated[rows], strict=True)) == kept
             if status == 0:
                 seen.append((name, contig, start, start + length))
     assert covered.n_sites == n_dropped
@@ -76,7 +77,7 @@ def test_room_for_many_alignments():
     for _ in range(2):
         batch = _batch([(name, 0, 5, 10, 0, [(6, 0)]) for name in names])
         covered.drop(batch)
-    assert batch.n_calls.sum() == 0
+    assert batch.calls.n.sum() == 0
     assert covered.n_sites == 5000
 
 

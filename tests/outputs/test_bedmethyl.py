@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pysam
 import pytest
-from f5py.cli.meth_freq import command
 
+from f5py.cli import command_of
 from f5py.core.batch import Calls
 from f5py.core.motifs import motif_named, parse_motif
 from f5py.errors import F5pyError, OutputFileError

@@ -42,8 +42,7 @@ class CalledReads:
         )
         self.motif = motif_named(motif)
         with ExitStack() as inputs:
-            loader, chemistry = open_inputs(options, inputs)
-            loader.keep_records = loader.keep_passed_over = True
+            loader, chemistry = open_inputs(options, inputs, keep_records=True, keep_passed_over=True)
             self.header = loader.alignments.header
             caller = Caller(options, chemistry)
             self.batches = list(loader.batches())

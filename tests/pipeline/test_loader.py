@@ -22,12 +22,13 @@ from f5py.threads.pool import WorkerPool
 from ..made_data import ReadSet, rows_by_read, run_main
 
 
-def load(made: ReadSet, batch_size: int, **wanted: object) -> tuple[Loader, list[ReadBatch]]:
+def load(
+    made: ReadSet, batch_size: int, tells_share: bool = False, **settings: object
+) -> tuple[Loader, list[ReadBatch]]:
     options = CallOptions(reads=str(made.reads), bam=str(made.bam), genome=str(made.genome), batchsize=batch_size)
     with ExitStack() as inputs:
-        loader, _ = open_inputs(options, inputs)
-        for name, value in wanted.items():
-            setattr(loader, name, value)
+        loader, _ = open_inputs(options, inputs, **settings)
+        loader.tells_share = tells_share
         return loader, list(loader.batches())
 
 
@@ -139,7 +140,7 @@ def test_bases_are_those_of_the_record_where_it_has_all(made: ReadSet, tmp_path:
     clipped.cigartuples = [*clipped.cigartuples[:-1], (last_operation, n - 5), (5, 5)]
     changed = made.with_records(tmp_path, records, header=header.to_dict())
     loader, batches = load(changed, batch_size)
-    assert loader.bases_from_records
+    assert loader.settings.bases_from_records
     assert np.array_equal(np.concatenate([batch.bases for batch in batches]), expected[0].bases)
     _, all_looked_up = load(changed, batch_size, bases_from_records=False)
     assert np.array_equal(np.concatenate([batch.bases for batch in all_looked_up]), expected[0].bases)
@@ -166,5 +167,5 @@ def test_reads_with_the_letter_u_are_looked_up(made: ReadSet, tmp_path: Path):
     )
     index_fast5(str(reads), [str(made.folder / "fast5")], threads=1, verbose=0)
     loader, batches = load(replace(made, reads=reads), 100)
-    assert not loader.bases_from_records
+    assert not loader.settings.bases_from_records
     assert set(batches[0].bases.tolist()) == set(b"ACGU")
