@@ -13,7 +13,8 @@ import sys
 from pathlib import Path
 
 import f5py
-from f5py.api.catalogue import COMMANDS
+from f5py import cli
+from f5py.api.catalogue import COMMANDS, GROUPS
 from f5py.api.documentation import shown_options
 from f5py.api.functions import ROWS
 from f5py.api.tables import RETURNS
@@ -177,9 +178,49 @@ def man_page(name: str) -> str:
             parts.append(f".TP\n{spelled}{value}\n{_roff(option.help + default)}\n")
     parts.append(_STATUSES)
     parts.append(".SH EXAMPLES\n.nf\n" + "".join(f"{_roff(one)}\n" for one in command.examples) + ".fi\n")
-    others = ", ".join(f"\\fBf5py-{one}\\fR(1)" for one in COMMANDS if one != name)
+    others = ", ".join(["\\fBf5py\\fR(1)", *(f"\\fBf5py-{one}\\fR(1)" for one in COMMANDS if one != name)])
     parts.append(f".SH SEE ALSO\n{others}\n")
     return "".join(parts)
+
+
+def man_page_of_all() -> str:
+    """The manual page ``f5py(1)``: what the program is, and its commands in the groups of the help."""
+    about = cli.f5py.help or ""
+    parts = [
+        '.\\" Made by docs/make_reference.py.\n',
+        f'.TH F5PY 1 "" "f5py {f5py.__version__}" "User commands"\n',
+        ".SH NAME\nf5py \\- call methylation from nanopore signals, and align their events\n",
+        ".SH SYNOPSIS\n\\fBf5py\\fR \\fIcommand\\fR [\\fIoptions\\fR]\n.br\n",
+        "\\fBf5py\\fR \\fIcommand\\fR \\fB\\-\\-help\\fR\n",
+        f".SH DESCRIPTION\n{_roff(about)}\n.PP\n",
+        _roff("Each command has a manual page of its own, such as f5py-call-methylation(1). `f5py help COMMAND` shows "
+              "its options."),
+        "\n.SH COMMANDS\n",
+    ]  # fmt: skip
+    for title, commands in GROUPS.items():
+        parts.append(f".SS {title}\n")
+        parts += [f".TP\n\\fB{_roff(one.name)}\\fR\n{_roff(one.title)}\n" for one in commands]
+    parts.append(".SH ENVIRONMENT\n")
+    for name, meaning in _ENVIRONMENT.items():
+        parts.append(f".TP\n\\fB{name}\\fR\n{_roff(meaning)}\n")
+    parts.append(_STATUSES)
+    parts.append(f".SH EXAMPLES\n.nf\n{''.join(f'{_roff(one)}{chr(10)}' for one in _FIRST_STEPS)}.fi\n")
+    others = ", ".join(f"\\fBf5py-{one}\\fR(1)" for one in COMMANDS)
+    parts.append(f".SH SEE ALSO\n{others}\n")
+    return "".join(parts)
+
+
+#: What the environment decides.
+_ENVIRONMENT = {
+    "NUMBA_CACHE_DIR": "Folder for compiled code, instead of that of the package or the user's cache folder.",
+    "XDG_CACHE_HOME": "The user's cache folder; compiled kernels of GPUs are below it.",
+    "NO_COLOR": "If it is set, messages have no colours.",
+}
+_FIRST_STEPS = (
+    "f5py demo", "f5py map ref.fa reads.fastq -o reads.bam",
+    "f5py call-methylation -r reads.fastq -b reads.bam -g ref.fa --pod5 pod5/ -o calls.tsv",
+    "f5py meth-freq -s -i calls.tsv -o freq.tsv",
+)  # fmt: skip
 
 
 def _roff(text: str) -> str:
@@ -192,6 +233,7 @@ def main() -> int:
     texts = {path: with_tables(path) for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
     texts[_STUB] = stub()
     texts |= {_MAN / f"f5py-{name}.1": man_page(name) for name in COMMANDS}
+    texts[_MAN / "f5py.1"] = man_page_of_all()
     old = {path: text for path, text in texts.items() if not path.exists() or path.read_text() != text}
     if "--check" in sys.argv:
         for path in old:

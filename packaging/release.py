@@ -23,9 +23,9 @@ PLACES = (
     ("f5py/__init__.py", '__version__ = "'),
     ("CITATION.cff", "\nversion: "),
     ("packaging/bioconda/meta.yaml", 'set version = "'),
-    ("packaging/nextflow/f5py/callmethylation/environment.yml", "bioconda::f5py-nanopore="),
-    ("packaging/nextflow/f5py/callmethylation/main.nf", "singularity/f5py-nanopore:"),
-    ("packaging/nextflow/f5py/callmethylation/main.nf", "biocontainers/f5py-nanopore:"),
+    ("packaging/nextflow/f5py/callmethylation/environment.yml", "./f5py_nanopore-"),
+    ("packaging/snakemake/call-methylation/environment.yaml", "./f5py_nanopore-"),
+    ("packaging/snakemake/parts/environment.yaml", "./f5py_nanopore-"),
 )
 CHANGELOG = ROOT / "docs" / "changelog.md"
 RECIPE = ROOT / "packaging" / "bioconda" / "meta.yaml"

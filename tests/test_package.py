@@ -121,7 +121,7 @@ def test_examples_of_each_command(name):
 
 def test_manual_pages_are_installed():
     pages = {path.name for path in (ROOT / "packaging" / "man").glob("*.1")}
-    assert pages == {f"f5py-{name}.1" for name in COMMANDS}
+    assert pages == {"f5py.1", *(f"f5py-{name}.1" for name in COMMANDS)}
     try:
         files = metadata.files("f5py") or []
     except metadata.PackageNotFoundError:

@@ -8,13 +8,15 @@ import re
 import shlex
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
+import click
 import pytest
 
 import f5py
+from f5py import cli
 from f5py.errors import EXTRAS, pip_install
 
 tomllib = pytest.importorskip("tomllib" if sys.version_info >= (3, 11) else "tomli")  # which pytest brings
@@ -167,7 +169,7 @@ def checkout_texts() -> Iterator[tuple[str, str]]:
 #: What the checkout itself and workflows are installed from.
 _OUR_OWN = re.compile(r"\.|\.\[[\w,]+\]|f5py-nanopore(\[[\w,]+\])?|\$\(ls|\S*[$@{].*")
 #: Tools of the development, and of recipes for other people's programs.
-_TOOLS = {"build", "polars", "uv", "setuptools", "nvidia-cuda-nvdisasm", "m6anet", "torch", "pip", "pandas", "fsspec"}
+_TOOLS = {"build", "polars", "torch", "uv", "setuptools", "nvidia-cuda-nvdisasm", "m6anet", "pip", "pandas", "fsspec"}
 
 
 def test_only_our_own_distribution_and_its_packages_are_advised():
@@ -191,11 +193,76 @@ def test_only_our_own_distribution_and_its_packages_are_advised():
     assert n_found > 30
 
 
+def test_no_image_or_package_is_named_that_is_not_published():
+    """Only images of others, which ours begin with, come from registries; ours are built from the checkout."""
+    named = re.compile(r"\S*(?:biocontainers|quay\.io|depot\.galaxyproject|bioconda::|docker\.io|ghcr\.io)\S*")
+    published = re.compile(r"docker\.io/library/(python|ubuntu):[\w.-]+|ghcr\.io/astral-sh/uv:[\w.-]+")
+    wrong = [
+        f"{name}: {found}"
+        for name, text in checkout_texts()
+        if name.startswith(("packaging/", "docs/", "README"))
+        for found in named.findall(text)
+        if not published.fullmatch(found)
+    ]
+    assert wrong == []
+
+
 @pytest.mark.parametrize("path", sorted((PACKAGING / "containers").iterdir()), ids=lambda path: path.name)
 def test_containers_name_extras_that_exist(path: Path):
-    extras = re.findall(r"whl\)\[([\w,]+)\]", path.read_text())
+    extras = re.findall(r"whl\)\[([\w,${}]+)\]", path.read_text())
     assert len(extras) == 1
-    assert set(extras[0].split(",")) <= set(PROJECT["optional-dependencies"])
+    for version in re.findall(r"--build-arg CUDA=(\d+)", path.read_text()) or [""]:
+        named = extras[0].replace("${CUDA}", version).split(",")
+        assert set(named) <= set(PROJECT["optional-dependencies"])
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGING / "containers").iterdir()), ids=lambda path: path.name)
+def test_images_compile_when_they_are_built(path: Path):
+    """After the last installation, into a folder that all users of the image can write to."""
+    text = path.read_text()
+    commands = re.findall(r"^RUN f5py (compile[^&\n]*) && chmod -R a\+rwX (\S+)$", text, re.MULTILINE)
+    assert len(commands) == 1
+    name, *arguments = shlex.split(commands[0][0])
+    command = cli.f5py.get_command(click.Context(cli.f5py), name)
+    assert command is not None
+    command.make_context(name, arguments)
+    assert f"NUMBA_CACHE_DIR={commands[0][1]}" in text
+    assert ("--cuda-arch" in arguments) == ("cuda" in text.split("whl)")[1].split("]")[0])
+    assert text.rindex("pip install") < text.index("RUN f5py compile")
+
+
+def test_compiling_ahead(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch):
+    """All commands that it runs on a few reads do their work; the stages' kernels have tests of their own."""
+    from f5py.runs import compile_ahead
+
+    monkeypatch.setattr(compile_ahead, "compile_everything", lambda: None)
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["compile"])
+    assert stop.value.code == 0
+    assert "compiled for this processor" in capfd.readouterr().err
+
+
+def test_kernels_for_gpus_that_are_not_there(
+    played_machine: Callable[..., None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Compiled once for each kind, and found where runs look for them."""
+    from f5py.compute.gpu import machine_code, sources
+
+    played_machine(devices=0)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    sources.compile_for("90")
+    kept = sorted((tmp_path / "f5py" / "kernels").iterdir())
+    assert len(kept) == len(sources.KERNELS)
+    monkeypatch.setattr(machine_code, "_compiled", None)  # nothing is compiled again
+    sources.compile_for("90")
+
+
+@pytest.mark.parametrize("words", ["x", "61", "9.0", "90,", "-90"])
+def test_wrong_capabilities(words: str, capsys: pytest.CaptureFixture[str]):
+    with pytest.raises(SystemExit) as stop:
+        cli.main(["compile", f"--cuda-arch={words}"])
+    assert stop.value.code == 2
+    assert "give compute capabilities from 72" in capsys.readouterr().err
 
 
 def nextflow_block(name: str, values: dict[str, str]) -> str:

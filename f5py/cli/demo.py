@@ -34,11 +34,11 @@ def run(chosen: DemoOptions) -> None:
     calls, frequencies = str(place / _CALLS), str(place / _FREQUENCIES)
     reads, signals = str(place / "reads.fastq"), str(place / "fast5")
     on = [] if chosen.threads is None else ["-t", str(chosen.threads)]
-    _step("simulate", ["-o", str(place), "--force", "--seed", str(chosen.seed), *_SIZE.split()])
-    _step("index", ["-d", signals, *on, reads])
+    run_step("simulate", ["-o", str(place), "--force", "--seed", str(chosen.seed), *_SIZE.split()])
+    run_step("index", ["-d", signals, *on, reads])
     inputs = ["-r", reads, "-b", str(place / "reads.bam"), "-g", str(place / "ref.fa")]
-    _step("call-methylation", [*inputs, *on, "-o", calls])
-    _step("meth-freq", ["-i", calls, "-o", frequencies, "-s"])
+    run_step("call-methylation", [*inputs, *on, "-o", calls])
+    run_step("meth-freq", ["-i", calls, "-o", frequencies, "-s"])
 
     truth = str(place / "truth.tsv")
     console.note("demo", shlex.join(["f5py", "validate", frequencies, truth, "--min-coverage", str(_MIN_CALLS)]))
@@ -70,13 +70,13 @@ def _prepare(place: Path, force: bool) -> Path:
     return place
 
 
-def _step(name: str, args: list[str]) -> None:
+def run_step(name: str, args: list[str], who: str = "demo") -> None:
     """Show a command line and run it in this process."""
     from f5py.cli import command_of
     from f5py.errors import F5pyError
     from f5py.messages import console
 
-    console.note("demo", shlex.join(["f5py", name, *args]))
+    console.note(who, shlex.join(["f5py", name, *args]))
     status = command_of(name).main(args, prog_name=f"f5py {name}", standalone_mode=False)
     if isinstance(status, int) and status != 0:
         raise F5pyError(f"f5py {name} ended with status {status}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from f5py.errors import UsageError
 from f5py.options.declaration import Options, option, options_class
 from f5py.options.gpu import device_numbers
 
@@ -17,3 +18,35 @@ class GpuCheckOptions(Options):
     def __post_init__(self) -> None:
         super().__post_init__()
         device_numbers(self.cuda_dev_id)
+
+
+#: The oldest compute capability that the kernels are written for, as one number.
+_OLDEST = 72
+
+
+@options_class
+class CompileOptions(Options):
+    """Options of ``f5py compile``."""
+
+    cuda_arch: str | None = option(
+        "--cuda-arch", metavar="INT[,INT...]", help="Compute capabilities of GPUs to compile for, such as 87 for 8.7."
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.capabilities()
+
+    def capabilities(self) -> list[str]:
+        """The compute capabilities, each as one number such as ``"87"``.
+
+        Raises
+        ------
+        UsageError
+            They are not numbers, or one is too old.
+        """
+        words = self.cuda_arch.split(",") if self.cuda_arch else []
+        if not all(word.isascii() and word.isdigit() and int(word) >= _OLDEST for word in words):
+            raise UsageError(
+                f"--cuda-arch {self.cuda_arch}: give compute capabilities from {_OLDEST}, such as 87 or 87,90"
+            )
+        return words

@@ -123,6 +123,17 @@ class CompileAhead:
         self._processes.clear()
 
 
+def compile_everything() -> None:
+    """Compile all parts, in several processes, and come back when all of them are kept."""
+    ahead = CompileAhead(list(PARTS))
+    try:
+        for part, (_, compile_it) in PARTS.items():
+            ahead.wait(part)
+            compile_it()
+    finally:
+        ahead.close()
+
+
 def compile_parts() -> None:
     """Compile the parts whose names come line by line on standard input, and say of each that it is done."""
     gc.disable()  # the process ends before that is worth its time

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from f5py.api.catalogue.other_commands import DEMO, FINISH, GPU_CHECK, JOIN, PLAN, RUN_PART, SIMULATE
+from f5py.api.catalogue.other_commands import COMPILE, DEMO, FINISH, GPU_CHECK, JOIN, PLAN, RUN_PART, SIMULATE
 from f5py.api.catalogue.signal_commands import CALL, CHECK, EVENTALIGN, INDEX, MAP, PLOT, RESQUIGGLE, TRAIN
 from f5py.api.catalogue.table_commands import COMPARE, FREQUENCY, MERGE, PLOT_REGION, SUMMARY, VALIDATE
 
@@ -13,10 +13,10 @@ GROUPS = {
     "Before": (INDEX, CHECK, MAP),
     "In parts": (PLAN, RUN_PART, FINISH, JOIN),
     "Models and simulated reads": (TRAIN, SIMULATE, DEMO),
-    "This machine": (GPU_CHECK,),
+    "This machine": (GPU_CHECK, COMPILE),
 }
 _ALL = (
     INDEX, MAP, CALL, FREQUENCY, EVENTALIGN, RESQUIGGLE, MERGE, SUMMARY, VALIDATE, COMPARE, TRAIN, CHECK, PLOT,
-    PLOT_REGION, SIMULATE, RUN_PART, PLAN, FINISH, JOIN, DEMO, GPU_CHECK,
+    PLOT_REGION, SIMULATE, RUN_PART, PLAN, FINISH, JOIN, DEMO, GPU_CHECK, COMPILE,
 )  # fmt: skip
 COMMANDS = {command.name: command for command in _ALL}

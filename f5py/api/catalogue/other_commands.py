@@ -172,3 +172,18 @@ CPU's to the last bit. The status is 1 if there is no GPU, or if one cannot be u
         "f5py gpu-check --cuda-dev-id 0",
     ),
 )
+COMPILE = Command(
+    name="compile",
+    options_class="machine_commands.CompileOptions",
+    module="f5py.cli.compile",
+    title="Compile the hot loops ahead of the first run.",
+    help="""Compile the hot loops for this processor, ahead of the first run.
+
+What is compiled is kept where runs look for it, see NUMBA_CACHE_DIR. With --cuda-arch the kernels are compiled for
+GPUs of these compute capabilities, too, which need not be there. For images of containers, and nodes of clusters.
+""",
+    examples=(
+        "f5py compile",
+        "f5py compile --cuda-arch 87",
+    ),
+)

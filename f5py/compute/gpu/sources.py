@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -9,6 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from f5py.compute.gpu.device import NO_CUPY, GpuUnavailableError, NoGpuError, remedy
 from f5py.compute.gpu.machine_code import machine_code
 
 #: The files of the kernels and what is in each, in the order in which they run.
@@ -87,6 +89,37 @@ def functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, A
     """
     with _loading:  # devices are started at the same time, and need the same code
         return _functions(device, macros, results)
+
+
+def compile_for(capability: str) -> None:
+    """Compile all kernels with their usual definitions for GPUs that need not be there, and keep the code.
+
+    Parameters
+    ----------
+    capability : str
+        Such as ``"87"``.
+
+    Raises
+    ------
+    GpuUnavailableError
+        CuPy or the compiler is missing, or the kernels do not compile; see `machine_code`.
+    """
+    from f5py.abea.align_gpu import macros
+
+    if importlib.util.find_spec("cupy") is None:
+        raise NoGpuError(NO_CUPY)
+
+    def compile_one(file: str) -> None:
+        defined = () if file in _OF_MAPPING else macros()
+        machine_code(source(file), (*compiler_options(file), *defined), capability)
+
+    try:
+        with ThreadPoolExecutor(len(KERNELS)) as threads:
+            list(threads.map(compile_one, KERNELS))
+    except GpuUnavailableError:
+        raise
+    except Exception as problem:  # cupy and what it loads raise all kinds of them
+        raise GpuUnavailableError(remedy(problem)) from problem
 
 
 _loading = threading.Lock()

@@ -2,10 +2,10 @@ process F5PY_CALLMETHYLATION {
     tag "$meta.id"
     label 'process_high'
 
+    // Not published yet, neither as a package nor as an image: environment.yml says what to build first, and
+    // packaging/containers/Containerfile makes the image localhost/f5py (podman build -t f5py).
     conda "${moduleDir}/environment.yml"
-    container "${ workflow.containerEngine == 'singularity' && !task.ext.singularity_pull_docker_container ?
-        'https://depot.galaxyproject.org/singularity/f5py-nanopore:0.1.0--pyhdfd78af_0' :
-        'biocontainers/f5py-nanopore:0.1.0--pyhdfd78af_0' }"
+    container "localhost/f5py"
 
     input:
     tuple val(meta), path(bam), path(bai), path(signals)
