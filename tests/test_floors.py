@@ -34,6 +34,13 @@ MODULES = sorted(PACKAGE.rglob("*.py"))
 MAX_LINES = 400
 MAX_FILES = 20
 MAX_PARAMETERS = 8
+#: Kernels whose arguments have not been put into named tuples yet, or belong to none.
+MORE_PARAMETERS = {
+    "_close", "_list", "_list_of_strand", "_merge_calls", "_read_entry", "_read_tags", "_walk_back", "add_spans",
+    "align_hit", "align_hits", "align_inversion", "align_pair", "backward", "count_rows", "count_sites", "expand",
+    "fill", "fill_correlated", "format_sites", "group_sites", "hit_reads", "hits_of_read", "list_sites",
+    "list_stretches", "pack_stretches", "plan_reads", "right_limits", "way_back",
+}  # fmt: skip
 
 
 def room_of(path: Path) -> str:
@@ -71,14 +78,18 @@ def test_imports_go_down():
 
 
 def test_functions_have_few_parameters():
-    """Kernels take arrays, of which there may be more."""
+    """Kernels too: arrays that belong together come in named tuples."""
+    more = set()
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text())) if not path.stem.endswith("_numba") else ():
+        for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.FunctionDef | ast.Lambda):
                 arguments = node.args
                 names = [one.arg for one in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
                 names = names[1:] if names[:1] in (["self"], ["cls"]) else names
-                assert len(names) <= MAX_PARAMETERS, f"{path}, line {node.lineno}"
+                if len(names) > MAX_PARAMETERS:
+                    assert path.stem.endswith("_numba"), f"{path}, line {node.lineno}"
+                    more.add(getattr(node, "name", "lambda"))
+    assert more == MORE_PARAMETERS
 
 
 def test_modules_are_small():
