@@ -55,7 +55,10 @@ def test_code_is_compiled_anew_when_a_function_that_it_calls_has_changed(tmp_pat
     def answer(result: int, constant: int) -> tuple[int, int]:
         (package / "callee.py").write_text(_CALLEE.format(result=result, constant=constant))
         program = "from f5py.caller import answer; print(answer(), sum(answer.stats.cache_hits.values()))"
-        environment = {**os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+        environment = {
+            **os.environ, "PYTHONPATH": str(tmp_path), "NUMBA_CACHE_DIR": str(tmp_path / "cache"),
+            "PYTHONDONTWRITEBYTECODE": "1",  # Python does not see either that a file changes twice in a second
+        }  # fmt: skip
         done = subprocess.run(
             [sys.executable, "-c", program], capture_output=True, text=True, check=True, env=environment, cwd=tmp_path
         )
