@@ -12,7 +12,7 @@ import termios
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -180,8 +180,20 @@ def test_interrupt_before_there_is_any_input(command: SignalCommand, made: ReadS
         while library not in Path(f"/proc/{process.pid}/maps").read_bytes():
             assert process.poll() is None
             time.sleep(0.02)
-        time.sleep(0.3)  # the library has been loaded, and standard input is waited for
+        end = time.monotonic() + 5.0  # where the system does not tell what a process waits for
+        while not waits_for_input(process.pid) and time.monotonic() < end:
+            assert process.poll() is None
+            time.sleep(0.02)
         interrupted(process)
+
+
+def waits_for_input(process: int) -> bool:
+    """Whether a thread of a process is in the system call that reads, from standard input."""
+    calls = []
+    for path in Path(f"/proc/{process}/task").glob("*/syscall"):
+        with suppress(OSError):
+            calls.append(path.read_text().split()[:2])
+    return any(call in (["0", "0x0"], ["63", "0x0"]) for call in calls)  # of x86-64, and of 64-bit ARM
 
 
 class Held:
