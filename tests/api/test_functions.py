@@ -368,7 +368,7 @@ def test_names_of_the_package() -> None:
     for name in f5py.__all__:
         assert getattr(f5py, name).__name__ == name
     assert set(f5py.__all__) == {*ROWS, "F5pyError", "UsageError"}
-    assert {one.name for one in COMMANDS.values() if not one.functions} == {"demo", "gpu-check"}
+    assert {one.name for one in COMMANDS.values() if not one.functions} == {"compile", "demo", "gpu-check"}
 
 
 def test_arguments_by_position() -> None:
