@@ -29,7 +29,7 @@ def test_reads_without_an_index(made: ReadSet, tmp_path: Path, fails: Fails) -> 
     line = fails(replace(made, reads=bare))
     assert f"{bare}.index.readdb: not found" in line
     assert "f5py index" in line
-    assert "f5py index" in fails(replace(made, reads=tmp_path / "absent.fasta"))
+    assert "absent.fasta: no such file, nor an index" in fails(replace(made, reads=tmp_path / "absent.fasta"))
 
 
 def test_read_shorter_than_a_kmer(
