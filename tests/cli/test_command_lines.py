@@ -262,4 +262,4 @@ def test_lines_run(line: str, places: dict[str, Path], tmp_path: Path):
     made = ("results", "calls.bam", "reads.fasta.index")
     results = [path for path in tmp_path.iterdir() if path.name.startswith(made)]
     assert results
-    assert all(path.stat().st_size > 1000 or path.suffix in (".readdb", ".gzi") for path in results)
+    assert all(path.stat().st_size > 1000 or path.suffix in (".readdb", ".gzi", ".bai") for path in results)

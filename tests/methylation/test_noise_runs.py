@@ -73,7 +73,7 @@ def test_contradictions_are_refused(made: ReadSet, capsys: pytest.CaptureFixture
     assert run_main(*made.options(), "-o", made.folder / "no.tsv", "--accurate", "--noise", "independent") == 2
     assert "choose one" in capsys.readouterr().err
     assert run_main(*made.options(), "-o", made.folder / "no.tsv", "--rescale=yes") == 2
-    assert "--rescale yes: fits reads for --noise correlated" in capsys.readouterr().err
+    assert "--rescale yes needs --noise correlated or --accurate" in capsys.readouterr().err
 
 
 def test_rescaling_changes_ratios_and_no_printed_scaling(made: ReadSet) -> None:
