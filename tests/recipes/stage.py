@@ -18,6 +18,7 @@ STAND_INS = {
     "chr20:5,000,000-10,000,000": "simulated:1-1,500",
     "chr20:5,000,000-5,000,100": "simulated:1,000-1,100",
     "chr11:2,000,000-2,003,000": "simulated:500-2,500",
+    "chr1:1000-3000": "simulated:1000-3000",
     "--mod-code h": "--mod-code m",
     "--genome-length 200K --coverage 10": "--genome-length 5K --coverage 1",
     "--reads 500 --length 8K": "--reads 3 --length 2K",
