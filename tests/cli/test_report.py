@@ -138,7 +138,7 @@ def test_the_page(made: ReadSet, tmp_path: Path, command: str) -> None:
     assert {"Warnings", "What became of the reads", "Read lengths", "Yield by read length", "Reads"} <= set(titles)
     assert {"Depth along the reference", "Seconds"} <= set(titles)
     assert ("Depth of the called sites" in titles) == (command == "call-methylation")
-    assert "<pre>f5py " in text  # the command line
+    assert "<pre>f5py" in text  # the command line
     assert ("Log-likelihood ratios" in titles) == (command == "call-methylation")
     for figure in re.findall(r"<svg.*?</svg>", text, re.DOTALL):
         ElementTree.fromstring(figure)
