@@ -113,12 +113,38 @@ def fill_methylated(segment, first, length, motif, overlapping, plain, changed):
 
 
 @kernel
-def fill_emission(rank, model, fit, ln_var, at, inverse, offset, constant):
-    """Emission parameters, as `forward_lanes` takes them, of the k-mer with that rank."""
-    stretch = np.float32(np.sqrt(0.5 * LOG2_E)) / (model.level_stdv[rank] * fit.var)
-    inverse[at] = stretch
-    offset[at] = -(fit.scale * model.level_mean[rank] + fit.shift) * stretch
-    constant[at] = (np.float32(LN_INVERSE_SQRT_2PI) - model.ln_stdv[rank] - ln_var) * np.float32(LOG2_E)
+def fill_emissions(kmers, model, fit, emissions):
+    """Fill the emission parameters of the k-mers of all lanes.
+
+    Parameters
+    ----------
+    kmers : int64
+        Ranks; below 0 where there is no k-mer, so that nothing is emitted.
+    model : f5py.pore_model.model.Levels
+    fit : Fit
+    emissions : Emissions
+        Of as many elements as `kmers` has, a multiple of 16.
+    """
+    inverse, offset, constant = emissions
+    for at in range(kmers.shape[0]):
+        rank = kmers[at]
+        if rank >= 0:
+            inverse[at] = model.level_stdv[rank]
+            offset[at] = model.level_mean[rank]
+            constant[at] = model.ln_stdv[rank]
+        else:
+            inverse[at] = np.inf
+            offset[at] = 0.0
+            constant[at] = -NEVER
+    numerator = simd.splat(np.float32(np.sqrt(0.5 * LOG2_E)))
+    shift, scale, var = simd.splat(fit.shift), simd.splat(fit.scale), simd.splat(fit.var)
+    ln_constant, ln_var = simd.splat(np.float32(LN_INVERSE_SQRT_2PI)), simd.splat(np.float32(np.log(fit.var)))
+    log2_e, zero = simd.splat(np.float32(LOG2_E)), simd.splat(np.float32(0.0))
+    for at in range(0, kmers.shape[0], simd.LANES):
+        stretch = numerator / (simd.load(inverse, at) * var)
+        simd.store(inverse, at, stretch)
+        simd.store(offset, at, (zero - simd.madd(scale, simd.load(offset, at), shift)) * stretch)
+        simd.store(constant, at, (ln_constant - simd.load(constant, at) - ln_var) * log2_e)
 
 
 @kernel
@@ -205,13 +231,14 @@ def score_groups(read, events, model, motif, noise, overlapping, groups, scores)
     order_key = np.empty(count, np.int64)
     order, max_bases, max_events = order_groups(segment, groups, count, order_key)
 
-    ln_var = np.log(fit.var)
     max_kmers = max_bases - k + 1
     codes = np.empty((2, max_bases), np.uint8)
     ranks = np.empty(max_kmers, np.int64)
-    inverse = np.empty(max_kmers * simd.LANES, np.float32)
-    offset = np.empty(max_kmers * simd.LANES, np.float32)
-    constant = np.empty(max_kmers * simd.LANES, np.float32)
+    kmers = np.empty(max_kmers * simd.LANES, np.int64)
+    emissions = Emissions(
+        np.empty(max_kmers * simd.LANES, np.float32), np.empty(max_kmers * simd.LANES, np.float32),
+        np.empty(max_kmers * simd.LANES, np.float32),
+    )  # fmt: skip
     events = np.empty(max_events * simd.LANES, np.float32)
     work = np.empty(work_size(max_kmers), np.float32)
     ends = np.empty(max_events * simd.LANES, np.float32)
@@ -239,11 +266,8 @@ def score_groups(read, events, model, motif, noise, overlapping, groups, scores)
             for hypothesis in range(2):
                 lane = 2 * slot + hypothesis
                 fill_ranks(codes[hypothesis], k, reverse, n_kmers, ranks)
-                for j in range(n_kmers):
-                    fill_emission(ranks[j], model, fit, ln_var, j * simd.LANES + lane, inverse, offset, constant)
-                for j in range(n_kmers, pack_kmers):
-                    at = j * simd.LANES + lane
-                    inverse[at], offset[at], constant[at] = np.float32(0.0), np.float32(0.0), NEVER
+                for j in range(pack_kmers):
+                    kmers[j * simd.LANES + lane] = ranks[j] if j < n_kmers else -1
                 lane_events[lane] = n_events
                 lane_kmers[lane] = n_kmers
             stride = 1 if groups.begin[g] < groups.end[g] else -1
@@ -251,15 +275,13 @@ def score_groups(read, events, model, motif, noise, overlapping, groups, scores)
                 x = event_mean[groups.begin[g] + stride * min(row, n_events - 1)]
                 events[row * simd.LANES + 2 * slot] = x
                 events[row * simd.LANES + 2 * slot + 1] = x
+        fill_emissions(kmers[: pack_kmers * simd.LANES], model, fit, emissions)
+        scratch = Scratch(work, ends, scales)
         if noise is None:
-            forward_lanes(
-                events, Emissions(inverse, offset, constant), lane_events, lane_kmers, fit.events_per_base,
-                Scratch(work, ends, scales), scores,
-            )  # fmt: skip
+            forward_lanes(events, emissions, lane_events, lane_kmers, fit.events_per_base, scratch, scores)
         else:
             forward_correlated(
-                events, Emissions(inverse, offset, constant), lane_events, lane_kmers, fit.events_per_base, noise,
-                Scratch(work, ends, scales), scores,
+                events, emissions, lane_events, lane_kmers, fit.events_per_base, noise, scratch, scores
             )  # fmt: skip
         for slot in range(min(groups_per_pack, count - pack)):
             g = order[pack + slot]

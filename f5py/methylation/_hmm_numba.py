@@ -129,7 +129,7 @@ class Emissions(NamedTuple):
     ----------
     inverse, offset, constant : float32, shape (>= 16 * max(n_kmers),)
         Event mean x under k-mer j has emission ``2 ** (constant - (x * inverse + offset) ** 2)``. After a lane's last
-        k-mer the constant must be `NEVER` and the others finite.
+        k-mer the constant must be `NEVER` or less and the others finite.
     """
 
     inverse: NDArray[np.float32]

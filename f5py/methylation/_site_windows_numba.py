@@ -8,13 +8,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.hmm import LN_INVERSE_SQRT_2PI
 from f5py.jit import simd
 from f5py.jit import simd_double as wide
 from f5py.jit.kernel import kernel
-from f5py.methylation._calls_numba import CODES, LOG2_E, METHYLATED, fill_ranks, sort_pass
-from f5py.methylation._hmm_numba import NEVER as NEVER_EMITTED
-from f5py.methylation._hmm_numba import background, stay_probability
+from f5py.methylation._calls_numba import CODES, LOG2_E, METHYLATED, fill_emissions, fill_ranks, sort_pass
+from f5py.methylation._hmm_numba import Emissions, background, stay_probability
 from f5py.methylation._site_densities_numba import (
     empty,
     empty_floats,
@@ -103,24 +101,18 @@ class WindowCodes(NamedTuple):
 
 
 @kernel
-def _fill_kmers(window, reverse, k, per_kmer, first_lane, kmers):
+def _fill_kmers(window, k, powers, changes, per_kmer, first_lane, kmers):
     """Fill the ranks of a window's k-mers in its lanes: bit ``i % width`` of their number is the state of site i.
 
-    A lane's k-mer is that of another one where the states that the two differ in are of no site here.
+    A lane's k-mer is that of another one where the states that the two differ in are of no site here. `powers` are the
+    weights of a k-mer's bases in its rank; `changes`, of `width` elements, is overwritten.
     """
     codes, modified, width, ranks = window
-    powers = np.empty(k, np.int64)  # of the code of each base in the rank
-    power = np.int64(1)
-    for i in range(k):
-        powers[i if reverse else k - 1 - i] = power
-        power *= CODES
-    changes = np.empty(width, np.int64)  # of the rank, by the state of the site with that bit
     first = 0
     for j in range(ranks.shape[0]):
         while first < modified.shape[0] and modified[first] < j:
             first += 1
-        for bit in range(width):
-            changes[bit] = 0
+        changes[:width] = 0  # of the rank, by the state of the site with that bit
         i = first
         while i < modified.shape[0] and modified[i] < j + k:
             changes[i % width] = (METHYLATED - np.int64(codes[modified[i]])) * powers[modified[i] - j]
@@ -132,30 +124,6 @@ def _fill_kmers(window, reverse, k, per_kmer, first_lane, kmers):
             for lane in range(at, at + n):
                 kmers[lane + n] = kmers[lane] + changes[bit]
             n *= 2
-
-
-@kernel
-def _fill_emissions(kmers, model, fit, inverse, offset, constant):
-    """Emission parameters of a pack's k-mers, as `fill_emission` has them; nothing is emitted where there is none."""
-    for at in range(kmers.shape[0]):
-        rank = kmers[at]
-        if rank >= 0:
-            inverse[at] = model.level_stdv[rank]
-            offset[at] = model.level_mean[rank]
-            constant[at] = model.ln_stdv[rank]
-        else:
-            inverse[at] = np.inf
-            offset[at] = 0.0
-            constant[at] = -NEVER_EMITTED
-    numerator = simd.splat(np.float32(np.sqrt(0.5 * LOG2_E)))
-    shift, scale, var = simd.splat(fit.shift), simd.splat(fit.scale), simd.splat(fit.var)
-    ln_constant, ln_var = simd.splat(np.float32(LN_INVERSE_SQRT_2PI)), simd.splat(np.float32(np.log(fit.var)))
-    log2_e, zero = simd.splat(np.float32(LOG2_E)), simd.splat(np.float32(0.0))
-    for at in range(0, kmers.shape[0], simd.LANES):
-        stretch = numerator / (simd.load(inverse, at) * var)
-        simd.store(inverse, at, stretch)
-        simd.store(offset, at, (zero - simd.madd(scale, simd.load(offset, at), shift)) * stretch)
-        simd.store(constant, at, (ln_constant - simd.load(constant, at) - ln_var) * log2_e)
 
 
 @kernel
@@ -202,6 +170,12 @@ def _make_pack(windows, chosen, size, events, reverse, model, room):
     )  # fmt: skip
     kmers = numbers(room, size, -1)
     ranks = np.empty(n_kmers, np.int64)
+    changes = np.empty(width, np.int64)
+    powers = np.empty(k, np.int64)
+    power = np.int64(1)
+    for i in range(k):
+        powers[i if reverse else k - 1 - i] = power
+        power *= CODES
     lanes = min(1 << width, LANES)
     for i in range(chosen.shape[0]):
         window = chosen[i]
@@ -210,7 +184,7 @@ def _make_pack(windows, chosen, size, events, reverse, model, room):
         own_kmers = codes.shape[0] - k + 1
         fill_ranks(codes, k, reverse, own_kmers, ranks)
         of_window = WindowCodes(codes, modified, width, ranks[:own_kmers])
-        _fill_kmers(of_window, reverse, k, per_kmer, i * lanes, kmers)
+        _fill_kmers(of_window, k, powers, changes, per_kmer, i * lanes, kmers)
         _fill_changes(modified, width, k, i * lanes, pack)
         pack.last[own_kmers - 1] |= (1 << lanes) - 1 << (i * lanes)
         stride = 1 if windows.begin[window] < windows.end[window] else -1
@@ -226,7 +200,7 @@ def _make_pack(windows, chosen, size, events, reverse, model, room):
                 after = wide.select(wide.lanes_of(own_lanes), after, wide.load(pack.after, row * LANES))
             simd.store(pack.events, row * simd.LANES, x)
             wide.store(pack.after, row * LANES, after)
-    _fill_emissions(kmers, model, fit, pack.inverse, pack.offset, pack.constant)
+    fill_emissions(kmers, model, fit, Emissions(pack.inverse, pack.offset, pack.constant))
     n_slots = 0
     for j in range(n_kmers):
         if pack.slot[j] >= 0:
