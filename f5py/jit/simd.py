@@ -29,7 +29,6 @@ Neither NaN nor infinities are assumed away: minus infinity means "impossible" i
 
 from __future__ import annotations
 
-import operator
 import platform
 
 from llvmlite import ir
@@ -37,7 +36,6 @@ from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 from f5py.jit.vectors import (
-    CONTRACT,
     at_least,
     binary,
     broadcast,
@@ -49,7 +47,7 @@ from f5py.jit.vectors import (
     exp2_of,
     lanes_by_bits,
     memory,
-    overload_operator,
+    overload_arithmetic,
     register,
 )
 
@@ -102,19 +100,10 @@ def splat(typingctx, scalar):
     return vector(types.float32), generate
 
 
-_add = binary((vector,), lambda builder, a, b: builder.fadd(a, b, flags=CONTRACT))
-_subtract = binary((vector,), lambda builder, a, b: builder.fsub(a, b, flags=CONTRACT))
-_multiply = binary((vector,), lambda builder, a, b: builder.fmul(a, b, flags=CONTRACT))
-_divide = binary((vector,), lambda builder, a, b: builder.fdiv(a, b))
+overload_arithmetic(vector)
 # A compare and a select become one max/min instruction; the maxnum intrinsics cost three for their NaN rule.
 maximum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
 minimum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered("<", a, b), a, b))
-
-
-overload_operator(vector, operator.add, _add)
-overload_operator(vector, operator.sub, _subtract)
-overload_operator(vector, operator.mul, _multiply)
-overload_operator(vector, operator.truediv, _divide)
 
 
 madd = called(vector, "fmuladd", 3)

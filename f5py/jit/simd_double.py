@@ -17,14 +17,11 @@
 
 from __future__ import annotations
 
-import operator
-
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
 
 from f5py.jit.vectors import (
-    CONTRACT,
     at_least,
     binary,
     broadcast,
@@ -36,7 +33,7 @@ from f5py.jit.vectors import (
     exp2_of,
     lanes_by_bits,
     memory,
-    overload_operator,
+    overload_arithmetic,
     pointer,
     register,
 )
@@ -110,17 +107,8 @@ def splat(typingctx, scalar):
     return vector(types.float64), generate
 
 
-_add = binary((vector,), lambda builder, a, b: builder.fadd(a, b, flags=CONTRACT))
-_subtract = binary((vector,), lambda builder, a, b: builder.fsub(a, b, flags=CONTRACT))
-_multiply = binary((vector,), lambda builder, a, b: builder.fmul(a, b, flags=CONTRACT))
-_divide = binary((vector,), lambda builder, a, b: builder.fdiv(a, b))
+overload_arithmetic(vector)
 maximum = binary((vector,), lambda builder, a, b: builder.select(builder.fcmp_ordered(">", a, b), a, b))
-
-
-overload_operator(vector, operator.add, _add)
-overload_operator(vector, operator.sub, _subtract)
-overload_operator(vector, operator.mul, _multiply)
-overload_operator(vector, operator.truediv, _divide)
 
 
 madd = called(vector, "fmuladd", 3)

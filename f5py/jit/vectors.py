@@ -5,6 +5,7 @@ Only for `f5py.jit.simd`, `f5py.jit.simd_double` and `f5py.jit.simd_int`, which 
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
@@ -117,6 +118,21 @@ def comparison(masks: Mapping[types.Type, types.Type], emit: Callable[..., Any])
         return masks[a](a, a), lambda context, builder, signature, arguments: emit(builder, *arguments)
 
     return compare
+
+
+def overload_arithmetic(kind: types.Type) -> None:
+    """Let ``+ - * /`` work lane by lane on vectors of floats or doubles."""
+
+    def emit(name: str, **flags: Any):
+        return lambda builder, a, b: getattr(builder, name)(a, b, **flags)
+
+    for operation, emitted in (
+        (operator.add, emit("fadd", flags=CONTRACT)),
+        (operator.sub, emit("fsub", flags=CONTRACT)),
+        (operator.mul, emit("fmul", flags=CONTRACT)),
+        (operator.truediv, emit("fdiv")),
+    ):
+        overload_operator(kind, operation, binary((kind,), emitted))
 
 
 def lanes_by_bits(mask: types.Type, n_lanes: int):
