@@ -17,7 +17,7 @@ from f5py.errors import OutputFileError, SignalError
 from f5py.io.bytes.byte_input import read_at
 from f5py.io.files.complete_file import complete_output
 from f5py.io.remote import need
-from f5py.io.signals.slow5._slow5_functions import functions
+from f5py.io.signals.slow5._slow5_functions import Functions, functions
 from f5py.io.signals.slow5._slow5_numba import CANNOT_DECOMPRESS, CANNOT_READ, GOOD, NOT_FOUND, SHORTER
 from f5py.messages import console
 from f5py.messages.strict import input_warning
@@ -62,21 +62,14 @@ class RecordFile(NamedTuple):
     descriptor, is_text : int
     record_press, signal_press : int
         Methods of compression, as the header has them.
-    pread, free, strtod, realloc, uncompress, zstd_size, zstd_decompress : int
-        See `f5py.io.signals.slow5._slow5_functions.Functions`.
+    called : f5py.io.signals.slow5._slow5_functions.Functions
     """
 
     descriptor: int
     is_text: int
     record_press: int
     signal_press: int
-    pread: int
-    free: int
-    strtod: int
-    realloc: int
-    uncompress: int
-    zstd_size: int
-    zstd_decompress: int
+    called: Functions
 
 
 class Records(NamedTuple):
@@ -116,7 +109,7 @@ def open_records(path: str, form: Form) -> RecordFile:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as problem:
         raise SignalError(f"{path}: cannot be opened ({problem.strerror})") from None
-    return RecordFile(descriptor, not form.binary, form.record_press, form.signal_press, *called)
+    return RecordFile(descriptor, not form.binary, form.record_press, form.signal_press, called)
 
 
 def records_of(path: str, form: Form, file: RecordFile, workers: Callable[[], WorkerPool]) -> Records:

@@ -131,4 +131,4 @@ def read_names(turn, rows, file, places, sizes, used, names, codes):
                 for j in range(size):
                     scratch[begin + j] = load_uint8(address + j)
         if found[2] != 0:
-            call_with_one(file.free, found[2])
+            call_with_one(file.called.free, found[2])

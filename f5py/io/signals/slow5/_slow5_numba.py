@@ -58,7 +58,7 @@ def read_bytes(file, place, size, buffer):
     done = 0
     failed = 0
     while done < size:
-        n = call_with_four(file.pread, file.descriptor, address + done, size - done, place + done)
+        n = call_with_four(file.called.pread, file.descriptor, address + done, size - done, place + done)
         if n == 0:
             return SHORTER
         if n < 0:  # perhaps only interrupted by a signal
@@ -75,30 +75,30 @@ def _unpack(file, address, size, found):
     """Decompress bytes into new memory; return its address, or 0. ``found[1]`` gets the number of bytes."""
     memory = np.int64(0)
     if file.record_press == ZSTD:
-        n = call_with_two(file.zstd_size, address, size)  # negative: not known, or no zstd
+        n = call_with_two(file.called.zstd_size, address, size)  # negative: not known, or no zstd
         if n < 0 or n > _MOST_CONTENTS:
             return np.int64(0)
-        memory = call_with_two(file.realloc, 0, n + 1)
-        if memory != 0 and call_with_four(file.zstd_decompress, memory, n, address, size) != n:
-            call_with_one(file.free, memory)
+        memory = call_with_two(file.called.realloc, 0, n + 1)
+        if memory != 0 and call_with_four(file.called.zstd_decompress, memory, n, address, size) != n:
+            call_with_one(file.called.free, memory)
             return np.int64(0)
         found[1] = n
         return memory
     room = _FIRST_ROOM + 4 * size
     while room <= _FIRST_ROOM + 4 * _MOST_SHRINKING * size:
-        larger = call_with_two(file.realloc, memory, room)
+        larger = call_with_two(file.called.realloc, memory, room)
         if larger == 0:
             break
         memory = larger
         found[1] = room
-        code = call_with_four(file.uncompress, memory, address_of_data(found) + 8, address, size) & 0xFFFFFFFF
+        code = call_with_four(file.called.uncompress, memory, address_of_data(found) + 8, address, size) & 0xFFFFFFFF
         if code == 0:
             return memory
         if code != _MORE_ROOM:
             break
         room *= 4
     if memory != 0:
-        call_with_one(file.free, memory)
+        call_with_one(file.called.free, memory)
     return np.int64(0)
 
 
@@ -160,7 +160,7 @@ def read_records(turn, reads, names, name_offsets, index, file, got):
             if code == GOOD:
                 code = _take(file, found, names, begin, end, read, got)
             if found[2] != 0:
-                call_with_one(file.free, found[2])
+                call_with_one(file.called.free, found[2])
         got.codes[read] = code
 
 

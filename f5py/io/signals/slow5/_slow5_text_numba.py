@@ -61,7 +61,7 @@ def parse_text(file, line, size, names, begin, end, read, got):
 def _float(file, line, begin, end, read, which, got):
     stop = np.zeros(1, np.int64)
     address = address_of_data(line)
-    got.calibration[read, which] = call_for_float(file.strtod, address + begin, address_of_data(stop))
+    got.calibration[read, which] = call_for_float(file.called.strtod, address + begin, address_of_data(stop))
     return end > begin and stop[0] == address + end
 
 
