@@ -5,12 +5,11 @@ from __future__ import annotations
 import fcntl
 import os
 import tempfile
-import time
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from pathlib import Path
 
-from .patience import PATIENCE
+from .patience import comes_true
 
 FOLDER = "/dev/shm"
 
@@ -30,7 +29,5 @@ def named() -> Set[str]:
 
 def left_since(before: Set[str]) -> Set[str]:
     """Names that came and stay. What other programs of the machine put there meanwhile goes, if one waits."""
-    end = time.monotonic() + PATIENCE
-    while (left := named() - before) and time.monotonic() < end:
-        time.sleep(0.1)
-    return left
+    comes_true(lambda: named() <= before)
+    return named() - before

@@ -13,7 +13,6 @@ import stat
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -25,7 +24,7 @@ import pytest
 from f5py.runs import engines
 
 from ..made_data import ReadSet, error_line, run_command
-from ..patience import PATIENCE
+from ..patience import comes_true
 from ..shared_memory import left_since, named, to_oneself
 
 
@@ -114,9 +113,7 @@ def test_dask_survives_the_loss_of_a_worker(made: ReadSet, here: Path):
         victim = next(iter(cluster.workers.values())).process.pid
 
         def kill() -> None:
-            until = time.monotonic() + PATIENCE
-            while not any((here / "p" / "parts").glob("[0-9]*")) and time.monotonic() < until:
-                time.sleep(0.01)
+            comes_true(lambda: any((here / "p" / "parts").glob("[0-9]*")))
             os.kill(victim, signal.SIGKILL)
 
         killer = threading.Thread(target=kill)
@@ -136,10 +133,7 @@ def test_dask_on_two_machines(made: ReadSet, here: Path):
     scheduler = [sys.executable, "-m", "distributed.cli.dask_scheduler", "--scheduler-file", "s.json", "--port", "0"]
     processes = [subprocess.Popen([*scheduler, "--no-dashboard"], **say_nothing)]
     try:
-        until = time.monotonic() + PATIENCE
-        while not (here / "s.json").exists():
-            assert time.monotonic() < until
-            time.sleep(0.1)
+        assert comes_true((here / "s.json").exists)
         for machine in ("a", "b"):
             (here / machine).mkdir()
             worker = [sys.executable, "-m", "distributed.cli.dask_worker", "--scheduler-file", str(here / "s.json")]

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pysam
@@ -18,7 +19,7 @@ import pytest
 from f5py.runs import watch
 
 from ..made_data import ReadSet, error_line, process_of, run_command, start_process, write_signals
-from ..patience import PATIENCE
+from ..patience import PATIENCE, comes_true
 
 pytest.importorskip("pod5")
 N_BAMS, N_SIGNALS = 3, 2
@@ -218,11 +219,8 @@ def test_running_totals(made: ReadSet, pieces: Path, here: Path):
     check_same(pieces, here)
 
 
-def wait_for(holds: object) -> None:
-    until = time.monotonic() + PATIENCE
-    while not holds():  # type: ignore[operator]
-        assert time.monotonic() < until
-        time.sleep(0.1)
+def wait_for(holds: Callable[[], object]) -> None:
+    assert comes_true(holds)
 
 
 def test_two_processes_share_a_folder(made: ReadSet, pieces: Path, here: Path):

@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from ...made_data import ReadSet, error_line, start_process
-from ...patience import PATIENCE
+from ...patience import PATIENCE, comes_true
 from ...shared_memory import left_since, named, to_oneself
 from .commands import MAPPED, SignalCommand, without_header
 
@@ -304,8 +304,5 @@ def test_nothing_is_left_after_being_ended(
     readers = run.readers(2)
     run.process.send_signal(how)
     assert run.end()[0] == (128 + how if how == signal.SIGTERM else -how)
-    deadline = time.monotonic() + PATIENCE
-    while any(Path(f"/proc/{reader}/cmdline").exists() for reader in readers):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    assert comes_true(lambda: not any(Path(f"/proc/{reader}/cmdline").exists() for reader in readers))
     assert not left_since(before)

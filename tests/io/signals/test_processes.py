@@ -22,7 +22,7 @@ from f5py.io.signals._reader_process import SLOT_SAMPLES
 from f5py.io.signals.processes import ParallelSource
 from f5py.io.signals.shares import share_out
 
-from ...patience import PATIENCE
+from ...patience import PATIENCE, comes_true
 from ...shared_memory import left_since, named, to_oneself
 from . import odd_readers
 from .made_signals import GZIP, MadeRead, assert_same_block, fast5_source, make_reads, write_multi, write_single
@@ -51,10 +51,7 @@ def children() -> set[int]:
 
 
 def wait_until(condition):
-    end = time.monotonic() + PATIENCE
-    while not condition():
-        assert time.monotonic() < end, "waited in vain"
-        time.sleep(0.01)
+    assert comes_true(condition), "waited in vain"
 
 
 # The same as one process
