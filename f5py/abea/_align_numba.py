@@ -103,7 +103,7 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
             z = z * simd.load(inverse, kmer_at + o)
             emission = simd.load(constant, kmer_at + o) - z * z
             # Scores grow to -1e5, so each addition to one costs digits: the small terms are added up first, which
-            # gives the reference's sums in double precision, rounded once, but for one cell in ten thousand.
+            # gives f5c's sums in double precision, rounded once, but for one cell in ten thousand.
             diagonal = simd.load(scores, diagonal_at + o) + (lp_step + emission)
             up = simd.load(scores, up_at + o) + (lp_stay + emission)
             left = simd.load(scores, left_at + o) + lp_skip

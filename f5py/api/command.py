@@ -168,7 +168,7 @@ class Command(NamedTuple):
             raise TypeError(f"{called}() needs {' and '.join(missing)}")
 
     def chosen(self, given: Mapping[str, Any], files: Any) -> Any:
-        """The options object; values of a profile stand in for what is not given."""
+        """Make the options object; values of a profile stand in for what is not given."""
         from f5py.api.values import option_value
         from f5py.options import declarations
 
@@ -185,7 +185,7 @@ class Command(NamedTuple):
         return self.options(**values)
 
     def command_line(self, values: Mapping[str, Any]) -> str:
-        """The command line that does the same."""
+        """Write the command line that does the same."""
         import shlex
 
         from f5py.options import Kind, declarations

@@ -51,12 +51,12 @@ def signature(command: Command, function: Function) -> inspect.Signature:
 
 
 def shown_options(options: type) -> dict[str, Option]:
-    """The options of a class that are documented, by keyword."""
+    """Map keywords to the documented options of a class."""
     return {name: option for name, option in declarations(options).items() if not option.is_hidden}
 
 
 def type_words(option: Option) -> str:
-    """What a value of an option is, in words."""
+    """Describe the values of an option in words."""
     words = " or ".join(map(repr, option.choices)) if option.kind is Kind.CHOICE else _TYPES[option.kind]
     if option.is_argument or option.repeated:
         words = "path or file" if option.kind in (Kind.PATH, Kind.FILE) else words
@@ -81,7 +81,7 @@ def _meaning(name: str, option: Option) -> str:
 
 
 def _is_result(name: str, option: Option) -> bool:
-    """Whether an option names the file that takes what is returned without it."""
+    """Return whether an option names the file that takes what is returned without it."""
     return name == "output" and option.kind is Kind.FILE
 
 

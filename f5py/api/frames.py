@@ -18,7 +18,7 @@ _LAYOUTS = sorted(
 
 
 def is_table(value: Any) -> bool:
-    """Whether a value is a table, or a stream of one, that Arrow can take."""
+    """Return whether a value is a table, or a stream of one, that Arrow can take."""
     return hasattr(value, "__arrow_c_stream__") or _is_pandas(value)
 
 
@@ -66,7 +66,7 @@ def write_tables(name: str, tables: Iterable[Any], file: BinaryIO) -> None:
 
 
 def _stream(arrow: Any, name: str, table: Any) -> Any:
-    """What reads a table's rows in batches; a stream can be read once."""
+    """Open a reader of a table's rows in batches; a stream can be read once."""
     if not is_table(table):
         raise UsageError(f"{name}: yields a {type(table).__name__}, which is no table")
     if isinstance(table, arrow.RecordBatchReader):
@@ -82,12 +82,12 @@ def _stream(arrow: Any, name: str, table: Any) -> Any:
 
 
 def _wanted(names: list[str]) -> list[str]:
-    """The columns to keep."""
+    """Name the columns to keep."""
     return next((layout for layout in _LAYOUTS if set(layout) <= set(names)), names)
 
 
 def _plain(arrow: Any, kind: Any) -> Any:
-    """The type of a column as Parquet tables of f5py have it: names in a dictionary, other text as it is."""
+    """Convert a column's type to that of f5py's Parquet tables: names as a dictionary, other text unchanged."""
     types = arrow.types
     if types.is_dictionary(kind):
         return arrow.dictionary(arrow.int32(), _plain(arrow, kind.value_type))
@@ -96,7 +96,7 @@ def _plain(arrow: Any, kind: Any) -> Any:
 
 
 def _as(arrow: Any, batch: Any, schema: Any) -> Any:
-    """A batch as a table with the types of a schema; dictionaries may differ from one to the next."""
+    """Convert a batch to a table of a given schema; dictionaries may differ from one batch to the next."""
     columns = []
     for field in schema:
         column = batch.column(field.name)

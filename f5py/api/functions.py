@@ -1,4 +1,4 @@
-"""What ``import f5py`` offers: functions that are made of the rows of the catalogue, each when it is first used."""
+"""The functions of ``import f5py``: made of the rows of the catalogue, each when it is first used."""
 
 from __future__ import annotations
 

@@ -98,12 +98,12 @@ def written(command: Command, given: Mapping[str, Any], what: str, progress: Lis
 
 
 def has_output(given: Mapping[str, Any]) -> bool:
-    """Whether an output is named."""
+    """Return whether an output is named."""
     return given.get("output") is not None
 
 
 def converter(returns: str | None) -> Callable[[Any], Any]:
-    """What makes of a `pyarrow.Table` what is to be returned; it fails before the work starts if it cannot."""
+    """Choose the conversion of a `pyarrow.Table` to what is returned; what cannot work fails beforehand."""
     if returns not in (None, *RETURNS):
         raise UsageError(f"returns: {returns!r} is not one of None, {', '.join(map(repr, RETURNS))}")
     import_arrow("tables that are returned")

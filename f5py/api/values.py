@@ -33,7 +33,7 @@ class GivenFiles(ExitStack):
         self._keywords: dict[str, str] = {}
 
     def input_name(self, keyword: str, file: Any) -> str:
-        """A name under which the bytes of `file` can be read from its beginning, or from a pipe as they come."""
+        """Name a file that the bytes of `file` can be read from, from its beginning or, of a pipe, as they come."""
         try:
             descriptor = file.fileno()
         except (AttributeError, io.UnsupportedOperation):
@@ -50,7 +50,7 @@ class GivenFiles(ExitStack):
         return self._name_of(keyword, descriptor)
 
     def table_name(self, keyword: str, tables: Iterable[Any]) -> str:
-        """A name under which tables that lie in memory, or come one after the other, can be read as one."""
+        """Name a file that tables in memory, or tables that come one after the other, can be read from as one."""
         from f5py.api.frames import write_tables
 
         with self._in_memory() as copy:
@@ -58,7 +58,7 @@ class GivenFiles(ExitStack):
             return self._name_of(keyword, copy.fileno())
 
     def output_name(self, keyword: str, file: Any) -> str:
-        """A name under which bytes can be written that end up in `file`."""
+        """Name a file whose bytes end up in `file`."""
         feed = _Feed(file)
         self._feeds.append(feed)
         self.callback(feed.close)
@@ -75,7 +75,7 @@ class GivenFiles(ExitStack):
             raise
 
     def _in_memory(self) -> BinaryIO:
-        """A file that has a number until the end of the command; closing what is returned writes it to its end."""
+        """Open a file that keeps its number until the command ends; closing what is returned writes it to its end."""
         descriptor = memory_descriptor("f5py input")
         self.callback(os.close, descriptor)
         return open(descriptor, "wb", closefd=False)
@@ -135,7 +135,7 @@ class _Feed:
 
 
 def option_value(name: str, option: Option, value: Any, files: GivenFiles) -> Any:
-    """The value of an option as its command expects it.
+    """Convert a value from Python to what the option's command expects.
 
     Parameters
     ----------
@@ -199,7 +199,7 @@ def _number(name: str, value: Any, convert: Any, what: str) -> Any:
 
 
 def _text(name: str, option: Option, value: Any, files: GivenFiles) -> str:
-    """A text, the path of a file, or a name of an open one."""
+    """Convert a value to text, to the path of a file, or to the name of an open one."""
     if isinstance(value, str):
         return value
     if isinstance(value, os.PathLike) or (isinstance(value, bytes) and option.kind in _FILES):
@@ -221,7 +221,7 @@ def _text(name: str, option: Option, value: Any, files: GivenFiles) -> str:
 
 
 def _joined(name: str, option: Option, value: Any) -> str:
-    """A text made of the elements of a sequence, as the command line has them."""
+    """Join the elements of a sequence to one text, as on the command line."""
     if option.metavar == "REGION":
         several = [value] if _is_region(value) else value
         return " ".join(_region(name, one) for one in several) or _fail(name, "has no region in it")
@@ -243,7 +243,7 @@ def _is_region(value: Any) -> bool:
 
 
 def _region(name: str, value: Any) -> str:
-    """A region as samtools writes it, of one, or of a contig, start and end, from 0 and half-open."""
+    """Format a region, a contig, or a contig with a 0-based, half-open interval, as samtools writes it."""
     if isinstance(value, str):
         return value
     if not (isinstance(value, Sequence) and len(value) == 3 and isinstance(value[0], str)):
@@ -255,7 +255,7 @@ def _region(name: str, value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """A value as messages have it, in one line."""
+    """Format a value for messages, on one line."""
     text = " ".join(repr(value).split())
     return text if len(text) <= 80 else f"{text[:77]}..."
 

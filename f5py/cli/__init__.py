@@ -39,7 +39,7 @@ class _Stopped(Exception):
 
 
 def _report_unraisable(unraisable: Any) -> None:
-    """What Python does with an error that nobody can catch, but for those of pysam's files: they have been reported.
+    """Report an error that nobody can catch as Python does, except those of pysam's files, which have been reported.
 
     An interrupt is not lost for having come where Python drops every error, such as in the end of an object.
     """
@@ -50,13 +50,13 @@ def _report_unraisable(unraisable: Any) -> None:
 
 
 def _report_uncaught(kind: type[BaseException], problem: BaseException, trace: Any) -> None:
-    """What Python does with an error that nobody has caught, but for those of closing pysam's files: see above."""
+    """Report an uncaught error as Python does, except those of closing pysam's files: see above."""
     if trace is not None or not issubclass(kind, OSError):
         sys.__excepthook__(kind, problem, trace)
 
 
 def command_of(name: str) -> Any:
-    """The command of that name, as click has it; `f5py.cli.options` and the options are imported only here."""
+    """Import a command as click has it; `f5py.cli.options` and the options are imported only here."""
     from f5py.cli.options import OptionsCommand
 
     return OptionsCommand(COMMANDS[name])
@@ -179,7 +179,7 @@ def _ended_by(number: int) -> int:
 
 
 def _rows_until_then() -> str:
-    """Where the rows of tables are that have not become complete."""
+    """Say where the rows of incomplete tables are."""
     files = sys.modules.get("f5py.io.files.unfinished_file")
     kept = files.kept_rows() if files is not None else []
     return f"; the rows until then are in {' and '.join(kept)}" if kept else ""

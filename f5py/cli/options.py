@@ -140,7 +140,7 @@ class OptionsCommand(click.Command):
         return ctx.invoke(self.callback, **self.given(ctx))
 
     def given(self, ctx: click.Context) -> dict[str, Any]:
-        """What a command line gives, by field of the options class."""
+        """Collect what a command line gives, by field of the options class."""
         given = {name: value for name, value in ctx.params.items() if was_given(name, ctx)}
         if "command_line" in self.options.__dataclass_fields__:
             given["command_line"] = command_line()
@@ -220,7 +220,7 @@ def _help_row(option: Option) -> tuple[str, str]:
 
 
 def _parameter(name: str, option: Option) -> click.Parameter:
-    """The parameter of click that is declared by `option`."""
+    """Make the parameter of click that `option` declares."""
     if option.is_argument:
         if option.repeated:
             return click.Argument([name], nargs=-1, metavar=option.metavar, type=_FileName())
@@ -259,7 +259,7 @@ def _type(option: Option) -> click.ParamType:
 
 
 def was_given(name: str, ctx: click.Context | None = None) -> bool:
-    """Whether the option of that parameter name stands on the command line that is being run."""
+    """Return whether the option of that parameter name stands on the command line that is being run."""
     from click.core import ParameterSource
 
     ctx = ctx or click.get_current_context()
@@ -267,7 +267,7 @@ def was_given(name: str, ctx: click.Context | None = None) -> bool:
 
 
 def command_line() -> str:
-    """The command line as a user can repeat it."""
+    """Write the command line so that a user can repeat it."""
     return shlex.join(["f5py", *sys.argv[1:]])
 
 

@@ -49,12 +49,12 @@ def raise_on_signals(outermost: CodeType) -> None:
 
 
 def number_of(problem: KeyboardInterrupt) -> int:
-    """The signal that has raised an exception."""
+    """Return the number of the signal that has raised an exception."""
     return problem.number if isinstance(problem, Terminated) else signal.SIGINT
 
 
 def waiting() -> int | None:
-    """The signal that has come and could not end the run yet, if there is one."""
+    """Return the signal that has come and could not end the run yet, if there is one."""
     return _waiting
 
 

@@ -68,7 +68,7 @@ def expand(words: list[str], options: Iterable[Option]) -> list[str]:
 
 
 def _whole_name(name: str, by_name: dict[str, Option | None]) -> str:
-    """The long name that `name` is or abbreviates; `name` if there is none."""
+    """Complete an abbreviated long name; return `name` itself if it is none."""
     if name in by_name:
         return name
     candidates = [known for known in by_name if known.startswith(name) and known.startswith("--")]
@@ -94,7 +94,7 @@ def _identity(name: str, by_name: dict[str, Option | None]) -> str:
 
 
 def _last_of_cluster(word: str, by_name: dict[str, Option | None]) -> tuple[Option | None, bool]:
-    """The option that a word of short ones ends with, and whether its value is the next word."""
+    """Find the option that a word of short ones ends with, and whether its value is the next word."""
     for at in range(1, len(word)):
         option = by_name.get(f"-{word[at]}")
         if option is None:

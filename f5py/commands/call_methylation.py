@@ -148,7 +148,7 @@ CALL_METHYLATION = CallMethylation()
 
 
 def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
-    """The options with the formats that names of outputs stand for; `is_taken`: the calls go to a function.
+    """Resolve the formats that names of outputs stand for; `is_taken`: the calls go to a function.
 
     ``-o x.bam`` and nanopolish's ``--modbam-output-name`` are ``--modbam``, ``-o x.bed`` is ``--bedmethyl``, each
     without a table.

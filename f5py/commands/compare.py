@@ -120,7 +120,7 @@ def _levels(options: CompareOptions, at: int, collector: LevelCollector) -> Leve
 
 
 def _finished(collector: LevelCollector, path: str) -> Levels:
-    """What a sample has; say what is left out."""
+    """Collect the levels of a sample; say what is left out."""
     levels = collector.finish()
     if collector.n_unusable:
         input_warning(

@@ -40,7 +40,7 @@ _USES = {
 
 
 def kind_of_inputs(paths: Sequence[str]) -> str:
-    """What the inputs are, all of them; what comes through a pipe is taken for calls until it is read."""
+    """Determine the common kind of all inputs; what comes through a pipe is taken for calls until it is read."""
     kinds = {_kind_of(path) for path in paths}
     if len(kinds) > 1:
         raise UsageError(f"{' and '.join(sorted(kinds))} cannot be counted together; give inputs of one kind")
@@ -122,7 +122,7 @@ def counts_of_bedmethyl(
 def _of_strands(
     counts: SiteCounts, contigs: dict[str, int], are_combined: bool, options: FrequencyOptions
 ) -> tuple[SiteCounts, list[bytes]]:
-    """The counts, unless strands are asked for that the rows have combined."""
+    """Pass counts on, but refuse to separate strands that the rows have combined."""
     if are_combined and (options.stranded or (options.bedmethyl and not options.combine_strands)):
         advice = "leave out --stranded" if options.stranded else "add --combine-strands"
         raise UsageError(f"rows of bedMethyl have both strands as one (.), so these cannot be told apart; {advice}")

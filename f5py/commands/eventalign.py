@@ -197,7 +197,7 @@ EVENTALIGN = Eventalign()
 
 
 def with_format(options: EventalignOptions) -> EventalignOptions:
-    """The options with the format that the name of the output stands for, unless they say it."""
+    """Resolve the format that the name of the output stands for, unless the options say it."""
     if options.output_format is not None:
         return options
     is_said = any(getattr(options, name) for name in _MODES)
@@ -255,7 +255,7 @@ def cut_names(contigs: list[str]) -> list[str]:
 
 
 def _lines(options: EventalignOptions, batch: ReadBatch) -> NDArray[np.int64]:
-    """How many lines of a usual length the text of each read takes up, int64; those of PAF and SAM are shorter."""
+    """Estimate each read's lines of text, in lines of a usual length, int64; those of PAF and SAM are shorter."""
     lines = np.maximum(batch.rows.n, 1)
     if options.samples and not any(getattr(options, mode) for mode in _MODES):
         lines = lines + batch.n_samples // _SAMPLES_PER_LINE

@@ -1,4 +1,4 @@
-"""Whether the signals of indexed reads can be read: what ``f5py fast5-check`` does."""
+"""Check of indexed reads for signals that can be read: ``f5py fast5-check``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whether GPUs can be used, and compute what the CPU does: what ``f5py gpu-check`` does."""
+"""Check of GPUs: whether they can be used, and compute what the CPU does: ``f5py gpu-check``."""
 
 from __future__ import annotations
 

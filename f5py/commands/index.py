@@ -258,7 +258,7 @@ def _list_pod5(given: Sequence[str], verbose: int) -> Mapping[str, str]:
 
 
 def files_of_reads(given: Sequence[str]) -> list[str]:
-    """The files that are given, and those of reads in folders that are, by name.
+    """List the files that are given, and those of reads in folders that are given, by name.
 
     Raises
     ------
@@ -278,7 +278,7 @@ def files_of_reads(given: Sequence[str]) -> list[str]:
 
 
 def _prefix(options: IndexOptions) -> str:
-    """What the names of the index begin with."""
+    """Choose the prefix of the index's file names."""
     if not options.reads:
         raise UsageError("give the basecalled reads: f5py index [OPTIONS] READS")
     if options.output is None and (len(options.reads) > 1 or os.path.isdir(options.reads[0])):

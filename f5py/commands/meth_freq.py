@@ -41,12 +41,12 @@ _COMPRESSION_THREADS = 2
 
 
 def chosen_motif(options: FrequencyOptions | EvaluationOptions) -> Motif:
-    """The motif of that name, or the user's own."""
+    """Return the motif of that name, or the user's own."""
     return motif_named(options.methylation or METHYLATION) if options.motif is None else parse_motif(options.motif)
 
 
 def with_format(options: FrequencyOptions) -> FrequencyOptions:
-    """The options with the format that the name of the output stands for, unless they say it."""
+    """Resolve the format that the name of the output stands for, unless the options say it."""
     if options.output_format is not None:
         return options
     kind = "tsv" if options.bedmethyl else kind_of_output(options.output)

@@ -1,4 +1,4 @@
-"""What there is to tell of a plan: how far it is, how long it will take, and a script for a batch system."""
+"""Progress and cost of a plan: parts done, time left, and a script for a batch system: ``f5py plan``."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def _state(plan: Plan) -> list[str]:
 
 
 def _estimate(plan: Plan, options: PlanOptions) -> list[str]:
-    """How long, how much memory and room, and what it costs; by the parts that are done, or a speed that is given."""
+    """Estimate time, memory, disk space and cost from the parts that are done, or from a given speed."""
     size = _bytes_of_parts(plan)
     done = [number for number in range(len(plan)) if plan.is_done(number)]
     known = [read_part(plan, number) for number in done]
@@ -88,7 +88,7 @@ def _estimate(plan: Plan, options: PlanOptions) -> list[str]:
 
 
 def _makespan(seconds: NDArray[np.float64], n_jobs: int) -> float:
-    """When the last part is done if a free job takes the next one."""
+    """Compute when the last part is done if every job that becomes free takes the next part."""
     ends = [0.0] * min(n_jobs, max(len(seconds), 1))
     for one in seconds.tolist():
         heapq.heapreplace(ends, ends[0] + one)

@@ -115,7 +115,7 @@ def compute(options: PlotOptions) -> PlotData:
 
 
 def _default_region(options: PlotOptions) -> tuple[int, int] | None:
-    """What is drawn if no region is given: the whole read in the viewer, which can be zoomed; None in figures."""
+    """Choose what is drawn without a region: in the viewer, which zooms, the whole read; in figures None."""
     return (0, sys.maxsize) if (options.output or "").lower().endswith(".html") else None
 
 
@@ -170,7 +170,7 @@ def _aligned_to_reference(options: PlotOptions, files: ExitStack) -> PlotData:
 
 
 def _methylation(options: PlotOptions, chemistry: Chemistry) -> tuple[Motif, PoreModel] | None:
-    """The motif and its model; None if there is none and the user has not asked for calls."""
+    """Choose the motif and its model; None if there is none and the user has not asked for calls."""
     is_asked = options.methylation is not None or options.meth_model is not None
     settings = CallOptions(bam="", genome="", methylation=options.methylation, meth_model=options.meth_model)
     if not is_asked and builtin_methylation(chemistry, motif_of(settings)) is None:
@@ -179,7 +179,7 @@ def _methylation(options: PlotOptions, chemistry: Chemistry) -> tuple[Motif, Por
 
 
 def _limits(options: PlotOptions) -> dict[str, Any]:
-    """Which alignments of events are believed."""
+    """Choose the limits on alignments of events that are believed."""
     return {name: getattr(options, name) for name in declarations(LimitOptions)}
 
 
@@ -224,7 +224,7 @@ def _align(stage: AlignmentStage, batch: ReadBatch) -> None:
 
 
 def _bases(options: PlotOptions) -> np.ndarray:
-    """The read's bases, from the index of the reads if they have one."""
+    """Read the read's bases from the index of the reads if they have one."""
     name = options.read
     if os.path.exists(options.reads + SEQUENCE_SUFFIX):
         with ReadIndex.open(options.reads) as reads:
@@ -350,7 +350,7 @@ class OneAlignment(AlignmentFile):
         raise InputFileError(f"{self.name}: has no read {self._read}; leave -b and -g out to draw it without alignment")
 
     def _search(self, file: AlignmentFile, windows: Windows | None, seen: _Seen) -> pysam.AlignedSegment | None:
-        """The record to be drawn; what else there is of the read until then is added to `seen`."""
+        """Find the record to be drawn; add what else there is of the read until then to `seen`."""
         supplementary = None
         n_alignments = 0
         for read_index, record in AlignmentFile.records(file, windows, left_out=True):

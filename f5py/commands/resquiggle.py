@@ -135,7 +135,7 @@ RESQUIGGLE = Resquiggle()
 
 
 def _lines(batch: ReadBatch) -> NDArray[np.int64]:
-    """How many lines of a usual length the text of each read takes up, int64."""
+    """Estimate each read's lines of text, in lines of a usual length, int64."""
     lines: NDArray[np.int64] = np.where(batch.status == ReadStatus.OK, batch.read_length, 1)
     return lines
 
@@ -153,7 +153,7 @@ def _folder(options: ResquiggleOptions) -> str:
 
 
 def _plan(options: ResquiggleOptions) -> Plan:
-    """The plan beside the output, which is made if it is not there.
+    """Open the plan beside the output, or make it if it is not there.
 
     Raises
     ------

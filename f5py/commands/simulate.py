@@ -171,7 +171,7 @@ class _Signals(NamedTuple):
 
 
 def _model(settings: SimulationSettings, motif: Motif) -> PoreModel:
-    """The user's model, or the built-in one of the chemistry and motif."""
+    """Return the user's model, or the built-in one of the chemistry and motif."""
     from f5py.pore_model import BUILTIN_MODELS, builtin, read_model
 
     if settings.meth_model is not None:

@@ -1,4 +1,4 @@
-"""What calls have in them, and which threshold they need: what ``f5py summary`` does."""
+"""Summaries of calls, and the threshold that they need: ``f5py summary``."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def run(options: TrainOptions) -> TrainingSummary:
 
 
 def _sources(options: TrainOptions) -> list[_Source]:
-    """The files of alignments; refuse what does not go together."""
+    """List the files of alignments; refuse what does not go together."""
     if (options.bam is None) != (options.truth is None):
         raise UsageError("-b and --truth belong together; controls are given with --methylated and --unmethylated")
     sources = [_Source(path, True) for path in options.methylated]
@@ -149,7 +149,7 @@ def _kind(options: TrainOptions, motif: Motif | None) -> str:
 
 
 def _start_model(options: TrainOptions, chemistry: Chemistry, motif: Motif | None) -> PoreModel:
-    """The model to start from, with methylated k-mers if there are methylated reads."""
+    """Choose the model to start from, with methylated k-mers if there are methylated reads."""
     model = _given_start(options, chemistry)
     if model is None:
         if motif is not None and (found := builtin_methylation(chemistry, motif)) is not None:
@@ -193,7 +193,7 @@ class _Passes:
         self.held_out = HeldOut(0.0, [], [])
 
     def chemistry(self) -> Chemistry:
-        """That of the signals. Look at the alignments, too, and choose what is held out."""
+        """Determine the chemistry of the signals. Look at the alignments, too, and choose what is held out."""
         chemistry = None
         for _, options in self._sources:
             with ExitStack() as inputs:
@@ -213,7 +213,7 @@ class _Passes:
         return chemistry
 
     def _signals_of(self, options: MappedReadsOptions, inputs: ExitStack) -> SignalSource:
-        """The signals, which whoever closes `inputs` gives back after a whole pass, and closes after another one."""
+        """Open the signals; closing `inputs` gives them back after a whole pass, and closes them after another one."""
         if self._signals is None:
             self._signals = open_signals_of(options, self._opened)
         lent = self._opened.pop_all()
@@ -332,7 +332,7 @@ def _check(report: dict[str, Any], options: TrainOptions, trains_methylated: boo
 
 
 def _noise(passes: _Passes, model: PoreModel, n_events: NDArray[np.float64]) -> NoiseEstimate | None:
-    """The noise around the levels of the plain k-mers; None if there are too few windows of such."""
+    """Estimate the noise around the levels of the plain k-mers; None if too few windows have only such."""
     hidden = [] if passes.motif is None else [passes.motif]
     share = min(1.0, _NOISE_EVENTS / float(n_events.sum()))
     sums, n_windows = np.zeros(len(CANDIDATES)), 0
@@ -350,7 +350,7 @@ def _noise(passes: _Passes, model: PoreModel, n_events: NDArray[np.float64]) -> 
 def _known_model(
     options: TrainOptions, passes: _Passes, chemistry: Chemistry, start: PoreModel, before: Quality, trained: Quality
 ) -> dict[str, Any] | None:
-    """How well the built-in model tells the same sites apart, if there is one."""
+    """Measure how well the built-in model tells the same sites apart, if there is one."""
     known = None if passes.motif is None else builtin_methylation(chemistry, passes.motif)
     if known is None or known.k != start.k:
         return None

@@ -85,7 +85,7 @@ def _check(options: ValidateOptions) -> None:
 
 
 def _kind(path: str) -> str:
-    """What a file has: ``calls``, ``sites``, or ``reads`` for the truth of every read."""
+    """Determine what a file has: ``calls``, ``sites``, or ``reads`` for the truth of every read."""
     if is_alignments(path):
         return "calls"
     with open_bytes(path) as file:
@@ -170,7 +170,7 @@ def _of_calls(options: ValidateOptions, motif: Motif, advance: Callable[[int], o
 
 
 def _tags(tags: TagCounts) -> dict[str, Any]:
-    """What modBAM had, if it was read."""
+    """Summarize the tags of modBAM, if it was read."""
     return {"tags": asdict(tags)} if tags.n else {}
 
 
@@ -192,7 +192,7 @@ def _measures(labelled: LabelledRatios, samples: ReadBootstrap, options: Validat
 def _frequencies(
     options: ValidateOptions, called: NDArray[np.float64], true: NDArray[np.float64], coverage: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """The part of the data about sites; coverage is that of the calls."""
+    """Make the part of the data about sites; coverage is that of the calls."""
     enough = coverage >= options.min_coverage
     found = compare_frequencies(called[enough], true[enough], coverage[enough])
     return {"frequencies": {"min_coverage": options.min_coverage, **found}}

@@ -191,7 +191,7 @@ def _check_columns(names: list[str], shown: str) -> None:
 
 
 def _changes(column: Any) -> NDArray[np.bool_]:
-    """Where a column's value is another than in the row before."""
+    """Mark the rows whose value of a column differs from the row before."""
     import pyarrow.compute
 
     column = column.combine_chunks()
@@ -199,7 +199,7 @@ def _changes(column: Any) -> NDArray[np.bool_]:
 
 
 def _last_read(rows: Any, read: str) -> int:
-    """The first row of the last read."""
+    """Find the first row of the last read."""
     changes = np.flatnonzero(_changes(rows[read]))
     return int(changes[-1]) + 1 if len(changes) else 0
 

@@ -80,7 +80,7 @@ def _places(
     groups: NDArray[np.int64], joined: Levels, example: NDArray[np.int64], contigs: list[str], kmers: list[str],
     by_kmer: bool,
 ) -> dict[str, Any]:  # fmt: skip
-    """The columns that say what a group is."""
+    """Make the columns that identify a group."""
     kmer = np.array(kmers, object)[joined.kmer[example]]
     if by_kmer:
         return {"kmer": kmer}
@@ -93,7 +93,7 @@ def _places(
 
 
 def _sums(values: NDArray[np.float64], first: NDArray[np.int64], end: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Sums of ``values[first:end]``, which do not overlap."""
+    """Sum ``values[first:end]`` for stretches that do not overlap."""
     bounds = np.stack([first, end], axis=1).ravel()
     return np.add.reduceat(np.append(values, 0.0), bounds)[::2]
 

@@ -1,1 +1,1 @@
-"""What all rooms share: the batch, the worker threads, windows, motifs, options."""
+"""Foundations of all rooms: the batch, the worker threads, windows, motifs, options."""

@@ -14,7 +14,7 @@ _SHIFT = np.uint64(29)
 
 @exact_kernel
 def _slot(text, begin, end, n_slots):
-    """Where the search for a name begins; `n_slots` is a power of two."""
+    """Choose the slot where the search for a name begins; `n_slots` is a power of two."""
     value = _BASIS
     for i in range(begin, end):
         value = (value ^ np.uint64(text[i])) * _PRIME

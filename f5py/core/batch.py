@@ -45,7 +45,7 @@ class RowState(IntFlag):
 
 
 def empty(dtype) -> NDArray:
-    """An array without elements: the value of a field that no stage has filled yet."""
+    """Make an array without elements: the value of a field that no stage has filled yet."""
     return np.empty(0, dtype)
 
 

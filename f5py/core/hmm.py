@@ -18,7 +18,7 @@ density 1.
 
 `f5py.methylation.hmm` sums over the paths through this model, `f5py.event_alignment` takes the best one.
 
-Source: spec, core algorithms, section 7; Simpson et al., Nature Methods 14:407, 2017.
+Sources: `src/hmm.c` of f5c; Simpson et al., Nature Methods 14:407, 2017.
 """
 
 from __future__ import annotations
@@ -30,5 +30,5 @@ P_SKIP_SELF = 0.3
 P_FROM_SKIP = 1.0 - P_SKIP_SELF
 #: Reads may have fewer events than bases: staying then keeps this small probability.
 MIN_STAY = 1e-3
-#: ln(1 / sqrt(2 pi)), with the digits that the reference has.
+#: ln(1 / sqrt(2 pi)), with the digits that f5c has.
 LN_INVERSE_SQRT_2PI = -0.918938

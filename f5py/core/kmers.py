@@ -38,7 +38,7 @@ class StrandCodes(NamedTuple):
 
 
 def strand_codes(alphabet: str) -> StrandCodes:
-    """The codes for ``ACGT``, or for ``ACGMT``, in a reference marked with `METHYLATED` and `OPPOSITE`."""
+    """Return the codes for ``ACGT``, or for ``ACGMT``, in a reference marked with `METHYLATED` and `OPPOSITE`."""
     of_base = np.array([alphabet.index(base) for base in "ACGT"], np.uint8)
     plain = base_codes()
     forward, reverse = of_base[plain], of_base[3 - plain]
@@ -58,12 +58,12 @@ def shown_ranks(ranks: NDArray[np.int32], k: int, trim: int) -> NDArray[np.int32
 
 
 def kmer_letters(ranks: NDArray[np.int32], k: int) -> NDArray[np.uint8]:
-    """The letters of k-mers over ACGT by rank; uint8, shape (n, k). N throughout for negative ranks."""
+    """Spell k-mers over ACGT by rank as letters; uint8, shape (n, k). N throughout for negative ranks."""
     letters = np.frombuffer(b"ACGT", np.uint8)[kmer_digits(ranks, k, 4)]
     letters[ranks < 0] = ord("N")
     return np.ascontiguousarray(letters)
 
 
 def kmer_texts(ranks: NDArray[np.int32], k: int) -> list[str]:
-    """The texts of k-mers over ACGT by rank; N throughout for negative ones."""
+    """Spell k-mers over ACGT by rank as texts; N throughout for negative ones."""
     return kmer_letters(ranks, k).view(f"S{k}")[:, 0].astype(str).tolist()

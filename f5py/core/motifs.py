@@ -115,7 +115,7 @@ class Motif:
         return reverse_complement(self.pattern) == self.pattern
 
     def codes(self, reverse: bool) -> MotifCodes:
-        """The motif as the jitted loops take it, for forward or for reverse records."""
+        """Encode the motif for the jitted loops, for forward or for reverse records."""
         pattern = reverse_complement(self.pattern) if reverse else self.pattern
         masks = [sum(1 << "ACGT".index(base) for base in IUPAC[letter]) for letter in pattern]
         letter_bits, letter_codes = np.zeros(256, np.uint8), np.zeros(256, np.uint8)
@@ -134,7 +134,7 @@ class Motif:
 
 
 def reverse_complement(bases: str) -> str:
-    """The other strand of a sequence of upper-case IUPAC letters."""
+    """Return the reverse complement of a sequence of upper-case IUPAC letters."""
     return bases[::-1].translate(_COMPLEMENT)
 
 
@@ -150,7 +150,7 @@ MOTIFS = {
 
 
 def motif_named(name: str) -> Motif:
-    """The motif of that name; raises `F5pyError` for an unknown one."""
+    """Look up a motif by name; raises `F5pyError` for an unknown one."""
     if name not in MOTIFS:
         raise F5pyError(f"unknown methylation motif {name!r}; choose one of: {', '.join(MOTIFS)}")
     return MOTIFS[name]

@@ -29,7 +29,7 @@ class Names(Sequence[str]):
 
     @classmethod
     def of(cls, names: Iterable[str]) -> Names:
-        """The same names in this form."""
+        """Convert names to this form."""
         if isinstance(names, Names):
             return names
         names = list(names)
@@ -44,7 +44,7 @@ class Names(Sequence[str]):
 
     @classmethod
     def joined(cls, parts: Sequence[Names]) -> Names:
-        """The names of all parts."""
+        """Join the names of all parts."""
         text = np.concatenate([np.empty(0, np.uint8), *(part.text for part in parts)])
         sizes = np.concatenate([np.empty(0, np.int64), *(np.diff(part.offsets) for part in parts)])
         return cls(text, offsets_of(sizes))
@@ -81,5 +81,5 @@ class Names(Sequence[str]):
         return f"Names.of({list(self)!r})"
 
     def encoded(self, index: int) -> bytes:
-        """The bytes of one name."""
+        """Return the bytes of one name."""
         return self.text[self.offsets[index] : self.offsets[index + 1]].tobytes()

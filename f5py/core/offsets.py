@@ -12,7 +12,7 @@ _Tuple = TypeVar("_Tuple", bound=Any)
 
 
 def joined_tuples(parts: Sequence[_Tuple]) -> _Tuple:
-    """The elements of several named tuples of arrays in one; fields whose names end in ``_offsets`` are offsets."""
+    """Join the arrays of several named tuples, field by field; fields whose names end in ``_offsets`` are offsets."""
     columns = []
     for name, *pieces in zip(parts[0]._fields, *parts, strict=True):
         if name.endswith("_offsets"):
@@ -23,12 +23,12 @@ def joined_tuples(parts: Sequence[_Tuple]) -> _Tuple:
 
 
 def elements_of(starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Indices of the elements of pieces that begin at `starts`, piece by piece."""
+    """List the indices of the elements of pieces that begin at `starts`, piece by piece."""
     return np.arange(lengths.sum()) + np.repeat(starts - (np.cumsum(lengths) - lengths), lengths)
 
 
 def used_elements(offsets: NDArray[np.int64], n_used: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which elements are among the first `n_used` of their piece; bool, shape (offsets[-1],)."""
+    """Mark the elements that are among the first `n_used` of their piece; bool, shape (offsets[-1],)."""
     room = np.diff(offsets)
     return np.arange(room.sum()) - np.repeat(offsets[:-1], room) < np.repeat(n_used, room)
 

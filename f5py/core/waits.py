@@ -1,4 +1,4 @@
-"""What a run has waited for."""
+"""Waiting times of a run."""
 
 from __future__ import annotations
 

@@ -78,14 +78,14 @@ class Windows:
         return float(np.clip(place, 0, lengths).sum() / max(lengths.sum(), 1))
 
     def on_contig(self, contig: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Starts and ends of the windows on one contig; int64."""
+        """Return starts and ends of the windows on one contig; int64."""
         first, stop = np.searchsorted(self._contigs, (contig, contig + 1))
         return self._starts[first:stop], self._ends[first:stop]
 
     def overlapping(
         self, contig: NDArray[np.integer], start: NDArray[np.int64], end: NDArray[np.int64], extension: int = 0
     ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-        """Which windows each of n stretches of the reference overlaps.
+        """Find the windows that each of n stretches of the reference overlaps.
 
         Parameters
         ----------
@@ -109,13 +109,13 @@ class Windows:
     def hold_groups(
         self, contig: NDArray[np.integer], first: NDArray[np.int64], last: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Which groups of sites, from a first to a last one, belong to a window; arguments as those of `contain`."""
+        """Mark the groups of sites, from a first to a last one, that belong to a window; arguments of `contain`."""
         return self.contain(contig, first, last if self.clip_groups else first)
 
     def contain(
         self, contig: NDArray[np.integer], first: NDArray[np.int64], last: NDArray[np.int64]
     ) -> NDArray[np.bool_]:
-        """Which stretches of bases lie in a window as a whole.
+        """Mark the stretches of bases that lie in a window as a whole.
 
         Parameters
         ----------
@@ -130,7 +130,7 @@ class Windows:
 
 
 def one_region(text: str, contigs: list[str], contig_lengths: list[int]) -> tuple[Windows, int, int, int]:
-    """The only window of a region, also as contig index, start and end, which is not beyond that of the contig.
+    """Parse a region as its only window, also as contig index, start and end, which is not beyond that of the contig.
 
     Raises
     ------

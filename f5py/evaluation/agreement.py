@@ -1,4 +1,4 @@
-"""How well calls and frequencies agree with the truth."""
+"""Agreement of calls and frequencies with the truth."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class LabelledRatios:
         }
 
     def reliability(self, prior: float, is_balanced: bool = False, calibration: float = 1.0) -> dict[str, Any] | None:
-        """How often sites are methylated that calls give a probability, by tenths of it.
+        """Measure how often sites are methylated that calls give a probability, by tenths of it.
 
         Parameters
         ----------
@@ -105,7 +105,7 @@ class LabelledRatios:
 def compare_frequencies(
     called: NDArray[np.float64], true: NDArray[np.float64], coverage: NDArray[np.float64]
 ) -> dict[str, Any]:
-    """Called against true frequencies of the same sites, shape (n,) each.
+    """Compare called with true frequencies of the same sites, shape (n,) each.
 
     Returns
     -------
@@ -146,7 +146,7 @@ def _compared(called: NDArray[np.float64], true: NDArray[np.float64]) -> dict[st
 
 
 def joined(called: KnownSites, true: KnownSites) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Indices of the sites that are in both."""
+    """Find the indices of the sites that are in both."""
     index = {name: i for i, name in enumerate(true.contigs)}
     code = np.array([index.get(name, len(index)) for name in called.contigs], np.int64)
     position = called.place & (1 << POSITION_BITS) - 1

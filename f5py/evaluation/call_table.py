@@ -21,7 +21,7 @@ _OTHER_NAMES = {"num_cpgs": "num_motifs"}
 
 
 def is_call_header(line: bytes) -> bool:
-    """Whether a line is the header of a table of calls."""
+    """Return whether a line is the header of a table of calls."""
     names = line.rstrip(b"\r\n").decode("latin-1").split("\t")
     return {"read_name", "log_lik_ratio"} <= set(names)
 

@@ -64,7 +64,7 @@ class KnownSites(NamedTuple):
 
 
 def columns_of(first_line: bytes) -> dict[str, tuple[int, Any]] | None:
-    """Which columns a table with that first line has, if it is one of sites; bedMethyl has no header."""
+    """Find the columns of a table of sites by its first line, None if it is another table; bedMethyl has no header."""
     for header, columns in _HEADERS.items():
         if first_line.startswith(header):
             return columns

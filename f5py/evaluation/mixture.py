@@ -69,7 +69,7 @@ class Mixture:
         return _separation(self.mean, self.stdv)
 
     def error_rate(self, threshold: float) -> float:
-        """Expected share of wrong calls among those whose ratio has at least the size of the threshold."""
+        """Estimate the share of wrong calls among those whose ratio has at least the size of the threshold."""
         reach = math.asinh(threshold / self.softness)
         below = [_normal((-reach - mean) / stdv) for mean, stdv in zip(self.mean, self.stdv, strict=True)]
         above = [_normal((mean - reach) / stdv) for mean, stdv in zip(self.mean, self.stdv, strict=True)]
@@ -131,7 +131,7 @@ def _problem(
 
 
 def share_by_ratios(ratios: RatioCounts, calibration: float = 1.0) -> float:
-    """The share of methylated calls whose posterior probabilities have it for their mean.
+    """Find the share of methylated calls that the mean of their posterior probabilities equals.
 
     `calibration` is that of `f5py.evaluation.ratios.probability`.
     """
@@ -146,7 +146,7 @@ def share_by_ratios(ratios: RatioCounts, calibration: float = 1.0) -> float:
 
 
 def error_by_ratios(ratios: RatioCounts, share: float, threshold: float, calibration: float = 1.0) -> float:
-    """Expected share of wrong calls beyond the threshold, if the ratios times `calibration` are what they say."""
+    """Compute the expected share of wrong calls beyond the threshold if the ratios times `calibration` hold."""
     kept = np.where(np.abs(VALUES) >= threshold - 1e-9, ratios.counts, 0)
     methylated = probability(VALUES, share, calibration)
     wrong = np.where(VALUES > 0, 1 - methylated, methylated)

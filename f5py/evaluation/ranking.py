@@ -1,4 +1,4 @@
-"""How well a score tells two states apart."""
+"""Ability of a score to tell two states apart: ROC curves and the areas under them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def area_under_curve(states: NDArray[np.bool_], scores: NDArray[np.floating]) ->
 
 
 def area_of_counts(methylated: NDArray[np.integer], unmethylated: NDArray[np.integer]) -> float | None:
-    """The same, from how many calls of either state have each score; scores ascend."""
+    """Compute the area under the ROC curve from how many calls of either state have each score; scores ascend."""
     n, m = int(methylated.sum()), int(unmethylated.sum())
     if not n or not m:
         return None
@@ -29,12 +29,12 @@ def area_of_counts(methylated: NDArray[np.integer], unmethylated: NDArray[np.int
 
 
 def roc_points(states: NDArray[np.bool_], scores: NDArray[np.floating]) -> dict[str, list[float]]:
-    """Some points of the ROC curve: rates of false and of true positives, ascending."""
+    """Pick points of the ROC curve: rates of false and of true positives, ascending."""
     return roc_of_counts(*_counts(states, scores))
 
 
 def roc_of_counts(methylated: NDArray[np.integer], unmethylated: NDArray[np.integer]) -> dict[str, list[float]]:
-    """The same, from how many calls of either state have each score; scores ascend."""
+    """Pick points of the ROC curve from how many calls of either state have each score; scores ascend."""
     used = np.flatnonzero(methylated + unmethylated)[::-1]
     true = np.concatenate([[0], np.cumsum(methylated[used])])
     false = np.concatenate([[0], np.cumsum(unmethylated[used])])

@@ -20,7 +20,7 @@ from f5py.core.windows import Windows
 from f5py.pore_model.model import PoreModel
 from f5py.threads.pool import WorkerPool, longest_first
 
-# In single precision, as the reference computes with them here.
+# In single precision, as f5c computes with them here.
 _P_SKIP = np.float32(P_SKIP)
 _P_BAD = np.float32(P_BAD)
 _P_SKIP_SELF = np.float32(P_SKIP_SELF)

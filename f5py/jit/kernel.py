@@ -47,7 +47,7 @@ def kernel(function):
 def exact_kernel(function):
     """Compile `function` like `kernel` but with every IEEE operation as written.
 
-    For code whose results must equal the reference's to the last bit, such as event detection.
+    For code whose results must equal f5c's to the last bit, such as event detection.
     """
     return _compiled(function, False)
 

@@ -15,7 +15,7 @@ exp(`LN_BACKGROUND_DENSITY`). With b(i) for the probability of i background even
 The difference of the scores of the same events under a sequence with all sites methylated and under the same sequence
 with none is a group's log-likelihood ratio (`f5py.methylation.calls`).
 
-Loops: `f5py.methylation._hmm_numba`. Source: spec, core algorithms, section 7.
+Loops: `f5py.methylation._hmm_numba`. Source: `src/hmm.c` of f5c.
 """
 
 from __future__ import annotations

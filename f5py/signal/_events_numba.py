@@ -57,7 +57,7 @@ def _t_statistics(sums, square_sums, centre, count, window, position, n_samples,
     square_here = square_sums[centre : centre + count]
     square_after = square_sums[centre + window : centre + window + count]
     for i in range(count):
-        # The mixture of single and double precision is the reference's: peaks compare these values exactly.
+        # The mixture of single and double precision is f5c's: peaks compare these values exactly.
         left = np.float32(quotient(sum_here[i] - sum_before[i], double_width, double_inverse))
         right = quotient(np.float32(sum_after[i] - sum_here[i]), width, inverse)
         left_square = quotient(square_here[i] - square_before[i], double_width, double_inverse)
@@ -84,7 +84,7 @@ def find_events(raw, offset, unit, parameters, start, mean, stdv):
     parameters : f5py.signal.events.EventParameters
     start : int32; mean, stdv : float32
         Filled with the first sample, the mean and the standard deviation of each event. The sums run over the whole
-        read, so that their rounding is the reference's. `start` and `stdv` may have no elements.
+        read, so that their rounding is f5c's. `start` and `stdv` may have no elements.
     """
     window_short, window_long, threshold_short, threshold_long, peak_height = parameters
     n_samples = raw.shape[0]

@@ -3,7 +3,7 @@
 The method is scrappie's: t-statistics between the samples left and right of every position, for a short and a long
 window, and a peak detector on each; a strong short peak silences the long detector around it. Event boundaries are
 the peaks. Statistics are computed from cumulative sums in double precision, mixed with single precision in the
-places where the reference does, because boundaries depend on exact comparisons.
+places where f5c does, because boundaries depend on exact comparisons.
 """
 
 from __future__ import annotations
