@@ -1,4 +1,4 @@
-"""What the kernels of the alignment are given: definitions for the compiler, the pore model, penalties."""
+"""Inputs of the alignment kernels: definitions for the compiler, the pore model, penalties."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def macros(bandwidth: int = BANDWIDTH, limits: AlignmentLimits = F5C_LIMITS) -> 
 
 
 def model_table(model: PoreModel) -> NDArray[np.float32]:
-    """What the kernels read for each rank: level, sqrt(1/2) / stdv, ln(1 / (stdv sqrt(2 pi))), stdv; (n, 4)."""
+    """Return level, sqrt(1/2) / stdv, ln(1 / (stdv sqrt(2 pi))) and stdv of each rank for the kernels; (n, 4)."""
     table = np.zeros((len(model.level_mean), 4), np.float32)
     table[:, 0] = model.level_mean
     table[:, 1] = SQRT_HALF / model.level_stdv

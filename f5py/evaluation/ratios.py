@@ -43,25 +43,25 @@ class RatioCounts:
         self.counts += np.bincount(at, minlength=len(self.counts))
 
     def methylated(self, threshold: float) -> int:
-        """Calls of a ratio of at least `threshold`, above 0."""
+        """Count calls of a ratio of at least `threshold`, above 0."""
         return int(self.counts[_HALF + max(_steps(threshold), 1) :].sum())
 
     def unmethylated(self, threshold: float) -> int:
-        """Calls of a ratio of at most minus `threshold`; ratios of 0, which pass a threshold of 0, are among them."""
+        """Count calls of a ratio of at most minus `threshold`; those of 0 are among them for a threshold of 0."""
         return int(self.counts[: _HALF + 1 - _steps(threshold)].sum())
 
     def passing(self, threshold: float) -> int:
-        """Calls whose ratio has at least that size."""
+        """Count calls whose ratio has at least that size."""
         return self.methylated(threshold) + self.unmethylated(threshold)
 
     def histogram(self, edges: NDArray[np.floating]) -> NDArray[np.int64]:
-        """Calls between edges; the outermost are among those of the first and the last bin."""
+        """Count calls between edges; the outermost are among those of the first and the last bin."""
         at = np.clip(np.searchsorted(edges, VALUES + _STEP / 2) - 1, 0, len(edges) - 2)
         return np.bincount(at, self.counts, len(edges) - 1).astype(np.int64)
 
 
 def _steps(threshold: float) -> int:
-    """The smallest number of hundredths that reaches the threshold."""
+    """Count the hundredths of the threshold, rounded up."""
     return int(np.ceil(min(threshold, MOST) / _STEP - 1e-6))
 
 

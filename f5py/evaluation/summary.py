@@ -1,4 +1,4 @@
-"""What a table of calls has: ratios, calls by read, by group and by context; memory does not grow with it."""
+"""Summary of a table of calls: ratios, calls by read, by group and by context, in memory that does not grow with it."""
 
 from __future__ import annotations
 

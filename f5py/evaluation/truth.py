@@ -62,7 +62,7 @@ class Truth:
         self._methylated, self._unmethylated = (np.concatenate([[0], np.cumsum(state == value)]) for value in (1, 0))
 
     def look_up(self, batch: Any, start: NDArray[np.int64], end: NDArray[np.int64]) -> Found:
-        """What is known of a batch of calls with the columns ``chromosome`` and ``read_name``."""
+        """Look up what is known of a batch of calls with the columns ``chromosome`` and ``read_name``."""
         import pyarrow.compute
 
         names = batch["read_name" if self.by_read else "chromosome"]

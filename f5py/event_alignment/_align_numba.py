@@ -62,7 +62,7 @@ def _aligned_pairs(cigar, reference_start, pair_reference, pair_read, exon_end):
 
 @exact_kernel
 def _last_pair_up_to(pair_reference, position, pair, end):
-    """The last pair of ``pair_reference[pair:end]`` that is not after `position`."""
+    """Find the last pair of ``pair_reference[pair:end]`` that is not after `position`."""
     for i in range(pair, end):
         if pair_reference[i] > position:
             return i - 1

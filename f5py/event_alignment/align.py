@@ -58,7 +58,7 @@ class RowsElsewhere(Protocol):
     """Something that aligns the events of some reads of a batch to the reference at the same time."""
 
     def rows(self, batch: ReadBatch) -> NDArray[np.bool_]:
-        """Which reads."""
+        """Select the reads that it applies to."""
         ...
 
     def begin_rows(
@@ -129,7 +129,7 @@ def align_events(
 
 
 def _windows_of_reads(batch: ReadBatch, windows: Windows | None) -> tuple:
-    """What the kernel takes for `windows`: the windows that overlap each read, which are consecutive ones."""
+    """Convert `windows` for the kernel: the windows that overlap each read, which are consecutive ones."""
     n = len(batch)
     if windows is None:
         everything = np.array([0], np.int64), np.array([np.iinfo(np.int64).max], np.int64)

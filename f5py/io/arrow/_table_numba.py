@@ -18,7 +18,7 @@ def gather(text, starts, sizes, out):
 
 @kernel
 def renumber(indices, out, number_of, values):
-    """Number the different `indices` in the order of their first occurrence; return how many there are.
+    """Renumber the different `indices` in the order of their first occurrence; return how many there are.
 
     `out` gets the new number of every element, `values` the index for every new number. `number_of` has an element for
     every index that there may be, -1 at first.

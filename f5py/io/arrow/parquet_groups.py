@@ -99,7 +99,7 @@ class ParquetGroups:
         self._write(end + _FOOTER.pack(len(end), _MAGIC))
 
     def _placed(self, group: Struct, shift: int) -> Struct:
-        """What the file says of a row group whose bytes lie `shift` further than in its own file."""
+        """Shift the places in what the file says of a row group by `shift` bytes."""
         moved = _moved(group, shift, (_GROUP_START,))
         chunks = [self._placed_chunk(chunk, shift) for chunk in group[_COLUMNS].value.values]
         moved[_COLUMNS] = Field(group[_COLUMNS].kind, Elements(group[_COLUMNS].value.kind, chunks))
@@ -120,14 +120,14 @@ class ParquetGroups:
 
 
 def _footer(file: memoryview | bytes) -> tuple[Struct, int]:
-    """What a file says of itself, and where that begins."""
+    """Read what a file says of itself, and where that begins."""
     size, _ = _FOOTER.unpack(file[-_FOOTER.size :])
     begin = len(file) - _FOOTER.size - size
     return decode(bytes(file[begin : -_FOOTER.size])), begin
 
 
 def _moved(about: Struct, shift: int, places: tuple[int, ...]) -> Struct:
-    """The same with fields that are places in the file shifted; 0 says that there is none."""
+    """Shift fields that are places in the file; 0 says that there is none."""
     return {
         number: Field(field.kind, field.value + shift) if number in places and field.value else field
         for number, field in about.items()

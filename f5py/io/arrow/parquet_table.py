@@ -153,7 +153,7 @@ class ParquetTable:
 
 
 def _kind_of(types: Any, kind: Any) -> str:
-    """The name that `f5py.io.arrow.table.Fields` has for a type; "" for one that no column has."""
+    """Return the name that `f5py.io.arrow.table.Fields` has for a type; "" for one that no column has."""
     if types.is_dictionary(kind):
         return "names" if types.is_string(kind.value_type) or types.is_large_string(kind.value_type) else ""
     if types.is_list(kind):
@@ -165,7 +165,7 @@ def _kind_of(types: Any, kind: Any) -> str:
 
 
 def _lacks_values(arrow: Any, column: Any) -> bool:
-    """Whether a column, or what it is made of, has nulls."""
+    """Return whether a column, or what it is made of, has nulls."""
     if arrow.types.is_dictionary(column.type):
         return bool(column.null_count or column.dictionary.null_count)
     return bool(column.null_count or (arrow.types.is_list(column.type) and column.flatten().null_count))

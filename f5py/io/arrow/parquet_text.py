@@ -66,7 +66,7 @@ class ParquetText(BytePieces):
 
 
 def _as_printed(field: Any, column: Any) -> Any:
-    """A column as the text table shows it; the products are exact, so that they are rounded as printf does."""
+    """Round a column as the text table shows it; the products are exact, so that they are rounded as printf does."""
     import numpy as np
     import pyarrow
 

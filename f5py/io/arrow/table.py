@@ -103,7 +103,7 @@ def _schema(fields: Fields) -> Any:
 
 
 def table_of(columns: Sequence[Any], schema: Any) -> Any:
-    """A `pyarrow.Table` of a schema: one array per field, of NumPy or Arrow, all of one length."""
+    """Make a `pyarrow.Table` of a schema: one array per field, of NumPy or Arrow, all of one length."""
     arrow, _ = import_arrow()
     arrays = [
         arrow.array(column, field.type) if isinstance(column, np.ndarray) else column
@@ -257,7 +257,7 @@ class ParquetOutput:
         self._encoding.add(taken)
 
     def _encoded(self, tables: list[Any] | BinaryIO) -> Any:
-        """A Parquet file of one row group with the rows of all tables; or a file as it is."""
+        """Write the rows of all tables as a Parquet file of one row group; a file stays as it is."""
         if not isinstance(tables, list):
             return tables
         group = self._arrow.concat_tables(tables).unify_dictionaries().combine_chunks()
@@ -268,7 +268,7 @@ class ParquetOutput:
         return self._parquet_of(group)
 
     def _parquet_of(self, rows: Any) -> Any:
-        """A Parquet file in memory, of one row group or, without rows, of none."""
+        """Write a Parquet file in memory, of one row group or, without rows, of none."""
         out = self._arrow.BufferOutputStream()
         with self._parquet.ParquetWriter(out, rows.schema, **self._settings) as writer:
             if len(rows):
@@ -293,7 +293,7 @@ class ArrowStream:
         self._out = out
 
     def of(self, fields: Fields, **_: Any) -> ArrowStream:
-        """The same with columns."""
+        """Make a stream with these columns."""
         arrow, _ = import_arrow()
         self.schema = _schema(fields)
         self._writer = arrow.ipc.new_stream(arrow.PythonFile(self._out, "w"), self.schema)
@@ -339,7 +339,7 @@ class RowKeeper(Protocol):
     """What keeps rows for another output."""
 
     def of(self, fields: Fields, **parquet: Any) -> ArrowSink:
-        """What takes the rows; `parquet` are arguments of the `ParquetOutput` that they are for."""
+        """Make a sink for the rows; `parquet` are arguments of the `ParquetOutput` that they are for."""
         ...
 
 
@@ -348,21 +348,21 @@ RowTarget = BinaryIO | Callable[[Any], None] | RowKeeper
 
 
 def arrow_sink(out: RowTarget, fields: Fields, **parquet: Any) -> ArrowSink:
-    """What writes rows to a Parquet file or, if `out` is a function, calls it with tables of them."""
+    """Make a sink that writes rows to a Parquet file or, if `out` is a function, calls it with tables of them."""
     if isinstance(out, RowKeeper):
         return out.of(fields, **parquet)
     return ArrowTables(out, fields) if callable(out) else ParquetOutput(out, fields, **parquet)
 
 
 def in_order_of_occurrence(column: Any) -> Any:
-    """The same Arrow dictionary array with its values in the order of their first rows, without others."""
+    """Reorder the values of an Arrow dictionary array by their first rows, without those that do not occur."""
     pyarrow, _ = import_arrow()
     indices, values = numbered(column.indices.to_numpy(), len(column.dictionary))
     return pyarrow.DictionaryArray.from_arrays(indices, column.dictionary.take(pyarrow.array(values)))
 
 
 def numbered(codes: NDArray[np.int32], n_codes: int) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """Number the codes that occur, in the order of their first occurrence.
+    """Renumber the codes that occur, in the order of their first occurrence.
 
     Parameters
     ----------

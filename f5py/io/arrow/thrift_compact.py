@@ -32,7 +32,7 @@ Struct = dict[int, Field]
 
 
 def decode(data: bytes) -> Struct:
-    """The structure that `data` begins with.
+    """Decode the structure that `data` begins with.
 
     Raises
     ------
@@ -43,7 +43,7 @@ def decode(data: bytes) -> Struct:
 
 
 def encode(struct: Struct) -> bytes:
-    """The bytes of a structure."""
+    """Encode a structure as bytes."""
     out = bytearray()
     _put_struct(out, struct)
     return bytes(out)

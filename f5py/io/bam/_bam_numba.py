@@ -52,13 +52,13 @@ _SIZES = _sizes((b"AcC", 1), (b"sS", 2), (b"iIf", 4), (b"d", 8))
 
 @exact_kernel
 def unsigned16(data, at):
-    """The two bytes at `at`."""
+    """Read the two bytes at `at` as an unsigned number."""
     return np.uint16(data[at]) | np.uint16(data[at + 1]) << 8
 
 
 @exact_kernel
 def signed32(data, at):
-    """The four bytes at `at`."""
+    """Read the four bytes at `at` as a signed number."""
     low = np.uint32(data[at]) | np.uint32(data[at + 1]) << 8
     high = np.uint32(data[at + 2]) | np.uint32(data[at + 3]) << 8
     return np.int64(np.int32(low | high << 16))
@@ -66,7 +66,7 @@ def signed32(data, at):
 
 @exact_kernel
 def end_of_contigs(data, at):
-    """Where the list of contigs in a header that begins at `at` ends, or -1 if that is not there yet."""
+    """Find the end of the list of contigs in a header that begins at `at`, or -1 if that is not there yet."""
     n_contigs = signed32(data, at) & 0xFFFFFFFF
     at += 4
     for _ in range(n_contigs):
@@ -202,7 +202,7 @@ def size_of_value(data, at, kind, end):
 
 @exact_kernel
 def find_tag(data, at, end, tag):
-    """Where the type of a tag's value is in the tags ``data[at:end]``, and where the value ends; or -1, -1."""
+    """Find a tag in ``data[at:end]``: the place of the type of its value, and the value's end; or -1, -1."""
     while at + 3 <= end:
         size = size_of_value(data, at + 3, data[at + 2], end)
         if size < 0 or at + 3 + size > end:
@@ -215,20 +215,20 @@ def find_tag(data, at, end, tag):
 
 @exact_kernel
 def sequence_begins(data, at):
-    """Where a record's sequence begins."""
+    """Find the start of a record's sequence."""
     return at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH]) + 4 * np.int64(unsigned16(data, at + N_CIGAR))
 
 
 @exact_kernel
 def tags_begin(data, at):
-    """Where a record's tags begin."""
+    """Find the start of a record's tags."""
     n_bases = signed32(data, at + N_BASES)
     return sequence_begins(data, at) + (n_bases + 1) // 2 + n_bases
 
 
 @exact_kernel
 def cigar_of(data, at, end):
-    """Where a record's CIGAR is, and its number of operations; more than 65,535 are in the tag CG."""
+    """Find a record's CIGAR and its number of operations; more than 65,535 are in the tag CG."""
     n = np.int64(unsigned16(data, at + N_CIGAR))
     begin = at + FIXED_SIZE + np.int64(data[at + NAME_LENGTH])
     if n == 2:
@@ -242,7 +242,7 @@ def cigar_of(data, at, end):
 
 @exact_kernel
 def reference_span(data, begin, n):
-    """Number of bases of the reference that a CIGAR of `n` operations covers."""
+    """Count the bases of the reference that a CIGAR of `n` operations covers."""
     span = np.int64(0)
     for j in range(n):
         operation = np.uint32(signed32(data, begin + 4 * j))
@@ -277,7 +277,7 @@ def copy_records(data, starts, chosen, offsets, out):
 
 @exact_kernel
 def integer_of(data, value, missing):
-    """A whole number that is a tag's value, whose type is at `value`; or `missing`."""
+    """Read a tag's value, whose type is at `value`, as a whole number; `missing` if it is none."""
     if value < 0:
         return np.int64(missing)
     kind = data[value]

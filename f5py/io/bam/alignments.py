@@ -43,7 +43,7 @@ class RecordCounts:
     kept: int = 0
 
     def plus(self, other: RecordCounts, times: int = 1) -> RecordCounts:
-        """The sums of both, of the other one so many times."""
+        """Add another one's counts, so many times."""
         names = [one.name for one in fields(self)]
         return RecordCounts(**{name: getattr(self, name) + times * getattr(other, name) for name in names})
 
@@ -122,7 +122,7 @@ class AlignmentFile:
         return self.path != "-" and self._file.has_index()
 
     def reopened(self) -> AlignmentFile:
-        """The same file, opened once more, from its beginning; a pipe cannot be."""
+        """Open the same file once more, from its beginning; a pipe cannot be."""
         return AlignmentFile(self.path, self._reference_path, self.min_mapq, self.secondary, self.supplementary)
 
     def basecall_models(self) -> list[str]:
@@ -158,7 +158,7 @@ class AlignmentFile:
         return undecoded(self.header.__str__).decode("utf-8", "replace").splitlines()
 
     def expected_records(self) -> int | None:
-        """Number of mapped records of a BAM file by its index, if that is sound."""
+        """Count the mapped records of a BAM file by its index, if that is sound."""
         path = self._index_path()
         if path is None:
             return None
@@ -323,7 +323,7 @@ class AlignmentFile:
                     yield record
 
     def _index_path(self) -> str | None:
-        """The index that is read here: that of a BAM file."""
+        """Find the index that is read here: that of a BAM file."""
         return find_index(self.path) if self._file.is_bam and not self.is_pipe else None
 
     def check_index(self) -> None:

@@ -66,7 +66,7 @@ def inflated_portions(file: BinaryIO, first_bytes: int = READ_BYTES) -> Generato
 
 
 def block_places(file: BinaryIO) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the blocks of a BGZF stream begin, and how much text is before each; int64.
+    """Find where the blocks of a BGZF stream begin, and how much text is before each; int64.
 
     Raises
     ------
@@ -110,7 +110,7 @@ def text_size(data: bytes, footer: int) -> int:
 
 
 def first_text(data: bytes) -> bytes:
-    """The text of the block that `data` begin with.
+    """Decompress the block that `data` begins with.
 
     Raises
     ------
@@ -158,7 +158,7 @@ def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[tuple[bytes, list[t
 
 
 def _block_at(data: bytes, at: int) -> tuple[int, int, int] | None:
-    """The block that begins at `at`, or None if it is not whole."""
+    """Find the block that begins at `at`, or None if it is not whole."""
     header = data[at : at + _FIXED_HEADER]
     if len(header) < _FIXED_HEADER:
         return None
@@ -182,7 +182,7 @@ def _block_at(data: bytes, at: int) -> tuple[int, int, int] | None:
 def _inflate(
     data: bytes, blocks: list[tuple[int, int, int]], problem: OSError | None
 ) -> tuple[bytearray, OSError | None]:
-    """The text of the blocks as far as they are whole, and what is wrong after it."""
+    """Decompress blocks as far as they are whole, and return what is wrong after them."""
     texts: list[bytes] = []
     view = memoryview(data)
     for begin, footer, _ in blocks:

@@ -134,12 +134,12 @@ class BamIndex:
 
 
 def find_index(bam_path: str) -> str | None:
-    """The index of a BAM file, where htslib looks for it: it prefers a ``.csi``."""
+    """Find the index of a BAM file where htslib looks for it: it prefers a ``.csi``."""
     return next(filter(os.path.exists, index_names(bam_path)), None)
 
 
 def index_names(bam_path: str) -> list[str]:
-    """What the index of a BAM file may be called; the first one that is there counts."""
+    """List the names that the index of a BAM file may have; the first one that is there counts."""
     stem = os.path.splitext(bam_path)[0]
     return [f"{bam_path}.csi", f"{stem}.csi", f"{bam_path}.bai", f"{stem}.bai"]
 
@@ -172,7 +172,7 @@ def read_index(path: str, bam_path: str) -> BamIndex:
 
 
 def _scanned(content: bytes, bam_size: int) -> tuple[Scan, int] | None:
-    """What the index says, and the shift of its stretches; None if it is damaged."""
+    """Scan the index; return what it says and the shift of its stretches, or None if it is damaged."""
     from f5py.io.bam._bam_index_numba import scan_bai, scan_csi
 
     if not content.startswith(_BAI_MAGIC):
@@ -202,7 +202,7 @@ def _scanned(content: bytes, bam_size: int) -> tuple[Scan, int] | None:
 
 
 def _inflated(content: bytes) -> bytes:
-    """The text of a gzip file; nothing of a damaged one."""
+    """Decompress a gzip file; a damaged one gives nothing."""
     pieces = []
     while content:
         stream = zlib.decompressobj(zlib.MAX_WBITS | 16)
@@ -217,7 +217,7 @@ def _inflated(content: bytes) -> bytes:
 
 
 def is_block_start(path: str, place: int) -> bool:
-    """Whether a block of a BAM file begins at `place`."""
+    """Return whether a block of a BAM file begins at `place`."""
     return all(_are_block_starts(path, np.array([place])))
 
 
@@ -229,5 +229,5 @@ def _are_block_starts(path: str, places: NDArray[np.int64]) -> Iterator[bool]:
 
 
 def not_its_index(path: str, bam_path: str) -> InputFileError:
-    """The error for an index that cannot be used."""
+    """Make the error for an index that cannot be used."""
     return InputFileError(f"{path}: is damaged or not the index of {bam_path}; run: samtools index {bam_path}")

@@ -162,7 +162,7 @@ class RecordOutput:
 
 
 def block_ends(text: NDArray[np.uint8], walked: int) -> list[int]:
-    """Where the full blocks end of text that a block begins with, and whole records from `walked` on."""
+    """Find the ends of full blocks in text that a block begins with, and that has whole records from `walked` on."""
     from f5py.io.bam._bam_numba import cut_blocks
 
     ends = np.empty(2 * (len(text) // BLOCK_BYTES) + 2, np.int64)

@@ -85,7 +85,7 @@ class RecordColumns(NamedTuple):
 
     @classmethod
     def joined(cls, parts: list[RecordColumns]) -> RecordColumns:
-        """The records of all parts."""
+        """Join the records of all parts."""
         return parts[0] if len(parts) == 1 else joined_tuples(parts)
 
 
@@ -111,7 +111,7 @@ class RawRecords:
 
     @classmethod
     def joined(cls, parts: list[RawRecords]) -> RawRecords:
-        """The records of all parts; reads are numbered on."""
+        """Join the records of all parts; reads are numbered on."""
         reads, n_reads = [], 0
         for part in parts:
             reads.append(np.where(part.read >= 0, part.read + n_reads, -1))
@@ -122,14 +122,14 @@ class RawRecords:
 
     @classmethod
     def of(cls, records: Iterable[pysam.AlignedSegment], header: pysam.AlignmentHeader) -> RawRecords:
-        """The bytes of records, each of which belongs to a read."""
+        """Gather the bytes of records, each of which belongs to a read."""
         parts = []
         for data, starts, n in converted_chunks(records, header):
             parts.append(cls(data, starts[: n + 1], np.arange(n)))
         return cls.joined(parts)
 
     def of_reads(self, first: int, end: int) -> RawRecords:
-        """The records of reads `first` to `end` - 1."""
+        """Select the records of reads `first` to `end` - 1."""
         chosen = np.flatnonzero((self.read >= first) & (self.read < end))
         pieces = [self.data[self.starts[i] : self.starts[i + 1]] for i in chosen.tolist()]
         sizes = np.diff(self.starts)[chosen]
@@ -137,7 +137,7 @@ class RawRecords:
         return RawRecords(data, offsets_of(sizes), self.read[chosen] - first)
 
     def segments(self, header: pysam.AlignmentHeader) -> list[pysam.AlignedSegment]:
-        """The records as objects of pysam."""
+        """Convert the records to objects of pysam."""
         return segments_of(self.data, header)
 
 
@@ -154,7 +154,7 @@ def segments_of(data: NDArray[np.uint8], header: pysam.AlignmentHeader) -> list[
 
 
 def bam_header(header: pysam.AlignmentHeader) -> bytes:
-    """What a BAM file has before its first record."""
+    """Encode what a BAM file has before its first record."""
     text = undecoded(header.__str__)
     pieces = [_MAGIC, struct.pack("<i", len(text)), text, struct.pack("<i", header.nreferences)]
     for name, length in zip(header.references, header.lengths, strict=True):
@@ -166,7 +166,7 @@ def bam_header(header: pysam.AlignmentHeader) -> bytes:
 def tag_values(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], tag: str
 ) -> list[str | None]:
-    """The chosen records' values of a tag as text, None for a record without it."""
+    """Return the chosen records' values of a tag as text, None for a record without it."""
     from f5py.io.bam._bam_numba import find_tags
 
     begin, end = np.empty(len(chosen), np.int64), np.empty(len(chosen), np.int64)
@@ -179,7 +179,7 @@ def tag_values(
 def chosen_records(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The chosen records one after the other, and where they begin and the last one ends."""
+    """Copy the chosen records one after the other; also return where they begin and the last one ends."""
     from f5py.io.bam._bam_numba import copy_records
 
     offsets = offsets_of(starts[chosen + 1] - starts[chosen])
@@ -189,7 +189,7 @@ def chosen_records(
 
 
 def record_names(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> Names:
-    """The names of the chosen records."""
+    """Collect the names of the chosen records."""
     from f5py.io.bam._bam_numba import NAME_LENGTH, copy_names
 
     offsets = offsets_of(data[starts[chosen] + NAME_LENGTH].astype(np.int64) - 1)
@@ -199,13 +199,13 @@ def record_names(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDA
 
 
 def record_name(data: NDArray[np.uint8], start: int) -> str:
-    """The name in the record that begins at `start`."""
+    """Read the name in the record that begins at `start`."""
     begin = start + FIXED_SIZE
     return data[begin : begin + 255].tobytes().split(b"\0")[0].decode("utf-8", "replace")
 
 
 def _value_text(value: bytes) -> str:
-    """A tag's value as text; its type comes first."""
+    """Format a tag's value as text; its type comes first."""
     kind, content = value[:1], value[1:]
     if kind in _NUMBERS:
         return str(struct.unpack(_NUMBERS[kind], content)[0])
@@ -297,7 +297,7 @@ def header_size(file: BinaryIO) -> int:
 
 
 def header_end(data: bytearray) -> int | None:
-    """Where the first record begins, or None if that is not there yet."""
+    """Find where the first record begins, or None if that is not there yet."""
     if len(data) < 8:
         return None
     if not data.startswith(_MAGIC):
@@ -312,7 +312,7 @@ def header_end(data: bytearray) -> int | None:
 
 
 def overlaps(record: pysam.AlignedSegment, contig: int, start: int, end: int) -> bool:
-    """Whether an aligned record overlaps a 0-based, half-open interval."""
+    """Return whether an aligned record overlaps a 0-based, half-open interval."""
     record_end = record.reference_end or record.reference_start
     return record.reference_id == contig and record.reference_start < end and record_end > start
 
@@ -349,7 +349,7 @@ def converted_chunks(
 def _next_group(
     records: Iterator[pysam.AlignedSegment], at_most: int, n_bytes: int
 ) -> tuple[list[pysam.AlignedSegment], OSError | None]:
-    """The next records, so many at most, that have about that many bytes, and what the one after them has raised."""
+    """Take the next records, at most so many and of about so many bytes, and what the one after them has raised."""
     group: list[pysam.AlignedSegment] = []
     size = 0
     try:

@@ -20,7 +20,7 @@ _LONGEST_BAI = (1 << 29) - 1
 
 
 def index_suffix(path: str, longest: int) -> str | None:
-    """How the name of an index ends: by the format that a name asks for, and the bases of the longest contig."""
+    """Choose the ending of an index's name: by the format that a name asks for, and the bases of the longest contig."""
     ending = os.path.splitext(path)[1].lower()
     if ending == ".sam":
         return None

@@ -51,6 +51,6 @@ def check_beginning(path: str) -> None:
 
 
 def reason_of(problem: Exception) -> str:
-    """The first line of what the library or the system says."""
+    """Extract the first line of what the library or the system says."""
     text = getattr(problem, "strerror", None) or str(problem) or type(problem).__name__
     return text.splitlines()[0]

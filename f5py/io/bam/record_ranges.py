@@ -113,7 +113,7 @@ class RecordRanges(Sequence[RecordRange]):
         return RecordRange(begin, None if end < 0 else end, first_record)
 
     def numbered(self, first_records: Sequence[int]) -> RecordRanges:
-        """The same ranges with numbers of first records."""
+        """Attach numbers of first records to the ranges."""
         bounds = self._bounds.copy()
         bounds[:, 2] = first_records
         return RecordRanges(bounds)
@@ -191,7 +191,7 @@ class _RangeFile(io.RawIOBase):
 
 
 def range_file(path: str, end: int | None) -> BinaryIO:
-    """A BAM file that ends where a range does; see `_RangeFile`."""
+    """Open a BAM file that ends where a range does; see `_RangeFile`."""
     return cast(BinaryIO, _RangeFile(path, end))
 
 
@@ -278,7 +278,7 @@ def _extents(index: BamIndex, windows: Windows, size: int) -> NDArray[np.int64]:
 
 
 def _borders(places: NDArray[np.int64], extents: NDArray[np.int64], n_parts: int) -> tuple[NDArray[np.int64], bool]:
-    """The places nearest to those that would split the extents evenly, ascending, and whether they do about that."""
+    """Choose the places nearest to an even split of the extents, ascending, and say whether it is about even."""
     if not len(places):
         return places, False
     sizes = np.diff(extents, axis=1)[:, 0]

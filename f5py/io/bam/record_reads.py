@@ -83,7 +83,7 @@ class RecordReads:
     def sequences(
         self, data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], rows: NDArray[np.int64]
     ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-        """The bases of the reads of some records, as sequenced, and their offsets; `rows` as from `look_up`."""
+        """Gather the bases of some records' reads, as sequenced, and their offsets; `rows` as from `look_up`."""
         return sequences_of_records(data, starts, chosen, rows, rows >= 0, self._held)
 
     def close(self) -> None:
@@ -126,7 +126,7 @@ def sequences_of_records(
     reads: ReadIndex,
     pool: WorkerPool | None = None,
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bases of the reads of some records, as sequenced, from the records as far as these have them.
+    """Gather the bases of some records' reads, as sequenced, from the records as far as these have them.
 
     Parameters
     ----------

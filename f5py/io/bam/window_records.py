@@ -70,7 +70,7 @@ def window_chunks(
 
 
 def is_mapped_at(path: str, offset: int, n_contigs: int) -> bool:
-    """Whether at a virtual offset there is a record that lies on the reference.
+    """Return whether at a virtual offset there is a record that lies on the reference.
 
     Raises
     ------

@@ -121,5 +121,5 @@ def _compress(text: bytes) -> list[bytes]:
 
 
 def is_bgzip_name(path: str) -> bool:
-    """Whether output of that name is to be compressed."""
+    """Return whether output of that name is to be compressed."""
     return os.fspath(path).endswith(PACKED)

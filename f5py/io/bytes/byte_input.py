@@ -19,7 +19,7 @@ _BUFFER_SIZE = 1 << 20
 
 
 def shown_name(path: str) -> str:
-    """What an input is called in messages; ``-`` is standard input."""
+    """Name an input in messages; ``-`` is standard input."""
     return "standard input" if path == "-" else path
 
 

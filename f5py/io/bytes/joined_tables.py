@@ -39,7 +39,7 @@ class JoinedTables(BytePieces):
         super().__init__(self._read())
 
     def place(self, line: int) -> str:
-        """Which line of which table a line of the stream is, counted from 1."""
+        """Name the table, and the line of it counted from 1, that a line of the stream comes from."""
         at = bisect_right(self._first_line, line) - 1
         return f"{shown_name(self._paths[at])}, line {line - self._first_line[at] + 1}"
 

@@ -26,7 +26,7 @@ _HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)
 
 
 def changed_file(path: str) -> InputFileError:
-    """The error of a file that was changed during the run."""
+    """Make the error for a file that was changed during the run."""
     return InputFileError(f"{path}: has been changed while it was read, so that results may be wrong; run again")
 
 
@@ -47,7 +47,7 @@ class FileState:
         self._state = self._now()
 
     def has_changed(self) -> bool:
-        """Whether the file has another size or time, or cannot be asked."""
+        """Return whether the file has another size or time, or cannot be asked."""
         try:
             return self._now() != self._state
         except OSError:
@@ -99,7 +99,7 @@ class MappedFile:
         self._state.check()
 
     def has_changed(self) -> bool:
-        """Whether the file is not what it was."""
+        """Return whether the file is not what it was."""
         return self._state.has_changed()
 
     def close(self) -> None:

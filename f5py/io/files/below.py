@@ -68,7 +68,7 @@ def check_own_folder(folder: Path, name: str) -> None:
 
 
 def is_folder(path: Path) -> bool:
-    """Whether there is a folder, and not a link to one."""
+    """Return whether there is a folder, and not a link to one."""
     try:
         return stat.S_ISDIR(os.lstat(path).st_mode)
     except OSError:

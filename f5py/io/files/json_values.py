@@ -58,14 +58,14 @@ class Values:
             raise DamagedValueError(f"{self._called(unknown[0][:40])} is not known")
 
     def integer(self, name: str, least: int = 0, most: int = MOST) -> int:
-        """An integer within bounds."""
+        """Read an integer within bounds."""
         value = self._taken(name)
         if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
             raise self._wrong(name, f"an integer from {least} to {most}")
         return value
 
     def number(self, name: str, least: float = 0.0) -> float:
-        """A finite number that is not below a bound."""
+        """Read a finite number that is not below a bound."""
         value = self._taken(name)
         if not isinstance(value, int | float) or isinstance(value, bool):
             raise self._wrong(name, "a number")
@@ -74,21 +74,21 @@ class Values:
         return float(value)
 
     def flag(self, name: str) -> bool:
-        """A truth value."""
+        """Read a truth value."""
         value = self._taken(name)
         if not isinstance(value, bool):
             raise self._wrong(name, "true or false")
         return value
 
     def text(self, name: str) -> str:
-        """A text that can be a path: names that are not UTF-8 are surrogates, as Python has them."""
+        """Read a text that can be a path: names that are not UTF-8 are surrogates, as Python has them."""
         value = self._taken(name)
         if not is_text(value):
             raise self._wrong(name, "a text")
         return str(value)
 
     def texts(self, name: str, most: int = MOST) -> list[str]:
-        """A list of texts, not longer than a bound."""
+        """Read a list of texts, not longer than a bound."""
         value = self._taken(name)
         if not isinstance(value, list) or len(value) > most or not all(map(is_text, value)):
             raise self._wrong(name, "a list of texts")
@@ -107,12 +107,12 @@ class Values:
         return Values(self._taken(name), self._called(name))
 
     def seconds(self, name: str) -> dict[str, float]:
-        """Times by name."""
+        """Read times by name."""
         times = self.object(name)
         return {one: times.number(one) for one in times.members}
 
     def is_null(self, name: str) -> bool:
-        """Whether a member is null."""
+        """Return whether a member is null."""
         return self._taken(name) is None
 
     def _taken(self, name: str) -> Any:
@@ -128,7 +128,7 @@ class Values:
 
 
 def is_text(value: object) -> bool:
-    """Whether a value is a text that the system can take for a name."""
+    """Return whether a value is a text that the system can take for a name."""
     if not isinstance(value, str) or "\0" in value:
         return False
     try:
@@ -139,7 +139,7 @@ def is_text(value: object) -> bool:
 
 
 def _array(value: Any, kind: type, shape: tuple[int, ...], least: float, problem: str) -> NDArray[Any]:
-    """A nested list as an array of one shape; `problem` begins what is said if it is not."""
+    """Convert a nested list to an array of one shape; `problem` begins what is said if that cannot be done."""
     try:
         array = np.array(value) if value != [] else np.zeros([max(size, 0) for size in shape], kind)
     except (ValueError, OverflowError, RecursionError):
@@ -153,5 +153,5 @@ def _array(value: Any, kind: type, shape: tuple[int, ...], least: float, problem
 
 
 def is_same_json(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
-    """Whether two objects are the same as JSON."""
+    """Return whether two objects are the same as JSON."""
     return json.dumps(one, sort_keys=True) == json.dumps(other, sort_keys=True)

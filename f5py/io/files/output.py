@@ -1,4 +1,4 @@
-"""Where results go: standard output or a file."""
+"""Destinations of results: standard output or a file."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class TextOutput(Protocol):
 
 
 def shown_output(path: str) -> str:
-    """What an output is called in messages; ``-`` is standard output."""
+    """Name an output in messages; ``-`` is standard output."""
     return "standard output" if path == "-" else path
 
 

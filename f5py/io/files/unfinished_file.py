@@ -134,7 +134,7 @@ class UnfinishedFile:
             file.truncate(line_end)
 
     def _has_rows(self) -> bool:
-        """Whether there is more than a header."""
+        """Return whether there is more than a header."""
         opened = gzip.open if self.size_of_whole_blocks is not None else open
         with suppress(EOFError), opened(self.path, "rb") as file:
             return bool(file.readline() and file.readline())
@@ -242,7 +242,7 @@ def _linked(path: str, target: str, about: os.stat_result) -> str:
 
 
 def unfinished_name(target: str) -> str:
-    """What a file is called until it is complete."""
+    """Name a file until it is complete."""
     folder, name = os.path.split(target)
     if len(os.fsencode(name)) > _MOST_NAME - len(_PREFIX):
         name = hashlib.sha256(os.fsencode(name)).hexdigest()
@@ -250,7 +250,7 @@ def unfinished_name(target: str) -> str:
 
 
 def _new_name(target: str) -> str:
-    """A name beside a file that nobody can foresee."""
+    """Make up a name beside a file that nobody can foresee."""
     return os.path.join(os.path.dirname(target), _PREFIX + secrets.token_hex(16))
 
 
@@ -271,7 +271,7 @@ def settle_unfinished() -> None:
 
 
 def kept_rows() -> list[str]:
-    """The unfinished files that failed runs of this process have left, as they have rows."""
+    """List the unfinished files with rows that failed runs of this process have left."""
     return _kept.copy()
 
 
@@ -281,7 +281,7 @@ def forget_kept_rows() -> None:
 
 
 def is_special(path: str) -> bool:
-    """Whether `path` exists and is neither a regular file nor a folder.
+    """Return whether `path` exists and is neither a regular file nor a folder.
 
     Raises
     ------

@@ -61,7 +61,7 @@ def parse_fai(text, name_begin, name_end, columns):
 
 @exact_kernel
 def first_wrong_row(text, names, name_begin, name_end, columns):
-    """The first row of an index that is not that of `text`, or -1.
+    """Find the first row of an index that does not fit `text`, or -1.
 
     The line before a sequence's first base must be its header line, with its name; after its last base there must be
     the end of a line or of the text.

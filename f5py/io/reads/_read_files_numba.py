@@ -69,7 +69,7 @@ def check_lines(text, relative):
 
 @exact_kernel
 def find_paths(text, names, offsets, begins, ends):
-    """Where in sorted lines the paths of the names ``names[offsets[i]:offsets[i + 1]]`` begin and end, or -1."""
+    """Find where in sorted lines the paths of the names ``names[offsets[i]:offsets[i + 1]]`` begin and end, or -1."""
     for i in range(begins.shape[0]):
         begins[i] = ends[i] = -1
         low, high = 0, text.shape[0]  # where lines begin

@@ -176,7 +176,7 @@ def copy_tags(data, starts, chosen, dropped, out, offsets):
 
 @exact_kernel
 def _number(text, at, end):
-    """A decimal number that begins at `at`, and where it ends; as a float."""
+    """Parse the decimal number that begins at `at` as a float; also return where it ends."""
     sign = 1.0
     if at < end and (text[at] == 45 or text[at] == 43):
         if text[at] == 45:

@@ -44,7 +44,7 @@ def list_newlines(turn, pieces, text, bounds, offsets, places):
 
 @exact_kernel
 def _is_plain(text, begin, end):
-    """Whether there are only printing ASCII characters, without spaces."""
+    """Return whether there are only printing ASCII characters, without spaces."""
     lowest, highest = np.uint8(255), np.uint8(0)
     for at in range(begin, end):
         lowest = min(lowest, text[at])

@@ -87,14 +87,14 @@ class FastaIndex:
 
     @classmethod
     def of_sequences(cls, names: Names, offsets: NDArray[np.int64]) -> FastaIndex:
-        """The index of sequences that follow each other without anything between them."""
+        """Make the index of sequences that follow each other without anything between them."""
         length = np.diff(offsets)
         lines = np.maximum(length, 1)
         columns = np.stack([length, offsets[:-1], lines, lines])
         return cls(names.text, names.offsets[:-1].copy(), names.offsets[1:].copy(), columns)
 
     def fits(self, text: NDArray[np.uint8]) -> bool:
-        """Whether the sequences are where the index says, with these names, in the whole text of a file."""
+        """Return whether the sequences are where the index says, with these names, in the whole text of a file."""
         from f5py.io.reads._fai_numba import first_wrong_row
 
         columns = self.length, self.offset, self.line_bases, self.line_width
@@ -104,11 +104,11 @@ class FastaIndex:
         return len(self.length)
 
     def name(self, row: int) -> str:
-        """The name of a row."""
+        """Return the name of a row."""
         return self._text[self._name_begin[row] : self._name_end[row]].tobytes().decode("utf-8", "surrogateescape")
 
     def rows_of(self, names: Names) -> NDArray[np.int64]:
-        """The row of each name, -1 for one that is absent."""
+        """Find the row of each name, -1 for one that is absent."""
         from f5py.core._name_table_numba import find_names
 
         rows = np.empty(len(names), np.int64)
@@ -121,7 +121,7 @@ class FastaIndex:
         return self._text, self._name_begin, self._name_end, self._table
 
     def end(self) -> NDArray[np.int64]:
-        """Where in the text each sequence ends."""
+        """Compute where in the text each sequence ends."""
         return (
             self.offset + self._bytes_before(np.arange(len(self)), np.maximum(self.length - 1, 0)) + (self.length > 0)
         )

@@ -14,7 +14,7 @@ from f5py.messages import console
 
 
 def reads_in_memory(names: Names, bases: NDArray[np.uint8], offsets: NDArray[np.int64], path: str) -> ReadIndex:
-    """Reads that are in memory, as `ReadIndex` gives those of a file.
+    """Offer reads that are in memory as `ReadIndex` does those of a file.
 
     Parameters
     ----------

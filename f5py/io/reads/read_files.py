@@ -1,4 +1,4 @@
-"""Which signal file each read is in, as the ``.readdb`` of an index says.
+"""Signal files of reads, as the ``.readdb`` of an index names them.
 
 The lines of the file are sorted by name. A small file is held as a dict, for which nothing must be compiled. In a large
 one reads are looked up where it is, mapped into memory: nothing is held for each of the millions of reads.
@@ -96,7 +96,7 @@ class ReadFiles(Mapping[str, str]):
         return cls(np.empty(0, np.uint8), len(held), relative, held)
 
     def below(self, folder: str) -> ReadFiles:
-        """The same reads; relative paths are taken from a folder."""
+        """Take relative paths from a folder."""
         moved = copy(self)
         moved.relative, moved._folder = [], folder
         return moved
@@ -122,13 +122,13 @@ class ReadFiles(Mapping[str, str]):
         return _Values(self)
 
     def _found(self, names: Sequence[str]) -> list[str | None]:
-        """The file of each read, None for one that is not there."""
+        """Look up the file of each read, None for one that is not there."""
         raw = self._find(names) if self._held is None else list(map(self._held.get, map(_encoded, names)))
         paths = {path: None if path is None else self._path(path) for path in set(raw)}
         return [paths[path] for path in raw]
 
     def _find(self, names: Sequence[str]) -> list[bytes | None]:
-        """The bytes of each path in the text."""
+        """Find the bytes of each path in the text."""
         from f5py.io.reads._read_files_numba import find_paths
 
         wanted = Names.of(names)
@@ -160,7 +160,7 @@ class _Values(ValuesView[str]):
 
 
 def _line_from(text: NDArray[np.uint8], place: int) -> str:
-    """The rest of a line."""
+    """Return the rest of a line."""
     end = place
     while end < len(text) and text[end] != ord("\n"):
         end += 1
@@ -168,7 +168,7 @@ def _line_from(text: NDArray[np.uint8], place: int) -> str:
 
 
 def _check(text: NDArray[np.uint8], path: str) -> tuple[int, list[str], bool]:
-    """The number of lines, some of the relative paths, and whether the lines are sorted."""
+    """Count the lines; also return some of the relative paths, and whether the lines are sorted."""
     from f5py.io.reads._read_files_numba import check_lines
 
     places = np.empty(_MOST_RELATIVE, np.int64)

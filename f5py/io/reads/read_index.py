@@ -99,7 +99,7 @@ class ReadIndex:
         return np.where(rows >= 0, self.index.length[rows], 0) if len(self) else np.zeros(len(rows), np.int64)
 
     def has_rna_letters(self) -> bool:
-        """Whether U is among the bases of the first reads; alignment records have T in its place."""
+        """Return whether U is among the bases of the first reads; alignment records have T in its place."""
         bases, _ = self.sequences(self.first_names(_READS_LOOKED_AT))
         return bool(np.isin(bases, (ord("U"), ord("u"))).any())
 

@@ -78,7 +78,7 @@ def write_sequence_index(reads_path: str, threads: int = 4, sources: Sequence[st
 
 
 def _first_of_each(names: list[str], known: dict[str, str]) -> tuple[list[int], list[str]]:
-    """Where names are that have not occurred before, here or in `known`, and the others."""
+    """Find the names that have not occurred before, here or in `known`, and list the others."""
     seen: set[str] = set()
     chosen, again = [], []
     for i, name in enumerate(names):

@@ -46,7 +46,7 @@ def check_read_files(paths: Sequence[str]) -> None:
 
 
 def is_alignment_file(path: str) -> bool:
-    """Whether a file is BAM, CRAM or SAM, by its beginning; a pipe is text."""
+    """Return whether a file is BAM, CRAM or SAM, by its beginning; a pipe is text."""
     from f5py.io.reads.sequence_files import is_bam
 
     if path == "-" or not os.path.isfile(path):
@@ -119,7 +119,7 @@ def read_batches(
 def _text_batches(
     path: str, max_bases: int, dropped: NDArray[np.uint16], with_comments: bool, advance: Callable[[int], object]
 ) -> Iterator[MappingBatch]:
-    """The reads of a FASTA or FASTQ file."""
+    """Read a FASTA or FASTQ file in batches."""
     if path == "-":
         select.select([0], [], [])  # can be interrupted, unlike reading
     shown = shown_name(path)
@@ -151,7 +151,7 @@ def _text_batches(
 def _parsed(
     text: bytearray, is_last: bool, max_bases: int, with_comments: bool, dropped: NDArray[np.uint16]
 ) -> tuple[MappingBatch, int, int]:
-    """The whole reads that text begins with, how many bytes they have, and what is wrong behind them."""
+    """Parse the whole reads that text begins with; also return their bytes, and what is wrong behind them."""
     from f5py.io.reads import _read_records_numba as compiled
 
     data = np.frombuffer(bytes(text), np.uint8)
@@ -175,7 +175,7 @@ def _parsed(
 
 
 def _wrong_text(shown: str, text: bytearray, used: int, problem: int, n_before: int) -> InputFileError:
-    """What to say of a file that is no good."""
+    """Make the error for a damaged file."""
     from f5py.io.reads import _read_records_numba as compiled
 
     words = bytes(text[used : used + 300]).lstrip()[1:].split(maxsplit=1)
@@ -197,7 +197,7 @@ def _wrong_text(shown: str, text: bytearray, used: int, problem: int, n_before: 
 def _record_batches(
     path: str, max_bases: int, dropped: NDArray[np.uint16], reference: str | None, advance: Callable[[int], object]
 ) -> Iterator[MappingBatch]:
-    """The primary records of an alignment file, put back to the orientation of the read."""
+    """Read the primary records of an alignment file, put back to the orientation of the read."""
     from f5py.io.bam._bam_numba import flags_of
     from f5py.io.bam._bam_sequence_numba import copy_sequences
     from f5py.io.bam.bam_records import record_names
@@ -230,7 +230,7 @@ def _record_batches(
 
 
 def _record_chunks(path: str, reference: str | None) -> Iterator[tuple[NDArray[np.uint8], NDArray[np.int64], int]]:
-    """Records of an alignment file, many at a time."""
+    """Read the records of an alignment file, many at a time."""
     import pysam
 
     from f5py.io.bam.bam_records import converted_chunks, record_chunks

@@ -212,7 +212,7 @@ def _is_zipped(path: str) -> bool:
 
 
 def _system_reason(*names: str) -> str:
-    """Why the system does not let the file or its index be read, "" if it does."""
+    """Return the system's reason for not letting the file or its index be read, "" if it does."""
     for name in names:
         try:
             with open(name, "rb") as file:

@@ -62,12 +62,12 @@ class SequenceChunk:
         return [self.text[begin:end].tobytes().decode("utf-8", "surrogateescape") for begin, end in places]
 
     def comment(self, read: int) -> str:
-        """What stands after a read's name."""
+        """Return what stands after a read's name."""
         raw = self.text[self.name_end[read] + 1 : self.header_end[read]].tobytes()
         return raw.decode("utf-8", "surrogateescape")
 
     def chosen(self, reads: NDArray[np.int64]) -> SequenceChunk:
-        """Some of the reads."""
+        """Select some of the reads."""
         return SequenceChunk(
             self.text,
             self.name_begin[reads],
@@ -153,12 +153,12 @@ class _MappedPortions:
         self._at, self._size = 0, _PORTION
 
     def take(self) -> tuple[NDArray[np.uint8], bool]:
-        """Some text after what has been used, more than before if that was nothing; whether it is the last."""
+        """Take text after what has been used, more than before if that was nothing; return whether it is the last."""
         end = self._at + self._size
         return self._text[self._at : end], end >= len(self._text)
 
     def has_changed(self) -> bool:
-        """Whether somebody has changed the file since it was opened."""
+        """Return whether somebody has changed the file since it was opened."""
         return self._file.has_changed()
 
     def use(self, n: int) -> None:
@@ -190,7 +190,7 @@ class _StreamPortions:
 
 
 def _search(text: NDArray[np.uint8], mark: bytes, is_last: bool, pool: WorkerPool) -> tuple[SequenceChunk, int, bool]:
-    """The reads that a text begins with, how many bytes they take, and whether what follows is not as expected."""
+    """Find the reads that a text begins with, how many bytes they take, and whether what follows is not as expected."""
     from f5py.io.reads._sequence_chunks_numba import count_newlines, find_reads, list_newlines
 
     bounds = np.append(np.arange(0, len(text), _PIECE), len(text))
@@ -213,7 +213,7 @@ def _search(text: NDArray[np.uint8], mark: bytes, is_last: bool, pool: WorkerPoo
 
 
 def _one_by_one(path: str, n_done: int) -> Iterator[SequenceChunk]:
-    """The reads of a file after the first `n_done`."""
+    """Read a file after its first `n_done` reads, one by one."""
     pieces: list[bytes] = []
     sizes: list[tuple[int, int, int]] = []
     n_bases = 0

@@ -138,7 +138,7 @@ def _text_reads(path: str, shown: str) -> Iterator[tuple[str, str, bytes]]:
 
 
 def is_bam(path: str) -> bool:
-    """Whether a file is BAM or CRAM, by its content."""
+    """Return whether a file is BAM or CRAM, by its content."""
     import pysam
 
     if not os.path.isfile(path):

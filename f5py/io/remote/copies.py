@@ -19,7 +19,7 @@ _UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
 def limit() -> int:
-    """How many bytes may be kept on the disk.
+    """Choose how many bytes may be kept on the disk.
 
     Raises
     ------

@@ -92,7 +92,7 @@ class RemoteInputs:
         return path
 
     def alignments(self, url: str) -> str:
-        """A BAM file that is read here and there, or a copy of another one; with its index, if there is one."""
+        """Make a local stand-in for a BAM file, which is read in ranges, or a copy of another one; with any index."""
         self._n_inputs += 1
         about = self._about(url)
         file = self._ranged(url, [(url, about)])[0]
@@ -109,7 +109,7 @@ class RemoteInputs:
         return file.path
 
     def slow5(self, url: str) -> str:
-        """A BLOW5 file that is read here and there, if it has an index, or a copy of another one."""
+        """Make a local stand-in for a BLOW5 file with an index, which is read in ranges, or a copy of another one."""
         self._n_inputs += 1
         about = self._about(url)
         index = f"{without_secrets(url)}.idx"
@@ -127,7 +127,7 @@ class RemoteInputs:
         return file.path
 
     def pod5(self, url: str) -> str:
-        """A POD5 file, or a folder with such, which are read here and there."""
+        """Make local stand-ins for a POD5 file, or a folder of such, which are read in ranges."""
         self._n_inputs += 1
         found = self._below(url, ".pod5")
         files = self._ranged(url, found)
@@ -136,7 +136,7 @@ class RemoteInputs:
         return self._path(url)
 
     def fast5(self, url: str) -> str:
-        """Copies of a fast5 file or of those in a folder; HDF5 cannot be read here and there."""
+        """Copy a fast5 file or those in a folder; HDF5 cannot be read in ranges."""
         self._n_inputs += 1
         found = self._below(url, ".fast5")
         size = sum(about["size"] for _, about in found)
@@ -150,7 +150,7 @@ class RemoteInputs:
         return self._path(url)
 
     def _below(self, url: str, ending: str) -> list[tuple[str, dict[str, Any]]]:
-        """A file, or those below a folder whose names have the ending; with what is known of each."""
+        """List a file, or those below a folder whose names have the ending; with what is known of each."""
         system, name = file_system(url)
         with reading(url):
             if system.isfile(name):
@@ -202,7 +202,7 @@ class RemoteInputs:
         return True
 
     def _path(self, url: str) -> str:
-        """Where the file of a URL is: its name is that of the URL, so that `shown` knows it."""
+        """Choose the place of a URL's file: its name is that of the URL, so that `shown` knows it."""
         parts = without_secrets(url).rstrip("/").split("/")
         if ".." in parts:
             raise UsageError(f"{without_secrets(url)}: leads out of its folder; name the file directly")

@@ -179,12 +179,12 @@ class RangedFile:
 
 
 def ranged_file(path: str) -> RangedFile | None:
-    """The file that a file of this machine stands for, if it does."""
+    """Return the file that a file of this machine stands for, if it does."""
     return _open.get(os.path.normpath(path)) if _open else None
 
 
 def is_remote(path: str) -> bool:
-    """Whether a file or folder of this machine stands for others."""
+    """Return whether a file or folder of this machine stands for others."""
     return shown(path) != path
 
 
@@ -195,7 +195,7 @@ def need(path: str, begins: ArrayLike, ends: ArrayLike) -> None:
 
 
 def shown(text: str) -> str:
-    """A text in which URLs take the place of the files of this machine that stand for them."""
+    """Put URLs in the place of the files of this machine that stand for them in a text."""
     for pattern in _folders.values():
         text = pattern.sub(r"\1://", text)
     return text

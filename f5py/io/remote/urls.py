@@ -21,18 +21,18 @@ _IDENTITY = ("ETag", "etag", "LastModified", "last_modified", "mtime", "created"
 
 
 def is_url(path: str | None) -> bool:
-    """Whether an input is named by a URL."""
+    """Return whether an input is named by a URL."""
     return path is not None and _URL.match(path) is not None
 
 
 def without_secrets(url: str) -> str:
-    """A URL without a password, and of a web page without what follows its path, which may be a signature."""
+    """Strip a URL of passwords and, of a web page, of what follows its path, which may be a signature."""
     url = re.sub(r"(?<=://)[^/@]*@", "", url)
     return re.split(r"[?#]", url, maxsplit=1)[0] if url.lower().startswith("http") else url
 
 
 def file_system(url: str) -> tuple[AbstractFileSystem, str]:
-    """The file system of a URL, and what the file is called there.
+    """Open the file system of a URL; also return what the file is called there.
 
     Raises
     ------
@@ -57,7 +57,7 @@ def file_system(url: str) -> tuple[AbstractFileSystem, str]:
 
 
 def _patience(url: str) -> dict[str, Any]:
-    """How long a service is waited for, as its library wants it; what the user has set counts more.
+    """Set how long a service is waited for, as its library wants it; what the user has set counts more.
 
     The libraries' own limits add up to many minutes for S3, and for the web limit all of a file and not only silence.
     """
@@ -88,7 +88,7 @@ def reading(url: str) -> Iterator[None]:
 
 
 def cannot_be_read(url: str, problem: BaseException) -> InputFileError:
-    """The error for a URL that cannot be read."""
+    """Make the error for a URL that cannot be read."""
     reason = " ".join(str(problem).split()) or type(problem).__name__
     return InputFileError(
         f"{without_secrets(url)}: cannot be read ({reason}); check the name, the network and your rights"
@@ -96,7 +96,7 @@ def cannot_be_read(url: str, problem: BaseException) -> InputFileError:
 
 
 def cannot_be_kept(url: str, folder: str, problem: OSError) -> OutputFileError:
-    """The error for a file that does not fit on a disk of this machine."""
+    """Make the error for a file that does not fit on a disk of this machine."""
     return OutputFileError(
         f"{without_secrets(url)}: cannot be kept in {folder} ({problem.strerror}); make room there, or name another "
         "folder with XDG_CACHE_HOME"
@@ -122,7 +122,7 @@ class About(NamedTuple):
 
 
 def about_url(url: str) -> About | None:
-    """What is known of what a URL names; None if there is nothing.
+    """Ask what is known of what a URL names; None if there is nothing.
 
     Raises
     ------
@@ -174,7 +174,7 @@ def pieces(system: AbstractFileSystem, wanted: Sequence[tuple[str, str, int, int
 
 
 def identity(about: dict[str, Any]) -> str:
-    """What tells whether a file is still the same, as far as its file system knows."""
+    """Identify a file, as far as its file system knows, so that a changed one is noticed."""
     return ";".join(f"{key}={about[key]}" for key in _IDENTITY if about.get(key) is not None)
 
 
@@ -183,7 +183,7 @@ def _checksum(texts: Iterable[str]) -> str:
 
 
 def _package(problem: str) -> str:
-    """The package that fsspec asks for."""
+    """Name the package that fsspec asks for."""
     found = re.search(r"(?:[Ii]nstall|requires) [\"'`]?([A-Za-z][\w-]*)", problem)
     return found[1] if found else "s3fs"
 

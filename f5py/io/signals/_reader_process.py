@@ -1,4 +1,4 @@
-"""What a reader process runs. Imports no more than reading needs, because every process pays for it."""
+"""Main program of a reader process. Imports no more than reading needs, because every process pays for it."""
 
 from __future__ import annotations
 

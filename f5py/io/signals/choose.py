@@ -1,4 +1,4 @@
-"""Which signal source the arguments of a command stand for."""
+"""Choice of the signal source that the arguments of a command stand for."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ ALL_READS = "*"
 
 
 def reader_processes(n_threads: int, files: Iterable[str]) -> int:
-    """How many processes read fast5 or POD5 files beside that many worker threads, if the user does not say.
+    """Choose how many processes read fast5 or POD5 beside that many worker threads, if the user does not say.
 
     One keeps up with about four threads. Even beside few threads a second one pays if there is enough to read, as
     decompression then does not take place in the process whose interpreter the threads share. There is always one, as
@@ -156,7 +156,7 @@ def open_signals(
 
 
 def _with_places(paths: ReadFiles, index: str) -> ReadFiles:
-    """The paths of an index, relative ones from the first of these folders that has one of them.
+    """Place the relative paths of an index in the first of these folders that has one of them.
 
     The working folder, that of the index and, where the index is a link, as workflow systems stage files, that of the
     file that it leads to.

@@ -1,4 +1,4 @@
-"""What a signal file is, told by its first bytes and not by its name."""
+"""Formats of signal files, told by their first bytes and not by their names."""
 
 from __future__ import annotations
 

@@ -150,7 +150,7 @@ class GuardedSource:
             raise death
 
     def _deadly_reads_of(self, one: _OneReader, names: Sequence[str], path: str) -> dict[tuple[str, str], str]:
-        """The reads of a file of which a reader dies, by name and path; no more than are needed to give the file up."""
+        """Find reads of a file that a reader dies of, by name and path; no more than it takes to give the file up."""
         found: dict[tuple[str, str], str] = {}
         for name in dict.fromkeys(names):
             how, _ = one.fate([name], path)
@@ -182,7 +182,7 @@ class _OneReader:
             self._source.close()
 
     def fate(self, names: Sequence[str], path: str) -> tuple[str, bool]:
-        """What reading some reads of a file does to the process, "" for nothing, and whether it is an endless loop."""
+        """Find what reading some reads does to the process, "" for nothing, and whether it is an endless loop."""
         paths = dict.fromkeys(names, path)
         if self._source is None:
             self._source = ParallelSource(1, paths, self._reader, self._kind, self._cpu_seconds)

@@ -121,7 +121,7 @@ class HelperProcess:
         self._told_at = _WAITING_AFTER
 
     def loops(self, n_reads: int, cpu_seconds: float | None = None) -> bool:
-        """Whether it has computed for so long over `n_reads` reads that it must be in an endless loop.
+        """Return whether it has computed for so long over `n_reads` reads that it must be in an endless loop.
 
         Without `cpu_seconds` `CPU_SECONDS` are allowed, and in any case some time more for each read.
         """
@@ -133,7 +133,7 @@ class HelperProcess:
         return computed > allowed and computed > allowed * _slowness()
 
     def waits_too_long(self, path: str) -> bool:
-        """Whether it has not answered for an hour; before that, say now and then that it waits.
+        """Return whether it has not answered for an hour; before that, say now and then that it waits.
 
         Parameters
         ----------
@@ -155,7 +155,7 @@ class HelperProcess:
         return time.monotonic() - self._began
 
     def deadly_signal(self) -> str:
-        """The signal that has ended it, if a library does that to itself over damage; else ""."""
+        """Name the signal that has ended it, if a library does that to itself over damage; else ""."""
         self.wait(0.5)
         status = self.status or 0
         return signal_name(-status) if -status in _OF_DAMAGE else ""
@@ -171,7 +171,7 @@ class HelperProcess:
 
 
 def _slowness() -> float:
-    """How much slower than common ones this processor is, which may be an emulated one; at least 1."""
+    """Measure how much slower than common ones this processor is, which may be an emulated one; at least 1."""
     begin = time.thread_time()
     for _ in range(_LOOPS):
         pass
@@ -201,7 +201,7 @@ def environment() -> dict[str, str]:
 
 
 def _main() -> None:
-    """What the process runs."""
+    """Run the process."""
     for number in _NOT_FOR_HELPERS:
         signal.signal(number, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _NOT_FOR_HELPERS)
@@ -216,7 +216,7 @@ class _NoPandas(MetaPathFinder):
     """Has pyarrow do without pandas, which it takes in if it can; that takes longer than all that a helper imports."""
 
     def find_spec(self, fullname: str, path: Any, target: Any = None) -> None:
-        """Where a module is, for Python's import."""
+        """Find a module, for Python's import."""
         if fullname == "pandas":
             raise ModuleNotFoundError("not used here", name=fullname)
 

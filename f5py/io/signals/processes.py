@@ -342,7 +342,7 @@ def _as_they_answer(readers: Mapping[_Reader, Any], cpu_seconds: float) -> Itera
 
 @contextmanager
 def _anonymous_memory() -> Iterator[int]:
-    """A file descriptor of memory that lives as long as it is mapped or open somewhere."""
+    """Make memory without a name, with a file descriptor; it lives as long as it is mapped or open somewhere."""
     descriptor = memory_descriptor("f5py signals")
     try:
         os.ftruncate(descriptor, WINDOW_BYTES)

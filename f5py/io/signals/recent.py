@@ -1,4 +1,4 @@
-"""What was used last, kept at hand: open files, and pieces of them."""
+"""Cache of recently used things: open files, and pieces of them."""
 
 from __future__ import annotations
 
@@ -92,7 +92,7 @@ class Recent(Generic[Key, Value]):
 
 
 def most_open(wanted: int) -> int:
-    """How many files to keep open, at most `wanted`: a share of what the system allows the process."""
+    """Choose how many files to keep open, at most `wanted`: a share of what the system allows the process."""
     allowed, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return wanted if allowed == resource.RLIM_INFINITY else max(1, min(wanted, (allowed - _OTHER_FILES) // 2))
 

@@ -59,7 +59,7 @@ class RunFolder:
         self._finished: set[str] = set()
 
     def look(self) -> FinishedFiles:
-        """The files that are finished.
+        """Find the files that are finished.
 
         Raises
         ------
@@ -108,7 +108,7 @@ class RunFolder:
 
 
 def _ending(name: str) -> str | None:
-    """The ending of a name that tells its format, if there is one."""
+    """Return the ending of a name that tells its format, if there is one."""
     endings = (".bam", *KIND_OF_ENDING, *_READS)
     return next((ending for ending in endings if name.lower().endswith(ending)), None)
 

@@ -1,4 +1,4 @@
-"""What a search of fast5 files has found so far, for a search that goes on after it was ended."""
+"""Journal of a search of fast5 files, so that one that was ended can go on."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class ScanJournal:
         os.close(self._descriptor)
 
     def found(self, path: str) -> Found | None:
-        """What a file gave, None if it has not been scanned or has changed since then."""
+        """Return what a file gave, None if it has not been scanned or has changed since then."""
         known = self._known.get(path)
         if known is None:
             return None
@@ -107,7 +107,7 @@ def _line(path: str, state: tuple[int, int], found: Found) -> bytes:
 
 
 def _parsed(line: bytes) -> tuple[str, tuple[int, int, Found]]:
-    """The path, and what is known of it, of a line; raises `DamagedValueError` if it is not what `_line` makes."""
+    """Parse a line as a path and what is known of it; raises `DamagedValueError` if it is not what `_line` makes."""
     checksum, _, text = line.rstrip(b"\n").partition(b" ")
     if checksum != b"%08x" % zlib.crc32(text):
         raise DamagedValueError("the line is not what was written")

@@ -1,4 +1,4 @@
-"""Which reads are in which signal file, from the basecaller's sequencing summary: saves opening the files."""
+"""Signal files of reads, from the basecaller's sequencing summary: saves opening the files."""
 
 from __future__ import annotations
 

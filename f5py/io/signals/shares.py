@@ -1,4 +1,4 @@
-"""How the reads of a batch are divided among processes."""
+"""Division of a batch's reads among processes."""
 
 from __future__ import annotations
 

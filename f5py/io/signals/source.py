@@ -1,4 +1,4 @@
-"""What every signal file format offers: raw samples and calibration of many reads at once, as flat arrays."""
+"""Protocol of signal sources: raw samples and calibration of many reads at once, as flat arrays."""
 
 from __future__ import annotations
 
@@ -308,7 +308,7 @@ class BlockBuilder:
 
 
 def _size(read: NDArray[np.int16] | int) -> int:
-    """How many samples a builder has been given."""
+    """Count the samples that a builder has been given."""
     return read.size if isinstance(read, np.ndarray) else read
 
 

@@ -59,7 +59,7 @@ def _same_code(text, at, width, code):
 
 @exact_kernel
 def _place_of_code(text, at, n_codes, width, names):
-    """Which code of an entry, whose codes begin at `at`, is the wanted one, under one of its names; -1 for none."""
+    """Find the wanted code, under one of its names, in an entry whose codes begin at `at`; -1 for none."""
     found = np.int64(-1)
     for i in range(n_codes):
         if _same_code(text, at + i * width, width, names[0]) or _same_code(text, at + i * width, width, names[1]):
@@ -148,7 +148,7 @@ def _read_tags(text, ml, names, is_minus, letter, bases, is_reverse, wanted, hig
 
 @exact_kernel
 def _state_of(value, highest, total, least):
-    """What a call says: its most probable state, if that has the least probability."""
+    """Classify a call by its most probable state, if that has the least probability."""
     modified = (np.float64(value) + 0.5) / 256.0 if value >= 0 else 0.0
     other = (np.float64(highest) + 0.5) / 256.0 if highest >= 0 else 0.0
     canonical = max(1.0 - modified - np.float64(total), 0.0)
@@ -162,7 +162,7 @@ def _state_of(value, highest, total, least):
 
 @exact_kernel
 def _is_at_site(bases, first, masks):
-    """Whether the motif is at `first` in bases that are bits."""
+    """Return whether the motif is at `first` in bases that are bits."""
     found = first >= 0 and first + masks.shape[0] <= bases.shape[0]
     i = 0
     while found and i < masks.shape[0]:
@@ -181,7 +181,7 @@ def _decode(data, at, bases):
 
 @exact_kernel
 def is_used(data, at):
-    """Whether a record is aligned and not a secondary alignment."""
+    """Return whether a record is aligned and not a secondary alignment."""
     flags = unsigned16(data, at + FLAGS)
     is_placed = signed32(data, at + CONTIG) >= 0 and signed32(data, at + POSITION) >= 0
     return flags & (_IS_UNMAPPED | _IS_SECONDARY) == 0 and is_placed and unsigned16(data, at + N_CIGAR) > 0

@@ -22,7 +22,7 @@ _MM, _OLD_MM, _ML, _OLD_ML, _MN = (np.uint16(name[0] + 256 * name[1]) for name i
 
 @exact_kernel
 def find_letter(text, at, end, one, other):
-    """The first place from `at` on with one of two letters, or `end`."""
+    """Find the first place from `at` on with one of two letters, or `end`."""
     while at < end and text[at] != one and text[at] != other:
         at += 1
     return at
@@ -30,7 +30,7 @@ def find_letter(text, at, end, one, other):
 
 @exact_kernel
 def codes_end(text, at, end):
-    """Where the codes of the entry at `at` end."""
+    """Find the end of the codes of the entry at `at`."""
     stop = find_letter(text, at, end, COMMA, SEMICOLON)
     while stop > at and text[stop - 1] in (QUESTION, DOT):
         stop -= 1
@@ -39,7 +39,7 @@ def codes_end(text, at, end):
 
 @exact_kernel
 def count_calls(text, at, end):
-    """Calls of an entry."""
+    """Count the calls of an entry."""
     count = 0
     for i in range(at, end):
         count += text[i] == COMMA
@@ -96,7 +96,7 @@ def n_values(text):
 
 @exact_kernel
 def number_at(text, at, end):
-    """The number at `at`, and the place after it."""
+    """Parse the number at `at`; also return the place after it."""
     value = np.int64(0)
     while at < end and _ZERO <= text[at] <= _NINE:
         value = value * 10 + np.int64(text[at] - _ZERO)
@@ -106,7 +106,7 @@ def number_at(text, at, end):
 
 @exact_kernel
 def same_modification(a, at_a, end_a, b, at_b, end_b):
-    """Whether two entries are of the same base, strand and codes."""
+    """Return whether two entries are of the same base, strand and codes."""
     stop_a, stop_b = codes_end(a, at_a, end_a), codes_end(b, at_b, end_b)
     if stop_a - at_a != stop_b - at_b:
         return False
@@ -118,7 +118,7 @@ def same_modification(a, at_a, end_a, b, at_b, end_b):
 
 @exact_kernel
 def find_entry(text, begin, end, other, at, stop):
-    """The entry of ``text[begin:end]`` with the modification of an entry elsewhere, or -1."""
+    """Find the entry of ``text[begin:end]`` with the modification of an entry elsewhere, or -1."""
     while begin < end:
         entry_end = find_letter(text, begin, end, SEMICOLON, SEMICOLON)
         if same_modification(text, begin, entry_end, other, at, stop):
@@ -137,7 +137,7 @@ def _find_either(data, begin, stop, name, old_name):
 
 @exact_kernel
 def _is_hard_clipped(data, start, stop):
-    """Whether bases of the read are missing in a record."""
+    """Return whether bases of the read are missing in a record."""
     begin, n = cigar_of(data, start, stop)
     if n <= 0:
         return False
@@ -146,7 +146,7 @@ def _is_hard_clipped(data, start, stop):
 
 @exact_kernel
 def places_of_tags(data, start, stop, n_bases):
-    """Where MM and ML of a record are, without their types: begin and end of each; and whether they can be used.
+    """Locate a record's MM and ML without their types: begin and end of each; and whether they can be used.
 
     They can if MM is a text and ML, if there is one, has a byte for each of its calls and codes, and MN, if there is
     one, is the number of bases; without MN, tags of a hard-clipped record are those of the whole read, and of no use.

@@ -17,12 +17,12 @@ Modification = tuple[str, int, "str | int"]
 
 
 def read_name(record: pysam.AlignedSegment) -> str:
-    """The read's name, which need not be UTF-8 in a damaged file."""
+    """Return the read's name, which need not be UTF-8 in a damaged file."""
     return undecoded(lambda: record.query_name or "").decode("utf-8", "replace")
 
 
 def has_modifications(record: pysam.AlignedSegment) -> bool:
-    """Whether the record has the tag, even if that lists none."""
+    """Return whether the record has the tag, even if that lists none."""
     return record.has_tag("MM") or record.has_tag("Mm")
 
 
@@ -34,7 +34,7 @@ def modifications_of(record: pysam.AlignedSegment) -> dict[Modification, list[tu
 def aligned_calls(
     record: pysam.AlignedSegment, calls: list[tuple[int, int]]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.float64]]:
-    """Calls that are aligned to a base of the reference.
+    """Select the calls that are aligned to a base of the reference.
 
     Parameters
     ----------

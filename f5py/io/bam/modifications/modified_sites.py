@@ -125,7 +125,7 @@ class WantedSites:
 
 
 def names_of_code(code: str) -> tuple[str, str]:
-    """The code of a modification and its other name, a number or a letter; the same twice if it has only one."""
+    """Return the code of a modification and its other name, a number or a letter; the same twice if it has only one."""
     return code, _LETTERS.get(code, str(CHEBI.get(code, code)))
 
 

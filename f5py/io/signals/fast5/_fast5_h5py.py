@@ -184,7 +184,7 @@ class Fast5File:
         return out
 
     def _missing_vbz(self, dataset: h5d.DatasetID) -> bool:
-        """Whether the VBZ filter was needed, was not there, and now is."""
+        """Return whether the VBZ filter was needed, was not there, and now is."""
         filters = dataset.get_create_plist()
         if VBZ_FILTER not in [filters.get_filter(i)[0] for i in range(filters.get_nfilters())]:
             return False
@@ -286,7 +286,7 @@ def hdf5_reason(error: Exception) -> str:
 
 
 def _is_multi_read(file: h5f.FileID) -> bool:
-    """Whether the file has groups of reads and not the one group of a single-read file.
+    """Return whether the file has groups of reads and not the one group of a single-read file.
 
     What the attribute ``file_version`` says is of no account: writers store it as a text, a number, or not at all.
     """

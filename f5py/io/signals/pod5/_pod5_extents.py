@@ -1,4 +1,4 @@
-"""Where in a POD5 file its tables of signals are, so that a file need not be whole to be read.
+"""Extents of the tables of signals in a POD5 file, so that it need not be whole to be read.
 
 A POD5 file ends with a footer (FlatBuffers), its length in 8 bytes, a marker of 16 bytes and the signature. The footer
 lists the Arrow files that make it up, and each of these ends with a footer of its own, the length of that in 4 bytes
@@ -91,17 +91,17 @@ class _Table:
         return cls(data, int.from_bytes(data[:4], "little"))
 
     def number(self, field: int, size: int) -> int:
-        """A field that is a number, 0 if it is absent."""
+        """Read a field that is a number, 0 if it is absent."""
         place = self._place(field)
         return 0 if place is None else self._int(place, size)
 
     def tables(self, field: int) -> list[_Table]:
-        """A field that is a list of tables."""
+        """Read a field that is a list of tables."""
         first, n = self._list(field)
         return [_Table(self._data, at + self._int(at, 4)) for at in range(first, first + 4 * n, 4)]
 
     def structures(self, field: int, kind: np.dtype) -> NDArray:
-        """A field that is a list of structures."""
+        """Read a field that is a list of structures."""
         first, n = self._list(field)
         return np.frombuffer(self._data, kind, n, first) if n else np.empty(0, kind)
 

@@ -141,7 +141,7 @@ class Pod5File:
             raise Unreadable(f"has damaged signal data ({_one_line(error)})") from None
 
     def stretches_of_tables(self, reads: Sequence[StoredRead]) -> list[Stretches]:
-        """What must be fetched to know where the signals of reads are, if the file is fetched as it is read."""
+        """List what must be fetched to know where the signals of reads are, if the file is fetched as it is read."""
         if self._remote is None or self._extents is None or not reads:
             return []
         tables = np.unique(_chunks_of(reads) // self._file.signal_batch_row_count)
@@ -153,7 +153,7 @@ class Pod5File:
         return [(self._remote, np.maximum(begins, 0), ends)]
 
     def stretches_of_signals(self, reads: Sequence[StoredRead]) -> list[Stretches]:
-        """What must be fetched to decode reads; what `stretches_of_tables` says must be there."""
+        """List what must be fetched to decode reads; what `stretches_of_tables` says must be there."""
         if self._remote is None or self._extents is None or not reads:
             return []
         tables, rows = np.divmod(_chunks_of(reads), self._file.signal_batch_row_count)
@@ -316,13 +316,13 @@ class _Signals:
 
 
 def _place(batch: Any, buffer: Any) -> int:
-    """How many bytes after the first one of a table a buffer is."""
+    """Compute how many bytes after the first one of a table a buffer is."""
     addresses = [one.address for column in batch.columns for one in column.buffers() if one is not None and one.size]
     return 0 if buffer is None or not buffer.size else buffer.address - min(addresses)
 
 
 def _chunks_of(reads: Sequence[StoredRead]) -> NDArray[np.int64]:
-    """The rows of the tables of signals that reads have."""
+    """List the rows of the tables of signals that reads have."""
     return np.array([row for read in reads for row in read.chunks], np.int64)
 
 

@@ -333,7 +333,7 @@ def _keys_of(path: str) -> NDArray[np.void]:
 
 
 def _by_file(builder: BlockBuilder, names: Sequence[str], paths: Sequence[str]) -> dict[str, dict[bytes, list[int]]]:
-    """The indices of each read by file and UUID; what can be in no file is reported to the builder."""
+    """Group the reads' indices by file and UUID; report to the builder what can be in no file."""
     by_file: dict[str, dict[bytes, list[int]]] = {}
     for i, (name, path) in enumerate(zip(names, paths, strict=True)):
         key = _key(name)
@@ -347,7 +347,7 @@ def _by_file(builder: BlockBuilder, names: Sequence[str], paths: Sequence[str]) 
 
 
 def _find(file: Pod5File, keys: list[bytes], path: str) -> tuple[dict[bytes, StoredRead], str]:
-    """What the file says of the reads, and what is to be said of the others."""
+    """Look the reads up in the file; also return what is to be said of those that are not found."""
     try:
         return file.find(np.frombuffer(b"".join(keys), "V16")), "is not in this file"
     except Unreadable as problem:

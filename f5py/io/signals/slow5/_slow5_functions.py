@@ -41,7 +41,7 @@ class Functions(NamedTuple):
 
 
 def functions(path: str, record_press: int) -> Functions:
-    """What compiled code calls to read a file whose records are compressed by that method.
+    """Choose what compiled code calls to read a file whose records are compressed by that method.
 
     Raises
     ------

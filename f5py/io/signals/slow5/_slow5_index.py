@@ -1,4 +1,4 @@
-"""Where in a SLOW5 file its records are: the ``.idx`` beside it, whether that fits, and making one that does.
+"""Index of a SLOW5 file's records: the ``.idx`` beside it, whether that fits, and making one that does.
 
 An index is ``SLOW5IDX``, a byte 1, the file's version, zeros up to byte 64; for each record the length of the read's
 name (2 bytes), the name, and the record's offset and size in the file (8 bytes each); and ``XDI5WOLS``.
@@ -195,7 +195,7 @@ def _with_table(
 
 
 def _repeated(records: Records) -> int | None:
-    """A record of a read that has more than one."""
+    """Find a record of a read that has more than one."""
     listed = np.zeros(len(records.places), np.bool_)
     listed[records.table[records.table >= 0]] = True
     return None if listed.all() else int(np.argmin(listed))
@@ -304,7 +304,7 @@ def raise_for(path: str, file: RecordFile, code: int, place: int) -> None:
 
 
 def cause(code: int) -> str:
-    """What is wrong with a read, as a phrase."""
+    """Say what is wrong with a read, as a phrase."""
     if code == NOT_FOUND:
         return "is not in this file"
     return "cannot be decompressed" if code == CANNOT_DECOMPRESS else "is damaged"

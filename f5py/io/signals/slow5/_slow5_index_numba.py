@@ -18,7 +18,7 @@ _TAB = 9
 
 @exact_kernel
 def count_entries(text):
-    """Number of entries of which `text` consists; -1 if it does not."""
+    """Count the entries of which `text` consists; -1 if it does not."""
     n = 0
     at = 0
     while at < text.shape[0]:

@@ -217,7 +217,7 @@ def _store(got, read, address, n):
 
 @exact_kernel
 def _svb_size(address, left, n):
-    """Number of bytes that n numbers take as their control bytes say; -1 if these are not there."""
+    """Count the bytes that n numbers take as their control bytes say; -1 if these are not there."""
     n_control = (n + 3) // 4
     if n_control > left:
         return np.int64(-1)

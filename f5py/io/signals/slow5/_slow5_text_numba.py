@@ -67,7 +67,7 @@ def _float(file, line, begin, end, read, which, got):
 
 @exact_kernel
 def _unsigned(text, begin, end):
-    """The number that the text is; -1 if it is none."""
+    """Parse the text as a number; -1 if it is none."""
     if begin >= end or end - begin > _MOST_DIGITS:
         return np.int64(-1)
     value = np.int64(0)

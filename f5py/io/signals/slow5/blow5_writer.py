@@ -75,7 +75,7 @@ class Blow5Writer:
 
 
 def _packed(samples: NDArray[np.int16]) -> bytes:
-    """Samples as svb-zd has them.
+    """Compress samples as svb-zd.
 
     Their number (4 bytes), and of each its difference to the one before, zigzag coded: two bits that say how many bytes
     it takes, four of them in a byte, and then the bytes.
