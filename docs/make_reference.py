@@ -1,13 +1,15 @@
 """Write what follows from the declarations of options; with --check only compare.
 
-That is the tables of options in README.md and docs/, each between the lines ``<!-- options: COMMAND -->`` and
-``<!-- end of options -->``; ``f5py/__init__.pyi``, from which editors and type checkers know the Python functions; and
-the manual pages in ``packaging/man``.
+That is the tables of options in docs/usage, each between the lines ``<!-- options: COMMAND -->`` and
+``<!-- end of options -->``; the list of commands, between ``<!-- commands -->`` and ``<!-- end of commands -->``;
+``f5py/__init__.pyi``, from which editors and type checkers know the Python functions; and the manual pages in
+``packaging/man``.
 """
 
 from __future__ import annotations
 
 import inspect
+import os
 import re
 import sys
 from pathlib import Path
@@ -22,16 +24,18 @@ from f5py.options import Group, Kind, Option, declarations
 from f5py.options.declaration import REQUIRED
 
 ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
 _TABLE = re.compile(r"(<!-- options: (\S+) -->\n).*?(<!-- end of options -->)", re.DOTALL)
+_LIST = re.compile(r"(<!-- commands -->\n).*?(<!-- end of commands -->)", re.DOTALL)
 _TITLES = "| option | default | meaning |\n|---|---|---|\n"
 
 
-def table(command: str, to_docs: str) -> str:
-    """The tables of a command's options, group by group; `to_docs` leads from the document to docs/."""
+def table(command: str, page: Path) -> str:
+    """The tables of a command's options, group by group, for a page of the documents."""
     groups = []
     for group in Group:
         rows = [
-            _row(option, to_docs)
+            _row(option, page)
             for option in declarations(COMMANDS[command].options).values()
             if option.group is group and option.refused is None and not option.is_argument
         ]
@@ -44,25 +48,41 @@ def table(command: str, to_docs: str) -> str:
             ]
         if rows:
             note = ", not in the help" if group is Group.DEVELOPER else ""
-            groups.append(f"{group.value}{note}:\n\n{_TITLES}" + "\n".join(rows) + "\n")
+            groups.append(f"### {group.value}{note}\n\n{_TITLES}" + "\n".join(rows) + "\n")
     return "\n" + "\n".join(groups) + "\n"
 
 
-def _row(option: Option, to_docs: str) -> str:
+def _row(option: Option, page: Path) -> str:
     words = option.value_words().replace("|", " or ")
     spelled = ", ".join(f"`{spelling}`" for spelling in option.names)
     meaning = option.help[0].lower() + option.help[1:].removesuffix(".") if option.help[1].islower() else option.help
     if option.see is not None:
-        meaning += f" ([more]({to_docs}{option.see}))"
+        meaning += f" ([more]({_link(option.see, page)}))"
     if others := option.aliases + option.foreign:
         meaning += f"; also {', '.join(f'`{alias}`' for alias in others)}"
     return f"| {spelled} {words}".rstrip() + f" | {option.default_shown() or 'off'} | {meaning.replace('|', 'or')} |"
 
 
-def with_tables(path: Path) -> str:
-    """The text of a document with its tables as they should be."""
-    to_docs = "" if path.parent.name == "docs" else "docs/"
-    return _TABLE.sub(lambda found: found[1] + table(found[2], to_docs) + found[3], path.read_text())
+def _link(target: str, page: Path) -> str:
+    """What leads from a page to a place that is named from docs/."""
+    name, _, heading = target.partition("#")
+    linked = DOCS / name
+    return f"#{heading}" if linked == page else f"{os.path.relpath(linked, page.parent)}#{heading}"
+
+
+def command_list() -> str:
+    """The commands in the groups of the help, each with a link to its page, which is beside."""
+    groups = []
+    for title, commands in GROUPS.items():
+        rows = "".join(f"| [`f5py {one.name}`](f5py-{one.name}.md) | {one.title} |\n" for one in commands)
+        groups.append(f"\n**{title}**\n\n| command | what it does |\n|---|---|\n{rows}")
+    return "".join(groups) + "\n"
+
+
+def with_tables(page: Path) -> str:
+    """The text of a page with its tables as they should be."""
+    text = _TABLE.sub(lambda found: found[1] + table(found[2], page) + found[3], page.read_text())
+    return _LIST.sub(lambda found: found[1] + command_list() + found[2], text)
 
 
 _STUB = ROOT / "f5py" / "__init__.pyi"
@@ -230,7 +250,7 @@ def _roff(text: str) -> str:
 
 def main() -> int:
     """Write or compare; return the exit status."""
-    texts = {path: with_tables(path) for path in [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]}
+    texts = {path: with_tables(path) for path in [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]}
     texts[_STUB] = stub()
     texts |= {_MAN / f"f5py-{name}.1": man_page(name) for name in COMMANDS}
     texts[_MAN / "f5py.1"] = man_page_of_all()

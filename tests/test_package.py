@@ -27,7 +27,7 @@ from .patience import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-USAGE = ROOT / "docs" / "usage.md"
+USAGE = ROOT / "docs" / "usage"
 COMMANDS = f5py.cli.f5py.list_commands(click.Context(f5py.cli.f5py))
 OPTIONS_MODULES = sorted({command.options_class.partition(".")[0] for command in catalogue.COMMANDS.values()})
 HEAVY = ("cupy", "h5py", "llvmlite", "numba", "numpy", "pysam", "rich")
@@ -213,19 +213,44 @@ def table_rows(text: str) -> list[list[str]]:
 
 
 def test_tables_of_options_are_those_of_the_declarations():
-    """README and usage show names, defaults and meanings as declared: `python docs/make_reference.py` writes them."""
+    """Pages of commands show names, defaults and meanings as declared: `python docs/make_reference.py` writes them."""
     done = run_python(str(ROOT / "docs" / "make_reference.py"), "--check")
     assert (done.returncode, done.stdout) == (0, "")
 
 
 @pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_its_table(name):
-    text = section(USAGE.read_text(), f"## f5py {name}")
+    text = (USAGE / f"f5py-{name}.md").read_text()
     shown = {code for row in table_rows(text) for code in re.findall(r"`(-[^`]*)`", row[0])}
     public = {spelling for spellings in options_of(name, hidden=False) for spelling in spellings}
     declared = named_command(name).declared.values()
     aliases = {alias for option in declared for alias in option.aliases + option.foreign}
+    assert text.startswith(f"# f5py {name}\n")
+    assert re.search(rf"^```sh\nf5py {name}( |$)", text, re.MULTILINE), "no example"
     assert public - aliases <= shown
+
+
+def test_pages_of_commands_are_those_that_exist():
+    pages = {path.name for path in USAGE.glob("*.md")}
+    assert pages == {"index.md", "common.md", *(f"f5py-{name}.md" for name in COMMANDS)}
+
+
+def test_the_site_lists_commands_in_the_groups_of_the_help():
+    yaml = pytest.importorskip("yaml")
+    settings = yaml.safe_load((ROOT / "packaging" / "site" / "mkdocs.yml").read_text())
+    assert "content.code.copy" in settings["theme"]["features"]
+    (commands,) = [one["Commands"] for one in settings["nav"] if "Commands" in one]
+    assert commands[0] == "usage/index.md"
+    groups = {title: pages for one in commands[1:] if isinstance(pages := next(iter(one.values())), list) for title in one}
+    assert groups == {
+        title: [{row.name: f"usage/f5py-{row.name}.md"} for row in rows] for title, rows in catalogue.GROUPS.items()
+    }
+
+
+def test_all_pages_are_in_the_site():
+    text = (ROOT / "packaging" / "site" / "mkdocs.yml").read_text()
+    for document in (ROOT / "docs").rglob("*.md"):
+        assert re.search(rf"[ :-]{document.relative_to(ROOT / 'docs')}$", text, re.MULTILINE), document
 
 
 def test_profiles_set_options_that_exist():
@@ -266,7 +291,7 @@ def test_commands_in_the_documents_can_be_parsed(document):
                 else:
                     commands[-1].append(word)
     ours = [command[1:] for command in commands if command and Path(command[0]).name == "f5py"]
-    if document.name in ("README.md", "usage.md"):
+    if document in (ROOT / "README.md", USAGE / "index.md"):
         assert len(ours) >= 4
     for name, *arguments in ours:
         assert name in COMMANDS
@@ -274,7 +299,7 @@ def test_commands_in_the_documents_can_be_parsed(document):
 
 
 def test_profiles_are_documented():
-    rows = {row[0]: row[1:] for row in table_rows(section(USAGE.read_text(), "## Profiles"))}
+    rows = {row[0]: row[1:] for row in table_rows(section((USAGE / "common.md").read_text(), "## Profiles"))}
     aliases = {"laptop", "desktop", "hpc"}
     assert rows.keys() == PROFILES.keys() - aliases
     for name, row in rows.items():

@@ -53,7 +53,7 @@ class FrequencyOptions(StrictOptions, Options):
         help="What was called: the motif by which -s and --bedmethyl split groups.",
     )  # fmt: skip
     motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, see="usage.md#motifs",
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, see="usage/f5py-call-methylation.md#motifs",
         help="A motif of your own instead of -q, such as CHG:0.",
     )  # fmt: skip
     mod_code: str | None = option(

@@ -72,7 +72,7 @@ class InputOptions:
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default_words="the bases in the alignments",
         help="Basecalled reads: FASTA or FASTQ indexed by f5py index. If they fit in memory and the signals are named "
         "on the command line, they need no index, and can be BAM.", beside=BESIDE_READS, url="file",
-        see="usage.md#reads-without-an-index",
+        see="usage/f5py-call-methylation.md#reads-without-an-index",
     )  # fmt: skip
     bam: str = alignments()
     genome: str = option(
@@ -157,7 +157,7 @@ class RunOptions:
     profile: str | None = option(
         "-x", "--profile", group=Group.SPEED, metavar="NAME|FILE",
         help="Defaults for a kind of machine (laptop, desktop, hpc, ...), for options that are not given.",
-        see="usage.md#profiles",
+        see="usage/common.md#profiles",
     )  # fmt: skip
     verbose: int = option(
         "-v", "--verbose", kind=Kind.INTEGER, default=0, at_least=0, at_most=255, number_may_lack=1, free=True,
@@ -175,7 +175,7 @@ class ModelOptions:
 
     pore: str | None = option(
         "--pore", group=Group.MODEL, choices=_PORES, default_words="as the signals say, else r9",
-        help="Pore chemistry.", see="usage.md#chemistries",
+        help="Pore chemistry.", see="usage/f5py-call-methylation.md#chemistries",
     )  # fmt: skip
     kmer_model: str | None = option(
         "--kmer-model", metavar="FILE|NAME", group=Group.MODEL, default_words="built in", see="formats.md#pore-models",
@@ -187,7 +187,7 @@ class ModelOptions:
 class RnaOptions:
     """For commands that take direct RNA."""
 
-    rna: bool = flag("--rna", group=Group.MODEL, help="The reads are direct RNA.", see="usage.md#chemistries")
+    rna: bool = flag("--rna", group=Group.MODEL, help="The reads are direct RNA.", see="usage/f5py-call-methylation.md#chemistries")
 
 
 @part_of_options

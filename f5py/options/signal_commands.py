@@ -53,7 +53,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         "motif column.",
     )  # fmt: skip
     motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, needs=("meth_model",), see="usage.md#motifs",
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, needs=("meth_model",), see="usage/f5py-call-methylation.md#motifs",
         help="Another motif and the offset of its methylated base, such as CHG:0; needs --meth-model.",
     )  # fmt: skip
     min_separation: int = option(
@@ -62,7 +62,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
     )  # fmt: skip
     per_site: bool = flag(
         "--per-site", group=Group.MODEL, help="Call every site of a group individually.",
-        ours=True, see="usage.md#calls-of-single-sites",
+        ours=True, see="usage/f5py-call-methylation.md#calls-of-single-sites",
     )  # fmt: skip
     noise: str | None = option(
         "--noise", group=Group.MODEL, choices=("independent", "correlated"), default_words="independent", ours=True,
@@ -191,7 +191,7 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
     )  # fmt: skip
     m6anet_json: str | None = option(
         "--m6anet-json", kind=Kind.PATH, group=Group.OUTPUT, metavar="FOLDER", ours=True,
-        excludes=("output", "output_format=parquet"), advice="there is no table then", see="usage.md#m6anet-and-xpore",
+        excludes=("output", "output_format=parquet"), advice="there is no table then", see="usage/f5py-eventalign.md#m6anet-and-xpore",
         help="Write data.json and data.info, as m6anet dataprep would make them from the table, into this folder, and "
         "no table.",
     )  # fmt: skip
@@ -206,7 +206,7 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
     kmer_view: int | None = option(
         "--kmer-view", kind=Kind.INTEGER, group=Group.OUTPUT, at_least=1, default_words="the k of the pore model",
         ours=True, excludes=("paf", "sam", "m6anet_json"), advice="it says how the table shows k-mers",
-        see="usage.md#m6anet-and-xpore",
+        see="usage/f5py-eventalign.md#m6anet-and-xpore",
         help="Only show this many bases in the middle of each k-mer, at their position: 5 for m6anet and xpore.",
     )  # fmt: skip
     output_format: str | None = option(
@@ -256,7 +256,7 @@ class CheckOptions(SignalOptions, Options):
 
     reads: str = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS, see="usage.md#reads-without-an-index",
+        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS, see="usage/f5py-call-methylation.md#reads-without-an-index",
     )  # fmt: skip
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
@@ -305,7 +305,7 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
         help="Kind of methylation of the controls.",
     )  # fmt: skip
     motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, see="usage.md#motifs",
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, see="usage/f5py-call-methylation.md#motifs",
         help="A motif of your own instead of -q, such as CHG:0.",
     )  # fmt: skip
     train_kmers: str = option(
@@ -367,7 +367,7 @@ class CompareOptions(RnaOptions, LimitOptions, ModelOptions, StrictOptions, Opti
     reads: tuple[str, ...] = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),
         default_words="the bases in the alignments", help="Basecalled reads; given twice for A and for B.",
-        beside=BESIDE_READS, see="usage.md#reads-without-an-index",
+        beside=BESIDE_READS, see="usage/f5py-call-methylation.md#reads-without-an-index",
     )  # fmt: skip
     slow5: tuple[str, ...] = option(
         "--slow5", kind=Kind.FILE, group=Group.INPUT, repeated=True, default=(),

@@ -103,7 +103,7 @@ class EvaluationOptions(StrictOptions, Options):
     )  # fmt: skip
     motif: str | None = option(
         "--motif", group=Group.MODEL, metavar="SITE:OFFSET", help="A motif of your own instead of -q, such as CHG:0.",
-        see="usage.md#motifs",
+        see="usage/f5py-call-methylation.md#motifs",
     )  # fmt: skip
     calibration: float = option(
         "--calibration", kind=Kind.NUMBER, group=Group.MODEL, metavar="FACTOR", default=1.0, above=0, at_most=10,
@@ -220,7 +220,7 @@ class SimulateOptions(Options):
         "--error-rate", kind=Kind.NUMBER, default=0.03, at_least=0, at_most=0.4, help="Basecalling errors per base."
     )
     motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="NAME|SITE:OFFSET", default_words="cpg", see="usage.md#motifs",
+        "--motif", group=Group.MODEL, metavar="NAME|SITE:OFFSET", default_words="cpg", see="usage/f5py-call-methylation.md#motifs",
         help="Sites that can be methylated: cpg, gpc, dam or dcm, or, with --meth-model, a motif of your own.",
     )  # fmt: skip
     methylation: str = option(
@@ -261,7 +261,7 @@ class SimulateOptions(Options):
     )
     pore: str = option(
         "--pore", group=Group.MODEL, choices=("r9", "r10", "rna002", "rna004"), default="r9",
-        see="usage.md#chemistries",
+        see="usage/f5py-call-methylation.md#chemistries",
         help="Pore chemistry: determines the built-in model for the signals and the metadata. RNA is read from the 3' "
         "ends of transcripts.",
     )  # fmt: skip
