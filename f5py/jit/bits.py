@@ -8,7 +8,7 @@ from numba.extending import intrinsic
 
 @intrinsic
 def count_bits(typing_context, value):
-    """Number of ones in a uint64, as int64."""
+    """Count the ones in a uint64, as int64."""
 
     def build(context, builder, signature, arguments):
         return builder.ctpop(arguments[0])

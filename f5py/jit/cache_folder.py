@@ -1,4 +1,4 @@
-"""Where files are kept that can be made again: compiled code, and indices that cannot stand beside their files."""
+"""Folders of files that can be made again: compiled code, and indices that cannot stand beside their files."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import tempfile
 
 
 def cache_folder() -> str:
-    """The user's cache folder, or a private one in the folder for temporary files if there is none that can be written.
+    """Choose the user's cache folder or, if none can be written, a private one in the folder for temporary files.
 
     So it is for a user without a home, and in containers, whose user often has ``/`` or another's folder as home.
 
@@ -23,14 +23,14 @@ def cache_folder() -> str:
 
 
 def _can_be_written(folder: str) -> bool:
-    """Whether files can be made in a folder, which is made first if it is not there."""
+    """Return whether files can be made in a folder, which is made first if it is not there."""
     while not os.path.lexists(folder) and folder != os.path.dirname(folder):
         folder = os.path.dirname(folder)
     return os.path.isdir(folder) and os.access(folder, os.W_OK | os.X_OK)
 
 
 def _private_folder() -> str:
-    """A folder that only this user can read and write; the same one at every run, if it is really this user's."""
+    """Make a folder that only this user can read and write; the same one at every run, if it is really this user's."""
     path = os.path.join(tempfile.gettempdir(), f"f5py-cache-{os.geteuid()}")
     try:
         os.mkdir(path, 0o700)

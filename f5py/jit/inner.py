@@ -90,7 +90,7 @@ def _compile_inner(function: Any, types: tuple[Any, ...]) -> None:
 
 
 def _library_for_callers(codegen: Any, name: str) -> Any:
-    """A library whose functions are only tidied up: a caller that takes them in optimises them with its own.
+    """Make a library whose functions are only tidied up: a caller that takes them in optimises them with its own.
 
     Left as they are made they would be inlined in other places, and calls would take a tenth more time.
     """

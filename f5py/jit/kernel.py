@@ -78,7 +78,7 @@ def _compiled(function, fastmath):
 
 
 def _tuned(function, fastmath):
-    """What all that is private to Numba is used for: a first run of eight seconds instead of twenty."""
+    """Apply all that is private to Numba, for a first run of eight seconds instead of twenty."""
     from f5py.jit.inner import leave_inner_entries_out
 
     # without the wrapper for C, of which there is no use, compilation takes a tenth less time
@@ -126,7 +126,7 @@ def _compile_plainly(kernel: Any, signature: Any) -> Any:
 
 
 def is_kept(compiled) -> bool:
-    """Whether the disk cache has code of a compiled function, or there is no cache to be filled.
+    """Return whether the disk cache has code of a compiled function, or there is no cache to be filled.
 
     What is found is not sure to fit the arguments of the next call or the processor; it will be compiled then.
     """

@@ -92,7 +92,7 @@ load, store = memory(vector, _VECTOR, (types.float32,), 4)
 
 @intrinsic
 def splat(typingctx, scalar):
-    """A vector with the same float in all lanes."""
+    """Fill all lanes of a vector with a float."""
 
     def generate(context, builder, signature, arguments):
         return broadcast(builder, arguments[0], _VECTOR)
@@ -116,7 +116,7 @@ gt = comparison({vector: mask}, lambda builder, a, b: builder.fcmp_ordered(">", 
 
 @intrinsic
 def bits(typingctx, lanes):
-    """The mask as a uint16, lane 0 in the lowest bit."""
+    """Convert the mask to a uint16, lane 0 in the lowest bit."""
 
     def generate(context, builder, signature, arguments):
         return builder.bitcast(arguments[0], ir.IntType(16))
@@ -126,7 +126,7 @@ def bits(typingctx, lanes):
 
 @intrinsic
 def first_lanes(typingctx, n):
-    """A mask of the first n lanes."""
+    """Make a mask of the first n lanes."""
 
     def generate(context, builder, signature, arguments):
         numbers = ir.Constant(_INT_VECTOR, list(range(LANES)))

@@ -99,7 +99,7 @@ def widened(typingctx, array, index):
 
 @intrinsic
 def splat(typingctx, scalar):
-    """A vector with the same number in all lanes."""
+    """Fill all lanes of a vector with a number."""
 
     def generate(context, builder, signature, arguments):
         return broadcast(builder, arguments[0], _VECTOR)

@@ -111,7 +111,7 @@ load8x64, store8x64 = memory(wide_vector, _WIDE_BYTES, (types.int8, types.uint8)
 
 @intrinsic
 def splat8(typingctx, scalar):
-    """A vector with the same byte in all lanes; the scalar is cut to its lowest eight bits."""
+    """Fill all lanes of a vector with a byte; the scalar is cut to its lowest eight bits."""
 
     def generate(context, builder, signature, arguments):
         return broadcast(builder, builder.trunc(arguments[0], ir.IntType(8)), _BYTES)
@@ -121,7 +121,7 @@ def splat8(typingctx, scalar):
 
 @intrinsic
 def splat16(typingctx, scalar):
-    """A vector with the same int16 in all lanes; the scalar is cut to its lowest sixteen bits."""
+    """Fill all lanes of a vector with an int16; the scalar is cut to its lowest sixteen bits."""
 
     def generate(context, builder, signature, arguments):
         return broadcast(builder, builder.trunc(arguments[0], ir.IntType(16)), _SHORTS)
@@ -131,7 +131,7 @@ def splat16(typingctx, scalar):
 
 @intrinsic
 def splat32(typingctx, scalar):
-    """A vector with the same int32 in all lanes."""
+    """Fill all lanes of a vector with an int32."""
 
     def generate(context, builder, signature, arguments):
         return broadcast(builder, builder.trunc(arguments[0], _INT), _INTS)
@@ -152,7 +152,7 @@ choose = choice(_MASKS)
 
 @intrinsic
 def bits32(typingctx, lanes):
-    """The mask as a uint32, lane 0 in the lowest bit."""
+    """Convert the mask to a uint32, lane 0 in the lowest bit."""
 
     def generate(context, builder, signature, arguments):
         return builder.bitcast(arguments[0], _INT)
@@ -162,7 +162,7 @@ def bits32(typingctx, lanes):
 
 @intrinsic
 def first_of_32(typingctx, n):
-    """A mask of the first n lanes."""
+    """Make a mask of the first n lanes."""
 
     def generate(context, builder, signature, arguments):
         numbers = ir.Constant(_INTS, list(range(LANES)))
@@ -193,7 +193,7 @@ def widen16(typingctx, value):
 
 @intrinsic
 def narrow(typingctx, value):
-    """The lowest eight bits of int16 lanes."""
+    """Narrow int16 lanes to their lowest eight bits."""
 
     def generate(context, builder, signature, arguments):
         return builder.trunc(arguments[0], _BYTES)
@@ -203,7 +203,7 @@ def narrow(typingctx, value):
 
 @intrinsic
 def largest(typingctx, value):
-    """The largest lane."""
+    """Find the largest lane."""
 
     def generate(context, builder, signature, arguments):
         kind = ir.FunctionType(_INT, [_INTS])
@@ -215,7 +215,7 @@ def largest(typingctx, value):
 
 @intrinsic
 def splat8x64(typingctx, scalar):
-    """A wide vector with the same byte in all lanes; the scalar is cut to its lowest eight bits."""
+    """Fill all lanes of a wide vector with a byte; the scalar is cut to its lowest eight bits."""
 
     def generate(context, builder, signature, arguments):
         return broadcast(builder, builder.trunc(arguments[0], ir.IntType(8)), _WIDE_BYTES)
@@ -225,7 +225,7 @@ def splat8x64(typingctx, scalar):
 
 @intrinsic
 def lanes64(typingctx):
-    """A wide vector with the number of each lane."""
+    """Make a wide vector with the number of each lane."""
 
     def generate(context, builder, signature, arguments):
         return ir.Constant(_WIDE_BYTES, list(range(WIDE)))
@@ -235,7 +235,7 @@ def lanes64(typingctx):
 
 @intrinsic
 def lane64(typingctx, value, lane):
-    """A lane of a wide vector."""
+    """Extract a lane of a wide vector."""
 
     def generate(context, builder, signature, arguments):
         return builder.sext(builder.extract_element(*arguments), ir.IntType(64))

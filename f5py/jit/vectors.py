@@ -1,4 +1,4 @@
-"""What vectors of all kinds have in common: how they lie in memory, and operations lane by lane.
+"""Foundations of vectors of all kinds: how they lie in memory, and operations lane by lane.
 
 Only for `f5py.jit.simd`, `f5py.jit.simd_double` and `f5py.jit.simd_int`, which say what kernels may use.
 """
@@ -26,12 +26,12 @@ def register(kind: type[types.Type], llvm_type: ir.Type) -> None:
 
 
 def constant(llvm_type: ir.VectorType, value: float) -> ir.Constant:
-    """A vector with the same number in all lanes."""
+    """Make a constant vector with a number in all lanes."""
     return ir.Constant(llvm_type, [value] * llvm_type.count)
 
 
 def broadcast(builder, scalar, llvm_type: ir.VectorType):
-    """A vector with the same scalar in all lanes."""
+    """Copy a scalar to all lanes of a vector."""
     undefined, number = ir.Constant(llvm_type, ir.Undefined), ir.IntType(32)
     first = builder.insert_element(undefined, scalar, ir.Constant(number, 0))
     return builder.shuffle_vector(first, undefined, constant(ir.VectorType(number, llvm_type.count), 0))
@@ -48,7 +48,7 @@ def call(builder, name: str, *arguments):
 
 
 def pointer(context, builder, array_type, array, index, llvm_type: ir.VectorType):
-    """Where a vector lies in an array; `IndexError` beyond its ends if bounds are checked."""
+    """Compute the address of a vector in an array; `IndexError` beyond its ends if bounds are checked."""
     view = context.make_array(array_type)(context, builder, array)
     if config.BOUNDSCHECK:
         (length,) = cgutils.unpack_tuple(builder, view.shape, 1)
@@ -62,7 +62,7 @@ def pointer(context, builder, array_type, array, index, llvm_type: ir.VectorType
 
 
 def memory(kind: types.Type, llvm_type: ir.VectorType, dtypes: Collection[types.Type], alignment: int):
-    """The functions that load and store vectors of a kind, in one-dimensional arrays of these types."""
+    """Make the functions that load and store vectors of a kind, in one-dimensional arrays of these types."""
 
     def fits(array):
         return isinstance(array, types.Array) and array.dtype in dtypes and array.ndim == 1
@@ -97,7 +97,7 @@ def memory(kind: types.Type, llvm_type: ir.VectorType, dtypes: Collection[types.
 
 
 def binary(kinds: Collection[types.Type], emit: Callable[..., Any]):
-    """An operation of two vectors of one kind, which gives a third."""
+    """Make an operation of two vectors of one kind, which gives a third."""
 
     @intrinsic
     def operation(typingctx, a, b):
@@ -109,7 +109,7 @@ def binary(kinds: Collection[types.Type], emit: Callable[..., Any]):
 
 
 def comparison(masks: Mapping[types.Type, types.Type], emit: Callable[..., Any]):
-    """An operation of two vectors of one kind, which gives the mask of that kind."""
+    """Make an operation of two vectors of one kind, which gives the mask of that kind."""
 
     @intrinsic
     def compare(typingctx, a, b):
@@ -136,7 +136,7 @@ def overload_arithmetic(kind: types.Type) -> None:
 
 
 def lanes_by_bits(mask: types.Type, n_lanes: int):
-    """The function that makes a mask of the lanes whose bits are set in an integer."""
+    """Make the function that turns the bits of an integer to a mask of lanes."""
 
     @intrinsic
     def lanes_of(typingctx, number):
@@ -151,7 +151,7 @@ def lanes_by_bits(mask: types.Type, n_lanes: int):
 
 
 def choice(masks: Mapping[types.Type, types.Type]):
-    """The function that takes lanes of its second argument where the mask is set, else of its third."""
+    """Make the function that takes lanes of its second argument where the mask is set, else of its third."""
 
     @intrinsic
     def select(typingctx, lanes, a, b):
@@ -203,6 +203,6 @@ def exp2_of(builder, value, whole, power, coefficients):
 
 
 def at_least(builder, value, least: float):
-    """The larger of a vector's lanes and a number."""
+    """Take the larger of each lane and a number."""
     limit = constant(value.type, least)
     return builder.select(builder.fcmp_ordered(">", value, limit), value, limit)

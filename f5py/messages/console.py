@@ -80,7 +80,7 @@ def recorded_warnings() -> Iterator[list[str]]:
 
 
 def is_terminal() -> bool:
-    """Whether messages go to someone who looks on."""
+    """Return whether messages go to someone who looks on."""
     return _is_command_line and not _is_quiet and sys.stderr is not None and sys.stderr.isatty()
 
 
@@ -109,7 +109,7 @@ def _message(level: str, who: str, text: str) -> None:
 
 
 def _has_colours() -> bool:
-    """Whether messages may be coloured; see https://no-color.org."""
+    """Return whether messages may be coloured; see https://no-color.org."""
     return is_terminal() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 

@@ -1,4 +1,4 @@
-"""How far long work has come: a bar on a terminal, or calls of a function for callers from Python."""
+"""Progress of long work: a bar on a terminal, or calls of a function for callers from Python."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class Progress:
 
 
 def is_watched() -> bool:
-    """Whether progress is shown to anyone."""
+    """Return whether progress is shown to anyone."""
     return _listener.get() is not None or console.is_terminal()
 
 
@@ -105,7 +105,7 @@ def progress(unit: str, total: int | None = None) -> Iterator[Progress]:
 
 
 def in_words(unit: str, done: int, total: int | None, seconds: float, before: int = 0) -> str:
-    """What stands beside the bar: how much of how much is done, how fast, and how long the rest will take.
+    """Say beside the bar how much of how much is done, how fast, and how long the rest will take.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""How many cores this process may use."""
+"""Number of cores that this process may use."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ def usable_cores() -> int:
 
 
 def _groups(text: str) -> list[tuple[str, str]]:
-    """The control groups of the process: where each is, and its controllers, "" for version 2."""
+    """List the control groups of the process: where each is, and its controllers, "" for version 2."""
     lines = [line.split(":", 2) for line in text.splitlines()]
     return [(path, controllers) for _, controllers, path in lines if controllers in ("", "cpu,cpuacct", "cpu")]
 
 
 def _quota(path: str, controllers: str, allowed: int) -> int:
-    """The least of the quotas of a group and of those that it lies in, in whole cores, rounded up."""
+    """Find the least of the quotas of a group and of those that it lies in, in whole cores, rounded up."""
     root = Path(_CGROUPS, controllers)
     group = root / path.lstrip("/")
     for folder in (group, *group.parents):

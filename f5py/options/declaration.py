@@ -1,4 +1,4 @@
-"""What an option is: its names, type, default, range and help, declared once.
+"""Declaration of an option: its names, type, default, range and help, written once.
 
 An options class is a dataclass whose fields are made by `option`, `flag`, `argument` and `refused`. The command line,
 the checks of values that come from Python, the profiles' keys and the tables of the documentation are made from these
@@ -167,7 +167,7 @@ class Option:
         return self.names[-1] if self.names else (self.metavar or "").strip("[].").split()[0]
 
     def said(self, value: Any) -> str:
-        """The option as messages name it: with the value, if that is one of a few."""
+        """Name the option in messages: with the value, if that is one of a few."""
         if self.kind is Kind.YES_NO:
             return f"{self.spelling} {'yes' if value else 'no'}"
         return f"{self.spelling} {value}" if self.kind is Kind.CHOICE else self.spelling
@@ -208,7 +208,7 @@ class Option:
         return tuple(_FOREIGN[name] for name in self.names if name in _FOREIGN and _FOREIGN[name] not in self.names)
 
     def value_words(self) -> str:
-        """What the value is called; empty for a flag."""
+        """Name the option's value; empty for a flag."""
         if self.kind is Kind.FLAG:
             return ""
         if self.metavar is not None:
@@ -216,7 +216,7 @@ class Option:
         return "/".join(map(str, self.choices)) if self.kind is Kind.CHOICE else self.kind.value
 
     def default_shown(self) -> str:
-        """The default in words; empty for a flag."""
+        """Write the default in words; empty for a flag."""
         if self.default is REQUIRED:
             return f"required without {' or '.join(f'--{name}' for name in self.unless)}" if self.unless else "required"
         if self.default_words is not None:
@@ -261,7 +261,7 @@ class Option:
 
 
 def paths_read(options: Options) -> list[str]:
-    """The files and folders that are read, as the options name them, and those that belong to these."""
+    """List the files and folders that are read, as the options name them, and those that belong to these."""
     paths: list[str] = []
     for name, declared in declarations(type(options)).items():
         value = getattr(options, name)
@@ -293,7 +293,7 @@ def _bases_shown(number: int) -> str:
 def option(
     *names: str, kind: Kind = Kind.TEXT, group: Group = Group.OTHER, help: str, default: Any = None, **more: Any
 ) -> Any:
-    """A field of an options class; see `Option`."""
+    """Declare a field of an options class; see `Option`."""
     if more.get("choices"):
         kind = Kind.CHOICE
     declared = Option(names, kind, help, group, default, **more)
@@ -304,17 +304,17 @@ def option(
 
 
 def flag(*names: str, group: Group = Group.OUTPUT, help: str, **more: Any) -> Any:
-    """A field that is true if its option is given."""
+    """Declare a field that is true if its option is given."""
     return option(*names, kind=Kind.FLAG, group=group, help=help, default=False, **more)
 
 
 def argument(metavar: str, *, help: str, default: Any = REQUIRED, **more: Any) -> Any:
-    """A field that is given by its position."""
+    """Declare a field that is given by its position."""
     return option(metavar=metavar, kind=Kind.PATH, help=help, default=default, **more)
 
 
 def refused(*names: str, kind: Kind = Kind.TEXT, reason: str) -> Any:
-    """A field for an option of the reference tools that cannot be had here; ``no`` is accepted for yes/no options."""
+    """Declare an option of the reference tools that cannot be had here; ``no`` is accepted for yes/no options."""
     default = False if kind in (Kind.FLAG, Kind.YES_NO) else None
     return option(*names, kind=kind, help="", default=default, refused=reason)
 
@@ -345,7 +345,7 @@ class Options:
 
 
 def declarations(options: type[Any]) -> Mapping[str, Option]:
-    """The options of a class by field name, group by group and in the order of their declaration."""
+    """List the options of a class by field name, group by group and in the order of their declaration."""
     found = {
         field.name: field.metadata["option"] for field in dataclasses.fields(options) if "option" in field.metadata
     }

@@ -62,7 +62,7 @@ def in_words(options: Options) -> str:
 
 
 def _value(options: Any, name: str, declared: Option) -> Any:
-    """The value of an option, also if it is not given."""
+    """Determine the value of an option, also if it is not given."""
     if name == "noise" and options.is_correlated:
         return "correlated"
     value = getattr(options, name)

@@ -74,7 +74,7 @@ class CudaOptions(GpuOptions):
 
 
 def device_numbers(text: str | int) -> list[int] | None:
-    """The numbers that ``--cuda-dev-id`` names; None for all devices.
+    """Parse the numbers that ``--cuda-dev-id`` names; None for all devices.
 
     Raises
     ------

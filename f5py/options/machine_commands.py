@@ -37,7 +37,7 @@ class CompileOptions(Options):
         self.capabilities()
 
     def capabilities(self) -> list[str]:
-        """The compute capabilities, each as one number such as ``"87"``.
+        """List the compute capabilities, each as one number such as ``"87"``.
 
         Raises
         ------

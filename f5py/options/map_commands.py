@@ -227,7 +227,7 @@ class MapOptions(GpuOptions, Options):
         return self.paf or self.output.lower().endswith(".paf")
 
     def changes(self) -> dict[str, Any]:
-        """Settings that the options change, by the names of `f5py.mapping.settings.MapSettings`."""
+        """Collect the settings that the options change, by the names of `f5py.mapping.settings.MapSettings`."""
         single = {
             "k": self.k, "w": self.w, "hpc": self.hpc or None, "mid_occ_frac": self.frequent,
             "occ_dist": self.rescue_distance, "q_occ_frac": self.frequent_in_read, "max_gap": self.max_gap,

@@ -1,4 +1,4 @@
-"""What the name of an output says about its format."""
+"""Formats that names of outputs ask for."""
 
 from __future__ import annotations
 
@@ -34,12 +34,12 @@ PACKED = (".gz", ".bgz")
 
 
 def packed_ending(path: str) -> str:
-    """How the name of compressed text ends, "" for any other."""
+    """Return how the name of compressed text ends, "" for any other."""
     return next((suffix for suffix in PACKED if path.endswith(suffix)), "")
 
 
 def kind_of_several(option: str, path: str, kinds: Sequence[str]) -> str:
-    """The one of `kinds` that a name ends in; `UsageError` for any other name."""
+    """Find the one of `kinds` that a name ends in; `UsageError` for any other name."""
     kind = os.path.splitext(path)[1][1:].lower()
     if kind not in kinds:
         raise UsageError(f"{option} {path}: does not end in .{', .'.join(kinds)}")
@@ -47,12 +47,12 @@ def kind_of_several(option: str, path: str, kinds: Sequence[str]) -> str:
 
 
 def is_alignments(path: str) -> bool:
-    """Whether a name is that of alignments."""
+    """Return whether a name is that of alignments."""
     return path.endswith((".bam", ".sam", ".cram"))
 
 
 def kind_of_output(path: str) -> str:
-    """The format that a name asks for, ``tsv`` if it says nothing: ``x.bed.gz`` is bedMethyl, ``x.bw`` bigWig.
+    """Return the format that a name asks for, ``tsv`` if it says nothing: ``x.bed.gz`` is bedMethyl, ``x.bw`` bigWig.
 
     Raises
     ------
@@ -65,7 +65,7 @@ def kind_of_output(path: str) -> str:
 
 
 def kind_of_name(path: str) -> str:
-    """The format of a file by its name, as for `kind_of_output`; ``tsv`` for all that are not known."""
+    """Return the format of a file by its name, as for `kind_of_output`; ``tsv`` for all that are not known."""
     return _KINDS.get(_ending(path), "tsv")
 
 

@@ -24,7 +24,7 @@ class Profile:
     disable_cuda: bool | None = None
 
     def values(self) -> dict[str, float | int | bool]:
-        """The options that the profile sets, by parameter name."""
+        """Return the options that the profile sets, by parameter name."""
         return {name: value for name, value in vars(self).items() if value is not None}
 
 
@@ -53,7 +53,7 @@ for _short in ("laptop", "desktop", "hpc"):
 
 
 def load_profile(name: str) -> Profile:
-    """The profile of that name or in that file.
+    """Load the profile of that name or in that file.
 
     A file holds seven numbers separated by white space: max-lf, avg-epk, max-epk, K, B, t and ultra-thresh; -1 leaves
     an option alone.

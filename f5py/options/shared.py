@@ -32,7 +32,7 @@ _PORES = ("r9", "r10", "rna004")
 
 
 def threads(meaning: str) -> Any:
-    """The declaration of ``--threads``."""
+    """Declare ``--threads``."""
     return option(
         "-t", "--threads", kind=Kind.INTEGER, group=Group.SPEED, default=usable_cores(),
         default_words="as many as the cores that may be used", at_least=1, at_most=MOST_THREADS, help=meaning,
@@ -40,7 +40,7 @@ def threads(meaning: str) -> Any:
 
 
 def min_mapq(*aliases: str) -> Any:
-    """The declaration of ``--min-mapq``, with more names of nanopolish's."""
+    """Declare ``--min-mapq``, with more names of nanopolish's."""
     return option(
         "--min-mapq", kind=Kind.INTEGER, group=Group.SELECTION, default=20,
         aliases=("--min-mapping-quality", *aliases), help="Skip alignments with lower mapping quality.",
@@ -48,7 +48,7 @@ def min_mapq(*aliases: str) -> Any:
 
 
 def max_bases(default: int) -> Any:
-    """The declaration of ``--max-bases``."""
+    """Declare ``--max-bases``."""
     return option(
         "-B", "--max-bases", kind=Kind.BASES, group=Group.SPEED, default=default, at_least=1,
         help="Number of bases at which a batch is complete.",
@@ -56,7 +56,7 @@ def max_bases(default: int) -> Any:
 
 
 def alignments(**more: Any) -> Any:
-    """The declaration of ``--bam``."""
+    """Declare ``--bam``."""
     return option(
         "-b", "--bam", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
         help="Alignments (SAM, BAM or CRAM; - for standard input).", beside=BESIDE_ALIGNMENTS, url="alignments",

@@ -1,1 +1,1 @@
-"""What is made of a batch: rows and records, and the files that they go to."""
+"""Outputs of batches: rows and records, and the files that they go to."""

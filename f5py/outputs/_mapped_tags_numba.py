@@ -41,7 +41,7 @@ _SPLITTER = 134217729.0
 
 @shared_kernel
 def ten_thousandths(value):
-    """A number from 0 to 1 in units of 1/10000, rounded as ``%.4f`` does."""
+    """Convert a number from 0 to 1 to units of 1/10000, rounded as ``%.4f`` does."""
     product = value * 10000.0
     whole = np.floor(product)
     part = product - whole

@@ -46,7 +46,7 @@ class PartRows:
         self._files = ExitStack()
 
     def of(self, fields: Fields, **parquet: Any) -> PartRows:
-        """The same with columns; `parquet` are arguments of the `ParquetOutput` of the run."""
+        """Keep the rows with columns; `parquet` are arguments of the `ParquetOutput` of the run."""
         self._fields, self._parquet = fields, parquet
         self._first = self._stream(self._path)
         self._n_left: int | None = None  # until a row group begins

@@ -18,7 +18,7 @@ _VERSIONS_WITHOUT_ARRAYS = ("VN:1.0", "VN:1.1", "VN:1.2", "VN:1.3")
 def header_with_program(
     header: pysam.AlignmentHeader, command_line: str, description: str = ""
 ) -> pysam.AlignmentHeader:
-    """The header with an @PG line for f5py after the chain of programs that made the file.
+    """Add an @PG line for f5py to the header, after the chain of programs that made the file.
 
     All lines stay as they are, except that a format version below 1.4, the first with array tags, becomes 1.6.
 

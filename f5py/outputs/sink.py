@@ -1,4 +1,4 @@
-"""What a run writes to: one sink for each output, which is opened, written and completed by itself.
+"""Protocol of sinks, the outputs of a run, each of which is opened, written and completed by itself.
 
 A recipe (`f5py.runs.recipe`) names the sinks of a command. In a run in parts every part opens sinks of its own, whose
 files are kept in the part's folder; at the end those of the whole run take the parts one after the other.

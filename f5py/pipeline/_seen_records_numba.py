@@ -42,7 +42,7 @@ def _key_of(data, at, end, key):
 
 @exact_kernel
 def _slot_of(table, key):
-    """Where a key is in the table, or the empty slot where it would be."""
+    """Find a key's slot in the table, or the empty one where it would be."""
     n_slots = table.shape[0]
     slot = np.int64(key[1] & np.uint64(n_slots - 1))
     while table[slot, 0] != 0 and (table[slot, 0] != key[0] or table[slot, 1] != key[1]):

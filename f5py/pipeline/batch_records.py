@@ -56,7 +56,7 @@ class Stretch:
         end: int,
         n_before: int,
     ) -> Stretch:
-        """The records `first` to `end` of a chunk, whose first record has the number `n_before`."""
+        """Select the records `first` to `end` of a chunk, whose first record has the number `n_before`."""
         chosen = first + np.flatnonzero(is_kept[first:end])
         return cls(data, starts, first, end, chosen, rows[chosen], n_before + chosen)
 
@@ -133,7 +133,7 @@ class Found(NamedTuple):
 def bases_of(
     stretches: list[Stretch], reads: ReadIndex | RecordReads, from_records: bool, pool: WorkerPool | None
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
-    """The bases of the reads of a batch as sequenced, and their offsets.
+    """Gather the bases of the reads of a batch as sequenced, and their offsets.
 
     Parameters
     ----------

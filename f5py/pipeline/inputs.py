@@ -121,12 +121,12 @@ def open_inputs(
 
 
 def loading_threads(options: AlignmentOptions) -> int:
-    """How many threads read and decode beside those that compute, which need four times as long for a read on a CPU."""
+    """Choose how many threads read and decode; a CPU takes four times as long to compute a read."""
     return options.threads if _may_use_gpu(options) else (options.threads + 1) // 2
 
 
 def batches_ahead(options: AlignmentOptions) -> int:
-    """How many batches are loaded at the same time, or wait; each takes some 100 MB."""
+    """Choose how many batches are loaded at the same time, or wait; each takes some 100 MB."""
     return 4 if _may_use_gpu(options) and options.threads > 2 else 2
 
 
@@ -135,7 +135,7 @@ def _may_use_gpu(options: AlignmentOptions) -> bool:
 
 
 def with_local_inputs(options: Options, inputs: ExitStack) -> Options:
-    """The options with files of this machine in place of inputs that are named by URLs; these go with `inputs`."""
+    """Put files of this machine in the place of inputs that are named by URLs; these go with `inputs`."""
     declared = declarations(type(options))
     named = {name: url for name, one in declared.items() if one.url and is_url(url := getattr(options, name))}
     if not named:
@@ -151,7 +151,7 @@ def with_local_inputs(options: Options, inputs: ExitStack) -> Options:
 
 
 def _open_reads(options: MappedReadsOptions, alignments: AlignmentFile) -> ReadIndex | RecordReads:
-    """Where the reads' bases come from: an index, a file that is held in memory, or the alignments."""
+    """Open what the reads' bases come from: an index, a file that is held in memory, or the alignments."""
     names_signals = any(path is not None for path in (options.slow5, options.pod5, options.fast5))
     if options.reads is None:
         if not names_signals:

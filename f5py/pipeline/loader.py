@@ -227,7 +227,7 @@ class Loader:
             yield self._cut_of(number, stretches, n_before, time.perf_counter() - started)
 
     def _cut_of(self, number: int, stretches: list[Stretch], n_visited: int, seconds: float) -> Cut:
-        """The batch of some records; what depends on the batches before it is found here."""
+        """Make the batch of some records; what depends on the batches before it is found here."""
         tag = self.settings.partition_tag
         values = [] if tag is None else [value for one in stretches for value in one.tags(tag)]
         n_expected = self._n_expected if self.tells_share and self.windows is None else None
@@ -326,7 +326,7 @@ class Loader:
             return fetch_split(self.signals, names, parents, columns.split_start, columns.split_length)
 
     def _share(self, cut: Cut, columns: RecordColumns) -> float | None:
-        """Which share of the alignments comes before the end of these, if that can be told."""
+        """Compute the share of the alignments before the end of these, if that can be told."""
         if self.windows is None or cut.part >= 0:
             return cut.share
         if not len(columns.contig):
@@ -339,7 +339,7 @@ class Loader:
         return self.alignments.expected_records()
 
     def _partition(self, values: list[str | None]) -> NDArray[np.int32]:
-        """Number of each record's value of the partition tag; -1 without it."""
+        """Number each record's value of the partition tag; -1 without it."""
         numbers: dict[str | None, int] = {value: i for i, value in enumerate(self.partitions)}
         for value in dict.fromkeys(values):
             if value is not None and value not in numbers:

@@ -1,4 +1,4 @@
-"""Which records are used: those that pass the filters, counted by what becomes of them."""
+"""Filter of alignment records: those that are used, counted by what becomes of them."""
 
 from __future__ import annotations
 

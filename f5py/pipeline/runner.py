@@ -103,7 +103,7 @@ def run_pipeline(
 
 
 def stages_running() -> bool:
-    """Whether a thread of a pipeline that has failed or was interrupted has not come to its end."""
+    """Return whether a thread of a pipeline that has failed or was interrupted has not come to its end."""
     return any(name.startswith(THREAD_PREFIX) for name in _thread_names())
 
 
@@ -270,7 +270,7 @@ class _Prefetch(Generic[T]):
                 continue
 
     def until_end(self, waiting: Callable[[], None], waits: Waits) -> Iterator[T]:
-        """The items; `waiting` is called now and then while the next one is waited for."""
+        """Yield the items; `waiting` is called now and then while the next one is waited for."""
         while True:
             try:
                 with waits.of("loading"):

@@ -10,12 +10,12 @@ FORMATS = ("png", "svg", "pdf", "html")
 
 
 def format_of(output: str) -> str:
-    """The format that the name of a figure says; `UsageError` if it is none of `FORMATS`."""
+    """Return the format that the name of a figure says; `UsageError` if it is none of `FORMATS`."""
     return kind_of_several("-o", output, FORMATS)
 
 
 def default_output(read: str) -> str:
-    """The name of the file that the picture of a read gets unless another is given."""
+    """Name the file of a read's picture unless another name is given."""
     output = f"{read}.{FORMATS[0]}"
     if os.path.basename(output) != output:
         raise UsageError(f"the name of the read, {read}, is no file name; name a file with -o")

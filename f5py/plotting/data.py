@@ -1,4 +1,4 @@
-"""What a plot of a read shows, as plain arrays, made from a computed batch."""
+"""Data of a plot of a read as plain arrays, made from a computed batch."""
 
 from __future__ import annotations
 
@@ -153,7 +153,7 @@ class PlotData:
         return f"position {where} of each k-mer's {which} base{', descending' if self.descending else ''}, and {base}"
 
     def signal_words(self, seconds: bool) -> str:
-        """What the axis below the signal shows."""
+        """Label the axis below the signal."""
         direction = "3' to 5'" if self.source.rna else "5' to 3'"
         return f"{'time (s)' if seconds else 'sample'}: the signal's order, {direction} of the read"
 
@@ -340,7 +340,7 @@ def _collect(
 
 
 def _in_region(name: str, rows: _Rows, region: tuple[int, int] | None, descending: bool) -> _Rows:
-    """The rows in the region, or in the default one."""
+    """Select the rows in the region, or in the default one."""
     low, high = int(rows.position.min()), int(rows.position.max()) + 1
     if region is None:
         region = (high - DEFAULT_POSITIONS, high) if descending else (low, low + DEFAULT_POSITIONS)
@@ -372,7 +372,7 @@ def _repeated_with_steps(values: NDArray[np.int64], n: NDArray[np.int64]) -> tup
 def _intervals(
     kmer: NDArray[np.int64], start: NDArray[np.int64], length: NDArray[np.int64], skipped: NDArray[np.bool_]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Samples of each k-mer from those of its events; of skipped ones the end of the k-mer before, twice."""
+    """Join the samples of each k-mer's events; a skipped one gets the end of the k-mer before, twice."""
     kmer_start = np.full(len(skipped), np.iinfo(np.int64).max)
     kmer_end = np.zeros(len(skipped), np.int64)
     np.minimum.at(kmer_start, kmer, start)

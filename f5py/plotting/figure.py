@@ -120,7 +120,7 @@ def _draw(figure: Figure, data: PlotData, width: float, seconds: bool) -> None:
 
 
 def _draw_signal(axes: Axes, data: PlotData, unit: float) -> None:
-    """Samples, expected levels and events."""
+    """Draw samples, expected levels and events."""
     from matplotlib.collections import PolyCollection
 
     samples = np.arange(data.first_sample, data.first_sample + len(data.current))
@@ -158,7 +158,7 @@ def _draw_signal(axes: Axes, data: PlotData, unit: float) -> None:
 
 
 def _draw_bases(axes: Axes, data: PlotData, unit: float, points: float, roomy: bool) -> None:
-    """A coloured field with a letter for each base, and above them those without events; `points` per unit of x."""
+    """Draw a coloured letter for each base, and above them those without events; `points` per unit of x."""
     axes.set_ylim(0, _STRIP + _SKIPPED_ROW)
     axes.set_yticks([])
     for side in ("left", "right", "top", "bottom"):

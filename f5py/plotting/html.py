@@ -48,7 +48,7 @@ def _rounded(values: NDArray[np.floating]) -> list[float]:
 
 
 def _shown(data: PlotData, seconds: bool) -> dict[str, Any]:
-    """What the page's program reads."""
+    """Collect what the page's program reads."""
     k = data.kmers.shape[1]
     kmers = data.kmers.tobytes().decode("latin-1")
     shown: dict[str, Any] = {

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 def packed(start: NDArray[np.int64], end: NDArray[np.int64], gap: int) -> NDArray[np.int64]:
-    """The first row in which each interval has room.
+    """Find the first row in which each interval has room.
 
     Parameters
     ----------

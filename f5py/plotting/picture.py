@@ -1,4 +1,4 @@
-"""What the commands that draw return to Python: a picture that can be shown, saved, or drawn on."""
+"""Pictures that the commands that draw return to Python: to be shown, saved, or drawn on."""
 
 from __future__ import annotations
 

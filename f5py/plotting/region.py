@@ -1,4 +1,4 @@
-"""What a plot of a locus shows: reads with their modification calls, packed into rows, and frequencies by site."""
+"""Data of a plot of a locus: reads with their modification calls, packed into rows, and frequencies by site."""
 
 from __future__ import annotations
 
@@ -156,7 +156,7 @@ class RegionData:
         return f"{self.contig}:{self.start + 1}-{self.end}"
 
     def haplotypes(self) -> list[int]:
-        """The haplotypes that occur: numbered ones first, reads without one last."""
+        """List the haplotypes that occur: numbered ones first, reads without one last."""
         found = np.unique(self.haplotype).tolist()
         return sorted(found, key=lambda number: (number == 0, number))
 
@@ -193,7 +193,7 @@ class RegionData:
         return SmoothShares(centre, modified[seen] / called[seen], seen)
 
     def cells(self, n_cells: int) -> Cells:
-        """Calls counted by read and by stretches of the region, as many as a drawing can tell apart."""
+        """Count calls by read and by stretches of the region, as many as a drawing can tell apart."""
         cell = (self.marks.position - self.start) * n_cells // (self.end - self.start)
         state = np.where(np.abs(self.marks.ratio) < self.threshold, 2, np.where(self.marks.ratio > 0, 0, 1))
         key, place = np.unique(self.marks.read * n_cells + cell, return_inverse=True)
@@ -285,7 +285,7 @@ _NAMES = {"m": "5mC", "h": "5hmC", "a": "6mA", "21839": "4mC", "17802": "pseudou
 
 
 def _haplotypes(tags: list[Any]) -> tuple[NDArray[np.int64], dict[int, str]]:
-    """A number for every read by its HP tag, 0 for none, and what the numbers are called.
+    """Number every read by its HP tag, 0 for none, and say what the numbers are called.
 
     Tags are numbers, as phasing programs write them, unless one is another text than a number.
     """
@@ -298,7 +298,7 @@ def _haplotypes(tags: list[Any]) -> tuple[NDArray[np.int64], dict[int, str]]:
 
 
 def _modification(calls: list[dict[Modification, list[tuple[int, int]]]], code: str | None) -> list[Modification]:
-    """The keys of the modification that is drawn: one for each strand."""
+    """Find the keys of the modification that is drawn: one for each strand."""
     numbers: dict[str, int] = {}
     for found in calls:
         for key, places in found.items():
@@ -324,7 +324,7 @@ def _on_reference(
 
 
 def _depth(records: list[pysam.AlignedSegment], start: int, end: int) -> NDArray[np.int64]:
-    """Number of records over each base; deletions count as covered."""
+    """Count the records over each base; deletions count as covered."""
     first = np.array([record.reference_start for record in records], np.int64).clip(start, end)
     last = np.array([record.reference_end or 0 for record in records], np.int64).clip(start, end)
     steps = np.bincount(first - start, minlength=end - start + 1) - np.bincount(last - start, minlength=end - start + 1)
@@ -334,7 +334,7 @@ def _depth(records: list[pysam.AlignedSegment], start: int, end: int) -> NDArray
 def _rows(
     start: NDArray[np.int64], end: NDArray[np.int64], haplotype: NDArray[np.int64], gap: int
 ) -> NDArray[np.int64]:
-    """The first row, among those of its haplotype, in which each read has room."""
+    """Find the first row, among those of its haplotype, in which each read has room."""
     rows = np.zeros(len(start), np.int64)
     for one in np.unique(haplotype):
         mine = haplotype == one

@@ -163,7 +163,7 @@ def _draw_shares(axes: Axes, data: RegionData, groups: list[int]) -> None:
 
 
 def _draw_depth(axes: Axes, data: RegionData) -> None:
-    """Reads over each base, as an area; of many bases the stretches' means."""
+    """Draw the reads over each base, as an area; of many bases the stretches' means."""
     n = min(len(data.depth), int(300 * (_WIDTH - _LEFT - _RIGHT)))
     edges = np.arange(n + 1) * len(data.depth) // n
     means = np.add.reduceat(data.depth, edges[:-1]) / np.diff(edges)
@@ -176,7 +176,7 @@ def _draw_depth(axes: Axes, data: RegionData) -> None:
 
 
 def _draw_genes(axes: Axes, genes: Genes, bases_per_inch: float) -> None:
-    """A box for each gene, with a tip where it ends, and its name."""
+    """Draw a box for each gene, with a tip where it ends, and its name."""
     from matplotlib.collections import PolyCollection
 
     height = _GENE * (int(genes.row.max()) + 1)
@@ -198,7 +198,7 @@ def _draw_genes(axes: Axes, genes: Genes, bases_per_inch: float) -> None:
 
 
 def _draw_reads(axes: Axes, data: RegionData, group: int, height: float, bases_per_inch: float) -> None:
-    """A bar for each read, with a tip where it ends, and marks of its calls.
+    """Draw a bar for each read, with a tip where it ends, and marks of its calls.
 
     A mark is as wide as can be seen. Calls that would share one divide it by how many are modified, unmodified and
     undecided, so that colours have the areas of what they stand for at every scale.

@@ -90,7 +90,7 @@ def _words(data: RegionData, group: int, groups: list[int]) -> str:
 
 
 def _quality(ratio: NDArray[np.float64]) -> NDArray[np.uint8]:
-    """The value of the ML tag that the log-odds are of."""
+    """Compute the value of the ML tag that the log-odds are of."""
     return np.round(256 / (1 + np.exp(-ratio)) - 0.5).astype(np.uint8)
 
 

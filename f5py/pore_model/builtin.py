@@ -40,7 +40,7 @@ _SHORT_NAMES = {"rna004": "rna004_130bps.nucleotide.9mer", "rna004-5mer": "rna00
 
 
 def named_model(name: str, alphabet: str) -> PoreModel | None:
-    """The built-in model over `alphabet` of that name or short name, or None."""
+    """Return the built-in model over `alphabet` of that name or short name, or None."""
     name = _SHORT_NAMES.get(name, name)
     return builtin(name) if BUILTIN_MODELS.get(name, (0, ""))[1] == alphabet else None
 

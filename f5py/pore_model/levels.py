@@ -15,7 +15,7 @@ _LARGEST_UNIT = 10.0
 
 
 def are_units_of_spread(levels: NDArray[np.floating]) -> bool:
-    """Whether levels cannot be picoampere."""
+    """Return whether levels cannot be picoampere."""
     return float(np.median(np.abs(levels))) < _LARGEST_UNIT
 
 

@@ -127,7 +127,7 @@ def with_methylation(nucleotide: PoreModel, shifts: Sequence[float], name: str, 
 
 
 def nucleotides_of(model: PoreModel) -> PoreModel:
-    """The k-mers without M."""
+    """Select the k-mers without M."""
     if model.alphabet != NUCLEOTIDES_AND_M:
         return model
     plain = np.ix_(*[[0, 1, 2, 4]] * model.k)

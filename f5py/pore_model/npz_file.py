@@ -26,7 +26,7 @@ _MOST_BYTES = 1 << 26
 
 
 def _number(arrays: dict[str, NDArray[Any]], name: str) -> float:
-    """A single number, 0 if it is not there."""
+    """Read a single number, 0 if it is not there."""
     array = arrays.get(name, np.zeros(()))
     if array.size != 1 or array.dtype.kind not in "biuf" or not np.isfinite(array).all():
         raise DamagedValueError(f"{name} is not a number")

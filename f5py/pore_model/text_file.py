@@ -106,7 +106,7 @@ def read_start(path: str | os.PathLike[str], like: Callable[[], PoreModel | None
 
 
 def _model_of(table: _Table, k: int, alphabet: str) -> PoreModel:
-    """The model that a table with means and standard deviations is."""
+    """Make the model from a table of means and standard deviations."""
     level_mean = _numbers(table, 1, "mean")
     level_stdv = _numbers(table, 2, "stdv")
     table.fail_at(~(level_stdv > 0), "column stdv, {!r}: is not above zero; correct the line", 2)

@@ -18,7 +18,7 @@ _SD_COLUMNS = "1.0000\t1.0000"
 
 
 def model_text(model: PoreModel, n_events: NDArray[np.floating], kind: str, comment: str) -> Iterator[bytes]:
-    """The text of a model, piece by piece: a line for each k-mer in the order of ranks.
+    """Format a model piece by piece: a line for each k-mer in the order of ranks.
 
     Parameters
     ----------

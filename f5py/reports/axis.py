@@ -30,7 +30,7 @@ class Axis:
     whole: bool = False
 
     def limits(self, values: Sequence[float]) -> tuple[float, float]:
-        """Ends of an axis for these values: the bounds where there are two, else round numbers around the values."""
+        """Choose the ends of an axis: the bounds where there are two, else round numbers around the values."""
         if self.least is not None and self.most is not None:
             return self.least, self.most
         low, high = min(values, default=0.0), max(values, default=1.0)
@@ -74,7 +74,7 @@ def ticks_of_powers(first: float, n: int, per_power: int, most: int = 6) -> list
 
 
 def short(number: float) -> str:
-    """A number of at most three digits and a letter for its thousands."""
+    """Format a number with at most three digits and a letter for its thousands."""
     size, letter = next((one for one in _SIZES if number >= one[0]), (1.0, ""))
     return f"{number / size:.3g}{letter}"
 
@@ -86,7 +86,7 @@ FALSE_POSITIVES, TRUE_POSITIVES = Axis("rate of false positives", 0, 1), Axis("r
 
 
 def _step(low: float, high: float, most: int, whole: bool) -> float:
-    """The least round number that goes at most so many times between two ends."""
+    """Find the least round number that goes at most so many times between two ends."""
     rough = (high - low) / max(most, 1)
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(one * power for one in _STEPS if one * power >= rough * (1 - 1e-9) and not (whole and one == 2.5))

@@ -51,14 +51,14 @@ class Chart:
         return bool(self.places) and isinstance(self.places[0], str)
 
     def html(self) -> str:
-        """A part of a page."""
+        """Draw the chart as a part of a page."""
         if self.has_bars:
             return section(self.title, bar_chart(self.places, self.series, self.across.name, self.up, self.ticks))
         return section(self.title, line_chart(self.places, self.series, self.across, self.up))
 
 
 def report_kind(path: str) -> str:
-    """The kind that the name of a report says; `UsageError` if it is none of `REPORT_KINDS`."""
+    """Return the kind that the name of a report says; `UsageError` if it is none of `REPORT_KINDS`."""
     return kind_of_several("--report", path, REPORT_KINDS)
 
 
@@ -110,7 +110,7 @@ def _draw(axes: Any, chart: Chart) -> None:
 
 
 def _write_places(axes: Any, chart: Chart) -> None:
-    """What is written below the bars."""
+    """Write the labels below the bars."""
     if chart.ticks is not None:
         axes.set_xticks([at - 0.5 for at, _ in chart.ticks], [text for _, text in chart.ticks])
         return

@@ -56,7 +56,7 @@ def write_reports(
 
 
 def percent(value: float | None) -> str:
-    """A share as a percentage; a dash for None."""
+    """Format a share as a percentage; a dash for None."""
     return "-" if value is None else f"{100 * value:.2f}"
 
 

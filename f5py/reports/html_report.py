@@ -20,7 +20,7 @@ _DEPTH = Axis("reads over a base", least=0)
 
 
 def html_report(sample: str, run: Mapping[str, Any]) -> str:
-    """The page.
+    """Write the page.
 
     Parameters
     ----------
@@ -51,7 +51,7 @@ def html_report(sample: str, run: Mapping[str, Any]) -> str:
 
 
 def page(title: str, blocks: Iterable[str]) -> str:
-    """A page of blocks of HTML."""
+    """Write a page of blocks of HTML."""
     style = resources.files(__package__).joinpath("report.css").read_text()
     return (
         '<!DOCTYPE html>\n<html lang="en">\n<head>\n<meta charset="utf-8">\n'
@@ -120,7 +120,7 @@ def _ratios(ratios: Mapping[str, Any]) -> str:
 
 
 def _depths(shown: Mapping[str, Any]) -> Iterable[str]:
-    """Calls of the sites, and reads along the reference."""
+    """Draw calls of the sites, and reads along the reference."""
     of_sites = shown.get("calls_of_sites")
     if of_sites and any(of_sites["sites"]):
         first, sites, width = of_sites["from"], of_sites["sites"], of_sites["width"]
@@ -147,7 +147,7 @@ def _along(depth: Mapping[str, Any]) -> tuple[list[tuple[float, str]], str]:
 
 
 def _lengths(lengths: Mapping[str, Any]) -> Iterable[str]:
-    """Reads and bases by the lengths of the reads."""
+    """Draw reads and bases by the lengths of the reads."""
     used = [i for i, count in enumerate(lengths["reads"]) if count]
     if not used:
         return
@@ -173,7 +173,7 @@ def _methylation(title: str, counts: Mapping[str, Mapping[str, int]], name: str)
 
 
 def _bars(title: str, labels: list[str], series: Mapping[str, Sequence[float]], name: str, up: Axis) -> str:
-    """A chart of bars; none of a single one."""
+    """Draw a chart of bars; none of a single one."""
     return section(title, bar_chart(labels, series, name, up)) if len(labels) > 1 else ""
 
 
@@ -191,7 +191,7 @@ def _reads(counts: Mapping[str, int]) -> list[tuple[str, str]]:
 
 
 def warnings_shown(lines: Sequence[str]) -> str:
-    """A part of a page with the warnings, if there are any."""
+    """Write a part of a page with the warnings, if there are any."""
     if not lines:
         return ""
     listed = "".join(f"<li>{escape(line)}</li>" for line in lines)
@@ -203,7 +203,7 @@ def _card(figure: str, words: str) -> str:
 
 
 def section(title: str, inside: str) -> str:
-    """A part of a page."""
+    """Write a part of a page."""
     return f"<section><h2>{escape(title)}</h2>{inside}</section>"
 
 
@@ -213,7 +213,7 @@ def _details(title: str, rows: list[tuple[str, str]]) -> str:
 
 
 def table(rows: Iterable[tuple[str, str]]) -> str:
-    """A table of names and values."""
+    """Write a table of names and values."""
     return f"<table>{''.join(f'<tr><td>{escape(a)}</td><td>{escape(b)}</td></tr>' for a, b in rows)}</table>"
 
 

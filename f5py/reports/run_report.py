@@ -139,7 +139,7 @@ def sample_name(path: str) -> str:
 
 
 def _described(path: str) -> dict[str, Any] | None:
-    """What tells later whether a file is still the same; the checksum of large files would take longer than the run."""
+    """Describe a file, to tell later whether it is the same; of large ones a checksum takes longer than the run."""
     if is_url(path):
         found = about_url(path)
         what = None if found is None else {"bytes": found.size, "modified": found.identity, "md5": None}

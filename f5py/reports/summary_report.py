@@ -1,4 +1,4 @@
-"""What `f5py summary` found, as text and charts."""
+"""Report of `f5py summary`, as text and charts."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def _counted(one: dict[str, int]) -> list[str]:
 
 
 def charts_of(data: dict[str, Any]) -> list[Chart]:
-    """The figures."""
+    """Make the figures."""
     ratios, reads, table = data["ratios"], data["read_methylation"], data["thresholds"]
     charts = [
         Chart(
@@ -121,5 +121,5 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
 
 
 def _sites_of(group: dict[str, Any], data: dict[str, Any]) -> str:
-    """How many sites the groups of a kind have; the last kind has the larger ones, too."""
+    """Say how many sites the groups of a kind have; the last kind has the larger ones, too."""
     return f"{group['sites']}{' and more' if group is data['groups'][-1] else ''}"

@@ -130,7 +130,7 @@ def _y(value: float, low: float, high: float) -> float:
 
 
 def _framed(inside: str, ticks: Sequence[tuple[float, str]], limits: tuple[float, float], name: str, axis: Axis) -> str:
-    """The SVG with axes, their numbers and their names."""
+    """Frame the SVG with axes, their numbers and their names."""
     across = "".join(
         f'<text x="{place:.1f}" y="{_HEIGHT - _BOTTOM + 19}" text-anchor="middle">{escape(text)}</text>'
         for place, text in ticks

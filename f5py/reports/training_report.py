@@ -22,7 +22,7 @@ _COVERAGE_STEPS = (0, 1, 10, 30, 100, 300, 1000, 3000, 10_000)
 
 
 def training_page(report: Mapping[str, Any]) -> str:
-    """The page; `report` is what the JSON report has."""
+    """Write the page; `report` is what the JSON report has."""
     title = f"{report['tool']}: {report['chemistry']}, {report['k']}-mers over {report['alphabet']}"
     blocks = [
         f"<h1>{escape(title)}</h1>",
@@ -86,7 +86,7 @@ def training_data(
     n_events: NDArray[np.float64],
     rounds: list[dict[str, Any]],
 ) -> dict[str, Any]:
-    """What the report has before reads are tested.
+    """Collect what the report has before reads are tested.
 
     Parameters
     ----------

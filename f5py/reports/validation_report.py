@@ -1,4 +1,4 @@
-"""What `f5py validate` found, as text and charts."""
+"""Report of `f5py validate`, as text and charts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _number(value: float | None, digits: int = 4) -> str:
 
 
 def _bounds(data: dict[str, Any], name: str, times: float = 1.0) -> str:
-    """The interval of a measure in brackets, after a blank; nothing where there is none."""
+    """Write the interval of a measure in brackets, after a blank; nothing where there is none."""
     bounds = data["intervals"][name]
     if bounds is None:
         return ""
@@ -121,7 +121,7 @@ def _interval(one: dict[str, Any]) -> str:
 
 
 def charts_of(data: dict[str, Any]) -> list[Chart]:
-    """The figures."""
+    """Make the figures."""
     charts = []
     if "auc" in data:
         table = data["thresholds"]

@@ -104,7 +104,7 @@ class CompileAhead:
             self._is_done[part].wait(_WAIT_SECONDS)
 
     def before(self, function: Callable[[ReadBatch], None], *parts: str) -> Callable[[ReadBatch], None]:
-        """A function of a batch that waits for parts first."""
+        """Wrap a function of a batch so that it waits for parts first."""
 
         def waiting(batch: ReadBatch) -> None:
             for part in parts:
@@ -163,7 +163,7 @@ def _model(name: str = "r9.4_450bps.nucleotide.6mer") -> PoreModel:
 
 
 def _no_reads() -> ReadBatch:
-    """A batch without reads whose arrays have the types that all batches have."""
+    """Make a batch without reads whose arrays have the types that all batches have."""
 
     def nothing(kind: type) -> NDArray:
         return np.empty(0, kind)
@@ -255,7 +255,7 @@ def _event_table() -> None:
 
 
 def _mapping() -> tuple[MappingBatch, ReferenceIndex, Parameters]:
-    """A batch without reads, with the arrays that the stages of the mapper fill; an index; and the settings."""
+    """Make a batch without reads, with the arrays that the stages of the mapper fill; an index; and the settings."""
     from f5py.mapping.index.reference_index import ReferenceIndex
     from f5py.mapping.settings import PRESETS, parameters
 
@@ -372,7 +372,7 @@ PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
 
 
 def _is_kept(part: str) -> bool:
-    """Whether Numba's cache has code of the part's kernel."""
+    """Return whether Numba's cache has code of the part's kernel."""
     from importlib import import_module
 
     from f5py.jit.kernel import is_kept

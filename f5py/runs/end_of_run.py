@@ -1,4 +1,4 @@
-"""What is said at the end of a run."""
+"""Messages at the end of a run."""
 
 from __future__ import annotations
 
@@ -135,7 +135,7 @@ def note_results(who: str, options: AlignmentOptions, counts: RunCounts, what: s
 
 
 def written_files(options: Any, is_taken: bool = False) -> list[str]:
-    """Where the results of a command are, standard output in words."""
+    """List where the results of a command are, standard output in words."""
     has_table = not is_taken and getattr(options, "output_format", "") != "none"
     has_table = has_table and getattr(options, "m6anet_json", None) is None
     files = []

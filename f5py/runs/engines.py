@@ -1,4 +1,4 @@
-"""What works on the parts of a plan: this process, or engines that others have made."""
+"""Engines that work on the parts of a plan: this process, or those that others have made."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def _by_dask(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[
 
 
 def _client(options: Any, distributed: Any) -> Any:
-    """A client of the cluster that is running, or of a new one on this machine, which ends with it."""
+    """Connect to the cluster that is running, or to a new one on this machine, which ends with the client."""
     if options.scheduler is None:
         import dask
 

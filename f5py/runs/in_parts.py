@@ -113,7 +113,7 @@ def make_plan(recipe: MappedReadsRecipe, options: Any, folder: str) -> Plan:
 
 
 def as_one_run(recipe: MappedReadsRecipe, options: Any) -> Any:
-    """The options of the run without parts that has the same results."""
+    """Make the options of the run without parts that has the same results."""
     defaults: dict[str, Any] = {name: option.default for name, option in declarations(PartOptions).items()}
     if recipe.keeps_command_line:
         defaults["command_line"] = _without_plan(options.command_line)
@@ -133,7 +133,7 @@ def _advise(options: Any) -> None:
 
 
 def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
-    """The options with the formats that names of outputs stand for; raise for those that do not go together."""
+    """Resolve the formats that names of outputs stand for; raise for options that do not go together."""
     options = recipe.resolved(options)
     recipe.check_parts(options)
     if is_url(options.plan):
@@ -151,7 +151,7 @@ def _folder(recipe: MappedReadsRecipe, options: Any) -> str:
 
 
 def _without_plan(command_line: str) -> str:
-    """A command line without the options of working in parts: that of the run which has the same results."""
+    """Remove the options of working in parts from a command line: the run that is left has the same results."""
     kinds = {name: option.kind for option in declarations(PartOptions).values() for name in option.names}
     kept = []
     words = iter(shlex.split(command_line))
@@ -165,7 +165,7 @@ def _without_plan(command_line: str) -> str:
 
 
 def _numbers(texts: tuple[str, ...], n_parts: int) -> list[int]:
-    """The parts that are named, each once and ascending."""
+    """Parse the parts that are named, each once and ascending."""
     numbers: set[int] = set()
     for text in texts:
         first, dash, last = text.partition("-")

@@ -141,7 +141,7 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
 
 
 def _parts_of(options: MapOptions) -> list[str]:
-    """What is compiled ahead, the longest first."""
+    """List what is compiled ahead, the longest first."""
     if options.is_darwin:
         return ["tiles", _output_part(options), "candidates"]
     return ["hits", _output_part(options), "mem seeds" if options.seeds == "mem" else "seeds"]
@@ -152,7 +152,7 @@ def _output_part(options: MapOptions) -> str:
 
 
 def settings_of(options: MapOptions) -> MapSettings:
-    """The preset with what the options change."""
+    """Apply what the options change to the preset."""
     settings = PRESETS[options.preset]._replace(**options.changes(), eqx=options.eqx)
     check_scores(settings.match, settings.mismatch, (settings.q, settings.q2), (settings.e, settings.e2))
     if settings.bw > settings.bw_long:
@@ -163,7 +163,7 @@ def settings_of(options: MapOptions) -> MapSettings:
 def index_of(
     options: MapOptions, settings: MapSettings, pool: WorkerPool
 ) -> tuple[ReferenceIndex, str | None, FmIndex | None]:
-    """The index of the reference, its FASTA file if that is there, and the FM-index if seeds are exact matches.
+    """Load the reference's index, its FASTA file if that is there, and the FM-index if seeds are exact matches.
 
     Writes both with -d.
     """
@@ -282,7 +282,7 @@ def _map(options: MapOptions, mapper: Mapper | DarwinMapper, reference: str | No
 
 
 def _has_base_tags(path: str, reference: str | None) -> bool:
-    """Whether the first records have tags of their bases, which hard clips would break."""
+    """Return whether the first records have tags of their bases, which hard clips would break."""
     wanted = set(tag_numbers(BASE_TAGS).tolist())
     for batch in read_batches([path], 1, (), False, reference):
         text = batch.tags.tobytes()
@@ -291,7 +291,7 @@ def _has_base_tags(path: str, reference: str | None) -> bool:
 
 
 def _tag_places(text: bytes) -> Iterator[int]:
-    """Where the tags of a record begin."""
+    """Find where the tags of a record begin."""
     from f5py.io.bam._bam_numba import size_of_value
 
     data = np.frombuffer(text, np.uint8)
@@ -302,7 +302,7 @@ def _tag_places(text: bytes) -> Iterator[int]:
 
 
 def _read_group(line: str | None) -> str:
-    """The ID of a read group's line."""
+    """Extract the ID of a read group's line."""
     if line is None:
         return ""
     fields = line.replace("\\t", "\t").split("\t")

@@ -59,7 +59,7 @@ def run_mapped(recipe: MappedReadsRecipe, options: MappedOptions, take: Take | N
 
 
 def _is_rna(options: MappedOptions) -> bool:
-    """Whether the signals are of direct RNA; also opens them, so that a mistake is told before the mapping."""
+    """Return whether signals are of direct RNA; also opens them, so that a mistake is told before the mapping."""
     with ExitStack() as inputs:
         signals = open_signals_of(options, inputs)
         run_info = signals.run_info(signals.first_names(READS_FOR_RUN_INFO))

@@ -1,4 +1,4 @@
-"""What a run has come to: counts, distributions and times; of several parts of a run, those of the whole."""
+"""Totals of a run, or of several parts of one: counts, distributions and times."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ class Outcome:
 
     @classmethod
     def of(cls, stage: AlignmentStage, loader: Loader, processing_seconds: float) -> Outcome:
-        """That of a run that has come to its end."""
+        """Collect the outcome of a run that has come to its end."""
         times = loader.times
         stage.counts.ultra = loader.n_ultra
         stage.counts.total += loader.n_ultra
@@ -96,7 +96,7 @@ class Outcome:
 
     @classmethod
     def from_json(cls, values: Values, statistics: RunStatistics | None = None) -> Outcome:
-        """What `as_json` has been made of; the numbers of its statistics are put into `statistics`.
+        """Restore what `as_json` has been made of; the numbers of its statistics are put into `statistics`.
 
         Raises
         ------
@@ -138,7 +138,7 @@ class RunContext:
 
     @classmethod
     def of(cls, stage: AlignmentStage, alignments: AlignmentFile, signal_kind: str) -> RunContext:
-        """That of a run."""
+        """Collect the context of a run."""
         return cls(
             stage.facts, signal_kind, alignments.contigs, alignments.contig_lengths, alignments.sample, stage.waits
         )

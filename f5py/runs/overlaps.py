@@ -25,7 +25,7 @@ _N_IN_FLIGHT = 2
 
 
 def is_overlaps(options: MapOptions) -> bool:
-    """Whether the reads are the reference.
+    """Return whether the reads are the reference.
 
     Raises
     ------
@@ -117,7 +117,7 @@ def _stretches(offsets: NDArray[np.int64], batch_bases: int) -> Iterator[tuple[i
 
 
 def _batch(mapper: DarwinMapper, first: int, end: int, number: int) -> MappingBatch:
-    """A batch of targets."""
+    """Make a batch of targets."""
     index = mapper.index
     offsets = index.offsets[first : end + 1]
     codes = index.bases[offsets[0] : offsets[-1]]

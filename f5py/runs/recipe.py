@@ -1,4 +1,4 @@
-"""What a run over signals is: what its options mean, what is loaded, who computes, what is written.
+"""Recipe of a run over signals: what its options mean, what is loaded, who computes, what is written.
 
 `call-methylation`, `eventalign` and `resquiggle` differ in a recipe. One run, runs in parts, watching a folder and the
 engines take a recipe and never ask which command it is.

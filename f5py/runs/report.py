@@ -79,7 +79,7 @@ def write_report(
 def distributions(
     statistics: RunStatistics, contigs: list[str], contig_lengths: list[int], called: bool
 ) -> dict[str, Any]:
-    """What the report shows as figures; contigs without a read are left out, and of many batches some."""
+    """Collect what the report shows as figures; contigs without a read are left out, and of many batches some."""
     shown: dict[str, Any] = {
         "read_lengths": {
             "from": [round(float(edge)) for edge in LENGTH_EDGES[:-1]],

@@ -14,7 +14,7 @@ _MOST_JOBS = 1000
 
 
 def slurm_script(plan: Plan, numbers: list[int], threads: int, at_a_time: int | None, program: str) -> str:
-    """An array of jobs for some parts.
+    """Write an array of jobs for some parts.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""What made a run as slow as it was, and the option that would make the next one faster."""
+"""Bottlenecks of a run, and the option that would make the next one faster."""
 
 from __future__ import annotations
 

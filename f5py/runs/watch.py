@@ -244,7 +244,7 @@ class _Watch:
         return [(self._done[name], 0) for name in sorted(self._done)]
 
     def _outputs(self) -> Any:
-        """The options of a run over the files that are done."""
+        """Make the options of a run over the files that are done."""
         paths = [self._done[name].options["bam"] for name in sorted(self._done)]
         bam = next((path for path in paths if os.path.exists(path)), paths[0])
         return replace(self._of_file, bam=bam, **self._signals())
@@ -254,7 +254,7 @@ class _Watch:
         return any(getattr(self._options, name) is not None for name in ("pod5", "slow5", "fast5"))
 
     def _signals(self) -> dict[str, Any]:
-        """The option that names the signals."""
+        """Make the option that names the signals."""
         if self._has_own_signals:
             return {}
         folder = self._folder / _SIGNALS
@@ -283,7 +283,7 @@ class _Watch:
         self._n_signals = len(files)
 
     def _is_ours(self, name: str) -> bool:
-        """Whether the file is one of this process, if several share the folder."""
+        """Return whether the file is one of this process, if several share the folder."""
         total = self._options.watch_process_total or 1
         number = _NUMBER.search(os.path.basename(name))
         if total == 1 or number is None:
@@ -291,7 +291,7 @@ class _Watch:
         return int(number.group(1)) % total == (self._options.watch_process_index or 0)
 
     def _done_before(self) -> dict[str, Plan]:
-        """The files that have been called, also those that have been taken away since."""
+        """Find the files that have been called, also those that have been taken away since."""
         folder = self._folder / _FILES
         found = {}
         for entry in sorted(folder.iterdir()) if folder.is_dir() else []:
@@ -302,7 +302,7 @@ class _Watch:
         return found
 
     def _mapped(self, name: str) -> str:
-        """The BAM file of mapped reads, which is made if it is not there."""
+        """Name the BAM file of mapped reads, which is made if it is not there."""
         path = self._folder / _MAPPED / f"{urllib.parse.quote(name, safe='')}.bam"
         if path.exists():
             return str(path)

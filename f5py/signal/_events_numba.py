@@ -20,7 +20,7 @@ _LARGEST = np.float32(np.finfo(np.float32).max)
 
 @intrinsic
 def quotient(typingctx, a, width, reciprocal):
-    """``a / width`` to the last bit, of which `reciprocal` is 1 / width; a third of a division's time.
+    """Divide `a` by `width` to the last bit; `reciprocal` is 1 / width; a third of a division's time.
 
     The rounded product is off by less than one in its last digit, and the remainder, which is exact, says by how much
     (Markstein, IBM Journal of Research and Development 34:111, 1990). That takes sums of products that are rounded

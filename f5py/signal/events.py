@@ -50,7 +50,7 @@ class EventsElsewhere(Protocol):
 
 
 def most_boundaries(n_samples: NDArray[np.int64], parameters: EventParameters) -> NDArray[np.int64]:
-    """How many boundaries reads may have: two of one detector are more than half a window apart."""
+    """Bound the number of boundaries of reads: two of one detector are more than half a window apart."""
     return n_samples // (parameters.window_short // 2 + 1) + n_samples // (parameters.window_long // 2 + 1) + 2
 
 

@@ -30,7 +30,7 @@ def decimal_cells(values: NDArray[np.floating], decimals: int) -> Cells:
 
 
 def text_cells(words: Sequence[str], which: NDArray[np.integer]) -> Cells:
-    """The word ``words[which[i]]`` in row i."""
+    """Put the word ``words[which[i]]`` in row i."""
     encoded = [word.encode() for word in words]
     width = max(map(len, encoded))
     table = np.frombuffer(b"".join(word.ljust(width) for word in encoded), dtype=np.uint8).reshape(-1, width)

@@ -25,7 +25,7 @@ def kmer_ranks(codes: NDArray[np.uint8], k: int, n_letters: int) -> NDArray[np.i
 
 
 def dwell_times(n: int, mean: float, shape: float, rng: np.random.Generator, sigma: float = 0.0) -> NDArray[np.int64]:
-    """Samples that each of `n` k-mers stays in the pore: 1 plus a gamma or lognormal variate, rounded at random.
+    """Draw the samples that `n` k-mers stay in the pore: 1 plus a gamma or lognormal variate, rounded at random.
 
     The random rounding keeps the mean, which a plain one would change for times as short as these.
     """

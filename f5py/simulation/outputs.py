@@ -274,7 +274,7 @@ class ReadWriter:
 
 
 def _writer(signal_format: str) -> Any:
-    """What writes that format."""
+    """Choose what writes that format."""
     if signal_format == "blow5":
         from f5py.io.signals.slow5.blow5_writer import Blow5Writer
 

@@ -1,4 +1,4 @@
-"""Which molecules are sequenced: their places, lengths and strands."""
+"""Sequenced molecules: their places, lengths and strands."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where the sites are, how often each is methylated, and the state of each in a given molecule."""
+"""Simulated sites: where they are, how often each is methylated, and its state in a given molecule."""
 
 from __future__ import annotations
 

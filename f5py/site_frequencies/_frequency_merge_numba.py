@@ -36,7 +36,7 @@ _FORWARD, _REVERSE = N_COLUMNS, N_COLUMNS + 2
 
 @exact_kernel
 def _counts_of_strand(text, starts, ends, column):
-    """Calls of a strand and methylated ones among them, or twice -1 for what cannot be."""
+    """Parse the calls of a strand and the methylated ones among them, or twice -1 for what cannot be."""
     called = natural(text, starts[column], ends[column], MAX_COUNT)
     methylated = natural(text, starts[column + 1], ends[column + 1], MAX_COUNT)
     if called < 0 or methylated < 0 or methylated > called:

@@ -40,7 +40,7 @@ _ALL = np.uint64(2**64 - 1)
 
 @kernel
 def _motif_starts(text, window, masks):
-    """A mask of the places in ``text[window : window + LANES]`` at which the motif begins."""
+    """Mark the places in ``text[window : window + LANES]`` at which the motif begins."""
     found = _ALL
     for i in range(masks.shape[0]):
         here = np.uint64(0)
@@ -53,7 +53,7 @@ def _motif_starts(text, window, masks):
 
 @kernel
 def _begins_motif(text, start, end, masks):
-    """Whether ``text[start:end]`` is how the motif begins."""
+    """Return whether ``text[start:end]`` is how the motif begins."""
     same = start < end
     i = 0
     while same and start + i < end:

@@ -26,7 +26,7 @@ class Counts(NamedTuple):
 
 @exact_kernel
 def mixed_name(contig, partition):
-    """The name of a contig within a partition; the function is its own inverse for a given partition."""
+    """Mix the name of a contig with a partition; the function is its own inverse for a given partition."""
     return np.int64(contig) ^ ((np.int64(partition) + 1) * 0x9E3779B1 & 0x7FFFFFFF)
 
 

@@ -72,7 +72,7 @@ class Names(NamedTuple):
 
 @kernel
 def _site_slot(name, span, n_slots):
-    """Where the search for a key begins.
+    """Choose the slot where the search for a key begins.
 
     Neighbours on a chromosome are neighbours in the table, because they come one after the other: a stretch of it
     begins at a random slot, and its sites follow in their order.
@@ -96,7 +96,7 @@ def _name_slot(text, start, end, n_slots):
 
 @kernel
 def same_text(a, a_start, a_end, b, b_start, b_end):
-    """Whether two pieces of text are equal."""
+    """Return whether two pieces of text are equal."""
     if a_end - a_start != b_end - b_start:
         return False
     for i in range(a_end - a_start):  # noqa: SIM110 - any() over a generator is not compiled
@@ -195,7 +195,7 @@ def next_row(text, at, block, separators, starts, ends):
 
 @kernel
 def natural(text, start, end, limit):
-    """A number of plain digits from 0 to `limit`, or -1 for anything else."""
+    """Parse a number of plain digits from 0 to `limit`, or -1 for anything else."""
     if end - start > 19:
         return np.int64(-1)
     value = np.int64(0)
@@ -211,7 +211,7 @@ def natural(text, start, end, limit):
 
 @exact_kernel
 def decimal(text, start, end):
-    """A plain decimal number as the nearest double, and whether it was one.
+    """Parse a plain decimal number as the nearest double; also return whether it was one.
 
     Digits that fit into a double exactly, divided by a power of ten that does, round once: to the nearest.
     """

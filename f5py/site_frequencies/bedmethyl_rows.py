@@ -57,7 +57,7 @@ class BedMethylRows(NamedTuple):
 
 
 def is_bedmethyl(beginning: bytes) -> bool:
-    """Whether a table that begins so is one, or another of BED files with a strand and more columns."""
+    """Return whether a table that begins so is bedMethyl, or another BED file with a strand and more columns."""
     lines = beginning.splitlines()
     first = next((line for line in lines if not line.startswith(_NOT_ROWS)), b"").split()
     return len(first) >= 11 and first[1].isdigit() and first[2].isdigit() and first[5] in (b"+", b"-", b".")

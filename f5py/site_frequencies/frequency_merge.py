@@ -92,7 +92,7 @@ def _header_complaint(header: bytes) -> str:
 
 
 def _judge_with(reader: TableReader) -> Callable[[bytes], NoReturn]:
-    """A function that says what is wrong with a line."""
+    """Make a function that says what is wrong with a line."""
 
     def judge(line: bytes) -> NoReturn:
         from f5py.site_frequencies._site_table_numba import MAX_COUNT

@@ -21,7 +21,7 @@ _REMEMBERED = 32
 
 
 def rows_of_motif(source: BinaryIO, name: str, place: Callable[[int], str]) -> tuple[BinaryIO, Callable[[int], str]]:
-    """The table itself, or, if it has a column of motifs, the rows of that name without the column.
+    """Pass the table on or, if it has a column of motifs, the rows of that name without the column.
 
     Rows with another number of columns stay, for the errors of whoever reads the table.
 
@@ -56,7 +56,7 @@ class _MotifRows(BytePieces):
         super().__init__(self._rows())
 
     def place(self, line: int) -> str:
-        """Where a line is in the table with all motifs."""
+        """Name the place of a line in the table with all motifs."""
         for first, lines in self._lines:
             if first <= line < first + len(lines):
                 return self._place(int(lines[line - first]))

@@ -125,13 +125,13 @@ class SiteTotals(NamedTuple):
         return self.methylated + self.canonical + self.other
 
     def covered(self, least: int) -> SiteTotals:
-        """The sites with at least so many valid calls."""
+        """Select the sites with at least so many valid calls."""
         kept = self.valid >= least
         return self if kept.all() else SiteTotals._make(column[kept] for column in self)
 
 
 def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np.bool_]:
-    """Which elements of a batch's call arrays are calls, inside of a window if there are any.
+    """Mark the elements of a batch's call arrays that are calls, inside of a window if there are any.
 
     See `Windows.hold_groups`.
     """
@@ -334,7 +334,7 @@ class TotalsByPartition:
         self._step = step
 
     def of(self, partition: int = -1) -> SiteTotals:
-        """The sites of one partition; there may be none."""
+        """Collect the sites of one partition; there may be none."""
         first, stop = np.searchsorted(self._partition, np.array((partition, partition + 1), np.int32))
         sites = self._order[first:stop]
         step = self._step[sites]
@@ -349,5 +349,5 @@ class TotalsByPartition:
         )
 
     def partitions(self) -> NDArray[np.int32]:
-        """The partitions that have counts, ascending; int32."""
+        """List the partitions that have counts, ascending; int32."""
         return np.unique(self._partition)

@@ -99,16 +99,16 @@ class Frequencies:
         return self._sites.texts
 
     def calls(self) -> tuple[int, int]:
-        """How many calls of single sites were counted, and how many of them say methylated."""
+        """Count the calls of single sites, and how many of them say methylated."""
         return int(self._sites.called[self._order].sum()), int(self._sites.methylated[self._order].sum())
 
     def covered(self, least: int) -> Frequencies:
-        """The sites with at least so many calls; of a group, each of which counts for all of its sites, as many."""
+        """Select the sites with at least so many calls; a group's calls count for each of its sites."""
         needed = least * self._sites.group_size[self._order].astype(np.int64)
         return replace(self, _order=self._order[self._sites.called[self._order] >= needed])
 
     def columns(self, first: int = 0, last: int | None = None) -> FrequencyColumns:
-        """The sites from `first` up to `last`, or to the end, as arrays."""
+        """Return the sites from `first` up to `last`, or to the end, as arrays."""
         from f5py.site_frequencies._site_table_numba import SPLIT_TEXT
 
         sites, which = self._sites, self._order[first:last]

@@ -137,10 +137,10 @@ class TableReader:
 
 
 def place_of(name: Place, line: int) -> str:
-    """Where a line stands, for messages; counted from 1."""
+    """Say where a line stands, for messages; counted from 1."""
     return f"{name}, line {line}" if isinstance(name, str) else name(line)
 
 
 def shown(value: bytes) -> str:
-    """A column as messages show it."""
+    """Format a column for messages."""
     return repr(value[:40].decode(errors="replace"))

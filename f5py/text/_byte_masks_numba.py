@@ -26,7 +26,7 @@ _VECTOR = ir.VectorType(_BYTE, LANES)
 
 @intrinsic
 def where_is(typingctx, text, at, character):
-    """A mask of the places in ``text[at : at + 64]`` that hold `character`."""
+    """Mark the places in ``text[at : at + 64]`` that hold `character`."""
     if not isinstance(text, types.Array) or text.dtype != types.uint8 or text.ndim != 1:
         return None
     signature = types.uint64(text, types.intp, types.uint8)
@@ -48,7 +48,7 @@ def where_is(typingctx, text, at, character):
 
 @intrinsic
 def lowest_bit(typingctx, mask):
-    """The index of the lowest set bit; undefined for zero."""
+    """Find the lowest set bit; undefined for zero."""
 
     def generate(context, builder, signature, arguments):
         return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))

@@ -55,7 +55,7 @@ def _copy(builder, to, begin) -> None:
 
 @intrinsic
 def address_of(typingctx, array):
-    """Where the first element of an array of bytes is."""
+    """Return the address of the first element of an array of bytes."""
     if not _is_bytes(array):
         return None
     signature = types.intp(array)
@@ -129,7 +129,7 @@ def copy_bytes(typingctx, to, source, n):
 
 @intrinsic
 def bits_of(typingctx, value):
-    """The bits of a double."""
+    """Return the bits of a double."""
     return types.uint64(types.float64), lambda context, builder, signature, arguments: builder.bitcast(
         arguments[0], _WORD
     )

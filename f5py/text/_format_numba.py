@@ -86,7 +86,7 @@ def append_general(out, at, value):
 
 @exact_kernel
 def eight_digits(value):
-    """The eight decimal digits of a uint64 below 10**8 as bytes 0 to 9, the first digit in the lowest byte."""
+    """Split a uint64 below 10**8 into eight decimal digits, bytes 0 to 9, the first one in the lowest byte."""
     high = (value * _PER_10000) >> _BITS_45
     fours = high | (value - high * _TEN_TO_4) << _BITS_32
     hundreds = ((fours * _PER_100) >> _BITS_20) & _HALVES
@@ -97,7 +97,7 @@ def eight_digits(value):
 
 @exact_kernel
 def int_word(value):
-    """The characters of a uint64 below 10**8, without leading zeros, and their number."""
+    """Format a uint64 below 10**8 without leading zeros; also return the number of characters."""
     digits = eight_digits(value)
     leading = lowest_bit(digits | _WORD_ONE << _BITS_56) >> 3
     return (digits | _EIGHT_ZEROS) >> np.uint64(8 * leading), 8 - leading
@@ -112,7 +112,7 @@ def _write_small(at, value):
 
 @exact_kernel
 def _write_large(at, value):
-    """A uint64 from 10**8 on."""
+    """Write a uint64 from 10**8 on."""
     high = value // _TEN_TO_8
     if high >= _TEN_TO_8:
         higher = value // _TEN_TO_16
@@ -140,7 +140,7 @@ def write_int(at, value):
 
 @exact_kernel
 def fixed_word(magnitude, decimals):
-    """The characters of ``%.{decimals}f`` of a double, positive or zero, and their number, which is at most eight.
+    """Format a double, positive or zero, as ``%.{decimals}f``; also return its length, which is at most eight.
 
     The number is zero if there are more, or if another way is needed to find them. No branches: a loop over an array
     becomes vector code.
@@ -194,7 +194,7 @@ def write_fixed(at, value, decimals):
 
 @exact_kernel
 def write_fixed_long(at, value, decimals):
-    """What `write_fixed` does not do itself: long numbers, ties and what is not finite."""
+    """Write what `write_fixed` does not write itself: long numbers, ties and what is not finite."""
     return print_fixed(at, decimals, value)
 
 

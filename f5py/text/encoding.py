@@ -17,7 +17,7 @@ def encoded(text: str) -> bytes:
 
 
 def undecoded(decoded: Callable[[], str]) -> bytes:
-    """The bytes of text that a library decodes when it is asked for it; free text of a SAM file need not be UTF-8.
+    """Return the bytes of text that a library decodes when asked for it; free text of a SAM file need not be UTF-8.
 
     Parameters
     ----------

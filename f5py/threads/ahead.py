@@ -22,7 +22,7 @@ class _Task:
         self.is_done = threading.Event()
 
     def take(self) -> Any:
-        """The result, which is not kept, or the error that came instead."""
+        """Return the result, which is not kept, or raise the error that came instead."""
         if self.error is not None:
             raise self.error
         result, self.result = self.result, None

@@ -192,7 +192,7 @@ class _Job:
 
 
 def longest_first(work: NDArray, wanted: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """Indices of the wanted reads, those with most work first, so that no long read is left for the end."""
+    """Order the wanted reads, those with most work first, so that no long read is left for the end."""
     reads = np.flatnonzero(wanted)
     return reads[np.argsort(-work[reads], kind="stable")]
 

@@ -1,4 +1,4 @@
-"""Which bases of which reads a model is tested on, and never learns from.
+"""Bases of reads that a model is tested on, and never learns from.
 
 Where reads pile up, a read that is held out has the sites and k-mers of others that are learnt from, so that a model is
 tested on what it knows. There whole stretches of the reference are held out, in all reads; elsewhere whole reads are.
@@ -79,7 +79,7 @@ class HeldOut:
         self._is_tested[piles[chosen]] = True
 
     def uses(self, batch: ReadBatch, numbers: NDArray[np.int64], windows: Windows | None) -> NDArray[np.uint8]:
-        """What the bases of a batch's reference segments are used for.
+        """Determine what the bases of a batch's reference segments are used for.
 
         Parameters
         ----------
@@ -117,14 +117,14 @@ class HeldOut:
 
 
 def reads_with(batch: ReadBatch, uses: NDArray[np.uint8], use: int) -> NDArray[np.bool_]:
-    """Which reads have a base that is used so; bool, shape (n,)."""
+    """Mark the reads that have a base that is used so; bool, shape (n,)."""
     before = np.concatenate([[0], np.cumsum(uses == use)])
     offsets = batch.alignments.reference_offsets
     return before[offsets[1:]] > before[offsets[:-1]]
 
 
 def is_held_out(batch: ReadBatch, share: float) -> NDArray[np.bool_]:
-    """Which reads are kept for testing: about that share, always the same ones; bool, shape (n,)."""
+    """Mark the reads that are kept for testing: about that share, always the same ones; bool, shape (n,)."""
     from f5py.training._held_out_numba import held_out
 
     chosen = np.zeros(len(batch), np.bool_)

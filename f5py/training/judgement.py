@@ -1,4 +1,4 @@
-"""Whether a trained model is better than the one that it started from, on what neither has learnt from."""
+"""Comparison of a trained model with the one that it started from, on what neither has learnt from."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def words_of(start: Quality, trained: Quality) -> str:
 
 
 def as_report(name: str, start: Quality, trained: Quality) -> dict[str, Any]:
-    """What the report has of the comparison."""
+    """Collect what the report has of the comparison."""
     return {
         "verdict": compared(start, trained),
         "start": {"name": name, **start._asdict()},
@@ -110,7 +110,7 @@ def as_report(name: str, start: Quality, trained: Quality) -> dict[str, Any]:
 
 
 def of_few(report: dict[str, Any]) -> list[str]:
-    """What is to be said if the data of a report are too few."""
+    """Say that the data of a report are too few, if they are."""
     return [
         f"few data: only {kmers['well_seen']:,} of {kmers['seen']:,} {name} k-mers that occur have at least "
         f"{WELL_SEEN} events; the levels of the others rest on those of similar k-mers"

@@ -54,13 +54,13 @@ class NoiseEstimate(NamedTuple):
 
 
 def window_motif() -> Motif:
-    """What the windows are around."""
+    """Return the motif that the windows are around."""
     motif = parse_motif(WINDOW_SITE)
     return Motif(motif.name, motif.pattern, motif.offset, None, WINDOW_SEPARATION)
 
 
 def plain_windows(batch: ReadBatch, hidden: Sequence[Motif]) -> NDArray[np.bool_]:
-    """Which used slots of the batch's calls have a window without any site of the motifs `hidden`; bool."""
+    """Mark used slots of the batch's calls whose window has no site of the motifs `hidden`; bool."""
     from f5py.methylation._groups_numba import FLANK
 
     reference = batch.reference
@@ -85,7 +85,7 @@ def plain_windows(batch: ReadBatch, hidden: Sequence[Motif]) -> NDArray[np.bool_
 
 
 def estimate(likelihoods: NDArray[np.float64], n_windows: int) -> NoiseEstimate | None:
-    """The constants of the greatest likelihood.
+    """Find the constants of the greatest likelihood.
 
     Parameters
     ----------

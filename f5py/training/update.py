@@ -59,7 +59,7 @@ class Update(NamedTuple):
 
 
 def _plain_features(codes: NDArray[np.int8], n_letters: int) -> NDArray[np.float32]:
-    """A constant, and which base is where."""
+    """Encode k-mers as a constant, and which base is where."""
     n, k = codes.shape
     features = np.ones((n, 1 + k * (n_letters - 1)), np.float32)
     features[:, 1:] = (codes[:, :, None] == np.arange(1, n_letters)).reshape(n, -1)
@@ -67,7 +67,7 @@ def _plain_features(codes: NDArray[np.int8], n_letters: int) -> NDArray[np.float
 
 
 def _methylated_features(codes: NDArray[np.int8], methylated: int, canonical: int) -> NDArray[np.float32]:
-    """Where methylated bases are, and with what before and two after them; added up over those of a k-mer."""
+    """Encode where methylated bases are, and with what before and two after them; added up over those of a k-mer."""
     n, k = codes.shape
     is_m = codes == methylated
     plain = np.where(is_m, canonical, codes)

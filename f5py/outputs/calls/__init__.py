@@ -1,1 +1,1 @@
-"""What ``call-methylation`` writes for each read: tables of calls, and tags of alignments."""
+"""Outputs of ``call-methylation``: tables of calls, and tags of alignments."""

@@ -49,7 +49,7 @@ _M, _L, _UPPER_N, _TEXT, _ARRAY, _BYTE, _INTEGER = (np.uint8(letter) for letter 
 
 @exact_kernel
 def _probability_byte(ratio):
-    """The one of 256 equal parts of [0, 1] that the logistic of `ratio` lies in."""
+    """Find the one of 256 equal parts of [0, 1] that the logistic of `ratio` lies in."""
     if ratio >= 0.0:
         probability = 1.0 / (1.0 + math.exp(-ratio))
     else:
@@ -282,7 +282,7 @@ def _put_tags(out, at, tags, read):
 
 @exact_kernel
 def _bin(begin, end):
-    """The bin of the SAM specification, section 5.3, that holds a 0-based, half-open interval."""
+    """Compute the bin (SAM specification, section 5.3) that holds a 0-based, half-open interval."""
     end -= 1
     for level in range(5):
         shift = 14 + 3 * level

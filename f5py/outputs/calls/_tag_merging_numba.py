@@ -131,7 +131,7 @@ def merge_tags(a, b, text, text_offsets, probability, probability_offsets):
 
 @exact_kernel
 def _is_ours(ours, base, strand, code_begin, code_end, theirs):
-    """Whether one of our entries has that base, strand and code."""
+    """Return whether one of our entries has that base, strand and code."""
     at = np.int64(0)
     while at < ours.shape[0]:
         end = find_letter(ours, at, ours.shape[0], SEMICOLON, SEMICOLON)

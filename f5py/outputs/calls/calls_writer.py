@@ -74,17 +74,17 @@ class CallsWriter:
         )
 
     def format(self, batch: ReadBatch) -> NDArray[np.uint8]:
-        """The rows of one batch, uint8."""
+        """Format the rows of one batch, uint8."""
         return self._rows(batch, self._inside(batch), 0, len(batch))
 
     def _inside(self, batch: ReadBatch) -> NDArray[np.bool_]:
-        """Which of a batch's calls are written."""
+        """Mark the calls of a batch that are written."""
         from f5py.site_frequencies.site_counts import calls_inside
 
         return calls_inside(batch, self._windows)
 
     def _rows(self, batch: ReadBatch, inside: NDArray[np.bool_], first: int, end: int) -> NDArray[np.uint8]:
-        """The rows of some reads of a batch, uint8."""
+        """Format the rows of some reads of a batch, uint8."""
         from f5py.outputs.calls._calls_writer_numba import TableStyle, TableTexts, format_calls
 
         names, contigs = batch.names, self._contigs

@@ -37,7 +37,7 @@ class ModificationTags(NamedTuple):
 
 
 def no_tags() -> ModificationTags:
-    """The tags of a batch without reads."""
+    """Make the tags of a batch without reads."""
     nothing = np.zeros(1, np.int64)
     return ModificationTags(np.empty(0, np.uint8), nothing, np.empty(0, np.uint8), nothing, np.empty(0, np.int64))
 
@@ -73,7 +73,7 @@ def tags_with_those_of_records(tags: ModificationTags, records: RawRecords) -> M
 def tags_of_records(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> tuple[ModificationTags, NDArray[np.bool_]]:
-    """The tags that the chosen records have, and which of them are damaged or of another sequence: those are empty."""
+    """Read the chosen records' tags; those that are damaged or of another sequence are empty, and marked."""
     from f5py.outputs.calls._tag_merging_numba import copy_tags, measure_tags
 
     n = len(chosen)
@@ -88,7 +88,7 @@ def tags_of_records(
 
 
 def chosen_tags(tags: ModificationTags, chosen: NDArray[np.int64]) -> ModificationTags:
-    """The tags of some reads; -1 stands for a read without."""
+    """Select the tags of some reads; -1 stands for a read without."""
     from f5py.io.arrow._table_numba import gather
 
     is_there = chosen >= 0

@@ -1,1 +1,1 @@
-"""What ``eventalign`` writes."""
+"""Outputs of ``eventalign``."""

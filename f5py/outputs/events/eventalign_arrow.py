@@ -39,7 +39,7 @@ _COUNTER_ENCODING = "DELTA_BINARY_PACKED"
 
 
 def parquet_layout(names: Sequence[str]) -> dict[str, Any]:
-    """How a Parquet table with columns of these names is laid out: arguments of `ParquetOutput`."""
+    """Lay out a Parquet table with columns of these names: arguments of `ParquetOutput`."""
     if "event_index" not in names:
         return {}
     encodings = {name: _COUNTER_ENCODING for name in names if name in _COUNTERS}
@@ -140,7 +140,7 @@ class EventalignArrow:
             self._output.write(columns)
 
     def _columns(self, batch: ReadBatch, first: int, end: int) -> list[Any]:
-        """The columns of the rows of some reads; none if there are no rows."""
+        """Make the columns of the rows of some reads; none if there are no rows."""
         rows = table_columns(batch, self._model, first, end, self._scaled, self._collapsed)
         if len(rows.read) == 0:
             return []
@@ -186,6 +186,6 @@ def _shown(values: NDArray[np.float32], decimals: int) -> NDArray[np.float32]:
 
 
 def _named(codes: NDArray[np.int32], names: Sequence[str]) -> Any:
-    """A dictionary column with only the names that occur."""
+    """Make a dictionary column with only the names that occur."""
     numbers, used = numbered(codes, len(names))
     return dictionary_column(numbers, [names[i] for i in used.tolist()])

@@ -52,6 +52,6 @@ class EventalignPaf:
         return b"".join(pieces)
 
     def notes(self, batch: ReadBatch) -> list[str]:
-        """A line for standard error for each read that passed all checks but has no rows: its read index."""
+        """Write a line for standard error for each read that passed all checks but has no rows: its read index."""
         empty = (batch.status == ReadStatus.OK) & (batch.rows.n == 0)
         return [f"INFO: No align {number}" for number in batch.read_index[empty].tolist()]

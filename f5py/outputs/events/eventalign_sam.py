@@ -47,11 +47,11 @@ class EventalignSam:
         self._rna = rna
 
     def header(self) -> bytes:
-        """The alignment file's header, unchanged."""
+        """Return the alignment file's header, unchanged."""
         return undecoded(self._header.__str__)
 
     def format(self, batch: ReadBatch, first: int, end: int) -> bytes:
-        """Records of the reads from `first` up to `end`."""
+        """Format the records of the reads from `first` up to `end`."""
         return self._alignments(batch, first, end) if self._version == 2 else self._events(batch, first, end)
 
     def _alignments(self, batch: ReadBatch, first: int, end: int) -> bytes:
@@ -110,7 +110,7 @@ def _as_text(record: pysam.AlignedSegment) -> bytes:
 
 
 def _without_own_tags(record: bytes) -> bytes:
-    """A record as text, less the tags of an earlier event alignment."""
+    """Remove the tags of an earlier event alignment from a record as text."""
     fields = record.split(b"\t")
     tags = [field for field in fields[_FIRST_TAG:] if not field.startswith(_OWN_TAGS)]
     return b"\t".join(fields[:_FIRST_TAG] + tags)

@@ -31,7 +31,7 @@ class EventalignSummary:
         self._signal_path = signal_path
 
     def header(self) -> bytes:
-        """The first line."""
+        """Return the first line."""
         return _HEADER.encode()
 
     def format(self, batch: ReadBatch, first: int, end: int) -> bytes:

@@ -69,7 +69,7 @@ class EventalignTable:
         self._contigs, self._contig_ends = _joined(contigs, "\t")
 
     def header(self) -> bytes:
-        """The line with the columns' names."""
+        """Return the line with the columns' names."""
         names = ["contig", "position", "reference_kmer", "read_name" if self._read_names else "read_index"]
         names += _M6ANET_COLUMNS if self._m6anet else ("strand", *_COLUMNS)
         if self._index:
@@ -79,7 +79,7 @@ class EventalignTable:
         return "\t".join(names).encode() + b"\n"
 
     def format(self, batch: ReadBatch, first: int, end: int) -> NDArray[np.uint8]:
-        """The rows of reads `first` to `end` - 1 of a batch.
+        """Format the rows of reads `first` to `end` - 1 of a batch.
 
         Parameters
         ----------

@@ -1,4 +1,4 @@
-"""What m6anet reads: the signal of sites in direct RNA, without a table of events between.
+"""Input of m6anet: the signal of sites in direct RNA, without a table of events between.
 
 ``m6anet dataprep`` (2.0.1) makes ``data.json`` and ``data.info`` of the table of ``eventalign --scale-events
 --signal-index``. Here the same is written from `f5py.outputs.events.m6anet_sites`.
@@ -24,7 +24,7 @@ _JSON, _INFO = "data.json", "data.info"
 
 
 def path_of_json(folder: str) -> str:
-    """The larger of the files in a folder."""
+    """Name the larger of the files in a folder."""
     return os.path.join(folder, _JSON)
 
 

@@ -87,7 +87,7 @@ class ReadLimit:
         self._max_reads = max_reads
 
     def used(self, contig: NDArray[np.int64]) -> NDArray[np.bool_]:
-        """Which of the next reads are used, by their transcripts, at least one."""
+        """Mark the next reads that are used, by their transcripts, at least one."""
         order = np.argsort(contig, kind="stable")
         begins = np.flatnonzero(np.diff(contig[order], prepend=-1))
         nth = np.empty(len(contig), np.int64)
@@ -121,7 +121,7 @@ class SiteFinder:
         self._is_drach = _drach()
 
     def find(self, batch: ReadBatch) -> SitesOfReads:
-        """The sites in the reads of a batch that are used."""
+        """Find the sites in the reads of a batch that are used."""
         with_rows = np.flatnonzero(batch.rows.n)
         contig = batch.contig[with_rows].astype(np.int64)
         if not len(with_rows):
@@ -135,7 +135,7 @@ class SiteFinder:
     def _sites_of(
         self, rows: TableColumns, used: NDArray[np.bool_], read_index: NDArray[np.int64]
     ) -> tuple[Sites, NDArray[np.int32]]:
-        """The sites in the rows of some reads, and the place of each one's read in the batch."""
+        """Find the sites in the rows of some reads, and the place of each one's read in the batch."""
         k, trim = self._model.k, self._trim
         kmer = shown_ranks(rows.reference_rank, k, trim)
         fits = (rows.model_rank >= 0) & (shown_ranks(np.maximum(rows.model_rank, 0), k, trim) == kmer)
@@ -193,7 +193,7 @@ class PartSites:
 
 
 def sites_of_part(file: BinaryIO, n_contigs: int) -> Iterator[SitesOfReads]:
-    """What a `PartSites` has taken, in the same pieces.
+    """Read what a `PartSites` has taken, in the same pieces.
 
     Parameters
     ----------
@@ -232,6 +232,6 @@ def _no_sites() -> Sites:
 
 
 def _drach() -> NDArray[np.bool_]:
-    """Which 5-mers are DRACH, by rank."""
+    """Mark the 5-mers that are DRACH, by rank."""
     digits = kmer_digits(np.arange(4**SHOWN), SHOWN, 4)
     return np.all([np.isin(digits[:, i], codes) for i, codes in enumerate(_DRACH)], axis=0)

@@ -56,7 +56,7 @@ def table_columns(
     scale_events: bool = False,
     collapse_events: bool = False,
 ) -> TableColumns:
-    """The rows of reads `first` to `end` - 1 of a batch as columns.
+    """Convert the rows of reads `first` to `end` - 1 of a batch to columns.
 
     Parameters
     ----------
@@ -84,6 +84,6 @@ def table_columns(
 
 
 def as_printed(values: NDArray[np.float32], decimals: int) -> NDArray[np.float64]:
-    """What the text table shows of the values. The products are exact, so that they are rounded as printf does."""
+    """Round values as the text table shows them. The products are exact, so that they are rounded as printf does."""
     power = 10.0**decimals
     return np.rint(values.astype(np.float64) * power) / power

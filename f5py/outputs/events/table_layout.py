@@ -1,4 +1,4 @@
-"""Which columns the table of events has, and how its k-mers are shown."""
+"""Columns of the table of events, and how its k-mers are shown."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ class TableLayout(NamedTuple):
     kmer_view: int | None = None
 
     def trimmed(self, k: int) -> int:
-        """How many bases of a k-mer are hidden at each end."""
+        """Count the bases of a k-mer that are hidden at each end."""
         return trimmed(k, self.kmer_view)
 
 
 def trimmed(k: int, view: int | None) -> int:
-    """How many bases of a k-mer are hidden at each end, if only `view` in its middle are shown.
+    """Count the bases of a k-mer that are hidden at each end, if only `view` in its middle are shown.
 
     Raises
     ------

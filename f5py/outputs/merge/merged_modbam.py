@@ -81,7 +81,7 @@ def _opened(paths: Sequence[str]) -> list[AlignmentFile]:
 
 
 def _keys(file: AlignmentFile) -> NDArray[np.uint64]:
-    """A number for each record, which it shares with the same record in other files; uint64."""
+    """Compute a number for each record, which it shares with the same record in other files; uint64."""
     from f5py.io.bam._bam_numba import keys_of
 
     found = [np.empty(0, np.uint64)]
@@ -101,13 +101,13 @@ def _keys(file: AlignmentFile) -> NDArray[np.uint64]:
 
 
 def _shared(keys: list[NDArray[np.uint64]]) -> NDArray[np.uint64]:
-    """The keys that stand in several files, ascending."""
+    """Find the keys that stand in several files, ascending."""
     every = np.sort(np.concatenate(keys))
     return np.unique(every[1:][every[1:] == every[:-1]])
 
 
 def _place(keys: NDArray[np.uint64], shared: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """Which of the shared keys each key is; -1 for none."""
+    """Look up each key among the shared ones; -1 for none."""
     if not len(shared):
         return np.full(len(keys), -1)
     at = np.minimum(np.searchsorted(shared, keys), len(shared) - 1)
@@ -145,7 +145,7 @@ def _warn_of_damaged(path: str, n_damaged: int) -> None:
 
 
 def _tags_at(file: AlignmentFile, wanted: NDArray[np.int64]) -> tuple[ModificationTags, int]:
-    """The tags of the records of a file with these numbers, ascending; and how many of them are damaged."""
+    """Read the tags of a file's records with these numbers, ascending; also count how many of them are damaged."""
     found = []
     n_before = n_damaged = 0
     with closing(all_chunks(file)) as chunks:

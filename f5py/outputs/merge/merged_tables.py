@@ -86,7 +86,7 @@ def merge_parquets(paths: Sequence[str], out: BinaryIO, n_threads: int) -> None:
 
 
 def _output_of(fields: Fields, out: BinaryIO, n_threads: int, metadata: Mapping[str, str]) -> ParquetOutput:
-    """A Parquet file like the tables of f5py that have these columns."""
+    """Open a Parquet file like the tables of f5py that have these columns."""
     layout = parquet_layout([name for name, _ in fields])
     kinds = dict(fields)
     encoded = {name: how for name, how in layout.get("encodings", {}).items() if kinds[name].startswith("int")}

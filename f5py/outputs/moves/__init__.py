@@ -1,1 +1,1 @@
-"""What ``resquiggle`` writes, and the strings of samples that SAM and PAF share with it."""
+"""Outputs of ``resquiggle``, and the strings of samples that SAM and PAF share with it."""

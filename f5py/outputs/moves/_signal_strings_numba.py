@@ -21,7 +21,7 @@ N_FIGURES = 5
 
 @kernel
 def kmer_interval(first_event, last_event, event_start, event_length, rna):
-    """Samples [start, end) of a k-mer's events. In RNA the first event is the last in time."""
+    """Find the samples [start, end) of a k-mer's events. In RNA the first event is the last in time."""
     if rna:
         first_event, last_event = last_event, first_event
     return np.int64(event_start[first_event]), np.int64(event_start[last_event]) + event_length[last_event]

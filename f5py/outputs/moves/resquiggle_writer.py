@@ -29,7 +29,7 @@ class ResquiggleTable:
         self._k = k
 
     def header(self) -> bytes:
-        """The first line."""
+        """Return the first line."""
         return b"read_id\tkmer_idx\tstart_raw_idx\tend_raw_idx\n"
 
     def format(self, batch: ReadBatch, first: int, end: int) -> memoryview:

@@ -41,7 +41,7 @@ class SignalStrings:
     matches: NDArray[np.int64]
 
     def __getitem__(self, read: int) -> bytes:
-        """The string of a read."""
+        """Return the string of a read."""
         return self.text[self.offsets[read] : self.offsets[read + 1]].tobytes()
 
 
@@ -94,7 +94,7 @@ def strings_of_kmers(batch: ReadBatch, first: int, end: int, k: int, rna: bool) 
 
 
 def mapped_kmers(batch: ReadBatch, first: int, end: int, k: int) -> NDArray[np.int64]:
-    """Number of k-mers of each read, with 0 for those that have dropped out; int64."""
+    """Count the k-mers of each read, with 0 for those that have dropped out; int64."""
     n_kmers = np.maximum(batch.read_length[first:end] - k + 1, 0)
     return np.where(batch.status[first:end] == ReadStatus.OK, n_kmers, 0)
 

@@ -48,7 +48,7 @@ _MAX_PARTITIONS = 1000
 
 
 def _partition_names(array: NDArray[Any]) -> list[str]:
-    """The values of a tag that `BedMethylOutput.save` has kept."""
+    """Read the values of a tag that `BedMethylOutput.save` has kept."""
     if array.ndim or array.dtype.kind != "U":
         raise DamagedValueError(f"{_NAMES} is not a text")
     return Values.of_text(str(array).encode()).texts("names", _MAX_PARTITIONS)
@@ -173,7 +173,7 @@ def _index(path: str, packed: str, index: str, csi: bool) -> None:
 
 
 def partition_path(path: str, value: str | None) -> str:
-    """The name of the file for reads with that value of a tag; for reads without the tag if it is None.
+    """Name the file for reads with that value of a tag; for reads without the tag if it is None.
 
     ``calls.bed.gz`` becomes ``calls.1.bed.gz`` and ``calls.ungrouped.bed.gz``. Characters of the value that are not
     letters, digits or ``-._~`` are written as ``%`` and two hexadecimal digits, an empty value as ``%``.

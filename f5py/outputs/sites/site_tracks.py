@@ -138,5 +138,5 @@ def write_bigwig(path: str, shown: str, totals: SiteTotals, names: list[bytes], 
 
 
 def _any_chromosome(lengths: Mapping[bytes, int]) -> list[tuple[str, int]]:
-    """A file without sites needs a chromosome too."""
+    """Choose a chromosome for a file without sites, which needs one too."""
     return [(name.decode(), int(length)) for name, length in list(lengths.items())[:1]]

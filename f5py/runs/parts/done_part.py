@@ -80,12 +80,12 @@ class PartRecord:
     files: dict[str, FileState]
 
     def as_json(self) -> bytes:
-        """The text of ``part.json``."""
+        """Write the text of ``part.json``."""
         return with_checksum(vars(self) | {"outcome": self.outcome.as_json()})
 
     @classmethod
     def from_json(cls, text: bytes, statistics: RunStatistics | None = None) -> PartRecord:
-        """What `as_json` has been made of; the sums of its statistics are put into `statistics`.
+        """Restore what `as_json` has been made of; the sums of its statistics are put into `statistics`.
 
         Raises
         ------
@@ -110,7 +110,7 @@ class PartRecord:
 
 
 def with_checksum(members: dict[str, Any]) -> bytes:
-    """A record with a checksum of its values, as JSON."""
+    """Encode a record with a checksum of its values as JSON."""
     as_read = json.loads(json.dumps(members))
     return json.dumps(as_read | {_CHECKSUM: _checksum_of(as_read)}).encode() + b"\n"
 
@@ -168,7 +168,7 @@ class DonePart:
         return file
 
     def has(self, name: str) -> bool:
-        """Whether it has a file of this name."""
+        """Return whether it has a file of this name."""
         return name in self.record.files
 
     def check_table(self) -> None:
@@ -191,7 +191,7 @@ class DonePart:
 
 
 def read_part(plan: Plan, number: int, statistics: RunStatistics | None = None) -> PartRecord:
-    """What is known of a part that is done.
+    """Read what is known of a part that is done.
 
     Parameters
     ----------
@@ -239,7 +239,7 @@ def _check_sizes(plan: Plan, number: int, record: PartRecord) -> None:
 
 
 def damaged(plan: Plan, number: int, why: str) -> InputFileError:
-    """The error of a part that must be worked on again."""
+    """Make the error of a part that must be worked on again."""
     again = f"work on the part again: f5py run-part {plan.folder} {number}" if len(plan) else "run the command again"
     return InputFileError(f"{plan.part_folder(number)}: is damaged ({why}); remove it and {again}")
 

@@ -1,4 +1,4 @@
-"""What tells whether an input is still what it was when a plan was made."""
+"""Fingerprints that tell whether inputs are still what they were when a plan was made."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _N_SAMPLES, _SAMPLE_BYTES = 16, 1 << 16
 
 
 def fingerprints(paths: Iterable[str | None]) -> dict[str, dict[str, Any]]:
-    """The sizes, times and checksums of samples of those paths that exist.
+    """Take the sizes, times and checksums of samples of those paths that exist.
 
     Parameters
     ----------
@@ -79,7 +79,7 @@ def _fingerprint(path: str) -> dict[str, Any] | None:
 
 
 def _places(size: int) -> list[int]:
-    """Where in a file samples begin."""
+    """Choose where in a file samples begin."""
     return [max(size - _SAMPLE_BYTES, 0) * i // (_N_SAMPLES - 1) for i in range(_N_SAMPLES)]
 
 

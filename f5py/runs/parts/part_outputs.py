@@ -149,7 +149,7 @@ def outputs_of_parts(
     open_outputs: OpenOutputs,
     new_statistics: Callable[[], RunStatistics | None] = lambda: None,
 ) -> tuple[Callable[[ReadBatch], None], Callable[[], None]]:
-    """What writes a batch to the outputs of its part, and what completes the last parts; see `PartOutputs`.
+    """Make what writes a batch to the outputs of its part, and what completes the last parts; see `PartOutputs`.
 
     `outputs` gives up what is not complete when it is left by an error.
     """
@@ -214,7 +214,7 @@ class _OpenPart:
 
 
 def _record_before(plan: Plan, number: int) -> PartRecord | None:
-    """What is known of the part before one that is not the first, if it is done."""
+    """Read what is known of the part before one that is not the first, if it is done."""
     if not plan.is_done(number - 1):
         return None
     try:
@@ -224,7 +224,7 @@ def _record_before(plan: Plan, number: int) -> PartRecord | None:
 
 
 def _extent_before(plan: Plan, number: int, before: PartRecord) -> Extent | None:
-    """The rows of the part before, if that was done on this machine and nothing comes after them in their file."""
+    """Find the rows of the part before, if it was done on this machine and nothing comes after them in their file."""
     after = (other for other in plan.done() if other >= number)
     try:
         is_last = all(read_part(plan, other).table.file != before.table.file for other in after)

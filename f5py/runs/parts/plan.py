@@ -183,19 +183,19 @@ class Plan:
 
     @staticmethod
     def is_there(folder: str) -> bool:
-        """Whether a folder has a plan."""
+        """Return whether a folder has a plan."""
         return os.path.exists(os.path.join(folder, _MANIFEST))
 
     def part_folder(self, number: int) -> Path:
-        """Where the outputs of a part are when it is done."""
+        """Name the folder of a part's outputs when it is done."""
         return self.folder / PARTS / str(number)
 
     def is_done(self, number: int) -> bool:
-        """Whether a part is complete."""
+        """Return whether a part is complete."""
         return is_folder(self.part_folder(number))
 
     def done(self) -> set[int]:
-        """The parts that are complete."""
+        """Find the parts that are complete."""
         try:
             names = [entry.name for entry in os.scandir(self.folder / PARTS) if entry.is_dir(follow_symlinks=False)]
         except FileNotFoundError:
@@ -203,12 +203,12 @@ class Plan:
         return {int(name) for name in names if _PART_NAME.fullmatch(name)}
 
     def unfinished(self) -> list[int]:
-        """The parts that are not complete, in order."""
+        """List the parts that are not complete, in order."""
         done = self.done()
         return [number for number in range(len(self)) if number not in done]
 
     def begin_part(self, number: int) -> Path:
-        """A new folder for the outputs of a part that is being worked on."""
+        """Make a new folder for the outputs of a part that is being worked on."""
         folder = self.folder / PARTS / f".{number}-{secrets.token_hex(8)}"
         try:
             folder.mkdir(parents=True)
@@ -297,7 +297,7 @@ class Plan:
 
 
 def _manifest(content: Mapping[str, Any], ranges: RecordRanges) -> Iterator[bytes]:
-    """The text of a manifest, some ranges at a time: a hundred thousand of them as one text take ten times its size."""
+    """Encode a manifest, some ranges at a time: a hundred thousand of them as one text take ten times its size."""
     yield json.dumps(content)[:-1].encode() + b', "ranges": ['
     for i in range(0, len(ranges), _RANGES_AT_A_TIME):
         some = json.dumps(list(ranges[i : i + _RANGES_AT_A_TIME]))[1:-1]
@@ -306,7 +306,7 @@ def _manifest(content: Mapping[str, Any], ranges: RecordRanges) -> Iterator[byte
 
 
 def _input(inputs: Values, path: str) -> dict[str, Any]:
-    """The fingerprint of an input."""
+    """Read the fingerprint of an input."""
     about = inputs.object(path)
     if not is_text(path):
         raise DamagedValueError("inputs has a name that no file has")
@@ -321,7 +321,7 @@ def _input(inputs: Values, path: str) -> dict[str, Any]:
 
 
 def _ranges(content: Values) -> RecordRanges:
-    """The ranges of the parts, None for the end of the file."""
+    """Read the ranges of the parts, None for the end of the file."""
     listed = content.members["ranges"]
     if not isinstance(listed, list) or not all(isinstance(one, list) for one in listed):
         raise DamagedValueError("ranges is not a list of lists")

@@ -59,7 +59,7 @@ def _value_of(field: dataclasses.Field[Any], value: Any) -> Any:
 
 
 def _fits(declared: Option, value: Any) -> bool:
-    """Whether a value has the type of its option; ranges are checked when options are made."""
+    """Return whether a value has the type of its option; ranges are checked when options are made."""
     if declared.choices:
         return any(type(value) is type(choice) and value == choice for choice in declared.choices)
     if declared.kind in (Kind.FLAG, Kind.YES_NO):

@@ -1,4 +1,4 @@
-"""What a run needs that can go on where it was ended."""
+"""Folders of runs that can go on where they were ended."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ENDING = ".f5py-parts"
 
 
 def folder_beside(output: str | None, advice: str) -> str:
-    """The folder for ``--resume`` beside an output.
+    """Name the folder for ``--resume`` beside an output.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ class TextChain:
         return True
 
     def part(self, has_header: bool, first_row: int | None = None) -> ChainedText:
-        """What takes the text of the next part: a header, which is only kept if asked for, and rows."""
+        """Open the text of the next part: a header, which is only kept if asked for, and rows."""
         return ChainedText(self._file, self._name, has_header, first_row)
 
     def close(self) -> None:
@@ -152,7 +152,7 @@ class ChainedText:
         os.fsync(self._file.fileno())
 
     def extent(self) -> Extent:
-        """Where the rows are, all of which have been handed to the system.
+        """Return where the rows are, all of which have been handed to the system.
 
         Raises
         ------
