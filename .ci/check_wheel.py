@@ -25,7 +25,7 @@ def files_below(folder: str, prefix: str) -> set[str]:
 
 
 def problems(names: set[str]) -> list[str]:
-    """What is wrong with a wheel that holds the files `names`."""
+    """List what is wrong with a wheel that holds the files `names`."""
     metadata = {name for name in names if name.split("/")[0].endswith(".dist-info")}
     kernels = files_below("kernels", "f5py/kernels")
     data = {name for name in names if name.split("/")[0].endswith(".data")}

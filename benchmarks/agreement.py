@@ -88,7 +88,7 @@ def likelihoods(inputs: dict[str, Any]) -> pd.DataFrame:
 
 
 def shares(table: pd.DataFrame, power: float, uniform: float) -> np.ndarray:
-    """What `learn_agreement` gives each site's read."""
+    """Compute what `learn_agreement` gives each site's read."""
     groups = table[table["first"]]
     odds = (
         np.logaddexp(groups["group_1"], groups["group_0"]) - np.logaddexp(groups["site_1"], groups["site_0"])
@@ -113,7 +113,7 @@ def ratios(table: pd.DataFrame, share: np.ndarray) -> np.ndarray:
 
 
 def lines(name: str, table: pd.DataFrame) -> list[str]:
-    """A row of the report for each setting."""
+    """Write a row of the report for each setting."""
     state = table["methylated"].to_numpy() == 1
     read, reads = pd.factorize(table["record"])
     rng = np.random.default_rng(1)
@@ -136,7 +136,7 @@ def lines(name: str, table: pd.DataFrame) -> list[str]:
 
 
 def labelled(folder: Path, **options: Any) -> pd.DataFrame:
-    """Simulated reads, with the noise of real ones."""
+    """Simulate reads with the noise of real ones."""
     shape = {"genome_length": 300_000, "gc": 0.55, "seed": 77, "signal_format": "blow5"}
     f5py.simulate(output=folder, force=True, **{**shape, **options})
     table = likelihoods({"bam": folder / "reads.bam", "genome": folder / "ref.fa", "slow5": folder / "reads.blow5"})

@@ -34,7 +34,7 @@ def load_batch(folder: Path) -> ReadBatch:
 
 
 def repeat(batch: ReadBatch, times: int) -> ReadBatch:
-    """The batch's reads `times` over, as one loaded batch."""
+    """Repeat the batch's reads `times` over, as one loaded batch."""
     values = {}
     for field in dataclasses.fields(batch):
         value = getattr(batch, field.name)

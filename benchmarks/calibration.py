@@ -1,4 +1,4 @@
-"""How sure calls are of reads whose methylation nobody needs to know: the constants of `f5py.core.noise.CALIBRATION`.
+"""Calibration of calls, on reads whose methylation need not be known: constants of `f5py.core.noise.CALIBRATION`.
 
     python benchmarks/calibration.py -r READS -b BAM -g GENOME [--slow5 FILE] [--site TA:1 --site AA:1]
 
@@ -36,7 +36,7 @@ _SAMPLES, _BINS, _DRAWS = 300, 10, 3
 
 
 def decoy(model: PoreModel, motif: Motif, seed: int) -> PoreModel:
-    """The model with M for the modified base of `motif` instead of C, moved as k-mers of CG are."""
+    """Make a model with M for the modified base of `motif` instead of C, moved as k-mers of CG are."""
     rng = np.random.default_rng(seed)
     n, power = len(model.level_mean), 5 ** np.arange(model.k - 1, -1, -1)
     letters = kmer_digits(np.arange(n), model.k, 5)
@@ -80,7 +80,7 @@ def ratios_of(options: CallOptions, motif: Motif) -> tuple[NDArray[np.float64], 
 
 
 def error(ratios: NDArray[np.float64], factor: float) -> float:
-    """Expected calibration error of the greater of both probabilities."""
+    """Compute the expected calibration error of the greater of both probabilities."""
     sure = 1 / (1 + np.exp(-np.abs(ratios) * factor))
     at = np.minimum(((sure - 0.5) * 2 * _BINS).astype(np.int64), _BINS - 1)
     return float(np.abs(np.bincount(at, sure - (ratios < 0), _BINS)).sum() / len(ratios))

@@ -1,4 +1,4 @@
-"""What makes calls of simulated reads too careful or too sure: shift, scale, var or the widths of the levels.
+"""Causes of too careful or too sure calls of simulated reads: shift, scale, var or the widths of the levels.
 
     python benchmarks/calibration_causes.py FOLDER            # FOLDER gets the simulated reads
 
@@ -135,7 +135,7 @@ def regression(
 
 
 def other_model(pore: str, words: str) -> PoreModel:
-    """The built-in model with levels that differ from it."""
+    """Make a model whose levels differ from the built-in one's."""
     model = builtin(_MODELS[pore])
     modified = kmer_digits(np.arange(len(model.level_mean)), model.k, 5) == model.alphabet.index("M")
     with_c = np.where(modified, model.alphabet.index("C"), kmer_digits(np.arange(len(modified)), model.k, 5))
@@ -151,7 +151,7 @@ def other_model(pore: str, words: str) -> PoreModel:
 
 
 def lines(pore: str, of: str, table: dict[tuple[str, str], NDArray[np.float64]]) -> list[str]:
-    """A row of the report for each variant and noise."""
+    """Write a row of the report for each variant and noise."""
     rows = []
     for (name, noise), (ratio, state) in table.items():
         weight = np.where(state == 1, 0.5 / state.mean(), 0.5 / (1 - state.mean()))

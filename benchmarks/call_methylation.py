@@ -193,12 +193,12 @@ class Benchmark:
         return table(["agreement", ""], rows)
 
     def _messages(self, log: str) -> list[str]:
-        """The last lines of a log, without the scratch folder's name and terminal control characters."""
+        """Return the last lines of a log, without the scratch folder's name and terminal control characters."""
         text = re.sub(r"\x1b\[[0-9;]*[A-Za-z]", "", log).replace(str(self.scratch), "SCRATCH")
         return [line.split("\r")[-1] for line in text.strip().splitlines()[-40:]]
 
     def outputs(self) -> list[str]:
-        """What outputs beside the table cost, all in turn."""
+        """Measure the cost of outputs beside the table, all in turn."""
         folder, description = self.read_set(self.options.replicates)
         f5py = self.f5py(folder)
         f5py.index()

@@ -246,7 +246,7 @@ _NAMES = ("print_read_names", "scale_events", "signal_index")
 
 
 def places_of_reads(path: Path) -> dict[int, tuple[int, int]]:
-    """Where the rows of each read are: first byte and number of bytes. A read's rows are together."""
+    """Find the rows of each read: first byte and number of bytes. A read's rows are together."""
     places: dict[int, tuple[int, int]] = {}
     with path.open("rb") as lines:
         at = len(next(lines))
@@ -259,7 +259,7 @@ def places_of_reads(path: Path) -> dict[int, tuple[int, int]]:
 
 
 def rows_at(file: BinaryIO, start: int, size: int) -> list[list[bytes]]:
-    """The rows in a part of a table, as fields."""
+    """Split the rows in a part of a table into fields."""
     file.seek(start)
     return [line.split(b"\t") for line in file.read(size).splitlines()]
 

@@ -1,4 +1,4 @@
-"""How long a large plan takes on a cluster: parts as events, with failures, slow machines and shared storage.
+"""Time that a large plan takes on a cluster: parts as events, with failures, slow machines and shared storage.
 
 The speed of a job and the bytes of signal for a base are measured on a real run of this program here; the numbers of
 the cluster are assumptions, printed with the results. All jobs that are at work share the bandwidth of the storage

@@ -41,7 +41,7 @@ def _tiles_of(results: np.ndarray) -> float:
 
 
 def _batches(one: Extensions, times: int, at_once: int) -> list[Extensions]:
-    """The candidates, so many times in all, and `at_once` in a batch."""
+    """Repeat the candidates, so many times in all, `at_once` in a batch."""
     table = np.tile(one.table, (at_once, 1))
     return [Extensions.of(one.strands, one.offsets, table, number) for number in range(times // at_once)]
 

@@ -1,4 +1,4 @@
-"""What the kernels are expected to take on GPUs that are not at hand, computed from their machine code.
+"""Expected times of the kernels on GPUs that are not at hand, computed from their machine code.
 
     python benchmarks/gpu_expected.py SET [-n 60] [-o results/gpu_expected.md]
 
@@ -94,7 +94,7 @@ LOOPS = (
 
 
 def nvdisasm() -> str:
-    """The program's path."""
+    """Find the program."""
     found = importlib.util.find_spec("nvidia")
     folders = [Path(folder) / "cu13" / "bin" for folder in (found.submodule_search_locations or [])] if found else []
     paths = [shutil.which("nvdisasm"), *(shutil.which("nvdisasm", path=str(folder)) for folder in folders)]
@@ -114,7 +114,7 @@ class Code(NamedTuple):
 
 @cache
 def code(file: str, kernel: str, architecture: int) -> Code:
-    """The machine code of a kernel."""
+    """Extract the machine code of a kernel."""
     options = (*sources.compiler_options(file), *macros(), f"-arch=sm_{architecture}", "-lineinfo")
     with tempfile.NamedTemporaryFile(suffix=".cubin") as out:
         out.write(Nvrtc().compile(f"{file}.cu", sources.source(file), *options).cubin)
@@ -181,7 +181,7 @@ class _Counter:
 
 
 def counted(batch: ReadBatch) -> dict[str, float]:
-    """Passes of warps through each loop."""
+    """Count the passes of warps through each loop."""
     pool = WorkerPool(2)
     model = builtin("r9.4_450bps.nucleotide.6mer")
     stages = SignalStages(DNA, False, model, pool, StageTimes(2), means_only=True)

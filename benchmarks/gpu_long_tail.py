@@ -1,4 +1,4 @@
-"""How the GPU and the CPU threads share a batch with very long and over-segmented reads, and whether they overlap.
+"""Division of batches with very long and over-segmented reads between GPU and CPU threads, and their overlap.
 
 f5py simulate -o SET --genome-length 2M -n 1000 --length-sigma 1.086 --ultra-long 1M --slow-fraction 0.02
 f5py index -d SET SET/reads.fastq

@@ -83,7 +83,7 @@ def read_with_loop(kind: str, path: Path, loop: str) -> None:
 
 
 def checksum(reads: Iterable[tuple[str, Any, tuple]]) -> int:
-    """A number that depends on what was read and not on the order of the reads."""
+    """Compute a number that depends on what was read and not on the order of the reads."""
     import numpy as np
 
     total = 0
@@ -195,7 +195,7 @@ class Benchmark:
 
     @staticmethod
     def alone(kind: str, reader: str) -> bool:
-        """Whether all is done in one process, so that its processor time is known."""
+        """Return whether all is done in one process, so that its processor time is known."""
         return reader not in F5PY or F5PY[reader] == 1 or kind == "blow5"
 
     def nanopolish(self, f5py_per_read: dict[str, float]) -> list[str]:
@@ -261,7 +261,7 @@ class Benchmark:
 
 
 def answer_of(reader: subprocess.Popen, kind: str, name: str) -> Any:
-    """What a reader says next."""
+    """Wait for what a reader says next."""
     assert reader.stdout is not None
     line = reader.stdout.readline()
     if not line:

@@ -84,7 +84,7 @@ def _batches(data: Path, one: _Set, max_skip: int, pool: WorkerPool) -> tuple[li
 
 
 def _repeated(batch: MappingBatch, times: int, number: int) -> MappingBatch:
-    """The lengths and anchors of the reads, so many times."""
+    """Repeat the lengths and anchors of the reads, so many times."""
     old = batch.anchors
     assert old is not None
     nothing, bytes_ = np.empty(0, np.int64), np.empty(0, np.uint8)

@@ -46,7 +46,7 @@ _ERRORS = 0.1
 
 @exact_kernel
 def _search_only(turn, reads, bases, offsets, index, min_length, limit):
-    """Matches and their places of all reads, without anchors; what a GPU's kernels do."""
+    """Find matches and their places of all reads, without anchors, as a GPU's kernels do."""
     n_found = 0
     pattern = np.empty(0, np.uint8)
     counts = np.empty(0, np.int32)
@@ -71,7 +71,7 @@ def _search_only(turn, reads, bases, offsets, index, min_length, limit):
 
 
 def _batches(bases: NDArray[np.uint8], n_batches: int, batch_bases: int) -> list[MappingBatch]:
-    """Reads of either strand, with substitutions, insertions and deletions."""
+    """Make reads of either strand, with substitutions, insertions and deletions."""
     rng = np.random.default_rng(11)
     batches = []
     for number in range(n_batches):

@@ -75,7 +75,7 @@ def make_calls(path: Path, n_rows: int) -> None:
 
 
 def by_pyarrow(calls: str, output: str) -> None:
-    """What meth-freq does, by pyarrow; the table is not laid out as text with three decimals."""
+    """Do meth-freq's work with pyarrow; the table is not laid out as text with three decimals."""
     import pyarrow
     import pyarrow.compute as pc
     from pyarrow import csv
@@ -108,7 +108,7 @@ def by_pyarrow(calls: str, output: str) -> None:
 
 
 def counts_of(path: Path) -> Any:
-    """The counts of all groups of a table of frequencies."""
+    """Read the counts of all groups of a table of frequencies."""
     from pyarrow import csv
 
     wanted = [*_KEYS, "called_sites", "called_sites_methylated", "group_sequence"]
@@ -117,7 +117,7 @@ def counts_of(path: Path) -> Any:
 
 
 def compare(options: argparse.Namespace, scratch: Path) -> tuple[list[str], bool]:
-    """The section of the report, and whether all counts are the same."""
+    """Write the section of the report; also return whether all counts are the same."""
     calls = scratch / "calls.tsv"
     n_rows = int(options.gigabytes * 1e9 / BYTES_PER_ROW)
     say(f"making a table of {n_rows:,} rows")

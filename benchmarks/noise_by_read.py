@@ -122,7 +122,7 @@ def interval(of_reads: NDArray[np.float64], statistic: Any) -> str:
 
 
 def held_out(name: str, found: Measured) -> list[str]:
-    """A row of the first table for each weight."""
+    """Write a row of the first table for each weight."""
     surfaces = np.stack([fine_grid(half) for half in found.plain.reshape(-1, len(CANDIDATES))])
     surfaces = surfaces.reshape(*found.n.shape, -1)
     both, n_both = surfaces.sum(axis=1), found.n.sum(axis=1)
@@ -147,7 +147,7 @@ def held_out(name: str, found: Measured) -> list[str]:
 
 
 def calls(name: str, found: Measured, state: NDArray[np.bool_]) -> list[str]:
-    """A row of the second table for each way to the noise."""
+    """Write a row of the second table for each way to the noise."""
     plain, n = found.plain.sum(axis=1), found.n.sum(axis=1)
     pooled = plain.sum(axis=0) / n.sum()
     chosen = {
@@ -178,7 +178,7 @@ def calls(name: str, found: Measured, state: NDArray[np.bool_]) -> list[str]:
 
 
 def simulated(folder: Path, correlations: tuple[float | None, ...]) -> tuple[Measured, NDArray[np.bool_]]:
-    """Reads of one state, in as many lots as there are correlations of successive levels; None: as in real reads."""
+    """Simulate reads of one state, a lot for each correlation of successive levels; None: as in real reads."""
     found, states = [], []
     for i, correlation in enumerate(correlations):
         out = folder / f"{'as_real' if correlation is None else correlation}"

@@ -1,4 +1,4 @@
-"""What correlated noise costs: processor time of the scores of groups and of single sites, with either noise.
+"""Cost of correlated noise: processor time of the scores of groups and of single sites, with either noise.
 
     python benchmarks/noise_cost.py [-r READS -b BAM -g GENOME --slow5 FILE]    # f5c's E. coli reads without them
 

@@ -83,7 +83,7 @@ def cost(folder: Path, cwd: Path, threads: int, n_runs: int, commands: list[str]
 
 
 def kill_rounds(folder: Path, cwd: Path, threads: int, n_rounds: int, seed: int) -> tuple[list[list[str]], int]:
-    """Runs in parts whose processes are killed at random, with all outputs compared; returns rows and wrong rounds."""
+    """Kill processes of runs in parts at random and compare all outputs; return rows and wrong rounds."""
     words = ["call-methylation", *inputs(folder, threads), *OUTPUTS["call-methylation, all outputs"]]
     run(words, cwd)
     expected = checksums(cwd)

@@ -82,7 +82,7 @@ def cpu_model() -> str:
 
 
 def where_timed(device_name: str, n_threads: int, commit: str, script: str) -> str:
-    """Where and when kernels were timed, and by which script of this folder."""
+    """Say where and when kernels were timed, and by which script of this folder."""
     return (
         f"{device_name}, {platform.machine()} with {n_threads} worker threads, {datetime.date.today().isoformat()}"
         f"{', commit ' + commit if commit else ''}; `python benchmarks/{Path(script).name} DATA`."

@@ -121,7 +121,7 @@ def linked_data(data: Path, folder: Path) -> None:
 
 
 def digests(folder: Path) -> Iterator[tuple[str, str]]:
-    """The files below a folder, with a digest of each."""
+    """List the files below a folder, with a digest of each."""
     for path in sorted(folder.rglob("*")):
         if path.is_symlink() or not path.is_file() or path.relative_to(folder).parts[0] == "plan":
             continue  # what is kept of parts has times and names of machines

@@ -47,7 +47,7 @@ class Bench:
     runs: list[dict] = field(default_factory=list)
 
     def set_of(self, size: str, *formats: str) -> Path:
-        """The folder of a set of that size, made if it is not there."""
+        """Find the folder of a set of that size, or make it if it is not there."""
         folder = self.scratch / size
         if not folder.exists():
             started = time.perf_counter()
@@ -56,7 +56,7 @@ class Bench:
         return folder
 
     def command(self, version: str, *arguments: object) -> tuple[list[str], dict[str, str]]:
-        """A command of f5py of that version, and its environment."""
+        """Make a command of f5py of that version, and its environment."""
         path = os.pathsep.join([str(self.folders[version]), os.environ.get("PYTHONPATH", "")])
         return [sys.executable, "-m", "f5py", *map(str, arguments)], {"PYTHONPATH": path}
 
@@ -101,7 +101,7 @@ def _calls(folder: Path, *options: object, reads: bool = True, signals: tuple = 
 
 
 def _indexed(bench: Bench, size: str) -> Path:
-    """The folder of a set with an index of the last version."""
+    """Find the folder of a set with an index of the last version."""
     folder = bench.set_of(size, "blow5")
     if not (folder / "reads.fasta.index").exists():
         out = bench.scratch / "out.tsv"
@@ -144,7 +144,7 @@ def calls(bench: Bench, cores: int, size: str = "x480") -> None:
 
 
 def no_reads(bench: Bench, cores: int) -> None:
-    """The same with bases from the records."""
+    """Run with bases from the records instead of the reads."""
     folder, out = bench.set_of("x480", "blow5"), bench.scratch / "out.tsv"
     for gpu in ("on", "off"):
         for version in bench.folders:
@@ -234,7 +234,7 @@ def eventalign(bench: Bench, cores: int) -> None:
 
 
 def dask(bench: Bench, cores: int) -> None:
-    """A plan by four workers of dask, beside one process."""
+    """Run a plan with four workers of dask, beside one process."""
     if importlib.util.find_spec("distributed") is None:
         return
     folder, out = _indexed(bench, "x480"), bench.scratch / "out.tsv"
@@ -291,7 +291,7 @@ def _rows(runs: list[dict], part: str) -> Iterator[list[str]]:
 
 
 def tables(runs: list[dict]) -> list[str]:
-    """The Markdown tables of all parts."""
+    """Write the Markdown tables of all parts."""
     lines: list[str] = []
     head = ["run", "version", "wall, s", "cores busy", "memory, MB", "same bytes"]
     for part in dict.fromkeys(row["part"] for row in runs if row["part"] != "warm"):

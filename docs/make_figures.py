@@ -43,7 +43,7 @@ def save(figure: Figure, name: str) -> None:
 
 
 def one_read() -> PlotData:
-    """A simulated read of which 600 k-mers are aligned."""
+    """Simulate a read of which 600 k-mers are aligned."""
     with tempfile.TemporaryDirectory() as folder:
         data = Path(folder) / "data"
         f5py.simulate(output=data, genome_length=3_000, n_reads=1, median_length=2_500, length_sigma=0, seed=11)
@@ -53,7 +53,7 @@ def one_read() -> PlotData:
 
 
 def events(data: PlotData) -> None:
-    """Samples, the events found in them, and the k-mers that these are aligned to."""
+    """Draw samples, the events found in them, and the k-mers that these are aligned to."""
     n = 14
     end = data.kmer_end[n] - data.first_sample
     figure = Figure(figsize=(9, 3.2))
@@ -77,7 +77,7 @@ def events(data: PlotData) -> None:
 
 
 def band(data: PlotData) -> None:
-    """The alignment's path through events and k-mers, and the band around it."""
+    """Draw the alignment's path through events and k-mers, and the band around it."""
     aligned = data.event_kmer >= 0
     event = np.arange(len(data.event_kmer))[aligned]
     kmer = data.event_kmer[aligned]
@@ -137,7 +137,7 @@ def hidden_markov_model() -> None:
 
 
 def pictures() -> None:
-    """What plot and plot-region draw."""
+    """Draw with plot and plot-region."""
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)  # the report has short names of files
         data = Path("data")
@@ -157,7 +157,7 @@ def pictures() -> None:
 
 
 def training() -> None:
-    """What train reports, of the reads of its tutorial."""
+    """Draw what train reports of the reads of its tutorial."""
     with tempfile.TemporaryDirectory() as folder:
         controls = []
         for seed, share in ((1, 0.0), (2, 1.0)):
@@ -175,7 +175,7 @@ def training() -> None:
 
 
 def archive() -> None:
-    """The place with most of the E. coli reads."""
+    """Draw the place with most of the E. coli reads."""
     with tempfile.TemporaryDirectory() as folder:
         calls = Path(folder) / "calls.bam"
         reads = Path(folder) / "reads.fasta"
@@ -192,7 +192,7 @@ def archive() -> None:
 
 
 def page(path: Path, name: str, width: int, height: int) -> None:
-    """A picture of the upper part of a page."""
+    """Take a picture of the upper part of a page."""
     if _BROWSER is None:
         print(f"{name}: not drawn, as there is no chromium")
         return
@@ -211,7 +211,7 @@ def shrink() -> None:
 
 
 def _loop(axes: Axes, x: float, y: float, words: str) -> None:
-    """An arrow from a state to itself."""
+    """Draw an arrow from a state to itself."""
     axes.annotate(
         "", (x + 0.13, y + 0.2), (x - 0.13, y + 0.2),
         arrowprops={"arrowstyle": "-|>", "connectionstyle": "arc3,rad=-1.8", "color": "#44515e", "linewidth": 1},

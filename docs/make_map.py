@@ -13,7 +13,7 @@ BEGIN, END = "<!-- files -->\n", "<!-- end of files -->\n"
 
 
 def _title(path: Path) -> str:
-    """The first sentence or line of a file's docstring, or of the comment that it begins with."""
+    """Extract the first sentence or line of a file's docstring, or of the comment that it begins with."""
     text = path.read_text()
     if path.suffix == ".py":
         text = ast.get_docstring(ast.parse(text)) or ""
@@ -26,7 +26,7 @@ def _title(path: Path) -> str:
 
 
 def listed() -> str:
-    """A table for every folder of the package, and for the kernels."""
+    """Make a table for every folder of the package, and for the kernels."""
     folders = sorted({path.parent for path in PACKAGE.rglob("*.py")})
     parts = []
     for folder in [*folders, ROOT / "kernels"]:

@@ -31,7 +31,7 @@ _TITLES = "| option | default | meaning |\n|---|---|---|\n"
 
 
 def table(command: str, page: Path) -> str:
-    """The tables of a command's options, group by group, for a page of the documents."""
+    """Make the tables of a command's options, group by group, for a page of the documents."""
     groups = []
     for group in Group:
         rows = [
@@ -64,14 +64,14 @@ def _row(option: Option, page: Path) -> str:
 
 
 def _link(target: str, page: Path) -> str:
-    """What leads from a page to a place that is named from docs/."""
+    """Make a link from a page to a place that is named from docs/."""
     name, _, heading = target.partition("#")
     linked = DOCS / name
     return f"#{heading}" if linked == page else f"{os.path.relpath(linked, page.parent)}#{heading}"
 
 
 def command_list() -> str:
-    """The commands in the groups of the help, each with a link to its page, which is beside."""
+    """List the commands in the groups of the help, each with a link to its page, which is beside."""
     groups = []
     for title, commands in GROUPS.items():
         rows = "".join(f"| [`f5py {one.name}`](f5py-{one.name}.md) | {one.title} |\n" for one in commands)
@@ -80,7 +80,7 @@ def command_list() -> str:
 
 
 def with_tables(page: Path) -> str:
-    """The text of a page with its tables as they should be."""
+    """Bring the tables in the text of a page up to date."""
     text = _TABLE.sub(lambda found: found[1] + table(found[2], page) + found[3], page.read_text())
     return _LIST.sub(lambda found: found[1] + command_list() + found[2], text)
 
@@ -115,7 +115,7 @@ _TABLE_TYPES = ", ".join(f'"{kind}"' for kind in RETURNS)
 
 
 def stub() -> str:
-    """The text of the stub file."""
+    """Make the text of the stub file."""
     return (
         _STUB_HEAD + "\n" + "".join(_stub_of(name) for name in f5py.__all__ if inspect.isfunction(getattr(f5py, name)))
     )
@@ -170,7 +170,7 @@ early.
 
 
 def man_page(name: str) -> str:
-    """The manual page of a command, in man's macros."""
+    """Make the manual page of a command, in man's macros."""
     command = COMMANDS[name]
     declared = declarations(command.options)
     first = inspect.cleandoc(command.help).partition("\n\n")[0]
@@ -204,7 +204,7 @@ def man_page(name: str) -> str:
 
 
 def man_page_of_all() -> str:
-    """The manual page ``f5py(1)``: what the program is, and its commands in the groups of the help."""
+    """Make the manual page ``f5py(1)``: what the program is, and its commands in the groups of the help."""
     about = cli.f5py.help or ""
     parts = [
         '.\\" Made by docs/make_reference.py.\n',

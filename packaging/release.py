@@ -32,7 +32,7 @@ RECIPE = ROOT / "packaging" / "bioconda" / "meta.yaml"
 
 
 def versions() -> dict[tuple[str, str], str]:
-    """The version that each place has; empty where there is none."""
+    """Read the version from each place that has one; empty where there is none."""
     found = {}
     for name, before in PLACES:
         match = re.search(re.escape(before) + f"({_VERSION})", (ROOT / name).read_text())
@@ -41,12 +41,12 @@ def versions() -> dict[tuple[str, str], str]:
 
 
 def current() -> str:
-    """The version of the package."""
+    """Return the version of the package."""
     return versions()[PLACES[0]]
 
 
 def problems() -> list[str]:
-    """What does not agree."""
+    """List what does not agree."""
     version = current()
     others = [(name, other) for (name, _), other in versions().items() if other != version]
     found = [f"{name}: has version {other or '?'}, not {version}" for name, other in others]

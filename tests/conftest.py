@@ -111,7 +111,7 @@ def _forget_cupy() -> None:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real read sets with the reference tools' outputs, beside the checkout."""
+    """The folder of real read sets with the outputs of f5c, nanopolish and minimap2, beside the checkout."""
     folder = Path(__file__).resolve().parents[2] / "shared" / "data"
     if not folder.is_dir():
         pytest.skip(f"needs the real read sets in {folder}")

@@ -17,7 +17,7 @@ from f5py.errors import F5pyError, UsageError
 from f5py.messages import console
 from f5py.threads import blas
 
-#: Commands of the reference tools that are not here, and what to do instead.
+#: commands of f5c and nanopolish that are not here, and what to do instead.
 _ELSEWHERE = {
     "polya": "dorado (--estimate-poly-a) and nanopolish polya measure poly(A) tails",
     "phase-reads": "phase with whatshap haplotag, then call-methylation --partition-tag HP counts by haplotype",

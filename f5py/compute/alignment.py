@@ -1,4 +1,4 @@
-"""What all commands on signals have in common: events, scaling, and the alignment of events to the read's bases."""
+"""Stages that all commands on signals share: events, scaling, and the alignment of events to the read's bases."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def begin_gpu(options: AlignmentOptions, of_all: bool) -> None:
 
 
 def _is_long(options: AlignmentOptions) -> bool:
-    """Whether the CPU threads would be busy for so long that the start of a GPU pays, as far as sizes tell."""
+    """Return whether the CPU threads would be busy for so long that the start of a GPU pays, as far as sizes tell."""
     expected = seconds_of_threads(options)
     return expected is not None and expected >= WORTH_A_START
 

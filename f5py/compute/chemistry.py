@@ -1,4 +1,4 @@
-"""Which chemistry the signals are of: what the user says, and what the signal files say."""
+"""Chemistry of the signals: what the user says, and what the signal files say."""
 
 from __future__ import annotations
 
@@ -174,7 +174,7 @@ def chemistry_of(pore: str | None, rna: bool, run_info: Mapping[str, str], own_m
 
 
 def _molecules(run_info: Mapping[str, str]) -> set[bool]:
-    """What the metadata say of the molecules: RNA (True), DNA (False), nothing, or both."""
+    """Collect what the metadata say of the molecules: RNA (True), DNA (False), nothing, or both."""
     found: set[bool] = set()
     kind = run_info.get("experiment_type", "").lower()
     if "dna" in kind:  # genomic_dna, cdna
@@ -195,7 +195,7 @@ def _molecules(run_info: Mapping[str, str]) -> set[bool]:
 
 
 def _pores(run_info: Mapping[str, str]) -> set[str]:
-    """The pores of the kit and of the flow cell, as far as their names tell them."""
+    """Collect the pores of the kit and of the flow cell, as far as their names tell them."""
     kit = run_info.get("sequencing_kit", "").lower()
     flow_cell = run_info.get("flow_cell_product_code", "").lower()
     found = set()
@@ -212,7 +212,7 @@ def _pores(run_info: Mapping[str, str]) -> set[str]:
 
 
 def _pores_of(model_names: list[str]) -> set[str]:
-    """The pores that names of basecalling models tell."""
+    """Collect the pores that names of basecalling models tell."""
     found = set()
     for name in model_names:
         if "rna004" in name:

@@ -1,4 +1,4 @@
-"""How many reads met which fate, and why."""
+"""Counts of reads by their fates, and by the causes of failures."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ class RunCounts:
         )
 
     def of(self, cause: Cause) -> int:
-        """Reads that dropped out for that cause."""
+        """Count the reads that dropped out for that cause."""
         return int(self.causes[cause])
 
     @property

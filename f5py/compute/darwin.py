@@ -72,7 +72,7 @@ class DarwinMapper:
 
     @classmethod
     def of(cls, index: ReferenceIndex, settings: MapSettings, pool: WorkerPool) -> DarwinMapper:
-        """The mapper with these settings, on the CPU threads."""
+        """Make the mapper with these settings, on the CPU threads."""
         s = settings
         assert s.darwin is not None
         scores = (s.match, -s.mismatch, -(s.q + s.e), -s.e)
@@ -193,7 +193,7 @@ class Pairs:
 
 
 def rows_of_reads(table: NDArray[np.int64], first: int, end: int) -> slice:
-    """Which rows of a table in the order of reads are those of reads ``first:end``."""
+    """Find the rows of a table in the order of reads that are those of reads ``first:end``."""
     return slice(*np.searchsorted(table[:, READ], [first, end]).tolist())
 
 

@@ -1,4 +1,4 @@
-"""How deep a run's reads cover the reference, and how many calls its sites have, for the report."""
+"""Depths of a run for the report: of the reads on the reference, and of the calls of sites."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Why reads fail, in words, and whether a run is of the chemistry that it is taken for."""
+"""Causes of failed reads in words, and whether a run is of the chemistry that it is taken for."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _UNCALIBRATED = (Cause.FEW_EVENTS, Cause.NOISY)
 
 
 def cause_text(batch: ReadBatch, read: int, options: AlignmentOptions) -> str:
-    """Why a read has no result, with the option that decides it."""
+    """Say why a read has no result, with the option that decides it."""
     cause = Cause(int(batch.cause[read]))
     length = int(batch.read_length[read])
     if cause is Cause.NO_SIGNAL:
@@ -81,7 +81,7 @@ def cause_counts(counts: RunCounts) -> str:
 
 
 def advice(counts: RunCounts, chemistry: Chemistry, options: AlignmentOptions) -> list[str]:
-    """What to say at the end of a run about the reads that have failed; nothing if most have not."""
+    """Say at the end of a run why reads have failed; nothing if most have not."""
     lines = []
     if counts.rescuable:
         lines.append(
@@ -97,7 +97,7 @@ def advice(counts: RunCounts, chemistry: Chemistry, options: AlignmentOptions) -
 
 
 def all_failed(counts: RunCounts, chemistry: Chemistry) -> str:
-    """What to say if not a single read has a result."""
+    """Say what to do if not a single read has a result."""
     head = f"all {counts.failed} reads failed ({listed(counts.causes)})"
     if counts.bad_reads == counts.failed:
         return f"{head}; give the signals of these reads"
@@ -158,7 +158,7 @@ class FitCheck:
 
 
 def remedy(causes: NDArray[np.int64], chemistry: Chemistry) -> str:
-    """What to do if most reads fail, by the numbers of failed reads by cause."""
+    """Say what to do if most reads fail, by the numbers of failed reads by cause."""
     many, uncalibrated, unaligned = (int(causes[list(group)].sum()) for group in (_MANY, _UNCALIBRATED, _UNALIGNED))
     if many > max(unaligned, uncalibrated):
         return (

@@ -1,4 +1,4 @@
-"""What the results of a run rest on, as standard error, the report and the outputs tell it."""
+"""Foundations of a run's results, as standard error, the report and the outputs tell them."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ class Facts:
 
 
 def metadata_in_common(texts: Sequence[bytes | None]) -> dict[str, str]:
-    """What a Parquet file of the rows of several ones says of itself, by what they say under `ENTRY`.
+    """Combine what several Parquet files say of themselves under `ENTRY`, for one file of their rows.
 
     That is what they agree in, but for the windows that they are of; nothing, if they do not agree.
     """

@@ -107,7 +107,7 @@ class Mapper:
     def of(
         cls, index: ReferenceIndex, settings: MapSettings, pool: WorkerPool, fm_index: FmIndex | None = None
     ) -> Mapper:
-        """The mapper with these settings, on the CPU threads; with an FM-index its seeds are exact matches."""
+        """Make the mapper with these settings, on the CPU threads; with an FM-index its seeds are exact matches."""
         overlaps = OverlapTargets(index) if settings.ava else None
         numbers = parameters(settings, index.mid_occ(settings))
         mems = None
@@ -147,7 +147,7 @@ class Mapper:
     def _with_gpus(
         self, cpu: CpuMapping | CpuMems, options: GpuOptions, open_one: Callable[[int], GpuBackendLike], verb: str
     ) -> Backend:
-        """The CPU threads, with GPUs beside them when they pay."""
+        """Put GPUs beside the CPU threads when they pay."""
         return GpusWhenTheyPay(
             cpu, self._once(opened(device_numbers(options.cuda_dev_id), open_one)), alone=options.gpu_use == "on",
             work=Work(lambda batch: int(batch.offsets[-1]), verb, lambda: cpu.seconds),
@@ -167,7 +167,7 @@ class Mapper:
             yield gpu
 
     def _use_gpu_for_mems(self, options: GpuOptions, max_bases: int) -> None:
-        """The same for exact matches, if these are the seeds."""
+        """Put GPUs beside the CPU threads for exact matches, if these are the seeds."""
         cpu = self.mems
         if not isinstance(cpu, CpuMems):
             return

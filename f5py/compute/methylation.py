@@ -146,12 +146,12 @@ class Caller(AlignmentStage):
 
 
 def part_of(options: CallOptions) -> str:
-    """What the compilation of the loops that call is called; see `f5py.runs.compile_ahead`."""
+    """Name the part that compiles the loops that call; see `f5py.runs.compile_ahead`."""
     return ("correlated " if options.is_correlated else "") + ("site calls" if options.per_site else "calls")
 
 
 def noise_of(options: CallOptions, chemistry: Chemistry, model: PoreModel) -> Noise | None:
-    """The noise of the events: what the model's file says, else that of the chemistry; None if it is independent.
+    """Choose the noise of the events: that of the model's file, else of the chemistry; None if it is independent.
 
     Raises
     ------
@@ -225,6 +225,6 @@ def methylation_models(options: CallOptions, chemistry: Chemistry) -> list[tuple
 
 
 def builtin_methylation(chemistry: Chemistry, motif: Motif) -> PoreModel | None:
-    """The built-in model of a motif's methylated k-mers, or None."""
+    """Return the built-in model of a motif's methylated k-mers, or None."""
     name = "" if chemistry.model is None else chemistry.model.replace("nucleotide", motif.name)
     return builtin(name) if name in BUILTIN_MODELS else None

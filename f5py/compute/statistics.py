@@ -1,4 +1,4 @@
-"""What a run's report shows besides the counts: distributions, sums by contig and context, and their drift."""
+"""Statistics for a run's report besides the counts: distributions, sums by contig and context, and their drift."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class RunStatistics:
         self._n_reads += other._n_reads
 
     def as_json(self) -> dict[str, Any]:
-        """The sums as numbers and lists, for `take_json`."""
+        """Convert the sums to numbers and lists, for `take_json`."""
         sums = {name: getattr(self, name).tolist() for name in _SUMS}
         return {**sums, "depths": self.depths.as_json(), "drift": self.drift, "n_reads": self._n_reads}
 
@@ -122,7 +122,7 @@ class RunStatistics:
         self._n_reads = values.integer("n_reads")
 
     def context_names(self) -> list[str]:
-        """What the 16 contexts are called, such as ``A[CG]T``; none if several motifs are."""
+        """Name the 16 contexts, such as ``A[CG]T``; none if several motifs are."""
         if len(self._motifs) != 1:
             return []
         site = self._motifs[0].pattern

@@ -92,7 +92,7 @@ class Option:
     pattern_words : str
         The form that `pattern` asks for, in words.
     aliases : tuple of str
-        Spellings of the reference tools that are accepted and not documented first.
+        Spellings of f5c and nanopolish that are accepted and not documented first.
     repeated : bool
         May be given several times; the value is a tuple.
     number_may_lack : int or None
@@ -314,7 +314,7 @@ def argument(metavar: str, *, help: str, default: Any = REQUIRED, **more: Any) -
 
 
 def refused(*names: str, kind: Kind = Kind.TEXT, reason: str) -> Any:
-    """Declare an option of the reference tools that cannot be had here; ``no`` is accepted for yes/no options."""
+    """Declare an option of f5c or nanopolish that cannot be had here; ``no`` is accepted for yes/no options."""
     default = False if kind in (Kind.FLAG, Kind.YES_NO) else None
     return option(*names, kind=kind, help="", default=default, refused=reason)
 

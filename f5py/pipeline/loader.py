@@ -339,7 +339,7 @@ class Loader:
         return self.alignments.expected_records()
 
     def _partition(self, values: list[str | None]) -> NDArray[np.int32]:
-        """Number each record's value of the partition tag; -1 without it."""
+        """Assign a number to each record's value of the partition tag; -1 without it."""
         numbers: dict[str | None, int] = {value: i for i, value in enumerate(self.partitions)}
         for value in dict.fromkeys(values):
             if value is not None and value not in numbers:

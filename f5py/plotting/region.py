@@ -285,7 +285,7 @@ _NAMES = {"m": "5mC", "h": "5hmC", "a": "6mA", "21839": "4mC", "17802": "pseudou
 
 
 def _haplotypes(tags: list[Any]) -> tuple[NDArray[np.int64], dict[int, str]]:
-    """Number every read by its HP tag, 0 for none, and say what the numbers are called.
+    """Assign a number to every read by its HP tag, 0 for none, and say what the numbers are called.
 
     Tags are numbers, as phasing programs write them, unless one is another text than a number.
     """

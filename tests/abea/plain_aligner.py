@@ -1,4 +1,4 @@
-"""The aligner as a plain program over a full table of bands: slow, obvious, and exact where the reference is.
+"""The aligner as a plain program over a full table of bands: slow, obvious, and exact where f5c is.
 
 Or exact where the fast aligners are: they add up the small terms first, all in single precision, with multiplications
 and additions fused. The two ways differ in the last digit of a score, which decides between paths that tie.

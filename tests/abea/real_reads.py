@@ -1,4 +1,4 @@
-"""The real reads for the tests of the aligners, and what the reference's aligner makes of them."""
+"""The real reads for the tests of the aligners, and what f5c's aligner makes of them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The vectorised aligner against a plain one, and against the reference's own pairs."""
+"""The vectorised aligner against a plain one, and against f5c's own pairs."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""The CUDA kernels, run on the CPU, against the aligner of the CPU, a plain one, and the reference's pairs."""
+"""The CUDA kernels, run on the CPU, against the aligner of the CPU, a plain one, and f5c's pairs."""
 
 from __future__ import annotations
 
@@ -364,7 +364,7 @@ def test_a_band_narrower_than_the_read(kernels, bandwidth):
 
 @pytest.mark.shared
 def test_maps_equal_the_reference(kernels, ecoli: Path, indexed_ecoli: Path):
-    """The real reads with aligned pairs of the reference: base-to-event map, number of pairs and span."""
+    """The real reads with f5c's aligned pairs: base-to-event map, number of pairs and span."""
     expected = reference_pairs(ecoli / "expected" / "stages" / "banded_aln.txt.gz")
     reads = real_reads(list(expected), indexed_ecoli / "reads.fasta")
     assert len(reads) == 9

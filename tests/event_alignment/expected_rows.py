@@ -1,4 +1,4 @@
-"""A batch of real reads with the rows of the reference's event alignment."""
+"""A batch of real reads with the rows of f5c's event alignment."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PAF of event alignment: the reference's bytes, and strings that lead back to the rows."""
+"""PAF of event alignment: f5c's bytes, and strings that lead back to the rows."""
 
 from __future__ import annotations
 

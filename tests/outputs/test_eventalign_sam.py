@@ -1,4 +1,4 @@
-"""SAM of event alignment: the reference's bytes, and what pysam reads in it."""
+"""SAM of event alignment: f5c's bytes, and what pysam reads in it."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from .made_rows import SAMPLING_RATE, made_reads, rows_batch
 
 def test_bytes_are_the_references(ecoli, indexed_ecoli, ecoli_rows):
     paths = ReadFiles.read(str(indexed_ecoli / "reads.fasta") + READDB_SUFFIX)
-    # the reference's run was in the folder of the set
+    # f5c's run was in the folder of the set
     summary = EventalignSummary(rna=False, signal_path=lambda name: f"fast5/{Path(paths[name]).name}")
     expected = (ecoli / "expected/eventalign/summary.tsv").read_bytes()
     assert summary.header() + summary.format(ecoli_rows, 0, len(ecoli_rows)) == expected

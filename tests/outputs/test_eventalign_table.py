@@ -1,4 +1,4 @@
-"""The event table as text, against the reference's files and against a plain reading of the rules."""
+"""The event table as text, against f5c's files and against a plain reading of the rules."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The outputs of resquiggle: the reference's bytes, and what they say about made-up maps."""
+"""The outputs of resquiggle: f5c's bytes, and what they say about made-up maps."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def intervals(read: Map, rna: bool) -> dict[int, tuple[int, int]]:
 
 
 def reads_in_order_of(names: list[str], writer, batch) -> bytes:
-    """The reference's file has the order of the reads file, the batch that of the alignments."""
+    """f5c's file has the order of the reads file, the batch that of the alignments."""
     order = [batch.names.index(name) for name in names]
     return writer.header() + b"".join(bytes(writer.format(batch, read, read + 1)) for read in order)
 

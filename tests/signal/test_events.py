@@ -1,4 +1,4 @@
-"""Event detection against a plain implementation and against the reference's own events."""
+"""Event detection against a plain implementation and against f5c's own events."""
 
 import gzip
 from types import SimpleNamespace
