@@ -91,7 +91,7 @@ def played_gpu(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 @pytest.fixture
 def played_machine(played_gpu: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
-    """A function that sets up the played machine: how many devices it has, how much memory, which fault."""
+    """Return a function that sets up the played machine: its number of devices, their memory, and its fault."""
 
     def set_up(**variables: object) -> None:
         for name, value in variables.items():
@@ -111,7 +111,7 @@ def _forget_cupy() -> None:
 
 @pytest.fixture(scope="session")
 def shared_data() -> Path:
-    """The folder of real read sets with the outputs of f5c, nanopolish and minimap2, beside the checkout."""
+    """Return the folder of real read sets with the outputs of f5c, nanopolish and minimap2, beside the checkout."""
     folder = Path(__file__).resolve().parents[2] / "shared" / "data"
     if not folder.is_dir():
         pytest.skip(f"needs the real read sets in {folder}")
@@ -126,7 +126,7 @@ def ecoli(shared_data: Path) -> Path:
 
 @pytest.fixture(scope="session")
 def indexed_ecoli(ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the E. coli reads and their index; signals stay where they are."""
+    """Make a folder with the E. coli reads and their index; signals stay where they are."""
     from f5py.cli import command_of
 
     command = command_of("index")
@@ -140,7 +140,7 @@ def indexed_ecoli(ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> Path
 
 @pytest.fixture(scope="session")
 def call_ecoli(indexed_ecoli: Path, ecoli: Path, tmp_path_factory: pytest.TempPathFactory):
-    """A function that runs call-methylation on a BAM file of the E. coli set and returns its output."""
+    """Return a function that runs call-methylation on a BAM file of the E. coli set and returns its output."""
     from f5py.cli import command_of
 
     command = command_of("call-methylation")
@@ -158,13 +158,13 @@ def call_ecoli(indexed_ecoli: Path, ecoli: Path, tmp_path_factory: pytest.TempPa
 
 @pytest.fixture(scope="session")
 def made(tmp_path_factory: pytest.TempPathFactory) -> ReadSet:
-    """A small simulated read set with its index."""
+    """Simulate a small read set with its index."""
     return ReadSet.simulated(tmp_path_factory.mktemp("made"))
 
 
 @pytest.fixture(scope="session")
 def made_calls(made: ReadSet) -> bytes:
-    """The calls of that read set."""
+    """Call the made read set."""
     out = made.folder / "calls.tsv"
     assert run_main(*made.options(), "-o", out) == 0
     return out.read_bytes()
@@ -172,7 +172,7 @@ def made_calls(made: ReadSet) -> bytes:
 
 @pytest.fixture(scope="session")
 def slow5_set(shared_data: Path, tmp_path_factory: pytest.TempPathFactory):
-    """A function from the name of a set of BLOW5 reads to a folder with its files and their index."""
+    """Return a function from the name of a set of BLOW5 reads to a folder with its files and their index."""
     from f5py.cli import command_of
 
     command = command_of("index")

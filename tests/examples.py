@@ -1,4 +1,4 @@
-"""How many examples Hypothesis tries: fewer than a developer may want who changes what a property is about."""
+"""Number of Hypothesis's examples: fewer than a developer may want who changes what a property is about."""
 
 from __future__ import annotations
 

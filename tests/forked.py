@@ -36,7 +36,7 @@ _OPTIONS = {"stdin", "stdout", "stderr", "text", "bufsize", "env", "cwd", "start
 
 
 def can_be_forked(options: Mapping[str, Any]) -> bool:
-    """Whether a process with these options of `subprocess.Popen` is one that could have been forked."""
+    """Return whether a process with these options of `subprocess.Popen` is one that could have been forked."""
     environment = _at_start(options.get("env") or os.environ)
     environment.pop("LD_PRELOAD", None)
     return sys.platform == "linux" and options.keys() <= _OPTIONS and environment == _HERE

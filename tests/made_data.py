@@ -68,7 +68,7 @@ class ReadSet:
         return ["-r", str(self.reads), "-b", str(self.bam), "-g", str(self.genome), "-t", "2"]
 
     def command(self, *options: str, subcommand: str = "call-methylation") -> list[str]:
-        """The run as a process of its own, with buffered output as users have it."""
+        """Write the command line of the run as a process of its own, with buffered output as users have it."""
         return process_of(subcommand, *self.inputs(), *options)
 
     @property
@@ -152,7 +152,7 @@ class ReadSet:
         return changed
 
     def signals(self, names: Iterable[str] | None = None) -> list[MadeRead]:
-        """The signals of some reads, or all."""
+        """Return the signals of some reads, or all."""
         source = open_signals(str(self.reads))
         try:
             return signals_of(source, self.names if names is None else list(names))
@@ -172,7 +172,7 @@ def repeated(records: list[pysam.AlignedSegment], times: int) -> list[pysam.Alig
 
 
 def signals_of(source: SignalSource, names: list[str]) -> list[MadeRead]:
-    """The named reads of a source, all of which must be there."""
+    """Fetch the named reads of a source, all of which must be there."""
     from .io.signals.made_signals import MadeRead
 
     block = source.fetch(names)
@@ -204,7 +204,7 @@ _COMMAND = ["env", "-u", "PYTHONUNBUFFERED", sys.executable, "-m", "f5py"]
 
 
 def process_of(*arguments: object) -> list[str]:
-    """The command line as a process of its own, with buffered output as users have it."""
+    """Write the command line of a process of its own, with buffered output as users have it."""
     return [*_COMMAND, *map(str, arguments)]
 
 
@@ -251,7 +251,7 @@ def refused(capfd: pytest.CaptureFixture[str], *arguments: object, status: int =
 
 
 def error_line(messages: str) -> str:
-    """The one line of error among the messages of a failed run."""
+    """Return the one line of error among the messages of a failed run."""
     assert "Traceback" not in messages
     assert "Exception ignored" not in messages
     lines = messages.splitlines()
@@ -276,7 +276,7 @@ def standard_input(path: Path) -> Iterator[None]:
 
 
 def rows_by_read(table: bytes) -> dict[str, list[bytes]]:
-    """The rows of each read, in order; checks that every line is whole."""
+    """Collect the rows of each read, in order; checks that every line is whole."""
     assert table.endswith(b"\n")
     header, *rows = table.splitlines()
     found: dict[str, list[bytes]] = {}

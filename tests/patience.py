@@ -1,4 +1,4 @@
-"""How long tests wait for what must come."""
+"""Time that tests wait for what must come."""
 
 from __future__ import annotations
 

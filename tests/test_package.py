@@ -189,7 +189,7 @@ def test_imports_are_light():
 
 
 def section(text: str, title: str) -> str:
-    """The part of a Markdown text below a heading, up to the next one of the same or a higher level."""
+    """Return the part of a Markdown text below a heading, up to the next one of the same or a higher level."""
     level, found = len(title.split()[0]), []
     lines = iter(text.splitlines())
     assert title in lines, f"no heading {title!r}"
@@ -314,7 +314,7 @@ def test_profiles_are_documented():
 
 
 def anchors(document: Path) -> set[str]:
-    """The names by which the headings of a document can be linked to."""
+    """Collect the names by which the headings of a document can be linked to."""
     text = re.sub(r"```.*?```", "", document.read_text(), flags=re.DOTALL)
     headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}

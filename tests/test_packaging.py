@@ -1,4 +1,4 @@
-"""What packaging/ says is what pyproject.toml and the package say; commands in it run."""
+"""Agreement of packaging/ with pyproject.toml and the package; commands in it run."""
 
 from __future__ import annotations
 
@@ -143,7 +143,7 @@ def test_conda_requires_what_pip_does():
 
 
 def requirement_names(requirements: list[str]) -> set[str]:
-    """The packages that requirements ask for, in lower case."""
+    """Collect the packages that requirements ask for, in lower case."""
     return {re.split(r"[^\w-]", requirement)[0].lower() for requirement in requirements}
 
 
@@ -266,7 +266,7 @@ def test_wrong_capabilities(words: str, capsys: pytest.CaptureFixture[str]):
 
 
 def nextflow_block(name: str, values: dict[str, str]) -> str:
-    """A block of the module's commands with its values filled in, as Nextflow does."""
+    """Fill values into a block of the module's commands, as Nextflow does."""
     text = (PACKAGING / "nextflow" / "f5py" / "callmethylation" / "main.nf").read_text()
     block = text[text.index(f"    {name}:") :].split('"""')[1].replace("\\\\", "\\")
     for variable, value in values.items():

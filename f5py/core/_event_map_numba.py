@@ -11,7 +11,7 @@ _LOOK_AROUND = 1000  # k-mers searched for an event
 def closest_event(first_event, kmer):
     """First event of the nearest k-mer that has one: the k-mer itself, earlier ones, then later ones; or -1.
 
-    The far end of each search is excluded, as in the reference.
+    The far end of each search is excluded, as in f5c.
     """
     n_kmers = first_event.shape[0]
     if kmer < 0 or kmer >= n_kmers:

@@ -10,7 +10,7 @@ MODEL = builtin("r9.4_450bps.nucleotide.6mer")
 
 
 def made_batch(rng, n_reads, usual=1500, long=9000):
-    """Reads of 6 to `usual` bases, some of them noise, over-segmented or far longer than the others."""
+    """Make reads of 6 to `usual` bases, some of them noise, over-segmented or far longer than the others."""
     bases, events = [], []
     for i in range(n_reads):
         length = int(rng.integers(6, usual)) if i % 10 else 6

@@ -28,7 +28,7 @@ SQUARE = replace(FINE, gpu_reads=0, capacity_bases=1_000_000, capacity_events=1_
 
 
 def used(bases, events, **others):
-    """A batch that uses so many percent of X and Y."""
+    """Make the report of a batch that uses so many percent of X and Y."""
     return replace(SQUARE, gpu_bases=round(bases * 10_000), gpu_events=round(events * 10_000), **others)
 
 
@@ -76,7 +76,7 @@ OPTIONS = st.builds(
 
 
 def spoken(reports, advisor, capsys):
-    """The numbers, from 1, of the batches after which there was a message."""
+    """Return the numbers, from 1, of the batches after which there was a message."""
     said = []
     for number, report in enumerate(reports, 1):
         advisor.observe(report)

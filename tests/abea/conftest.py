@@ -12,5 +12,5 @@ from .kernels_on_cpu import Kernels
 
 @pytest.fixture(scope="session")
 def kernels() -> Callable[[int], Kernels]:
-    """A function that gives the CUDA kernels for a band width, built for the CPU."""
+    """Return a function that gives the CUDA kernels for a band width, built for the CPU."""
     return cache(Kernels)

@@ -92,7 +92,7 @@ class Kernels:
     def scaled_kmers(
         self, reads: Sequence[Read], model: PoreModel, threads: int = 64, descending: bool = False
     ) -> np.ndarray:
-        """What the pre kernel makes of the reads: float32, shape (bases, 4)."""
+        """Compute what the pre kernel makes of the reads: float32, shape (bases, 4)."""
         p = _offsets([len(read.bases) for read in reads])
         bases = np.concatenate([read.bases for read in reads])
         table = model_table(model)

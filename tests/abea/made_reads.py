@@ -43,7 +43,7 @@ def simulate(
     scale: float = 1.0,
     model: PoreModel = MODEL,
 ) -> Read:
-    """A read of these bases: one event of each k-mer and a random number of further ones."""
+    """Simulate a read of these bases: one event of each k-mer and a random number of further ones."""
     n_kmers = len(bases) - model.k + 1
     repeats = 1 + rng.poisson(max(events_per_kmer - 1, 0), n_kmers)
     return events_of(rng, bases, repeats, noise, shift, scale, model)
@@ -58,14 +58,14 @@ def events_of(
     scale: float = 1.0,
     model: PoreModel = MODEL,
 ) -> Read:
-    """A read with the given number of events of each k-mer."""
+    """Simulate a read with the given number of events of each k-mer."""
     index = np.repeat(Read(bases, np.empty(0)).ranks(model.k), repeats)
     levels = model.level_mean[index] + noise * model.level_stdv[index] * rng.normal(size=len(index))
     return Read(bases, (scale * levels + shift).astype(np.float32), shift, scale)
 
 
 def dense(rng: np.random.Generator, n_bases: int, events_per_base: int = 15, noise: float = 1.0) -> Read:
-    """A read of `n_bases` with exactly `events_per_base` times as many events."""
+    """Simulate a read of `n_bases` with exactly `events_per_base` times as many events."""
     bases = random_bases(rng, n_bases)
     n_kmers = n_bases - MODEL.k + 1
     extra = rng.multinomial(events_per_base * n_bases - n_kmers, np.full(n_kmers, 1 / n_kmers))
@@ -84,7 +84,7 @@ def too_few_events(rng: np.random.Generator, n_bases: int, n_events: int) -> Rea
 
 
 def long_gap(rng: np.random.Generator, n_bases: int = 366, n_skipped: int = 60, noise: float = 0.3) -> Read:
-    """A read that is good but for many k-mers in its middle that have no events: skipping them is the best path."""
+    """Simulate a read that is good but for many k-mers in its middle without events: skipping them is the best path."""
     bases = random_bases(rng, n_bases)
     at = n_bases // 2
     bases[at : at + n_skipped + MODEL.k - 1] = ord("A")
@@ -94,7 +94,7 @@ def long_gap(rng: np.random.Generator, n_bases: int = 366, n_skipped: int = 60, 
 
 
 def detours(rng: np.random.Generator, n_bases: int, most: int = 45, noise: float = 0.8) -> Read:
-    """A read in which the pore stalls and slips: runs of events of one k-mer, runs of k-mers without events.
+    """Simulate a read whose pore stalls and slips: runs of events of one k-mer, runs of k-mers without events.
 
     The path bends sharply and comes to the edges of the band, which has to find it again.
     """
@@ -111,20 +111,20 @@ def detours(rng: np.random.Generator, n_bases: int, most: int = 45, noise: float
 
 
 def uneven(rng: np.random.Generator, n_bases: int, noise: float = 0.2) -> Read:
-    """A read in which many k-mers have no event and the others have several: skips follow stays everywhere."""
+    """Simulate a read in which many k-mers have no event, the others several: skips follow stays everywhere."""
     repeats = rng.choice([0, 2, 3, 4], n_bases - MODEL.k + 1)
     return events_of(rng, random_bases(rng, n_bases), repeats, noise)
 
 
 def without_first_events(rng: np.random.Generator, n_bases: int, n_missing: int = 1, noise: float = 0.2) -> Read:
-    """A good read whose first k-mers have no events: at best they are skipped, at the cost of no event."""
+    """Simulate a good read whose first k-mers have no events: at best they are skipped, at the cost of no event."""
     repeats = 2 + rng.poisson(0.5, n_bases - MODEL.k + 1)
     repeats[:n_missing] = 0
     return events_of(rng, random_bases(rng, n_bases), repeats, noise)
 
 
 def repetitive(rng: np.random.Generator, unit: bytes, n_units: int, noise: float = 1.0) -> Read:
-    """A tandem repeat: paths that should score the same differ in the last digit, by the order of the additions."""
+    """Simulate a tandem repeat: paths of equal score differ in the last digit, by the order of the additions."""
     return simulate(rng, np.frombuffer(unit * n_units, np.uint8), 1.9, noise, 3.3, 0.937)
 
 
@@ -134,13 +134,13 @@ def homopolymer(n_bases: int, n_events: int) -> Read:
 
 
 def stalled(read: Read, n_before: int, n_after: int, level: float = 200.0) -> Read:
-    """A read with constant events before and after, which the alignment trims."""
+    """Add constant events before and after a read, which the alignment trims."""
     before, after = np.full(n_before, level, np.float32), np.full(n_after, level, np.float32)
     return Read(read.bases, np.concatenate([before, read.events, after]), read.shift, read.scale)
 
 
 def made_model(seed: int, k: int) -> PoreModel:
-    """A model of random levels."""
+    """Make a model of random levels."""
     rng = np.random.default_rng(seed)
     levels = rng.uniform(60, 130, 4**k).astype(np.float32)
     stdvs = rng.uniform(1, 3, 4**k).astype(np.float32)
@@ -161,6 +161,6 @@ def map_of(pairs: list[tuple[int, int]], n_kmers: int) -> tuple[list[int], list[
 
 
 def unscalable(rng: np.random.Generator, n_bases: int) -> Read:
-    """A read whose scaling failed: no score is a number, so the band goes astray and misses the last k-mer."""
+    """Simulate a read whose scaling failed: no score is a number, so the band goes astray and misses the last k-mer."""
     read = simulate(rng, random_bases(rng, n_bases))
     return Read(read.bases, read.events, 0.0, float("nan"))

@@ -12,7 +12,7 @@ _DIAGONAL, _UP, _LEFT = range(3)
 
 
 def _fused(a, b, c):
-    """a * b + c of floats, rounded once: the product is exact in double precision."""
+    """Compute a * b + c of floats, rounded once: the product is exact in double precision."""
     return np.float32(np.float64(a) * np.float64(b) + np.float64(c))
 
 

@@ -149,7 +149,7 @@ def test_random_reads(seed):
 
 
 @pytest.mark.shared
-def test_pairs_equal_the_reference(ecoli, call_ecoli):
+def test_pairs_equal_those_of_f5c(ecoli, call_ecoli):
     """110,438 pairs of nine records."""
     expected = gzip.decompress((ecoli / "expected" / "stages" / "banded_aln.txt.gz").read_bytes())
     out = call_ecoli("reads8.bam", "--print-banded-aln=yes")

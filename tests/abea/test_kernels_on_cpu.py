@@ -363,7 +363,7 @@ def test_a_band_narrower_than_the_read(kernels, bandwidth):
 
 
 @pytest.mark.shared
-def test_maps_equal_the_reference(kernels, ecoli: Path, indexed_ecoli: Path):
+def test_maps_equal_those_of_f5c(kernels, ecoli: Path, indexed_ecoli: Path):
     """The real reads with f5c's aligned pairs: base-to-event map, number of pairs and span."""
     expected = reference_pairs(ecoli / "expected" / "stages" / "banded_aln.txt.gz")
     reads = real_reads(list(expected), indexed_ecoli / "reads.fasta")

@@ -140,7 +140,7 @@ def test_wrong_profile(made, tmp_path, capfd, text, message):
 
 
 def rows_inside(table, windows, clip=False):
-    """The header and the rows whose first site (and, to `clip`, the last) lies in one of the windows of one contig."""
+    """Select the header and rows whose first site (and, to `clip`, last one) lies in one of one contig's windows."""
     header, *rows = table.splitlines(keepends=True)
     places = [[int(field) for field in row.split(b"\t")[2:4]] for row in rows]
     inside = [any(s <= first < e and (last < e or not clip) for s, e in windows) for first, last in places]

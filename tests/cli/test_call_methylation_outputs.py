@@ -1,4 +1,4 @@
-"""What ``f5py call-methylation`` writes beside its table: modBAM, bedMethyl, Parquet, single sites and the report."""
+"""Outputs of ``f5py call-methylation`` beside its table: modBAM, bedMethyl, Parquet, single sites and the report."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def bed(path: Path) -> list[list[str]]:
 
 
 def varied(made: ReadSet, folder: Path) -> ReadSet:
-    """Records that are left out for every reason, in between, at the begin and at the end."""
+    """Write records that are left out for every reason, in between, at the begin and at the end."""
     _, records = made.records()
     records[0].mapping_quality = 3
     records[4].is_secondary = True

@@ -76,7 +76,7 @@ _FIELDS = {
 
 
 def parsed(line: str) -> Any:
-    """What f5py takes a line for."""
+    """Parse a line as f5py does."""
     _, name, *words = shlex.split(line.split(" > ")[0])
     command = f5py.get_command(click.Context(f5py), name)
     assert isinstance(command, OptionsCommand), line
@@ -99,7 +99,7 @@ def meaning(line: str) -> dict[str, str | bool]:
 
 
 def same(ours: Any, theirs: str | bool) -> bool:
-    """Whether a value is what a word says."""
+    """Return whether a value is what a word says."""
     if isinstance(ours, tuple):
         return theirs in ours
     if isinstance(ours, bool):
@@ -205,7 +205,7 @@ def places(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[
 
 
 def on_real_reads(options: Any, places: dict[str, Path], out: Path) -> Any:
-    """The options with real files in the place of those that are named, and no more threads than there are."""
+    """Put real files in the place of those that options name, and no more threads than there are."""
     folder, shared = places["folder"], places["shared"]
     rna = bool(getattr(options, "rna", False)) or getattr(options, "pore", None) == "rna004"
     model = getattr(options, "kmer_model", None)

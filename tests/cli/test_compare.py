@@ -19,7 +19,7 @@ from ..made_data import run_command
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Reads of both strands of one reference, methylated and not, and their events."""
+    """Make reads of both strands of one reference, methylated and not, and their events."""
     place = tmp_path_factory.mktemp("compare")
     shape = {"n_reads": 40, "fixed_length": 700, "methylation": "per-read"}
     f5py.simulate(output=place / "b", genome_length=900, gc=0.5, seed=2, methylated_reads=0, **shape)
@@ -37,7 +37,7 @@ def compared(folder: Path, *inputs: str, **options) -> pd.DataFrame:
 
 
 def collapsed(path: Path) -> pd.DataFrame:
-    """A level and a dwell time of each read and position."""
+    """Compute a level and a dwell time of each read and position."""
     rows = pd.read_csv(path, sep="\t")
     rows = rows[rows["model_kmer"] != "NNNNNN"]
     rows["reverse"] = (rows["model_kmer"] != rows["reference_kmer"]).groupby(rows["read_index"]).transform("any")

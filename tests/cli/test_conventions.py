@@ -1,4 +1,4 @@
-"""What users of other tools expect: samtools' spellings, help, quiet runs, logs, no more threads than cores."""
+"""Conventions of other tools: samtools' spellings, help, quiet runs, logs, no more threads than cores."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def test_formats_that_are_not_written(name: str) -> None:
 
 
 def groups(folder: Path, monkeypatch: pytest.MonkeyPatch, text: str, **files: str) -> int:
-    """How many of 64 cores may be used in these control groups."""
+    """Return how many of 64 cores may be used in these control groups."""
     (folder / "cgroup").write_text(text)
     for name, content in files.items():
         path = folder / "fs" / name.replace("__", "/").replace("cpu_", "cpu.", 1)

@@ -37,7 +37,7 @@ def test_calls_agree_with_the_truth(tmp_path, capsys):
 
 
 def fake_steps(true: list[float], called: list[float]):
-    """Steps that write the tables of a caller that calls `called` where the truth is `true`."""
+    """Make steps that write the tables of a caller that calls `called` where the truth is `true`."""
 
     def step(name: str, args: list[str]) -> None:
         if name == "simulate":

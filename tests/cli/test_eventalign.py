@@ -29,7 +29,7 @@ def expected_file(path: Path) -> bytes:
 
 @pytest.fixture(scope="module")
 def align_ecoli(indexed_ecoli: Path, ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> Align:
-    """A function that runs eventalign on the E. coli reads as f5c counts clips, and returns the output."""
+    """Return a function that runs eventalign on the E. coli reads as f5c counts clips, and returns the output."""
     folder = tmp_path_factory.mktemp("eventalign")
 
     def align(*options: str, bam: str = "reads8.bam", output: str = "out.txt") -> bytes:
@@ -43,7 +43,7 @@ def align_ecoli(indexed_ecoli: Path, ecoli: Path, tmp_path_factory: pytest.TempP
 
 @pytest.fixture(scope="module")
 def align_slow5(slow5_set: Callable[[str], Path], tmp_path_factory: pytest.TempPathFactory) -> Align:
-    """A function that runs eventalign on a set of BLOW5 reads and returns the output."""
+    """Return a function that runs eventalign on a set of BLOW5 reads and returns the output."""
     out = tmp_path_factory.mktemp("eventalign") / "out.txt"
 
     def align(name: str, *options: str) -> bytes:

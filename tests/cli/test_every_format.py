@@ -54,7 +54,7 @@ def _single(folder: Path, reads: list[MadeRead]) -> Path:
 
 
 def option_of(name: str) -> str:
-    """The option that takes signals of a format."""
+    """Return the option that takes signals of a format."""
     return "--fast5" if name.startswith("fast5") else "--pod5" if name == "pod5" else "--slow5"
 
 
@@ -69,7 +69,7 @@ class Signals:
         self._folders: dict[str, ReadSet] = {}
 
     def of(self, name: str) -> ReadSet:
-        """The reads, their index and their signals in this format."""
+        """Return the reads, their index and their signals in this format."""
         if name not in self._folders:
             folder = self.made.folder / name
             (folder / "signals").mkdir(parents=True)
@@ -116,7 +116,7 @@ ENDING = {"plot": ".svg"}
 
 
 def inputs_of(command: str, way: str, name: str, reads: ReadSet) -> list[object]:
-    """What tells a command where the reads and their signals are."""
+    """Write what tells a command where the reads and their signals are."""
     place = reads.signal_path
     if command == "resquiggle":
         return [reads.folder / "bare.fasta", place]
@@ -126,7 +126,7 @@ def inputs_of(command: str, way: str, name: str, reads: ReadSet) -> list[object]
 
 
 def without_places(command: str, table: bytes) -> bytes:
-    """The output without the names of signal files, which are other ones."""
+    """Remove the names of signal files, which are other ones, from the output."""
     if command != "fast5-check":
         return table
     return b"".join(b"\t".join(line.split(b"\t")[:1] + line.split(b"\t")[2:]) for line in table.splitlines(True))

@@ -36,7 +36,7 @@ def finished(*arguments: object, **more: object) -> tuple[int, str]:
 
 
 def has_rows(out: Path) -> bool:
-    """Whether a run has written something to a table that is not complete."""
+    """Return whether a run has written something to a table that is not complete."""
     unfinished = out.with_name(f".unfinished-{out.name}")
     return unfinished.exists() and unfinished.stat().st_size > 0
 

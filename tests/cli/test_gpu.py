@@ -18,7 +18,7 @@ from ..made_data import ReadSet, run_command, run_main
 
 @pytest.fixture(autouse=True)
 def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
-    """A function that sets up the played machine. Its GPUs take batches that are as small as these."""
+    """Return a function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(backend_module, "_SMALL_RATIO", 0.0)
     monkeypatch.setattr(selection, "is_starting", _wait_for_starts)
 
@@ -40,7 +40,7 @@ def _compute_when_all_are_there(self, batch) -> None:
 
 
 def _wait_for_starts() -> bool:
-    """The command would leave the process while another GPU is being started."""
+    """Wait for GPUs that are being started, whose start the command would not wait for."""
     for thread in threading.enumerate():
         if thread.name == selection._START_THREAD:
             thread.join()

@@ -40,7 +40,7 @@ def nanopolish(*arguments: object) -> str:
 
 
 def contents(reads: Path) -> dict[str, bytes]:
-    """What must be equal: the text of the sequences, and two of the files as they are."""
+    """Read what must be equal: the text of the sequences, and two of the files as they are."""
     return {
         "text": gzip.decompress(Path(f"{reads}.index").read_bytes()),
         "fai": Path(f"{reads}.index.fai").read_bytes(),

@@ -18,7 +18,7 @@ BORDERS = (0, 2_500, 5_003, 5_020, 9_000, 12_000)
 
 @pytest.fixture(scope="module")
 def windows(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the outputs of one run, and of one for each window."""
+    """Make a folder with the outputs of one run, and of one for each window."""
     folder = tmp_path_factory.mktemp("windows")
     contig = made.records()[0].references[0]
     for i, (begin, end) in enumerate(pairwise(BORDERS)):

@@ -17,7 +17,7 @@ from ..made_data import ReadSet, refused, run_command
 
 @pytest.fixture(scope="module")
 def outputs(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with the outputs of one run."""
+    """Make a folder with the outputs of one run."""
     folder = tmp_path_factory.mktemp("outputs")
     names = ("-o", folder / "calls.tsv", "--modbam", folder / "calls.bam", "--bedmethyl", folder / "calls.bed")
     assert run_command("call-methylation", *made.options(), *names, "--modbam-style", "reference") == 0
@@ -25,7 +25,7 @@ def outputs(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def counted(capfd: pytest.CaptureFixture[str], *arguments: object) -> list[list[str]]:
-    """The rows of the output, the header first."""
+    """Run the command and return the rows of its output, the header first."""
     capfd.readouterr()
     assert run_command("meth-freq", *arguments) == 0
     return [line.split("\t") for line in capfd.readouterr().out.splitlines()]

@@ -13,7 +13,7 @@ from ..made_data import ReadSet, refused, run_command
 
 @pytest.fixture
 def empty(made: ReadSet, tmp_path: Path) -> dict[str, Path]:
-    """The files of such a sample; signals are there, of others."""
+    """Make the files of such a sample; signals are there, of others."""
     reads = tmp_path / "none.fastq.gz"
     reads.write_bytes(gzip.compress(b"", mtime=0))
     bam = made.with_records(tmp_path, []).bam

@@ -53,14 +53,14 @@ def plot(*arguments: object) -> None:
 
 
 def rows_of(table: Path, read: str, first: int, last: int) -> dict[int, list[str]]:
-    """The rows of a read at positions `first` to `last`, 1-based, by event; of f5c's table for one or all reads."""
+    """Select a read's rows at positions `first` to `last`, 1-based, by event; of f5c's table for one or all reads."""
     lines = gzip.decompress(table.read_bytes()).decode().splitlines()[1:]
     rows = [line.split("\t") for line in lines]
     return {int(row[5]): row for row in rows if row[3] == read and first <= int(row[1]) + 1 <= last}
 
 
 def assert_shows(data: PlotData, rows: dict[int, list[str]]) -> None:
-    """Whether the data are those of f5c's rows, to the digits that f5c prints."""
+    """Check that the data are those of f5c's rows, to the digits that f5c prints."""
     assert rows
     aligned = np.flatnonzero(data.event_kmer >= 0)
     assert set(data.event_index[aligned].tolist()) == set(rows)
@@ -141,13 +141,13 @@ def test_numbers_of_rna_equal_f5c(rna_options: PlotOptions, shared_data: Path):
 
 
 def kmers_of_table(path: Path, read: str) -> dict[int, tuple[int, int]]:
-    """The samples of a read's k-mers in f5c's table."""
+    """Read the samples of a read's k-mers from f5c's table."""
     rows = [line.split("\t") for line in gzip.decompress(path.read_bytes()).decode().splitlines()[1:]]
     return {int(row[1]): (int(row[2]), int(row[3])) for row in rows if row[0] == read and row[2] != "."}
 
 
 def kmers_of_rna_paf(path: Path, read: str) -> dict[int, tuple[int, int]]:
-    """The samples of a read's k-mers by the ss string of f5c's PAF line, which goes down the read."""
+    """Read the samples of a read's k-mers from the ss string of f5c's PAF line, which goes down the read."""
     fields = next(line for line in path.read_text().splitlines() if line.startswith(read)).split("\t")
     assert int(fields[7]) > int(fields[8])
     sample, kmer, found = int(fields[2]), int(fields[7]) - 1, {}
@@ -355,7 +355,7 @@ def test_wrong_usage(made: ReadSet, tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
 @pytest.fixture
 def refuses(tmp_path_factory: pytest.TempPathFactory) -> Callable[..., None]:
-    """A function that checks that a plot fails with one line of that error and leaves no file."""
+    """Return a function that checks that a plot fails with one line of that error and leaves no file."""
 
     def check(error: type[F5pyError], message: str, name: str, *arguments: object) -> None:
         folder = tmp_path_factory.mktemp("refused")
@@ -420,7 +420,7 @@ def test_signal_is_missing(
 
 
 def split_from(parent: str, made: ReadSet, folder: Path, **tags: object) -> tuple[ReadSet, Path]:
-    """The last read is split from a parent, whose signal begins with that of another read; with these tags changed.
+    """Split the last read from a parent, whose signal begins with that of another read; with these tags changed.
 
     Returns the reads and the only signal file.
     """

@@ -145,7 +145,7 @@ def test_signals_must_be_named(made: ReadSet, tmp_path: Path, capfd):
 
 
 def ubam(made: ReadSet, path: Path) -> Path:
-    """The reads as a basecaller writes them: unaligned, some of them as reverse complements of an alignment."""
+    """Write the reads as a basecaller does: unaligned, some of them as reverse complements of an alignment."""
     with pysam.AlignmentFile(str(path), "wb", header=made.records()[0]) as out:
         for i, record in enumerate(made.records()[1]):
             if i % 2:

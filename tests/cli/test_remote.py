@@ -22,7 +22,7 @@ N_FILES = 4
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[str]:
-    """The address of a server with the protocol of S3."""
+    """Start a server with the protocol of S3 and return its address."""
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     one = moto.ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
     one.start()
@@ -33,7 +33,7 @@ def server() -> Iterator[str]:
 
 @pytest.fixture
 def bucket(server: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A folder; `put` makes its files those of a bucket. Copies of files are kept in ``cache`` beside it."""
+    """Make a folder; `put` makes its files those of a bucket. Copies of files are kept in ``cache`` beside it."""
     import s3fs
 
     for name, value in {
@@ -63,7 +63,7 @@ def put(folder: Path) -> None:
 
 @pytest.fixture
 def calls(made: ReadSet, bucket: Path) -> bytes:
-    """The calls of a run on the disk, whose inputs are then in the bucket: the signals in all formats."""
+    """Call from the disk; the inputs are then in the bucket: the signals in all formats."""
     for path in (made.bam, Path(f"{made.bam}.bai"), made.genome, made.reads):
         shutil.copy(path, bucket)
     (bucket / "pod5").mkdir()

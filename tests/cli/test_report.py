@@ -23,7 +23,7 @@ from ..made_data import ReadSet, run_command, run_main
 
 @pytest.fixture
 def run(made: ReadSet, tmp_path: Path) -> dict[str, Any]:
-    """What the JSON report of a run in several batches says, and its calls."""
+    """Read the JSON report of a run in several batches, and its calls."""
     report, calls = tmp_path / "report.json", tmp_path / "calls.parquet"
     assert run_main(*made.options(), "-K", "5", "--report", report, "-o", calls) == 0
     about = json.loads(pq.read_schema(calls).metadata[b"f5py"])

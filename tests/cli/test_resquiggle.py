@@ -39,7 +39,7 @@ def without_scaling(paf: bytes) -> list[list[bytes]]:
 
 @pytest.fixture(scope="module")
 def ecoli_reads(ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The reads of reads8.bam in the order of the FASTA file."""
+    """Write the reads of reads8.bam in the order of the FASTA file."""
     with pysam.AlignmentFile(str(ecoli / "reads8.bam")) as file:
         names = {record.query_name for record in file}
     path = tmp_path_factory.mktemp("resquiggle") / "reads8.fasta"

@@ -27,7 +27,7 @@ def lacz(shared_data: Path) -> Path:
 
 @pytest.fixture
 def align(lacz: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> Callable[..., list[str]]:
-    """A function that runs eventalign and returns the lines of its output."""
+    """Return a function that runs eventalign and returns the lines of its output."""
 
     def run(*options: object, bam: str = "reads.bam") -> list[str]:
         out = tmp_path / "out.tsv"

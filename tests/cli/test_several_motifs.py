@@ -21,7 +21,7 @@ MOTIFS = ("gpc", "cpg", "dam")
 
 @pytest.fixture(scope="module")
 def tables(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The calls of each motif alone, and of all."""
+    """Call each motif alone, and all."""
     folder = tmp_path_factory.mktemp("motifs")
     for name in (*MOTIFS, ",".join(MOTIFS)):
         outputs = ["-o", folder / f"{name}.tsv", "--modbam", folder / f"{name}.bam"]

@@ -20,7 +20,7 @@ Index = Callable[[str], Path]
 
 @pytest.fixture(scope="module")
 def formats(ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The signals of the E. coli reads in each format, by what ``f5py index`` is told of them."""
+    """Write the signals of the E. coli reads in each format, by what ``f5py index`` is told of them."""
     folder = tmp_path_factory.mktemp("formats")
     (folder / "gzip").mkdir()
     (folder / "gzip" / "reads.fast5").symlink_to(ecoli / "formats" / "multi_gzip.fast5")
@@ -38,7 +38,7 @@ def formats(ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 @pytest.fixture(scope="module")
 def index(formats: dict[str, Path], ecoli: Path, tmp_path_factory: pytest.TempPathFactory) -> Index:
-    """A function from a format to the reads with an index that names the files of that format."""
+    """Return a function from a format to the reads with an index that names the files of that format."""
     made: dict[str, Path] = {}
 
     def prepare(name: str) -> Path:

@@ -40,7 +40,7 @@ def counts_of(path: Path) -> np.ndarray:
 
 @pytest.fixture(scope="module")
 def controls(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Reads that follow a model of plain and methylated k-mers, and that model."""
+    """Simulate reads that follow a model of plain and methylated k-mers, and write that model."""
     folder = tmp_path_factory.mktemp("controls")
     truth = with_methylation(builtin(START), SHIFTS, "truth")
     (folder / "truth.model").write_bytes(b"".join(model_text(truth, np.zeros(5**6), "cpg", "made")))

@@ -1,4 +1,4 @@
-"""What a run leaves when one of its files fails at the end."""
+"""Files that a run leaves when one of them fails at the end."""
 
 from __future__ import annotations
 

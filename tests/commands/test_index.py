@@ -51,7 +51,7 @@ def test_fastq(tmp_path: Path, zipped: bool, end: str) -> None:
 
 @pytest.fixture
 def there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder in which the files are that header lines name."""
+    """Make a working folder in which the files are that header lines name."""
     monkeypatch.chdir(tmp_path)
     for name in ("a.fast5", "b.fast5", "x.fast5", "dir/x.fast5", "a\tx.fast5", "y/z.fast5", "q.fast5"):
         (tmp_path / name).parent.mkdir(exist_ok=True)

@@ -19,7 +19,7 @@ def pool() -> Iterator[WorkerPool]:
 
 @pytest.fixture(params=["played", pytest.param("real", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> GpuDevice:
-    """A GPU that is played on the CPU, and one that is there."""
+    """Return a GPU that is played on the CPU, and one that is there."""
     if request.param == "played":
         request.getfixturevalue("played_gpu")
     pytest.importorskip("cupy", reason="needs cupy")

@@ -1,4 +1,4 @@
-"""How a run in small batches sees that its reads are of another chemistry."""
+"""Detection of reads of another chemistry in a run in small batches."""
 
 from __future__ import annotations
 

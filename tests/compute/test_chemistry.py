@@ -1,4 +1,4 @@
-"""Which chemistry a run takes: options, metadata of the signal files, and their contradictions."""
+"""Choice of a run's chemistry: options, metadata of the signal files, and their contradictions."""
 
 from __future__ import annotations
 

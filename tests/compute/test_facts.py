@@ -1,4 +1,4 @@
-"""What the results of a run rest on: chemistry, models and options as they hold."""
+"""Foundations of a run's results: chemistry, models and options as they hold."""
 
 from __future__ import annotations
 

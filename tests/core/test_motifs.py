@@ -25,7 +25,7 @@ def _methylated_spellings(motif: Motif) -> tuple[str, ...]:
 
 
 def _spellings_of(masks: np.ndarray) -> tuple[str, ...]:
-    """The same of the masks of jitted loops."""
+    """Spell the motif of the masks of jitted loops."""
     return tuple(
         "".join(bases)
         for bases in product(*("".join(base for i, base in enumerate("ACGT") if mask >> i & 1) for mask in masks))

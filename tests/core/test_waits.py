@@ -1,4 +1,4 @@
-"""What a pipeline waits for, and what is said of it."""
+"""Waiting times of a pipeline, and what is said of them."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ COLUMNS = [
 def made_calls(
     n_reads: int = 60, seed: int = 1, share: float = 0.5, spread: float = 3.0
 ) -> tuple[pd.DataFrame, np.ndarray]:
-    """Calls of CpGs every 12 bases in reads of 25 sites on two contigs; every fifth is one of a group of two.
+    """Make calls of CpGs every 12 bases in reads of 25 sites on two contigs; every fifth is one of a group of two.
 
     Returns
     -------

@@ -26,7 +26,7 @@ def test_weights_are_poisson_variates_of_mean_one() -> None:
 
 
 def _calls(rng: np.random.Generator, n_reads: int, per_read: int):
-    """Calls of reads that are right or wrong as a whole by turns."""
+    """Make calls of reads that are right or wrong as a whole by turns."""
     read = np.repeat(np.arange(n_reads), per_read)
     states = np.repeat(rng.integers(0, 2, n_reads), per_read)
     of_read = np.repeat(rng.normal(0, 2, n_reads), per_read)

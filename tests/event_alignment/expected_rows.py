@@ -27,7 +27,7 @@ def ecoli_contigs(ecoli: Path) -> list[str]:
 
 
 def calibrated_batch(ecoli: Path, reads: Path, n_threads: int = 1) -> ReadBatch:
-    """The records of ``reads8.bam`` as they are before the event alignment; no rows.
+    """Make the records of ``reads8.bam`` as they are before the event alignment; no rows.
 
     `ecoli` is the folder of the read set, `reads` its indexed FASTA file. Hard clips are not counted, as in the
     expected files.
@@ -76,7 +76,7 @@ def add_expected_rows(batch: ReadBatch, ecoli: Path) -> None:
 
 
 def expected_batch(ecoli: Path, reads: Path) -> ReadBatch:
-    """The records of ``reads8.bam`` with the expected rows; see `calibrated_batch`."""
+    """Make the records of ``reads8.bam`` with the expected rows; see `calibrated_batch`."""
     batch = calibrated_batch(ecoli, reads)
     add_expected_rows(batch, ecoli)
     return batch

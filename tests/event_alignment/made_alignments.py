@@ -12,13 +12,13 @@ from .plain_viterbi import OPERATIONS, opposite_strand, rank
 
 
 def made_model(rng, k: int) -> PoreModel:
-    """A model with random levels."""
+    """Make a model with random levels."""
     stdv = rng.uniform(1, 3, 4**k).astype(np.float32)
     return PoreModel("made", k, "ACGT", rng.uniform(60, 130, 4**k).astype(np.float32), stdv)
 
 
 def level_model(k: int) -> PoreModel:
-    """A model that cannot tell k-mers apart, which makes for many ties."""
+    """Make a model that cannot tell k-mers apart, which makes for many ties."""
     return PoreModel("level", k, "ACGT", np.full(4**k, 90, np.float32), np.full(4**k, 2, np.float32))
 
 
@@ -72,7 +72,7 @@ def made_read(rng, model, cigar: str, reverse=False, start=1000, events_per_base
 
 
 def made_batch(reads: list[dict]) -> ReadBatch:
-    """A batch of reads that are ready for the alignment of events to the reference."""
+    """Make a batch of reads that are ready for the alignment of events to the reference."""
     n = len(reads)
 
     def joined(name):

@@ -45,7 +45,7 @@ def transition_logs(events_per_base) -> list[np.float32]:
 
 
 def viterbi(events, levels, stdvs, constants, transitions, later_wins=True) -> list[tuple[int, int, str]]:
-    """The best path as (event counted from 0, k-mer, state)."""
+    """Find the best path as (event counted from 0, k-mer, state)."""
     stay, step, to_bad, to_skip, bad_bad, from_bad, skip_skip, skip_match = transitions
     n, m = len(events), len(levels)
     score = {state: np.full((n + 1, m + 1), -INF, np.float32) for state in "MBK"}  # k-mer j in column j + 1

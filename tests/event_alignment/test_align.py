@@ -53,7 +53,7 @@ def expected(batch, read, model, **bounds):
 
 
 def align_one(rng, model, cigar: str, windows=None, **how):
-    """The batch of one read, aligned."""
+    """Align a batch of one read."""
     batch = made_batch([made_read(rng, model, cigar, **how)])
     align(batch, model, windows)
     return batch

@@ -31,7 +31,7 @@ _TABLES = ("calls.tsv", "failed.tsv")
 
 @pytest.fixture(scope="module")
 def layer(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The library, compiled."""
+    """Compile the library."""
     library = tmp_path_factory.mktemp("layer") / "faults.so"
     source = Path(__file__).with_name("faults.c")
     subprocess.run(["cc", "-shared", "-fPIC", "-O1", "-pthread", "-o", str(library), str(source), "-ldl"], check=True)
@@ -45,7 +45,7 @@ def inputs(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> ReadSet:
 
 
 def run(layer: Path, inputs: ReadSet, folder: Path, fault: str, *options: object) -> subprocess.CompletedProcess[str]:
-    """A run with all outputs in `folder`."""
+    """Run with all outputs in `folder`."""
     command = inputs.command("-K", "4", *map(str, options))
     for option, name in OUTPUTS.items():
         command += [option, str(folder / name)]

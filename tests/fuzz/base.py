@@ -148,5 +148,5 @@ def _write_tables(folder: Path, reads: list[MadeRead]) -> None:
 
 
 def git_version() -> str:
-    """The checkout's commit, for reports."""
+    """Return the checkout's commit, for reports."""
     return subprocess.run(["git", "describe", "--always", "--dirty"], capture_output=True, text=True).stdout.strip()

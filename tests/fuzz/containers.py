@@ -10,7 +10,7 @@ _BGZF_END = bytes.fromhex("1f8b08040000000000ff0600424302001b0003000000000000000
 
 
 def bgzf_text(data: bytes) -> bytes:
-    """The text of a BGZF file."""
+    """Decompress a BGZF file."""
     text = b""
     while data:
         decompressor = zlib.decompressobj(zlib.MAX_WBITS | 16)
@@ -20,7 +20,7 @@ def bgzf_text(data: bytes) -> bytes:
 
 
 def bgzf(text: bytes, block: int = 60_000) -> bytes:
-    """A BGZF file of this text."""
+    """Compress this text as a BGZF file."""
     out = b""
     for begin in range(0, len(text), block):
         piece = text[begin : begin + block]

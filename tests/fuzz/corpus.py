@@ -24,7 +24,7 @@ def save(folder: Path, base: Path, target: str, seed: int) -> Path:
 
 
 def target_of(path: Path) -> str:
-    """The input that a case is of."""
+    """Name the input that a case is of."""
     with zipfile.ZipFile(path) as file:
         return file.comment.decode()
 

@@ -193,7 +193,7 @@ def kill_runs(kills: int, seed: int, names: list[str]) -> tuple[Counter[str], li
 
 
 def _make_run_folder(folder: Path) -> None:
-    """What a sequencer would leave: alignments of other reads in every file."""
+    """Make what a sequencer would leave: alignments of other reads in every file."""
     (folder / "run").mkdir()
     with pysam.AlignmentFile(str(folder / "reads.bam")) as source:
         records = list(source.fetch(until_eof=True))

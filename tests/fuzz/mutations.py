@@ -35,7 +35,7 @@ def set_byte(rng: random.Random, data: bytes) -> bytes:
 
 
 def set_number(rng: random.Random, data: bytes) -> bytes:
-    """A number of 2, 4 or 8 bytes to one of the edges, or to a neighbour."""
+    """Set a number of 2, 4 or 8 bytes to one of the edges, or to a neighbour."""
     size = rng.choice((2, 4, 8))
     at = rng.randrange(max(1, len(data) - size))
     value = rng.choice(_EDGES)
@@ -45,19 +45,19 @@ def set_number(rng: random.Random, data: bytes) -> bytes:
 
 
 def overwrite(rng: random.Random, data: bytes) -> bytes:
-    """A stretch with rubbish."""
+    """Overwrite a stretch with rubbish."""
     at, size = _stretch(rng, data, 64)
     return data[:at] + rng.randbytes(size) + data[at + size :]
 
 
 def zero(rng: random.Random, data: bytes) -> bytes:
-    """A stretch, up to a page, with zeros."""
+    """Overwrite a stretch, up to a page, with zeros."""
     at, size = _stretch(rng, data, rng.choice((8, 64, 512, 4096)))
     return data[:at] + bytes(size) + data[at + size :]
 
 
 def delete(rng: random.Random, data: bytes) -> bytes:
-    """A stretch is gone."""
+    """Delete a stretch."""
     at, size = _stretch(rng, data, rng.choice((1, 8, 64, 4096)))
     return data[:at] + data[at + size :]
 
@@ -71,7 +71,7 @@ def insert(rng: random.Random, data: bytes) -> bytes:
 
 
 def truncate(rng: random.Random, data: bytes) -> bytes:
-    """The end is gone."""
+    """Cut the end off."""
     return data[: rng.randrange(len(data))]
 
 
@@ -94,7 +94,7 @@ IN_PLACE: tuple[Change, ...] = (flip_bit, set_byte, set_number, overwrite, zero)
 
 
 def change_field(rng: random.Random, data: bytes) -> bytes:
-    """A field of a line becomes something else."""
+    """Change a field of a line to something else."""
     lines = data.split(b"\n")
     i = rng.randrange(len(lines))
     separator = rng.choice((b"\t", b"\t", b" ", b",", b":"))
@@ -105,7 +105,7 @@ def change_field(rng: random.Random, data: bytes) -> bytes:
 
 
 def move_field(rng: random.Random, data: bytes) -> bytes:
-    """A field is gone, doubled or elsewhere in its line."""
+    """Remove, double or move a field in its line."""
     lines = data.split(b"\n")
     i = rng.randrange(len(lines))
     fields = lines[i].split(b"\t")
@@ -117,7 +117,7 @@ def move_field(rng: random.Random, data: bytes) -> bytes:
 
 
 def move_line(rng: random.Random, data: bytes) -> bytes:
-    """A line is gone, doubled or elsewhere."""
+    """Remove, double or move a line."""
     lines = data.split(b"\n")
     line = lines.pop(rng.randrange(len(lines)))
     for _ in range(rng.randrange(3)):
@@ -133,7 +133,7 @@ def other_line_ends(rng: random.Random, data: bytes) -> bytes:
 
 
 def other_encoding(rng: random.Random, data: bytes) -> bytes:
-    """A byte order mark, UTF-16, or gzip."""
+    """Change the encoding: a byte order mark, UTF-16, or gzip."""
     import gzip
 
     text = data.decode("latin-1")

@@ -35,7 +35,7 @@ def relocate(base: Base, folder: Path) -> None:
 
 
 def changed_json(rng: random.Random, text: bytes) -> bytes:
-    """A value anywhere in a text of JSON is another one, or is missing, or a member is there that is not known."""
+    """Change or remove a value anywhere in a text of JSON, or add a member that is not known."""
     content = json.loads(text)
     places: list[tuple[Any, Any]] = []
 
@@ -68,7 +68,7 @@ def changed_json(rng: random.Random, text: bytes) -> bytes:
 
 
 def of_files(place: str, *patterns: str) -> Damage:
-    """Changes of one of the files of runs in parts, as bytes, or of what is in its JSON."""
+    """Damage one of the files of runs in parts, as bytes, or what is in its JSON."""
 
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
         relocate(base, folder)

@@ -16,7 +16,7 @@ _WORDS = ("", "x", '"', "a\tb", "a\nb", "\x1b[31m", "é" * 300, "-1")
 
 
 def of_column(name: str) -> Damage:
-    """A column of a Parquet file has another type, other values, another name, or none at all."""
+    """Give a column of a Parquet file another type, other values, another name, or none at all."""
 
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
         import pyarrow
@@ -94,7 +94,7 @@ _TRAIN = (
 
 
 def _table(name: str, command: tuple[str, ...], file: str, weight: int = 4, output: str = "out") -> tuple[Target, ...]:
-    """A target of a table of text, or two of one of Parquet: of its bytes and of its columns."""
+    """Make the target of a table of text, or two of one of Parquet: of its bytes and of its columns."""
     if not file.endswith(".parquet"):
         return (Target(name, command, of_bytes(file, TEXT), by_read=None, weight=weight, output=output),)
     return (

@@ -165,7 +165,7 @@ class Runner:
         return [Outcome(target.name, seed, kind) for (target, seed), kind in pairs]
 
     def _linked(self, name: str) -> Path:
-        """A folder with links to all sound inputs."""
+        """Make a folder with links to all sound inputs."""
         folder = self._folder / name
         shutil.rmtree(folder, ignore_errors=True)
         shutil.copytree(self._base.folder, folder, copy_function=os.link)
@@ -205,13 +205,13 @@ def _states(folder: Path) -> dict[str, tuple[int, int]]:
 
 
 def _said(messages: bytes) -> list[bytes]:
-    """Counts and warnings."""
+    """Select counts and warnings."""
     counts = [match.group() for match in _COUNTS.finditer(messages)]
     return counts + [line for line in messages.splitlines() if b"WARNING]" in line]
 
 
 def _changed_rows(target: Target, sound: bytes, output: bytes, touched: Touched, only_present: bool) -> str:
-    """A row of a read that the damage cannot touch, and that is not as it was; "" if there is none."""
+    """Find a row of a read that the damage cannot touch, and that is not as it was; "" if there is none."""
     if touched is None or target.by_read is None:
         return ""
     before, after = (_by_read(table, target.by_read) for table in (sound, output))
@@ -349,7 +349,7 @@ def _content(path: Path) -> bytes:
 
 
 def chosen_targets(names: list[str] | None) -> list[Target]:
-    """The targets of these names, or all."""
+    """Select the targets of these names, or all."""
     return list(TARGETS) if not names else [_BY_NAME[name] for name in names]
 
 

@@ -1,4 +1,4 @@
-"""What is fuzzed: for each input a command that reads it, and ways to damage it that know its structure.
+"""Targets of fuzzing: for each input a command that reads it, and ways to damage it that know its structure.
 
 A target's `damage` writes the damaged input into the case's folder and returns the names of the reads that it may
 change, or None if it may change all. `is_checked` says that a checksum or other files tell damage from other content:
@@ -60,7 +60,7 @@ class Target:
 
 
 def of_bytes(name: str, changes: tuple[Change, ...] = BYTES) -> Damage:
-    """Changes of a file's bytes or text."""
+    """Damage a file's bytes or text."""
 
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
         write_changed(folder / name, mutated(rng, base.bytes(name), changes))
@@ -81,7 +81,7 @@ def _keep_index(rng: random.Random, path: Path) -> None:
 
 
 def of_record(name: str) -> Damage:
-    """Changes in one record of a BLOW5 file, before it is compressed."""
+    """Damage one record of a BLOW5 file, before it is compressed."""
 
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
         file = Blow5.of(base.bytes(name))
@@ -108,7 +108,7 @@ def of_record(name: str) -> Damage:
 
 
 def of_blow5(name: str) -> Damage:
-    """Changes of the file as it is: header, frames, compressed bytes."""
+    """Damage the file as it is: header, frames, compressed bytes."""
 
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
         data = base.bytes(name)
@@ -125,7 +125,7 @@ def of_blow5(name: str) -> Damage:
 
 
 def of_bam_record(name: str) -> Damage:
-    """Changes in one record of a BAM file, which is compressed again."""
+    """Damage one record of a BAM file, which is compressed again."""
 
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
         bam = Bam.of(base.bytes(name))
@@ -147,7 +147,7 @@ def of_bam_record(name: str) -> Damage:
 
 
 def of_bam_header(name: str) -> Damage:
-    """Changes of a BAM file's header."""
+    """Damage a BAM file's header."""
 
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
         bam = Bam.of(base.bytes(name))
@@ -159,7 +159,7 @@ def of_bam_header(name: str) -> Damage:
 
 
 def of_packed(name: str, changes: tuple[Change, ...] = BYTES) -> Damage:
-    """Changes of the text of a BGZF file."""
+    """Damage the text of a BGZF file."""
 
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
         write_changed(folder / name, bgzf(mutated(rng, bgzf_text(base.bytes(name)), changes)))
@@ -169,7 +169,7 @@ def of_packed(name: str, changes: tuple[Change, ...] = BYTES) -> Damage:
 
 
 def of_hdf5(name: str, names: Callable[[Base], frozenset[str]]) -> Damage:
-    """Changes of a fast5 file: its bytes, or what HDF5 would let a program write."""
+    """Damage a fast5 file: its bytes, or what HDF5 would let a program write."""
 
     def damage(rng: random.Random, base: Base, folder: Path) -> Touched:
         path = folder / name
@@ -189,7 +189,7 @@ def of_hdf5(name: str, names: Callable[[Base], frozenset[str]]) -> Damage:
 
 
 def _reads_in(files: list[Path], i: int, base: Base) -> int:
-    """How many reads `base` has put into the i-th of the files."""
+    """Return how many reads `base` has put into the i-th of the files."""
     return 1 if len(files) == len(base.names) else (PER_FILE, len(base.names) - PER_FILE)[i]
 
 
@@ -237,14 +237,14 @@ def _edit_hdf5(rng: random.Random, path: Path) -> None:
 
 
 def of_cram(rng: random.Random, base: Base, folder: Path) -> Touched:
-    """Changes of a CRAM file or of its index."""
+    """Damage a CRAM file or its index."""
     name = rng.choice(("reads.cram", "reads.cram", "reads.cram", "reads.cram.crai"))
     write_changed(folder / name, mutated(rng, base.bytes(name), BYTES))
     return None
 
 
 def of_reads_gz(rng: random.Random, base: Base, folder: Path) -> Touched:
-    """Changes of a gzip file's bytes or text."""
+    """Damage a gzip file's bytes or text."""
     data = base.bytes("reads.fa.gz")
     if rng.random() < 0.5:
         write_changed(folder / "reads.fa.gz", mutated(rng, data, BYTES))
@@ -254,7 +254,7 @@ def of_reads_gz(rng: random.Random, base: Base, folder: Path) -> Touched:
 
 
 def of_name(base: Base, *numbers: int) -> frozenset[str]:
-    """The reads of these numbers."""
+    """Name the reads of these numbers."""
     return frozenset(base.names[i] for i in numbers)
 
 

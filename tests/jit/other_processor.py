@@ -28,7 +28,7 @@ def kernel_modules() -> list[str]:
 
 
 def kernels_of(module: Any) -> dict[str, Any]:
-    """The kernels that a module defines, by name."""
+    """Find the kernels that a module defines, by name."""
     from numba.core.dispatcher import Dispatcher
 
     return {

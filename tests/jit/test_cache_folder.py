@@ -1,4 +1,4 @@
-"""Where files are kept that can be made again."""
+"""Folders of files that can be made again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from f5py.jit.cache_folder import cache_folder
 
 @pytest.fixture
 def no_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A user without a home, and a folder for temporary files."""
+    """Play a user without a home, and make a folder for temporary files."""
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(os.path, "expanduser", lambda path: path)
     monkeypatch.setattr("tempfile.gettempdir", lambda: str(tmp_path))

@@ -61,7 +61,7 @@ def test_each_kernel_is_compiled_once(tmp_path: Path) -> None:
 
 @pytest.fixture
 def made(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Dispatcher:
-    """A kernel that is not kept."""
+    """Make a kernel that is not kept."""
     monkeypatch.setattr(kernel_module, "is_kept", lambda _: False)
 
     @kernel

@@ -20,7 +20,7 @@ from f5py.jit.kernel import exact_kernel
 
 @pytest.fixture(autouse=True)
 def numba_as_it_was():
-    """What is replaced for a compilation is as before after it, however it ends."""
+    """Check that what is replaced for a compilation is as before after it, however it ends."""
     before = Dispatcher.get_call_template
     yield
     assert Dispatcher.get_call_template is before
@@ -43,7 +43,7 @@ square = _plain_square  # compiled by `pair`
 
 @pytest.fixture
 def pair(monkeypatch: pytest.MonkeyPatch) -> tuple[Dispatcher, Dispatcher]:
-    """A kernel, and another one that calls it; neither is in the disk cache."""
+    """Make a kernel, and another one that calls it; neither is in the disk cache."""
     inner, outer = (numba.njit(function) for function in (_plain_square, _plain_sum_of_squares))
     for made in (inner, outer):
         leave_inner_entries_out(made)

@@ -1,4 +1,4 @@
-"""What tests of ``f5py map`` with played GPUs have in common."""
+"""Tools of the tests of ``f5py map`` with played GPUs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ FAULTS = {
 
 
 def batches_by(messages: str, done: str) -> dict[str, int]:
-    """How many batches who has done; `done` is what was done with them."""
+    """Count the batches of each processor; `done` is what was done with them."""
     found = re.search(rf"batches {done}: (.*)", messages)
     assert found is not None, messages
     return {name: int(number) for number, name in re.findall(r"(\d+) by ([^,]+)", found[1])}

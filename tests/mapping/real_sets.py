@@ -57,7 +57,7 @@ def index_of(sequences: Sequences, settings: MapSettings, pool: WorkerPool) -> R
 
 
 def batch_of(sequences: Sequences) -> MappingBatch:
-    """A batch of reads."""
+    """Make a batch of reads."""
     letters, offsets = joined(sequences)
     nothing = np.empty(0, np.uint8)
     batch = MappingBatch(

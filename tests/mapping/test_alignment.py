@@ -23,7 +23,7 @@ from .real_sets import nothing_made
 
 @st.composite
 def pairs(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
-    """A sequence with repeats and unknown bases, and another that comes from it."""
+    """Draw a sequence with repeats and unknown bases, and another that comes from it."""
     unit = draw(st.lists(st.integers(0, 4), min_size=1, max_size=60))
     target = (unit * draw(st.integers(1, 4)))[: draw(st.integers(1, 120))]
     query = list(target)

@@ -35,7 +35,7 @@ def pool():
 
 
 def plain_path(target: str, read: str, scores: tuple[int, int, int, int], from_best: bool, most: int):
-    """A tile and its way back, in plain Python: best score, bases used of both and columns, the last one first."""
+    """Align a tile in plain Python: best score, bases used of both and columns, the last one first."""
     match, mismatch, opened, extended = scores
     n, m = len(target), len(read)
     low = -(10**6)
@@ -87,7 +87,7 @@ def pairs(draw: st.DrawFn) -> tuple[str, str]:
 
 
 def tile_of(target: str, read: str, scores, from_best: bool, plain: bool):
-    """The same by compiled code."""
+    """Align a tile with compiled code."""
     from f5py.mapping.darwin import _gact_numba as gact
     from f5py.mapping.darwin._tiles_numba import new_work
 
@@ -251,7 +251,7 @@ def test_overlaps_of_reads(preset: str, least: float, most: float, precision: fl
 
 
 def check_lines(rows: list[list[str]], reads: dict[str, str], targets: dict[str, str]) -> None:
-    """The columns of PAF lines follow from their CIGAR strings and the bases."""
+    """Check that the columns of PAF lines follow from their CIGAR strings and the bases."""
     import re
 
     for row in rows:
@@ -283,7 +283,7 @@ def check_lines(rows: list[list[str]], reads: dict[str, str], targets: dict[str,
 
 @pytest.fixture(scope="module")
 def few(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Some of the reads."""
+    """Select some of the reads."""
     path = tmp_path_factory.mktemp("reads") / "few.fa"
     path.write_text("".join(f">{name}\n{bases}\n" for name, bases in sequences_of(shared_data / ECOLI[1])[::7]))
     return path

@@ -14,7 +14,7 @@ from .gpu_runs import FAULTS, assert_one_warning, batches_by, wait_for_start
 
 @pytest.fixture(autouse=True)
 def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
-    """A function that sets up the played machine. Its GPUs take batches that are as small as these."""
+    """Return a function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(tiles, "_FEW_CANDIDATES", -1)
     monkeypatch.setattr(tiles, "_MOST_CANDIDATES", 64)
     monkeypatch.setattr(tiles, "_FEWEST_CANDIDATES", 4)

@@ -23,7 +23,7 @@ def index(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def taken_apart(content: bytes) -> tuple[bytes, dict[str, Any], dict[str, np.ndarray]]:
-    """What comes before, the header, and the arrays of an index."""
+    """Take an index apart: what comes before, the header, and the arrays."""
     at = content.index(b"\n") + 1
     size = int.from_bytes(content[at : at + 8], "little")
     header = json.loads(content[at + 8 : at + 8 + size])
@@ -101,7 +101,7 @@ def fm_index(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def mapped_by_mems(content: bytes, made: ReadSet, folder: Path, capfd) -> str:
-    """The same with exact matches as seeds."""
+    """Map with exact matches as seeds."""
     (folder / "i.f5i").write_bytes(content)
     capfd.readouterr()
     status = run_command(

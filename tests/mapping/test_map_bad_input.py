@@ -1,4 +1,4 @@
-"""What ``f5py map`` says of files and options that are no good: one line, and nothing is written."""
+"""Bad input of ``f5py map``: one line, and nothing is written."""
 
 from __future__ import annotations
 

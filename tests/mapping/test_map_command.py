@@ -80,14 +80,14 @@ def test_bam_has_the_records_of_minimap2(name: str, shared_data: Path, tmp_path:
 
 @pytest.fixture(scope="module")
 def mapped(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """The alignments of the E. coli reads."""
+    """Map the E. coli reads."""
     output = tmp_path_factory.mktemp("map") / "out.bam"
     assert run_command("map", "-t", 2, *(shared_data / name for name in ECOLI), "-o", output) == 0
     return records_text(output)
 
 
 def records_text(path: Path) -> bytes:
-    """Records of a file without its header, in their order."""
+    """Return the records of a file without its header, in their order."""
     return subprocess.run(["samtools", "view", path], check=True, capture_output=True).stdout
 
 
@@ -144,7 +144,7 @@ def write_as(kind: str, fasta: bytes, path: Path) -> None:
 
 @pytest.fixture
 def tagged(shared_data: Path, tmp_path: Path) -> tuple[Path, dict[str, list[str]]]:
-    """An unaligned BAM file as a basecaller writes it, with the tags of every read."""
+    """Write an unaligned BAM file as a basecaller does, with the tags of every read."""
     pairs = pairs_of((shared_data / ECOLI[1]).read_bytes())
     header = pysam.AlignmentHeader.from_text(
         "@HD\tVN:1.6\tSO:unknown\n@PG\tID:basecaller\tPN:dorado\tVN:1\n@RG\tID:run\tSM:sample\tPL:ONT\n"

@@ -25,7 +25,7 @@ PAFS = {
 
 @pytest.fixture(autouse=True)
 def machine(played_machine, monkeypatch: pytest.MonkeyPatch):
-    """A function that sets up the played machine. Its GPUs take batches that are as small as these."""
+    """Return a function that sets up the played machine. Its GPUs take batches that are as small as these."""
     monkeypatch.setattr(chains, "_FEW_PAIRS", -1)
     # a large arena takes the played device long to fill
     monkeypatch.setattr(chains, "_MOST_ANCHORS", 1 << 16)

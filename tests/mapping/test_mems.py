@@ -64,7 +64,7 @@ def places_of(word: str, contigs: list[str]) -> list[int]:
 
 
 def searched(contigs: list[str], read: str, min_length: int) -> list[Match]:
-    """The matches of a strand by plain search; contigs and read have N for unknown bases."""
+    """Find the matches of a strand by plain search; contigs and read have N for unknown bases."""
     longest: list[Match] = []
     for end in range(1, len(read) + 1):
         start = next((s for s in range(end) if "N" not in read[s:end] and places_of(read[s:end], contigs)), end)

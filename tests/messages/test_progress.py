@@ -1,4 +1,4 @@
-"""How far long work has come, as a person at a terminal sees it."""
+"""Progress of long work, as a person at a terminal sees it."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_a_listener_is_told_while_it_is_set(capfd: pytest.CaptureFixture[str]) -
 
 
 def on_terminal(command: list[str]) -> str:
-    """What a command shows on a terminal."""
+    """Return what a command shows on a terminal."""
     ours, theirs = pty.openpty()
     with start_process(command, stderr=theirs, stdout=subprocess.DEVNULL, stdin=subprocess.DEVNULL) as process:
         os.close(theirs)

@@ -62,7 +62,7 @@ def plain_forward(events, mean, stdv, events_per_base: float, noise: Noise = IND
 
 
 def all_paths(events, mean, stdv, events_per_base: float, noise: Noise = INDEPENDENT) -> Iterator[float]:
-    """The probability of every path from the entry to the last k-mer; for tiny windows only."""
+    """Yield the probability of every path from the entry to the last k-mer; for tiny windows only."""
     p_stay = p_stay_of(events_per_base)
     p_step = 1 - p_stay - P_SKIP - P_BAD
     n, m = len(events), len(mean)

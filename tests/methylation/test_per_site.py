@@ -111,7 +111,7 @@ def _all_states(
 
 
 def _marginals(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """The mean likelihood of the states with site i methylated, and of those with it unmethylated, in logarithms."""
+    """Average the likelihood of the states with site i methylated, and of those with it unmethylated, in logarithms."""
     n = scores.ndim
     both = [
         [np.logaddexp.reduce(scores.take(state, axis=i), axis=None) - (n - 1) * math.log(2) for i in range(n)]
@@ -308,7 +308,7 @@ def _ratio(row: dict[str, str]) -> float:
 
 
 def _called_sites(groups: list[dict[str, str]], k: int) -> dict[tuple[str, int], dict[str, str]]:
-    """The group of every CpG."""
+    """Find the group of every CpG."""
     found = {}
     for row in groups:
         sites = [i for i in range(len(row["sequence"]) - k + 1) if row["sequence"].startswith("CG", i) and i >= k - 1]

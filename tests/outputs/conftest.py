@@ -11,5 +11,5 @@ from ..event_alignment.expected_rows import expected_batch
 
 @pytest.fixture(scope="session")
 def ecoli_rows(ecoli: Path, indexed_ecoli: Path):
-    """The reads of ``reads8.bam`` with the rows of f5c's event alignment; must not be changed."""
+    """Return the reads of ``reads8.bam`` with the rows of f5c's event alignment; must not be changed."""
     return expected_batch(ecoli, indexed_ecoli / "reads.fasta")

@@ -21,7 +21,7 @@ def made_model(k: int = 6) -> PoreModel:
 
 
 def made_batch(seed: int = 0, k: int = 6, n_reads: int = 7) -> ReadBatch:
-    """Reads of both strands with bad events, stays, skips, and current levels of unusual size."""
+    """Make reads of both strands with bad events, stays, skips, and current levels of unusual size."""
     rng = np.random.default_rng(seed)
     n_rows = np.array([0, 1, 300, 129, 0, 128, 1500][:n_reads])
     lengths = n_rows + 2 * k + 40
@@ -110,7 +110,7 @@ def plain_table(
     collapse_events: bool = False,
     m6anet: bool = False,
 ) -> bytes:
-    """The table of reads `first` to `end` - 1, each operation rounded to single precision."""
+    """Format the table of reads `first` to `end` - 1, each operation rounded to single precision."""
     header = ["contig", "position", "reference_kmer", "read_name" if print_read_names else "read_index"]
     if m6anet:
         header += ["event_level_mean", "event_stdv", "event_length", ""]

@@ -35,7 +35,7 @@ def made_record(sequence, cigar, start=0, flag=0, name="r", quality=60, header=H
 
 
 def made_batch(genome, records, calls, passed_over=()):
-    """A batch of `records` on `genome` as calling leaves it; a call is (first, last, sites, ratio)."""
+    """Make a batch of `records` on `genome` as calling leaves it; a call is (first, last, sites, ratio)."""
     n = len(records)
     ends = np.array([record.reference_end for record in records])
     segments = [genome[record.reference_start : end + 1].encode() for record, end in zip(records, ends, strict=True)]
@@ -76,7 +76,7 @@ def made_batch(genome, records, calls, passed_over=()):
 
 
 def raw_records(records, passed_over=()):
-    """The bytes of a batch's records; one that was left out comes with the read before which it stands."""
+    """Encode a batch's records; one that was left out comes with the read before which it stands."""
     merged = list(enumerate(records))
     for before, record in reversed(passed_over):
         merged.insert(before, (-1, record))
@@ -86,12 +86,12 @@ def raw_records(records, passed_over=()):
 
 
 def has_tags(tags, read):
-    """Whether a read has a called base."""
+    """Return whether a read has a called base."""
     return bool(tags.probability_offsets[read] < tags.probability_offsets[read + 1])
 
 
 def listed_tags(tags, read):
-    """A read's tags as (name, value), as pysam takes them."""
+    """List a read's tags as (name, value), as pysam takes them."""
     values = tags.probability[tags.probability_offsets[read] : tags.probability_offsets[read + 1]]
     return [
         ("MM", tags.text[tags.text_offsets[read] : tags.text_offsets[read + 1]].tobytes().decode()),

@@ -63,7 +63,7 @@ def made_reads(draw: st.DrawFn, rna: bool) -> MadeRead:
 
 
 def rows_batch(reads: list[MadeRead]) -> ReadBatch:
-    """A batch of these reads."""
+    """Make a batch of these reads."""
     n = len(reads)
     n_events = [len(read.event_start) for read in reads]
     event_offsets = offsets_of(np.array(n_events, np.int64))

@@ -26,7 +26,7 @@ _CPG = motif_named("cpg")
 
 
 def _counts(sites: list[tuple], combine: bool = False) -> SiteCounts:
-    """Counts from (contig, position, reverse, ratio, number of such calls)."""
+    """Make counts from (contig, position, reverse, ratio, number of such calls)."""
     counts = SiteCounts(combine_strands=combine)
     contig, position, reverse, ratio, number = zip(*sites, strict=True)
     times = np.array(number)

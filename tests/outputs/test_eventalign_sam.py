@@ -25,7 +25,7 @@ MATCH, INSERTION, DELETION, SKIP, CLIP = range(5)
 
 @pytest.fixture(scope="module")
 def real(ecoli, ecoli_rows):
-    """The real batch with its records, and the header of its BAM file."""
+    """Return the real batch with its records, and the header of its BAM file."""
     alignments = AlignmentFile(str(ecoli / "reads8.bam"), str(ecoli / "ref.fa"), 20, False)
     batch = copy.copy(ecoli_rows)
     header = alignments.header
@@ -35,7 +35,7 @@ def real(ecoli, ecoli_rows):
 
 
 def with_records(reads: list[MadeRead], tags: str = "NM:i:3"):
-    """A made-up batch whose reads have records."""
+    """Make a batch whose reads have records."""
     batch = rows_batch(reads)
     records = []
     for i, read in enumerate(reads):

@@ -1,4 +1,4 @@
-"""What m6anet reads, against what m6anet's own preparation makes of the table of events."""
+"""Input of m6anet, against what m6anet's own preparation makes of the table of events."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Sites = dict[tuple[str, int, str], list[list[float]]]
 
 
 def sites_of_table(path: Path) -> Sites:
-    """What ``m6anet dataprep`` makes of a table, written down plainly from its description."""
+    """Prepare a table as ``m6anet dataprep`` does, written down plainly from its description."""
     groups: dict[tuple[str, float], dict[int, tuple[str, list[tuple[int, float, float, float]]]]] = {}
     with path.open() as file:
         for row in csv.DictReader(file, delimiter="\t"):
@@ -54,7 +54,7 @@ def sites_of_table(path: Path) -> Sites:
 
 
 def sites_of_folder(folder: Path) -> Sites:
-    """What is in ``data.json``, read through ``data.info``."""
+    """Read what is in ``data.json`` through ``data.info``."""
     data = (folder / "data.json").read_bytes()
     sites: Sites = {}
     end = 0

@@ -219,7 +219,7 @@ def test_a_batch_without_records_is_refused():
 
 @st.composite
 def alignments(draw):
-    """A genome, records on it with every kind of operation, and calls of their sites."""
+    """Draw a genome, records on it with every kind of operation, and calls of their sites."""
     genome = draw(st.text("ACG", min_size=40, max_size=120))
     reads = []
     for _ in range(draw(st.integers(1, 3))):

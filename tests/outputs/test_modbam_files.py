@@ -24,7 +24,7 @@ CPG = motif_named("cpg")
 
 
 def written(tmp_path, batches, motif=CPG, style="read", replace_tags=False, name="out.bam", windows=None, **options):
-    """The records of the file that a writer makes of the batches, and its header."""
+    """Read the records of the file that a writer makes of the batches, and its header."""
     path = tmp_path / name
     tagging = TagOptions(style=style, others="replace" if replace_tags else "keep", windows=windows)
     with (

@@ -77,7 +77,7 @@ def with_todays_tag_names(record: pysam.AlignedSegment) -> pysam.AlignedSegment:
 
 @pytest.fixture(scope="module")
 def called_8(ecoli, indexed_ecoli) -> CalledReads:
-    """The reads of nanopolish's files, called with its rule for hard clips."""
+    """Call the reads of nanopolish's files, with its rule for hard clips."""
     files = ecoli / "reads8.bam", indexed_ecoli / "reads.fasta", ecoli / "ref.fa"
     return CalledReads(*files, "cpg", hard_clips=False)
 

@@ -26,7 +26,7 @@ Map = list[tuple[int, int] | None]
 
 
 def map_batch(reads: list[Map], rna: bool) -> ReadBatch:
-    """Reads with a base-to-event map: per k-mer its first and last event, or None.
+    """Make reads with a base-to-event map: per k-mer its first and last event, or None.
 
     Event i takes the samples from 100 + 10 * i on, counted against time in RNA.
     """
@@ -46,7 +46,7 @@ def map_batch(reads: list[Map], rna: bool) -> ReadBatch:
 
 @st.composite
 def maps(draw: st.DrawFn) -> Map:
-    """A map in which events follow one another, with k-mers that have none anywhere."""
+    """Draw a map in which events follow one another, with k-mers that have none anywhere."""
     found: Map = []
     event = 0
     for count in draw(st.lists(st.integers(0, 3), min_size=1, max_size=40)):

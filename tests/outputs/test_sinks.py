@@ -1,4 +1,4 @@
-"""What every output of a run must do: be completed by itself, leave nothing if it cannot be opened, keep its parts."""
+"""Duties of every output of a run: to be completed by itself, leave nothing if not opened, keep its parts."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ def test_motifs_of_one_modification_become_one_entry(reads):
 
 
 def records_of(entries: list[Any], cigar: str = "50M", **tags: Any) -> RawRecords:
-    """A record of each, with the tags (a text as it is, or entries)."""
+    """Make a record of each, with the tags (a text as it is, or entries)."""
     raw, starts = b"", [0]
     for i, one in enumerate(entries):
         record = pysam.AlignedSegment(HEADER)
@@ -110,7 +110,7 @@ def records_of(entries: list[Any], cigar: str = "50M", **tags: Any) -> RawRecord
 
 
 def bam_bytes(record: pysam.AlignedSegment) -> bytes:
-    """The record as BAM has it, with its size."""
+    """Encode the record as BAM does, with its size."""
     import io
     import tempfile
 

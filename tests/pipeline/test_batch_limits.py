@@ -1,4 +1,4 @@
-"""Where batches end."""
+"""Ends of batches."""
 
 from __future__ import annotations
 

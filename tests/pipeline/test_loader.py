@@ -1,4 +1,4 @@
-"""What the loader keeps of the alignment file besides what is computed with."""
+"""Parts of the alignment file that the loader keeps besides what is computed with."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a plot shows, from made batches whose alignment is known."""
+"""Data of a plot, from made batches whose alignment is known."""
 
 from __future__ import annotations
 

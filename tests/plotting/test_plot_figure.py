@@ -93,7 +93,7 @@ def test_other_kinds_of_reads(contig: str | None, rna: bool):
 
 
 def comments(svg: bytes) -> list[str]:
-    """The texts of the figure, which matplotlib puts into comments before their outlines."""
+    """Extract the texts of the figure, which matplotlib puts into comments before their outlines."""
     parser = ElementTree.XMLParser(target=ElementTree.TreeBuilder(insert_comments=True))
     root = ElementTree.fromstring(svg, parser)
     return [unescape((node.text or "").strip()) for node in root.iter() if node.tag is ElementTree.Comment]

@@ -1,4 +1,4 @@
-"""What a plot of a locus shows, from records made by hand, and its files."""
+"""Data of a plot of a locus, from records made by hand, and its files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def record(
     name: str, start: int = 100, cigar: str = "16M", reverse: bool = False, haplotype: int | str | None = None,
     tags: tuple[str, list[int]] | None = None, bases: str = REFERENCE,
 ) -> pysam.AlignedSegment:  # fmt: skip
-    """A read of that sequence; by default its three CpG calls are sure, sure not, and undecided."""
+    """Make a read of that sequence; by default its three CpG calls are sure, sure not, and undecided."""
     made = pysam.AlignedSegment(HEADER)
     made.query_name = name
     made.reference_id, made.reference_start = 0, start
@@ -223,7 +223,7 @@ def test_genes_that_are_none(tmp_path: Path):
 
 
 def _locus(length: int, n_reads: int) -> RegionData:
-    """Reads of half of a locus with 1.6 % modified calls, at a site in 80 bases."""
+    """Make reads of half of a locus with 1.6 % modified calls, at a site in 80 bases."""
     rng = np.random.default_rng(length)
     sites = np.flatnonzero(rng.random(length) < 0.012)
     first = rng.integers(0, length // 2, n_reads)

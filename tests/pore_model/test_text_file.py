@@ -207,7 +207,7 @@ def test_levels_without_a_built_in_model_of_their_k(tmp_path: Path, like: str | 
 
 
 def _uncalled4(path: Path, name: str, reverse: bool, **changed: object) -> Path:
-    """A built-in model as Uncalled4 has it."""
+    """Write a built-in model as Uncalled4 does."""
     model = builtin(name)
     mean, stdv = float(model.level_mean.mean()), float(model.level_mean.std())
 

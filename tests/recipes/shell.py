@@ -22,13 +22,13 @@ _ENVIRONMENT = {**os.environ, "PATH": os.pathsep.join(filter(None, _PLACES)), "M
 
 
 def shell_blocks(text: str) -> list[str]:
-    """The blocks of shell commands in a document, or in a part of it, but those that say why they are not run."""
+    """Find the blocks of shell commands in a document, or in a part of it, but those that say why they are not run."""
     found = re.finditer(r"^(<!-- not run: .+ -->\n)?```sh\n(.+?)^```$", text, re.MULTILINE | re.DOTALL)
     return [block[2] for block in found if block[1] is None]
 
 
 def is_installed(tool: str) -> bool:
-    """Whether a tool can be run."""
+    """Return whether a tool can be run."""
     return shutil.which(tool, path=_ENVIRONMENT["PATH"]) is not None
 
 

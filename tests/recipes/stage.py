@@ -107,12 +107,12 @@ def make_rna(folder: Path) -> None:
 
 
 def copied(stage: Path, folder: Path) -> Path:
-    """A copy of a stage whose files share their bytes, which commands replace and never change."""
+    """Copy a stage; the copies share their bytes, which commands replace and never change."""
     return Path(shutil.copytree(stage, folder, symlinks=True, copy_function=os.link, dirs_exist_ok=True))
 
 
 def first_read(folder: Path) -> str:
-    """The name of a read."""
+    """Return the name of a read."""
     with pysam.AlignmentFile(folder / "reads.bam") as file:
         return str(next(file).query_name)
 
@@ -128,7 +128,7 @@ def _copy(folder: Path, source: Path, *names: str) -> None:
 
 
 def _basecalls(reads: Path, path: Path) -> None:
-    """The reads as a basecaller writes them: not aligned."""
+    """Write the reads as a basecaller does: not aligned."""
     header = {"HD": {"VN": "1.6", "SO": "unknown"}}
     with pysam.FastxFile(str(reads)) as file, pysam.AlignmentFile(path, "wb", header=header) as out:
         for read in file:
@@ -139,7 +139,7 @@ def _basecalls(reads: Path, path: Path) -> None:
 
 
 def _phased(folder: Path) -> None:
-    """The alignments with haplotypes."""
+    """Add haplotypes to the alignments."""
     with (
         pysam.AlignmentFile(folder / "reads.bam") as file,
         pysam.AlignmentFile(folder / "phased.bam", "wb", template=file) as out,

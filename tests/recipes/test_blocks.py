@@ -55,7 +55,7 @@ def blocks_of(page: str, text: str) -> Iterator[Block]:
 
 
 def is_run_elsewhere(block: Block) -> bool:
-    """Whether another test runs it."""
+    """Return whether another test runs it."""
     tests = Path(__file__).parent
     name = Path(block.page).stem
     if block.page.startswith("docs/tutorials/"):
@@ -148,6 +148,6 @@ def test_block(block: Block, dna_stage: Path, rna_stage: Path, tmp_path: Path, m
 
 
 def commands(text: str) -> list[str]:
-    """The command lines of a block: without comments, and those that go on joined."""
+    """Split a block into its command lines: without comments, and those that go on joined."""
     lines = re.sub(r"\\\n\s*", " ", text).splitlines()
     return [line for line in (re.sub(r"(^|\s)#.*$", "", one).strip() for one in lines) if line]

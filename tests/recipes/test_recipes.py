@@ -20,7 +20,7 @@ DOCUMENT = ROOT / "docs" / "recipes.md"
 
 
 def blocks(heading: str) -> list[str]:
-    """The shell commands below a heading of the document; of the beginning, if it is empty."""
+    """Find the shell commands below a heading of the document; of the beginning, if it is empty."""
     parts = re.split(r"^## (.+)$", DOCUMENT.read_text(), flags=re.MULTILINE)
     return shell_blocks(dict(zip(["", *parts[1::2]], parts[::2], strict=True))[heading])
 
@@ -32,7 +32,7 @@ def rows(path: Path, header: bool = True) -> list[list[str]]:
 
 @pytest.fixture(scope="module")
 def dna(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with simulated reads, and what the document's first lines make of them."""
+    """Make a folder with simulated reads, and what the document's first lines make of them."""
     folder = tmp_path_factory.mktemp("recipes") / "dna"
     f5py.simulate(output=folder, genome_length=10_000, n_reads=24, median_length=4_000, seed=4)
     with (folder / "islands.bed").open("w") as file:
@@ -44,13 +44,13 @@ def dna(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def copy(dna: Path, tmp_path: Path) -> Path:
-    """A copy of the folder for one recipe."""
+    """Copy the folder for one recipe."""
     return Path(shutil.copytree(dna, tmp_path / "run7"))
 
 
 @pytest.fixture(scope="module")
 def rna(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with real direct RNA reads."""
+    """Make a folder with real direct RNA reads."""
     folder = tmp_path_factory.mktemp("recipes") / "rna"
     folder.mkdir()
     source = shared_data / "rna002_sequin"
@@ -62,7 +62,7 @@ def rna(shared_data: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def frequencies(folder: Path) -> dict[int, tuple[int, int]]:
-    """Called and methylated calls of each CpG, by the start of the site."""
+    """Read called and methylated calls of each CpG, by the start of the site."""
     table = f5py.frequencies(folder / "calls.tsv", split_groups=True, returns="pandas")
     return {row.start: (row.called_sites, row.called_sites_methylated) for row in table.itertuples()}
 

@@ -20,7 +20,7 @@ WEIGHTS = "rna004_hek293t.pt"
 
 
 def folder_of(source: Path, folder: Path, *names: str) -> Path:
-    """A folder with copies of some files; folders are linked."""
+    """Make a folder with copies of some files; folders are linked."""
     for name in names:
         if (source / name).is_dir():
             (folder / name).symlink_to(source / name)

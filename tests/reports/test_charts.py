@@ -1,4 +1,4 @@
-"""What stands at the axes of charts, read from their SVG: within the range of what the data mean, in plain numbers."""
+"""Axes of charts, read from their SVG: within the range of what the data mean, in plain numbers."""
 
 from __future__ import annotations
 

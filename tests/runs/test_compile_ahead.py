@@ -1,4 +1,4 @@
-"""What is compiled ahead is what a run uses."""
+"""Compilation ahead of a run: that of what the run uses."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_the_arguments_have_the_types_of_a_run(made: ReadSet, tmp_path):
 
 @pytest.fixture
 def compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """A program in the place of Python: it notes the parts that it is given, and answers each when it may."""
+    """Put a program in the place of Python that notes the parts that it is given, and answers each when it may."""
     program = tmp_path / "compiler"
     program.write_text(
         f'#!/bin/sh\nwhile read -r part; do echo "$part" >> {tmp_path}/begun\n'

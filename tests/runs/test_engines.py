@@ -203,7 +203,7 @@ def test_dask_that_is_not_installed(
 
 @pytest.fixture
 def slurm(here: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
-    """A function that puts stand-ins for Slurm's commands on the path.
+    """Return a function that puts stand-ins for Slurm's commands on the path.
 
     That for sbatch runs all jobs of an array one after the other, the last one first, and then a line of Python.
     """

@@ -29,7 +29,7 @@ TEXTS = ("calls.tsv", "s.bed", "failed.tsv")
 
 @pytest.fixture(scope="module")
 def pieces(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The read set as several BAM, FASTQ and POD5 files, and the outputs of one run over all of them."""
+    """Split the read set into several BAM, FASTQ and POD5 files, and run once over all of them."""
     folder = tmp_path_factory.mktemp("pieces")
     header, records = made.records()
     for i in range(N_BAMS):

@@ -16,7 +16,7 @@ from f5py.threads.pool import WorkerPool
 
 
 def _t_statistic(x, window):
-    """The statistic at every position, straight from the formula, in double precision."""
+    """Compute the statistic at every position, straight from the formula, in double precision."""
     n = len(x)
     out = np.zeros(n + 1)
     if n < 2 * window:
@@ -39,7 +39,7 @@ class _Detector:
 
 
 def _plain_boundaries(x, p):
-    """The peak detector as described, one object per window."""
+    """Detect peaks as described, one object per window."""
     short, long = _Detector(p.window_short, p.threshold_short), _Detector(p.window_long, p.threshold_long)
     statistics = [_t_statistic(x, d.window) for d in (short, long)]
     found = []
@@ -68,7 +68,7 @@ def _plain_boundaries(x, p):
 
 
 def _events(raw, p, capacity=None, means_only=False):
-    """Number of events, starts, means and standard deviations."""
+    """Detect events; return their number, starts, means and standard deviations."""
     n = len(raw) + 1 if capacity is None else capacity
     further = 0 if means_only else n
     start, mean, stdv = np.empty(further, np.int32), np.empty(n, np.float32), np.empty(further, np.float32)
@@ -77,7 +77,7 @@ def _events(raw, p, capacity=None, means_only=False):
 
 
 def _steps(rng, n):
-    """A signal of noisy steps, with a drift and a few spikes."""
+    """Draw a signal of noisy steps, with a drift and a few spikes."""
     levels = np.repeat(rng.normal(500, 80, n), rng.integers(2, 20, n))[:n]
     signal = levels + rng.normal(0, 12, n)
     signal[rng.integers(0, n, max(n // 200, 1))] += 300
@@ -148,7 +148,7 @@ def test_constant_signal_is_one_event():
 
 
 @pytest.mark.shared
-def test_events_equal_the_reference(ecoli, call_ecoli):
+def test_events_equal_those_of_f5c(ecoli, call_ecoli):
     """Starts, lengths, means and deviations of 110,210 events, as printed with six decimals."""
     expected = gzip.decompress((ecoli / "expected" / "stages" / "events.txt.gz").read_bytes())
     out = call_ecoli("reads8.bam", "--print-events=yes")

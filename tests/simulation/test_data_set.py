@@ -160,7 +160,7 @@ def test_signals_are_those_of_the_methylated_strand(tmp_path):
 
 
 def visits_all(observed: np.ndarray, levels: np.ndarray, tolerance: float) -> bool:
-    """True if `observed`, one value per change, runs through `levels`; equal neighbours may merge."""
+    """Check that `observed`, one value per change, runs through `levels`; equal neighbours may merge."""
     reached = {0}  # numbers of levels that may be after us
     for value in observed:
         onwards = set()

@@ -51,7 +51,7 @@ def _output_header(count: str) -> str:
 
 
 def _model(text: str, threshold: float, split: bool) -> str:
-    """The same in plain Python."""
+    """Count frequencies in plain Python."""
     head, *lines = text.removesuffix("\n").split("\n")
     titles = head.split("\t")
     sites: dict = {}

@@ -38,7 +38,7 @@ def _merge(*tables: str | bytes, chunk_size: int = 1 << 16) -> tuple[str, int]:
 
 
 def _model(*tables: str) -> tuple[str, int]:
-    """The same in plain Python."""
+    """Merge tables in plain Python."""
     sites: dict = {}
     conflicts = 0
     for table in tables:

@@ -58,7 +58,7 @@ def _counted(
 
 @st.composite
 def _made(draw: st.DrawFn):
-    """A record whose tags are sound, as text of MM and values of ML."""
+    """Draw a record whose tags are sound, as text of MM and values of ML."""
     bases = draw(st.text("ACGGCT", min_size=1, max_size=40))
     is_reverse = draw(st.booleans())
     sequenced = "".join(_OPPOSITE[base] for base in reversed(bases)) if is_reverse else bases
@@ -103,7 +103,7 @@ def _matches(bases: str, first: int, pattern: str) -> bool:
 
 
 def _recount(records: list, motif: Motif, threshold: float, names: tuple[str, ...]):
-    """The same in plain Python, from what pysam makes of the tags."""
+    """Count in plain Python, from what pysam makes of the tags."""
     found, least = Counter(), 1 / (1 + math.exp(-threshold)) if threshold > 0 else 0.0
     flipped = "".join({"H": "D"}.get(one, one) for one in motif.pattern)
     opposite = "".join({"D": "D"}.get(one) or _OPPOSITE.get(one, one) for one in reversed(flipped))

@@ -23,7 +23,7 @@ _GUARD = 7
 
 
 def _text(append, *arguments, room=MAX_NUMBER):
-    """What `append` writes from the third byte on, if it keeps to its room."""
+    """Return what `append` writes from the third byte on, if it keeps to its room."""
     out = np.full(3 + room + 8, _GUARD, np.uint8)
     end = append(out, 3, *arguments)
     assert (out[:3] == _GUARD).all()

@@ -1,4 +1,4 @@
-"""What is held out: stretches where reads pile up, reads elsewhere, and never what is learnt from."""
+"""Held-out bases: stretches where reads pile up, reads elsewhere, and never what is learnt from."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which of two models is better."""
+"""Judgement of which of two models is better."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """Jitted values of the event table's rows, for every format it is written in.
 
-All are single precision, rounded after every operation and added up in the order of the signal, as in the reference.
+All are single precision, rounded after every operation and added up in the order of the signal, as in f5c.
 A row stands for one event or, for a group of rows with one position, for the signal from its first to its last event.
 No helper functions that get arrays are called in the loops, as counting references takes longer than their work.
 """

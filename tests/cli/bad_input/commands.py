@@ -35,22 +35,22 @@ class SignalCommand:
     has_rna: bool = True
 
     def arguments(self, reads: ReadSet, *options: object) -> list[object]:
-        """The command line of a run over these reads."""
+        """Write the command line of a run over these reads."""
         inputs = reads.options() if self.is_mapped else [reads.reads, reads.signal_path, "-t", 2, "--iop", 1]
         return [self.name, *inputs, *self.options, *options]
 
     def process(self, reads: ReadSet, *options: object) -> list[str]:
-        """A process of its own."""
+        """Write the command line of a process of its own."""
         return process_of(*self.arguments(reads, *options))
 
     def many(self, reads: ReadSet, folder: Path, times: int) -> ReadSet:
-        """The reads that many times, one after the other."""
+        """Repeat the reads that many times, one after the other."""
         if self.is_mapped:
             return reads.with_records(folder, repeated(reads.records()[1], times), index=False)
         return reads.with_text_of_reads(folder / "many.fasta", reads.reads.read_text() * times)
 
     def by_read(self, table: bytes) -> dict[str, list[bytes]]:
-        """The rows of each read, in order; checks that every line is whole."""
+        """Collect the rows of each read, in order; checks that every line is whole."""
         assert table.endswith(b"\n")
         header, *rows = table.splitlines()
         found: dict[str, list[bytes]] = {}
@@ -77,5 +77,5 @@ MAPPED = tuple(command for command in COMMANDS if command.is_mapped)
 
 
 def without_header(table: bytes) -> bytes:
-    """The rows of a table."""
+    """Return the rows of a table."""
     return table[table.index(b"\n") + 1 :]

@@ -23,7 +23,7 @@ def command(request: pytest.FixtureRequest) -> SignalCommand:
 
 @pytest.fixture(scope="session")
 def tables(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
-    """What each command makes of the made reads."""
+    """Run each command on the made reads."""
     found = {}
     for one in COMMANDS:
         out = tmp_path_factory.mktemp("tables") / "table.tsv"
@@ -36,13 +36,13 @@ def tables(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str,
 
 @pytest.fixture(scope="session")
 def unlabelled(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> ReadSet:
-    """The made reads with signals that say nothing about their chemistry."""
+    """Make reads with signals that say nothing about their chemistry."""
     return made.with_slow5(tmp_path_factory.mktemp("unlabelled"))
 
 
 @pytest.fixture
 def table(command: SignalCommand, tables: dict[str, bytes]) -> bytes:
-    """What the command makes of the made reads."""
+    """Return what the command makes of the made reads."""
     return tables[command.name]
 
 

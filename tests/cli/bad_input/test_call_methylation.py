@@ -1,4 +1,4 @@
-"""What only ``f5py call-methylation`` can meet: splicing, and models of methylation."""
+"""Bad input that only ``f5py call-methylation`` can meet: splicing, and models of methylation."""
 
 from __future__ import annotations
 

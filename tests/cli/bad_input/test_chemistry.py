@@ -79,7 +79,7 @@ def test_reads_that_do_not_fit(
 
 
 def model_text(k: int, alphabet: str = "ACGT") -> str:
-    """A model whose levels are all the same."""
+    """Write a model whose levels are all the same."""
     kmers = ("".join(kmer) for kmer in product(alphabet, repeat=k))
     return f"#k\t{k}\n" + "".join(f"{kmer}\t90.0\t2.0\n" for kmer in kmers)
 

@@ -1,4 +1,4 @@
-"""What only ``f5py eventalign`` can meet: splicing, other layouts, and text that is passed on."""
+"""Bad input that only ``f5py eventalign`` can meet: splicing, other layouts, and text that is passed on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def command() -> SignalCommand:
 
 
 def rows_by_read(table: bytes) -> dict[str, list[list[bytes]]]:
-    """The fields of the rows of each read."""
+    """Split the rows of each read into fields."""
     return {name: [row.split(b"\t") for row in rows] for name, rows in EVENTALIGN.by_read(table).items()}
 
 
@@ -60,7 +60,7 @@ def test_rna_in_the_letters_of_dna_and_signals_that_do_not_say(
 
 
 def with_intron(made: ReadSet, folder: Path, at: int, length: int) -> tuple[ReadSet, str, int]:
-    """A read set with one read over bases that have been put into the genome, the read's name, and where they are."""
+    """Put bases into the genome under one read; return the read set, the read's name, and where they are."""
     _, records = made.records()
     record = records[9]
     assert record.cigartuples is not None
@@ -182,7 +182,7 @@ def test_parquet_without_its_package(made: ReadSet, fails: Fails, monkeypatch: p
 
 
 def with_text(made: ReadSet, folder: Path, comment: bytes, tag: bytes, name: bytes | None = None) -> ReadSet:
-    """The made records as SAM with a comment in the header and a tag, and with another name of the first read."""
+    """Write the records as SAM with a comment in the header and a tag, and with another name of the first read."""
     header, records = made.records()
     lines = [record.to_string().encode() + b"\tXX:Z:" + tag for record in records]
     if name is not None:

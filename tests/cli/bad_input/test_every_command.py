@@ -45,7 +45,7 @@ NAMED = {("index", "directories"): "out/index", ("index", "summary_lists"): "a t
 
 
 def files_of(command: Command, written: bool) -> dict[str, Option]:
-    """The options of a command that name a file or folder which is read, or written, by field."""
+    """Find the options of a command that name a file or folder which is read, or written, by field."""
     return {
         field: option
         for field, option in declarations(command.options).items()
@@ -119,7 +119,7 @@ def sound(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 
 def words(command: Command, values: Values) -> list[str]:
-    """The command line with these values of options."""
+    """Write the command line with these values of options."""
     options: list[str] = []
     arguments: list[str] = []
     for field, declared in declarations(command.options).items():
@@ -137,7 +137,7 @@ def words(command: Command, values: Values) -> list[str]:
 
 @pytest.fixture
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A working folder with what is bad, and a folder for outputs."""
+    """Make a working folder with what is bad, and a folder for outputs."""
     (tmp_path / "empty").touch()
     (tmp_path / "folder").mkdir()
     (tmp_path / "rubbish").write_bytes(random.Random(1).randbytes(5000))
@@ -158,7 +158,7 @@ def test_sound_files(name: str, sound: dict[str, list[Values]], here: Path):
 
 
 def with_value(uses: list[Values], field: str, option: Option, value: str) -> Values:
-    """The use that a field belongs to, with this value."""
+    """Put this value into the use that a field belongs to."""
     values = next((values for values in uses if field in values), uses[0])
     return values | {field: (value,) if option.repeated else value}
 

@@ -29,13 +29,13 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="ne
 
 
 def long_run(command: SignalCommand, made: ReadSet, folder: Path, *options: object) -> list[str]:
-    """A run of many batches."""
+    """Write the command line of a run of many batches."""
     return command.process(command.many(made, folder, _TIMES), "-K", 16, *options)
 
 
 @contextmanager
 def started(command: list[str], start: Callable = start_process, **options: object) -> Iterator[subprocess.Popen]:
-    """A process that is killed after a minute, so that a lost interrupt is a failure."""
+    """Start a process that is killed after a minute, so that a lost interrupt is a failure."""
     streams = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     with start(command, **{**streams, **options}) as process:
         watchdog = threading.Timer(PATIENCE, process.kill)
@@ -64,7 +64,7 @@ def interrupted(process: subprocess.Popen) -> str:
 
 
 def rows_left(out: Path, line: str) -> bytes:
-    """What an ended run has written of a table, whose name it does not have; the error says where."""
+    """Read what an ended run has written of a table, whose name it does not have; the error says where."""
     assert not out.exists()
     unfinished = out.with_name(f".unfinished-{out.name}")
     assert f"; the rows until then are in {unfinished}" in line
@@ -113,7 +113,7 @@ def test_interrupt_while_the_writer_is_stuck(command: SignalCommand, made: ReadS
 
 @contextmanager
 def stuck_in(pipe: Path, command: list[str]) -> Iterator[subprocess.Popen]:
-    """A process that cannot go on as it writes to a pipe that nobody reads."""
+    """Start a process that cannot go on as it writes to a pipe that nobody reads."""
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
     try:
@@ -188,7 +188,7 @@ def test_interrupt_before_there_is_any_input(command: SignalCommand, made: ReadS
 
 
 def waits_for_input(process: int) -> bool:
-    """Whether a thread of a process is in the system call that reads, from standard input."""
+    """Return whether a thread of a process is in the system call that reads, from standard input."""
     calls = []
     for path in Path(f"/proc/{process}/task").glob("*/syscall"):
         with suppress(OSError):
@@ -227,7 +227,7 @@ class Held:
             time.sleep(0.02)
 
     def readers(self, count: int) -> list[int]:
-        """The reader processes, once there are so many."""
+        """Wait for the reader processes, until there are so many."""
         path = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children")
         while True:
             readers = [
@@ -249,7 +249,7 @@ class Held:
 
 
 def first_rows(command: SignalCommand, made: ReadSet, table: bytes, n_reads: int) -> bytes:
-    """The header and the rows of the first reads."""
+    """Select the header and the rows of the first reads."""
     rows = command.by_read(table)
     lines = [line for name in made.names[:n_reads] for line in rows[name]]
     return table[: table.index(b"\n") + 1] + b"".join(line + b"\n" for line in lines)

@@ -1,4 +1,4 @@
-"""What only ``f5py resquiggle`` can meet: reads that are not indexed, and a path to any signals."""
+"""Bad input that only ``f5py resquiggle`` can meet: reads that are not indexed, and a path to any signals."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def command() -> SignalCommand:
 
 @pytest.fixture(scope="module")
 def fastq(made: ReadSet) -> str:
-    """The reads as FASTQ."""
+    """Write the reads as FASTQ."""
     with pysam.FastxFile(str(made.reads)) as file:
         return "".join(f"@{read.name}\n{read.sequence}\n+\n{'I' * len(read.sequence or '')}\n" for read in file)
 

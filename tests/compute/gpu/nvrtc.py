@@ -117,7 +117,7 @@ class Nvrtc:
 
 
 def _library_path() -> Path:
-    """The compiler inside its wheel; the test is skipped without it."""
+    """Find the compiler inside its wheel; the test is skipped without it."""
     try:
         package = importlib.util.find_spec("nvidia.cuda_nvrtc")
     except ModuleNotFoundError:

@@ -32,12 +32,12 @@ _FIELDS = (
 
 @pytest.fixture(autouse=True)
 def small_batches_too(monkeypatch):
-    """These batches are so small that the CPU threads alone would be faster; here they go to the GPU all the same."""
+    """Send small batches to the GPU, though the CPU threads alone would be faster."""
     monkeypatch.setattr(backend_module, "_SMALL_RATIO", 0.0)
 
 
 def batch_with_samples(seed: int, n_reads: int, rna: bool = False) -> ReadBatch:
-    """A batch as the loader makes it: the samples have the levels of the events that `made_batch` makes."""
+    """Make a batch as the loader does: the samples have the levels of the events that `made_batch` makes."""
     rng = np.random.default_rng(seed)
     batch = made_batch(rng, n_reads, usual=600, long=2700)
     repeats = rng.integers(*((12, 40) if rna else (4, 10)), len(batch.events.mean))

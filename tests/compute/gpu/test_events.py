@@ -91,7 +91,7 @@ def batch_of_raw(signals: list[tuple[NDArray[np.int16], float, float]]) -> ReadB
 
 @pytest.fixture
 def compare(device, pool):
-    """A function that computes signals on the GPU and the CPU, and compares their events."""
+    """Return a function that computes signals on the GPU and the CPU, and compares their events."""
 
     def compare(batch: ReadBatch, rna: bool, share: float = 0.8) -> ReadBatch:
         stages = stages_of(pool, parameters=events.RNA if rna else events.DNA, rna=rna)

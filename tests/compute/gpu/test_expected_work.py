@@ -1,4 +1,4 @@
-"""What the sizes of inputs tell of the time that a run will take."""
+"""Expected time of a run from the sizes of its inputs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which reads go to the GPU, and how large the arena is."""
+"""Placement of reads on the GPU, and the size of the arena."""
 
 import numpy as np
 import pytest

@@ -45,7 +45,7 @@ def _cigar(rng, n_bases: int, spliced: bool) -> tuple[list[int], int]:
 
 
 def made_batch_with_rows(seed: int, n_reads: int, spliced: bool = False, events_per_base: float = 1.7) -> ReadBatch:
-    """Reads of both strands whose events have the levels of their own bases, now and then those of others."""
+    """Make reads of both strands whose events have the levels of their own bases, now and then those of others."""
     rng = np.random.default_rng(seed)
     batch = made_batch(rng, n_reads)
     lengths = rng.integers(30, 900, n_reads)

@@ -23,7 +23,7 @@ CPG = builtin("r9.4_450bps.cpg.6mer")
 
 
 def made_aligned_batch(seed: int, n_reads: int, events_per_base: float = 1.6) -> ReadBatch:
-    """Reads of both strands that lie on references full of CpGs, with some of their k-mers without events."""
+    """Make reads of both strands on references full of CpGs, with some of their k-mers without events."""
     rng = np.random.default_rng(seed)
     batch = made_batch(rng, n_reads)
     lengths = rng.integers(60, 700, n_reads)
@@ -103,7 +103,7 @@ class _Scorer:
 
 
 def _called(batch: ReadBatch, pool, motif="cpg", model=CPG, elsewhere=None, noise=None) -> dict[str, np.ndarray]:
-    """The calls, without what lies in unused slots."""
+    """Call, and return the calls without what lies in unused slots."""
     batch = copy.copy(batch)
     call_methylation(batch, MOTIFS[motif], model, pool, elsewhere=elsewhere, noise=noise)
     used = used_elements(batch.calls.offsets, batch.calls.n)

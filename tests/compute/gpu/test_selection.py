@@ -1,4 +1,4 @@
-"""Which backend a batch goes to, and when GPUs are started."""
+"""Selection of a backend for each batch, and the start of GPUs."""
 
 import subprocess
 import sys

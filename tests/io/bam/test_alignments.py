@@ -192,7 +192,7 @@ def test_writer_on_a_full_disk(mixed):
 
 @pytest.fixture
 def piped(tmp_path):
-    """A function that makes a named pipe of some bytes."""
+    """Return a function that makes a named pipe of some bytes."""
     threads = []
 
     def make(content: bytes) -> str:

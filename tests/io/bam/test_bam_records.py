@@ -120,7 +120,7 @@ def test_values_of_tags(value, kind: str | None, text: str):
 
 
 def read_until_damage(content: bytes) -> tuple[int, bool]:
-    """Number of records before the damage, and whether there is any."""
+    """Count the records before the damage; also return whether there is any."""
     n = 0
     try:
         for _, _, count in record_chunks(io.BytesIO(content), 2):
@@ -135,7 +135,7 @@ N_WHOLE = 600
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory: pytest.TempPathFactory) -> bytes:
-    """A file of so many records."""
+    """Make a file of so many records."""
     return bam_bytes(made_records(N_WHOLE), tmp_path_factory.mktemp("whole"))
 
 

@@ -1,4 +1,4 @@
-"""Where results go, and what stays when they cannot."""
+"""Destinations of results, and what stays when they fail."""
 
 from __future__ import annotations
 

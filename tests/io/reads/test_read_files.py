@@ -1,4 +1,4 @@
-"""Which file each read is in, as a `.readdb` says."""
+"""Signal files of reads, as a `.readdb` names them."""
 
 from __future__ import annotations
 

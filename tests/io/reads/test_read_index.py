@@ -16,7 +16,7 @@ from f5py.io.reads.read_index_output import write_sequence_index
 
 @pytest.fixture
 def sequences() -> dict[str, str]:
-    """Reads around and far above the size of a block, one without bases."""
+    """Make reads around and far above the size of a block, one without bases."""
     random = np.random.default_rng(5)
     lengths = [1, 0, 16_379, 16_380, 16_381, 200_000, 7, *random.integers(1, 30_000, 60).tolist()]
     return {f"r{i}": "".join(random.choice(list("ACGTacgU"), length)) for i, length in enumerate(lengths)}

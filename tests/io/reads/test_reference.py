@@ -27,7 +27,7 @@ def path(tmp_path):
 
 
 def segments(reference: Reference, *places: tuple[int, int, int], pool: WorkerPool | None = None) -> list[bytes]:
-    """The bases of (contig, start, end), fetched together."""
+    """Fetch the bases of (contig, start, end) together."""
     contig, start, end = np.array(places, np.int64).T.copy()
     bases, offsets = reference.segments(contig.astype(np.int32), start, end, pool)
     return [bases[a:b].tobytes() for a, b in pairwise(offsets.tolist())]

@@ -68,12 +68,12 @@ class _Handler(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def do_HEAD(self) -> None:
-        """What is known of a file."""
+        """Answer what is known of a file."""
         if not self._is_refused():
             self._answer(is_head=True)
 
     def do_GET(self) -> None:
-        """A file, or a piece of it; or what is in the bucket."""
+        """Answer with a file, or a piece of it; or with what is in the bucket."""
         if not self._is_refused():
             self._answer(is_head=False)
 

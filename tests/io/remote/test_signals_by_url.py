@@ -32,7 +32,7 @@ def inputs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[RemoteIn
 
 @pytest.fixture(scope="module")
 def reads() -> list[MadeRead]:
-    """Some with more samples than a piece of a POD5 file has."""
+    """Make reads, some with more samples than a piece of a POD5 file has."""
     generator = np.random.default_rng(5)
     made = []
     for i in range(N_READS):

@@ -20,7 +20,7 @@ _DAY = datetime.datetime(2024, 2, 29, tzinfo=datetime.timezone.utc)
 
 
 def pod5_name(name: str) -> str:
-    """The UUID under which a made read is stored: POD5 has no other names."""
+    """Return the UUID under which a made read is stored: POD5 has no other names."""
     return str(uuid.uuid5(_SPACE, name))
 
 
@@ -40,7 +40,7 @@ def run_info(read: MadeRead, **fields) -> pod5.RunInfo:
 
 
 def pod5_read(read: MadeRead, name: str | None = None, **fields) -> pod5.Read:
-    """A read as the package writes it; `fields` are of its run."""
+    """Make a read as the package writes it; `fields` are of its run."""
     return pod5.Read(
         read_id=uuid.UUID(name or pod5_name(read.name)),
         pore=pod5.Pore(1, 1, "not_set"),
@@ -86,11 +86,11 @@ def pod5_files(folder: Path, reads: list[MadeRead], n_processes: int = 1) -> Ren
 
 
 def fast5_and_pod5_files(folder: Path, reads: list[MadeRead], n_processes: int = 1) -> Renamed:
-    """A POD5 file, which the index names first, and fast5 files of both layouts."""
+    """Write a POD5 file, which the index names first, and fast5 files of both layouts."""
     paths = write_pod5(folder / "a", reads[4:]) | write_multi(folder / "b", reads[:3])
     return Renamed(open_source(paths | write_single(folder / "c", reads[3]), n_processes), reads[4:])
 
 
 def large_read(n: int = 250_000) -> MadeRead:
-    """A read of several pieces: the package cuts signals after 102,400 samples."""
+    """Make a read of several pieces: the package cuts signals after 102,400 samples."""
     return MadeRead("large", np.random.default_rng(5).integers(-900, 900, n).astype(np.int16))

@@ -103,5 +103,5 @@ def assert_unreadable(block, i: int, *words: str) -> None:
 
 
 def fast5_source(paths: Mapping[str, str]) -> FileSource:
-    """The source of reads in fast5 files."""
+    """Open the source of reads in fast5 files."""
     return FileSource(paths, Fast5Reader())

@@ -1,4 +1,4 @@
-"""Which source the arguments of a command stand for, and reading files of several kinds at once."""
+"""Choice of the source that the arguments of a command stand for, and reading files of several kinds at once."""
 
 from __future__ import annotations
 
@@ -372,7 +372,7 @@ def test_any_path_that_is_not_there(tmp_path):
 
 
 def index_in(folder, *paths):
-    """An index that says that read i is in the i-th of these files."""
+    """Write an index that says that read i is in the i-th of these files."""
     (folder / "reads.fa").touch()
     lines = [f"r{i}\t{path}\n" for i, path in enumerate(paths)]
     (folder / "reads.fa.index.readdb").write_text("".join(lines))

@@ -35,7 +35,7 @@ GOOD = MadeRead("good", np.arange(-50, 950, dtype=np.int16))
 
 
 def fetch_one(path, name="r"):
-    """A block of the read in question and of a good read beside it, which must come to no harm."""
+    """Fetch the read in question and a good read beside it, which must come to no harm."""
     path = Path(path)
     folder = path.parent if path.parent.is_dir() else Path(path.anchor)
     paths = {name: str(path)} | write_single(folder / "good-neighbour.fast5", GOOD)

@@ -1,4 +1,4 @@
-"""What holds for every signal source. A new format adds one function to SOURCES."""
+"""Protocol of signal sources: what holds for every one. A new format adds one function to SOURCES."""
 
 from __future__ import annotations
 

@@ -383,7 +383,7 @@ def test_records_compressed_with_zstd(tmp_path, reads, monkeypatch, has_library)
 
 
 def no_zstd(load):
-    """A loader of libraries that does not find zstd's."""
+    """Return a loader of libraries that does not find zstd's."""
 
     def loader(name, *more, **options):
         if "zstd" in str(name):
@@ -441,7 +441,7 @@ def test_importing_does_not_import_the_libraries():
 
 
 def write_records(path, records, signal_press=0):
-    """A file of records that are not compressed as a whole."""
+    """Write a file of records that are not compressed as a whole."""
     write_blow5(path, [], zipped=False)
     start = bytearray(path.read_bytes()[: -len(b"5WOLB")])
     start[14] = signal_press
@@ -451,13 +451,13 @@ def write_records(path, records, signal_press=0):
 
 
 def record_of(name, signal, length, name_size=None):
-    """A record with these bytes of signal, and the length that it claims."""
+    """Make a record with these bytes of signal, and the length that it claims."""
     size = struct.pack("<H", len(name) if name_size is None else name_size)
     return size + name + struct.pack("<I4dQ", 0, 8192.0, 6.0, 1400.0, 4000.0, length % (1 << 64)) + signal
 
 
 def write_index(path, names, records):
-    """An index as that of the file before the damage; otherwise making one would find the damage first."""
+    """Write the index of the file before the damage; otherwise making one would find the damage first."""
     at = Path(path).stat().st_size - 5 - sum(8 + len(record) for record in records)
     entries = b""
     for name, record in zip(names, records, strict=True):
@@ -528,7 +528,7 @@ def test_compressed_samples_that_claim_to_be_others(tmp_path, change):
 
 
 def ex_zd_of(path, samples):
-    """The bytes of a signal that pyslow5 has compressed."""
+    """Return the bytes of a signal that pyslow5 has compressed."""
     pyslow5 = pytest.importorskip("pyslow5", reason="compared with it")
 
     file = pyslow5.Open(str(path), "w", rec_press="none", sig_press="ex-zd")

@@ -23,7 +23,7 @@ DEFECTIVE = {
 
 
 def linked(folder: Path, path: Path) -> str:
-    """A link to the file, so that its index comes beside the link."""
+    """Link to the file, so that its index comes beside the link."""
     (folder / path.name).symlink_to(path)
     return str(folder / path.name)
 

@@ -17,7 +17,7 @@ HEADER = pysam.AlignmentHeader.from_references(["chr1"], [1000])
 
 
 def split_read_tags(records):
-    """What the loader reads of the records' tags: parents, starts and lengths."""
+    """Make what the loader reads of the records' tags: parents, starts and lengths."""
     raw = RawRecords.of(records, HEADER)
     columns = RecordColumns.of(raw.data, raw.starts, np.arange(len(raw)))
     return Names(columns.parents, columns.parent_offsets), columns.split_start, columns.split_length
@@ -46,7 +46,7 @@ class Source:
 
 
 def split(source, *reads):
-    """`reads` are (name, parent, start, number of samples)."""
+    """Split `reads`, which are (name, parent, start, number of samples)."""
     names, parents, starts, lengths = zip(*reads, strict=True)
     return fetch_split(source, names, parents, np.array(starts), np.array(lengths))
 

@@ -143,7 +143,7 @@ _default: dict[int, Stream] = {}
 
 
 def current_stream() -> Stream:
-    """The stream of a ``with`` block, or the current device's own."""
+    """Return the stream of a ``with`` block, or the current device's own."""
     stream = getattr(_here, "stream", None)
     return stream or _default.setdefault(current_device(), Stream())
 
@@ -201,4 +201,4 @@ class MemoryHook:
         _hooks.remove(self)
 
     def malloc_preprocess(self, **_) -> None:
-        """Called before memory is taken."""
+        """Do what has been asked for before memory is taken."""

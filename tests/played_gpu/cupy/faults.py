@@ -1,4 +1,4 @@
-"""What is broken on the played machine.
+"""Faults of the played machine.
 
 ================  ====================================================================================================
 import            cupy does not find the CUDA libraries when it is imported
@@ -50,7 +50,7 @@ def _is_due(kind: str, device: int | None) -> bool:
 
 
 def at_import() -> None:
-    """What fails before there is anything of cupy."""
+    """Raise what fails before there is anything of cupy."""
     if _is_due("import", None):
         raise ImportError("libcudart.so.12: cannot open shared object file: No such file or directory")
     if _is_due("broken", None):

@@ -52,7 +52,7 @@ def architectures() -> tuple[int, ...]:
 
 
 def version() -> tuple[int, int]:
-    """That of the player, for what is kept; a compiler that refuses the kernels is another one."""
+    """Return the player's version, for what is kept; a compiler that refuses the kernels is another one."""
     texts = Path(__file__).read_bytes(), (_PLAYER / "cuda_on_cpu.h").read_bytes()
     broken = b"compile" in os.environ.get("F5PY_PLAYED_FAULT", "").encode()
     return int(broken), int(hashlib.sha256(b"".join(texts)).hexdigest()[:8], 16)
@@ -112,7 +112,7 @@ def _built(code: str, options: tuple[str, ...]) -> Path:
 
 
 def _launcher(name: str, parameters: str, flushed: bool) -> str:
-    """A function for ctypes that takes the addresses of a kernel's arguments."""
+    """Write a function for ctypes that takes the addresses of a kernel's arguments."""
     kinds = [_PARAMETER.match(one.strip())[1] for one in parameters.split(",")]  # type: ignore[index]
     taken = ", ".join(f"*(std::remove_const_t<{kind}>*)a[{i}]" for i, kind in enumerate(kinds))
     return (

@@ -33,7 +33,7 @@ def contents(folder: Path, names: tuple[str, ...]) -> dict[str, bytes]:
 
 
 def one_run(command: str, made: ReadSet, options: tuple[str, ...], names: tuple[str, ...]) -> dict[str, bytes]:
-    """The outputs of a run without parts, which are taken away."""
+    """Run without parts and return the outputs, which are taken away."""
     assert run_command(command, *made.options(), *options) == 0
     found = contents(Path.cwd(), names)
     for name in names:

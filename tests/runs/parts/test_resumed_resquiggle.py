@@ -35,7 +35,7 @@ def inputs(made: ReadSet) -> list[str]:
 
 @pytest.fixture
 def stop_at(monkeypatch: pytest.MonkeyPatch):
-    """A function that says from which part on the disk is full; None: it is not."""
+    """Return a function that says from which part on the disk is full; None: it is not."""
     complete_part = Plan.complete_part
 
     def fails_at(number: int | None) -> None:

@@ -28,7 +28,7 @@ SECRET = b"a file of the user\n" * 1000
 
 @pytest.fixture
 def planned(made: ReadSet, here: Path) -> Path:
-    """A plan of three parts, of which the last is not done."""
+    """Make a plan of three parts, of which the last is not done."""
     assert run_command("call-methylation", *made.options(), *OUTPUTS, "--plan", "plan", "--partitions", "3") == 0
     assert run_command("run-part", "plan", "0", "1") == 0
     (here / "secret").write_bytes(SECRET)
@@ -37,7 +37,7 @@ def planned(made: ReadSet, here: Path) -> Path:
 
 @pytest.fixture
 def done(planned: Path) -> Path:
-    """The same, with all parts done."""
+    """Do all parts of the plan."""
     assert run_command("run-part", "plan") == 0
     return planned
 

@@ -42,12 +42,12 @@ _ROOM = 1 << 15
 
 @pytest.fixture(autouse=True)
 def small_batches_too(monkeypatch):
-    """These batches are so small that the CPU threads alone would be faster; here they go to the GPU all the same."""
+    """Send small batches to the GPU, though the CPU threads alone would be faster."""
     monkeypatch.setattr(chains, "_FEW_PAIRS", -1)
 
 
 def batch_with(anchors: Anchors) -> MappingBatch:
-    """A batch that has nothing but anchors."""
+    """Make a batch that has nothing but anchors."""
     n = len(anchors.offsets) - 1
     nothing, places = np.empty(0, np.uint8), np.zeros(n + 1, np.int64)
     return MappingBatch(

@@ -114,7 +114,7 @@ def test_what_is_left_to_the_cpu_threads(device, pool, monkeypatch):
 
 @st.composite
 def random_extensions(draw: st.DrawFn) -> tuple[Extensions, ReferenceIndex]:
-    """Reads that are pieces of targets, with errors, unknown bases and all lengths; and candidates right and wrong."""
+    """Draw reads from pieces of targets, with errors, unknown bases and all lengths; candidates right and wrong."""
     rng = np.random.default_rng(draw(st.integers(0, 2**32 - 1)))
     alphabet = draw(st.integers(1, 5))
     targets = [rng.integers(0, alphabet, draw(st.integers(15, 700))).astype(np.uint8) for _ in range(2)]

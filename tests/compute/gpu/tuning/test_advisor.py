@@ -1,4 +1,4 @@
-"""When the advisor speaks, and what it says."""
+"""Occasions and words of the advisor."""
 
 from dataclasses import replace
 
@@ -10,7 +10,7 @@ from ....abea.batch_reports import FINE, GPU_BOUND, cpu_bound, cut_by_reads, use
 
 
 def _said(reports, capsys, is_bound=True, **more):
-    """The lines at the end of a run; before that there must be none."""
+    """Return the lines at the end of a run; before that there must be none."""
     advisor = Advisor(**more)
     for report in reports:
         assert advisor.observe(report) == report.options

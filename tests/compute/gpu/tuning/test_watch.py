@@ -1,4 +1,4 @@
-"""What is said and changed after a batch on the GPU."""
+"""Messages and changes after a batch on the GPU."""
 
 from types import SimpleNamespace
 
