@@ -97,7 +97,7 @@ def fill_plain(segment, first, length, motif, reverse, plain):
 
 @kernel
 def fill_methylated(segment, first, length, motif, overlapping, plain, changed):
-    """The codes in `plain` with the sites methylated, from left to right.
+    """Methylate the sites of the codes in `plain`, from left to right.
 
     Of sites that overlap each other every one, or only the first and then those after it, as nanopolish does.
     """

@@ -34,7 +34,7 @@ class Groups(NamedTuple):
 
 @kernel
 def is_site(segment, position, motif):
-    """Whether a recognition site starts at `position`."""
+    """Return whether a recognition site starts at `position`."""
     masks = motif.masks
     same = position + masks.shape[0] <= segment.shape[0]
     i = 0
@@ -46,7 +46,7 @@ def is_site(segment, position, motif):
 
 @kernel
 def count_groups(segment, motif):
-    """Number of site groups in a reference segment, callable or not, and number of all sites."""
+    """Count the site groups in a reference segment, callable or not, and all sites."""
     groups = 0
     sites = 0
     last = -motif.separation - 1

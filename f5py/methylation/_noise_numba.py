@@ -25,7 +25,7 @@ from f5py.methylation._hmm_numba import (
 
 @kernel
 def _entry_density(x, inverse, offset, constant, noise):
-    """The density of events `x` in the first k-mers: a factor from 1 to 2, or 1, and the exponent of a power of two."""
+    """Compute the density of events `x` in the first k-mers: a factor from 1 to 2, or 1, and an exponent of two."""
     w = simd.madd(x, simd.load(inverse, 0), simd.load(offset, 0))
     if noise.is_student:
         one = simd.splat(np.float32(1.0))

@@ -39,7 +39,7 @@ def _ln_evidence(share, agree, differ):
 
 @kernel
 def learn_agreement(odds, power):
-    """The expected share of groups whose sites agree, from the logarithms of each group's odds that they do.
+    """Estimate the share of groups whose sites agree, from the logarithms of each group's odds that they do.
 
     The likelihood of a share is taken to that power.
     """

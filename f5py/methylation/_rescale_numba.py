@@ -49,7 +49,7 @@ def _probability(methylated, unmethylated):
 
 @kernel
 def _group_of(position, first, last):
-    """The group that has the site at a position; -1 for none. Groups ascend."""
+    """Find the group that has the site at a position; -1 for none. Groups ascend."""
     low = 0
     high = first.shape[0]
     while low < high:
@@ -96,7 +96,7 @@ def site_probabilities(places, plain, changed, offset, calls, probability):
 
 @kernel
 def _median(sizes, counts):
-    """The median of sizes, half a step more or less; the last step has all that are greater."""
+    """Find the median of sizes, half a step more or less; the last step has all that are greater."""
     counts[:] = 0
     for i in range(sizes.shape[0]):
         counts[int(min(sizes[i] * _STEPS_PER_UNIT, _N_STEPS - 1.0))] += 1

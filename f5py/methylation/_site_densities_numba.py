@@ -56,7 +56,7 @@ def room_of(n):
 
 @kernel
 def empty(room, n):
-    """An array of `n` doubles."""
+    """Take an array of `n` doubles."""
     first = room.used[0]
     room.used[0] = first + (n + LANES - 1) // LANES * LANES
     return room.work[first : first + n]
@@ -64,7 +64,7 @@ def empty(room, n):
 
 @kernel
 def zeros(room, n):
-    """The same, filled with zeros."""
+    """Take an array of `n` doubles, filled with zeros."""
     array = empty(room, n)
     array[:] = 0.0
     return array
@@ -72,19 +72,19 @@ def zeros(room, n):
 
 @kernel
 def empty_floats(room, n):
-    """An array of single precision."""
+    """Take an array of single precision."""
     return empty(room, (n + 1) // 2).view(np.float32)[:n]
 
 
 @kernel
 def float_zeros(room, n):
-    """The same, filled with zeros."""
+    """Take an array of single precision, filled with zeros."""
     return zeros(room, (n + 1) // 2).view(np.float32)[:n]
 
 
 @kernel
 def numbers(room, n, value):
-    """An array of integers that are all `value`."""
+    """Take an array of integers that are all `value`."""
     array = empty(room, n).view(np.int64)
     array[:] = value
     return array
@@ -165,7 +165,7 @@ def fill_correlated(events, inverse, offset, constant, row, before, noise, free,
 
 @kernel
 def entry(events, inverse, offset, constant, row, noise):
-    """The density of the events of `row` at the entry, where the exponent may be any, times the background before.
+    """Compute the density of the events of `row` at the entry, of any exponent, times the background before.
 
     Return a factor and the base-two logarithm of the rest.
     """

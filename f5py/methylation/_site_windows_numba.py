@@ -54,7 +54,7 @@ class SiteWindows(NamedTuple):
 
 @kernel
 def sites_per_kmer(modified, k):
-    """The greatest number of modified bases in `k` bases."""
+    """Find the greatest number of modified bases in `k` bases."""
     greatest = 0
     first = 0
     for i in range(modified.shape[0]):
@@ -128,7 +128,7 @@ def _fill_kmers(window, k, powers, changes, per_kmer, first_lane, kmers):
 
 @kernel
 def _fill_changes(modified, width, k, first_lane, pack):
-    """Where on its way a window's state bits change from one site to another."""
+    """Find where on its way a window's state bits change from one site to another."""
     of_window = (1 << min(1 << width, LANES)) - 1 << first_lane
     for i in range(width, modified.shape[0]):
         j = modified[i] - k + 1
@@ -140,7 +140,7 @@ def _fill_changes(modified, width, k, first_lane, pack):
 
 @kernel
 def _size_of(windows, chosen, width, k):
-    """The rows and k-mers of a pack of the windows `chosen`, and at most how many slots it has."""
+    """Count the rows and k-mers of a pack of the windows `chosen`, and at most how many slots it has."""
     rows = np.int64(0)
     n_kmers = np.int64(0)
     n_slots = np.int64(0)
@@ -153,7 +153,7 @@ def _size_of(windows, chosen, width, k):
 
 @kernel
 def _make_pack(windows, chosen, size, events, reverse, model, room):
-    """The pack of the windows `chosen`; a window may be in it several times.
+    """Make the pack of the windows `chosen`; a window may be in it several times.
 
     Return it with the number of its slots.
     """
@@ -295,7 +295,7 @@ def _finish_window(windows, window, width, k, flows, first_lane, reference, scor
 
 @kernel
 def _ordered(windows, count, k, span):
-    """The windows by width, need of slots, number of k-mers and number of events; return their order and widths.
+    """Sort windows by width, need of slots, number of k-mers and of events; return their order and widths.
 
     `span` is the number of bases that the states of a k-mer's densities depend on.
     """

@@ -29,7 +29,7 @@ class ScoredElsewhere(Protocol):
     """Something that scores the groups of some reads of a batch at the same time."""
 
     def scores(self, batch: ReadBatch, motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.bool_]:
-        """Which reads."""
+        """Select the reads that it scores."""
         ...
 
     def begin_scores(

@@ -48,7 +48,7 @@ class Terms(NamedTuple):
 
 
 def terms_of(noise: Noise | None) -> Terms | None:
-    """What the loops take for a noise; None for that of f5c, which has loops of its own."""
+    """Convert a noise for the loops; None for that of f5c, which has loops of its own."""
     if noise is None or noise.is_independent:
         return None
     is_student = noise.tails == STUDENT
@@ -62,7 +62,7 @@ def terms_of(noise: Noise | None) -> Terms | None:
 
 
 def single_precision(terms: Terms) -> NDArray[np.float32]:
-    """The terms as a GPU takes them, rounded as the CPU's lanes round them; float32, shape (9,)."""
+    """Convert the terms for a GPU, rounded as the CPU's lanes round them; float32, shape (9,)."""
     weight = terms.free_weight
     return np.array(
         [*terms[:5], P_FROM_BAD * weight, P_FROM_SKIP * weight, weight, float(terms.is_student)], np.float32

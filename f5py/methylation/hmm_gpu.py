@@ -1,4 +1,4 @@
-"""What the kernel that scores groups on a GPU is given; see ``kernels/hmm.cu``."""
+"""Inputs of the kernel that scores groups on a GPU; see ``kernels/hmm.cu``."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ MAX_MOTIF = _SIZE - _MASKS
 
 
 def motif_table(motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.uint8]:
-    """A motif on the forward and on the reverse strand."""
+    """Encode a motif on the forward and on the reverse strand."""
     table = np.zeros((2, _SIZE), np.uint8)
     for row, motif in zip(table, motifs, strict=True):
         row[:_BITS] = motif.letter_codes
@@ -41,7 +41,7 @@ def motif_table(motifs: tuple[MotifCodes, MotifCodes]) -> NDArray[np.uint8]:
 
 
 def constants() -> NDArray[np.float32]:
-    """The constants of the model, in single precision as the CPU's lanes have them."""
+    """Return the constants of the model, in single precision as the CPU's lanes have them."""
     return np.array(
         [
             P_BAD, P_FROM_BAD, P_SKIP, P_SKIP_SELF, P_FROM_SKIP, NO_BACKGROUND, FIRST_BACKGROUND, MORE_BACKGROUND,

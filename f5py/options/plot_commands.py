@@ -26,7 +26,8 @@ class PlotOptions(RnaOptions, LimitOptions, ModelOptions, SignalOptions, Options
     read: str = argument("READ_ID", help="Name of the read.")
     reads: str = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS, see="usage/f5py-call-methylation.md#reads-without-an-index",
+        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS,
+        see="usage/f5py-call-methylation.md#reads-without-an-index",
     )  # fmt: skip
     bam: str | None = option(
         "-b", "--bam", kind=Kind.FILE, group=Group.INPUT,

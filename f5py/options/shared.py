@@ -187,7 +187,9 @@ class ModelOptions:
 class RnaOptions:
     """For commands that take direct RNA."""
 
-    rna: bool = flag("--rna", group=Group.MODEL, help="The reads are direct RNA.", see="usage/f5py-call-methylation.md#chemistries")
+    rna: bool = flag(
+        "--rna", group=Group.MODEL, help="The reads are direct RNA.", see="usage/f5py-call-methylation.md#chemistries"
+    )
 
 
 @part_of_options

@@ -53,7 +53,8 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
         "motif column.",
     )  # fmt: skip
     motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, needs=("meth_model",), see="usage/f5py-call-methylation.md#motifs",
+        "--motif", group=Group.MODEL, metavar="SITE:OFFSET", ours=True, needs=("meth_model",),
+        see="usage/f5py-call-methylation.md#motifs",
         help="Another motif and the offset of its methylated base, such as CHG:0; needs --meth-model.",
     )  # fmt: skip
     min_separation: int = option(
@@ -191,7 +192,8 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
     )  # fmt: skip
     m6anet_json: str | None = option(
         "--m6anet-json", kind=Kind.PATH, group=Group.OUTPUT, metavar="FOLDER", ours=True,
-        excludes=("output", "output_format=parquet"), advice="there is no table then", see="usage/f5py-eventalign.md#m6anet-and-xpore",
+        excludes=("output", "output_format=parquet"), advice="there is no table then",
+        see="usage/f5py-eventalign.md#m6anet-and-xpore",
         help="Write data.json and data.info, as m6anet dataprep would make them from the table, into this folder, and "
         "no table.",
     )  # fmt: skip
@@ -256,7 +258,8 @@ class CheckOptions(SignalOptions, Options):
 
     reads: str = option(
         "-r", "--reads", kind=Kind.FILE, group=Group.INPUT, default=REQUIRED,
-        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS, see="usage/f5py-call-methylation.md#reads-without-an-index",
+        help="Basecalled reads, indexed by f5py index.", beside=BESIDE_READS,
+        see="usage/f5py-call-methylation.md#reads-without-an-index",
     )  # fmt: skip
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",

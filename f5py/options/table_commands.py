@@ -220,7 +220,8 @@ class SimulateOptions(Options):
         "--error-rate", kind=Kind.NUMBER, default=0.03, at_least=0, at_most=0.4, help="Basecalling errors per base."
     )
     motif: str | None = option(
-        "--motif", group=Group.MODEL, metavar="NAME|SITE:OFFSET", default_words="cpg", see="usage/f5py-call-methylation.md#motifs",
+        "--motif", group=Group.MODEL, metavar="NAME|SITE:OFFSET", default_words="cpg",
+        see="usage/f5py-call-methylation.md#motifs",
         help="Sites that can be methylated: cpg, gpc, dam or dcm, or, with --meth-model, a motif of your own.",
     )  # fmt: skip
     methylation: str = option(

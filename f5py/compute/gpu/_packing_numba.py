@@ -31,7 +31,7 @@ def gather(turn, reads, offsets, values, gathered_offsets, gathered):
 
 @kernel
 def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
-    """The way back of `gather`."""
+    """Undo `gather`."""
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:

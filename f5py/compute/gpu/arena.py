@@ -134,7 +134,7 @@ class Density:
         return per_base + self.events * per_event + self.samples * _SAMPLE
 
     def size(self, bases: int, reads: int) -> ArenaSize:
-        """A part for so many bases and reads."""
+        """Compute the size of a part for so many bases and reads."""
         events, samples = int(bases * self.events), int(bases * self.samples)
         return ArenaSize(bases, events, reads, samples, self.means_only, self.scores, self.rows)
 
@@ -162,7 +162,7 @@ def capacity(memory: float, density: Density, reads: int, parts: int) -> ArenaSi
 
 
 def memory_fraction(requested: float | None, integrated: bool) -> float:
-    """The share of free memory to take; requests that are not between 0 and 1 mean the default, as in f5c."""
+    """Choose the share of free memory to take; requests not between 0 and 1 mean the default, as in f5c."""
     if requested is not None and 0 < requested < 1:
         return requested
     return INTEGRATED_FRACTION if integrated else DISCRETE_FRACTION

@@ -176,7 +176,7 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
         return guarded(self.device.number, function, *arguments)
 
     def _is_small(self, batch: ReadBatch, placement: Placement) -> bool:
-        """Whether the CPU threads are done with the GPU's reads before it would be done with the longest one."""
+        """Return whether the CPU threads are done with the GPU's reads before it would be done with the longest one."""
         n_samples = batch.n_samples[placement.having(Reason.GPU)]
         return len(n_samples) == 0 or (n_samples.sum() / self._stages.pool.n_threads < _SMALL_RATIO * n_samples.max())
 

@@ -53,7 +53,7 @@ class _Registered:
         self._bytes = held
 
     def take(self, count: int, dtype: np.dtype) -> NDArray:
-        """An array in the next part of the memory."""
+        """Take an array in the next part of the memory."""
         assert self._bytes is not None
         first = self._used
         self._used += _room(count, dtype)
@@ -232,7 +232,7 @@ class Tables:
         self._arrays: dict[Hashable, Any] = {}
 
     def kept(self, key: Hashable, values: Callable[[], NDArray]) -> Any:
-        """The array of that key, made of `values` if it is new."""
+        """Return the array of that key, made of `values` if it is new."""
         import cupy
 
         if key not in self._arrays:

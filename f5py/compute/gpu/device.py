@@ -34,12 +34,12 @@ MIN_COMPUTE_CAPABILITY = (7, 2)
 
 
 def is_present() -> bool:
-    """Whether the machine seems to have a GPU, as far as can be told without its libraries."""
+    """Return whether the machine seems to have a GPU, as far as can be told without its libraries."""
     return any(map(os.path.exists, _DEVICES))
 
 
 def n_devices_likely() -> int:
-    """Number of GPUs as far as can be told without their libraries; at least one."""
+    """Count the GPUs as far as can be told without their libraries; at least one."""
     return max(sum(path.name[len("nvidia") :].isdigit() for path in Path("/dev").glob("nvidia[0-9]*")), 1)
 
 
@@ -80,7 +80,7 @@ class GpuDevice:
 
 
 def count_devices() -> int:
-    """Number of CUDA devices, at least one.
+    """Count the CUDA devices, at least one.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def open_device(number: int) -> GpuDevice:
 
 
 def remedy(problem: Exception) -> str:
-    """What went wrong on a GPU, in one line, with what helps."""
+    """Say what went wrong on a GPU, in one line, with what helps."""
     what = first_line(problem)
     if isinstance(problem, GpuUnavailableError):
         return what
@@ -145,7 +145,7 @@ def remedy(problem: Exception) -> str:
 
 
 def is_out_of_memory(problem: Exception) -> bool:
-    """Whether there was no memory left, on the device or pinned on the host."""
+    """Return whether there was no memory left, on the device or pinned on the host."""
     return isinstance(problem, MemoryError) or any(sign in str(problem) for sign in _NO_MEMORY)
 
 

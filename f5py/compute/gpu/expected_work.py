@@ -1,4 +1,4 @@
-"""How much there is to compute, as far as the sizes of the inputs tell before the run begins."""
+"""Expected work of a run, as far as the sizes of the inputs tell before it begins."""
 
 from __future__ import annotations
 

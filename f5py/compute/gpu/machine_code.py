@@ -70,7 +70,7 @@ def _compiled(source: str, options: tuple[str, ...], is_final: bool) -> bytes:
 
 
 def _kept(path: str) -> bytes | None:
-    """The code in that file, unless there is none or it is damaged."""
+    """Read the code in that file, unless there is none or it is damaged."""
     try:
         with open(path, "rb") as file:
             digest, code = file.read(_DIGEST_SIZE), file.read()

@@ -1,4 +1,4 @@
-"""What all that works on a GPU in parts of its memory has in common: how they are taken, used in turn and given up.
+"""Parts of a GPU's memory: how all work that uses them takes them, uses them in turn and gives them up.
 
 Batches come from several threads, and each takes a part for itself, so that one is packed while kernels work on
 another. Whatever fails on the device, the CPU threads do what it was given, and all that follows.
@@ -61,7 +61,7 @@ class PartsOfGpu(Generic[Part]):
         self._free: queue.SimpleQueue[Part] = queue.SimpleQueue()
 
     def _unavailable(self, problem: Exception) -> GpuUnavailableError:
-        """What is to be said of a problem with the start."""
+        """Make the error of a problem with the start."""
         name = self.device.name
         if is_out_of_memory(problem):
             what = f"{name} for {self._room_for}" if self._room_for else name
@@ -137,14 +137,14 @@ class PartsOfGpu(Generic[Part]):
             raise
 
     def _differs(self, what: str) -> GpuUnavailableError:
-        """What is to be said if the device's results are not the CPU's."""
+        """Make the error if the device's results are not the CPU's."""
         return GpuUnavailableError(
             f"{self.device.name} {what}; please report this, with the versions of the driver and of cupy"
         )
 
     @contextmanager
     def _part(self) -> Iterator[Part]:
-        """A part that nobody else uses meanwhile."""
+        """Lend a part that nobody else uses meanwhile."""
         part = self._free.get()
         try:
             yield part

@@ -1,4 +1,4 @@
-"""Which read of a batch goes to a GPU, and which to the CPU threads."""
+"""Placement of a batch's reads on a GPU and on the CPU threads."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ class Placement:
     reason: NDArray[np.uint8]
 
     def having(self, reason: Reason) -> NDArray[np.int64]:
-        """The reads placed for that reason, in order."""
+        """List the reads placed for that reason, in order."""
         return self.reads[self.reason == reason]
 
     def count(self, reason: Reason) -> int:
-        """Number of reads placed for that reason."""
+        """Count the reads placed for that reason."""
         return int((self.reason == reason).sum())
 
     def move(self, moved: NDArray[np.bool_], reason: Reason) -> None:
@@ -103,7 +103,7 @@ def place(
 
 
 def _longest_for_gpu(lengths: NDArray[np.int64], is_long: NDArray[np.bool_], n_threads: int) -> int:
-    """The length up to which reads go to the GPU, so that it and the CPU threads end as early as possible.
+    """Find the length up to which reads go to the GPU, so that it and the CPU threads end as early as possible.
 
     Either takes as long as its longest read, on one thread or in one warp, or as all of its reads on all threads or
     multiprocessors.

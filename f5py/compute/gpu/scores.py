@@ -153,5 +153,5 @@ class GpuScores:
 
 
 def can_be_scored(motifs: tuple[MotifCodes, MotifCodes]) -> bool:
-    """Whether the kernel takes that motif."""
+    """Return whether the kernel takes that motif."""
     return len(motifs[0].masks) <= MAX_MOTIF

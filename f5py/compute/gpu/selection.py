@@ -1,4 +1,4 @@
-"""Where a batch is computed: by the CPU threads, or by one of the GPUs, once these are started."""
+"""Choice of where a batch is computed: by the CPU threads, or by one of the GPUs, once these are started."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class _Lane:
     n_under_way: int = 0
 
     def seconds_for(self, samples: int) -> float:
-        """When it would be done with another batch."""
+        """Compute when it would be done with another batch."""
         return (self.rate or 0.0) * (self.waiting + samples)
 
     def done(self, samples: int, ahead: int, seconds: float) -> None:
@@ -127,7 +127,7 @@ def opened(
 
 
 def may_use_gpus(use: str) -> bool:
-    """Whether GPUs may be used, as far as can be told before one is started; says what is missing to those it concerns.
+    """Return whether GPUs may be used, as far as can be told before one is started; say what is missing.
 
     Parameters
     ----------
@@ -144,7 +144,7 @@ def may_use_gpus(use: str) -> bool:
 
 
 def is_starting() -> bool:
-    """Whether a GPU is being started in a thread, which cannot be interrupted."""
+    """Return whether a GPU is being started in a thread, which cannot be interrupted."""
     return any(thread.name == _START_THREAD for thread in threading.enumerate())
 
 
@@ -279,11 +279,11 @@ class GpusWhenTheyPay:
             self._close(lane)
 
     def _may_choose(self) -> bool:
-        """Whether a batch need not wait for the first GPU: the CPU threads may have some meanwhile, unless left out."""
+        """Return whether a batch may go to the CPU threads before the first GPU is there, unless they are left out."""
         return self._has_one or not self._waits or (not self._prefers_gpus and self._cpu.n_under_way < _MEANWHILE)
 
     def _choose(self, samples: int) -> _Lane:
-        """The lane that is done first; one that nothing is known of, and one long passed over, is tried."""
+        """Choose the lane that is done first; one that nothing is known of, and one long passed over, is tried."""
         idle = [lane for lane in self._gpus if lane.waiting == 0]
         untried = [lane for lane in idle if lane.rate is None or lane.passed_over >= _RETRY]
         known = [lane for lane in self._gpus if lane.rate is not None or self._waits]
@@ -306,7 +306,7 @@ class GpusWhenTheyPay:
         return self._cpu_time.seconds if self._work.seconds is None else self._work.seconds()
 
     def _start_pays(self, share: float | None) -> bool:
-        """Whether GPUs are worth their start, when a batch has been computed that ends this share of the input."""
+        """Return whether GPUs are worth their start, when a batch is computed that ends this share of the input."""
         spent = self._spent
         if share is None:
             return spent >= _START_SECONDS * self._patience

@@ -26,7 +26,7 @@ _OF_ROWS = ("rows.event", "rows.position", "rows.state")
 
 
 def made_batch(model: PoreModel, rna: bool) -> ReadBatch:
-    """Reads of a few hundred bases as the loader makes them, the same ones every time.
+    """Make reads of a few hundred bases as the loader does, the same ones every time.
 
     One of them is noise, one has spikes, and their bases have a site now and then.
     """

@@ -38,7 +38,7 @@ _INCLUDE = re.compile(r'#include "([\w.]+)"\n')
 
 
 def source_folder() -> Path:
-    """Where the ``.cu`` files are: inside the installed package, or beside it in a checkout."""
+    """Find the ``.cu`` files: inside the installed package, or beside it in a checkout."""
     packaged = Path(__file__).parents[2] / "kernels"
     return packaged if packaged.is_dir() else Path(__file__).parents[3] / "kernels"
 
@@ -61,7 +61,7 @@ def source(name: str) -> str:
 
 
 def compiler_options(name: str) -> tuple[str, ...]:
-    """What NVRTC is told of that file, besides its macros."""
+    """Return what NVRTC is told of that file, besides its macros."""
     return (
         "-std=c++14",
         *(["--fmad=false"] if name in _UNFUSED else []),
@@ -70,7 +70,7 @@ def compiler_options(name: str) -> tuple[str, ...]:
 
 
 def functions(device: int, macros: tuple[str, ...], results: str) -> dict[str, Any]:
-    """The kernels as callable ``cupy.cuda.function.Function`` objects.
+    """Load the kernels as callable ``cupy.cuda.function.Function`` objects.
 
     Parameters
     ----------

@@ -51,7 +51,7 @@ def border(n, integers):
 
 @shared_kernel
 def _best_cell(h, first, last, best):
-    """Which of the cells with the best score of an anti-diagonal is taken: the order of minimap2's vectors."""
+    """Choose one of the cells with the best score of an anti-diagonal, in the order of minimap2's vectors."""
     if h[last] == best or first == last:
         return last
     n = last - first + 1

@@ -157,7 +157,7 @@ def ignore_close_gaps(x, y, first, count, reach, places):
 
 @shared_kernel
 def _longer(length, integers, room, to_end):
-    """How far an end of `length` bases may reach on the reference."""
+    """Compute how far an end of `length` bases may reach on the reference."""
     gain = length * integers[MATCH]
     if gain > integers[Q]:
         length += (gain - integers[Q]) // integers[E]
@@ -166,7 +166,7 @@ def _longer(length, integers, room, to_end):
 
 @shared_kernel
 def left_limits(x, y, first, rs, qs, integers):
-    """Where the alignment before the first cut (`rs`, `qs`) may begin."""
+    """Find where the alignment before the first cut (`rs`, `qs`) may begin."""
     span = (y[first] >> 32) & 0xFF
     rs0 = max(0, np.int64(x[first] & _LOW) + 1 - span)
     qs0 = (y[first] & 0xFFFFFFFF) + 1 - span
@@ -198,7 +198,7 @@ def left_limits(x, y, first, rs, qs, integers):
 
 @shared_kernel
 def right_limits(x, y, n_anchors, last, re, qe, contig_length, read_length, integers):
-    """Where the alignment behind the last cut (`re`, `qe`) may end; `n_anchors` is the number of the read's."""
+    """Find where the alignment behind the last cut (`re`, `qe`) may end; `n_anchors` is the number of the read's."""
     re0 = np.int64(x[last] & _LOW) + 1
     qe0 = (y[last] & 0xFFFFFFFF) + 1
     re1 = contig_length

@@ -249,7 +249,7 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
 
 @shared_kernel
 def _reversed(source, begin, n):
-    """A reversed copy of bases, with the padding of the aligner."""
+    """Copy bases in reverse, with the padding of the aligner."""
     result = np.empty(n + PAD, np.uint8)
     for i in range(n):
         result[i] = source[begin + n - 1 - i]

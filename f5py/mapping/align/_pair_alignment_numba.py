@@ -88,7 +88,7 @@ def new_room():
 
 @shared_kernel
 def _find_made(made, r, n, s, m, kind, band, zdrop):
-    """The alignment of these stretches, if it is among those that are yet to come; -1 if not."""
+    """Find the alignment of these stretches, if it is among those that are yet to come; -1 if not."""
     keys = made.keys
     for i in range(made.cursor[0], made.cursor[1]):
         if keys[i, 0] != r or keys[i, 1] != n or keys[i, 2] != s or keys[i, 3] != m or keys[i, 4] != kind:
@@ -101,7 +101,7 @@ def _find_made(made, r, n, s, m, kind, band, zdrop):
 
 @shared_kernel
 def _most_beyond(n, m, width, integers):
-    """The highest score of an alignment of `n` to `m` bases that leaves ``|i - j| <= width``; for ``n - m`` within it.
+    """Bound the score of an alignment of `n` to `m` bases that leaves ``|i - j| <= width``; for ``n - m`` within it.
 
     Such an alignment has a gap of more than `width` bases in all, and its way back to the corner has one as well; what
     is left of the shorter sequence are matches at best.
@@ -118,7 +118,7 @@ def _most_beyond(n, m, width, integers):
 
 @shared_kernel
 def _width_for(n, m, band, score, integers):
-    """The narrowest band, in whole vectors, that no alignment of at least this score leaves; else `band`."""
+    """Find the narrowest band, in whole vectors, that no alignment of at least this score leaves; else `band`."""
     width = LANES - 1
     end = min(band, max(n, m) - 1)
     while width < end and (abs(n - m) > width or _most_beyond(n, m, width, integers) >= score):

@@ -22,7 +22,7 @@ _LOW = np.uint64(0xFFFFFFFF)
 
 @shared_kernel
 def cut_anchor(x, y, reference, contig_begin, strand, strand_begin, integers):
-    """Where an anchor's bases are cut: places on the contig and on the read's strand."""
+    """Find where an anchor's bases are cut: places on the contig and on the read's strand."""
     t = np.int64(x & _LOW)
     q = y & 0xFFFFFFFF
     if integers[HPC]:
@@ -67,7 +67,7 @@ def ends_of_hit(hit, x, y, reference, contig_offsets, strands, read_length, inte
 
 @shared_kernel
 def ends_gap(flags, is_last, m, n):
-    """Whether a gap of `m` and `n` bases ends at an anchor with these flags; ignored ones are passed over before."""
+    """Return whether a gap of `m` and `n` bases ends at an anchor with these flags; ignored ones do not come here."""
     return is_last or flags & LONG_JOIN != 0 or (m >= MIN_DP_LEN and n >= MIN_DP_LEN)
 
 

@@ -143,7 +143,7 @@ def _base_score(a: int, b: int, s: MapSettings) -> int:
 
 
 def _chosen(first: int, last: int, is_best: list[bool]) -> int:
-    """Which of the best cells of an anti-diagonal is taken."""
+    """Choose one of the best cells of an anti-diagonal."""
     n = last - first + 1
     if is_best[-1] or n == 1:
         return last

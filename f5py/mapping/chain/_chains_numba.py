@@ -180,7 +180,7 @@ def _deactivate(tree, half, rank, priority):
 
 @shared_kernel
 def _best_active(tree, half, low, high, priority):
-    """The active rank in ``[low, high)`` with the largest priority, of equal ones the last; -1 if there is none."""
+    """Find the active rank in ``[low, high)`` of the largest priority, of equal ones the last; -1 if there is none."""
     best = np.int64(-1)
     value = 0.0
     left = half + low
@@ -231,7 +231,7 @@ def _raise_tops(tops, n, rank, score):
 
 @shared_kernel
 def _top_until(tops, rank):
-    """The largest score of ranks up to this one."""
+    """Find the largest score of ranks up to this one."""
     top = np.int32(0)
     while rank >= 0:
         top = max(top, tops[rank])
@@ -355,7 +355,7 @@ def score_long_joins(anchors, n, integers, floats, gap_penalty, scores, scratch)
 
 @shared_kernel
 def is_worth_joining(y, chains, n_chains, read_length, integers, rescue_bases, rescue_ratio):
-    """Whether the first chain leaves so much of the read out that chains are joined over long gaps."""
+    """Return whether the first chain leaves so much of the read out that chains are joined over long gaps."""
     if integers[BW_LONG] <= integers[BW] or n_chains < 2:
         return False
     count = chains[0] & 0xFFFFFFFF

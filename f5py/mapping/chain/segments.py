@@ -28,7 +28,7 @@ def reach_of(parameters: Parameters) -> int:
 
 
 def nothing_stops(parameters: Parameters) -> bool:
-    """Whether the search for a predecessor always goes through all anchors that `MAX_ITER` leaves."""
+    """Return whether the search for a predecessor always goes through all anchors that `MAX_ITER` leaves."""
     return bool(parameters.integers[MAX_SKIP] >= parameters.integers[MAX_ITER])
 
 

@@ -20,7 +20,7 @@ _NO_QUALITY = 255
 
 @shared_kernel
 def _shares(a_begin, a_end, b_begin, b_end):
-    """Whether two stretches share more than half of the shorter one."""
+    """Return whether two stretches share more than half of the shorter one."""
     shared = min(a_end, b_end) - max(a_begin, b_begin)
     return 100 * shared > _SAME_PERCENT * min(a_end - a_begin, b_end - b_begin)
 

@@ -41,7 +41,7 @@ def list_kmers(bases, offsets, k, keys, places):
 
 @shared_kernel
 def _kmer(strand, at, k):
-    """Number of a k-mer, or -1 if a base is unknown."""
+    """Return the number of a k-mer, or -1 if a base is unknown."""
     key = np.int64(0)
     for i in range(at, at + k):
         if strand[i] > 3:
@@ -52,7 +52,7 @@ def _kmer(strand, at, k):
 
 @shared_kernel
 def _target_of(offsets, place):
-    """The target that has a place."""
+    """Find the target that has a place."""
     low = 0
     high = offsets.shape[0] - 1
     while high - low > 1:

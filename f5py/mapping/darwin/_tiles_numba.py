@@ -154,7 +154,7 @@ def fill_tile(n, m, integers, finds_best, work):
 
 @shared_kernel
 def fill_tile_plainly(n, m, integers, finds_best, work):
-    """The definition of `fill_tile`: cell by cell. Bases and cells lie as there."""
+    """Define `fill_tile`, cell by cell. Bases and cells lie as there."""
     bases, scores, cells = work
     both = scores[0]
     on_read = scores[1]

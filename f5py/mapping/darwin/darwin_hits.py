@@ -1,4 +1,4 @@
-"""Which alignments in tiles are reported, and as what.
+"""Choice of the alignments in tiles that are reported, and as what.
 
 Extensions run on past the end of an overlap where the scores let random sequences score, and then a score says little:
 an alignment counts if it has enough columns, of which enough are equal. Of a read's alignments that share most of their
@@ -31,7 +31,7 @@ from f5py.mapping.settings import Parameters
 
 
 def is_good(results: NDArray[np.int64], integers: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which alignments are long and equal enough."""
+    """Mark the alignments that are long and equal enough."""
     columns, equal = results[:, COLUMNS], results[:, EQUAL]
     return (columns >= integers[MIN_COLUMNS]) & (100 * equal >= integers[MIN_PERCENT] * columns)
 

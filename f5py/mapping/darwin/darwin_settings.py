@@ -58,7 +58,7 @@ class DarwinSettings(NamedTuple):
 def darwin_integers(
     settings: DarwinSettings, k: int, scores: tuple[int, int, int, int], n_bases: int
 ) -> NDArray[np.int64]:
-    """The settings as compiled code takes them.
+    """Encode the settings for compiled code.
 
     Parameters
     ----------

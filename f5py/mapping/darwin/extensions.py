@@ -74,7 +74,7 @@ class Extensions:
         return cls(strands, offsets, table, results, no_ops, np.zeros(n + 1, np.int64), number, share_of_input)
 
     def with_paths(self, chosen: NDArray[np.int64]) -> Extensions:
-        """Some of them, which have been extended, to be extended again for their paths."""
+        """Select some of them, which have been extended, to be extended again for their paths."""
         from f5py.core.offsets import offsets_of
 
         results = self.results[chosen].copy()

@@ -162,7 +162,7 @@ def _uncovered(hits, i, primaries, n_primaries, covers):
 
 @shared_kernel
 def set_parents(hits, n, integers, floats):
-    """Number the hits and set of each whether it is primary or to which primary hit it is secondary."""
+    """Give the hits numbers, and set of each whether it is primary or to which primary hit it is secondary."""
     if n == 0:
         return
     for i in range(n):

@@ -68,6 +68,6 @@ def find_hits(
 
 
 def no_alignments(n_reads: int) -> tuple[NDArray, ...]:
-    """What `find_hits` takes if no alignments have been made elsewhere."""
+    """Make what `find_hits` takes if no alignments have been made elsewhere."""
     nothing = np.empty((0, 7), np.int64)
     return nothing, nothing, np.empty(0, np.uint32), np.zeros(n_reads + 1, np.int64)

@@ -123,7 +123,7 @@ def look_up(table, key):
 
 @shared_kernel
 def is_sound(bases, offsets, table, places, k):
-    """Whether an index that may be damaged leads nowhere outside of itself, and looking a key up comes to an end.
+    """Return whether an index that may be damaged leads nowhere outside of itself, and every look-up of a key ends.
 
     `offsets` has one element at least, and `table` a power of two of slots.
     """

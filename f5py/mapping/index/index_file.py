@@ -28,7 +28,7 @@ _MINIMAP2_MAGIC = b"MMI\2"
 
 
 def is_index_file(path: str) -> bool:
-    """Whether a file is an index.
+    """Return whether a file is an index.
 
     Raises
     ------
@@ -80,7 +80,7 @@ def write_index(index: ReferenceIndex, reference: str, path: str, fm_index: FmIn
 
 
 def _arrays(described: Values, content: NDArray[np.uint8], at: int) -> dict[str, Any]:
-    """The arrays of an index, which begin behind a place."""
+    """Read the arrays of an index, which begin behind a place."""
     described.check_names(_ALL_ARRAYS)
     arrays: dict[str, Any] = {}
     for name, kind in _ALL_ARRAYS.items():
@@ -109,7 +109,7 @@ def _check(index: ReferenceIndex) -> None:
 
 
 def _fm_index(arrays: dict[str, Any], n_bases: int) -> FmIndex | None:
-    """The FM-index of a file, if it has one; raise `DamagedValueError` if compiled code would leave its arrays."""
+    """Read the FM-index of a file, if any; raise `DamagedValueError` if compiled code would leave its arrays."""
     from f5py.mapping.mem._fm_index_numba import is_sound
 
     blocks, ends, first_rows, places = (arrays[name] for name in _FM_ARRAYS)

@@ -55,7 +55,7 @@ class OverlapTargets:
 
 
 def collecting(kernel: Callable[..., Any], results: list[Any]) -> Callable[..., None]:
-    """A function for `WorkerPool.run` that keeps what each thread returns."""
+    """Make a function for `WorkerPool.run` that keeps what each thread returns."""
 
     def call(*arguments: Any) -> None:
         results.append(kernel(*arguments))

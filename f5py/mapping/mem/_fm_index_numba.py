@@ -95,7 +95,7 @@ def sum_blocks(blocks, ends, totals):
 
 @shared_kernel
 def rank(blocks, ends, base, row):
-    """How often a base comes before the suffixes of the rows before `row`."""
+    """Count how often a base comes before the suffixes of the rows before `row`."""
     block = row >> 6
     count = blocks[block, base >> 1] >> np.uint64(32 * (base & 1)) & _LOW
     low = blocks[block, 2]
@@ -144,7 +144,7 @@ def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
 
 @shared_kernel
 def is_sound(blocks, ends, first_rows, places, n_bases):
-    """Whether no search leaves the arrays: rows without a base ascend, and all numbers are those of the bases.
+    """Return whether no search leaves the arrays: rows without a base ascend, and all numbers are those of the bases.
 
     Parameters
     ----------

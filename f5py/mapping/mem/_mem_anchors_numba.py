@@ -67,7 +67,7 @@ def _covered(mems, key, place, dropped, n):
 
 @shared_kernel
 def n_anchors_of(length):
-    """Number of anchors of a match."""
+    """Count the anchors of a match."""
     return 1 + max(length - SHORTEST, 0) // SPAN
 
 
@@ -333,7 +333,7 @@ def anchors_of_found(turn, reads, offsets, first_read, index, matches, integers,
 
 @shared_kernel
 def _first_from(found, last):
-    """The first match that does not end before `last`."""
+    """Find the first match that does not end before `last`."""
     low = 0
     high = found.shape[0]
     while low < high:

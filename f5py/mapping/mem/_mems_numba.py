@@ -117,7 +117,7 @@ def find_mems(pattern, n, min_length, index, counts, mems, at):
 
 @shared_kernel
 def first_of_nested(mems, m, end):
-    """Whether the rows of match `m + 1` are among those of match `m`: both begin with the same base of the read."""
+    """Return whether match `m + 1` has rows among those of match `m`: both begin with the same base of the read."""
     if m + 1 >= end:
         return False
     return mems[m, LAST] - mems[m, LENGTH] == mems[m + 1, LAST] - mems[m + 1, LENGTH]
@@ -152,7 +152,7 @@ def locate_mems(mems, begin, end, max_count, places, located, at):
 
 @shared_kernel
 def n_located(mems, begin, end, max_count):
-    """Number of places that `locate_mems` writes."""
+    """Count the places that `locate_mems` writes."""
     n = np.int64(0)
     for m in range(begin, end):
         if mems[m, COUNT] <= max_count:

@@ -22,7 +22,7 @@ GROUPS_AT_A_TIME = 64
 
 @shared_kernel
 def count_segments(bases, offsets):
-    """Number of stretches of known bases, and of the bases in them."""
+    """Count the stretches of known bases, and the bases in them."""
     n_segments = 0
     n_bases = 0
     for c in range(offsets.shape[0] - 1):
@@ -62,7 +62,7 @@ def write_text(bases, offsets, text, text_starts, reference_starts):
 
 @shared_kernel
 def _code_at(text, i, n_symbols):
-    """The first symbols of suffix `i` as a number to the base of 5; nothing counts behind a separator."""
+    """Encode the first symbols of suffix `i` as a number to the base of 5; nothing counts behind a separator."""
     code = np.uint64(0)
     for _ in range(n_symbols):
         code *= np.uint64(5)

@@ -137,7 +137,7 @@ def with_table(index: FmIndex, pool: WorkerPool, min_length: int) -> FmIndex:
 
 
 def sorted_suffixes(text: NDArray[np.uint8], pool: WorkerPool) -> NDArray[np.int32]:
-    """Where the suffixes of a text begin, in their order.
+    """Sort the suffixes of a text; return where they begin.
 
     Parameters
     ----------
@@ -177,7 +177,7 @@ def sorted_suffixes(text: NDArray[np.uint8], pool: WorkerPool) -> NDArray[np.int
 
 
 def _collected(pool: WorkerPool, kernel: Any, n_tasks: int, *arguments: Any) -> NDArray[np.int64]:
-    """What the threads return, one after the other."""
+    """Join what the threads return, one after the other."""
     results: list[NDArray[np.int64]] = []
 
     def call(*these: Any) -> None:

@@ -1,1 +1,1 @@
-"""What GPUs do in mapping: chains, alignments between anchors, exact matches as seeds, and tiles."""
+"""Mapping on GPUs: chains, alignments between anchors, exact matches as seeds, and tiles."""

@@ -65,7 +65,7 @@ class _Part(TransferredArrays):
         self.device["marks"] = cupy.empty(self.n_anchors, np.int32)
 
     def pairs(self, name: str, n: int) -> NDArray[np.int32]:
-        """The first `n` pairs of numbers of an array of the host."""
+        """Return the first `n` pairs of numbers of an array of the host."""
         return self.host[name][: 2 * n].reshape(n, 2)
 
 
@@ -189,7 +189,7 @@ class GpuChaining(PartsOfGpu[_Part]):
             segments.score(elsewhere)
 
     def _kinds(self, segments: Segments) -> NDArray[np.int64]:
-        """Which kernel scores each segment."""
+        """Choose the kernel that scores each segment."""
         if not nothing_stops(self._parameters):
             return np.full(len(segments.table), _BACK)
         return np.where(segments.work >= _WIDE * segments.sizes, _BLOCK, _WARP)

@@ -157,7 +157,7 @@ class GpuMems(PartsOfGpu[_Part]):
     def _find(
         self, part: _Part, batch: MappingBatch, first: int, end: int
     ) -> tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int32]] | None:
-        """Matches, where their places begin, and the places, of a round's reads; None if there is no room for them."""
+        """Find matches of a round's reads, where their places begin, and these; None if there is no room for them."""
         search, run = self._search, self._functions
         offsets = batch.offsets[first : end + 1] - batch.offsets[first]
         n_reads, n_bases = end - first, int(offsets[-1])
@@ -238,7 +238,7 @@ class GpuMems(PartsOfGpu[_Part]):
 
 
 def _uploaded(search: MemSearch) -> tuple[Any, ...]:
-    """The index on the current device: blocks, ends, places and table; and the first rows of the bases."""
+    """Copy the index to the current device: blocks, ends, places and table; and the first rows of the bases."""
     import cupy
 
     index = search.fm_index
@@ -259,7 +259,7 @@ def _rounds(offsets: NDArray[np.int64], part: _Part) -> Iterator[tuple[int, int]
 
 
 def made_reads(bases: NDArray[np.uint8]) -> MappingBatch:
-    """Reads that are pieces of the reference with some bases changed, the same ones every time."""
+    """Make reads that are pieces of the reference with some bases changed, the same ones every time."""
     rng = np.random.default_rng(5)
     pieces = []
     for _ in range(12):

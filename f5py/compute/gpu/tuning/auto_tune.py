@@ -157,7 +157,7 @@ class Tuner:
         self._costs.clear()
 
     def _stepped(self, name: str, target: float) -> float:
-        """The option's value after one step towards `target`."""
+        """Move the option's value one step towards `target`."""
         now = getattr(self.options, name)
         if name in self._left_alone:
             return now

@@ -121,7 +121,7 @@ class LoadState(Enum):
 
 
 def memory_balance(report: BatchReport) -> MemoryState | None:
-    """How the batch filled the arena.
+    """Judge how the batch filled the arena.
 
     Arrays that are both well used are fine, and so are those of which one is, unless the other is far after. If both
     are not, the batch was too small for the memory: because of the limit it reached, if that is one of the two.
@@ -143,7 +143,7 @@ def memory_balance(report: BatchReport) -> MemoryState | None:
 
 
 def load_balance(report: BatchReport) -> LoadState | None:
-    """Which of the two processors waited for the other, and why the CPU had so much to do if it was the GPU."""
+    """Judge which of the two processors waited for the other, and why the CPU had so much to do if it was the GPU."""
     total = report.cpu_seconds + report.gpu_seconds
     if total <= 0:
         return None

@@ -1,4 +1,4 @@
-"""What to do about a state of a decision tree: which options to change, and to which values."""
+"""Advice for a state of a decision tree: which options to change, and to which values."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class Advice:
 
 
 def as_typed(name: str, value: float) -> str:
-    """The value as a user would type it for that option."""
+    """Format the value as a user would type it for that option."""
     if name == "max_bases" and value >= 1_000_000:
         return f"{value / 1e6:.10g}M"
     if name == "max_bases" and value >= 1_000:
@@ -92,7 +92,7 @@ def bounded(now: float, target: float, low: float, high: float) -> float:
 
 
 def advise(state: MemoryState | LoadState, report: BatchReport, cores: int) -> Advice | None:
-    """What to do about that state of that batch.
+    """Advise what to do about that state of that batch.
 
     Parameters
     ----------
@@ -192,7 +192,7 @@ def _lowest_max_epk(report: BatchReport) -> float:
 
 
 def _larger(count: int, factor: float) -> int:
-    """A round number that is really larger, however small the count is."""
+    """Round a number so that it is really larger, however small the count is."""
     return max(two_digits(count * factor), count + 1)
 
 

@@ -1,4 +1,4 @@
-"""What is said and tuned after each batch that a GPU has taken part in."""
+"""Messages and tuning after each batch that a GPU has taken part in."""
 
 from __future__ import annotations
 
