@@ -7,8 +7,10 @@ from f5py.compute.chemistry import Chemistry
 from f5py.compute.counts import RunCounts
 from f5py.compute.statistics import RunStatistics
 from f5py.core.batch import ReadBatch
+from f5py.core.kmers import trimmed
 from f5py.core.windows import Windows
 from f5py.event_alignment.align import align_events
+from f5py.event_alignment.marks import mark_kmers
 from f5py.options.signal_commands import EventalignOptions
 
 
@@ -35,6 +37,7 @@ class ReferenceAligner(AlignmentStage):
         super().__init__(options, chemistry, shows_samples and (options.samples or options.collapse_events))
         self.times.seconds["HMM"] = 0.0
         self._keep_map = keep_map
+        self._trim = trimmed(self.model.k, options.kmer_view)
         self.stages.results = "rows"
         self.stages.finish = lambda batch, share: align_events(batch, self.model, self.pool, windows, share)
         self.stages.finish_part = "event rows"
@@ -42,6 +45,8 @@ class ReferenceAligner(AlignmentStage):
     def compute(self, batch: ReadBatch) -> None:
         """Fill the batch's arrays, its rows too."""
         super().compute(batch)
+        if self._options.mark_deletions:
+            mark_kmers(batch, self.model.k, self._trim)
         if not self._keep_map:
             batch.release("bases", "base_map")
 

@@ -42,6 +42,8 @@ class RowState(IntFlag):
 
     BAD = 1  # the event fits no k-mer
     NEW_SEGMENT = 2  # the first row after a skipped stretch of the reference (N in the CIGAR, or between windows)
+    SKIPPED = 4  # no event: a k-mer that the events beside it leave out
+    DELETED = 8  # no event: a k-mer with a base that the read's alignment has deleted
 
 
 def empty(dtype) -> NDArray:
@@ -132,13 +134,13 @@ class Rows(NamedTuple):
     Attributes
     ----------
     offsets : int64, shape (n_reads + 1,)
-        Those of the events.
+        Those of the events, unless k-mers without one are marked.
     n : int64, shape (n_reads,)
-    event : int32, shape (n_events,)
+    event : int32, shape (n_slots,)
         Number in the read.
-    position : int32, shape (n_events,)
+    position : int32, shape (n_slots,)
         0-based reference position of the k-mer's first base.
-    state : uint8, shape (n_events,)
+    state : uint8, shape (n_slots,)
         Bits of `RowState`.
     """
 

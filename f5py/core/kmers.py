@@ -7,6 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from f5py.errors import UsageError
+
 
 def base_codes() -> NDArray[np.uint8]:
     """Codes 0 to 3 of the letters ACGT in either case; uint8, shape (256,)."""
@@ -67,3 +69,19 @@ def kmer_letters(ranks: NDArray[np.int32], k: int) -> NDArray[np.uint8]:
 def kmer_texts(ranks: NDArray[np.int32], k: int) -> list[str]:
     """Spell k-mers over ACGT by rank as texts; N throughout for negative ones."""
     return kmer_letters(ranks, k).view(f"S{k}")[:, 0].astype(str).tolist()
+
+
+def trimmed(k: int, view: int | None) -> int:
+    """Count the bases of a k-mer that are hidden at each end, if only `view` in its middle are shown.
+
+    Raises
+    ------
+    UsageError
+        There is no such middle.
+    """
+    if view is None:
+        return 0
+    if view > k or (k - view) % 2:
+        sizes = ", ".join(str(size) for size in range(k - 2, 0, -2))
+        raise UsageError(f"--kmer-view {view}: the pore model's k-mers have {k} bases; choose one of {sizes}")
+    return (k - view) // 2

@@ -47,8 +47,8 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns)
     """
     read, reference_rank = places
     rows, events, alignments, signals, scaling = inputs
-    event_offsets, n_rows, row_event, row_position, row_state = rows
-    _, event_start, event_length, event_mean, event_stdv = events
+    row_offsets, n_rows, row_event, row_position, row_state = rows
+    event_offsets, event_start, event_length, event_mean, event_stdv = events
     _, reference_start, reverse, _, _, reference, reference_offsets = alignments
     samples, sample_offsets, offset, unit, sampling_rate = signals
     shift, scale, var = scaling
@@ -66,7 +66,8 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns)
         if n_rows[i] == 0:
             continue
         begin, stop = event_offsets[i], event_offsets[i + 1]
-        rows_end = begin + n_rows[i]
+        rows_begin = row_offsets[i]
+        rows_end = rows_begin + n_rows[i]
         letters = reference[reference_offsets[i] : reference_offsets[i + 1]]
         prepare_reference(letters, False, k, codes, forward, backward, plain_rank)
         prepare_reference(letters, reverse[i], k, codes, forward, backward, rank)
@@ -76,7 +77,7 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns)
         n, _ = fill_rows(
             np.int64(0), n_rows[i],
             RowsOfRead(
-                row_event[begin:rows_end], row_position[begin:rows_end], row_state[begin:rows_end],
+                row_event[rows_begin:rows_end], row_position[rows_begin:rows_end], row_state[rows_begin:rows_end],
                 event_start[begin:stop], event_length[begin:stop], event_mean[begin:stop], event_stdv[begin:stop],
                 my_samples, offset[i], unit[i], sampling_rate[i], shift[i], scale[i], var[i], reference_start[i],
             ),

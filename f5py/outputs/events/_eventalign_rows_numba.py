@@ -17,8 +17,14 @@ from f5py.core.batch import Alignments, Events, Rows, RowState, Scaling, Signals
 from f5py.jit.kernel import exact_kernel
 from f5py.text.complements import COMPLEMENTS
 
-_BAD = np.uint8(RowState.BAD)
+_BAD, _DELETED = np.uint8(RowState.BAD), np.uint8(RowState.DELETED)
+_WITHOUT_EVENT = np.uint8(RowState.SKIPPED | RowState.DELETED)
 _ZERO = np.float32(0.0)
+
+#: Ranks of a row's k-mer on the strand of the read if no model has it: the event fits no k-mer, or the k-mer has no
+#: event, in a deletion or elsewhere. What k-mers of rank -1 - i are shown as is element i of `MARKS`.
+UNKNOWN_RANK, DELETED_RANK, SKIPPED_RANK = -1, -2, -3
+MARKS = b"N-."
 
 
 class RowsOfRead(NamedTuple):
@@ -86,9 +92,9 @@ class RowColumns(NamedTuple):
     Attributes
     ----------
     position, event : int32
-        0-based reference position; number of the row's first event.
+        0-based reference position; number of the row's first event, -1 for none.
     model_rank : int32
-        -1 if the event fits no k-mer.
+        `UNKNOWN_RANK`, `DELETED_RANK` or `SKIPPED_RANK` where there is none.
     start, end : int64
         First sample and the one after the last.
     level, stdv : float32
@@ -206,6 +212,15 @@ def fill_rows(row, limit, read, model, collapsed, columns):
             stop += 1
         first, last = row_event[row], row_event[stop - 1]
         position[filled] = row_position[row]
+        if row_state[row] & _WITHOUT_EVENT:
+            event[filled] = -1
+            start[filled] = end[filled] = event_start[first]
+            level[filled] = stdv[filled] = seconds[filled] = model_level[filled] = model_stdv[filled] = _ZERO
+            standardized[filled] = np.float32(np.inf)  # so that it is left out wherever bad events are
+            model_rank[filled] = DELETED_RANK if row_state[row] & _DELETED else SKIPPED_RANK
+            filled += 1
+            row = stop
+            continue
         event[filled] = first
         start[filled] = min(event_start[first], event_start[last])
         end[filled] = max(event_start[first] + event_length[first], event_start[last] + event_length[last])
@@ -223,7 +238,7 @@ def fill_rows(row, limit, read, model, collapsed, columns):
             row_stdv = np.sqrt(total / n_samples)
         if scaled:
             row_level = (row_level - shift) / scale
-        row_rank = -1 if row_state[row] & _BAD else rank[row_position[row] - reference_start]
+        row_rank = UNKNOWN_RANK if row_state[row] & _BAD else rank[row_position[row] - reference_start]
         row_model_level, row_model_stdv = _ZERO, _ZERO
         if row_rank >= 0:
             row_model_level, row_model_stdv = level_mean[row_rank], level_stdv[row_rank]

@@ -2,23 +2,33 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from f5py.core.batch import RowState
 from f5py.jit.kernel import kernel
 
 #: Columns that the kernel fills.
-STEPS, SKIPS, STAYS, SAMPLES = range(4)
-N_COUNTS = 4
+STEPS, SKIPS, STAYS, SAMPLES, EVENTS = range(5)
+N_COUNTS = 5
+_WITHOUT_EVENT = np.uint8(RowState.SKIPPED | RowState.DELETED)
 
 
 @kernel
-def count_movements(counts, n_rows, event_offsets, row_event, row_position, event_length):
-    """Per read: rows one, more and no k-mers after the row before, and the samples of all its events."""
-    for read in range(n_rows.shape[0]):
-        first = event_offsets[read]
-        for row in range(first, first + n_rows[read]):
-            counts[read, SAMPLES] += event_length[first + row_event[row]]
+def count_movements(counts, first_read, rows, event_offsets, event_length):
+    """Per read: events one, more and no k-mers after the one before, the samples of all its events, and these."""
+    offsets, n_rows, row_event, row_position, row_state = rows
+    for read in range(counts.shape[0]):
+        first = offsets[first_read + read]
+        last = row_position[first] if n_rows[first_read + read] else 0
+        for row in range(first, first + n_rows[first_read + read]):
+            if row_state[row] & _WITHOUT_EVENT:
+                continue
+            counts[read, SAMPLES] += event_length[event_offsets[first_read + read] + row_event[row]]
+            counts[read, EVENTS] += 1
             if row == first:
                 continue
-            kmers = abs(row_position[row] - row_position[row - 1])
+            kmers = abs(row_position[row] - last)
+            last = row_position[row]
             if kmers == 0:
                 counts[read, STAYS] += 1
             elif kmers == 1:

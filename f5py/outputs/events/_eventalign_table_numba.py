@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_kernel
 from f5py.outputs.events._eventalign_rows_numba import (
+    MARKS,
     ReferenceLetters,
     RowColumns,
     RowModel,
@@ -43,7 +44,6 @@ MAX_FIXED = 12 * MAX_NUMBER
 MAX_SAMPLE = BLOCK
 
 _COMMA = np.uint8(ord(","))
-_N = np.uint8(ord("N"))
 _MINUS = np.uint8(ord("-"))
 _NEGATIVE_NAN = np.copysign(np.nan, -1.0)
 _LOWEST_SAMPLE = -(2**15)
@@ -149,8 +149,8 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
     contigs, contig_ends, names, name_ends = texts
     rows, events, alignments, signals, scaling = inputs
     scaled, collapsed, with_index = style
-    event_offsets, n_rows, row_event, row_position, row_state = rows
-    _, event_start, event_length, event_mean, event_stdv = events
+    row_offsets, n_rows, row_event, row_position, row_state = rows
+    event_offsets, event_start, event_length, event_mean, event_stdv = events
     contig, reference_start, reverse, _, _, reference, reference_offsets = alignments
     samples, sample_offsets, offset, unit, sampling_rate = signals
     shift, scale, var = scaling
@@ -161,7 +161,9 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
         longest = max(longest, reference_offsets[read + 1] - reference_offsets[read])
     forward = np.empty(longest + BLOCK, np.uint8)
     backward = np.empty(longest + BLOCK, np.uint8)
-    unknown = np.full(BLOCK, _N, np.uint8)
+    marks = np.empty(len(MARKS) * BLOCK, np.uint8)
+    for i in range(marks.shape[0]):
+        marks[i] = MARKS[i // BLOCK]
     rank = np.empty(longest, np.int32)
     if with_samples is not None:
         sample_texts = np.empty(_N_SAMPLE_VALUES * _SLOT, np.uint8)
@@ -193,7 +195,8 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
             continue
         begin = event_offsets[read]
         stop = event_offsets[read + 1]
-        rows_end = begin + n_rows[read]
+        rows_begin = row_offsets[read]
+        rows_end = rows_begin + n_rows[read]
         my_samples = samples[sample_offsets[read] : sample_offsets[read + 1]]  # none, if they are not needed
         letters = reference[reference_offsets[read] : reference_offsets[read + 1]]
         n_letters = letters.shape[0]
@@ -207,9 +210,10 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
         largest = contig_size + name_size + MAX_FIXED
         is_reverse, my_reference_start = reverse[read], reference_start[read]
         of_read = RowsOfRead(
-            row_event[begin:rows_end], row_position[begin:rows_end], row_state[begin:rows_end], event_start[begin:stop],
-            event_length[begin:stop], event_mean[begin:stop], event_stdv[begin:stop], my_samples, offset[read],
-            unit[read], sampling_rate[read], shift[read], scale[read], var[read], my_reference_start,
+            row_event[rows_begin:rows_end], row_position[rows_begin:rows_end], row_state[rows_begin:rows_end],
+            event_start[begin:stop], event_length[begin:stop], event_mean[begin:stop], event_stdv[begin:stop],
+            my_samples, offset[read], unit[read], sampling_rate[read], shift[read], scale[read], var[read],
+            my_reference_start,
         )  # fmt: skip
         letters_of_read = ReferenceLetters(forward, backward, n_letters, is_reverse, k, trim)
         row = np.int64(0)  # the type that the kernels below return, so that they are not compiled twice
@@ -254,7 +258,7 @@ def format_table(out, reads, texts, inputs, model, style, m6anet, with_samples):
                 at += 1
                 if m6anet is None:
                     if model_rank[i] < 0:
-                        copy_block(at, unknown, 0)
+                        copy_block(at, marks, np.int64(-1 - model_rank[i]) * BLOCK)
                     elif is_reverse:
                         copy_block(at, backward, n_letters - shown - kmer)
                     else:

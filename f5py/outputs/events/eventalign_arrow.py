@@ -166,11 +166,16 @@ class EventalignArrow:
         return [columns[name]() for name, _ in self._fields]
 
     def _kmer_column(self, ranks: NDArray[np.int32]) -> Any:
+        from f5py.outputs.events._eventalign_rows_numba import MARKS
+
         if self._trim:
-            ranks = np.where(ranks < 0, np.int32(-1), shown_ranks(ranks, self._model.k, self._trim))
+            ranks = np.where(ranks < 0, ranks, shown_ranks(ranks, self._model.k, self._trim))
         k = self._model.k - 2 * self._trim
-        numbers, used = numbered(ranks + np.int32(1), 4**k + 1)  # the rank of no k-mer is -1
-        return dictionary_column(numbers, short_strings(kmer_letters(used - np.int32(1), k)))
+        numbers, used = numbered(ranks + np.int32(len(MARKS)), 4**k + len(MARKS))
+        used = used - np.int32(len(MARKS))
+        letters = kmer_letters(used, k)
+        letters[used < 0] = np.frombuffer(MARKS, np.uint8)[-1 - used[used < 0]][:, None]
+        return dictionary_column(numbers, short_strings(letters))
 
     def _samples(self, batch: ReadBatch, rows: TableColumns) -> Any:
         from f5py.outputs.events._eventalign_columns_numba import fill_samples

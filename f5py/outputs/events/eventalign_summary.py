@@ -38,19 +38,17 @@ class EventalignSummary:
         """Lines of the reads from `first` up to `end`."""
         from f5py.outputs.events._eventalign_summary_numba import N_COUNTS, count_movements
 
-        n_rows = batch.rows.n[first:end]
         counts = np.zeros((end - first, N_COUNTS), np.int64)
-        event_offsets = batch.events.offsets[first:end]
-        count_movements(counts, n_rows, event_offsets, batch.rows.event, batch.rows.position, batch.events.length)
+        count_movements(counts, first, batch.rows, batch.events.offsets, batch.events.length)
         lines = []
-        for i in np.flatnonzero(n_rows).tolist():
+        for i in np.flatnonzero(batch.rows.n[first:end]).tolist():
             read = first + i
             name = batch.names[read]
             path = self._signal_path if isinstance(self._signal_path, str) else self._signal_path(name)
-            steps, skips, stays, samples = counts[i].tolist()
+            steps, skips, stays, samples, events = counts[i].tolist()
             lines.append(
                 f"{batch.read_index[read]}\t{name}\t{path}\t{self._model}\ttemplate\t"
-                f"{n_rows[i]}\t{steps}\t{skips}\t{stays}\t{samples / float(batch.sampling_rate[read]):.2f}\t"
+                f"{events}\t{steps}\t{skips}\t{stays}\t{samples / float(batch.sampling_rate[read]):.2f}\t"
                 f"{float(batch.shift[read]):.3f}\t{float(batch.scale[read]):.3f}\t0.000\t{float(batch.var[read]):.3f}\n"
             )
         return encoded("".join(lines))

@@ -17,12 +17,11 @@ from numpy.lib.format import write_array
 from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
-from f5py.core.kmers import kmer_digits, shown_ranks
+from f5py.core.kmers import kmer_digits, shown_ranks, trimmed
 from f5py.core.stored_arrays import arrays_until_end, check_column
 from f5py.errors import DamagedValueError, InputFileError
 from f5py.io.files.complete_file import complete_output
 from f5py.outputs.events.table_columns import TableColumns, as_printed, table_columns
-from f5py.outputs.events.table_layout import trimmed
 from f5py.pore_model.model import PoreModel
 
 #: Bases of the k-mers that m6anet knows.

@@ -23,9 +23,9 @@ class TableColumns:
     reference_rank : int32
         Rank of the k-mer in the reference's direction.
     position, event : int32
-        0-based reference position of the k-mer's first base; number of the (first) event.
+        0-based reference position of the k-mer's first base; number of the (first) event, -1 for none.
     model_rank : int32
-        Rank of the k-mer in the read's direction; -1 if the event fits no k-mer.
+        Rank of the k-mer in the read's direction; negative if the event fits no k-mer, or the k-mer has no event.
     start, end : int64
         First sample and the one after the last.
     level, stdv, seconds, model_level, model_stdv, standardized : float32

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from f5py.errors import UsageError
+from f5py.core.kmers import trimmed
 
 
 class TableLayout(NamedTuple):
@@ -40,19 +40,3 @@ class TableLayout(NamedTuple):
     def trimmed(self, k: int) -> int:
         """Count the bases of a k-mer that are hidden at each end."""
         return trimmed(k, self.kmer_view)
-
-
-def trimmed(k: int, view: int | None) -> int:
-    """Count the bases of a k-mer that are hidden at each end, if only `view` in its middle are shown.
-
-    Raises
-    ------
-    UsageError
-        There is no such middle.
-    """
-    if view is None:
-        return 0
-    if view > k or (k - view) % 2:
-        sizes = ", ".join(str(size) for size in range(k - 2, 0, -2))
-        raise UsageError(f"--kmer-view {view}: the pore model's k-mers have {k} bases; choose one of {sizes}")
-    return (k - view) // 2
