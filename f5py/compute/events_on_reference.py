@@ -37,6 +37,7 @@ class ReferenceAligner(AlignmentStage):
         super().__init__(options, chemistry, shows_samples and (options.samples or options.collapse_events))
         self.times.seconds["HMM"] = 0.0
         self._keep_map = keep_map
+        self._is_marked = options.mark_deletions
         self._trim = trimmed(self.model.k, options.kmer_view)
         self.stages.results = "rows"
         self.stages.finish = lambda batch, share: align_events(batch, self.model, self.pool, windows, share)
@@ -45,7 +46,7 @@ class ReferenceAligner(AlignmentStage):
     def compute(self, batch: ReadBatch) -> None:
         """Fill the batch's arrays, its rows too."""
         super().compute(batch)
-        if self._options.mark_deletions:
+        if self._is_marked:
             mark_kmers(batch, self.model.k, self._trim)
         if not self._keep_map:
             batch.release("bases", "base_map")

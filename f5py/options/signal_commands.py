@@ -235,7 +235,7 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
     mark_deletions: bool = flag(
         "--mark-deletions", ours=True, excludes=("paf", "sam", "m6anet", "m6anet_json"), see="formats.md#events",
         advice="it adds rows to the table; strings of PAF and SAM have D for the same k-mers",
-        help="Also print a row for each k-mer without an event; its model_kmer is all - in a deletion, all . elsewhere.",
+        help="Also print a row for each k-mer without an event: model_kmer is all - in a deletion, all . elsewhere.",
     )  # fmt: skip
     models_fofn: str | None = refused("--models-fofn", reason="a run has one pore model; give it with --kmer-model")
     command_line: str = "f5py eventalign"
