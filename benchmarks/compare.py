@@ -17,7 +17,7 @@ _READ_IN_KEY = 4
 
 
 class Agreement(NamedTuple):
-    """How two tables agree. Differences are of the log-likelihood ratio, in the rows that both have."""
+    """Agreement of two tables. Differences are of the log-likelihood ratio, in the rows that both have."""
 
     rows_first: int
     rows_second: int

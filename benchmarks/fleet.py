@@ -23,7 +23,7 @@ from scaling import make_set
 
 @dataclass(frozen=True)
 class Cluster:
-    """What parts are worked on with.
+    """Machines that parts are worked on with.
 
     Attributes
     ----------

@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 
 class Usage(NamedTuple):
-    """What a command used: seconds and bytes."""
+    """Resources that a command used: seconds and bytes."""
 
     wall: float
     user: float

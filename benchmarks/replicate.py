@@ -20,7 +20,7 @@ _NAMESPACE = uuid.uuid5(uuid.NAMESPACE_URL, "f5py:benchmarks:replicate")
 
 
 class SetCounts(NamedTuple):
-    """How much a replicated set holds."""
+    """Contents of a replicated set."""
 
     reads: int
     bases: int

@@ -35,7 +35,7 @@ _SIZES = {"x1": 1, "x8": 8, "x60": 60, "x240": 240, "x480": 480}
 
 @dataclass
 class Bench:
-    """What all parts use, and what they have found."""
+    """State that all parts share, and what they have found."""
 
     source: Path
     scratch: Path

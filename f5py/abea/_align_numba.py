@@ -140,7 +140,7 @@ def _fill_bands(reversed_events, level, inverse, constant, n_events, n_kmers, wo
 
 
 class EventMap(NamedTuple):
-    """What the alignment of one read is written to.
+    """Buffers for the alignment of one read.
 
     Attributes
     ----------
@@ -156,7 +156,7 @@ class EventMap(NamedTuple):
 
 
 class Found(NamedTuple):
-    """What is found of all reads besides their maps.
+    """Results of all reads besides their maps.
 
     Attributes
     ----------

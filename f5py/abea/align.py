@@ -20,7 +20,7 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 
 class AlignmentLimits(NamedTuple):
-    """Which alignments are tried and believed; the defaults are f5c's constants.
+    """Limits on the alignments that are tried and believed; the defaults are f5c's constants.
 
     Attributes
     ----------

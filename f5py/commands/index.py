@@ -42,7 +42,7 @@ def scan_in_one_process(paths: Sequence[str], advance: Callable[[int], object]) 
 
 
 class IndexSummary(NamedTuple):
-    """How many reads an index knows, basecalled or found in signal files, and how many of these have a signal file.
+    """Numbers of reads that an index knows, basecalled or found in signal files, and of those with a signal file.
 
     The latter is None for SLOW5, whose own index tells.
     """

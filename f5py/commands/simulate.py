@@ -44,7 +44,7 @@ _GENOME_STREAM, _SITE_STREAM, _PLAN_STREAM, _CHANNEL_STREAM, _READ_STREAM = rang
 
 @dataclass(frozen=True)
 class SimulationSummary:
-    """What was written: reads, bases of their molecules, signal samples, and sites that reads cover."""
+    """Totals of what was written: reads, bases of their molecules, signal samples, and sites that reads cover."""
 
     n_reads: int
     n_bases: int
@@ -164,7 +164,7 @@ def simulate(
 
 
 class _Signals(NamedTuple):
-    """What signals follow."""
+    """Model and settings that signals follow."""
 
     settings: SimulationSettings
     model: PoreModel

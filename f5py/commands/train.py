@@ -52,7 +52,7 @@ Stage = TypeVar("Stage", TrainingStage, TestingStage, NoiseStage)
 
 @dataclass(frozen=True, eq=False)
 class TrainingSummary:
-    """What came out.
+    """Results of a training.
 
     Attributes
     ----------

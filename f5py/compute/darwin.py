@@ -46,7 +46,7 @@ class CpuTiles:
 
 @dataclass
 class DarwinMapper:
-    """What is needed to map reads by D-SOFT and GACT.
+    """Everything needed to map reads by D-SOFT and GACT.
 
     Attributes
     ----------

@@ -76,7 +76,7 @@ class CpuMapping:
 
 @dataclass
 class Mapper:
-    """What is needed to map reads.
+    """Everything needed to map reads.
 
     Attributes
     ----------

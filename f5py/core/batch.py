@@ -13,7 +13,7 @@ from f5py.core.names import Names
 
 
 class ReadStatus(IntEnum):
-    """What became of a read. Reads that drop out keep their place in the batch."""
+    """Fates of reads. Reads that drop out keep their place in the batch."""
 
     OK = 0
     BAD_READ = 1  # no usable signal
@@ -23,7 +23,7 @@ class ReadStatus(IntEnum):
 
 
 class Cause(IntEnum):
-    """Why a read dropped out. The first ones are the verdicts of the alignment of events to bases."""
+    """Causes for which reads drop out. The first ones are the verdicts of the alignment of events to bases."""
 
     NONE = 0
     LOW_EMISSION = 1
@@ -38,7 +38,7 @@ class Cause(IntEnum):
 
 
 class RowState(IntFlag):
-    """What is special about an event's row in an alignment to the reference."""
+    """Special properties of an event's row in an alignment to the reference."""
 
     BAD = 1  # the event fits no k-mer
     NEW_SEGMENT = 2  # the first row after a skipped stretch of the reference (N in the CIGAR, or between windows)
@@ -195,7 +195,7 @@ class Calls(NamedTuple):
 
 
 class BatchView(NamedTuple):
-    """What kernels that follow reads along their alignments take of a `ReadBatch`.
+    """The arrays of a `ReadBatch` for kernels that follow reads along their alignments.
 
     Attributes
     ----------

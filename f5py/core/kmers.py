@@ -24,7 +24,7 @@ METHYLATED, OPPOSITE = ord("M"), ord("m")
 
 
 class StrandCodes(NamedTuple):
-    """What the letters of a reference are in the alphabet of a pore model, on either strand.
+    """Codes of a reference's letters in the alphabet of a pore model, on either strand.
 
     Attributes
     ----------

@@ -16,7 +16,7 @@ THRESHOLDS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)
 
 
 class RatioCounts:
-    """How many calls have each ratio, in hundredths.
+    """Numbers of calls by ratio, in hundredths.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ UNKNOWN, MIXED = -1, -2
 
 
 class Found(NamedTuple):
-    """What is known of calls.
+    """Truth about calls, as far as it is known.
 
     Attributes
     ----------

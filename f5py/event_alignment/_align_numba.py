@@ -120,7 +120,7 @@ class ReadRows(NamedTuple):
 
 
 class ReadNumbers(NamedTuple):
-    """What every read has for its hidden Markov model.
+    """Numbers that every read has for its hidden Markov model.
 
     Attributes
     ----------

@@ -32,7 +32,7 @@ def told_to(listener: Listener | None) -> Iterator[None]:
 
 
 class Progress:
-    """How much is done; may be used by several threads.
+    """Amount of work that is done; may be used by several threads.
 
     Parameters
     ----------

@@ -23,7 +23,7 @@ METHYLATED = 3
 
 
 class Fit(NamedTuple):
-    """How a read's events relate to the model.
+    """Relation of a read's events to the model.
 
     Attributes
     ----------

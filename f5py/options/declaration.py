@@ -45,7 +45,7 @@ class Group(Enum):
 
 
 class Kind(Enum):
-    """How a value is written."""
+    """Form of an option's value."""
 
     FLAG = "flag"
     YES_NO = "yes/no"

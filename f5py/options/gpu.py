@@ -13,7 +13,7 @@ GPU_USES = ("auto", "on", "off")
 
 @part_of_options
 class GpuOptions:
-    """Whether GPUs are used, and which; `gpu_use` says what all of it comes to."""
+    """Use of GPUs, and which; `gpu_use` says what all of it comes to."""
 
     gpu: str | None = option(
         "--gpu", group=Group.GPU, choices=GPU_USES, default_words="auto", ours=True,
@@ -49,7 +49,7 @@ class GpuOptions:
 
 @part_of_options
 class CudaOptions(GpuOptions):
-    """How reads are divided between GPUs and CPU threads."""
+    """Division of reads between GPUs and CPU threads."""
 
     cuda_max_lf: float = option(
         "--cuda-max-lf", kind=Kind.NUMBER, group=Group.GPU, default=3.0,

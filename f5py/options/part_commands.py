@@ -19,7 +19,7 @@ _IN_PARTS = "it is for a run in parts"
 
 @part_of_options
 class PartOptions:
-    """How a command is worked on in parts."""
+    """Work on a command in parts."""
 
     plan: str | None = option(
         "--plan", kind=Kind.PATH, group=Group.PARTS, metavar="FOLDER", ours=True, excludes=("resume",),
@@ -57,7 +57,7 @@ class PartOptions:
 
 @part_of_options
 class WatchOptions:
-    """How a folder is watched that a sequencer or basecaller is writing into."""
+    """Watching of a folder that a sequencer or basecaller is writing into."""
 
     watch: str | None = option(
         "--watch", kind=Kind.PATH, group=Group.INPUT, metavar="FOLDER",

@@ -86,7 +86,7 @@ _MAPPED_HERE = "it is for reads without alignments, which are mapped in the same
 
 @part_of_options
 class MappingOptions:
-    """How reads without alignments are mapped in the same run."""
+    """Mapping of reads without alignments in the same run."""
 
     map_preset: str | None = option(
         "--map-preset", group=Group.INPUT, choices=("map-ont", "map-hifi", "lr:hq", "rna"), ours=True,
@@ -106,7 +106,7 @@ class MappingOptions:
 
 @part_of_options
 class StrictOptions:
-    """What to do about doubtful input."""
+    """Treatment of doubtful input."""
 
     strict: bool = flag(
         "--strict", group=Group.INPUT, ours=True, free=True,
@@ -119,7 +119,7 @@ _ONE_SIGNALS = "give the one that holds the signals of these reads"
 
 @part_of_options
 class SignalOptions:
-    """Where the raw signals are."""
+    """Sources of the raw signals."""
 
     slow5: str | None = option(
         "--slow5", kind=Kind.FILE, group=Group.INPUT, help="Signals in a SLOW5 or BLOW5 file.", beside=BESIDE_SLOW5,
@@ -171,7 +171,7 @@ class RunOptions:
 
 @part_of_options
 class ModelOptions:
-    """Which pore the signals come from."""
+    """Pore that the signals come from."""
 
     pore: str | None = option(
         "--pore", group=Group.MODEL, choices=_PORES, default_words="as the signals say, else r9",
@@ -194,7 +194,7 @@ class RnaOptions:
 
 @part_of_options
 class LimitOptions:
-    """Which alignments of events are believed; the defaults are f5c's constants."""
+    """Limits on alignments of events that are believed; the defaults are f5c's constants."""
 
     min_recalib_events: int = option(
         "--min-recalib-events", kind=Kind.INTEGER, group=Group.LIMITS, default=200, at_least=1,
@@ -267,7 +267,7 @@ class DeveloperOptions:
 
 @options_class  # plots are made with these alone
 class AlignmentOptions(DeveloperOptions, CudaOptions, LimitOptions, ModelOptions, RunOptions, StrictOptions, Options):
-    """How reads are batched and their events aligned to their bases."""
+    """Batching of reads and alignment of their events to their bases."""
 
     ultra_thresh: int = 100_000  # for the advice on a GPU's share
 

@@ -75,7 +75,7 @@ class IndexOptions(StrictOptions, Options):
 
 @options_class
 class EvaluationOptions(StrictOptions, Options):
-    """What `SummaryOptions` and `ValidateOptions` share."""
+    """Options that `SummaryOptions` and `ValidateOptions` share."""
 
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=_OUTPUT, default="-", default_words="standard output",

@@ -10,7 +10,7 @@ from f5py.options.output_names import kind_of_name
 
 
 class Condition(NamedTuple):
-    """What must hold of an option: that it is given, or that it has one of some values.
+    """Condition on an option: that it is given, or that it has one of some values.
 
     Attributes
     ----------

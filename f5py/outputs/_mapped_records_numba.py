@@ -194,7 +194,7 @@ def _put_head(out, at, head):
 
 
 class Made(NamedTuple):
-    """What is made of each read, to be filled."""
+    """Output of each read, to be filled."""
 
     sizes: NDArray[np.int64]  # shape (n_reads,), Bytes
     counts: NDArray[np.int64]  # shape (n_reads,), Records or lines

@@ -15,7 +15,7 @@ _HEADER = b"read_name\tfate\tcause\tdetails\n"
 
 
 class FailedReads(Sink):
-    """What ``--failed-reads`` writes.
+    """Writer of ``--failed-reads``.
 
     Parameters
     ----------

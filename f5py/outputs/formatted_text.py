@@ -18,7 +18,7 @@ from f5py.outputs.stage_tables import StageTables
 
 
 class TextFormat(Protocol):
-    """What the text of an output is made by; used by several threads."""
+    """Interface of what formats the text of an output; used by several threads."""
 
     def header(self) -> bytes:
         """Return what comes before the first read."""
@@ -30,7 +30,7 @@ class TextFormat(Protocol):
 
 
 class Formatting(NamedTuple):
-    """How the text of a run is made.
+    """Formatting of a run's text.
 
     Attributes
     ----------

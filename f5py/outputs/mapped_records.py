@@ -19,7 +19,7 @@ OWN_TAGS = ("NM", "ms", "AS", "nn", "tp", "cm", "s1", "s2", "de", "zd", "SA", "M
 
 
 class RecordStyle(NamedTuple):
-    """What records have besides the alignment.
+    """Contents of records besides the alignment.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ GROUPS, LAST = ".groups", ".last"
 
 
 class Place(Protocol):
-    """Where the rows of a part are among those of the run.
+    """Place of a part's rows among those of the run.
 
     Attributes
     ----------

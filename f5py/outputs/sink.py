@@ -19,11 +19,11 @@ from f5py.outputs.part_rows import Place
 
 
 class PartText(TextOutput, Place, Protocol):
-    """What takes the header and the rows of a part's table of text, and knows where its rows are in the run."""
+    """A taker of the header and the rows of a part's table of text, which knows where its rows are in the run."""
 
 
 class OfPart(NamedTuple):
-    """Where the outputs of a part are kept.
+    """Files of the outputs of a part.
 
     Attributes
     ----------

@@ -9,7 +9,7 @@ from f5py.jit.kernel import exact_kernel
 
 
 class Limits(NamedTuple):
-    """Where batches end.
+    """Limits at which batches end.
 
     Attributes
     ----------

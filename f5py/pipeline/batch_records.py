@@ -123,7 +123,7 @@ class Cut:
 
 
 class Found(NamedTuple):
-    """What else is known of a batch that has been loaded: the bases of its reads by the CIGARs, times and share."""
+    """Additions to a loaded batch: the bases of its reads by the CIGARs, times and share."""
 
     aligned_bases: NDArray[np.int64]
     times: LoadTimes

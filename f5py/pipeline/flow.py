@@ -31,7 +31,7 @@ _SWITCH_SECONDS = 5e-4
 
 
 class Source(Protocol):
-    """Where the batches of a run come from."""
+    """Interface of what gives the batches of a run."""
 
     def batches(self) -> Generator[ReadBatch, None, None]:
         """Load the batches, in order."""

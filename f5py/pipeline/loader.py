@@ -48,7 +48,7 @@ from f5py.threads.pool import WorkerPool
 
 @dataclass(frozen=True, kw_only=True)
 class LoaderSettings:
-    """How batches are made; the same from the first one to the last.
+    """Settings of the making of batches; the same from the first one to the last.
 
     Attributes
     ----------

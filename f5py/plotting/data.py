@@ -22,7 +22,7 @@ MAX_KMERS = 50_000
 
 
 class Source(NamedTuple):
-    """What is known of a read besides its arrays, for the figure's words.
+    """Facts about a read besides its arrays, for the figure's words.
 
     Attributes
     ----------
@@ -177,7 +177,7 @@ class _Rows(NamedTuple):
 
 
 class _Against(NamedTuple):
-    """What the events are aligned to: a strand of the reference, or the read's bases, which have none."""
+    """Sequence that events are aligned to: a strand of the reference, or the read's bases, which have none."""
 
     strand: str | None
     kmers: NDArray[np.uint8]

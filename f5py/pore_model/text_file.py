@@ -115,7 +115,7 @@ def _model_of(table: _Table, k: int, alphabet: str) -> PoreModel:
 
 @dataclass(frozen=True, eq=False)
 class _Table:
-    """Where the first two or three columns of every data line stand.
+    """Places of the first two or three columns of every data line.
 
     `line` has the 1-based line numbers, shape (n,); `start` and `end` the extents in `text`, shape (n, n_columns).
     """

@@ -12,7 +12,7 @@ _SIZES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 @dataclass(frozen=True)
 class Axis:
-    """What the numbers of an axis are.
+    """Meaning of the numbers of an axis.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ _LIBRARIES = ("numpy", "numba", "h5py", "pysam", "pod5", "pyarrow", "cupy")
 
 
 class RunFigures(NamedTuple):
-    """What a run's report tells.
+    """Figures of a run for its report.
 
     Attributes
     ----------

@@ -51,7 +51,7 @@ _N_IN_FLIGHT = 2
 
 @dataclass
 class MapCounts:
-    """What a run has mapped.
+    """Numbers of what a run has mapped.
 
     Attributes
     ----------

@@ -115,7 +115,7 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RunContext:
-    """What the words at the end of a run need besides its sums.
+    """Facts that the words at the end of a run need besides its sums.
 
     Attributes
     ----------

@@ -54,7 +54,7 @@ class Run(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
 
 
 class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
-    """What one command does; subclasses have no state.
+    """Recipe of one command; subclasses have no state.
 
     Attributes
     ----------

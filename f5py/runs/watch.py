@@ -82,7 +82,7 @@ def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
 
 
 class _Watch:
-    """What is known of the files of a folder.
+    """State of the files of a folder.
 
     Parameters
     ----------

@@ -19,7 +19,7 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 
 class QualityLimits(NamedTuple):
-    """Which recalibrated reads are used; the defaults are f5c's constants.
+    """Limits on the recalibrated reads that are used; the defaults are f5c's constants.
 
     Attributes
     ----------

@@ -13,7 +13,7 @@ from f5py.errors import F5pyError
 
 @dataclass(frozen=True)
 class SimulationSettings:
-    """What to simulate.
+    """Settings of a simulation.
 
     Attributes
     ----------

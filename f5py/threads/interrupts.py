@@ -10,7 +10,7 @@ from typing import Any
 
 
 class Interrupt:
-    """Whether Ctrl-C has come.
+    """Sign that Ctrl-C has come.
 
     Attributes
     ----------

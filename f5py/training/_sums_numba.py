@@ -122,7 +122,7 @@ class PresentModel(NamedTuple):
 
 
 class PlainKmers(NamedTuple):
-    """What methylated k-mers have in common with plain ones.
+    """Relation of methylated k-mers to plain ones.
 
     Attributes
     ----------
@@ -137,7 +137,7 @@ class PlainKmers(NamedTuple):
 
 
 class Sums(NamedTuple):
-    """What is added up.
+    """Sums of a round.
 
     Attributes
     ----------

@@ -26,7 +26,7 @@ _GOLDEN = 0.5 * (5.0**0.5 - 1.0)
 
 
 class HeldOut:
-    """What is held out of the alignments of some files.
+    """Bases that are held out of the alignments of some files.
 
     Parameters
     ----------

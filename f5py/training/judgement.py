@@ -18,7 +18,7 @@ _SAME, _SAME_LEVEL = 0.001, 0.02
 
 
 class Quality(NamedTuple):
-    """How well a model does on what is held out.
+    """Quality of a model on what is held out.
 
     Attributes
     ----------

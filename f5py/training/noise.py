@@ -34,7 +34,7 @@ _STEPS = np.round(np.arange(0.0, KNOTS[-1] + 1e-9, 0.01), 2)
 
 
 class NoiseEstimate(NamedTuple):
-    """What the windows say.
+    """Estimate of the noise from windows.
 
     Attributes
     ----------

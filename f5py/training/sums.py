@@ -91,7 +91,7 @@ def mark_sites(batch: ReadBatch, motif: Motif, truth: Truth, pool: WorkerPool) -
 
 
 class Weights(NamedTuple):
-    """How the events of a batch count; see `f5py.training._sums_numba.weights_all`.
+    """Weights of the events of a batch; see `f5py.training._sums_numba.weights_all`.
 
     Attributes
     ----------
@@ -106,7 +106,7 @@ class Weights(NamedTuple):
 
 
 class KmerSums:
-    """What a round adds up.
+    """Sums of a round, by k-mer.
 
     Parameters
     ----------

@@ -22,7 +22,7 @@ _CHUNK = 1 << 17
 
 
 class Settings(NamedTuple):
-    """How levels are estimated.
+    """Settings of the estimation of levels.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ LETTERS = np.frombuffer(b"ACGT", np.uint8)
 
 @dataclass(frozen=True)
 class Read:
-    """What an aligner gets of a read: letters, event means in pA, shift and scale."""
+    """Inputs of an aligner for one read: letters, event means in pA, shift and scale."""
 
     bases: np.ndarray
     events: np.ndarray

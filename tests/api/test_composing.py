@@ -44,7 +44,7 @@ def polars(table: pa.Table) -> Any:
 
 
 class Stream:
-    """What any library's table is: something with an Arrow stream."""
+    """A table of any library: something with an Arrow stream."""
 
     def __init__(self, table: pa.Table) -> None:
         self._table = table

@@ -37,7 +37,7 @@ _BY_NAME = {target.name: target for target in TARGETS}
 
 @dataclass(frozen=True)
 class Run:
-    """What a run left: its exit status or minus the signal, None after a hang; its output and messages."""
+    """Remains of a run: its exit status or minus the signal, None after a hang; its output and messages."""
 
     status: int | None
     output: bytes
@@ -46,7 +46,7 @@ class Run:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a case; `detail` is for those that failed."""
+    """Fate of a case; `detail` is for those that failed."""
 
     target: str
     seed: int

@@ -105,7 +105,7 @@ class PartCalls(NamedTuple):
 
 
 class Limits(NamedTuple):
-    """What groups must fit.
+    """Limits that groups must fit.
 
     Attributes
     ----------

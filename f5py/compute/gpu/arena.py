@@ -101,7 +101,7 @@ class ArenaSize:
 
 @dataclass(frozen=True)
 class Density:
-    """What a base comes with.
+    """Room that a base needs.
 
     Attributes
     ----------

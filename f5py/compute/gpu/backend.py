@@ -44,7 +44,7 @@ _DNA_SAMPLES, _RNA_SAMPLES = 16.0, 56.0
 
 @dataclass
 class GpuLimits:
-    """Which reads may go to the GPU, and how its memory is laid out: the ``--cuda-*`` options."""
+    """Limits on reads that may go to the GPU, and the layout of its memory: the ``--cuda-*`` options."""
 
     max_lf: float = 3.0
     avg_epk: float = 2.0

@@ -20,7 +20,7 @@ THROUGHPUT_RATIO = 0.02
 
 
 class Backend(Protocol):
-    """What computes a batch: of signals, from the samples to the recalibrated alignment."""
+    """Interface of what computes a batch: of signals, from the samples to the recalibrated alignment."""
 
     def compute(self, batch: Any) -> None:
         """Fill the batch's arrays. May be called in several threads, with a batch in each."""
@@ -32,7 +32,7 @@ class Backend(Protocol):
 
 
 class Reason(IntEnum):
-    """Why a read was given to the GPU or to the CPU."""
+    """Reasons for giving a read to the GPU or to the CPU."""
 
     GPU = 0
     LONG = 1  # not shorter than max-lf times the batch's mean length
@@ -42,7 +42,7 @@ class Reason(IntEnum):
 
 @dataclass(frozen=True)
 class Placement:
-    """Who computes which read.
+    """Division of a batch's reads among processors.
 
     Attributes
     ----------

@@ -36,7 +36,7 @@ _RETRY = 32
 
 
 class BatchSource(Protocol):
-    """Where batches come from.
+    """Interface of what gives batches.
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ def tell_unavailable(problem: Exception, is_asked_for: bool) -> None:
 
 @dataclass(frozen=True)
 class Work:
-    """What is done to batches, for those who choose where.
+    """Work that is done to batches, for those who choose where.
 
     Attributes
     ----------

@@ -47,7 +47,7 @@ class BatchTiming:
 
 
 class Device(NamedTuple):
-    """What all batches on a GPU have in common.
+    """Parts that all batches on a GPU share.
 
     Attributes
     ----------

@@ -78,7 +78,7 @@ def list_column(offsets: NDArray[np.int64], values: NDArray) -> Any:
 
 
 class ArrowSink(Protocol):
-    """What takes rows; a context manager."""
+    """A taker of rows; a context manager."""
 
     def write(self, columns: Sequence[Any]) -> None:
         """Take rows: one array per field, of NumPy or Arrow, all of one length."""
@@ -336,7 +336,7 @@ def stream_tables(file: BinaryIO, schema: Any) -> Iterator[Any]:
 
 @runtime_checkable
 class RowKeeper(Protocol):
-    """What keeps rows for another output."""
+    """A taker of rows that keeps them for another output."""
 
     def of(self, fields: Fields, **parquet: Any) -> ArrowSink:
         """Make a sink for the rows; `parquet` are arguments of the `ParquetOutput` that they are for."""

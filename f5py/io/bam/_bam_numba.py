@@ -149,7 +149,7 @@ def list_records(data, n_contigs, starts):
 
 
 class Filter(NamedTuple):
-    """Which records are kept."""
+    """Choice of the records that are kept."""
 
     min_mapq: int
     secondary: bool  # whether these are

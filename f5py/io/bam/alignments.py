@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class RecordCounts:
-    """How many records were left out, and why."""
+    """Numbers of records that were left out, by reason."""
 
     unmapped: int = 0
     secondary: int = 0

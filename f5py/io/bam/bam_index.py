@@ -35,7 +35,7 @@ _NOWHERE = np.uint64(2**64 - 1)
 
 
 class Scan(NamedTuple):
-    """What is found in an index of n contigs.
+    """Findings in an index of n contigs.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ _COPY_BYTES = 1 << 17
 
 
 class TextOutput(Protocol):
-    """What lines of text are written to, as bytes."""
+    """Interface of outputs for lines of text, as bytes."""
 
     def write(self, text: Any, /) -> Any:
         """Take text."""

@@ -90,7 +90,7 @@ def first_wrong_row(text, names, name_begin, name_end, columns):
 
 
 class Lines(NamedTuple):
-    """Where pieces are among the lines of a file, one element a piece.
+    """Places of pieces among the lines of a file, one element a piece.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ def letter_table() -> NDArray[np.uint8]:
 
 
 class FastaIndex:
-    """Where the sequences of a text are, by name.
+    """Places of a text's sequences, by name.
 
     Parameters
     ----------
@@ -133,7 +133,7 @@ class FastaIndex:
 
 
 class TextSource(Protocol):
-    """Where the text of a FASTA file comes from."""
+    """Interface of sources of the text of a FASTA file."""
 
     size: int
 

@@ -104,7 +104,7 @@ def cannot_be_kept(url: str, folder: str, problem: OSError) -> OutputFileError:
 
 
 class About(NamedTuple):
-    """What is known of a file or folder.
+    """Facts about a file or folder.
 
     Attributes
     ----------

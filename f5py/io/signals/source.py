@@ -20,7 +20,7 @@ class Unreadable(Exception):
 
 
 class Calibration(NamedTuple):
-    """What a read's samples mean: ``pA = (sample + offset) * (range / digitisation)``; the sampling rate is in Hz."""
+    """Units of a read's samples: ``pA = (sample + offset) * (range / digitisation)``; the sampling rate is in Hz."""
 
     digitisation: float
     offset: float

@@ -82,7 +82,7 @@ class KmerTable(NamedTuple):
 
 
 class StrandOfRead(NamedTuple):
-    """Which strand of which read.
+    """A strand of a read.
 
     Attributes
     ----------

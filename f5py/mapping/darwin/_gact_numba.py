@@ -122,7 +122,7 @@ def _walk_back(i, j, n_columns, integers, work, state, ops, at, step):
 
 
 class Tile(NamedTuple):
-    """Where a tile is.
+    """Place of a tile.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ def _start(target, read, r, o, k, plain, integers, work):
 
 
 class Extended(NamedTuple):
-    """What a candidate is extended to, to be filled.
+    """Extension of a candidate, to be filled.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ class ExtensionArrays(NamedTuple):
 
 @dataclass
 class Extensions:
-    """What is to be extended.
+    """Candidates to be extended.
 
     Attributes
     ----------

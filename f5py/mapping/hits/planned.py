@@ -20,7 +20,7 @@ _AT_A_TIME = 16
 
 @dataclass
 class Stretches:
-    """What `find_hits` will align, as far as no score drops.
+    """Stretches that `find_hits` will align, as far as no score drops.
 
     Attributes
     ----------

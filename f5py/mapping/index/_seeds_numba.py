@@ -119,7 +119,7 @@ def drop_frequent(entries, place, m, read_length, integers, dropped):
 
 
 class SeedRoom(NamedTuple):
-    """What is known of each seed of a read; one element a minimizer.
+    """Buffers for the seeds of a read; one element a minimizer.
 
     Attributes
     ----------
@@ -192,7 +192,7 @@ def seeds_of_read(minimizers, n, read_length, table, integers, floats, room):
 
 
 class OverlapRanks(NamedTuple):
-    """What reads are compared with for overlaps; empty arrays if they are not.
+    """Ranks that reads are compared with for overlaps; empty arrays if they are not.
 
     Attributes
     ----------

@@ -27,7 +27,7 @@ def hash_bits(x, mask):
 
 
 class Scheme(NamedTuple):
-    """How minimizers are chosen.
+    """Choice of minimizers.
 
     Attributes
     ----------

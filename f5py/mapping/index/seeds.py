@@ -20,7 +20,7 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 
 class OverlapTargets:
-    """What overlaps of reads with themselves need to know about the targets' names.
+    """Names of targets, as overlaps of reads with themselves need them.
 
     Parameters
     ----------

@@ -11,7 +11,7 @@ from f5py.mapping.mem.fm_index import FmIndex
 
 
 class MemIndex(NamedTuple):
-    """What matches are looked for in.
+    """Index that matches are looked for in.
 
     Attributes
     ----------
@@ -78,7 +78,7 @@ class FoundMems(NamedTuple):
 
 
 class MemPlaces(NamedTuple):
-    """Where the suffixes of an index begin.
+    """Places where the suffixes of an index begin.
 
     Attributes
     ----------

@@ -23,7 +23,7 @@ from f5py.threads.pool import WorkerPool, longest_first
 
 
 class MemSearch(NamedTuple):
-    """What matches are looked for in, and which.
+    """Search for matches: the index, and which matches.
 
     Attributes
     ----------

@@ -30,7 +30,7 @@ class TableTexts(NamedTuple):
 
 
 class TableStyle(NamedTuple):
-    """What a table of calls shows.
+    """Columns of a table of calls.
 
     Attributes
     ----------

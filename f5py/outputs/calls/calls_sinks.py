@@ -25,7 +25,7 @@ from f5py.outputs.stage_tables import StageTables
 
 
 class CallLayout(NamedTuple):
-    """What the rows of calls show besides the calls; see `f5py.outputs.calls.calls_writer.CallsWriter`."""
+    """Extra columns of calls; see `f5py.outputs.calls.calls_writer.CallsWriter`."""
 
     contigs: list[str]
     k: int

@@ -97,7 +97,7 @@ def modification_tags(
 
 @dataclass(frozen=True, kw_only=True)
 class TagOptions:
-    """How records are tagged.
+    """Options of the tags of records.
 
     Attributes
     ----------

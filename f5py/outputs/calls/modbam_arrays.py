@@ -49,7 +49,7 @@ class CallsOfRead(NamedTuple):
 
 
 class Odds(NamedTuple):
-    """How ratios become probabilities.
+    """Conversion of ratios to probabilities.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class Sequences(NamedTuple):
 
 
 class Modification(NamedTuple):
-    """What is called.
+    """The modification that is called.
 
     Attributes
     ----------
@@ -134,7 +134,7 @@ class TagTexts(NamedTuple):
 
 
 class Replaced(NamedTuple):
-    """What the reference's bases take the place of.
+    """Parts of a record that the reference's bases take the place of.
 
     Attributes
     ----------

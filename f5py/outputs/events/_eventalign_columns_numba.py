@@ -13,7 +13,7 @@ from f5py.text._bytes_numba import BLOCK
 
 
 class Places(NamedTuple):
-    """Where rows belong, one element a row.
+    """Places of rows, one element a row.
 
     Attributes
     ----------

@@ -68,7 +68,7 @@ class RowsOfRead(NamedTuple):
 
 
 class RowModel(NamedTuple):
-    """What rows are compared with.
+    """Model that rows are compared with.
 
     Attributes
     ----------

@@ -109,7 +109,7 @@ class TableTexts(NamedTuple):
 
 
 class TableStyle(NamedTuple):
-    """What the table shows.
+    """Columns of the table of events.
 
     Attributes
     ----------

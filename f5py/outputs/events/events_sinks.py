@@ -91,7 +91,7 @@ class _WholeLines:
 
 
 class ColumnLayout(NamedTuple):
-    """What the columns of events show; see `f5py.outputs.events.eventalign_arrow.EventalignArrow`."""
+    """Columns of events; see `f5py.outputs.events.eventalign_arrow.EventalignArrow`."""
 
     contigs: list[str]
     model: PoreModel

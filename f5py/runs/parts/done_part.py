@@ -43,7 +43,7 @@ class FileState(NamedTuple):
 
 @dataclass(frozen=True)
 class PartRecord:
-    """What is written down of a part that is done.
+    """Record of a part that is done.
 
     Attributes
     ----------

@@ -15,7 +15,7 @@ WriteBatch = Callable[[ReadBatch], None]
 
 
 class Job(Protocol):
-    """What a run needs to work on parts instead of everything.
+    """Work of a run on parts instead of everything.
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class PartJob:
 
 
 class GrowingJob:
-    """What is not done of a plan that gets its parts as the reads come.
+    """Work left of a plan that gets its parts as the reads come.
 
     Parameters
     ----------

@@ -45,7 +45,7 @@ _RANGES_AT_A_TIME = 1000
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What a run in parts consists of.
+    """A run in parts: its options, inputs and parts.
 
     Attributes
     ----------

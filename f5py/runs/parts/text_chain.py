@@ -32,7 +32,7 @@ _CANNOT_COPY = (errno.EXDEV, errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP, errno
 
 
 class Extent(NamedTuple):
-    """Where the rows of a part are.
+    """Place of a part's rows.
 
     Attributes
     ----------

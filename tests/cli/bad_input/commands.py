@@ -12,7 +12,7 @@ from ...made_data import ReadSet, process_of, repeated
 
 @dataclass(frozen=True)
 class SignalCommand:
-    """How one of them is run.
+    """A command, and how it is run.
 
     Attributes
     ----------

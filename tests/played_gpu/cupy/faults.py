@@ -22,7 +22,7 @@ import threading
 
 
 class Refused(Exception):
-    """What the compiler complains of."""
+    """Complaint of the compiler."""
 
 
 _lock = threading.Lock()

@@ -32,7 +32,7 @@ _WHOLE = frozenset({"batchsize", "max_bases", "ultra_thresh"})
 
 @dataclass
 class _History:
-    """What has become of one option: the way it last went, and how often it had to turn back."""
+    """History of one option: the way it last went, and how often it had to turn back."""
 
     direction: int = 0
     flips: int = 0

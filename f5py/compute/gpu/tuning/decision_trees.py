@@ -47,7 +47,7 @@ class TunedOptions:
 
 @dataclass(frozen=True)
 class BatchReport:
-    """How one batch was aligned.
+    """Figures of the alignment of one batch.
 
     Attributes
     ----------
@@ -102,7 +102,7 @@ class BatchReport:
 
 
 class MemoryState(Enum):
-    """What the memory tree finds wrong."""
+    """Faults that the memory tree finds."""
 
     EVENTS_UNDERUSED = auto()
     BASES_UNDERUSED = auto()
@@ -111,7 +111,7 @@ class MemoryState(Enum):
 
 
 class LoadState(Enum):
-    """What the load tree finds wrong. All but the last mean that the GPU waits for the CPU."""
+    """Faults that the load tree finds. All but the last mean that the GPU waits for the CPU."""
 
     NO_MEMORY = auto()
     LONG_READS = auto()

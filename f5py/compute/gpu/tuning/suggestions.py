@@ -42,7 +42,7 @@ _EVENTS_MARGIN = 1.25
 
 @dataclass(frozen=True)
 class Advice:
-    """What was found, and the ways out.
+    """A finding, and the ways out.
 
     Attributes
     ----------

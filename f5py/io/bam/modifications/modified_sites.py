@@ -62,7 +62,7 @@ class ModifiedSites(NamedTuple):
 
 @dataclass
 class TagCounts:
-    """What the tags of records had, and what of that is left out.
+    """Numbers of calls that the tags of records had, and of those left out.
 
     Attributes
     ----------
@@ -95,7 +95,7 @@ class TagCounts:
 
 @dataclass(frozen=True)
 class WantedSites:
-    """Which calls are wanted.
+    """Choice of the calls that are wanted.
 
     Attributes
     ----------

@@ -213,7 +213,7 @@ class Pod5File:
 
 @dataclass(frozen=True, slots=True)
 class StoredRead:
-    """What the tables of a file say of a read.
+    """A read as the tables of a file describe it.
 
     Attributes
     ----------

@@ -157,7 +157,7 @@ class Pod5Reader:
 
 
 class Pod5Index(Mapping[str, str]):
-    """Which file each read of POD5 files is in: read name to path, at 20 bytes for a read.
+    """Files of the reads of POD5 files: read name to path, at 20 bytes for a read.
 
     Parameters
     ----------

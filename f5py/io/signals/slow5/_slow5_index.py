@@ -34,7 +34,7 @@ _NO_RECORDS = np.empty(0, np.int64)
 
 
 class Form(NamedTuple):
-    """What the header of a SLOW5 file says of the form of its records.
+    """Form of a SLOW5 file's records, as its header gives it.
 
     Attributes
     ----------

@@ -35,7 +35,7 @@ _ABSENT = ("", ".")
 
 
 class Got(NamedTuple):
-    """What compiled code has read of n reads.
+    """Results of compiled code that has read n reads.
 
     Attributes
     ----------
