@@ -4,6 +4,9 @@ A stage is one compiled function that is given a batch's arrays and the reads th
 calls it; inside, without the interpreter, they take the next read from a shared counter until there is none left (see
 `f5py.jit.atomics`). A worker that comes back looks for another stage that still has reads: that of the oldest
 batch first. So the end of one batch's stage, when only a long read is left, does not idle the other threads.
+
+Workers wake each other, one after the other, while there is something to begin: what is done within the time that a few
+need for that does not cost the interpreter sixteen of them.
 """
 
 from __future__ import annotations
@@ -142,7 +145,7 @@ class WorkerPool:
             while at and self._jobs[at - 1].order > job.order:
                 at -= 1
             self._jobs.insert(at, job)
-            self._changed.notify_all()
+            self._changed.notify()
         job.done.wait()
         if job.error is not None:
             raise job.error
@@ -174,6 +177,8 @@ class WorkerPool:
             job.n_workers += 1
             if job.n_workers >= job.n_reads:  # more would find nothing to do
                 self._jobs.remove(job)
+            if self._jobs:
+                self._changed.notify()
             return job
 
 

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import struct
-import zlib
-from array import array
 from collections import deque
 from collections.abc import Generator, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -13,10 +10,14 @@ from typing import BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.io.bytes.bgzf_blocks import BLOCK_MAGIC, MAX_BLOCK
+from f5py.core.offsets import offsets_of
+from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, MAX_BLOCK
+from f5py.io.bytes.c_functions import zlib_functions
 
-_FIXED_HEADER = 12
-_FOOTER = struct.Struct("<II")
+#: No block is shorter: a header with the size, and a footer.
+_LEAST_BLOCK = 18 + FOOTER_SIZE
+_NONE = np.empty(0, np.int64)
+_NO_BLOCKS = np.empty((0, 3), np.int64)
 #: Bytes that are read at a time.
 READ_BYTES = 1 << 20
 #: Threads: one inflates some 300 megabytes in a second, which is what a hundred processors ask for.
@@ -27,7 +28,7 @@ class DamagedBlocksError(OSError):
     """The stream is not what it should be; the text is the reason."""
 
 
-def inflated_portions(file: BinaryIO, first_bytes: int = READ_BYTES) -> Generator[bytearray, None, None]:
+def inflated_portions(file: BinaryIO, first_bytes: int = READ_BYTES) -> Generator[NDArray[np.uint8], None, None]:
     """Yield the text of a BGZF stream, about a megabyte of the stream at a time.
 
     Parameters
@@ -44,7 +45,7 @@ def inflated_portions(file: BinaryIO, first_bytes: int = READ_BYTES) -> Generato
     OSError
         The file cannot be read; likewise.
     """
-    waiting: deque[Future[tuple[bytearray, OSError | None]]] = deque()
+    waiting: deque[Future[tuple[NDArray[np.uint8], OSError | None]]] = deque()
     with ThreadPoolExecutor(_N_THREADS, thread_name_prefix="f5py-bam") as pool:
         try:
             portions = block_portions(file, first_bytes)
@@ -75,19 +76,16 @@ def block_places(file: BinaryIO) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     OSError
         The file cannot be read.
     """
-    places, texts = array("q"), array("q")
-    n_text, begin = 0, file.tell()
+    places, sizes = [_NONE], [_NONE]
+    begin = file.tell()
     for data, blocks, problem in block_portions(file, READ_BYTES):
         if problem is not None:
             raise problem
-        at = 0
-        for _, footer, end in blocks:
-            places.append(begin + at)
-            texts.append(n_text)
-            n_text += text_size(data, footer)
-            at = end
-        begin += at
-    return np.array(places, np.int64), np.array(texts, np.int64)
+        ends = blocks[:, 2]
+        places.append(begin + np.concatenate([_NONE, [0], ends])[: len(ends)])
+        sizes.append(text_sizes(data, blocks))
+        begin += int(ends[-1]) if len(ends) else 0
+    return np.concatenate(places), offsets_of(np.concatenate(sizes))[:-1]
 
 
 def block_size(data: bytes) -> int:
@@ -98,15 +96,13 @@ def block_size(data: bytes) -> int:
     DamagedBlocksError
         It is damaged, or not whole.
     """
-    block = _block_at(data, 0)
-    if block is None:
-        raise DamagedBlocksError("the file is truncated")
-    return block[2]
+    return int(_first_block(data)[0, 2])
 
 
-def text_size(data: bytes, footer: int) -> int:
-    """Bytes of text in the block whose footer is there."""
-    return int(_FOOTER.unpack_from(data, footer)[1])
+def text_sizes(data: bytes, blocks: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Bytes of text in blocks, by their footers; int64, shape (n,)."""
+    lengths = np.frombuffer(data, np.uint8)[blocks[:, 1, None] + np.arange(4, 8)]
+    return lengths @ (1 << np.arange(0, 32, 8, dtype=np.int64))
 
 
 def first_text(data: bytes) -> bytes:
@@ -117,17 +113,27 @@ def first_text(data: bytes) -> bytes:
     DamagedBlocksError
         It is damaged, or not whole.
     """
-    block = _block_at(data, 0)
-    text, problem = _inflate(data, [] if block is None else [block], None)
-    if block is None or problem is not None:
-        raise DamagedBlocksError("a block is damaged")
-    return bytes(text)
+    text, problem = _inflate(data, _first_block(data), None)
+    if problem is not None:
+        raise problem
+    return text.tobytes()
 
 
-def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[tuple[bytes, list[tuple[int, int, int]], OSError | None]]:
+def _first_block(data: bytes) -> NDArray[np.int64]:
+    """Find the block that `data` begin with; int64, shape (1, 3)."""
+    from f5py.io.bytes._bgzf_numba import DAMAGED, block_at
+
+    block = np.empty((1, 3), np.int64)
+    end = block_at(np.frombuffer(data, np.uint8), 0, block[0])
+    if end < 0:
+        raise DamagedBlocksError("a block is damaged" if end == DAMAGED else "the file is truncated")
+    return block
+
+
+def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[tuple[bytes, NDArray[np.int64], OSError | None]]:
     """Yield bytes of the stream with the whole blocks that they begin with, and what is wrong after these.
 
-    Of a block begin of the packed text, and begin and end of the footer.
+    Blocks are int64 of shape (n, 3): where the packed text begins, where the footer begins, and where the block ends.
     """
     rest = b""
     problem: OSError | None = None
@@ -135,64 +141,43 @@ def block_portions(file: BinaryIO, n_bytes: int) -> Iterator[tuple[bytes, list[t
         try:
             piece = file.read(n_bytes)
         except OSError as failure:
-            yield b"", [], failure
+            yield b"", _NO_BLOCKS, failure
             return
         if not piece:
             break
         n_bytes = min(2 * n_bytes, READ_BYTES)
         data = rest + piece
-        blocks = []
-        at = 0
-        try:
-            while (found := _block_at(data, at)) is not None:
-                blocks.append(found)
-                at = found[2]
-        except DamagedBlocksError as damage:
-            problem = damage
-        rest = data[at:]
+        blocks, is_damaged = _blocks_of(data)
+        if is_damaged:
+            problem = DamagedBlocksError("a block is damaged")
+        rest = data[int(blocks[-1, 2]) if len(blocks) else 0 :]
         if len(rest) > MAX_BLOCK:
             problem = problem or DamagedBlocksError("a block is damaged")
         yield data, blocks, problem
     if rest and problem is None:
-        yield b"", [], DamagedBlocksError("the file is truncated")
+        yield b"", _NO_BLOCKS, DamagedBlocksError("the file is truncated")
 
 
-def _block_at(data: bytes, at: int) -> tuple[int, int, int] | None:
-    """Find the block that begins at `at`, or None if it is not whole."""
-    header = data[at : at + _FIXED_HEADER]
-    if len(header) < _FIXED_HEADER:
-        return None
-    if not header.startswith(BLOCK_MAGIC):
-        raise DamagedBlocksError("a block is damaged")
-    begin = at + _FIXED_HEADER + int.from_bytes(header[10:12], "little")
-    if len(data) < begin:
-        return None
-    field = at + _FIXED_HEADER
-    while field + 4 <= begin:
-        name, length = data[field : field + 2], int.from_bytes(data[field + 2 : field + 4], "little")
-        if name == b"BC" and length == 2:
-            end = at + int.from_bytes(data[field + 4 : field + 6], "little") + 1
-            if end < begin + _FOOTER.size:
-                raise DamagedBlocksError("a block is damaged")
-            return (begin, end - _FOOTER.size, end) if end <= len(data) else None
-        field += 4 + length
-    raise DamagedBlocksError("a block is damaged")
+def _blocks_of(data: bytes) -> tuple[NDArray[np.int64], bool]:
+    """Find the whole blocks that `data` begin with, and say whether what follows is damaged."""
+    from f5py.io.bytes._bgzf_numba import list_blocks
+
+    blocks = np.empty((len(data) // _LEAST_BLOCK + 2, 3), np.int64)
+    n, is_damaged = list_blocks(np.frombuffer(data, np.uint8), blocks)
+    return blocks[:n].copy(), bool(is_damaged)
 
 
 def _inflate(
-    data: bytes, blocks: list[tuple[int, int, int]], problem: OSError | None
-) -> tuple[bytearray, OSError | None]:
-    """Decompress blocks as far as they are whole, and return what is wrong after them."""
-    texts: list[bytes] = []
-    view = memoryview(data)
-    for begin, footer, _ in blocks:
-        checksum, length = _FOOTER.unpack_from(data, footer)
-        try:
-            text = zlib.decompress(view[begin:footer], -zlib.MAX_WBITS, MAX_BLOCK)
-        except zlib.error:
-            text = b""
-        if len(text) != length or zlib.crc32(text) != checksum:
-            problem = DamagedBlocksError("a block is damaged")
-            break
-        texts.append(text)
-    return bytearray().join(texts), problem
+    data: bytes, blocks: NDArray[np.int64], problem: OSError | None
+) -> tuple[NDArray[np.uint8], OSError | None]:
+    """Inflate the blocks as far as they are whole; return their text, and what is wrong after it."""
+    from f5py.io.bytes._bgzf_numba import inflate_blocks, text_offsets
+
+    packed = np.frombuffer(data, np.uint8)
+    offsets = np.empty(len(blocks) + 1, np.int64)
+    n = text_offsets(packed, blocks, offsets)
+    text = np.empty(offsets[n], np.uint8)
+    n_whole = inflate_blocks(zlib_functions(), packed, blocks[:n], offsets, text)
+    if n_whole < len(blocks):
+        problem = DamagedBlocksError("a block is damaged")
+    return text[: offsets[n_whole]], problem

@@ -258,7 +258,7 @@ def record_chunks(
                 portion, problem = None, damage
             if portion is None:
                 break
-            rest += portion
+            rest += portion.data
             if is_before:
                 end = header_end(rest) if skipped is None else skipped
                 if end is None or end > len(rest):
@@ -290,7 +290,7 @@ def header_size(file: BinaryIO) -> int:
     text = bytearray()
     with closing(inflated_portions(file)) as portions:
         for portion in portions:
-            text += portion
+            text += portion.data
             if (end := header_end(text)) is not None:
                 return end
     raise DamagedBlocksError("the file is truncated")

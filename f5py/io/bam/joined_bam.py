@@ -8,7 +8,7 @@ from typing import BinaryIO
 import numpy as np
 
 from f5py.errors import InputFileError
-from f5py.io.bam.bam_blocks import READ_BYTES, DamagedBlocksError, block_portions, block_size, first_text, text_size
+from f5py.io.bam.bam_blocks import READ_BYTES, DamagedBlocksError, block_portions, block_size, first_text, text_sizes
 from f5py.io.bam.bam_output import RecordOutput
 from f5py.io.bam.bam_records import header_end, record_chunks
 from f5py.io.bam.record_layout import FIXED_SIZE
@@ -56,13 +56,10 @@ class JoinedBam(RecordOutput):
         for data, blocks, problem in block_portions(file, READ_BYTES):
             if problem is not None:
                 raise problem
-            begin = 0
-            first = 0
-            for _, footer, end in blocks:
-                if text_size(data, footer):
-                    first, begin = begin, end
-            if begin == 0:  # nothing but the empty block that marks the end
+            ends = blocks[text_sizes(data, blocks) > 0, 2].tolist()
+            if not ends:  # nothing but the empty block that marks the end
                 continue
+            first, begin = [0, *ends][-2:]
             self.put_blocks([held, data[:first]])
             held = data[first:begin]
         if held:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from functools import cache
 from typing import Any, NamedTuple
 
 from f5py.errors import MissingDependencyError
+from f5py.io.bytes.c_functions import address_of, zlib_library
 
 #: Methods of compression of records, as headers number them.
 NO_PRESS, ZLIB, ZSTD = 0, 1, 2
@@ -51,26 +51,12 @@ def functions(path: str, record_press: int) -> Functions:
     system = ctypes.CDLL(None)
     uncompress = zstd_size = zstd_decompress = 0
     if record_press == ZLIB:
-        uncompress = _address(_zlib().uncompress)
+        uncompress = address_of(zlib_library().uncompress)
     elif record_press == ZSTD:
         library = _zstd(path)
-        zstd_size, zstd_decompress = map(_address, (library.ZSTD_getFrameContentSize, library.ZSTD_decompress))
-    pread, free, strtod, realloc = map(_address, (system.pread, system.free, system.strtod, system.realloc))
+        zstd_size, zstd_decompress = map(address_of, (library.ZSTD_getFrameContentSize, library.ZSTD_decompress))
+    pread, free, strtod, realloc = map(address_of, (system.pread, system.free, system.strtod, system.realloc))
     return Functions(pread, free, strtod, realloc, uncompress, zstd_size, zstd_decompress)
-
-
-def _address(function: Any) -> int:
-    return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-@cache
-def _zlib() -> Any:
-    try:
-        return ctypes.CDLL("libz.so.1")
-    except OSError:  # where the system has none, pysam brings its own, which is found through what needs it
-        import pysam.libchtslib
-
-        return ctypes.CDLL(pysam.libchtslib.__file__)
 
 
 def _zstd(path: str) -> Any:

@@ -1,0 +1,52 @@
+"""Addresses of C functions for compiled code: zlib's, and what finds those of other libraries."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import cache
+from typing import Any, NamedTuple
+
+
+class Zlib(NamedTuple):
+    """Addresses of zlib's functions, and of its version's name, which one of them asks for.
+
+    Attributes
+    ----------
+    begin, inflate, reset, end : int
+        ``inflateInit2_``, ``inflate``, ``inflateReset`` and ``inflateEnd``.
+    crc32, version : int
+    """
+
+    begin: int
+    inflate: int
+    reset: int
+    end: int
+    crc32: int
+    version: int
+
+
+@cache
+def zlib_functions() -> Zlib:
+    """Find what compiled code calls to inflate."""
+    library = zlib_library()
+    library.zlibVersion.restype = ctypes.c_void_p
+    return Zlib(
+        address_of(library.inflateInit2_), address_of(library.inflate), address_of(library.inflateReset),
+        address_of(library.inflateEnd), address_of(library.crc32), library.zlibVersion(),
+    )  # fmt: skip
+
+
+@cache
+def zlib_library() -> Any:
+    """Open the zlib that pysam needs itself."""
+    try:
+        return ctypes.CDLL("libz.so.1")
+    except OSError:  # where the system has none, pysam brings its own, which is found through what needs it
+        import pysam.libchtslib
+
+        return ctypes.CDLL(pysam.libchtslib.__file__)
+
+
+def address_of(function: Any) -> int:
+    """Return the address of a function of a library."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
