@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import numpy as np
+
 from f5py.compute.alignment import AlignmentStage
 from f5py.compute.chemistry import R10_DNA, Chemistry
 from f5py.compute.counts import RunCounts
@@ -137,12 +139,15 @@ class Caller(AlignmentStage):
         """See `AlignmentStage.count`."""
         if not len(batch):
             return
+        from f5py.site_frequencies._site_counts_numba import count_calls
+
         super().count(batch, counts, statistics)
         calls = calls_inside(batch, self._windows)
-        ratio = batch.calls.methylated[calls] - batch.calls.unmethylated[calls]
-        counts.results += int(calls.sum())
-        counts.methylated += int((ratio >= self._threshold).sum())
-        counts.unmethylated += int((ratio <= -self._threshold).sum())
+        found = batch.calls.methylated, batch.calls.unmethylated
+        n, n_methylated, n_unmethylated = count_calls(*found, calls, np.float32(self._threshold))
+        counts.results += n
+        counts.methylated += n_methylated
+        counts.unmethylated += n_unmethylated
 
 
 def part_of(options: CallOptions) -> str:

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from f5py.core.cigar import HARD_CLIP, OF_READ, REFERENCE_SKIP
 from f5py.core.names import Names
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, UnsupportedDataError
@@ -180,14 +179,11 @@ def prepare_cigars(names: Names, columns: RecordColumns, hard_clips: bool, splic
     UnsupportedDataError
         An alignment is spliced, and that is not wanted.
     """
-    operations, lengths = columns.cigar & 15, columns.cigar >> 4
-    of_read = (OF_READ >> operations & 1) * lengths
-    read_bases = np.diff(np.concatenate([[0], np.cumsum(of_read, dtype=np.int64)])[columns.cigar_offsets])
-    if not hard_clips:
-        columns.cigar[operations == HARD_CLIP] = HARD_CLIP
-    skips = np.flatnonzero(operations == REFERENCE_SKIP)
-    if len(skips) and not spliced:
-        read = int(np.searchsorted(columns.cigar_offsets, skips[0], side="right")) - 1
+    from f5py.pipeline._cigars_numba import prepare
+
+    read_bases = np.empty(len(names), np.int64)
+    read = prepare(columns.cigar, columns.cigar_offsets, hard_clips, read_bases)
+    if read >= 0 and not spliced:
         raise UnsupportedDataError(
             f"read {names[read]}: spliced alignment (N in the CIGAR); methylation calling needs reads "
             "mapped without splicing, e.g. minimap2 -ax map-ont"

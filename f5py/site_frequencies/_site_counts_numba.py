@@ -122,3 +122,44 @@ def expand(
                         read[n_sites] = r
                     n_sites += 1
     return n_sites
+
+
+@exact_kernel
+def mark_calls(offsets, n_calls, inside):
+    """Mark which elements of a batch's call arrays are calls.
+
+    Parameters
+    ----------
+    offsets : int64, shape (n + 1,)
+        Of the elements that each read has room for.
+    n_calls : int64, shape (n,)
+        How many of them are calls.
+    inside : bool, shape (offsets[n],)
+        Filled.
+    """
+    for read in range(n_calls.shape[0]):
+        end = offsets[read] + n_calls[read]
+        inside[offsets[read] : end] = True
+        inside[end : offsets[read + 1]] = False
+
+
+@exact_kernel
+def count_calls(methylated, unmethylated, inside, threshold):
+    """Count the marked calls; return how many there are, and how many of them are methylated and unmethylated.
+
+    Parameters
+    ----------
+    methylated, unmethylated : float32, shape (n,)
+        Log-likelihoods.
+    inside : bool, shape (n,)
+    threshold : float32
+        Log-likelihood ratio from which on a call counts.
+    """
+    n = n_methylated = n_unmethylated = 0
+    for call in range(inside.shape[0]):
+        if inside[call]:
+            ratio = methylated[call] - unmethylated[call]
+            n += 1
+            n_methylated += ratio >= threshold
+            n_unmethylated += ratio <= -threshold
+    return n, n_methylated, n_unmethylated

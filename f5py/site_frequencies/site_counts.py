@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from f5py.core.batch import ReadBatch
 from f5py.core.motifs import Motif
-from f5py.core.offsets import used_elements
 from f5py.core.stored_arrays import check_column
 from f5py.core.windows import Windows
 from f5py.errors import DamagedValueError, F5pyError
@@ -135,7 +134,10 @@ def calls_inside(batch: ReadBatch, windows: Windows | None = None) -> NDArray[np
 
     See `Windows.hold_groups`.
     """
-    inside = used_elements(batch.calls.offsets, batch.calls.n)
+    from f5py.site_frequencies._site_counts_numba import mark_calls
+
+    inside = np.empty(batch.calls.offsets[-1], np.bool_)
+    mark_calls(batch.calls.offsets, batch.calls.n, inside)
     if windows is not None:
         contig = np.repeat(batch.contig, batch.calls.n)
         inside[inside] = windows.hold_groups(contig, batch.calls.first[inside], batch.calls.last[inside])

@@ -43,6 +43,25 @@ class TableStyle(NamedTuple):
     k: int
 
 
+#: More than a row's fixed columns and separators can need.
+_FIXED_COLUMNS = 9 * 32
+
+
+@kernel
+def room_for_calls(texts, style, reads, alignments, calls, inside):
+    """Bytes that the rows of `format_calls`, whose arguments these are, take at most."""
+    contig_offsets, name_offsets = texts.contigs[1], texts.names[1]
+    room = np.int64(0)
+    for read in range(reads[0], reads[1]):
+        contig = alignments.contig[read]
+        of_read = contig_offsets[contig + 1] - contig_offsets[contig] + name_offsets[read + 1] - name_offsets[read]
+        of_read += _FIXED_COLUMNS + 2 * style.k
+        for call in range(calls.offsets[read], calls.offsets[read] + calls.n[read]):
+            if inside[call]:
+                room += of_read + calls.last[call] - calls.first[call]
+    return room
+
+
 @kernel
 def format_calls(out, texts, call_motif, style, reads, alignments, calls, inside):
     """Write one row per call that is `inside` into `out`; return the number of bytes.

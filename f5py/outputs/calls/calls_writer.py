@@ -19,8 +19,6 @@ _HEADERS = {
     2: "chromosome\tstrand\tstart\tend\tread_name\tlog_lik_ratio\tlog_lik_methylated\tlog_lik_unmethylated\t"
     "num_calling_strands\tnum_motifs\tsequence\n",
 }
-#: More than a row's fixed columns and separators can need.
-_FIXED_COLUMNS = 9 * 32
 
 
 class CallsWriter:
@@ -85,20 +83,11 @@ class CallsWriter:
 
     def _rows(self, batch: ReadBatch, inside: NDArray[np.bool_], first: int, end: int) -> NDArray[np.uint8]:
         """Format the rows of some reads of a batch, uint8."""
-        from f5py.outputs.calls._calls_writer_numba import TableStyle, TableTexts, format_calls
+        from f5py.outputs.calls._calls_writer_numba import TableStyle, TableTexts, format_calls, room_for_calls
 
-        names, contigs = batch.names, self._contigs
-        begin, stop = batch.calls.offsets[[first, end]].tolist()
-        bases = batch.calls.last[begin:stop] - batch.calls.first[begin:stop] + 2 * self._k
-        texts = np.diff(names.offsets)[first:end] + np.diff(contigs.offsets)[batch.contig[first:end]]
-        texts = np.repeat(texts, np.diff(batch.calls.offsets[first : end + 1]))
-        rows = np.empty(int((bases + texts + _FIXED_COLUMNS)[inside[begin:stop]].sum()), np.uint8)
-        size = format_calls(
-            rows,
-            TableTexts(
-                (contigs.text, contigs.offsets), (names.text, names.offsets), (self._motifs.text, self._motifs.offsets),
-            ),
-            batch.call_motif, TableStyle(self._with_strand, self._k), (first, end), batch.alignments, batch.calls,
-            inside,
-        )  # fmt: skip
+        names, contigs, motifs = batch.names, self._contigs, self._motifs
+        texts = TableTexts((contigs.text, contigs.offsets), (names.text, names.offsets), (motifs.text, motifs.offsets))
+        style, reads = TableStyle(self._with_strand, self._k), (first, end)
+        rows = np.empty(room_for_calls(texts, style, reads, batch.alignments, batch.calls, inside), np.uint8)
+        size = format_calls(rows, texts, batch.call_motif, style, reads, batch.alignments, batch.calls, inside)
         return rows[:size].copy()  # without the room that was not needed: many pieces may wait to be written
