@@ -38,8 +38,8 @@ MAX_PARAMETERS = 8
 MORE_PARAMETERS = {
     "_close", "_list", "_list_of_strand", "_merge_calls", "_read_entry", "_read_tags", "_walk_back", "add_spans",
     "align_hit", "align_hits", "align_inversion", "align_pair", "backward", "count_rows", "count_sites", "expand",
-    "fill", "fill_correlated", "format_sites", "group_sites", "hit_reads", "hits_of_read", "list_sites",
-    "list_stretches", "pack_stretches", "plan_reads", "right_limits", "way_back",
+    "fill", "fill_correlated", "format_sites", "group_sites", "hit_reads", "list_sites",
+    "list_stretches", "pack_stretches", "right_limits", "way_back",
 }  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from f5py.compute.gpu.placement import Backend
 from f5py.compute.gpu.selection import GpuBackendLike, GpusWhenTheyPay, Work, may_use_gpus, opened
 from f5py.core.mapping_batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
-from f5py.mapping.hits.hits import find_hits
+from f5py.mapping.hits.hits import chain_hits, find_hits
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.mapping.index.seeds import OverlapTargets, find_anchors
 from f5py.mapping.mem.fm_index import FmIndex
@@ -53,21 +53,23 @@ class CpuMapping:
     ----------
     seconds : float
         What the threads have worked, divided by their number, as far as a GPU would save it.
-    before_hits : callable
-        Called before hits are looked for.
+    before_stage : callable of str
+        Called with the name of a stage before it begins; see `Mapper`.
     """
 
     def __init__(self, index: ReferenceIndex, numbers: Parameters, pool: WorkerPool) -> None:
         self.seconds = 0.0
-        self.before_hits: Callable[[], object] = lambda: None
+        self.before_stage: Callable[[str], object] = lambda stage: None
         self._index, self._parameters, self._pool = index, numbers, pool
 
     def compute(self, batch: MappingBatch) -> None:
         """See `Backend.compute`."""
         seconds = score_chains(batch, self._parameters, self._pool)
-        self.before_hits()
+        self.before_stage("chained hits")
+        of_hits = chain_hits(batch, self._index, self._parameters, self._pool)
+        self.before_stage("hits")
         is_ava = bool(self._parameters.integers[AVA])
-        of_hits = find_hits(batch, self._index, self._parameters, self._pool, not is_ava)
+        of_hits += find_hits(batch, self._index, self._parameters, self._pool, not is_ava)
         self.seconds += (seconds + (0.0 if is_ava else _SAVED * of_hits)) / self._pool.n_threads
 
     def close(self) -> None:
@@ -90,7 +92,7 @@ class Mapper:
     mems : Backend or None
         Where maximal exact matches are found, if these are the seeds.
     before_stage : callable of str
-        Called with the name of a stage, ``seeds``, ``mem seeds`` or ``hits``, before it begins.
+        Called with the name of a stage, ``seeds``, ``mem seeds``, ``chained hits`` or ``hits``, before it begins.
     """
 
     index: ReferenceIndex
@@ -115,7 +117,7 @@ class Mapper:
             mems = CpuMems(MemSearch(fm_index, index.offsets, settings.min_mem, numbers), pool)
         cpu = CpuMapping(index, numbers, pool)
         mapper = cls(index, numbers, overlaps, pool, cpu, mems)
-        cpu.before_hits = mapper._before_hits
+        cpu.before_stage = mapper._before_stage_of_backend
         return mapper
 
     def use_gpu(self, options: GpuOptions, max_bases: int) -> None:
@@ -138,7 +140,7 @@ class Mapper:
             gpu = GpuMapping(
                 open_device(number), self.index, self.parameters, self.pool, max_bases, options.cuda_mem_frac
             )
-            gpu.before_hits = self._before_hits
+            gpu.before_stage = self._before_stage_of_backend
             return gpu
 
         self._use_gpu_for_mems(options, max_bases)
@@ -191,8 +193,8 @@ class Mapper:
             self.mems.compute(batch)
         self.backend.compute(batch)
 
-    def _before_hits(self) -> None:
-        self.before_stage("hits")
+    def _before_stage_of_backend(self, stage: str) -> None:
+        self.before_stage(stage)
 
     def close(self) -> None:
         """Close the GPUs."""

@@ -39,6 +39,31 @@ class Anchors(NamedTuple):
     f: NDArray[np.int32]
     p: NDArray[np.int32]
 
+    def without_places(self) -> Anchors:
+        """What is still wanted when there are chains."""
+        nothing, no_scores = np.empty(0, np.int64), np.empty(0, np.int32)
+        return self._replace(x=np.empty(0, np.uint64), y=nothing, seeds=nothing, f=no_scores, p=no_scores)
+
+
+class ChainedHits(NamedTuple):
+    """Places of reads on the reference as far as chains tell: they have not been aligned yet.
+
+    Attributes
+    ----------
+    table : int64, shape (offsets[-1], n_fields)
+        Columns: `f5py.mapping.hits.hit_fields`.
+    offsets : int64, shape (n_reads + 1,)
+    x, y : uint64, int64, shape (anchor_offsets[-1],)
+        Their anchors, see `Anchors`.
+    anchor_offsets : int64, shape (n_reads + 1,)
+    """
+
+    table: NDArray[np.int64]
+    offsets: NDArray[np.int64]
+    x: NDArray[np.uint64]
+    y: NDArray[np.int64]
+    anchor_offsets: NDArray[np.int64]
+
 
 class Hits(NamedTuple):
     """Places of reads on the reference.
@@ -119,7 +144,7 @@ class MappingBatch:
         How much of the reads comes up to its end, if that can be told.
     codes : uint8, shape (offsets[-1],)
         0 to 3, 4 for unknown bases.
-    anchors, hits
+    anchors, chained, hits
         Filled by the stages.
     """
 
@@ -133,6 +158,7 @@ class MappingBatch:
     share_of_input: float | None = None
     codes: NDArray[np.uint8] = field(default_factory=lambda: np.empty(0, np.uint8))
     anchors: Anchors | None = None
+    chained: ChainedHits | None = None
     hits: Hits | None = None
 
     def __len__(self) -> int:

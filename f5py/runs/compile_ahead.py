@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.batch import Calls, Events, ReadBatch, Rows
-from f5py.core.mapping_batch import Anchors, Hits, MappingBatch
+from f5py.core.mapping_batch import Anchors, ChainedHits, Hits, MappingBatch
 from f5py.core.names import Names
 from f5py.io.signals.helper_process import environment, python_command
 from f5py.mapping.hits.hit_fields import N_FIELDS
@@ -302,10 +302,20 @@ def _mem_seeds() -> None:
     score_chains(batch, settings, _AT_ONCE)
 
 
+def _chained_hits() -> None:
+    from f5py.mapping.hits.hits import chain_hits
+
+    chain_hits(*_mapping(), _AT_ONCE)
+
+
 def _hits() -> None:
     from f5py.mapping.hits.hits import find_hits
 
-    find_hits(*_mapping(), _AT_ONCE)
+    batch, index, settings = _mapping()
+    batch.chained = ChainedHits(
+        np.empty((0, N_FIELDS), np.int64), batch.offsets, np.empty(0, np.uint64), np.empty(0, np.int64), batch.offsets
+    )
+    find_hits(batch, index, settings, _AT_ONCE)
 
 
 def _mapped_records() -> None:
@@ -362,6 +372,7 @@ PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "event rows": (("f5py.event_alignment._align_numba", "align_all"), _event_rows),
     "seeds": (("f5py.mapping.index._seeds_numba", "seed_reads"), _seeds),
     "mem seeds": (("f5py.mapping.mem._mem_anchors_numba", "seed_reads_by_mems"), _mem_seeds),
+    "chained hits": (("f5py.mapping.hits._chained_hits_numba", "chain_reads"), _chained_hits),
     "hits": (("f5py.mapping.hits._hit_reads_numba", "hit_reads"), _hits),
     "mapped records": (("f5py.outputs._mapped_records_numba", "records_of_reads"), _mapped_records),
     "mapped lines": (("f5py.outputs._mapped_paf_numba", "lines_of_reads"), _mapped_lines),

@@ -144,7 +144,7 @@ def _parts_of(options: MapOptions) -> list[str]:
     """List what is compiled ahead, the longest first."""
     if options.is_darwin:
         return ["tiles", _output_part(options), "candidates"]
-    return ["hits", _output_part(options), "mem seeds" if options.seeds == "mem" else "seeds"]
+    return ["hits", _output_part(options), "chained hits", "mem seeds" if options.seeds == "mem" else "seeds"]
 
 
 def _output_part(options: MapOptions) -> str:

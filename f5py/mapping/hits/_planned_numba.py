@@ -6,44 +6,24 @@ import numpy as np
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
-from f5py.mapping._sorting_numba import SORT_SCRATCH
 from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS
 from f5py.mapping.align._stretches_numba import list_stretches
-from f5py.mapping.hits._hit_reads_numba import hits_of_read, strands_of
+from f5py.mapping.hits._hit_reads_numba import strands_of
 from f5py.mapping.hits.hit_fields import COUNT
 
 N_KEYS = 7
 
 
 @shared_kernel
-def plan_reads(
-    turn,
-    reads,
-    bases,
-    offsets,
-    names,
-    name_offsets,
-    x,
-    y,
-    anchor_offsets,
-    f,
-    p,
-    seeds,
-    seed_offsets,
-    reference,
-    contig_offsets,
-    contig_lengths,
-    integers,
-    floats,
-    gap_penalty,
-    n_planned,
-):
+def plan_reads(turn, reads, columns, chained, contigs, integers, n_planned):
     """List the stretches that `hit_reads` will align, as far as no score drops.
 
     Parameters
     ----------
-    turn ... gap_penalty
+    turn, reads, columns, chained, contigs
         See `hit_reads`.
+    integers : int64
+        Of `f5py.mapping.settings.Parameters`.
     n_planned : int64, shape (n_reads,)
         Filled.
 
@@ -58,7 +38,6 @@ def plan_reads(
     n_done = 0
     keys = np.empty((256, N_KEYS), np.int64)
     n_keys = 0
-    scratch = np.empty(SORT_SCRATCH, np.int64)
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
@@ -67,39 +46,24 @@ def plan_reads(
         done[n_done] = read
         n_done += 1
         n_planned[read] = 0
-        length = offsets[read + 1] - offsets[read]
-        hits, m, read_x, read_y = hits_of_read(
-            read,
-            length,
-            names,
-            name_offsets,
-            x,
-            y,
-            anchor_offsets,
-            f,
-            p,
-            seeds,
-            seed_offsets,
-            contig_lengths,
-            integers,
-            floats,
-            gap_penalty,
-            scratch,
-        )
-        if m == 0:
+        if chained.offsets[read] == chained.offsets[read + 1]:
             continue
-        strands = strands_of(bases, offsets[read], length)
-        for h in range(m):
-            needed = n_keys + hits[h, COUNT] + 1
+        begin = columns.offsets[read]
+        length = columns.offsets[read + 1] - begin
+        strands = strands_of(columns.codes, begin, length)
+        x = chained.x[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
+        # flags are set again where the hits are aligned
+        y = chained.y[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]].copy()
+        for h in range(chained.offsets[read], chained.offsets[read + 1]):
+            hit = chained.table[h]
+            needed = n_keys + hit[COUNT] + 1
             if keys.shape[0] < needed:
                 larger = np.empty((2 * needed, N_KEYS), np.int64)
                 for j in range(n_keys):
                     for k in range(N_KEYS):
                         larger[j, k] = keys[j, k]
                 keys = larger
-            found = list_stretches(
-                hits[h], read_x, read_y, reference, contig_offsets, strands, length, integers, keys[n_keys:]
-            )
+            found = list_stretches(hit, x, y, contigs.bases, contigs.offsets, strands, length, integers, keys[n_keys:])
             n_keys += found
             n_planned[read] += found
     return done[:n_done], keys[:n_keys]

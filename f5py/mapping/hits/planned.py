@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.offsets import offsets_of
+from f5py.mapping.hits.hits import contigs_of
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.index.seeds import collecting
 from f5py.mapping.settings import Parameters
@@ -50,19 +51,16 @@ class Stretches:
 
     @classmethod
     def of(cls, batch: MappingBatch, index: ReferenceIndex, parameters: Parameters, pool: WorkerPool) -> Stretches:
-        """List the stretches of a batch whose chains are scored."""
+        """List the stretches of a batch with chained hits."""
         from f5py.mapping.hits._planned_numba import N_KEYS, gather_keys, plan_reads
 
-        anchors = batch.anchors
-        assert anchors is not None
+        assert batch.chained is not None
         n = len(batch)
         n_planned = np.zeros(n, np.int64)
         results: list[Any] = []
         pool.run(
-            collecting(plan_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.codes,
-            batch.offsets, batch.names.text, batch.names.offsets, anchors.x, anchors.y, anchors.offsets, anchors.f,
-            anchors.p, anchors.seeds, anchors.seed_offsets, index.bases, index.offsets, np.diff(index.offsets),
-            parameters.integers, parameters.floats, parameters.gap_penalty, n_planned, order=batch.number,
+            collecting(plan_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.columns,
+            batch.chained, contigs_of(index), parameters.integers, n_planned, order=batch.number,
         )  # fmt: skip
         offsets = offsets_of(n_planned)
         keys = np.empty((offsets[-1], N_KEYS), np.int64)

@@ -10,7 +10,7 @@ from f5py.compute.gpu.mapping.chains import GpuChaining
 from f5py.compute.gpu.mapping.pair_alignments import GpuAlignments
 from f5py.core.mapping_batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
-from f5py.mapping.hits.hits import find_hits
+from f5py.mapping.hits.hits import chain_hits, find_hits
 from f5py.mapping.hits.planned import Stretches
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.settings import AVA, Parameters
@@ -34,8 +34,8 @@ class GpuMapping:
 
     Attributes
     ----------
-    before_hits : callable
-        Called before hits are looked for.
+    before_stage : callable of str
+        Called with the name of a stage before it begins; see `f5py.compute.mapping.Mapper`.
 
     Raises
     ------
@@ -53,7 +53,7 @@ class GpuMapping:
         mem_frac: float | None = None,
     ) -> None:
         self.name = f"GPU {device.number}"
-        self.before_hits: Callable[[], object] = lambda: None
+        self.before_stage: Callable[[str], object] = lambda stage: None
         self._index, self._parameters, self._pool = index, parameters, pool
         self.chaining = GpuChaining(device, parameters, pool, max_bases, mem_frac)
         self.alignments: GpuAlignments | None = None
@@ -82,13 +82,15 @@ class GpuMapping:
         else:
             self.chaining.compute(batch)
         made = None
+        self.before_stage("chained hits")
+        chain_hits(batch, self._index, self._parameters, self._pool)
         if self.alignments is not None and not self.is_broken:
             stretches = Stretches.of(batch, self._index, self._parameters, self._pool)
             try:
                 made = self.alignments.align(stretches)
             except GpuFailure as problem:
                 self.chaining.give_up(problem)
-        self.before_hits()
+        self.before_stage("hits")
         find_hits(batch, self._index, self._parameters, self._pool, not self._parameters.integers[AVA], made)
 
     def close(self) -> None:
