@@ -7,7 +7,8 @@ from f5py.io.files.output import shown_output
 from f5py.messages import console
 from f5py.options.map_commands import MapOptions
 from f5py.pipeline.inputs import check_outputs
-from f5py.runs.map_reads import MapCounts, map_reads
+from f5py.runs.map_flow import MapCounts
+from f5py.runs.map_reads import map_reads
 
 
 def run(options: MapOptions) -> MapCounts:

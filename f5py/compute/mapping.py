@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import importlib.util
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from f5py.compute.gpu.device import open_device
+from f5py.compute.gpu.device import is_present, open_device
 from f5py.compute.gpu.placement import Backend
-from f5py.compute.gpu.selection import GpuBackendLike, GpusWhenTheyPay, Work, may_use_gpus, opened
+from f5py.compute.gpu.selection import GpuBackendLike, GpusWhenTheyPay, Work, load_early, may_use_gpus, opened
 from f5py.core.mapping_batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
 from f5py.mapping.hits.hits import chain_hits, find_hits
@@ -22,6 +23,12 @@ from f5py.threads.pool import WorkerPool
 
 #: The share of the time for hits that a GPU saves, estimated from what the CPU threads spend on each part.
 _SAVED = 0.2
+
+
+def begin_gpu(options: GpuOptions) -> None:
+    """Load early what GPUs take, if one will be started at once; to be called before the reference is read."""
+    if options.gpu_use == "on" and is_present() and importlib.util.find_spec("cupy") is not None:
+        load_early((device_numbers(options.cuda_dev_id) or [0])[0])
 
 
 class CpuMems:
@@ -64,6 +71,7 @@ class CpuMapping:
 
     def compute(self, batch: MappingBatch) -> None:
         """See `Backend.compute`."""
+        self.before_stage("chains")
         seconds = score_chains(batch, self._parameters, self._pool)
         self.before_stage("chained hits")
         of_hits = chain_hits(batch, self._index, self._parameters, self._pool)
@@ -92,7 +100,8 @@ class Mapper:
     mems : Backend or None
         Where maximal exact matches are found, if these are the seeds.
     before_stage : callable of str
-        Called with the name of a stage, ``seeds``, ``mem seeds``, ``chained hits`` or ``hits``, before it begins.
+        Called with the name of a stage before it begins: ``seeds`` or ``mem seeds``, ``chains``, ``chained hits``,
+        ``alignments`` on a GPU, ``hits``.
     """
 
     index: ReferenceIndex

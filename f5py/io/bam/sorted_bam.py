@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,8 @@ class SortedRecords:
         The bytes written do not depend on it.
     reference_path : str, optional
         FASTA file, for CRAM.
+    begin : callable of str
+        Called with the name of what begins, at the end of the context: sorting, indexing, nothing.
 
     Raises
     ------
@@ -45,9 +48,15 @@ class SortedRecords:
     """
 
     def __init__(
-        self, path: str, header: pysam.AlignmentHeader, n_threads: int = 1, reference_path: str | None = None
+        self,
+        path: str,
+        header: pysam.AlignmentHeader,
+        n_threads: int = 1,
+        reference_path: str | None = None,
+        begin: Callable[[str], object] = lambda what: None,
     ) -> None:
         self._path = path
+        self._begin = begin
         self._kind = _FORMATS.get(os.path.splitext(path)[1].lower(), "BAM")
         self._n_threads = n_threads
         self._reference_path = reference_path
@@ -78,10 +87,12 @@ class SortedRecords:
             with suppress(*([OSError] if kind is not None else [])):
                 self._unsorted.close()
             if kind is None:
+                self._begin("sorting")
                 self._finish()
         except OSError as problem:
             raise self._no_space(problem.strerror) from None
         finally:
+            self._begin("")
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def _finish(self) -> None:
@@ -98,6 +109,7 @@ class SortedRecords:
             self._sort(out.name)
         suffix = index_suffix(self._path, self._longest)
         if suffix is not None:
+            self._begin("indexing")
             self._index(suffix)
 
     def _sort(self, target: str) -> None:

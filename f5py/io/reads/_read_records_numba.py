@@ -32,7 +32,7 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
     max_bases : int
         Stop behind so many bases.
     letters, qualities : uint8, shape (>= n,)
-        Filled.
+        Filled; of a read without qualities only the first, with 0.
     rows : int64, shape (any, N_COLUMNS)
         Filled, one row a read.
 
@@ -108,9 +108,8 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
             return n_reads, n_bases, used, BAD_NAME
         if mark == _AT and (not has_plus or n_qualities != bases - first):
             return n_reads, n_bases, used, CUT
-        if not has_plus:
-            for i in range(first, bases):
-                qualities[i] = 0
+        if not has_plus and bases > first:
+            qualities[first] = 0
         row = rows[n_reads]
         row[NAME] = name
         row[NAME_END] = name_end

@@ -123,38 +123,51 @@ def _text_batches(
     if path == "-":
         select.select([0], [], [])  # can be interrupted, unlike reading
     shown = shown_name(path)
-    wanted = max(2 * max_bases, _FEWEST_BYTES)
     n_before = 0
     with readable_by_htslib(path) as readable:
         if readable != path:  # not by its name, which nobody has heard of
             shown = path
         with open_bytes("-" if path == "-" else readable, advance) as file:
-            text = bytearray()
-            is_last = False
+            text, n = np.empty(_FEWEST_BYTES, np.uint8), 0
+            wanted, is_last = _FEWEST_BYTES, False
             while True:
-                while len(text) < wanted and not is_last:
-                    piece = file.read(min(_PIECE, wanted))
-                    is_last = not piece
-                    text += piece
-                batch, used, problem = _parsed(text, is_last, max_bases, with_comments, dropped)
+                if wanted > len(text):
+                    larger = np.empty(wanted, np.uint8)
+                    larger[:n] = text[:n]
+                    text = larger
+                while n < wanted and not is_last:
+                    size = file.readinto(text[n : min(n + _PIECE, wanted)].data)  # type: ignore[attr-defined]
+                    is_last = not size
+                    n += size
+                enough = max(_bytes_for(max_bases, text[:n]), _FEWEST_BYTES)
+                if wanted < enough and not is_last:  # before the first batch
+                    wanted = enough
+                    continue
+                batch, used, problem = _parsed(text[:n], is_last, max_bases, with_comments, dropped)
                 if len(batch):
                     yield batch
                     n_before += len(batch)
                 if problem:
-                    raise _wrong_text(shown, text, used, problem, n_before)
-                del text[:used]
-                if is_last and not text:
+                    raise _wrong_text(shown, text[:n], used, problem, n_before)
+                wanted = enough if len(batch) else 2 * n + _PIECE
+                del batch
+                text[: n - used] = text[used:n]
+                n -= used
+                if is_last and n == 0:
                     return
-                wanted = max(2 * max_bases, _FEWEST_BYTES) if len(batch) else 2 * len(text) + _PIECE
+
+
+def _bytes_for(max_bases: int, text: NDArray[np.uint8]) -> int:
+    """Bytes of text for a batch, about: FASTQ has a quality for every base."""
+    return max_bases if text[:1].tobytes() == b">" else 2 * max_bases
 
 
 def _parsed(
-    text: bytearray, is_last: bool, max_bases: int, with_comments: bool, dropped: NDArray[np.uint16]
+    data: NDArray[np.uint8], is_last: bool, max_bases: int, with_comments: bool, dropped: NDArray[np.uint16]
 ) -> tuple[MappingBatch, int, int]:
     """Parse the whole reads that text begins with; also return their bytes, and what is wrong behind them."""
     from f5py.io.reads import _read_records_numba as compiled
 
-    data = np.frombuffer(bytes(text), np.uint8)
     letters, qualities = np.empty(len(data), np.uint8), np.empty(len(data), np.uint8)
     rows = np.empty((len(data) // _SHORTEST_RECORD + 2, compiled.N_COLUMNS), np.int64)
     n, n_bases, used, problem = compiled.parse_reads(data, len(data), is_last, max_bases, letters, qualities, rows)
@@ -167,18 +180,19 @@ def _parsed(
         size = int((rows[:, compiled.COMMENT_END] - rows[:, compiled.COMMENT]).sum())
         tags = np.empty(2 * size + 16, np.uint8)
         tags = tags[: compiled.tags_of_comments(data, rows, n, dropped, tags, tag_offsets)].copy()
+    n_qualities = n_bases if rows[:, compiled.QUALITIES].any() else 0
     batch = MappingBatch(
         Names(names, name_offsets), letters[:n_bases].copy(), offsets_of(rows[:, compiled.BASES]),
-        qualities[:n_bases].copy(), tags, tag_offsets,
+        qualities[:n_qualities].copy(), tags, tag_offsets,
     )  # fmt: skip
     return batch, int(used), int(problem)
 
 
-def _wrong_text(shown: str, text: bytearray, used: int, problem: int, n_before: int) -> InputFileError:
+def _wrong_text(shown: str, text: NDArray[np.uint8], used: int, problem: int, n_before: int) -> InputFileError:
     """Make the error for a damaged file."""
     from f5py.io.reads import _read_records_numba as compiled
 
-    words = bytes(text[used : used + 300]).lstrip()[1:].split(maxsplit=1)
+    words = text[used : used + 300].tobytes().lstrip()[1:].split(maxsplit=1)
     name = words[0][:60].decode("utf-8", "replace") if words else ""
     read = f"read {n_before + 1}"
     if problem == compiled.NOT_A_RECORD and n_before == 0 and used == 0:

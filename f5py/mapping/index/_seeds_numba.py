@@ -355,6 +355,9 @@ def gather(done, counts, offsets, source, target):
     for i in range(done.shape[0]):
         begin = offsets[done[i]]
         n = counts[done[i]]
+        # loops over views are copied in vectors
+        to = target[begin : begin + n]
+        found = source[at : at + n]
         for j in range(n):
-            target[begin + j] = source[at + j]
+            to[j] = found[j]
         at += n

@@ -77,6 +77,7 @@ class GpuMapping:
 
     def compute(self, batch: MappingBatch) -> None:
         """Fill the hits of a batch. May be called from several threads."""
+        self.before_stage("chains")
         if self.is_broken:
             score_chains(batch, self._parameters, self._pool)
         else:
@@ -85,6 +86,7 @@ class GpuMapping:
         self.before_stage("chained hits")
         chain_hits(batch, self._index, self._parameters, self._pool)
         if self.alignments is not None and not self.is_broken:
+            self.before_stage("alignments")
             stretches = Stretches.of(batch, self._index, self._parameters, self._pool)
             try:
                 made = self.alignments.align(stretches)

@@ -1,0 +1,181 @@
+"""The jitted loop from scored anchors of reads to their hits, as far as chains tell; see `f5py.mapping.hits.hits`."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.jit.atomics import next_turn
+from f5py.jit.kernel import shared_kernel
+from f5py.mapping._sorting_numba import SORT_SCRATCH, grown, sort_pairs
+from f5py.mapping.chain._chaining_numba import AnchorArrays, ChainScores
+from f5py.mapping.chain._chains_numba import Chains, cut_chains, is_worth_joining, score_long_joins
+from f5py.mapping.hits._hits_numba import (
+    chains_to_hits,
+    drop_retained,
+    name_hash,
+    select_secondaries,
+    set_divergence,
+    set_parents,
+)
+from f5py.mapping.hits.hit_fields import COUNT, FIRST, N_FIELDS
+from f5py.mapping.settings import AVA, BW, BW_LONG, RESCUE_BASES, RESCUE_RATIO
+
+
+class ChainedCounts(NamedTuple):
+    """How much `chain_reads` has found of each read.
+
+    Attributes
+    ----------
+    hits, anchors : int64, shape (n_reads,)
+    """
+
+    hits: NDArray[np.int64]
+    anchors: NDArray[np.int64]
+
+
+@shared_kernel
+def chains_of_read(anchors, begin, n, read_length, parameters, scores, out, scratch):
+    """Cut the chains of a read, joined over long gaps if that is worth it; see `cut_chains`."""
+    integers, floats, gap_penalty = parameters
+    out_x, out_y, chains = out
+    n_chains, m = cut_chains(anchors, begin, n, integers, integers[BW], scores, out, scratch)
+    if not integers[AVA] and is_worth_joining(
+        out_y, chains, n_chains, read_length, integers, RESCUE_BASES, RESCUE_RATIO
+    ):
+        joined_x = np.empty(m, np.uint64)
+        joined_y = np.empty(m, np.int64)
+        for i in range(m):
+            joined_x[i] = out_x[i]
+            joined_y[i] = out_y[i]
+        sort_pairs(joined_x, joined_y, 0, m, scratch)
+        joined_f = np.empty(m, np.int32)
+        joined_p = np.empty(m, np.int32)
+        score_long_joins(
+            AnchorArrays(joined_x, joined_y), m, integers, floats, gap_penalty, ChainScores(joined_f, joined_p), scratch
+        )
+        n_chains, m = cut_chains(
+            AnchorArrays(joined_x, joined_y), 0, m, integers, integers[BW_LONG], ChainScores(joined_f, joined_p), out,
+            scratch,
+        )  # fmt: skip
+    return n_chains, m
+
+
+@shared_kernel
+def close_gaps(hits, n_hits, x, y, n):
+    """Move the anchors of hits together, in their order; return how many there are."""
+    is_kept = np.zeros(n + 1, np.int64)
+    for h in range(n_hits):
+        for i in range(hits[h, FIRST], hits[h, FIRST] + hits[h, COUNT]):
+            is_kept[i] = 1
+    kept = 0
+    for i in range(n):
+        stays = is_kept[i]
+        is_kept[i] = kept
+        if stays:
+            x[kept] = x[i]
+            y[kept] = y[i]
+            kept += 1
+    for h in range(n_hits):
+        hits[h, FIRST] = is_kept[hits[h, FIRST]]
+    return kept
+
+
+@shared_kernel
+def _hits_of_read(read, columns, anchors, contig_lengths, parameters, scratch):
+    """Find the hits of a read as far as chains tell.
+
+    Returns
+    -------
+    hits : int64
+    n_hits : int
+    x, y : uint64, int64
+        The anchors of these hits.
+    """
+    integers, floats, _ = parameters
+    begin = anchors.offsets[read]
+    n = anchors.offsets[read + 1] - begin
+    length = columns.offsets[read + 1] - columns.offsets[read]
+    x = np.empty(n, np.uint64)
+    y = np.empty(n, np.int64)
+    chains = np.empty(n, np.int64)
+    n_chains = 0
+    if n > 0:
+        n_chains, n = chains_of_read(
+            AnchorArrays(anchors.x, anchors.y), begin, n, length, parameters, ChainScores(anchors.f, anchors.p),
+            Chains(x, y, chains), scratch,
+        )  # fmt: skip
+    hits = np.empty((n_chains, N_FIELDS), np.int64)
+    if n_chains == 0:
+        return hits, 0, x[:0], y[:0]
+    h = name_hash(columns.names, columns.name_offsets[read], columns.name_offsets[read + 1], length)
+    chains_to_hits(x, y, chains, n_chains, length, h, hits, scratch)
+    m = n_chains
+    if not integers[AVA]:
+        set_parents(hits, m, integers, floats)
+        m = select_secondaries(hits, m, integers, floats, True)
+    seeds = anchors.seeds[anchors.seed_offsets[read] : anchors.seed_offsets[read + 1]]
+    set_divergence(hits, m, x, y, seeds, length, contig_lengths)
+    m = drop_retained(hits, m)
+    n = close_gaps(hits, m, x, y, n)
+    return hits, m, x[:n], y[:n]
+
+
+@shared_kernel
+def chain_reads(turn, reads, columns, anchors, contig_lengths, parameters, counts):
+    """Find the hits of reads as far as chains tell.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    columns : f5py.core.mapping_batch.ReadColumns
+    anchors : f5py.core.mapping_batch.Anchors
+        Scored.
+    contig_lengths : int64
+    parameters : f5py.mapping.settings.Parameters
+    counts : ChainedCounts
+        Filled.
+
+    Returns
+    -------
+    done : int64
+        The reads in the order in which this thread took them.
+    hits : int64, shape (n * N_FIELDS,)
+    x, y : uint64, int64
+        Their anchors.
+    """
+    done = np.empty(16, np.int64)
+    n_done = 0
+    all_hits = np.empty(64 * N_FIELDS, np.int64)
+    n_all = 0
+    all_x = np.empty(1 << 12, np.uint64)
+    all_y = np.empty(1 << 12, np.int64)
+    n_anchors = 0
+    scratch = np.empty(SORT_SCRATCH, np.int64)
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        done = grown(done, n_done + 1)
+        done[n_done] = read
+        n_done += 1
+        hits, m, x, y = _hits_of_read(read, columns, anchors, contig_lengths, parameters, scratch)
+        n = x.shape[0]
+        counts.hits[read] = m
+        counts.anchors[read] = n
+        all_hits = grown(all_hits, n_all + m * N_FIELDS)
+        for j in range(m):
+            for field in range(N_FIELDS):
+                all_hits[n_all] = hits[j, field]
+                n_all += 1
+        all_x = grown(all_x, n_anchors + n)
+        all_y = grown(all_y, n_anchors + n)
+        for j in range(n):
+            all_x[n_anchors + j] = x[j]
+            all_y[n_anchors + j] = y[j]
+        n_anchors += n
+    return done[:n_done], all_hits[:n_all], all_x[:n_anchors], all_y[:n_anchors]

@@ -1,0 +1,265 @@
+"""Reads on their way through ``f5py map``: read, mapped and written at the same time."""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.compute.darwin import DarwinMapper
+from f5py.compute.mapping import Mapper
+from f5py.core.mapping_batch import MappingBatch
+from f5py.core.names import Names
+from f5py.io.bam.headers import header_of_text
+from f5py.io.bam.sorted_bam import SortedRecords
+from f5py.io.bytes.byte_input import size_of
+from f5py.io.files.complete_file import complete_output
+from f5py.io.reads.read_records import BASE_TAGS, header_lines, is_alignment_file, read_batches, tag_numbers
+from f5py.mapping.index.reference_index import ReferenceIndex
+from f5py.messages.progress import progress
+from f5py.options.map_commands import MapOptions
+from f5py.outputs.mapped_records import OWN_TAGS, RecordStyle, paf_lines_of, records_of
+from f5py.pipeline.runner import Outputs, run_pipeline
+from f5py.threads.pool import kept_memory
+
+#: Batches that are mapped at the same time: with many threads, or a GPU, there is more to be done meanwhile when one of
+#: them is in the hands of a single thread.
+_FEW_THREADS, _LANES, _MORE_LANES, _GPU_LANES = 4, 2, 3, 4
+#: As in `f5py.pipeline.flow`.
+_SWITCH_SECONDS = 5e-4
+
+
+@dataclass
+class MapTimes:
+    """What the stages of a run take.
+
+    Attributes
+    ----------
+    seconds : dict of str to float
+        Wall time of each stage; of stages that several batches are in at the same time the sum over these.
+    """
+
+    seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _current: threading.local = field(default_factory=threading.local)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def begin(self, stage: str) -> None:
+        """A stage begins in this thread, and the one before ends; an empty name for none."""
+        now = time.perf_counter()
+        before = getattr(self._current, "stage", "")
+        if before:
+            with self._lock:
+                self.seconds[before] += now - self._current.started
+        self._current.stage, self._current.started = stage, now
+
+
+@dataclass
+class MapCounts:
+    """What a run has mapped.
+
+    Attributes
+    ----------
+    reads, bases, mapped, records : int
+        Reads and their bases, reads with a place on the reference, and records written.
+    """
+
+    reads: int = 0
+    bases: int = 0
+    mapped: int = 0
+    records: int = 0
+
+    def add(self, other: MapCounts) -> None:
+        """Count what another one has."""
+        self.reads += other.reads
+        self.bases += other.bases
+        self.mapped += other.mapped
+        self.records += other.records
+
+    def __str__(self) -> str:
+        share = self.mapped / max(self.reads, 1)
+        return (
+            f"{self.reads} reads, {self.bases / 1e6:.1f} Mb; {self.mapped} mapped ({share:.1%}), {self.records} records"
+        )
+
+
+@dataclass
+class _Batch:
+    """A batch on its way.
+
+    Attributes
+    ----------
+    batch : MappingBatch or None
+        None when its lines or records have been made.
+    made : uint8
+        These.
+    counts : MapCounts
+        What it adds to those of the run.
+    """
+
+    batch: MappingBatch | None
+    made: NDArray[np.uint8]
+    counts: MapCounts
+
+
+def map_all(options: MapOptions, mapper: Mapper | DarwinMapper, reference: str | None, times: MapTimes) -> MapCounts:
+    """Read, map and write batch by batch, in the order of the reads.
+
+    Parameters
+    ----------
+    options : MapOptions
+    mapper : Mapper or DarwinMapper
+        Its `before_stage` is called with the name of the output's part, too.
+    reference : str or None
+        The FASTA file, if it is there.
+    times : MapTimes
+        Filled.
+    """
+    counts = MapCounts()
+    names = Names.of(mapper.index.names)
+    aligned = [path for path in options.reads if is_alignment_file(path)]
+    has_base_tags = bool(aligned) and any(_has_base_tags(path, reference) for path in aligned)
+    style = RecordStyle(
+        md=options.md if options.is_paf else not options.no_md, cs=options.cs, eqx=options.eqx,
+        soft_clips=options.soft_clips or has_base_tags, secondary=options.secondary, chains=not options.is_darwin,
+    )  # fmt: skip
+    make = paf_lines_of if options.is_paf else records_of
+    group = _read_group(options.read_group)
+    dropped = OWN_TAGS + (("RG",) if group else ())
+    n_bytes, bytes_read = size_of(options.reads), 0
+    n_lanes = _LANES if options.threads <= _FEW_THREADS else _GPU_LANES if options.gpu_use == "on" else _MORE_LANES
+
+    def compute(item: _Batch) -> None:
+        batch, item.batch = item.batch, None
+        assert batch is not None
+        try:
+            if group:
+                _add_tag(batch, b"RGZ" + group.encode() + b"\0")
+            mapper.map(batch)
+            mapper.before_stage(output_part(options))
+            item.made, n_records = make(batch, mapper.index, names, style, mapper.pool)
+            assert batch.hits is not None
+            n_mapped = int((np.diff(batch.hits.offsets) > 0).sum())
+            item.counts = MapCounts(len(batch), int(batch.offsets[-1]), n_mapped, n_records)
+        finally:
+            times.begin("")
+
+    with Outputs() as outputs, kept_memory():
+        bar = outputs.enter_context(progress("bytes", n_bytes))
+
+        def advance(size: int) -> None:
+            nonlocal bytes_read
+            bytes_read += size
+            bar.advance(size)
+
+        def load() -> Iterator[_Batch]:
+            batches = read_batches(options.reads, options.batch_bases, dropped, options.comments, reference, advance)
+            times.begin("reading")
+            with closing(batches):  # type: ignore[type-var]
+                for batch in batches:
+                    times.begin("")
+                    batch.share_of_input = min(bytes_read / n_bytes, 1.0) if n_bytes else None
+                    item = _Batch(batch, np.empty(0, np.uint8), MapCounts())
+                    del batch  # it may be through while the next one is read
+                    yield item
+                    del item
+                    times.begin("reading")
+            times.begin("")
+
+        put: Callable[[Any], object]
+        if options.is_paf:
+            put = outputs.enter_context(complete_output(options.output)).write
+        else:
+            header = _header(mapper.index, aligned, reference, options)
+            put = outputs.enter_context(
+                SortedRecords(options.output, header, options.threads, reference, times.begin)
+            ).write
+
+        def write(item: _Batch) -> None:
+            counts.add(item.counts)
+            times.begin("writing")
+            put(item.made.data)
+            times.begin("")
+
+        switch_seconds = sys.getswitchinterval()
+        sys.setswitchinterval(_SWITCH_SECONDS)
+        try:
+            run_pipeline(load(), compute, write, stop=mapper.pool.stop, n_lanes=n_lanes)
+        finally:
+            sys.setswitchinterval(switch_seconds)
+    return counts
+
+
+def output_part(options: MapOptions) -> str:
+    """The part of `f5py.runs.compile_ahead` that makes the output."""
+    return "mapped lines" if options.is_paf else "mapped records"
+
+
+def _has_base_tags(path: str, reference: str | None) -> bool:
+    """Whether the first records have tags of their bases, which hard clips would break."""
+    wanted = set(tag_numbers(BASE_TAGS).tolist())
+    for batch in read_batches([path], 1, (), False, reference):
+        text = batch.tags.tobytes()
+        return any(int.from_bytes(text[at : at + 2], "little") in wanted for at in _tag_places(text))
+    return False
+
+
+def _tag_places(text: bytes) -> Iterator[int]:
+    """Where the tags of a record begin."""
+    from f5py.io.bam._bam_numba import size_of_value
+
+    data = np.frombuffer(text, np.uint8)
+    at = 0
+    while at + 3 <= len(data):
+        yield at
+        at += 3 + int(size_of_value(data, at + 3, data[at + 2], len(data)))
+
+
+def _read_group(line: str | None) -> str:
+    """The ID of a read group's line."""
+    if line is None:
+        return ""
+    fields = line.replace("\\t", "\t").split("\t")
+    return next(field[3:] for field in fields if field.startswith("ID:"))
+
+
+def _add_tag(batch: MappingBatch, tag: bytes) -> None:
+    """Add a tag to those of every read."""
+    n = len(batch)
+    offsets = batch.tag_offsets + len(tag) * np.arange(n + 1)
+    tags = np.empty(offsets[-1], np.uint8)
+    places = (offsets[1:, None] - len(tag) + np.arange(len(tag))).ravel()
+    is_old = np.ones(len(tags), np.bool_)
+    is_old[places] = False
+    tags[places] = np.tile(np.frombuffer(tag, np.uint8), n)
+    tags[is_old] = batch.tags[: batch.tag_offsets[-1]]
+    batch.tags, batch.tag_offsets = tags, offsets
+
+
+def _header(index: ReferenceIndex, aligned: list[str], reference: str | None, options: MapOptions) -> Any:
+    """Header of the records: contigs, read groups and programs of the input, and this program."""
+    lines = ["@HD\tVN:1.6\tSO:coordinate"]
+    lines += [f"@SQ\tSN:{name}\tLN:{length}" for name, length in zip(index.names, np.diff(index.offsets), strict=True)]
+    if options.read_group is not None:
+        lines.append(options.read_group.replace("\\t", "\t"))
+    taken: list[str] = []
+    for path in aligned:
+        for line in header_lines(path, reference):
+            if line not in lines:
+                lines.append(line)
+                if line.startswith("@PG"):
+                    taken += [field[3:] for field in line.split("\t") if field.startswith("ID:")]
+    name = next(name for i in range(len(taken) + 1) if (name := f"f5py.{i}" if i else "f5py") not in taken)
+    before = f"\tPP:{taken[-1]}" if taken else ""
+    from f5py import __version__
+
+    command = " ".join(options.command_line.split())
+    lines.append(f"@PG\tID:{name}\tPN:f5py{before}\tVN:{__version__}\tCL:{command}")
+    return header_of_text("\n".join(lines) + "\n")
