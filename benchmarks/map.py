@@ -47,7 +47,7 @@ def _records(path: Path) -> Iterator[tuple[str, str]]:
         yield head.split()[0], bases
 
 
-def _write_reads(source: Path, target: Path, times: int) -> None:
+def write_reads(source: Path, target: Path, times: int) -> None:
     """Write reads so many times under other names."""
     records = list(_records(source))
     with open(target, "w") as out:
@@ -69,7 +69,7 @@ def _cells(usages: list[Usage]) -> list[str]:
 def _rows(one: _Set, data: Path, folder: Path, programs: list[str], rounds: int) -> list[list[str]]:
     """Measure all programs on one set."""
     reads, output, reference = folder / "reads.fasta", folder / "out.bam", folder / "ref.fa"
-    _write_reads(data / one.reads, reads, one.times)
+    write_reads(data / one.reads, reads, one.times)
     reference.write_text(_text(data / one.reference))
     names = {"reference": reference, "reads": reads, "output": output}
     commands = {"minimap2, samtools sort": _OLD.format(**names)}

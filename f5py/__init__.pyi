@@ -433,6 +433,8 @@ def map_reads(
     as_sam: bool = ...,
     with_cigar: bool = ...,
     strand_of_splicing: Literal["f"] | None = ...,
+    report: _File | None = ...,
+    sample: str | None = ...,
     preset: str = ...,
     k: int | None = ...,
     w: int | None = ...,

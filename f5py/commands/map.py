@@ -20,7 +20,7 @@ def run(options: MapOptions) -> MapCounts:
         For anything wrong with the options, the input or the output.
     """
     check_read_once(options.reads)
-    check_outputs({"-o": options.output, "-d": options.write_index})
+    check_outputs({"-o": options.output, "-d": options.write_index, "--report": options.report})
     counts = map_reads(options)
     if options.reads:
         console.result("map", f"{counts}; written: {shown_output(options.output)}", options.output)

@@ -71,6 +71,15 @@ class MapOptions(GpuOptions, Options):
     strand_of_splicing: str | None = option(
         "-u", group=Group.OUTPUT, choices=("f",), help="Accepted as minimap2 has it; changes nothing without splicing."
     )
+    report: str | None = option(
+        "--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, see="formats.md#run-report",
+        help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
+        ".html, else JSON, which MultiQC reads if the name ends in _mqc.json.",
+    )  # fmt: skip
+    sample: str | None = option(
+        "--sample", group=Group.OUTPUT, ours=True, metavar="NAME", default_words="the name of the first file of reads",
+        needs=("report",), help="What the report, and with it MultiQC, calls the sample.",
+    )  # fmt: skip
     preset: str = option(
         "-x", "--preset", group=Group.MODEL, default="map-ont",
         help=f"Settings for a kind of reads: {', '.join(MAP_PRESETS)}. Other options change them.",
@@ -202,6 +211,8 @@ class MapOptions(GpuOptions, Options):
             )
         if self.preset not in MAP_PRESETS:
             raise UsageError(f"-x {self.preset}: choose from {', '.join(MAP_PRESETS)}")
+        if self.report is not None and not self.reads:
+            raise UsageError(f"--report {self.report}: is about reads, of which none are given")
         if not self.reads and self.write_index is None:
             raise UsageError("no reads are given; name files of reads, or -d to write the index")
         name = self.output.lower()

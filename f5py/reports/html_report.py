@@ -29,23 +29,23 @@ def html_report(sample: str, run: Mapping[str, Any]) -> str:
         What the JSON report has below ``run``.
     """
     command = run["command"]
-    seconds = table([(_words(name), f"{value:,.2f}") for name, value in run["seconds"].items()])
+    seconds = table([(words(name), f"{value:,.2f}") for name, value in run["seconds"].items()])
     blocks = [
         f"<h1>f5py {escape(command)}: {escape(sample)}</h1>",
         f"<p>{escape(run['parameters'].get('bam', ''))}, {escape(run['finished'])}; "
         f"{escape(run['rests_on']['chemistry'])}, {escape(', '.join(run['rests_on']['models'].values()))}</p>",
         f"<pre>{escape(run['parameters'].get('command_line', f'f5py {command}'))}</pre>",
-        f'<div class="grid cards">{"".join(_card(*one) for one in _figures(run))}</div>',
+        f'<div class="grid cards">{"".join(card(*one) for one in _figures(run))}</div>',
         warnings_shown(run["warnings"]),
-        _details("What the results rest on", _basis(run["rests_on"])),
+        details("What the results rest on", _basis(run["rests_on"])),
         f'<div class="grid">{"".join(_charts(run))}</div>',
         f'<div class="grid">{section("Reads", table(_reads(run["counts"])))}{section("Seconds", seconds)}</div>',
-        _details("Options", [(key, _shown(one)) for key, one in run["parameters"].items() if one not in (None, [])]),
-        _details(
+        details("Options", [(key, shown(one)) for key, one in run["parameters"].items() if one not in (None, [])]),
+        details(
             "Input files",
             [(one["path"], f"{one['bytes']:,} bytes, {one['modified']}, MD5 {one['md5']}") for one in run["inputs"]],
         ),
-        _details("Versions", list(run["versions"].items())),
+        details("Versions", list(run["versions"].items())),
     ]
     return page(f"f5py {command}: {sample}", blocks)
 
@@ -77,26 +77,26 @@ def _figures(run: Mapping[str, Any]) -> Iterable[tuple[str, str]]:
 
 def _charts(run: Mapping[str, Any]) -> Iterable[str]:
     """Charts; there is none of a single bar, which cards and tables tell."""
-    shown = run["distributions"]
+    distributions = run["distributions"]
     counts = run["counts"]
-    fates = {_words(name): counts[name] for name in FATES if counts.get(name)}
+    fates = {words(name): counts[name] for name in FATES if counts.get(name)}
     reads = replace(COUNT, name="reads")
-    yield _bars("What became of the reads", list(fates), {"reads": list(fates.values())}, "", reads)
-    if "ratios" in shown:
-        yield _ratios(shown["ratios"])
-    yield from _depths(shown)
-    contigs = shown["contigs"]
+    yield bars("What became of the reads", list(fates), {"reads": list(fates.values())}, "", reads)
+    if "ratios" in distributions:
+        yield _ratios(distributions["ratios"])
+    yield from _depths(distributions)
+    contigs = distributions["contigs"]
     called = {one["name"]: one for one in contigs if one.get("methylated", 0) + one.get("unmethylated", 0)}
     if called:
         yield _methylation("Methylation by contig", dict(list(called.items())[:_MOST_CONTIGS]), "contig")
-    if shown.get("contexts"):
-        yield _methylation("Methylation of single sites by context", shown["contexts"], "context")
-    yield from _lengths(shown["read_lengths"])
+    if distributions.get("contexts"):
+        yield _methylation("Methylation of single sites by context", distributions["contexts"], "context")
+    yield from lengths_shown(distributions["read_lengths"])
     covered = [one for one in contigs if one["coverage"]][:_MOST_CONTIGS]
     if covered:
         means = {"mean": [one["coverage"] for one in covered]}
-        yield _bars("Coverage", [one["name"] for one in covered], means, "contig", _DEPTH)
-    drift = shown["scaling"]
+        yield bars("Coverage", [one["name"] for one in covered], means, "contig", _DEPTH)
+    drift = distributions["scaling"]
     if len(drift) > 1:
         for name, title in (
             ("shift", "Shift of the signals"),
@@ -146,8 +146,8 @@ def _along(depth: Mapping[str, Any]) -> tuple[list[tuple[float, str]], str]:
     return [((i + j) / 2, contig[i]) for i, j in zip(starts, ends, strict=True)], "one after the other"
 
 
-def _lengths(lengths: Mapping[str, Any]) -> Iterable[str]:
-    """Draw reads and bases by the lengths of the reads."""
+def lengths_shown(lengths: Mapping[str, Any], of_yield: str = "bases of used reads") -> Iterable[str]:
+    """Draw reads, and bases, which are called `of_yield`, by the lengths of the reads."""
     used = [i for i, count in enumerate(lengths["reads"]) if count]
     if not used:
         return
@@ -159,9 +159,9 @@ def _lengths(lengths: Mapping[str, Any]) -> Iterable[str]:
     bases = {"bases": lengths["bases_used"][part]}
     for title, series, name in (
         ("Read lengths", reads, "reads"),
-        ("Yield by read length", bases, "bases of used reads"),
+        ("Yield by read length", bases, of_yield),
     ):
-        if any(series[name.split()[0]]):
+        if any(*series.values()):
             yield section(title, bar_chart(labels, series, "bases of a read", replace(COUNT, name=name), ticks))
 
 
@@ -169,10 +169,10 @@ def _methylation(title: str, counts: Mapping[str, Mapping[str, int]], name: str)
     """Percentages of methylated calls by name; 0 where there are no calls."""
     pairs = [(one["methylated"], one["methylated"] + one["unmethylated"]) for one in counts.values()]
     percent = [round(100 * methylated / n, 2) if n else 0.0 for methylated, n in pairs]
-    return _bars(title, list(counts), {"% methylated": percent}, name, replace(PERCENT, name="% methylated"))
+    return bars(title, list(counts), {"% methylated": percent}, name, replace(PERCENT, name="% methylated"))
 
 
-def _bars(title: str, labels: list[str], series: Mapping[str, Sequence[float]], name: str, up: Axis) -> str:
+def bars(title: str, labels: list[str], series: Mapping[str, Sequence[float]], name: str, up: Axis) -> str:
     """Draw a chart of bars; none of a single one."""
     return section(title, bar_chart(labels, series, name, up)) if len(labels) > 1 else ""
 
@@ -182,12 +182,12 @@ def _basis(facts: Mapping[str, Any]) -> list[tuple[str, str]]:
     return [
         chemistry,
         *facts["models"].items(),
-        *((_words(name), _shown(one)) for name, one in facts["options"].items()),
+        *((words(name), shown(one)) for name, one in facts["options"].items()),
     ]
 
 
 def _reads(counts: Mapping[str, int]) -> list[tuple[str, str]]:
-    return [(_words(name), f"{count:,}") for name, count in counts.items() if count or name in FATES]
+    return [(words(name), f"{count:,}") for name, count in counts.items() if count or name in FATES]
 
 
 def warnings_shown(lines: Sequence[str]) -> str:
@@ -198,8 +198,9 @@ def warnings_shown(lines: Sequence[str]) -> str:
     return f'<div class="grid">{section("Warnings", f"<ul>{listed}</ul>")}</div>'
 
 
-def _card(figure: str, words: str) -> str:
-    return f"<section><b>{escape(figure)}</b><span>{escape(words)}</span></section>"
+def card(figure: str, caption: str) -> str:
+    """A figure with what it is."""
+    return f"<section><b>{escape(figure)}</b><span>{escape(caption)}</span></section>"
 
 
 def section(title: str, inside: str) -> str:
@@ -207,7 +208,8 @@ def section(title: str, inside: str) -> str:
     return f"<section><h2>{escape(title)}</h2>{inside}</section>"
 
 
-def _details(title: str, rows: list[tuple[str, str]]) -> str:
+def details(title: str, rows: list[tuple[str, str]]) -> str:
+    """A table that is shown when it is asked for."""
     inside = f"<details><summary>{title}</summary>{table(rows)}</details>"
     return f'<div class="grid"><section class="wide">{inside}</section></div>'
 
@@ -217,11 +219,13 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
     return f"<table>{''.join(f'<tr><td>{escape(a)}</td><td>{escape(b)}</td></tr>' for a, b in rows)}</table>"
 
 
-def _words(name: str) -> str:
+def words(name: str) -> str:
+    """A name of the JSON report as words."""
     return name.replace("_", " ")
 
 
-def _shown(value: Any) -> str:
+def shown(value: Any) -> str:
+    """A value as text."""
     if value is None or value == []:
         return "not given"
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)

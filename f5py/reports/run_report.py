@@ -6,14 +6,13 @@ import hashlib
 import json
 import os
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict
 from datetime import datetime, timezone
 from importlib import metadata
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from f5py import __version__
-from f5py.compute.facts import Facts
 from f5py.io.files.complete_file import complete_output
 from f5py.io.remote import is_url
 from f5py.io.remote.urls import about_url, without_secrets
@@ -25,6 +24,11 @@ _MULTIQC = "_mqc.json"
 _COLUMNS: dict[str, dict[str, Any]] = {
     "total_entries": {"title": "Reads", "format": "{:,.0f}"},
     "passed_fraction": {"title": "Used", "format": "{:.1%}", "min": 0, "max": 1, "scale": "RdYlGn"},
+    "mapped_fraction": {"title": "Mapped", "format": "{:.1%}", "min": 0, "max": 1, "scale": "RdYlGn"},
+    "identity": {
+        "title": "Identity", "description": "Share of the columns of alignments with equal bases", "format": "{:.1%}",
+        "min": 0.8, "max": 1, "scale": "Greens",
+    },
     "total_bases": {"title": "Bases", "format": "{:,.0f}"},
     "results": {"title": "Results", "description": "Calls or rows", "format": "{:,.0f}"},
     "methylated_fraction": {
@@ -37,6 +41,38 @@ _COLUMNS: dict[str, dict[str, Any]] = {
 _MOST_SUMMED = 1 << 28
 _PIECE = 1 << 20
 _LIBRARIES = ("numpy", "numba", "h5py", "pysam", "pod5", "pyarrow", "cupy")
+
+
+class Basis(Protocol):
+    """What the results of a run rest on."""
+
+    @property
+    def command(self) -> str:
+        """The command, without ``f5py``."""
+        ...
+
+    def as_json(self) -> dict[str, Any]:
+        """Return all of it as texts, numbers and objects of these."""
+        ...
+
+
+class Kind(NamedTuple):
+    """What reports of a kind of commands have for themselves.
+
+    Attributes
+    ----------
+    page : callable of the sample's name and what JSON has below ``run``
+        Makes the page of HTML.
+    fates : tuple of str
+        Counts of reads that add up to all.
+    """
+
+    page: Callable[[str, Mapping[str, Any]], str]
+    fates: tuple[str, ...]
+
+
+#: Runs over signals.
+OF_SIGNALS = Kind(html_report, FATES)
 
 
 class RunFigures(NamedTuple):
@@ -59,7 +95,13 @@ class RunFigures(NamedTuple):
 
 
 def write_run_report(
-    path: str, facts: Facts, sample: str, options: Any, inputs: Iterable[str | None], figures: RunFigures
+    path: str,
+    facts: Basis,
+    sample: str,
+    options: Any,
+    inputs: Iterable[str | None],
+    figures: RunFigures,
+    kind: Kind = OF_SIGNALS,
 ) -> None:
     """Write the report of a run.
 
@@ -70,8 +112,8 @@ def write_run_report(
     Parameters
     ----------
     path : str
-    facts : Facts
-        What the results rest on.
+    facts : Basis
+        What the results rest on, as `f5py.compute.facts.Facts`.
     sample : str
         What the run's row is called.
     options : dataclass
@@ -79,6 +121,7 @@ def write_run_report(
     inputs : iterable of str or None
         Paths of what was read; those that are no files are left out.
     figures : RunFigures
+    kind : Kind
 
     Raises
     ------
@@ -101,7 +144,7 @@ def write_run_report(
     }
     if path.endswith((".html", ".htm")):
         with complete_output(path) as file:
-            file.write(html_report(sample, run).encode("utf-8", "backslashreplace"))
+            file.write(kind.page(sample, run).encode("utf-8", "backslashreplace"))
         return
     name = f"f5py_{command.replace('-', '_')}"
     data = {**counts, **{rate: round(value, 6) for rate, value in rates.items()}}
@@ -123,7 +166,7 @@ def write_run_report(
             "description": "Reads of each run by what became of them.",
             "plot_type": "bargraph",
             "pconfig": {"id": f"{name}_reads_plot", "title": f"f5py {command}: reads", "ylab": "Reads"},
-            "data": {sample: {key.replace("_", " "): counts[key] for key in FATES}},
+            "data": {sample: {key.replace("_", " "): counts[key] for key in kind.fates}},
         }
         _write_json(path.removesuffix(_MULTIQC) + "_reads" + _MULTIQC, bars)
 

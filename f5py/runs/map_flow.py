@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from f5py.compute.darwin import DarwinMapper
 from f5py.compute.mapping import Mapper
+from f5py.compute.mapping_statistics import MapStatistics
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
 from f5py.io.bam.headers import header_of_text
@@ -48,6 +49,7 @@ class MapTimes:
     """
 
     seconds: dict[str, float] = field(default_factory=lambda: defaultdict(float))
+    _started: float = field(default_factory=time.perf_counter)
     _current: threading.local = field(default_factory=threading.local)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -59,6 +61,11 @@ class MapTimes:
             with self._lock:
                 self.seconds[before] += now - self._current.started
         self._current.stage, self._current.started = stage, now
+
+    @property
+    def total(self) -> float:
+        """Wall time since the run began."""
+        return time.perf_counter() - self._started
 
 
 @dataclass
@@ -109,7 +116,13 @@ class _Batch:
     counts: MapCounts
 
 
-def map_all(options: MapOptions, mapper: Mapper | DarwinMapper, reference: str | None, times: MapTimes) -> MapCounts:
+def map_all(
+    options: MapOptions,
+    mapper: Mapper | DarwinMapper,
+    reference: str | None,
+    times: MapTimes,
+    statistics: MapStatistics | None = None,
+) -> MapCounts:
     """Read, map and write batch by batch, in the order of the reads.
 
     Parameters
@@ -120,6 +133,8 @@ def map_all(options: MapOptions, mapper: Mapper | DarwinMapper, reference: str |
     reference : str or None
         The FASTA file, if it is there.
     times : MapTimes
+        Filled.
+    statistics : MapStatistics, optional
         Filled.
     """
     counts = MapCounts()
@@ -133,6 +148,7 @@ def map_all(options: MapOptions, mapper: Mapper | DarwinMapper, reference: str |
     make = paf_lines_of if options.is_paf else records_of
     group = _read_group(options.read_group)
     dropped = OWN_TAGS + (("RG",) if group else ())
+    of_statistics = threading.Lock()
     n_bytes, bytes_read = size_of(options.reads), 0
     n_lanes = _LANES if options.threads <= _FEW_THREADS else _GPU_LANES if options.gpu_use == "on" else _MORE_LANES
 
@@ -147,6 +163,9 @@ def map_all(options: MapOptions, mapper: Mapper | DarwinMapper, reference: str |
             item.made, n_records = make(batch, mapper.index, names, style, mapper.pool)
             assert batch.hits is not None
             n_mapped = int((np.diff(batch.hits.offsets) > 0).sum())
+            if statistics is not None:
+                with of_statistics:
+                    statistics.add(batch)
             item.counts = MapCounts(len(batch), int(batch.offsets[-1]), n_mapped, n_records)
         finally:
             times.begin("")

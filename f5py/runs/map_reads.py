@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from f5py.compute.darwin import DarwinMapper
 from f5py.compute.mapping import Mapper, begin_gpu
+from f5py.compute.mapping_statistics import MapStatistics
 from f5py.core.offsets import offsets_of
 from f5py.errors import InputFileError, UsageError
 from f5py.io.reads.read_records import check_read_files
@@ -24,6 +25,7 @@ from f5py.messages import console
 from f5py.options.map_commands import MapOptions, check_scores
 from f5py.runs.compile_ahead import CompileAhead
 from f5py.runs.map_flow import MapCounts, MapTimes, map_all, output_part
+from f5py.runs.map_report import write_map_report
 from f5py.runs.overlaps import find_overlaps, is_overlaps
 from f5py.threads.pool import WorkerPool
 
@@ -65,7 +67,7 @@ def prepared(options: MapOptions) -> Prepared:
 
 
 def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
-    """Map the reads and write them; return how many there were.
+    """Map the reads and write them, and the report; return how many there were.
 
     Parameters
     ----------
@@ -79,33 +81,50 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
         For anything wrong with the options, the input or the output.
     """
     check_read_files(options.reads)
-    if options.reads:
-        begin_gpu(options)
-    with closing(CompileAhead(_parts_of(options) if options.reads else [])) as ahead:
+    if not options.reads:
+        prepared(options)
+        return MapCounts()
+    begin_gpu(options)
+    times = MapTimes()
+    with console.recorded_warnings() as warnings, closing(CompileAhead(_parts_of(options))) as ahead:
+        times.begin("index")
         ready = prepared(options) if ready is None else ready
-        if not options.reads:
-            return MapCounts()
-        if os.path.splitext(options.output)[1].lower() == ".cram" and ready.reference is None:
-            raise UsageError(f"-o {options.output}: CRAM needs the FASTA file; give that as REF")
-        with closing(WorkerPool(options.threads)) as pool:
-            mapper: Mapper | DarwinMapper
-            if ready.settings.darwin is None:
-                mapper = Mapper.of(ready.index, ready.settings, pool, ready.fm_index)
-            else:
-                mapper = DarwinMapper.of(ready.index, ready.settings, pool)
-            times = MapTimes()
+        times.begin("")
+        statistics = None if options.report is None else MapStatistics(len(ready.index.names))
+        counts = _map(options, ready, ahead, times, statistics)
+        if options.report is not None and statistics is not None:
+            seconds = {**times.seconds, "total": times.total}
+            of_run = ready.settings, ready.index
+            write_map_report(options.report, options, of_run, counts, statistics, seconds, warnings)
+    return counts
 
-            def before_stage(stage: str) -> None:
-                times.begin("waiting for compilation")
-                ahead.wait(stage)
-                times.begin(stage)
 
-            mapper.before_stage = before_stage
-            mapper.use_gpu(options, options.batch_bases)
-            with closing(mapper):
-                if isinstance(mapper, DarwinMapper) and is_overlaps(options):
-                    return MapCounts(*find_overlaps(options, mapper))
-                return map_all(options, mapper, ready.reference, times)
+def _map(
+    options: MapOptions, ready: Prepared, ahead: CompileAhead, times: MapTimes, statistics: MapStatistics | None
+) -> MapCounts:
+    """Map the reads of a run to a reference that is ready."""
+    if os.path.splitext(options.output)[1].lower() == ".cram" and ready.reference is None:
+        raise UsageError(f"-o {options.output}: CRAM needs the FASTA file; give that as REF")
+
+    def before_stage(stage: str) -> None:
+        times.begin("waiting for compilation")
+        ahead.wait(stage)
+        times.begin(stage)
+
+    with closing(WorkerPool(options.threads)) as pool:
+        mapper: Mapper | DarwinMapper
+        if ready.settings.darwin is None:
+            mapper = Mapper.of(ready.index, ready.settings, pool, ready.fm_index)
+        else:
+            mapper = DarwinMapper.of(ready.index, ready.settings, pool)
+        mapper.before_stage = before_stage
+        mapper.use_gpu(options, options.batch_bases)
+        with closing(mapper):
+            if isinstance(mapper, DarwinMapper) and is_overlaps(options):
+                if options.report is not None:
+                    raise UsageError(f"--report {options.report}: there is none of overlaps of reads among themselves")
+                return MapCounts(*find_overlaps(options, mapper))
+            return map_all(options, mapper, ready.reference, times, statistics)
 
 
 def _parts_of(options: MapOptions) -> list[str]:

@@ -1,0 +1,136 @@
+"""Whole runs of `f5py map` on a machine with a GPU: without it, with it from the start, and minimap2 with samtools.
+
+    python benchmarks/map_gpu.py DATA [-n 240] [-t 16] [--rounds 2] [--uses off on] [-o benchmarks/results/map_gpu.md]
+
+DATA is the folder with `ecoli_r94`, whose 112 reads (0.6 Mbases) are mapped so many times under other names. A round is
+each use once, and once more in the opposite order; before, each runs once, which fills the caches of compiled code. The
+records of all runs are compared with those of the first one. Where ``minimap2`` and ``samtools`` are on the path, they
+do the same work with as many threads, once a round.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import statistics
+import sys
+import tempfile
+import zlib
+from pathlib import Path
+
+from map import write_reads
+from measure import Usage, measure
+from report import machine, table
+
+_HEADER_OF_BLOCK = 18
+_THEIRS = "minimap2 -t {t} -ax map-ont --MD {reference} {reads} | samtools sort -@ {t} -o {output} -"
+
+
+def _records_sum(path: Path) -> str:
+    """Checksum of the blocks of records: the header, which has the command line in it, is in blocks of its own."""
+    data = path.read_bytes()
+    text, at = b"", 0
+    while len(text) < 8 or len(text) < _header_size(text):
+        size = int.from_bytes(data[at + 16 : at + 18], "little") + 1
+        text += zlib.decompress(data[at + _HEADER_OF_BLOCK : at + size - 8], -zlib.MAX_WBITS)
+        at += size
+    if len(text) != _header_size(text):
+        raise SystemExit(f"{path}: records begin in the header's block")
+    return hashlib.sha256(data[at:]).hexdigest()
+
+
+def _header_size(text: bytes) -> int:
+    """Bytes of a BAM header, as far as can be told from its beginning."""
+    at = 8 + int.from_bytes(text[4:8], "little")
+    if len(text) < at + 4:
+        return at + 4
+    n_contigs, at = int.from_bytes(text[at : at + 4], "little"), at + 4
+    for _ in range(n_contigs):
+        if len(text) < at + 4:
+            return at + 4
+        at += 8 + int.from_bytes(text[at : at + 4], "little")
+    return at
+
+
+def _device() -> str:
+    try:
+        import cupy
+
+        return str(cupy.cuda.runtime.getDeviceProperties(0)["name"].decode())
+    except Exception as problem:
+        return f"no GPU ({type(problem).__name__})"
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("data", type=Path, help="folder of the read sets")
+    parser.add_argument("-n", "--times", type=int, default=240)
+    parser.add_argument("-t", "--threads", type=int, default=16)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--uses", nargs="+", default=["off", "on"], help="values of --gpu")
+    parser.add_argument("--folder", type=Path, help="for the reads and the output; best in memory, such as /dev/shm")
+    parser.add_argument("-o", "--output", type=Path, help="Markdown file")
+    options = parser.parse_args()
+    usages: dict[str, list[Usage]] = {f"f5py --gpu {use}": [] for use in options.uses}
+    stages: dict[str, list[dict[str, float]]] = {name: [] for name in usages}
+    with tempfile.TemporaryDirectory(dir=options.folder) as name:
+        folder = Path(name)
+        reads, output, report = folder / "reads.fasta", folder / "out.bam", folder / "report.json"
+        reference = options.data / "ecoli_r94" / "ref.fa"
+        write_reads(options.data / "ecoli_r94" / "reads.fasta", reads, options.times)
+        n_bases = sum(len(line) for line in reads.read_text().splitlines() if not line.startswith(">"))
+        print(f"{n_bases / 1e6:.1f} Mbases", flush=True)
+        ours = [sys.executable, "-m", "f5py", "map", "-t", str(options.threads), "--report", str(report)]
+        ours += [str(reference), str(reads), "-o", str(output), "--gpu"]
+        log = folder / "log.txt"
+        for use in options.uses:
+            first = measure([*ours, use], log=log)
+            print(f"first run, --gpu {use}: {first.wall:.1f} s", flush=True)
+        expected = _records_sum(output)
+        for _ in range(options.rounds):
+            for use in [*options.uses, *reversed(options.uses)]:
+                usage = measure([*ours, use], log=log)
+                usages[f"f5py --gpu {use}"].append(usage)
+                stages[f"f5py --gpu {use}"].append(json.loads(report.read_text())["run"]["seconds"])
+                print(f"--gpu {use}: {usage.wall:.2f} s, {usage.cpu:.1f} s of processors", flush=True)
+                print("  ", "; ".join(line for line in log.read_text().splitlines() if "batches mapped" in line))
+                if _records_sum(output) != expected:
+                    raise SystemExit(f"--gpu {use}: other records")
+            try:
+                theirs = _THEIRS.format(t=options.threads, reference=reference, reads=reads, output=output)
+                usage = measure(["bash", "-c", f"set -o pipefail; {theirs}"])
+                usages.setdefault("minimap2, samtools sort", []).append(usage)
+                print(f"minimap2 and samtools: {usage.wall:.2f} s, {usage.cpu:.1f} s of processors", flush=True)
+            except Exception as problem:
+                print(f"minimap2 and samtools were not run: {problem}", flush=True)
+    rows = [
+        [
+            name, ", ".join(f"{one.wall:.1f}" for one in these), ", ".join(f"{one.cpu:.1f}" for one in these),
+            f"{max(one.peak_rss for one in these) / 1e9:.2f}",
+        ]
+        for name, these in usages.items()
+    ]  # fmt: skip
+    names = list(dict.fromkeys(name for runs in stages.values() for seconds in runs for name in seconds))
+    of_stages = [
+        [stage.replace("_", " "), *(f"{statistics.median(one.get(stage, 0.0) for one in runs):.2f}" for runs in
+         stages.values())]
+        for stage in names
+    ]  # fmt: skip
+    lines = [
+        "# Mapping on a GPU, whole runs", "", *machine(), f"* {_device()}",
+        f"* the 112 reads of the R9.4 E. coli set {options.times} times under other names: {n_bases / 1e6:.1f} Mbases "
+        f"of FASTA to sorted BAM, {options.threads} threads, code compiled before; in turn; all records alike", "",
+        *table(["", "wall, s", "processor time, s", "memory, GB"], rows), "",
+        "Stages, median of the runs, wall seconds; several batches may be in one at the same time.", "",
+        *table(["stage", *stages], of_stages), "",
+    ]  # fmt: skip
+    text = "\n".join(lines)
+    print(text)
+    if options.output is not None:
+        options.output.write_text(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
