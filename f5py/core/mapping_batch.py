@@ -40,7 +40,7 @@ class Anchors(NamedTuple):
     p: NDArray[np.int32]
 
     def without_places(self) -> Anchors:
-        """What is still wanted when there are chains."""
+        """Keep what is still wanted when there are chains."""
         nothing, no_scores = np.empty(0, np.int64), np.empty(0, np.int32)
         return self._replace(x=np.empty(0, np.uint64), y=nothing, seeds=nothing, f=no_scores, p=no_scores)
 

@@ -199,7 +199,7 @@ def warnings_shown(lines: Sequence[str]) -> str:
 
 
 def card(figure: str, caption: str) -> str:
-    """A figure with what it is."""
+    """Draw a figure with what it is."""
     return f"<section><b>{escape(figure)}</b><span>{escape(caption)}</span></section>"
 
 
@@ -209,7 +209,7 @@ def section(title: str, inside: str) -> str:
 
 
 def details(title: str, rows: list[tuple[str, str]]) -> str:
-    """A table that is shown when it is asked for."""
+    """Make a table that is shown when it is asked for."""
     inside = f"<details><summary>{title}</summary>{table(rows)}</details>"
     return f'<div class="grid"><section class="wide">{inside}</section></div>'
 
@@ -220,12 +220,12 @@ def table(rows: Iterable[tuple[str, str]]) -> str:
 
 
 def words(name: str) -> str:
-    """A name of the JSON report as words."""
+    """Make words of a name in the JSON report."""
     return name.replace("_", " ")
 
 
 def shown(value: Any) -> str:
-    """A value as text."""
+    """Return a value as text."""
     if value is None or value == []:
         return "not given"
     return ("yes" if value else "no") if isinstance(value, bool) else str(value)

@@ -28,7 +28,7 @@ _MOST_CONTIGS = 24
 
 
 def map_page(sample: str, run: Mapping[str, Any]) -> str:
-    """The page.
+    """Make the page.
 
     Parameters
     ----------
@@ -59,7 +59,7 @@ def map_page(sample: str, run: Mapping[str, Any]) -> str:
 
 
 def _flat(basis: Mapping[str, Any]) -> Iterable[tuple[str, Any]]:
-    """What the results rest on, in one list."""
+    """List what the results rest on."""
     for name, one in basis.items():
         yield from one.items() if isinstance(one, dict) else [(name, one)]
 

@@ -44,7 +44,7 @@ _LIBRARIES = ("numpy", "numba", "h5py", "pysam", "pod5", "pyarrow", "cupy")
 
 
 class Basis(Protocol):
-    """What the results of a run rest on."""
+    """Basis of the results of a run."""
 
     @property
     def command(self) -> str:
@@ -57,7 +57,7 @@ class Basis(Protocol):
 
 
 class Kind(NamedTuple):
-    """What reports of a kind of commands have for themselves.
+    """Parts of a report that a kind of commands has for itself.
 
     Attributes
     ----------

@@ -40,7 +40,7 @@ _SWITCH_SECONDS = 5e-4
 
 @dataclass
 class MapTimes:
-    """What the stages of a run take.
+    """Times of the stages of a run.
 
     Attributes
     ----------
@@ -54,7 +54,7 @@ class MapTimes:
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def begin(self, stage: str) -> None:
-        """A stage begins in this thread, and the one before ends; an empty name for none."""
+        """Note that a stage begins in this thread, and the one before ends; an empty name for none."""
         now = time.perf_counter()
         before = getattr(self._current, "stage", "")
         if before:
@@ -70,7 +70,7 @@ class MapTimes:
 
 @dataclass
 class MapCounts:
-    """What a run has mapped.
+    """Numbers of what a run has mapped.
 
     Attributes
     ----------
@@ -217,7 +217,7 @@ def map_all(
 
 
 def output_part(options: MapOptions) -> str:
-    """The part of `f5py.runs.compile_ahead` that makes the output."""
+    """Return the part of `f5py.runs.compile_ahead` that makes the output."""
     return "mapped lines" if options.is_paf else "mapped records"
 
 
@@ -242,7 +242,7 @@ def _tag_places(text: bytes) -> Iterator[int]:
 
 
 def _read_group(line: str | None) -> str:
-    """The ID of a read group's line."""
+    """Return the ID of a read group's line."""
     if line is None:
         return ""
     fields = line.replace("\\t", "\t").split("\t")

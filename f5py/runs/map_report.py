@@ -22,7 +22,7 @@ _KIND = Kind(map_page, FATES)
 
 @dataclass(frozen=True)
 class _Basis:
-    """What the alignments of a run rest on; nothing in it depends on threads, batches or GPUs.
+    """Basis of the alignments of a run; nothing in it depends on threads, batches or GPUs.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ def write_map_report(
 
 
 def _distributions(statistics: MapStatistics, names: list[str], lengths: NDArray[np.int64]) -> dict[str, Any]:
-    """What the report shows as figures; contigs without a read are left out."""
+    """Return what the report shows as figures; contigs without a read are left out."""
     return {
         "read_lengths": {
             "from": [round(float(edge)) for edge in LENGTH_EDGES[:-1]],

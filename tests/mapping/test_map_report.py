@@ -16,7 +16,7 @@ from ..made_data import ReadSet, run_command
 
 @pytest.fixture
 def reads(made: ReadSet, tmp_path: Path) -> Path:
-    """The made reads, and one that is nowhere on the reference."""
+    """Write the made reads, and one that is nowhere on the reference."""
     path = tmp_path / "reads.fasta"
     path.write_text(made.reads.read_text() + ">elsewhere\n" + "ACCA" * 40 + "\n")
     return path
@@ -32,7 +32,7 @@ def mapped(made: ReadSet, reads: Path, folder: Path, report: str, *options: obje
 
 @pytest.fixture
 def run(made: ReadSet, reads: Path, tmp_path: Path) -> dict[str, Any]:
-    """What the JSON report of a run in several batches says."""
+    """Return what the JSON report of a run in several batches says."""
     return json.loads(mapped(made, reads, tmp_path, "report.json").read_text())["run"]
 
 

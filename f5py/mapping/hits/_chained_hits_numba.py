@@ -25,7 +25,7 @@ from f5py.mapping.settings import AVA, BW, BW_LONG, RESCUE_BASES, RESCUE_RATIO
 
 
 class ChainedCounts(NamedTuple):
-    """How much `chain_reads` has found of each read.
+    """Numbers of what `chain_reads` has found of each read.
 
     Attributes
     ----------

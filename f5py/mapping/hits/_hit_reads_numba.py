@@ -17,7 +17,7 @@ from f5py.mapping.hits.hit_fields import N_FIELDS, OPS, READ
 
 
 class HitCounts(NamedTuple):
-    """How much `hit_reads` has found of each read.
+    """Numbers of what `hit_reads` has found of each read.
 
     Attributes
     ----------

@@ -111,7 +111,7 @@ def find_hits(
 
 
 def contigs_of(index: ReferenceIndex) -> ContigColumns:
-    """The contigs without their names, as kernels take them."""
+    """Return the contigs without their names, as kernels take them."""
     return ContigColumns(index.bases, index.offsets, np.empty(0, np.uint8), np.empty(0, np.int64))
 
 
