@@ -56,7 +56,7 @@ def _is_mark(row: list[str]) -> bool:
 
 
 def _rows(table: bytes) -> dict[str, list[list[str]]]:
-    """The rows of each record, by its number."""
+    """Sort the rows by the number of their record."""
     records = defaultdict(list)
     for line in table.decode().splitlines()[1:]:
         row = line.split("\t")

@@ -105,7 +105,7 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
         zero_copy = device.integrated if zero_copy is None else zero_copy
         self._allocate(max(max_reads, _MIN_READS), max(max_bases, _MIN_BATCH), zero_copy)
         self.size: ArenaSize = self._parts[0].size
-        self._checked(self._check)
+        self._checked(self._check, _settings(stages))
 
     def _check(self) -> None:
         """Compute a small made-up batch as well as the CPU threads do: no driver or device may change a number."""
@@ -179,6 +179,13 @@ class GpuBackend(PartsOfGpu[ArenaPart]):
         """Return whether the CPU threads are done with the GPU's reads before it would be done with the longest one."""
         n_samples = batch.n_samples[placement.having(Reason.GPU)]
         return len(n_samples) == 0 or (n_samples.sum() / self._stages.pool.n_threads < _SMALL_RATIO * n_samples.max())
+
+
+def _settings(stages: SignalStages) -> bytes:
+    """Return what a check depends on besides the code and the device; one of one motif does for all."""
+    said = stages.parameters, stages.rna, stages.limits, stages.quality, stages.means_only, stages.finish_part
+    model = stages.model
+    return repr((said, model.k)).encode() + model.level_mean.tobytes() + model.level_stdv.tobytes()
 
 
 class _Guarded:

@@ -25,6 +25,7 @@ from f5py.compute.gpu.device import (
     is_out_of_memory,
     remedy,
 )
+from f5py.compute.gpu.kept_checks import once
 from f5py.messages import console
 
 _SHRINK = 0.7
@@ -124,11 +125,19 @@ class PartsOfGpu(Generic[Part]):
             self._who, f"{does} on {self.device.name} (device id {self.device.number}): {size} {of_what} at a time"
         )
 
-    def _checked(self, check: Callable[[], None]) -> None:
-        """Compare made-up work with the CPU threads'; give everything back if that raises."""
+    def _checked(self, check: Callable[[], None], what: bytes | None = None) -> None:
+        """Compare made-up work with the CPU threads' unless that has been done; give everything back if it raises.
+
+        Parameters
+        ----------
+        check : callable
+        what : bytes, optional
+            The settings that it is computed with. By default nobody remembers that it has been done.
+        """
         try:
             try:
-                check()
+                of = None if what is None else b"%s %s" % (type(self).__name__.encode(), what)
+                once(self.device.number, of, check)
             except GpuFailure as problem:
                 raise GpuUnavailableError(f"{self.device.name} does not work: {problem}") from problem
         except BaseException:
