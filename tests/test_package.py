@@ -241,9 +241,8 @@ def test_the_site_lists_commands_in_the_groups_of_the_help():
     assert "content.code.copy" in settings["theme"]["features"]
     (commands,) = [one["Commands"] for one in settings["nav"] if "Commands" in one]
     assert commands[0] == "usage/index.md"
-    groups = {
-        title: pages for one in commands[1:] if isinstance(pages := next(iter(one.values())), list) for title in one
-    }
+    groups = {title: pages for one in commands[1:] for title, pages in one.items()}
+    assert groups.pop("What all commands share") == "usage/common.md"
     assert groups == {
         title: [{row.name: f"usage/f5py-{row.name}.md"} for row in rows] for title, rows in catalogue.GROUPS.items()
     }

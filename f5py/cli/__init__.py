@@ -140,9 +140,14 @@ def _status(args: list[str] | None) -> int:
         status = 0
     except click.exceptions.Exit as stop:
         status = stop.exit_code
-    except click.ClickException as wrong_usage:
-        wrong_usage.show()
-        status = wrong_usage.exit_code
+    except click.UsageError as wrong:
+        if isinstance(wrong, getattr(click.exceptions, "NoArgsIsHelpError", ())):  # of click 8.2 and later
+            wrong.show()
+        else:
+            from f5py.cli.wrong_usage import one_line
+
+            console.error("f5py", one_line(wrong))
+        status = wrong.exit_code
     except F5pyError as problem:
         if (number := waiting()) is not None:  # inputs end, too, when a whole pipeline is interrupted
             return _ended_by(number)

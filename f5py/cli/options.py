@@ -17,6 +17,7 @@ import click
 from f5py import __version__
 from f5py.api.command import Command
 from f5py.cli.words import expand
+from f5py.cli.wrong_usage import WORDS
 from f5py.errors import OutputFileError
 from f5py.messages import console
 from f5py.options import Group, Kind, Option, declarations
@@ -67,7 +68,7 @@ class _Choice(click.ParamType):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if str(value) not in self._values:
-            self.fail(f"{value!r} is not one of {', '.join(map(repr, self._values))}", param, ctx)
+            self.fail(f"{value!r} is not one of {', '.join(self._values)}", param, ctx)
         return self._values[str(value)]
 
     def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[Any]:
@@ -133,7 +134,12 @@ class OptionsCommand(click.Command):
                 getattr(import_module(self.row.module), self.row.function)(self.options(**given))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        return super().parse_args(ctx, expand(args, self.declared.values()))
+        ctx.meta[WORDS] = expand(args, self.declared.values())
+        try:
+            return super().parse_args(ctx, list(ctx.meta[WORDS]))
+        except click.UsageError as wrong:
+            wrong.ctx = ctx  # its parser leaves that out
+            raise
 
     def invoke(self, ctx: click.Context) -> Any:
         assert self.callback is not None

@@ -238,7 +238,7 @@ def _where_signals_may_be(directories: Sequence[str]) -> str:
             return f"{directory} holds POD5 files; give it with --pod5"
         if "fast5" not in found and "slow5" in found:
             return f"{directory} holds SLOW5 files; give the one of these reads with --slow5, such as {found['slow5']}"
-    return "give the folder of their fast5 files with -d"
+    return "give the folder of their fast5 files with -d, or signals of another format with --pod5 or --slow5"
 
 
 def _list_pod5(given: Sequence[str], verbose: int) -> Mapping[str, str]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from f5py.io.bytes.byte_input import check_read_once
 from f5py.io.files.output import shown_output
 from f5py.messages import console
@@ -21,7 +23,17 @@ def run(options: MapOptions) -> MapCounts:
     """
     check_read_once(options.reads)
     check_outputs({"-o": options.output, "-d": options.write_index, "--report": options.report})
+    if not options.is_paf and _is_fastq(options.reference):
+        console.warning("map", f"{options.reference}: the reference is FASTQ, as reads are; the order is REF READS")
     counts = map_reads(options)
     if options.reads:
         console.result("map", f"{counts}; written: {shown_output(options.output)}", options.output)
     return counts
+
+
+def _is_fastq(path: str) -> bool:
+    """Return whether a file that is there begins as FASTQ does."""
+    if not os.path.isfile(path):
+        return False
+    with open(path, "rb") as file:
+        return file.read(1) == b"@"

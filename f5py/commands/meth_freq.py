@@ -179,7 +179,7 @@ def merge_frequency_files(options: MergeOptions, take: Callable[[Any], None] | N
     """
     paths, output = list(options.tables), options.output
     if not paths:
-        raise UsageError("give tables of frequencies")
+        raise UsageError("no files are given; name the tables of frequencies to add up")
     if take is not None and output != "-":
         raise UsageError("-o: the rows are returned instead of written; leave it out, or returns")
     check_read_once(paths)

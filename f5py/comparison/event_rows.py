@@ -186,7 +186,8 @@ def _check_columns(names: list[str], shown: str) -> None:
     missing = [name for name in _WANTED if name not in names]
     if missing or not set(_READ) & set(names):
         raise InputFileError(
-            f"{shown}: is no table of f5py eventalign: has no column {missing[0] if missing else 'read_index'}"
+            f"{shown}: is no table of f5py eventalign: has no column {missing[0] if missing else 'read_index'}; "
+            "give what it writes, or alignments"
         )
 
 

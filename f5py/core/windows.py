@@ -179,7 +179,8 @@ def _read_bed(path: str, contigs: list[str]) -> list[tuple[int, int, int]]:
     try:
         lines = Path(path).read_text().splitlines()
     except (OSError, UnicodeDecodeError) as problem:
-        raise InputFileError(f"{path}: cannot read the BED file: {getattr(problem, 'strerror', problem)}") from None
+        reason = f"{problem.strerror}; check the name" if isinstance(problem, OSError) else problem
+        raise InputFileError(f"{path}: cannot read the BED file: {reason}") from None
     intervals = []
     for number, line in enumerate(lines, 1):
         fields = line.split()

@@ -67,7 +67,9 @@ def _batches(source: BinaryIO, name: str, wanted: Sequence[str], motif: str | No
 
     header = source.readline(4096)
     if not is_call_header(header):
-        raise InputFileError(f"{name}: is no table of calls: the first line is not its header")
+        raise InputFileError(
+            f"{name}: is no table of calls: the first line is not its header; give what call-methylation writes"
+        )
     names = [_OTHER_NAMES.get(one, one) for one in header.decode("latin-1").rstrip("\r\n").split("\t")]
     if missing := [one for one in _COLUMNS if one not in names and one not in ("strand", "sequence")]:
         raise InputFileError(f"{name}: is no table of calls: has no column {missing[0]}")

@@ -7,6 +7,7 @@ from typing import Any
 from f5py.errors import UsageError
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
 from f5py.options.gpu import GpuOptions
+from f5py.options.output_names import is_no_alignments
 from f5py.options.shared import (
     threads,
 )
@@ -215,6 +216,8 @@ class MapOptions(GpuOptions, Options):
             raise UsageError(f"--report {self.report}: is about reads, of which none are given")
         if not self.reads and self.write_index is None:
             raise UsageError("no reads are given; name files of reads, or -d to write the index")
+        if is_no_alignments(self.output):
+            raise UsageError(f"-o {self.output}: alignments are written; name the file .bam, .cram, .sam or .paf")
         name = self.output.lower()
         if self.paf and name.endswith((".bam", ".cram", ".sam")):
             raise UsageError(f"--paf: contradicts -o {self.output}; give a name that ends in .paf, or leave --paf out")

@@ -64,6 +64,12 @@ def kind_of_output(path: str) -> str:
     return kind_of_name(path)
 
 
+def is_no_alignments(path: str) -> bool:
+    """Whether a name is that of something else than alignments."""
+    ending = _ending(path)
+    return ending in _OTHERS or _KINDS.get(ending) in ("parquet", *OF_SITES) or ending == ".tsv"
+
+
 def kind_of_name(path: str) -> str:
     """Return the format of a file by its name, as for `kind_of_output`; ``tsv`` for all that are not known."""
     return _KINDS.get(_ending(path), "tsv")

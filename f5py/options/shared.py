@@ -43,7 +43,7 @@ def min_mapq(*aliases: str) -> Any:
     """Declare ``--min-mapq``, with more names of nanopolish's."""
     return option(
         "--min-mapq", kind=Kind.INTEGER, group=Group.SELECTION, default=20,
-        aliases=("--min-mapping-quality", *aliases), help="Skip alignments with lower mapping quality.",
+        at_most=255, aliases=("--min-mapping-quality", *aliases), help="Skip alignments with lower mapping quality.",
     )  # fmt: skip
 
 

@@ -172,7 +172,8 @@ def _check_reach(windows: Windows, alignments: AlignmentFile, text: str | None) 
         if start < lengths[contig]:
             return
         at = contig
-    raise F5pyError(f"-w {text}: lies after the end of contig {alignments.contigs[at]}, which has {lengths[at]} bases")
+    where = f"contig {alignments.contigs[at]}, which has {lengths[at]} bases"
+    raise F5pyError(f"-w {text}: lies after the end of {where}; choose a region in it")
 
 
 def check_outputs(outputs: Mapping[str, str | None]) -> None:
@@ -204,7 +205,7 @@ def check_outputs(outputs: Mapping[str, str | None]) -> None:
             raise UsageError(f"{option} {path}: is a folder; name a file")
         real = os.path.realpath(path)
         if not os.path.isdir(os.path.dirname(real)):  # some outputs are opened only when all the work is done
-            raise OutputFileError(f"{path}: cannot write: No such file or directory")
+            raise OutputFileError(f"{path}: cannot write: No such file or directory; make its folder first")
         if real in named:
             raise UsageError(f"{path}: cannot take what both {named[real]} and {option} write; give two names")
         named[real] = option

@@ -70,7 +70,7 @@ def run(recipe: MappedReadsRecipe, options: Any) -> RunCounts:
 
 def _checked(recipe: MappedReadsRecipe, options: Any) -> Any:
     if options.bam:
-        raise UsageError("--watch and -b are both given; the alignments are those in the folder")
+        raise UsageError("--watch and -b are both given; the alignments are those in the folder; leave -b out")
     for name, declared in declarations(type(options)).items():
         if declared.url and is_url(url := getattr(options, name)):
             raise UsageError(f"{url}: with --watch all files are on this machine")

@@ -103,6 +103,8 @@ def read_genome(path: str | Path) -> Genome:
         code_of[list(pair)] = code
     names: list[str] = []
     parts: list[NDArray[np.uint8]] = []
+    if not os.path.exists(path):
+        raise InputFileError(f"{path}: no such file; give the reference as FASTA")
     if os.path.isdir(path):  # of which the library would die
         raise InputFileError(f"{path}: is a folder; give a FASTA file")
     try:

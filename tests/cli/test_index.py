@@ -208,7 +208,7 @@ def test_nanopolish_calls_methylation_with_our_index(tmp_path: Path, ecoli: Path
     [
         (["-t", "0"], "--threads 0: must be at least 1"),
         (["--iop", "0"], "--iop 0: must be at least 1"),
-        (["--nonsense"], "No such option"),
+        (["--nonsense"], "has no option --nonsense"),
         (["more"], "several files of reads need a name for their index: -o PREFIX"),
     ],
 )

@@ -134,3 +134,23 @@ def test_formats_have_the_same_records(name: str, files: Path):
     assert len({one[0] for one in records}) == 72
     starts = [one[1] for one in records]
     assert starts == sorted(starts)
+
+
+@pytest.mark.parametrize("name", ["out.vcf", "out.csv", "out.tsv", "out.parquet", "out.bed.gz"])
+def test_names_of_what_is_no_alignment_are_refused(name: str, files: Path, capfd: pytest.CaptureFixture[str]):
+    line = refused(capfd, "map", files / "ref.fa", files / "reads.fq", "-o", files / name, status=2)
+    assert line.endswith(f"-o {files / name}: alignments are written; name the file .bam, .cram, .sam or .paf")
+    assert not list(files.glob("*out*"))
+
+
+def test_a_reference_of_reads_is_warned_of(files: Path, capfd: pytest.CaptureFixture[str]):
+    """The order is that of minimap2; both kinds of files can be either."""
+    reads = files / "reads.fq"
+    for words, expected in (
+        ([reads, files / "ref.fa", "-o", files / "out.bam"], 1),
+        ([files / "ref.fa", reads, "-o", files / "out.bam"], 0),
+        ([reads, reads, "-x", "ava-ont", "-o", files / "out.paf"], 0),
+    ):
+        assert run_command("map", *words) == 0
+        told = capfd.readouterr().err
+        assert told.count(f"{reads}: the reference is FASTQ, as reads are; the order is REF READS") == expected

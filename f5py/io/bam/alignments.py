@@ -101,7 +101,9 @@ class AlignmentFile:
             self._pipe = WatchedPipe(path) if self.is_pipe else None
             self._file = opened(path, reference_path, self._pipe)
         except (OSError, ValueError) as problem:
-            raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {reason_of(problem)}") from None
+            reason = reason_of(problem)
+            advice = "copy or make it again" if "truncated" in reason else "give alignments of the reads"
+            raise InputFileError(f"{self.name}: cannot read as SAM, BAM or CRAM: {reason}; {advice}") from None
         #: The file's header; the library forgets it when the file is closed.
         self.header: pysam.AlignmentHeader = self._file.header
         try:
@@ -113,7 +115,11 @@ class AlignmentFile:
             ) from None
         self.contig_lengths: list[int] = list(self._file.lengths)
         if not self.contigs:
+            kind = self._file.description.partition(" ")[0]
             self.close()
+            if kind in ("FASTA", "FASTQ"):
+                how = "f5py map REF READS -o reads.bam"
+                raise InputFileError(f"{self.name}: is {kind}, which has no alignments; make them: {how}")
             raise InputFileError(f"{self.name}: the header names no contigs; map the reads to the reference first")
 
     @property
@@ -339,6 +345,9 @@ class AlignmentFile:
                     f"{self.path}: -w needs alignments sorted by position, these are sorted {how}; run: samtools sort "
                     f"--write-index -o sorted.bam {self.path}, and give -b sorted.bam"
                 )
+            if self._file.is_sam:
+                how = f"samtools sort --write-index -o sorted.bam {self.path}, and give -b sorted.bam"
+                raise InputFileError(f"{self.path}: -w needs an index, which SAM cannot have; run: {how}")
             raise InputFileError(f"{self.path}: -w needs an index; run: samtools index {self.path}")
         if self._is_index_checked:
             return

@@ -72,7 +72,8 @@ class UnfinishedFile:
             descriptor = self._opened()
             self.file: BinaryIO = open(self.path, "wb", opener=lambda *_: descriptor)  # noqa: SIM115 - closed later
         except OSError as problem:
-            raise OutputFileError(f"{path}: cannot write: {problem.strerror}") from problem
+            advice = "; make its folder first" if isinstance(problem, FileNotFoundError) else ""
+            raise OutputFileError(f"{path}: cannot write: {problem.strerror}{advice}") from problem
         _open_files.add(self)
 
     def put_in_place(self) -> None:

@@ -58,7 +58,7 @@ def _first_wrong_line(path: str, is_zipped: bool) -> str:
                 continue
             length = len(line.rstrip(b"\r\n"))
             if number == 1:
-                return "it is no FASTA file: its first line does not begin with >"
+                return "it is no FASTA file: its first line does not begin with >; give what the reads were mapped to"
             if not length:
                 ended = ended or width >= 0
                 continue

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -41,7 +43,8 @@ def load_reads(path: str) -> ReadIndex:
     InputFileError
         If the file is missing, damaged, truncated or in another format.
     """
-    console.note("load_reads", f"{path} has no index; its reads are held in memory")
+    if os.path.exists(path):
+        console.note("load_reads", f"{path} has no index; its reads are held in memory")
     names: list[str] = []
     pieces: list[bytes] = []
     for name, _, bases in sequence_records(path):

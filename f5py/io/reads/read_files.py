@@ -80,7 +80,8 @@ class ReadFiles(Mapping[str, str]):
                 file = MappedFile(path)
         except (FileNotFoundError, NotADirectoryError) as problem:
             raise InputFileError(
-                f"{path}: not found; run f5py index with -d and the fast5 folder, with --slow5 or with --pod5"
+                f"{path}: not found; run f5py index with -d and the fast5 folder, with --slow5 or with --pod5, or name "
+                "the signals here"
             ) from problem
         text = file.text
         if len(text) >= _LARGE_BYTES:

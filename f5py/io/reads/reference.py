@@ -58,6 +58,8 @@ class Reference:
         self.path = path
         try:
             is_zipped = _is_zipped(path)
+            if _is_fastq(path):  # of which htslib would make another kind of index
+                raise InputFileError(f"{path}: is FASTQ, as reads are; give the reference as FASTA")
             _make_index(path, self._fai, self._gzi if is_zipped else None)
         except (OSError, ValueError) as problem:
             raise self._unreadable(problem) from None
@@ -209,6 +211,11 @@ def _make_index(path: str, fai: str, gzi: str | None) -> None:
 def _is_zipped(path: str) -> bool:
     with open(path, "rb") as file:
         return file.read(2) == b"\x1f\x8b"
+
+
+def _is_fastq(path: str) -> bool:
+    with open(path, "rb") as file:
+        return file.read(1) == b"@"
 
 
 def _system_reason(*names: str) -> str:

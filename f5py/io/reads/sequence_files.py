@@ -89,7 +89,7 @@ def sequence_records(path: str) -> Iterator[tuple[str, str, bytes]]:
     elif os.path.isdir(path):
         raise InputFileError(f"{path}: is a folder; give a FASTA or FASTQ file")
     elif not os.path.exists(path):
-        raise InputFileError(f"{path}: not found")
+        raise InputFileError(f"{path}: not found; check the name of the reads")
     if path != "-" and is_bam(path):
         yield from _bam_reads(path)
         return
@@ -184,5 +184,7 @@ def _first_letter(path: str, shown: str) -> bytes:
     except (EOFError, zlib.error, gzip.BadGzipFile) as problem:
         raise InputFileError(f"{shown}: truncated or damaged gzip file") from problem
     if start and start[:1] not in b">@":
-        raise InputFileError(f"{shown}: is neither FASTA nor FASTQ, nor BAM with the reads' bases")
+        raise InputFileError(
+            f"{shown}: is neither FASTA nor FASTQ, nor BAM with the reads' bases; give the basecalled reads"
+        )
     return start[:1]

@@ -282,7 +282,7 @@ def _kind_of_file(path: str) -> Kind:
             what = "is not a SLOW5, POD5 or fast5 file" if os.path.getsize(path) else "is empty"
             raise SignalError(f"{path}: {what}; give the signals of the reads")
     except FileNotFoundError:
-        raise SignalError(f"{path}: not found") from None
+        raise SignalError(f"{path}: not found; check the name of the signals") from None
     except (OSError, ValueError) as problem:
         reason = getattr(problem, "strerror", None) or problem
         raise SignalError(f"{path}: cannot be opened ({reason})") from None
@@ -322,6 +322,8 @@ def _fast5_reads(path: str, files: list[str], n_processes: int) -> dict[str, str
     for file, names in zip(files, found, strict=True):
         if not isinstance(names, str):
             paths.update(dict.fromkeys(names, file))
+    if not files:
+        raise SignalError(f"{path}: no file below this folder is named *.fast5; give the folder of the signals")
     if not paths:
         raise SignalError(f"{path}: no read was found in {len(files)} fast5 files")
     return paths

@@ -27,7 +27,7 @@ def test_alignment_file_that_cannot_be_used(made: ReadSet, tmp_path: Path, fails
         (b"", "does not contain alignment data"),
         (b"not an alignment\n" * 9, "does not contain alignment data"),
         (b"@HD\tVN:1.6\nread\t4\t*\t0\t0\t*\t*\t0\t0\tA\t*\n", "the header names no contigs"),
-        (b">r\nACGT\n", "the header names no contigs"),
+        (b">r\nACGT\n", "is FASTA, which has no alignments"),
     ):
         line = fails(made.with_bam(tmp_path, damaged))
         assert f"{tmp_path}/changed.bam: " in line

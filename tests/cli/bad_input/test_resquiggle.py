@@ -128,9 +128,9 @@ def test_messages_of_batches_have_the_name_that_the_counts_have(made: ReadSet, s
 
 def test_arguments_that_are_missing(capfd: pytest.CaptureFixture[str]) -> None:
     for arguments, words in (
-        ([], "Missing argument 'READS'"),
-        (["reads"], "Missing argument 'SIGNALS'"),
-        (["reads", "signals", "--sam"], "No such option"),
+        ([], "resquiggle needs READS (FASTA or FASTQ file, plain or compressed) and SIGNALS"),
+        (["reads"], "resquiggle needs SIGNALS"),
+        (["reads", "signals", "--sam"], "has no option --sam"),
     ):
         assert run_command("resquiggle", *arguments) == 2
         told = capfd.readouterr().err

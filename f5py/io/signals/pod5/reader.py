@@ -293,7 +293,7 @@ def pod5_files(path: str | os.PathLike[str]) -> list[str]:
         return [os.fspath(path)]
     files = files_below(os.fspath(path), lambda file: file.endswith(".pod5"))
     if not files:
-        raise SignalError(f"{path}: no file below this folder is named *.pod5")
+        raise SignalError(f"{path}: no file below this folder is named *.pod5; give the folder of the signals")
     return files
 
 
