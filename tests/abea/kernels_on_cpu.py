@@ -38,7 +38,7 @@ def build(source: str, *options: str) -> ctypes.CDLL:
     if platform.system() != "Linux":
         pytest.skip("the player of thread blocks is made for glibc's contexts")
     kernels = Path(source_folder())
-    headers = [SOURCES / "cuda_on_cpu.h", *sorted(kernels.glob("*.cu*"))]
+    headers = [*sorted(SOURCES.glob("*.h")), *sorted(kernels.glob("*.cu*"))]
     return ctypes.CDLL(str(gxx.build((SOURCES / source).read_text(), options, headers)))
 
 

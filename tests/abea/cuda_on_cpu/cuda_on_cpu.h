@@ -1,10 +1,11 @@
 // Plays CUDA thread blocks on the CPU, so that kernels can be tested where there is no GPU.
 //
 // Include this before a .cu file and compile both as C++. Every thread of a block is a fiber with a stack of its own; a
-// fiber runs until it reaches an operation that needs other threads (a shuffle, a ballot, a barrier) or returns. When
-// all fibers stand still, each warp whose lanes have met in one operation goes on. They must have met: the same
-// operation at the same place in the source, named for all lanes of the warp, and no lane gone. Anything else is a
-// mistake that a GPU may or may not punish; here it ends the launch with a `Mistake` that says what happened.
+// fiber runs until it reaches an operation that needs other threads (a shuffle, a ballot, a barrier) or returns, and
+// then the next one runs. When all fibers stand still, each warp whose lanes have met in one operation goes on. They
+// must have met: the same operation at the same place in the source, named for all lanes of the warp, and no lane gone.
+// Anything else is a mistake that a GPU may or may not punish; here it ends the launch with a `Mistake` that says what
+// happened.
 //
 // Blocks run one after another. The lanes of a block run in ascending or descending order between two meetings, as the
 // caller of `launch` wants: a kernel that lacks a barrier gives different results.
@@ -16,7 +17,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <csetjmp>
 #include <cstdint>
 #include <cstring>
 #include <functional>
@@ -26,7 +26,7 @@
 #include <utility>
 #include <vector>
 
-#include <ucontext.h>
+#include "fibers.h"
 
 #define __global__
 #define __device__
@@ -86,9 +86,8 @@ struct Meeting {
 
 struct Fiber {
     std::unique_ptr<char[]> stack{new char[STACK_BYTES]};
-    ucontext_t start;
-    std::jmp_buf paused;
-    bool started, returned;
+    Context context;
+    bool returned;
     Meeting meeting;
 };
 
@@ -100,7 +99,9 @@ struct Heard {
 static std::vector<std::unique_ptr<Fiber>> fibers;
 static std::vector<Heard> heard;  // by warp
 static std::function<void()> body;
-static std::jmp_buf scheduler;
+static Context launcher;
+static std::vector<unsigned> turns;  // fibers that run until they stand still, in this order
+static std::size_t turn;
 static unsigned running;
 
 static inline std::string describe(unsigned thread) {
@@ -110,31 +111,39 @@ static inline std::string describe(unsigned thread) {
     return text + " is at " + fiber.meeting.operation + " in line " + std::to_string(fiber.meeting.line);
 }
 
+// Let the fiber whose turn is next run in the place of what runs now, or who launched them after the last one.
+static inline void pass_on(Context& from) {
+    if (turn == turns.size()) {
+        change(from, launcher);
+        return;
+    }
+    running = turns[turn++];
+    threadIdx.x = running;
+    change(from, fibers[running]->context);
+}
+
 // Leave the running fiber until its meeting has taken place.
 static __attribute__((noinline)) const std::uint64_t* meet(
     const char* operation, int line, bool whole_block, unsigned mask, std::uint64_t value) {
     Fiber& fiber = *fibers[running];
     fiber.meeting = {operation, line, whole_block, mask, value};
-    if (_setjmp(fiber.paused) == 0) _longjmp(scheduler, 1);
+    pass_on(fiber.context);
     asm volatile("" ::: "memory");  // other fibers have run: nothing read before holds, threadIdx included
     return heard[running / WARP].values;
 }
 
 static void enter() {
     body();
-    fibers[running]->returned = true;
-    _longjmp(scheduler, 1);
+    Fiber& fiber = *fibers[running];
+    fiber.returned = true;
+    pass_on(fiber.context);
 }
 
-// Run one fiber until it waits or has returned.
-static __attribute__((noinline)) void resume(unsigned thread) {
-    running = thread;
-    threadIdx.x = thread;
-    Fiber& fiber = *fibers[thread];
-    if (_setjmp(scheduler) != 0) return;
-    if (fiber.started) _longjmp(fiber.paused, 1);
-    fiber.started = true;
-    setcontext(&fiber.start);
+// Run the fibers whose turns have been set until all stand still or have returned.
+static __attribute__((noinline)) void run_turns() {
+    turn = 0;
+    if (!turns.empty()) pass_on(launcher);
+    asm volatile("" ::: "memory");
 }
 
 // Check that the threads first..end-1, of which not all have returned, have come to the same meeting.
@@ -172,19 +181,17 @@ static inline void run_block(unsigned threads, bool descending) {
     heard.resize(fibers.size() / WARP + 1);
     for (unsigned t = 0; t < threads; ++t) {
         Fiber& fiber = *fibers[t];
-        fiber.started = fiber.returned = false;
-        getcontext(&fiber.start);
-        fiber.start.uc_stack.ss_sp = fiber.stack.get();
-        fiber.start.uc_stack.ss_size = STACK_BYTES;
-        fiber.start.uc_link = nullptr;
-        makecontext(&fiber.start, enter, 0);
+        fiber.returned = false;
+        begin_at(fiber.context, fiber.stack.get(), STACK_BYTES, enter);
     }
     std::vector<char> runnable(threads, 1);
     for (;;) {
+        turns.clear();
         for (unsigned i = 0; i < threads; ++i) {
             const unsigned t = descending ? threads - 1 - i : i;
-            if (runnable[t]) resume(t);
+            if (runnable[t]) turns.push_back(t);
         }
+        run_turns();
         unsigned returned = 0, released = 0;
         for (unsigned first = 0; first < threads; first += WARP) {
             const unsigned end = std::min(first + WARP, threads);

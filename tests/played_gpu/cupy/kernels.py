@@ -16,8 +16,8 @@ import numpy as np
 
 from . import cuda, faults
 
-#: Where `cuda_on_cpu.h` is.
-_PLAYER = Path(__file__).resolve().parents[2] / "abea" / "cuda_on_cpu"
+#: `cuda_on_cpu.h` and what it includes.
+_PLAYER = sorted((Path(__file__).resolve().parents[2] / "abea" / "cuda_on_cpu").glob("*.h"))
 _HEADER = re.compile(r'extern "C" __global__ void\s+(?:__launch_bounds__\([^)]*\)\s+)?(\w+)\s*\(([^)]*)\)')
 _PARAMETER = re.compile(r"(.*?)\s*(?:__restrict__)?\s*(\w+)$", re.DOTALL)
 #: The player keeps one grid at a time.
@@ -53,7 +53,7 @@ def architectures() -> tuple[int, ...]:
 
 def version() -> tuple[int, int]:
     """Return the player's version, for what is kept; a compiler that refuses the kernels is another one."""
-    texts = Path(__file__).read_bytes(), (_PLAYER / "cuda_on_cpu.h").read_bytes()
+    texts = [path.read_bytes() for path in (Path(__file__), *_PLAYER)]
     broken = b"compile" in os.environ.get("F5PY_PLAYED_FAULT", "").encode()
     return int(broken), int(hashlib.sha256(b"".join(texts)).hexdigest()[:8], 16)
 
@@ -108,7 +108,7 @@ def _built(code: str, options: tuple[str, ...]) -> Path:
     launchers = "".join(_launcher(name, parameters, flushed) for name, parameters in _HEADER.findall(code))
     text = '#include <xmmintrin.h>\n#include "cuda_on_cpu.h"\n' + code + launchers
     defines = [option for option in options if option.startswith("-D")]
-    return gxx.build(text, ["-w", *defines], [_PLAYER / "cuda_on_cpu.h"])
+    return gxx.build(text, ["-w", *defines], _PLAYER)
 
 
 def _launcher(name: str, parameters: str, flushed: bool) -> str:
