@@ -20,8 +20,10 @@ RATIO_WIDTH, MOST_RATIO = 0.5, 20.0
 _RATIO_EDGES = np.arange(-MOST_RATIO, MOST_RATIO + RATIO_WIDTH, RATIO_WIDTH)
 #: Read lengths are counted in ten bins for each power of ten.
 LENGTH_EDGES = 10.0 ** np.arange(2.0, 7.05, 0.1)
+#: Bases are counted by when their reads were sequenced, in bins of so many seconds, for a week.
+TIME_WIDTH, _MOST_TIME = 300, 7 * 24 * 3600
 #: Attributes that are sums.
-_SUMS = ("ratios", "lengths", "yields", "reads", "covered", "methylated", "unmethylated", "contexts")
+_SUMS = ("ratios", "lengths", "yields", "times", "reads", "covered", "methylated", "unmethylated", "contexts")
 _LETTERS = "ACGT"
 _N_CONTEXTS = len(_LETTERS) ** 2
 _RANK = np.full(256, -1, np.int64)
@@ -45,6 +47,8 @@ class RunStatistics:
     ----------
     ratios, lengths, yields : int64
         Calls by ratio, reads by length, and bases of the usable reads by their length.
+    times : int64
+        Bases of the usable reads by when these began to be sequenced, as far as that is known.
     reads, covered, methylated, unmethylated : int64, shape (n_contigs,)
         Alignments, their bases on the reference, and calls beyond the threshold.
     contexts : int64, shape (2, 16)
@@ -64,6 +68,7 @@ class RunStatistics:
     ) -> None:
         self.ratios = np.zeros(len(_RATIO_EDGES) - 1, np.int64)
         self.lengths, self.yields = np.zeros((2, len(LENGTH_EDGES) - 1), np.int64)
+        self.times = np.zeros(_MOST_TIME // TIME_WIDTH, np.int64)
         self.reads, self.covered, self.methylated, self.unmethylated = np.zeros((4, len(contig_lengths)), np.int64)
         self.depths = Depths(contig_lengths, windows)
         self.contexts = np.zeros((2, _N_CONTEXTS), np.int64)
@@ -82,6 +87,7 @@ class RunStatistics:
         self.lengths += np.histogram(lengths, LENGTH_EDGES)[0]
         bases = np.histogram(lengths[usable], LENGTH_EDGES, weights=batch.read_length[usable])[0]
         self.yields += bases.astype(np.int64)
+        self._add_times(batch, usable)
         self.reads += np.bincount(batch.contig[usable], minlength=n_contigs)
         spans = (batch.reference_end - batch.reference_start)[usable]
         self.covered += np.bincount(batch.contig[usable], spans, n_contigs).astype(np.int64)
@@ -127,6 +133,13 @@ class RunStatistics:
             return []
         site = self._motifs[0].pattern
         return [f"{before}[{site}]{after}" for before in _LETTERS for after in _LETTERS]
+
+    def _add_times(self, batch: ReadBatch, usable: NDArray[np.bool_]) -> None:
+        if not len(batch.start_time):
+            return
+        known = usable & (batch.start_time >= 0)
+        bins = np.minimum(batch.start_time[known] // TIME_WIDTH, len(self.times) - 1).astype(np.int64)
+        self.times += np.bincount(bins, batch.read_length[known], len(self.times)).astype(np.int64)
 
     def _add_calls(self, batch: ReadBatch) -> None:
         calls = np.flatnonzero(calls_inside(batch, self._windows))

@@ -252,8 +252,8 @@ class ReadBatch:
     bases : uint8, offsets `base_offsets`
         Letters of the read as sequenced.
     samples : int16, offsets `sample_offsets`
-    offset, unit, sampling_rate : float32
-        ``pA = (sample + offset) * unit``; Hz.
+    offset, unit, sampling_rate, start_time : float32
+        ``pA = (sample + offset) * unit``; Hz; seconds after the begin of the run, NaN if that is not known.
 
     Groups, each filled and freed as a whole
     ----------------------------------------
@@ -328,6 +328,7 @@ class ReadBatch:
     problems: dict[int, str] = field(default_factory=dict)
     records: Any = None
     partition: NDArray[np.int32] = field(default_factory=lambda: empty(np.int32))
+    start_time: NDArray[np.float32] = field(default_factory=lambda: empty(np.float32))
     share_of_input: float | None = None
     part: int = -1
 

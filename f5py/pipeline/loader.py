@@ -314,6 +314,7 @@ class Loader:
             offset=signals.offset,
             unit=signals.range / signals.digitisation,
             sampling_rate=signals.sampling_rate,
+            start_time=signals.start_time,
             problems=signals.problems,
         )
         seconds = np.diff([started, had_records, had_bases, time.perf_counter()])

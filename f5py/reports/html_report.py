@@ -92,6 +92,7 @@ def _charts(run: Mapping[str, Any]) -> Iterable[str]:
     if distributions.get("contexts"):
         yield _methylation("Methylation of single sites by context", distributions["contexts"], "context")
     yield from lengths_shown(distributions["read_lengths"])
+    yield from _over_time(distributions["yield_over_time"])
     covered = [one for one in contigs if one["coverage"]][:_MOST_CONTIGS]
     if covered:
         means = {"mean": [one["coverage"] for one in covered]}
@@ -163,6 +164,13 @@ def lengths_shown(lengths: Mapping[str, Any], of_yield: str = "bases of used rea
     ):
         if any(*series.values()):
             yield section(title, bar_chart(labels, series, "bases of a read", replace(COUNT, name=name), ticks))
+
+
+def _over_time(bases: Mapping[str, Any]) -> Iterable[str]:
+    """Draw how the bases became more while the reads were sequenced, unless all came within a few minutes."""
+    if len(bases["hours"]) > 2:
+        across, up = Axis("hours of sequencing", least=0), replace(COUNT, name="bases of used reads")
+        yield section("Yield over time", line_chart(bases["hours"], {"": bases["bases_used"]}, across, up))
 
 
 def _methylation(title: str, counts: Mapping[str, Mapping[str, int]], name: str) -> str:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.compute.depths import Depths
 from f5py.compute.diagnosis import CAUSES
-from f5py.compute.statistics import LENGTH_EDGES, MOST_RATIO, RATIO_WIDTH, RunStatistics
+from f5py.compute.statistics import LENGTH_EDGES, MOST_RATIO, RATIO_WIDTH, TIME_WIDTH, RunStatistics
 from f5py.options.shared import MappedReadsOptions
 from f5py.pipeline.inputs import paths_of_inputs
 from f5py.reports.run_report import RunFigures, sample_name, write_run_report
@@ -86,6 +87,7 @@ def distributions(
             "reads": statistics.lengths.tolist(),
             "bases_used": statistics.yields.tolist(),
         },
+        "yield_over_time": _yield_over_time(statistics.times),
         "depth": _depth(statistics.depths, contigs),
         "contigs": [
             {
@@ -117,6 +119,15 @@ def distributions(
             for i, name in enumerate(statistics.context_names())
         }
     return shown
+
+
+def _yield_over_time(times: NDArray[np.int64]) -> dict[str, Any]:
+    """Sum bases up to the ends of equal stretches of time; of none if it is not known when reads were sequenced."""
+    n = int(times.nonzero()[0][-1]) + 1 if times.any() else 0
+    step = -(-n // _MOST_POINTS) or 1
+    ends = np.append(np.arange(0, n, step), n) if n else np.empty(0, np.int64)
+    sums = np.append(0, np.cumsum(times))[ends]
+    return {"hours": np.round(ends * TIME_WIDTH / 3600, 4).tolist(), "bases_used": sums.tolist()}
 
 
 def _depth(depths: Depths, contigs: list[str]) -> dict[str, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 from f5py.io.signals.content import Kind
 from f5py.io.signals.helper_process import CPU_SECONDS
 from f5py.io.signals.processes import ParallelSource, ReaderDiedError
-from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, merge_blocks, paths_of
+from f5py.io.signals.source import FIELDS, FileReader, SignalBlock, merge_blocks, paths_of
 from f5py.messages.strict import input_warning
 
 #: A file with more deadly reads than this is not read any more.
@@ -124,7 +124,7 @@ class GuardedSource:
         kept = [i for i, why in enumerate(whys) if not why]
         block = self._source.fetch([names[i] for i in kept])
         problems = {at: f"{paths[i]}: read {names[i]} {whys[i]}" for at, i in enumerate(lost)}
-        nothing = np.full((len(CALIBRATION), len(lost)), np.nan, np.float32)
+        nothing = np.full((len(FIELDS), len(lost)), np.nan, np.float32)
         none = SignalBlock.from_calibration(np.empty(0, np.int16), np.zeros(len(lost) + 1, np.int64), nothing, problems)
         return merge_blocks(len(names), [(kept, block), (lost, none)])
 

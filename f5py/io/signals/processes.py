@@ -20,7 +20,7 @@ from f5py.io.signals.content import Kind
 from f5py.io.signals.fast5.reader import Fast5Reader
 from f5py.io.signals.helper_process import CPU_SECONDS, LOOK_EVERY, HelperProcess, send, signal_name
 from f5py.io.signals.shares import share_out
-from f5py.io.signals.source import CALIBRATION, FileReader, SignalBlock, kind_of_files, paths_of
+from f5py.io.signals.source import FIELDS, FileReader, SignalBlock, kind_of_files, paths_of
 
 _STOPPED = "the signal reader processes have been stopped"
 #: What a connection raises when the other end is gone, or when another thread has closed this end.
@@ -189,7 +189,7 @@ class ParallelSource:
     def _receive(self, n: int, shares: Mapping[_Reader, NDArray[np.int64]]) -> SignalBlock:
         """Put together what the readers send of n reads."""
         lengths = np.zeros(n, np.int64)
-        calibration = np.empty((len(CALIBRATION), n), np.float32)
+        calibration = np.empty((len(FIELDS), n), np.float32)
         problems: dict[int, str] = {}
         for reader in _as_they_answer(shares, self._cpu_seconds):
             share = shares[reader]

@@ -30,6 +30,9 @@ class Calibration(NamedTuple):
 
 #: The calibration fields of a block, in the order in which `BlockBuilder.add` takes them.
 CALIBRATION = Calibration._fields
+#: These, and when the read was sequenced, which need not be known.
+FIELDS = (*CALIBRATION, "start_time")
+_N_CALIBRATION = len(CALIBRATION)
 
 
 @dataclass
@@ -47,6 +50,8 @@ class SignalBlock:
         the read is unreadable.
     problems : dict of int to str
         For each unreadable read its index and one line that says what is wrong and where.
+    start_time : float32, shape (n,)
+        Seconds from the begin of the sequencing run to that of the read; NaN where the files do not say that.
     """
 
     samples: NDArray[np.int16]
@@ -56,6 +61,11 @@ class SignalBlock:
     range: NDArray[np.float32]
     sampling_rate: NDArray[np.float32]
     problems: dict[int, str] = field(default_factory=dict)
+    start_time: NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
+
+    def __post_init__(self) -> None:
+        if len(self.start_time) < len(self.offset):
+            self.start_time = np.full(len(self.offset), np.nan, np.float32)
 
     @classmethod
     def empty(
@@ -77,12 +87,13 @@ class SignalBlock:
             The file of each read, for messages; may be empty.
         n_samples : int64, shape (n,)
             -1 for a read that is unreadable.
-        calibration : float64, shape (n, 4)
-            Values of `CALIBRATION`.
+        calibration : float64, shape (n, 5)
+            Values of `FIELDS`, the start in samples.
         causes : dict of int to str
             Reads that are unreadable, and why; added to.
         """
         with np.errstate(over="ignore"):
+            calibration, starts = calibration[:, :_N_CALIBRATION], calibration[:, _N_CALIBRATION]
             stored = calibration.astype(np.float32)
         for i in np.flatnonzero(n_samples == 0).tolist():
             causes.setdefault(i, "has no samples")
@@ -97,6 +108,8 @@ class SignalBlock:
             causes.setdefault(i, f"has no usable calibration ({wrong})")
         bad = sorted(causes)
         stored[bad] = np.nan
+        with np.errstate(all="ignore"):
+            seconds = (starts / stored[:, -1]).astype(np.float32)
         sizes = np.maximum(n_samples, 0)
         sizes[bad] = 0
         offsets = offsets_of(sizes)
@@ -104,23 +117,23 @@ class SignalBlock:
         for i in bad:
             where = f"{shown(places[i])}: " if places[i] else ""
             problems[i] = " ".join(f"{where}read {names[i]} {causes[i]}".split())
-        return cls.from_calibration(np.empty(offsets[-1], np.int16), offsets, stored.T, problems)
+        return cls.from_calibration(np.empty(offsets[-1], np.int16), offsets, [*stored.T, seconds], problems)
 
     @classmethod
     def from_calibration(
         cls,
         samples: NDArray[np.int16],
         offsets: NDArray[np.int64],
-        calibration: NDArray[np.float32],
+        calibration: NDArray[np.float32] | Sequence[NDArray[np.float32]],
         problems: dict[int, str],
     ) -> SignalBlock:
-        """Make a block from a table of calibration, shape (4, n), with its rows as in `CALIBRATION`."""
-        digitisation, offset, range_, sampling_rate = np.ascontiguousarray(calibration)
-        return cls(samples, offsets, digitisation, offset, range_, sampling_rate, problems)
+        """Make a block from a table of calibration and starts, shape (5, n), with its rows as in `FIELDS`."""
+        digitisation, offset, range_, sampling_rate, start_time = np.ascontiguousarray(calibration)
+        return cls(samples, offsets, digitisation, offset, range_, sampling_rate, problems, start_time)
 
     def calibration(self) -> NDArray[np.float32]:
         """Return the table that `from_calibration` takes."""
-        return np.stack([self.digitisation, self.offset, self.range, self.sampling_rate])
+        return np.stack([getattr(self, name) for name in FIELDS])
 
 
 class SignalSource(Protocol):
@@ -274,16 +287,16 @@ class BlockBuilder:
         self._names = names
         self._places = places
         self._samples: list[NDArray[np.int16] | int | None] = [None] * len(names)
-        self._calibration = np.full((len(names), len(CALIBRATION)), np.nan)
+        self._calibration = np.full((len(names), len(FIELDS)), np.nan)
         self._causes: dict[int, str] = {}
 
     def add(self, i: int, samples: NDArray[np.int16] | int, calibration: Sequence[float]) -> None:
-        """Give read i its samples and its values of `CALIBRATION`.
+        """Give read i its samples and its values of `CALIBRATION`, and after them its start in samples, if it is known.
 
         Instead of the samples their number may be given: the caller then fills the read's part of the block.
         """
         self._samples[i] = samples
-        self._calibration[i] = calibration
+        self._calibration[i, : len(calibration)] = calibration
 
     def fail(self, i: int, cause: str) -> None:
         """Say that read i is unreadable, and why."""
@@ -315,7 +328,7 @@ def _size(read: NDArray[np.int16] | int) -> int:
 def merge_blocks(n: int, parts: Sequence[tuple[Sequence[int], SignalBlock]]) -> SignalBlock:
     """Make one block of n reads from the blocks of parts of them; each part comes with its reads' indices."""
     lengths = np.zeros(n, np.int64)
-    calibration = np.empty((len(CALIBRATION), n), np.float32)
+    calibration = np.empty((len(FIELDS), n), np.float32)
     problems: dict[int, str] = {}
     for reads, block in parts:
         lengths[reads] = np.diff(block.offsets)

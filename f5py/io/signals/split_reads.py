@@ -89,6 +89,7 @@ def fetch_split(
         n_samples[i] = length
         begins[i] = whole.offsets[at] + start
         calibration[:, i] = of_whole[:, at]
+        calibration[-1, i] += start / whole.sampling_rate[at]  # it starts later than its parent
 
     if n_cut:
         input_warning(

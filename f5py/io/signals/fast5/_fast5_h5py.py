@@ -9,6 +9,7 @@ Imported from inside functions only, because it imports h5py.
 
 from __future__ import annotations
 
+import math
 import os
 import stat
 from functools import cache
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from f5py.errors import MissingDependencyError, SignalError, pip_install, unavailable
 from f5py.io.signals.recent import raise_if_of_machine
-from f5py.io.signals.source import CALIBRATION, Unreadable
+from f5py.io.signals.source import CALIBRATION, FIELDS, Unreadable
 
 #: Number of the VBZ filter (variable-byte integers and zstd) in the HDF Group's registry.
 VBZ_FILTER = 32020
@@ -35,6 +36,7 @@ _HDF5_ERRORS = (OSError, KeyError, RuntimeError, ValueError, TypeError, MemoryEr
 #: Where a read's run is described; the later one counts where both name a thing.
 _RUN_GROUPS = (b"/context_tags", b"/tracking_id")
 _CALIBRATION = tuple(what.encode() for what in CALIBRATION)
+_START = FIELDS[-1].encode()
 
 
 def silence_hdf5() -> None:
@@ -90,8 +92,8 @@ class Fast5File:
         -------
         samples : int16, shape (n,)
             Raw DAC values.
-        calibration : list of float, length 4
-            The values of `CALIBRATION`.
+        calibration : list of float, length 5
+            The values of `FIELDS`, the start in samples.
 
         Raises
         ------
@@ -118,8 +120,18 @@ class Fast5File:
     def _read(self, name: str) -> tuple[NDArray[np.int16], list[float]]:
         if self.multi:
             group = b"read_" + name.encode(errors="surrogateescape")
-            return self._samples(group, b"/Raw/Signal"), self._calibration(group + b"/channel_id")
-        return self._samples(self._single, b"/Signal"), self._calibration(b"UniqueGlobalKey/channel_id")
+            samples, calibration = self._samples(group, b"/Raw/Signal"), self._calibration(group + b"/channel_id")
+            return samples, [*calibration, self._start(group + b"/Raw")]
+        samples, calibration = self._samples(self._single, b"/Signal"), self._calibration(b"UniqueGlobalKey/channel_id")
+        return samples, [*calibration, self._start(self._single)]
+
+    def _start(self, group: bytes) -> float:
+        """Return when a read starts, in samples; NaN if the file does not say that."""
+        try:
+            h5a.open(self._file, _START, obj_name=group).read(self._value, h5t.NATIVE_DOUBLE)
+            return float(self._value)
+        except _HDF5_ERRORS:
+            return math.nan
 
     def run_info(self, name: str) -> dict[str, str]:
         """Return the attributes of a read's context tags and tracking id, in lower case.

@@ -220,8 +220,9 @@ class StoredRead:
     place : tuple of int
         Number of the table of reads, and the row in it: the order on the disk.
     n_samples : int
-    calibration : list of float, length 4
-        The values of `f5py.io.signals.source.CALIBRATION`; as float32, range / digitisation is the file's scale.
+    calibration : list of float, length 5
+        The values of `f5py.io.signals.source.FIELDS`, the start in samples; as float32, range / digitisation is the
+        file's scale.
     chunks : list of int
         The rows of the signal tables that hold the signal.
     """
@@ -241,7 +242,7 @@ class _Reads:
     keys : V16, shape (n,)
         UUIDs.
     n_samples : int, shape (n,)
-    calibration : float64, shape (n, 4)
+    calibration : float64, shape (n, 5)
     chunk_offsets, chunk_rows : int
         Read i has the rows ``chunk_rows[chunk_offsets[i]:chunk_offsets[i + 1]]`` of the signal tables.
     """
@@ -273,6 +274,7 @@ class _Reads:
                 columns.calibration_offset.to_numpy(),
                 np.where(exact, span, scale),
                 sampling_rate,
+                columns.start.to_numpy(),
             ],
             axis=1,
         )

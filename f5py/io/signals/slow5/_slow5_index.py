@@ -45,6 +45,9 @@ class Form(NamedTuple):
         Where the first record is.
     record_press, signal_press : int
         Methods of compression, as the header has them.
+    start_field : tuple of int
+        Of the fields after the samples up to the start of the read, how they are stored: bytes of a number; less than
+        0, those of each element of a list. None if there is no such field.
     """
 
     binary: bool
@@ -52,10 +55,11 @@ class Form(NamedTuple):
     begin: int
     record_press: int = 0
     signal_press: int = 0
+    start_field: tuple[int, ...] = ()
 
 
 class RecordFile(NamedTuple):
-    """An open file for compiled code; all are integers.
+    """An open file for compiled code.
 
     Attributes
     ----------
@@ -63,6 +67,8 @@ class RecordFile(NamedTuple):
     record_press, signal_press : int
         Methods of compression, as the header has them.
     called : f5py.io.signals.slow5._slow5_functions.Functions
+    start_field : int64
+        See `Form`.
     """
 
     descriptor: int
@@ -70,6 +76,7 @@ class RecordFile(NamedTuple):
     record_press: int
     signal_press: int
     called: Functions
+    start_field: NDArray[np.int64]
 
 
 class Records(NamedTuple):
@@ -109,7 +116,8 @@ def open_records(path: str, form: Form) -> RecordFile:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError as problem:
         raise SignalError(f"{path}: cannot be opened ({problem.strerror})") from None
-    return RecordFile(descriptor, not form.binary, form.record_press, form.signal_press, called)
+    start_field = np.array(form.start_field, np.int64)
+    return RecordFile(descriptor, not form.binary, form.record_press, form.signal_press, called, start_field)
 
 
 def records_of(path: str, form: Form, file: RecordFile, workers: Callable[[], WorkerPool]) -> Records:

@@ -1,9 +1,9 @@
 """Jitted loops over the records of a SLOW5 file.
 
 A binary record is its size (8 bytes) and, compressed or not: the length of the read's name (2 bytes), the name, the
-read group (4), digitisation, offset, range and sampling rate (8 each), a length (8), the samples, and further fields
-that are not read here. The length is the number of samples, or that of their bytes if these are compressed by
-themselves. No length is believed before it has been compared with the bytes that are there.
+read group (4), digitisation, offset, range and sampling rate (8 each), a length (8), the samples, and further fields,
+of which only the start of the read is taken. The length is the number of samples, or that of their bytes if these are
+compressed by themselves. No length is believed before it has been compared with the bytes that are there.
 """
 
 from __future__ import annotations
@@ -159,6 +159,8 @@ def read_records(turn, reads, names, name_offsets, index, file, got):
             code = expand(file, buffer, size, found)
             if code == GOOD:
                 code = _take(file, found, names, begin, end, read, got)
+            if code == GOOD and file.start_field.shape[0] > 0:
+                _take_start(file, found, read, got)
             if found[2] != 0:
                 call_with_one(file.called.free, found[2])
         got.codes[read] = code
@@ -206,6 +208,32 @@ def _take(file, found, names, begin, end, read, got):
         copy_from(got.scratch[place : place + size], signal + 4, length - 4)
         got.is_packed[read] = True
     return GOOD
+
+
+@exact_kernel
+def _take_start(file, found, read, got):
+    """Take the start of a read, which is not known if the fields are not there or the number stands for none."""
+    last = found[0] + found[1]
+    at = found[0] + 2 + np.int64(load_uint16(found[0])) + _FIXED
+    length = load_int64(at - 8)  # has been checked
+    at += 2 * length if file.signal_press == NO_PRESS else length
+    for j in range(file.start_field.shape[0]):
+        size = file.start_field[j]
+        if size < 0:
+            if last - at < 8:
+                return
+            n = load_int64(at)
+            at += 8
+            if n < 0 or n > last - at:
+                return
+            size = n * -size
+        if size > last - at:
+            return
+        if j == file.start_field.shape[0] - 1:
+            start = load_int64(at)
+            if start >= 0:  # the largest number, here -1, stands for none
+                got.calibration[read, _N_CALIBRATION] = start
+        at += size
 
 
 @exact_kernel

@@ -10,6 +10,7 @@ from f5py.jit.kernel import exact_kernel
 
 _TAB, _NEWLINE, _COMMA, _MINUS, _ZERO = 9, 10, 44, 45, 48
 _N_FIELDS = 8
+_N_CALIBRATION = 4
 _MOST_DIGITS = 18
 _LOWEST, _HIGHEST = -(1 << 15), (1 << 15) - 1
 
@@ -29,7 +30,7 @@ def parse_text(file, line, size, names, begin, end, read, got):
     """Take the fields of a read's line; whether it is sound and that of ``names[begin:end]``.
 
     Name, read group, digitisation, offset, range, sampling rate, number of samples, samples with commas between them,
-    and further fields that are not read here.
+    and further fields, of which only the start of the read is taken.
     """
     fields = np.zeros(_N_FIELDS + 1, np.int64)  # where each begins; the one before it ends a byte earlier
     if size < 1 or line[size - 1] != _NEWLINE:
@@ -54,7 +55,24 @@ def parse_text(file, line, size, names, begin, end, read, got):
     if group < 0 or count < 0:
         return False
     got.groups[read] = group
+    _start(file, line, size, fields[8], read, got)
     return _samples(line, fields[7], fields[8] - 1, count, read, got)
+
+
+@exact_kernel
+def _start(file, line, size, at, read, got):
+    """Take the start of a read, if its field is there; a dot stands for none."""
+    left = file.start_field.shape[0]
+    begin = at
+    for i in range(at, size if left > 0 else at):
+        if line[i] == _TAB or i == size - 1:
+            left -= 1
+            if left == 0:
+                start = _unsigned(line, begin, i)
+                if start >= 0:
+                    got.calibration[read, _N_CALIBRATION] = start
+                return
+            begin = i + 1
 
 
 @exact_kernel

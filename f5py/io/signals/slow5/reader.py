@@ -15,7 +15,7 @@ from f5py.core.names import Names
 from f5py.errors import SignalError
 from f5py.io.remote import ranged_file
 from f5py.io.signals.content import BINARY_HEADER_AT, BLOW5_MAGIC, KIND_NAMES, Kind, file_kind
-from f5py.io.signals.source import CALIBRATION, SignalBlock
+from f5py.io.signals.source import FIELDS, SignalBlock
 from f5py.messages.strict import input_warning
 from f5py.threads.pool import WorkerPool
 
@@ -29,7 +29,11 @@ _MOST_HEADER = 1 << 28
 _NEWEST_VERSION, _MOST_SIGNAL_PRESS = (1, 0, 0), 2
 #: Columns that every file has; others follow.
 _TYPES = "#char*\tuint32_t\tdouble\tdouble\tdouble\tdouble\tuint64_t\tint16_t*\t"
+_N_COLUMNS = _TYPES.count("\t")
 _COLUMNS = "#read_id\tread_group\tdigitisation\toffset\trange\tsampling_rate\tlen_raw_signal\traw_signal\t"
+#: Bytes of a value of the columns that may follow; of an enumeration and of what is not known here 1 and none.
+_SIZES = {"char": 1, "float": 4, "double": 8} | {f"{sign}int{8 * n}_t": n for sign in ("", "u") for n in (1, 2, 4, 8)}
+_START = ("uint64_t", "start_time")
 #: Attributes that have no value are written as a dot.
 _ABSENT = ("", ".")
 
@@ -51,8 +55,8 @@ class Got(NamedTuple):
         What is wrong with each read, see `f5py.io.signals.slow5._slow5_numba`; 0 if nothing is.
     groups : int64, shape (n,)
         Read groups.
-    calibration : float64, shape (n, 4)
-        Values of `CALIBRATION`.
+    calibration : float64, shape (n, 5)
+        Values of `FIELDS`, the start in samples.
     """
 
     used: NDArray[np.int64]
@@ -75,7 +79,7 @@ class Got(NamedTuple):
             np.zeros(n, np.bool_),
             np.zeros(n, np.int32),
             np.zeros(n, np.int64),
-            np.full((n, len(CALIBRATION)), np.nan),
+            np.full((n, len(FIELDS)), np.nan),
         )
 
 
@@ -299,10 +303,9 @@ def _header_lines(path: str) -> tuple[list[str], Form]:
             _check_version(path, tuple(start[6:9]))
             if start[9] > ZSTD or start[14] > _MOST_SIGNAL_PRESS:
                 raise SignalError(f"{path}: is compressed in a way that f5py does not know; convert it with slow5tools")
-            return (
-                _checked(text.decode("utf-8", "replace"), int.from_bytes(start[10:14], "little"), damaged),
-                Form(True, tuple(start[6:9]), len(start) + length, start[9], start[14]),
-            )
+            n_groups = int.from_bytes(start[10:14], "little")
+            attributes, started = _checked(text.decode("utf-8", "replace"), n_groups, damaged)
+            return attributes, Form(True, tuple(start[6:9]), len(start) + length, start[9], start[14], started)
         file.seek(0)
         lines: list[str] = []
         size = 0
@@ -315,11 +318,12 @@ def _header_lines(path: str) -> tuple[list[str], Form]:
     if len(numbers) != 3 or not all(number.isdecimal() and int(number) < 256 for number in numbers):
         raise damaged
     _check_version(path, tuple(map(int, numbers)))
-    name, _, n_groups = lines[1].partition("\t") if len(lines) > 1 else ("", "", "")
-    if name != "#num_read_groups" or not n_groups.isdecimal():
+    name, _, number = lines[1].partition("\t") if len(lines) > 1 else ("", "", "")
+    if name != "#num_read_groups" or not number.isdecimal():
         raise damaged
     columns_too = "\n".join(lines[2:]) + "\n"
-    return _checked(columns_too, int(n_groups), damaged), Form(False, tuple(map(int, numbers)), size)
+    attributes, started = _checked(columns_too, int(number), damaged)
+    return attributes, Form(False, tuple(map(int, numbers)), size, start_field=started)
 
 
 def _check_version(path: str, version: tuple[int, ...]) -> None:
@@ -330,8 +334,11 @@ def _check_version(path: str, version: tuple[int, ...]) -> None:
         )
 
 
-def _checked(text: str, n_groups: int, damaged: SignalError) -> list[str]:
-    """Attributes of a header, if that is sound: each has a value for every group, and the columns follow."""
+def _checked(text: str, n_groups: int, damaged: SignalError) -> tuple[list[str], tuple[int, ...]]:
+    """Return attributes of a header, if that is sound, and `Form.start_field`.
+
+    Each attribute has a value for every group, and the columns follow.
+    """
     lines = text.removesuffix("\n").split("\n")
     *attributes, types, columns = lines if len(lines) > 1 else ["", ""]
     keys = [line.partition("\t")[0] for line in attributes]
@@ -346,4 +353,18 @@ def _checked(text: str, n_groups: int, damaged: SignalError) -> list[str]:
         or types.count("\t") != columns.count("\t")
     ):
         raise damaged
-    return attributes
+    return attributes, _start_field(types.split("\t")[_N_COLUMNS:], columns.split("\t")[_N_COLUMNS:])
+
+
+def _start_field(types: list[str], columns: list[str]) -> tuple[int, ...]:
+    """Find the start of a read among the columns after the samples; see `Form.start_field`."""
+    sizes: list[int] = []
+    for kind, name in zip(types, columns, strict=True):
+        plain = kind.removesuffix("*")
+        size = 1 if plain.startswith("enum") else _SIZES.get(plain, 0)
+        sizes.append(size if plain == kind else -size)
+        if not size:
+            return ()
+        if (kind, name) == _START:
+            return tuple(sizes)
+    return ()
