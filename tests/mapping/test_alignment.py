@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from f5py.mapping.align._pair_alignment_numba import (
@@ -72,6 +72,8 @@ def test_vectors_give_what_the_definition_gives(pair, kind, band, zdrop, preset)
     st.sampled_from([1, 2, 3, 40, 700]), st.integers(-150, 150), st.integers(0, 150),
     st.sampled_from(["map-ont", "map-hifi"]),
 )  # fmt: skip
+@example(11737, 178, 0.75, 700, -57, 0, "map-ont")  # 63 bases less: the corner is in the last lane of the vector
+@example(11737, 177, 0.75, 700, -56, 0, "map-ont")
 def test_a_narrow_band_gives_the_path_of_all_cells(seed, n, errors, period, gap, swap, preset):
     """Stretches with repeats, unknown bases, a long gap, and an insertion before a deletion as long.
 

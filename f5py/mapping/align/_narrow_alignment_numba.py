@@ -160,5 +160,6 @@ def fill_narrow(target, n, query, m, integers, rows, cells):
             else:
                 if row == 0:
                     score = -border(column + 1, integers)
-                score += lane64(u, corner)
+                # the last lane is outside of the band here: the next cell takes it for one behind a new gap
+                score += -q - integers[E] if corner == WIDE - 1 else lane64(u, corner)
     return score
