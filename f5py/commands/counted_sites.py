@@ -7,13 +7,13 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import fields
-from typing import BinaryIO, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from f5py.core.motifs import Motif
 from f5py.errors import InputFileError, UsageError
 from f5py.io.bam.alignments import AlignmentFile
 from f5py.io.bam.modifications.modified_sites import TagCounts, WantedSites
-from f5py.io.bytes.byte_input import open_bytes, shown_name, size_of
+from f5py.io.bytes.byte_input import beginning_of_input, open_bytes, shown_name, size_of
 from f5py.io.bytes.joined_tables import open_tables
 from f5py.messages import console
 from f5py.messages.progress import progress
@@ -29,6 +29,7 @@ from f5py.site_frequencies.site_counts import SiteCounts
 
 CALLS, MODBAM, BEDMETHYL = "tables of calls", "alignments with tags", "bedMethyl files"
 _BEGINNING = 1 << 12
+_MAGIC = 4  # bytes that tell alignments
 _OF_ALIGNMENTS = (b"BAM\1", b"CRAM", b"@HD\t", b"@SQ\t", b"@RG\t", b"@PG\t", b"@CO\t")
 #: Options that only some inputs have a use for, and what they are then called.
 _USES = {
@@ -39,18 +40,46 @@ _USES = {
 }
 
 
-def kind_of_inputs(paths: Sequence[str]) -> str:
-    """Determine the common kind of all inputs; what comes through a pipe is taken for calls until it is read."""
-    kinds = {_kind_of(path) for path in paths}
-    if len(kinds) > 1:
-        raise UsageError(f"{' and '.join(sorted(kinds))} cannot be counted together; give inputs of one kind")
-    return kinds.pop()
+class Inputs(NamedTuple):
+    """Files that are counted as one.
+
+    Attributes
+    ----------
+    kind : str
+        What they are, all of them: `CALLS`, `MODBAM` or `BEDMETHYL`. Text that comes through a pipe is taken for calls
+        until it is read.
+    paths : list of str
+        ``-`` is standard input.
+    beginning : bytes
+        What has been read of standard input.
+    """
+
+    kind: str
+    paths: list[str]
+    beginning: bytes
+
+    @classmethod
+    def of(cls, paths: Sequence[str]) -> Inputs:
+        """Determine the common kind of some inputs."""
+        if list(paths) == ["-"]:
+            console.note("meth-freq", "Scanning the input from stdin ...")
+        beginning, content = beginning_of_input(_MAGIC) if "-" in paths else (b"", b"")
+        kinds = {_kind_of(path, content) for path in paths}
+        if len(kinds) > 1:
+            raise UsageError(f"{' and '.join(sorted(kinds))} cannot be counted together; give inputs of one kind")
+        return cls(kinds.pop(), list(paths), beginning)
+
+    def beginning_of(self, path: str) -> bytes:
+        """Return what has been read of an input."""
+        return self.beginning if path == "-" else b""
 
 
-def _kind_of(path: str) -> str:
+def _kind_of(path: str, of_standard_input: bytes) -> str:
     if is_alignments(path):
         return MODBAM
-    if path == "-" or not os.path.isfile(path):
+    if path == "-":
+        return MODBAM if of_standard_input.startswith(_OF_ALIGNMENTS) else CALLS
+    if not os.path.isfile(path):
         return CALLS
     with open_bytes(path) as source:
         return _kind_of_content(source)
@@ -73,29 +102,30 @@ def check_source(kind: str, options: FrequencyOptions) -> None:
 
 
 @contextmanager
-def opened_tables(
-    paths: Sequence[str], options: FrequencyOptions
-) -> Iterator[tuple[BinaryIO, Callable[[int], str], bool]]:
+def opened_tables(inputs: Inputs, options: FrequencyOptions) -> Iterator[tuple[BinaryIO, Callable[[int], str], bool]]:
     """Open tables as one; yield it, what says where a line is, and whether it is bedMethyl, which a pipe may have."""
-    if list(paths) == ["-"]:
-        console.note("meth-freq", "Scanning the input from stdin ...")
-    with progress("bytes", size_of(paths)) as bar, open_tables(paths, bar.advance) as (table, line_of):
+    paths = inputs.paths
+    with (
+        progress("bytes", size_of(paths)) as bar,
+        open_tables(paths, bar.advance, inputs.beginning) as (table, line_of),
+    ):
         kind = _kind_of_content(table) if len(paths) == 1 else CALLS
         if kind == MODBAM:
-            raise InputFileError(f"{shown_name(paths[0])}: has alignments; give the name of a file instead of a pipe")
+            raise InputFileError(
+                f"{shown_name(paths[0])}: has alignments; give the name of a file, or - for standard input"
+            )
         check_source(kind, options)
         yield table, line_of, kind == BEDMETHYL
 
 
-def counts_of_sites(
-    kind: str, paths: Sequence[str], motif: Motif, options: FrequencyOptions
-) -> tuple[SiteCounts, list[bytes]]:
+def counts_of_sites(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> tuple[SiteCounts, list[bytes]]:
     """Count the calls of single sites; return the counts, and the contigs' names."""
     if options.combine_strands:
         check_combinable(motif)
-    if kind == MODBAM:
-        return _of_alignments(paths, motif, options)
-    if kind == BEDMETHYL:
+    paths = inputs.paths
+    if inputs.kind == MODBAM:
+        return _of_alignments(inputs, motif, options)
+    if inputs.kind == BEDMETHYL:
         counts, contigs, are_combined = SiteCounts(combine_strands=options.combine_strands), dict[str, int](), False
         with progress("bytes", size_of(paths)) as bar:
             for path in paths:
@@ -103,7 +133,7 @@ def counts_of_sites(
                     found = count_bedmethyl(source, shown_name(path), counts, contigs, motif, options.mod_code)
                 are_combined = are_combined or found[1]
         return _of_strands(counts, contigs, are_combined, options)
-    with opened_tables(paths, options) as (table, line_of, is_bed):
+    with opened_tables(inputs, options) as (table, line_of, is_bed):
         if is_bed:
             return counts_of_bedmethyl(table, shown_name(paths[0]), motif, options)
         source, place = rows_of_motif(table, motif.name, line_of)
@@ -129,12 +159,13 @@ def _of_strands(
     return counts, [name.encode() for name in contigs]
 
 
-def _of_alignments(paths: Sequence[str], motif: Motif, options: FrequencyOptions) -> tuple[SiteCounts, list[bytes]]:
+def _of_alignments(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> tuple[SiteCounts, list[bytes]]:
     counts, contigs = SiteCounts(combine_strands=options.combine_strands), dict[str, int]()
     wanted = WantedSites(motif, options.threshold, options.mod_code)
-    for path in paths:
+    for path in inputs.paths:
+        beginning = inputs.beginning_of(path)
         with (
-            closing(AlignmentFile(path, options.genome, min_mapq=0, secondary=False)) as alignments,
+            closing(AlignmentFile(path, options.genome, 0, secondary=False, beginning=beginning)) as alignments,
             progress("records", alignments.expected_records()) as bar,
         ):
             tags = count_modbam(alignments, counts, contigs, wanted, options.genome, usable_cores(), bar.advance)

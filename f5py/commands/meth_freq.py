@@ -10,10 +10,10 @@ from typing import Any
 
 from f5py.commands.counted_sites import (
     CALLS,
+    Inputs,
     check_source,
     counts_of_bedmethyl,
     counts_of_sites,
-    kind_of_inputs,
     opened_tables,
 )
 from f5py.core.motifs import Motif, motif_named, parse_motif
@@ -98,10 +98,10 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
     motif = chosen_motif(options)
     paths = list(options.tables) or [options.calls]
     check_read_once(paths)
-    kind = kind_of_inputs(paths)
-    check_source(kind, options)
+    inputs = Inputs.of(paths)
+    check_source(inputs.kind, options)
     if options.bedmethyl:
-        _write_bedmethyl(kind, paths, motif, options)
+        _write_bedmethyl(inputs, motif, options)
         return
     is_arrow = take is not None or options.output_format == "parquet"
     if is_arrow:
@@ -110,7 +110,7 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
         import_arrow()  # or fail before the work starts
     out: Any
     with complete_text_output(options.output, _COMPRESSION_THREADS) if take is None else nullcontext(take) as out:
-        frequencies = _frequencies(kind, paths, motif, options).covered(options.min_coverage)
+        frequencies = _frequencies(inputs, motif, options).covered(options.min_coverage)
         if is_arrow:
             from f5py.outputs.sites.frequency_arrow import write_frequency_rows
 
@@ -129,11 +129,11 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
     console.result("meth-freq", f"{len(frequencies):,} sites{share}{where}", options.output)
 
 
-def _frequencies(kind: str, paths: list[str], motif: Motif, options: FrequencyOptions) -> Frequencies:
-    if kind == CALLS:
-        with opened_tables(paths, options) as (table, line_of, is_bedmethyl):
+def _frequencies(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> Frequencies:
+    if inputs.kind == CALLS:
+        with opened_tables(inputs, options) as (table, line_of, is_bedmethyl):
             if is_bedmethyl:
-                counts, names = counts_of_bedmethyl(table, shown_name(paths[0]), motif, options)
+                counts, names = counts_of_bedmethyl(table, shown_name(inputs.paths[0]), motif, options)
             else:
                 source, place = rows_of_motif(table, motif.name, line_of)
                 return methylation_frequency(
@@ -146,16 +146,16 @@ def _frequencies(kind: str, paths: list[str], motif: Motif, options: FrequencyOp
                     stranded=options.stranded,
                 )
     else:
-        counts, names = counts_of_sites(kind, paths, motif, options)
+        counts, names = counts_of_sites(inputs, motif, options)
     return frequencies_of_sites(counts, names, options.stranded)
 
 
-def _write_bedmethyl(kind: str, paths: list[str], motif: Motif, options: FrequencyOptions) -> None:
+def _write_bedmethyl(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> None:
     from f5py.outputs.sites.bedmethyl import check_can_write, write_bedmethyl
 
     check_can_write(options.output)
     lengths = None if options.chrom_sizes is None else read_chromosome_lengths(options.chrom_sizes)
-    counts, names = counts_of_sites(kind, paths, motif, options)
+    counts, names = counts_of_sites(inputs, motif, options)
     write_bedmethyl(
         options.output, counts, names, motif, _COMPRESSION_THREADS, lengths, options.min_coverage, options.mod_code
     )

@@ -26,6 +26,8 @@ class RunCounts:
         Reads that dropped out, by `Cause`.
     reverse : int
         Reads that a result was looked for in and that lie on the reverse strand.
+    covered_sites : int
+        Sites of calls that were skipped because an earlier alignment of the same read covers them.
     rescuable : int
         Reads with too few events to recalibrate with, but no fewer than `USABLE_EVENTS`.
     examples : list of str
@@ -43,6 +45,7 @@ class RunCounts:
     methylated: int = 0
     unmethylated: int = 0
     reverse: int = 0
+    covered_sites: int = 0
     causes: NDArray[np.int64] = field(default_factory=lambda: np.zeros(len(Cause), np.int64))
     rescuable: int = 0
     examples: list[str] = field(default_factory=list)

@@ -133,6 +133,7 @@ class Caller(AlignmentStage):
         if len(batch):
             if self._covered is not None:
                 self._covered.drop(batch)
+                self.counts.covered_sites = self._covered.n_sites
             super().settle(batch)
 
     def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:

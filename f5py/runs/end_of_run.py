@@ -130,6 +130,8 @@ def note_results(who: str, options: AlignmentOptions, counts: RunCounts, what: s
     if (fraction := counts.methylated_fraction) is not None:  # calls were counted
         beyond = getattr(options, "threshold", CALL_THRESHOLD)
         words += f"; {100 * fraction:.1f} % of those with a ratio beyond {beyond:g} are methylated"
+    if getattr(options, "skip_overlaps", False):
+        words += f"; {counts.covered_sites:,} sites skipped that an earlier alignment of the same read covers"
     files = written_files(options, is_taken)
     console.note(who, f"{words}; written: {', '.join(files)}" if files else words)
 

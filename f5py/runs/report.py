@@ -57,6 +57,7 @@ def write_report(
             "total_bases": counts.bases,
             "results": counts.results,
             **({"methylated": counts.methylated, "unmethylated": counts.unmethylated} if called else {}),
+            **({"skipped_overlapping_sites": counts.covered_sites} if called else {}),
         },
         rates={
             "passed_fraction": counts.used / max(counts.total, 1),

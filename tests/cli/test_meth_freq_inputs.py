@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import math
 import subprocess
 import sys
@@ -160,3 +161,70 @@ def test_what_cannot_be_counted_is_refused(made: ReadSet, outputs: Path, tmp_pat
         ((tmp_path / "absent.bam",), 1, "no such file"),
     ):  # fmt: skip
         assert words in refused(capfd, "meth-freq", *arguments, status=status)
+
+
+@pytest.mark.parametrize("options", [(), ("-o", "sites.bed"), ("--stranded", "-c", "1")])
+@pytest.mark.parametrize("kind", ["bam", "uncompressed", "sam", "cram"])
+def test_alignments_through_standard_input(
+    outputs: Path, made: ReadSet, tmp_path: Path, kind: str, options: tuple[str, ...]
+) -> None:
+    """In one pass, byte by byte, and told from text by their first bytes; what they are named is of no account."""
+    form = {"bam": "wb", "uncompressed": "wbu", "sam": "wh", "cram": "wc"}[kind]
+    source = tmp_path / "source"
+    with (
+        pysam.AlignmentFile(str(outputs / "calls.bam")) as records,
+        pysam.AlignmentFile(str(source), form, template=records, reference_filename=str(made.genome)) as out,
+    ):
+        for record in records:
+            out.write(record)
+    arguments = [*options, "-g", str(made.genome)]
+    command = [sys.executable, "-m", "f5py", "meth-freq"]
+    found = []
+    for name, content in ((str(outputs / "calls.bam"), b""), ("-", source.read_bytes())):
+        done = subprocess.Popen(
+            [*command, name, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            cwd=tmp_path,
+        )  # fmt: skip
+        assert done.stdin is not None
+        for i in range(min(len(content), 40)):  # as a slow writer sends it
+            done.stdin.write(content[i : i + 1])
+            done.stdin.flush()
+        out, messages = done.communicate(content[40:])
+        assert done.returncode == 0, messages.decode()
+        found.append((tmp_path / "sites.bed").read_bytes() if "sites.bed" in options else out)
+    assert found[0] == found[1]
+    assert found[0].count(b"\n") > 20
+
+
+def test_cut_alignments_through_standard_input_are_refused(outputs: Path, tmp_path: Path) -> None:
+    content = (outputs / "calls.bam").read_bytes()
+    command = [sys.executable, "-m", "f5py", "meth-freq", "-", "-o", "out.tsv"]
+    for cut in (len(content) // 2, len(content) - 28):
+        done = subprocess.run(command, input=content[:cut], capture_output=True, check=False, cwd=tmp_path)
+        assert done.returncode == 1
+        assert b"standard input" in done.stderr
+        assert b"Traceback" not in done.stderr
+        assert not (tmp_path / "out.tsv").exists()
+
+
+def test_text_through_standard_input_is_still_text(outputs: Path, tmp_path: Path) -> None:
+    """Compressed or not, alone or beside a file, and if there is nothing."""
+    table = (outputs / "calls.tsv").read_bytes()
+    command = [sys.executable, "-m", "f5py", "meth-freq"]
+
+    def told(content: bytes, *arguments: str) -> bytes:
+        return subprocess.run([*command, *arguments], input=content, capture_output=True, check=True).stdout
+
+    expected = told(b"", str(outputs / "calls.tsv"))
+    assert told(table) == told(gzip.compress(table)) == told(table, "-") == told(table, "-i", "-") == expected
+    twice = told(b"", str(outputs / "calls.tsv"), str(outputs / "calls.tsv"))
+    assert told(table, "-", str(outputs / "calls.tsv")) == told(table, str(outputs / "calls.tsv"), "-") == twice
+    done = subprocess.run([*command, "-"], input=b"BA", capture_output=True, check=False)
+    assert done.returncode == 1
+    assert b"Traceback" not in done.stderr
+    mixed = subprocess.run(
+        [*command, "-", str(outputs / "calls.tsv")], input=(outputs / "calls.bam").read_bytes(), capture_output=True,
+        check=False,
+    )  # fmt: skip
+    assert mixed.returncode == 2
+    assert b"cannot be counted together" in mixed.stderr

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -82,7 +84,7 @@ def test_room_for_many_alignments():
 
 
 @pytest.mark.parametrize("more", [(), ("-q", "cpg,gpc")])
-def test_a_read_counts_once(made: ReadSet, tmp_path: Path, more: tuple):
+def test_a_read_counts_once(made: ReadSet, tmp_path: Path, more: tuple, capfd: pytest.CaptureFixture[str]):
     """Each alignment comes again, as one of the other half of the read would."""
     header, records = made.records()
     doubled = tmp_path / "doubled.bam"
@@ -98,10 +100,20 @@ def test_a_read_counts_once(made: ReadSet, tmp_path: Path, more: tuple):
     assert run_command("call-methylation", *options, "-o", twice) == 0
     sites = tmp_path / "sites.bed"
     with_sites = [] if more else ["--bedmethyl", sites]
+    with_sites += ["--report", tmp_path / "report.json"]
+    capfd.readouterr()
     assert run_command("call-methylation", *options, "-o", skipped, "--skip-overlaps", *with_sites) == 0
+    n_sites = sum(int(line.split("\t")[-2]) for line in once.read_text().splitlines()[1:]) if not more else None
+    (closing,) = [line for line in capfd.readouterr().err.splitlines() if "written:" in line]
+    counts = json.loads((tmp_path / "report.json").read_text())["run"]["counts"]
+    found = re.search(r"; ([\d,]+) sites skipped that an earlier alignment of the same read covers", closing)
+    assert found
+    assert int(found[1].replace(",", "")) == counts["skipped_overlapping_sites"]
+    assert counts["skipped_overlapping_sites"] == n_sites or more
+    assert counts["skipped_overlapping_sites"] > 0
     assert skipped.read_bytes() == once.read_bytes()
     assert twice.read_bytes().count(b"\n") == 2 * once.read_bytes().count(b"\n") - 1
-    if with_sites:
+    if not more:
         counted = tmp_path / "counted.bed"
         assert run_command("meth-freq", once, "--bedmethyl", "-o", counted) == 0
         assert sites.read_text() == counted.read_text()

@@ -61,6 +61,8 @@ class AlignmentFile:
         Records with a lower mapping quality are left out.
     secondary, supplementary : bool
         Keep secondary and supplementary alignments.
+    beginning : bytes, optional
+        What has been read of standard input already.
 
     Raises
     ------
@@ -75,6 +77,7 @@ class AlignmentFile:
         min_mapq: int,
         secondary: bool,
         supplementary: bool = True,
+        beginning: bytes = b"",
     ) -> None:
         import pysam
 
@@ -95,10 +98,12 @@ class AlignmentFile:
             raise InputFileError(f"{path}: no such file; give the alignments with -b")
         try:
             if path == "-":
-                select.select([0], [], [])  # can be interrupted, unlike the library's first read
+                select.select(
+                    [] if beginning else [0], [], [], 0 if beginning else None
+                )  # can be interrupted, unlike the library's first read
             else:
                 check_beginning(path)
-            self._pipe = WatchedPipe(path) if self.is_pipe else None
+            self._pipe = WatchedPipe(path, beginning) if self.is_pipe else None
             self._file = opened(path, reference_path, self._pipe)
         except (OSError, ValueError) as problem:
             reason = reason_of(problem)

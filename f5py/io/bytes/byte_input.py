@@ -38,7 +38,9 @@ def size_of(paths: Sequence[str]) -> int | None:
 
 
 @contextmanager
-def open_bytes(path: str, advance: Callable[[int], object] = lambda size: None) -> Iterator[BinaryIO]:
+def open_bytes(
+    path: str, advance: Callable[[int], object] = lambda size: None, beginning: bytes = b""
+) -> Iterator[BinaryIO]:
     """Open plain, gzip or BGZF text for reading, or a Parquet table as text; ``-`` is standard input.
 
     The content decides whether it is compressed, not the name, so a compressed pipe is read as well.
@@ -48,6 +50,8 @@ def open_bytes(path: str, advance: Callable[[int], object] = lambda size: None) 
     path : str
     advance : function, optional
         Called with the number of bytes of the file, compressed or not, that have been read since its last call.
+    beginning : bytes, optional
+        What has been read of standard input already; see `beginning_of_input`.
 
     Yields
     ------
@@ -67,7 +71,7 @@ def open_bytes(path: str, advance: Callable[[int], object] = lambda size: None) 
     except OSError as problem:
         raise InputFileError(f"{shown}: cannot be opened ({problem.strerror}); check the name") from problem
     with file:
-        raw = _Peekable(file, advance)
+        raw = _Peekable(file, advance, beginning)
         try:
             beginning = raw.peek(len(MAGIC))
         except OSError as problem:
@@ -84,6 +88,38 @@ def open_bytes(path: str, advance: Callable[[int], object] = lambda size: None) 
         yield io.BufferedReader(_Checked(source, shown), _BUFFER_SIZE)
 
 
+def beginning_of_input(size: int) -> tuple[bytes, bytes]:
+    """Read standard input until it can be told what it is.
+
+    Parameters
+    ----------
+    size : int
+        Bytes that are wanted at least, if there are so many.
+
+    Returns
+    -------
+    beginning, content : bytes
+        What has been read, which must be handed to whoever reads on; and the same uncompressed, if it is gzip.
+
+    Raises
+    ------
+    InputFileError
+        It cannot be read.
+    """
+    beginning = content = b""
+    try:
+        while len(content) < size and (piece := os.read(0, _BUFFER_SIZE)):
+            beginning += piece
+            content = beginning
+            if beginning.startswith(_GZIP_MAGIC):
+                content = zlib.decompressobj(zlib.MAX_WBITS | 16).decompress(beginning, _BUFFER_SIZE)
+    except zlib.error:  # for the reader to tell
+        content = beginning
+    except OSError as problem:
+        raise InputFileError(f"{shown_name('-')}: cannot be read ({problem.strerror})") from problem
+    return beginning, content
+
+
 def read_at(descriptor: int, size: int, place: int) -> bytes:
     """Read so many bytes of an open file, fewer only at its end: a single call may give less."""
     pieces = []
@@ -97,15 +133,15 @@ def read_at(descriptor: int, size: int, place: int) -> bytes:
 class _Peekable(io.RawIOBase):
     """A file whose first bytes can be looked at, even if it is a pipe."""
 
-    def __init__(self, file: BinaryIO, advance: Callable[[int], object]) -> None:
+    def __init__(self, file: BinaryIO, advance: Callable[[int], object], beginning: bytes) -> None:
         self._file = file
         self._advance = advance
-        self._seen = b""
+        self._seen = beginning
 
     def peek(self, size: int) -> bytes:
         """Return the first `size` bytes, fewer only if the file is shorter."""
-        self._seen = self._file.read(size)
-        return self._seen
+        self._seen += self._file.read(max(size - len(self._seen), 0))
+        return self._seen[:size]
 
     def readable(self) -> bool:
         return True

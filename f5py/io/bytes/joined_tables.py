@@ -21,6 +21,8 @@ class JoinedTables(BytePieces):
         ``-`` is standard input, which can be there once.
     advance : function
         See `f5py.io.bytes.byte_input.open_bytes`.
+    beginning : bytes, optional
+        What has been read of standard input already.
 
     Raises
     ------
@@ -30,8 +32,11 @@ class JoinedTables(BytePieces):
         While it is read: a file cannot be opened or is damaged.
     """
 
-    def __init__(self, paths: Sequence[str], advance: Callable[[int], object] = lambda size: None) -> None:
+    def __init__(
+        self, paths: Sequence[str], advance: Callable[[int], object] = lambda size: None, beginning: bytes = b""
+    ) -> None:
         check_read_once(paths)
+        self._beginning = beginning
         self._advance = advance
         self._paths = list(paths)
         self._first_line = [1]
@@ -53,7 +58,9 @@ class JoinedTables(BytePieces):
             if at:
                 self._first_line.append(n_lines + 1)
             with ExitStack() as self._files:
-                file: BinaryIO = self._files.enter_context(open_bytes(path, self._advance))
+                file: BinaryIO = self._files.enter_context(
+                    open_bytes(path, self._advance, self._beginning if path == "-" else b"")
+                )
                 piece = last = b""
                 while piece := file.read1(1 << 20):  # type: ignore[attr-defined]
                     if at + 1 < len(self._paths):
@@ -67,12 +74,12 @@ class JoinedTables(BytePieces):
 
 @contextmanager
 def open_tables(
-    paths: Sequence[str], advance: Callable[[int], object] = lambda size: None
+    paths: Sequence[str], advance: Callable[[int], object] = lambda size: None, beginning: bytes = b""
 ) -> Iterator[tuple[BinaryIO, Callable[[int], str]]]:
     """Open tables as one; yield the stream, and what says which line of which table a line of it is."""
     if len(paths) == 1:
-        with open_bytes(paths[0], advance) as source:
+        with open_bytes(paths[0], advance, beginning) as source:
             yield source, lambda line: f"{shown_name(paths[0])}, line {line}"
         return
-    with JoinedTables(paths, advance) as joined, io.BufferedReader(joined, 1 << 20) as source:
+    with JoinedTables(paths, advance, beginning) as joined, io.BufferedReader(joined, 1 << 20) as source:
         yield source, joined.place

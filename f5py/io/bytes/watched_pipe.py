@@ -20,6 +20,8 @@ class WatchedPipe:
     ----------
     path : str
         A pipe; ``-`` is standard input.
+    beginning : bytes, optional
+        What has been read of it already.
 
     Attributes
     ----------
@@ -34,25 +36,26 @@ class WatchedPipe:
         It cannot be opened.
     """
 
-    def __init__(self, path: str) -> None:
+    def __init__(self, path: str, beginning: bytes = b"") -> None:
         self.problem: OSError | None = None
         source = os.dup(0) if path == "-" else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
         self.descriptor, sink = os.pipe()
-        threading.Thread(target=self._pass_on, args=(source, sink), name="f5py-pipe", daemon=True).start()
+        threading.Thread(target=self._pass_on, args=(source, sink, beginning), name="f5py-pipe", daemon=True).start()
 
     def close_descriptor(self) -> None:
         """Close `descriptor`, when the library has one of its own."""
         os.close(self.descriptor)
 
-    def _pass_on(self, source: int, sink: int) -> None:
+    def _pass_on(self, source: int, sink: int, chunk: bytes) -> None:
         beginning = end = b""
         try:
-            while chunk := os.read(source, _CHUNK_BYTES):
+            while chunk := chunk or os.read(source, _CHUNK_BYTES):
                 beginning = (beginning + chunk[: len(BLOCK_MAGIC)])[: len(BLOCK_MAGIC)]
                 end = (end + chunk[-len(END_BLOCK) :])[-len(END_BLOCK) :]
                 view = memoryview(chunk)
                 while view:
                     view = view[os.write(sink, view) :]
+                chunk = b""
             if beginning == BLOCK_MAGIC and end != END_BLOCK:
                 self.problem = OSError("it has no end mark")
         except OSError as problem:  # it cannot be read; or nobody reads any more, and nobody will ask
