@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from ..examples import examples
+
 for _package in ("pyslow5", "pod5", "vbz_h5py_plugin", "pyarrow"):
     pytest.importorskip(_package, reason=f"needs {_package}")
 
@@ -24,7 +26,8 @@ def run_fuzz(*options: str, module: str = "tests.fuzz") -> str:
 
 
 def test_a_fixed_set() -> None:
-    assert "| **all** | 200 |" in run_fuzz("--cases", "200", "--seed", "1", "--jobs", "1")
+    n = examples(250)
+    assert f"| **all** | {n} |" in run_fuzz("--cases", str(n), "--seed", "1", "--jobs", "1")
 
 
 def test_the_corpus() -> None:
@@ -34,4 +37,4 @@ def test_the_corpus() -> None:
 
 
 def test_killed_runs() -> None:
-    assert "Wrong: 0." in run_fuzz("--kills", "24", module="tests.fuzz.kills")
+    assert "Wrong: 0." in run_fuzz("--kills", str(examples(40)), module="tests.fuzz.kills")
