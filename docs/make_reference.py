@@ -27,6 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 _TABLE = re.compile(r"(<!-- options: (\S+) -->\n).*?(<!-- end of options -->)", re.DOTALL)
 _LIST = re.compile(r"(<!-- commands -->\n).*?(<!-- end of commands -->)", re.DOTALL)
+#: An option in a sentence.
+_OPTION = re.compile(r"(?<![\w`-])(--[a-zA-Z][a-zA-Z0-9_-]*|-[a-zA-Z])(?![\w-])")
 _TITLES = "| option | default | meaning |\n|---|---|---|\n"
 
 
@@ -56,11 +58,12 @@ def _row(option: Option, page: Path) -> str:
     words = option.value_words().replace("|", " or ")
     spelled = ", ".join(f"`{spelling}`" for spelling in option.names)
     meaning = option.help[0].lower() + option.help[1:].removesuffix(".") if option.help[1].islower() else option.help
+    meaning = _OPTION.sub(r"`\1`", meaning.replace("|", "or").replace("*", r"\*"))
     if option.see is not None:
         meaning += f" ([more]({_link(option.see, page)}))"
     if others := option.aliases + option.foreign:
         meaning += f"; also {', '.join(f'`{alias}`' for alias in others)}"
-    return f"| {spelled} {words}".rstrip() + f" | {option.default_shown() or 'off'} | {meaning.replace('|', 'or')} |"
+    return f"| {spelled} {words}".rstrip() + f" | {option.default_shown() or 'off'} | {meaning} |"
 
 
 def _link(target: str, page: Path) -> str:

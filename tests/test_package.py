@@ -228,6 +228,7 @@ def test_every_command_has_its_table(name):
     assert text.startswith(f"# f5py {name}\n")
     assert re.search(rf"^```sh\nf5py {name}( |$)", text, re.MULTILINE), "no example"
     assert public - aliases <= shown
+    assert not [row for row in table_rows(text) if re.search(r"(?<!\\)\*", row[-1])], "would be italics"
 
 
 def test_pages_of_commands_are_those_that_exist():

@@ -31,9 +31,14 @@ function prepared(element) {
 
 function ticks(low, high, most) {
   const rough = (high - low) / Math.max(most, 1), power = Math.pow(10, Math.floor(Math.log10(rough)));
-  const step = [1, 2, 5, 10].map((one) => one * power).find((one) => one >= rough);
-  const found = [];
-  for (let i = Math.ceil(low / step); i * step <= high; i++) found.push(i * step);
+  const steps = [0.5, 1, 2, 5, 10].map((one) => one * power), chosen = steps.findIndex((one) => one >= rough);
+  const multiples = (step) => {
+    const found = [];
+    for (let i = Math.ceil(low / step); i * step <= high; i++) found.push(i * step);
+    return found;
+  };
+  let step = steps[chosen], found = multiples(step);
+  if (found.length < 2 && chosen > 0) found = multiples((step = steps[chosen - 1])); // one says nothing of the scale
   return { found, digits: Math.max(-Math.floor(Math.log10(step) + 1e-9), 0) };
 }
 

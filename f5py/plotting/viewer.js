@@ -116,7 +116,7 @@
         pen.fillStyle = colour("soft");
         pen.fillRect(from - 0.5, TOP + CALLS + STRIP - 6, 1, 6);
       }
-      if (position % step === 0 && to > from && centre - labelled > 60) {
+      if (position % step === 0 && centre - labelled > 60) { // also of a k-mer without events
         pen.font = "12px system-ui, sans-serif";
         pen.textAlign = "center";
         pen.fillStyle = colour("soft");
