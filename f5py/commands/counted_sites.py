@@ -161,7 +161,7 @@ def _of_strands(
 
 def _of_alignments(inputs: Inputs, motif: Motif, options: FrequencyOptions) -> tuple[SiteCounts, list[bytes]]:
     counts, contigs = SiteCounts(combine_strands=options.combine_strands), dict[str, int]()
-    wanted = WantedSites(motif, options.threshold, options.mod_code)
+    wanted = WantedSites(motif, options.threshold, options.mod_code, without_call=bool(options.bedmethyl))
     for path in inputs.paths:
         beginning = inputs.beginning_of(path)
         with (

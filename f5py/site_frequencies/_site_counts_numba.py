@@ -21,7 +21,7 @@ class Counts(NamedTuple):
     methylated: NDArray[np.uint32]
     canonical: NDArray[np.uint32]
     failed: NDArray[np.uint32]
-    other: NDArray[np.uint32]  # zeros where nothing else was written
+    rest: NDArray[np.uint32]  # see `SiteColumns`; zeros where nothing else was written
 
 
 @exact_kernel
@@ -65,7 +65,7 @@ def add_counts(first, partition, contig, step, more, n_sites, counts):
 
     `step` is the position << 1 | reverse. Of the kind that comes last there may be no counts.
     """
-    slots, names, places, methylated, canonical, failed, other = counts
+    slots, names, places, methylated, canonical, failed, rest = counts
     site = np.int64(-1)
     at = first
     while at < contig.shape[0] and (n_sites + 1) * SLOTS_PER_ENTRY <= slots.shape[0]:
@@ -78,8 +78,10 @@ def add_counts(first, partition, contig, step, more, n_sites, counts):
         methylated[site] += more[0][at]
         canonical[site] += more[1][at]
         failed[site] += more[2][at]
-        if more[3].shape[0] and more[3][at]:
-            other[site] += more[3][at]
+        if more[3].shape[0]:
+            for kind in range(rest.shape[1]):
+                if more[3][at, kind]:
+                    rest[site, kind] += more[3][at, kind]
         at += 1
     return at, n_sites
 

@@ -21,7 +21,7 @@ _COLUMNS = (
     "canonical", "n_other", "n_deleted", "failed", "n_different", "n_missing",
 )  # fmt: skip
 _TEXTS = ("contig", "code", "strand")
-_COUNTS = ("methylated", "canonical", "failed", "n_other")
+_COUNTS = ("methylated", "canonical", "failed", "n_other", "n_deleted", "n_different", "n_missing")
 _MOST_READS = 2**32 - 1
 _PIECE = 1 << 24
 _NOT_ROWS = (b"#", b"track", b"browser")
@@ -42,8 +42,8 @@ class BedMethylRows(NamedTuple):
     code : int32
     reverse, combined : bool
         Whether a row is of the reverse strand, or of both.
-    counts : four of uint32
-        Modified, canonical and failed calls, and those of other modifications.
+    counts : three of uint32, and one of shape (n, 4)
+        Modified, canonical and failed calls, and the `rest`; see `f5py.site_frequencies.site_counts.SiteColumns`.
     """
 
     contigs: list[str]
@@ -90,13 +90,15 @@ def bedmethyl_rows(source: BinaryIO, shown: str) -> Iterator[BedMethylRows]:
             raise InputFileError(f"{shown}: a strand is {min(strange)!r}, not +, - or .; is the file damaged?")
         start = rows["start"].to_numpy()
         check_positions(start, shown, "start")
-        counts = [rows[name].to_numpy() for name in _COUNTS]
-        for count in counts:
+        columns = [rows[name].to_numpy() for name in _COUNTS]
+        for count in columns:
             check_bounds(count, 0, _MOST_READS, shown, "a number of reads")
+        columns = [count.astype(np.uint32) for count in columns]
+        counts = [*columns[:3], np.stack(columns[3:], axis=1)]
         yield BedMethylRows(
             contig.dictionary.to_pylist(), contig.indices.to_numpy(), start, code.dictionary.to_pylist(),
             code.indices.to_numpy(), compute.equal(rows["strand"], "-").to_numpy(),
-            compute.equal(rows["strand"], ".").to_numpy(), [count.astype(np.uint32) for count in counts],
+            compute.equal(rows["strand"], ".").to_numpy(), counts,
         )  # fmt: skip
 
 

@@ -39,7 +39,15 @@ def count_modbam(
     InputFileError
         A file is damaged, or they do not belong together.
     """
-    from f5py.io.bam.modifications._modified_sites_numba import CANONICAL, FAILED, MODIFIED, OTHER
+    from f5py.io.bam.modifications._modified_sites_numba import (
+        CANONICAL,
+        DELETED,
+        DIFFERENT,
+        FAILED,
+        MISSING,
+        MODIFIED,
+        OTHER,
+    )
 
     tags = TagCounts()
     number = np.array([contigs.setdefault(name, len(contigs)) for name in alignments.contigs], np.int32)
@@ -47,6 +55,8 @@ def count_modbam(
     with nullcontext() if reference is None else closing(reference):
         for _, _, sites in listed_sites(alignments, replace(wanted, reference=reference), tags, n_threads, advance):
             step = sites.position << 1 | (sites.reverse & (not counts.combine_strands))
-            kinds = [(sites.state == one).astype(np.uint32) for one in (MODIFIED, CANONICAL, FAILED, OTHER)]
+            kinds = [(sites.state == one).astype(np.uint32) for one in (MODIFIED, CANONICAL, FAILED)]
+            rest = sites.state[:, None] == np.array([OTHER, DELETED, DIFFERENT, MISSING], np.uint8)
+            kinds.append(rest.astype(np.uint32))
             counts.join(SiteColumns(np.full(len(step), -1, np.int32), number[sites.contig], step, *kinds))
     return tags

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: Positions have 31 bits.
 _MOST_STEP = 1 << 32
+#: Counts of `SiteColumns.rest`.
+N_REST = 4
 _FIRST_ENTRIES = 1 << 12  # a power of two, as the hash table must be
 
 
@@ -59,8 +61,10 @@ class SiteColumns(NamedTuple):
         -1 is no partition.
     step : int64
         0-based position of the motif's first base << 1 | reverse.
-    methylated, canonical, failed, other : uint32
-        See `SiteTotals`; `other` may be empty, which stands for zeros.
+    methylated, canonical, failed : uint32
+        See `SiteTotals`.
+    rest : uint32, shape (n, 4)
+        `SiteTotals.other`, `deleted`, `different` and `missing`; may have no rows, which stands for zeros.
     """
 
     partition: NDArray[np.int32]
@@ -69,7 +73,7 @@ class SiteColumns(NamedTuple):
     methylated: NDArray[np.uint32]
     canonical: NDArray[np.uint32]
     failed: NDArray[np.uint32]
-    other: NDArray[np.uint32]
+    rest: NDArray[np.uint32]
 
     @classmethod
     def of_arrays(cls, arrays: Mapping[str, NDArray[Any]], n_partitions: int, n_contigs: int) -> SiteColumns:
@@ -89,7 +93,7 @@ class SiteColumns(NamedTuple):
         check_column(columns.step, np.int64, n, end=_MOST_STEP)
         for counts in columns[3:6]:
             check_column(counts, np.uint32, n)
-        check_column(columns.other, np.uint32, n if len(np.atleast_1d(columns.other)) else 0)
+        check_column(columns.rest, np.uint32, n if len(np.atleast_1d(columns.rest)) else 0, N_REST)
         return columns
 
 
@@ -108,6 +112,8 @@ class SiteTotals(NamedTuple):
         Calls of either kind, and those below the threshold.
     other : int64
         Calls of another modification, which only tags of other callers have.
+    deleted, different, missing : int64
+        Reads that lack the base, have another one, or have it without a call; only counted of tags.
     """
 
     contig: NDArray[np.int32]
@@ -117,6 +123,9 @@ class SiteTotals(NamedTuple):
     canonical: NDArray[np.int64]
     failed: NDArray[np.int64]
     other: NDArray[np.int64]
+    deleted: NDArray[np.int64]
+    different: NDArray[np.int64]
+    missing: NDArray[np.int64]
 
     @property
     def valid(self) -> NDArray[np.int64]:
@@ -181,8 +190,8 @@ def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None)
 class SiteCounts:
     """Counts of methylated, canonical and failed calls per site, strand and partition.
 
-    Memory grows with the number of distinct sites, 28 bytes and a hash table of 8 to 16 bytes each; 4 more if there are
-    calls of other modifications.
+    Memory grows with the number of distinct sites, 28 bytes and a hash table of 8 to 16 bytes each; 16 more if there
+    are calls of other modifications, or reads without a call are counted.
 
     Parameters
     ----------
@@ -211,10 +220,10 @@ class SiteCounts:
             methylated=np.empty(n, np.uint32),
             canonical=np.empty(n, np.uint32),
             failed=np.empty(n, np.uint32),
-            other=np.zeros(n, np.uint32),
+            rest=np.zeros((n, N_REST), np.uint32),
         )
-        #: Whether `other` has anything but zeros; else it is never written, and takes no memory.
-        self._has_other = False
+        #: Whether `rest` has anything but zeros; else it is never written, and takes no memory.
+        self._has_rest = False
 
     def __len__(self) -> int:
         return self._n_sites
@@ -261,17 +270,17 @@ class SiteCounts:
         partition, contig, step = np.empty(n, np.int32), np.empty(n, np.int32), np.empty(n, np.int64)
         split_keys(self._counts.name[:n], self._counts.place[:n], 0, 0, partition, contig, step)
         kinds = self._counts.methylated, self._counts.canonical, self._counts.failed
-        other = self._counts.other[: n if self._has_other else 0]
-        return SiteColumns(partition, contig, step, *(kind[:n].copy() for kind in (*kinds, other)))
+        rest = self._counts.rest[: n if self._has_rest else 0]
+        return SiteColumns(partition, contig, step, *(kind[:n].copy() for kind in (*kinds, rest)))
 
     def join(self, columns: SiteColumns) -> None:
         """Add what others have counted."""
         from f5py.site_frequencies import _site_counts_numba as jit
 
-        if columns.other.any():
-            self._has_other = True
+        if columns.rest.any():
+            self._has_rest = True
         else:
-            columns = columns._replace(other=columns.other[:0])
+            columns = columns._replace(rest=columns.rest[:0])
         n_done = 0
         while True:
             n_done, self._n_sites = jit.add_counts(
@@ -290,10 +299,10 @@ class SiteCounts:
         fill_site_slots(slots, counts.name, counts.place, n)
         self._counts = counts = counts._replace(slots=slots)
         size = len(slots) // SLOTS_PER_ENTRY
-        other = np.zeros(size, np.uint32)
-        if self._has_other:
-            other[:n] = counts.other[:n]
-        self._counts = counts = counts._replace(other=other)
+        rest = np.zeros((size, N_REST), np.uint32)
+        if self._has_rest:
+            rest[:n] = counts.rest[:n]
+        self._counts = counts = counts._replace(rest=rest)
         for column in counts._fields[1:-1]:
             self._counts = counts = counts._replace(**{column: longer(getattr(counts, column)[:n], size)})
 
@@ -347,7 +356,7 @@ class TotalsByPartition:
             self._counts.methylated[sites].astype(np.int64),
             self._counts.canonical[sites].astype(np.int64),
             self._counts.failed[sites].astype(np.int64),
-            self._counts.other[sites].astype(np.int64),
+            *np.ascontiguousarray(self._counts.rest[sites].T.astype(np.int64)),
         )
 
     def partitions(self) -> NDArray[np.int32]:

@@ -51,7 +51,7 @@ def _counted(
     totals = counts.totals([name.encode() for name in contigs]).of()
     found = Counter()
     for contig, position, reverse, *kinds in zip(*(column.tolist() for column in totals), strict=True):
-        for kind, count in zip(("modified", "canonical", "failed", "other"), kinds, strict=True):
+        for kind, count in zip(("modified", "canonical", "failed", "other"), kinds[:4], strict=True):
             found[contig, position, reverse, kind] += count
     return +found, tags
 

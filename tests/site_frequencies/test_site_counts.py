@@ -33,8 +33,9 @@ def _row(chromosome="chr1", strand="+", start=5, end=5, ratio="3.00", number=1, 
 
 
 def _sites(totals: SiteTotals) -> list[tuple[int, ...]]:
-    assert not totals.other.any()  # calls of other modifications are in tags only
-    return list(zip(*(column.tolist() for column in totals[:-1]), strict=True))
+    for rest in (totals.other, totals.deleted, totals.different, totals.missing):
+        assert not rest.any()  # they are in tags only
+    return list(zip(*(column.tolist() for column in totals[:6]), strict=True))
 
 
 def _count(text: str, motif: str = "cpg", chunk_size: int = 1 << 16, **options: Any) -> list[tuple]:

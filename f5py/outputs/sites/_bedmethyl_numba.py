@@ -35,8 +35,9 @@ def _append_percent(out, at, part, whole):
 
 @exact_kernel
 def format_sites(
-    out, names, name_ends, code, combined, contig, position, reverse, methylated, canonical, failed, other
-):
+    out, names, name_ends, code, combined, contig, position, reverse, methylated, canonical, failed, other, deleted,
+    different, missing,
+):  # fmt: skip
     """Write one row per site that has valid calls; return the number of bytes."""
     at = np.int64(0)
     for site in range(contig.shape[0]):
@@ -73,15 +74,9 @@ def format_sites(
         at = append_int(out, at + 1, methylated[site])
         out[at] = TAB
         at = append_int(out, at + 1, canonical[site])
-        for column in range(5):  # other modification, deletion, failed, difference, no call
+        for count in (other[site], deleted[site], failed[site], different[site], missing[site]):
             out[at] = TAB
-            if column == 0:
-                at = append_int(out, at + 1, other[site])
-            elif column == 2:
-                at = append_int(out, at + 1, failed[site])
-            else:
-                out[at + 1] = _ZERO
-                at += 2
+            at = append_int(out, at + 1, count)
         out[at] = NEWLINE
         at += 1
     return at

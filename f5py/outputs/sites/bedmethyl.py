@@ -3,10 +3,10 @@
 Columns: chromosome; start and end of the modified base; modification code; score, which is the valid coverage;
 strand, ``.`` if strands were combined; start, end and colour once more for genome browsers; valid coverage; percent
 modified; calls that are modified, canonical, of another modification; reads with a deletion; calls below the
-threshold; reads with another base; reads without a call. The columns of deletions, other bases and missing calls are 0,
-and so is that of other modifications unless tags of another caller were counted. As in modkit, a site without a call
-above the threshold has no row, and both strands of a site are rows of their own, each at its modified base; combined
-strands stand at the modified base of the forward strand.
+threshold; reads with another base; reads without a call. The columns of deletions, other bases and missing calls are 0
+unless tags were counted with a reference, and so is that of other modifications unless they were of another caller. As
+in modkit, a site without a call above the threshold has no row, and both strands of a site are rows of their own, each
+at its modified base; combined strands stand at the modified base of the forward strand.
 
 Rows are ordered by chromosome name (bytes) and position, whatever the order of the reads.
 """

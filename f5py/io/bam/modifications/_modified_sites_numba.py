@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from f5py.core.cigar import ALIGNED, OF_RECORD, OF_REFERENCE
+from f5py.core.cigar import ALIGNED, DELETION, OF_RECORD, OF_REFERENCE
 from f5py.io.bam._bam_numba import (
     CONTIG,
     FLAGS,
@@ -30,8 +30,8 @@ from f5py.io.bam.modifications._tags_numba import (
 )
 from f5py.jit.kernel import exact_kernel
 
-#: What a call says of its base.
-CANONICAL, MODIFIED, OTHER, FAILED = range(4)
+#: What a call says of its base; and why there is none: the read lacks the base, has another one, or no call of it.
+CANONICAL, MODIFIED, OTHER, FAILED, DELETED, DIFFERENT, MISSING = range(7)
 #: Where counts of records and calls are.
 N_RECORDS, N_WITHOUT, N_DAMAGED, N_LISTED, N_NOT_ALIGNED, N_NOT_AT_SITE = range(6)
 #: In the place of a value of ML: of a base that is not listed, and so unmodified, and of one of which nothing is known.
@@ -237,9 +237,46 @@ def _list_of_strand(
 
 
 @exact_kernel
+def _list_without_call(
+    data, at, end, bases, is_reverse, wanted, canonical, offset, masks, segment, segment_start, n_found, columns
+):
+    """List the sites of the reference, on the read's strand, of which it has no call; return the new number of all."""
+    contig, position, reverse, state, value, _ = columns
+    begin, n_operations = cigar_of(data, at, end)
+    place = np.int64(0)
+    on_reference = signed32(data, at + POSITION)
+    for j in range(n_operations):
+        operation = np.uint32(signed32(data, begin + 4 * j))
+        kind, length = operation & 15, np.int64(operation >> 4)
+        is_aligned = ALIGNED >> kind & 1 != 0
+        if is_aligned or kind == DELETION:
+            for i in range(length):
+                what = DELETED
+                if is_aligned:
+                    base = bases[place + i] if place + i < bases.shape[0] else canonical
+                    if base == canonical and place + i < bases.shape[0] and wanted[place + i] != UNKNOWN:
+                        continue
+                    what = MISSING if base == canonical else DIFFERENT
+                site = on_reference + i - offset
+                if site < 0 or not _is_at_site(segment, site - segment_start, masks):
+                    continue
+                contig[n_found] = signed32(data, at + CONTIG)
+                position[n_found] = site
+                reverse[n_found] = is_reverse
+                state[n_found] = what
+                value[n_found] = UNKNOWN
+                n_found += 1
+        if OF_RECORD >> kind & 1:
+            place += length
+        if OF_REFERENCE >> kind & 1:
+            on_reference += length
+    return n_found
+
+
+@exact_kernel
 def list_sites(
     data, starts, n, names, least, letter, offsets, masks_forward, masks_reverse, segments, segment_offsets,
-    segment_starts, columns, counts,
+    segment_starts, without_call, columns, counts,
 ):  # fmt: skip
     """List the calls of `n` records at the sites of a motif; return their number.
 
@@ -259,8 +296,10 @@ def list_sites(
         See `f5py.core.motifs.MotifCodes`.
     segments, segment_offsets, segment_starts : uint8, int64, int64
         Letters of the reference around each record and where they begin; empty if the reads tell where sites are.
+    without_call : bool
+        With a reference: list the sites without a call, too, on the strand of each record.
     columns : ModifiedSites
-        Filled; with room for a call of every base.
+        Filled; with room for a call of every base, and, for sites without a call, for every base of the reference.
     counts : int64, shape (6,)
         Added to.
     """
@@ -301,10 +340,16 @@ def list_sites(
             is_sound = is_sound and n_entries >= 0
             if not is_sound:
                 break
+            site_reverse = is_reverse != is_minus
+            if without_call and not is_minus:
+                n_found = _list_without_call(
+                    data, at, end, bases[:n_bases], is_reverse, wanted, _COMPLEMENT[letter] if is_reverse else letter,
+                    offsets[1] if is_reverse else offsets[0], masks_reverse if is_reverse else masks_forward,
+                    segment, segment_start, n_found, columns,
+                )  # fmt: skip
             if n_entries == 0:
                 continue
             of_record += n_entries
-            site_reverse = is_reverse != is_minus
             n_found = _list_of_strand(
                 data, at, end, bases[:n_bases], site_reverse, wanted, highest, total,
                 _COMPLEMENT[letter] if site_reverse else letter, offsets[1] if site_reverse else offsets[0],

@@ -45,9 +45,10 @@ class ModifiedSites(NamedTuple):
     reverse : bool
         Strand of the reference that has the modified base.
     state : uint8
-        `CANONICAL`, `MODIFIED`, `OTHER` or `FAILED` of `_modified_sites_numba`.
+        `CANONICAL`, `MODIFIED`, `OTHER` or `FAILED` of `_modified_sites_numba`; where sites without a call are wanted,
+        too, `DELETED`, `DIFFERENT` and `MISSING`.
     value : int16
-        Of ML, for the wanted modification; -1 for a base that is unmodified because it is not listed.
+        Of ML, for the wanted modification; -1 for a base that is unmodified because it is not listed, -2 without one.
     record : int64
         Number of the record among those that were given.
     """
@@ -106,12 +107,15 @@ class WantedSites:
         Of the modification: a letter, or its number of ChEBI; by default the motif's.
     reference : Reference, optional
         Tells where sites are; without it the bases of the reads do.
+    without_call : bool
+        List sites of the reference, too, of which a record that lies there has no call.
     """
 
     motif: Motif
     threshold: float
     code: str | None = None
     reference: Reference | None = field(default=None, compare=False)
+    without_call: bool = False
 
     @property
     def codes(self) -> tuple[str, str]:
@@ -151,25 +155,27 @@ def modified_sites(
     InputFileError
         The reference lacks bases under a record.
     """
-    from f5py.io.bam._bam_numba import N_BASES
+    from f5py.io.bam._bam_numba import N_BASES, places_of
     from f5py.io.bam.modifications._modified_sites_numba import list_sites
 
     motif = wanted.motif
     fields = data[starts[:n, None] + np.arange(N_BASES, N_BASES + 4)]
     n_bases = int(np.ascontiguousarray(fields).view("<i4").sum(dtype=np.int64))
+    room, without_call = n_bases, wanted.without_call and wanted.reference is not None
+    if without_call:
+        contig, begin, end = np.empty(n, np.int32), np.empty(n, np.int64), np.empty(n, np.int64)
+        places_of(data, starts, contig, begin, end)
+        room += int(np.maximum(end - begin, 0).sum())
     columns = ModifiedSites(
-        np.empty(n_bases, np.int32),
-        np.empty(n_bases, np.int64),
-        np.empty(n_bases, np.bool_),
-        np.empty(n_bases, np.uint8),
-        np.empty(n_bases, np.int16),
-        np.empty(n_bases, np.int64),
-    )
+        np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room, np.bool_), np.empty(room, np.uint8),
+        np.empty(room, np.int16), np.empty(room, np.int64),
+    )  # fmt: skip
     counts = np.zeros(6, np.int64)
     n_found = list_sites(
         data, starts, n, tuple(np.frombuffer(code.encode(), np.uint8) for code in wanted.codes), wanted.least,
         np.uint8(1 << "ACGT".index(motif.canonical)), (motif.offset_forward, motif.offset_reverse),
-        motif.codes(False).masks, motif.codes(True).masks, *_segments(data, starts, n, wanted), columns, counts,
+        motif.codes(False).masks, motif.codes(True).masks, *_segments(data, starts, n, wanted), without_call,
+        columns, counts,
     )  # fmt: skip
     return ModifiedSites._make(column[:n_found].copy() for column in columns), counts
 
