@@ -1,4 +1,4 @@
-"""Reads without a call at a site, as bedMethyl counts them: against a plain recount of what pysam says of alignments."""
+"""Reads without a call at a site, as bedMethyl counts them: against a recount of what pysam says of alignments."""
 
 from __future__ import annotations
 

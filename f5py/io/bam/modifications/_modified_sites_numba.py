@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.core.cigar import ALIGNED, DELETION, OF_RECORD, OF_REFERENCE
 from f5py.io.bam._bam_numba import (
@@ -236,12 +239,36 @@ def _list_of_strand(
     return n_found
 
 
+class StrandSites(NamedTuple):
+    """Where the sites on the strand of a record are.
+
+    Attributes
+    ----------
+    reverse : bool
+    canonical : uint8
+        The base that may be modified, on the forward strand, as a bit.
+    offset : int
+        From the first base of a site to the modified one.
+    masks : uint8
+        See `f5py.core.motifs.MotifCodes`.
+    segment : uint8
+        Bases of the reference as bits.
+    segment_start : int
+    """
+
+    reverse: bool
+    canonical: np.uint8
+    offset: int
+    masks: NDArray[np.uint8]
+    segment: NDArray[np.uint8]
+    segment_start: np.int64
+
+
 @exact_kernel
-def _list_without_call(
-    data, at, end, bases, is_reverse, wanted, canonical, offset, masks, segment, segment_start, n_found, columns
-):
+def _list_without_call(data, place_of_record, bases, wanted, strand, n_found, columns):
     """List the sites of the reference, on the read's strand, of which it has no call; return the new number of all."""
     contig, position, reverse, state, value, _ = columns
+    at, end = place_of_record
     begin, n_operations = cigar_of(data, at, end)
     place = np.int64(0)
     on_reference = signed32(data, at + POSITION)
@@ -253,16 +280,18 @@ def _list_without_call(
             for i in range(length):
                 what = DELETED
                 if is_aligned:
-                    base = bases[place + i] if place + i < bases.shape[0] else canonical
-                    if base == canonical and place + i < bases.shape[0] and wanted[place + i] != UNKNOWN:
+                    if place + i >= bases.shape[0]:  # a record without its sequence
                         continue
-                    what = MISSING if base == canonical else DIFFERENT
-                site = on_reference + i - offset
-                if site < 0 or not _is_at_site(segment, site - segment_start, masks):
+                    is_canonical = bases[place + i] == strand.canonical
+                    if is_canonical and wanted[place + i] != UNKNOWN:
+                        continue
+                    what = MISSING if is_canonical else DIFFERENT
+                site = on_reference + i - strand.offset
+                if site < 0 or not _is_at_site(strand.segment, site - strand.segment_start, strand.masks):
                     continue
                 contig[n_found] = signed32(data, at + CONTIG)
                 position[n_found] = site
-                reverse[n_found] = is_reverse
+                reverse[n_found] = strand.reverse
                 state[n_found] = what
                 value[n_found] = UNKNOWN
                 n_found += 1
@@ -342,11 +371,12 @@ def list_sites(
                 break
             site_reverse = is_reverse != is_minus
             if without_call and not is_minus:
-                n_found = _list_without_call(
-                    data, at, end, bases[:n_bases], is_reverse, wanted, _COMPLEMENT[letter] if is_reverse else letter,
+                sites = StrandSites(
+                    is_reverse, _COMPLEMENT[letter] if is_reverse else letter,
                     offsets[1] if is_reverse else offsets[0], masks_reverse if is_reverse else masks_forward,
-                    segment, segment_start, n_found, columns,
+                    segment, segment_start,
                 )  # fmt: skip
+                n_found = _list_without_call(data, (at, end), bases[:n_bases], wanted, sites, n_found, columns)
             if n_entries == 0:
                 continue
             of_record += n_entries
