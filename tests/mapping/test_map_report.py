@@ -99,7 +99,7 @@ def test_what_the_alignments_rest_on(run: dict[str, Any], made: ReadSet):
         "writing",
         "sorting",
     ):
-        assert 0 < seconds[stage] < 2 * seconds["total"], stage
+        assert 0 <= seconds[stage] < 2 * seconds["total"], stage
 
 
 def test_page(made: ReadSet, reads: Path, tmp_path: Path):

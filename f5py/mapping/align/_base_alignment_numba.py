@@ -6,7 +6,7 @@ import numpy as np
 
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping.align._alignment_numba import PAD, local_alignment
-from f5py.mapping.align._cigar_numba import find_drop, finish_hit
+from f5py.mapping.align._cigar_numba import find_drop, finish_hit, most_lost
 from f5py.mapping.align._pair_alignment_numba import (
     EXTEND,
     EXTEND_BACKWARDS,
@@ -167,7 +167,9 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
             made,
             room,
         )
-        code = find_drop(ops, before, n_ops, reference, contig_begin + rs, strands, strand + qs, integers)
+        code = 0
+        if most_lost(ops, before, n_ops, score, integers) > min(integers[ZDROP], integers[ZDROP_INV]):
+            code = find_drop(ops, before, n_ops, reference, contig_begin + rs, strands, strand + qs, integers)
         if code != 0:
             n_ops = before
             ops, n_ops, score, best, best_t, best_q, dropped = align_pair(

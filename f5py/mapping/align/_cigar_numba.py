@@ -21,12 +21,14 @@ from f5py.mapping.hits.hit_fields import (
     RS,
 )  # fmt: skip
 from f5py.mapping.settings import (
+    E2,
     MATCH,
     MAX_GAP,
     MIN_DP_MAX,
     MIN_SC,
     MISMATCH,
     N_SCORE,
+    Q2,
     ZDROP,
     ZDROP_INV,
     E,
@@ -44,6 +46,38 @@ def log2_of(n):
         exponent += np.float32(1)
     first = np.float32(-0.34484843) * z + np.float32(2.02466578)
     return exponent + (first * z - np.float32(0.67487759))
+
+
+@shared_kernel
+def most_lost(ops, begin, n_ops, score, integers):
+    """Return a bound of how far the score can drop along a path: all that it loses.
+
+    Columns without a gap that are not a match lose at most two thirds of their distance to matches as a penalty, for
+    mismatches, and less where a base is unknown.
+
+    Parameters
+    ----------
+    ops : int64
+        Operations from `begin` to `n_ops`.
+    score : int
+        Of the whole path, with the better of both kinds of gaps.
+    integers : int64
+    """
+    columns = np.int64(0)
+    lost = np.int64(0)
+    kept = score
+    for o in range(begin, n_ops):
+        length = ops[o] >> 4
+        if ops[o] & 15 == 0:
+            columns += length
+        else:
+            gap = integers[Q] + integers[E] * length
+            lost += gap
+            kept += min(gap, integers[Q2] + integers[E2] * length)
+    match = integers[MATCH]
+    missing = max(match * columns - kept, 0)
+    share = max(integers[MISMATCH] * (match - N_SCORE), -N_SCORE * (match + integers[MISMATCH]))
+    return lost + missing * share // max((match + integers[MISMATCH]) * (match - N_SCORE), 1) + 1
 
 
 @shared_kernel
@@ -244,23 +278,26 @@ def finish_hit(hit, ops, reference, r, strand, s, integers):
         op = ops[k] & 15
         length = ops[k] >> 4
         if op == 0:
-            for at in range(length):
-                a = reference[i + at]
-                b = strand[j + at]
-                if a > 3 or b > 3:
+            at = np.int64(0)
+            while at < length:
+                first = at
+                while at < length and reference[i + at] == strand[j + at] and reference[i + at] <= 3:
+                    at += 1
+                # the score only grows here
+                mlen += at - first
+                blen += at - first
+                score += match * np.float64(at - first)
+                largest = max(largest, score)
+                if at == length:
+                    break
+                if reference[i + at] > 3 or strand[j + at] > 3:
                     n_ambi += 1
                     score += np.float64(N_SCORE)
-                elif a == b:
-                    mlen += 1
-                    blen += 1
-                    score += match
                 else:
                     blen += 1
                     score += mismatch
-                if score < 0:
-                    score = 0.0
-                elif score > largest:
-                    largest = score
+                score = max(score, 0.0)
+                at += 1
             i += length
             j += length
             continue

@@ -10,6 +10,7 @@ from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS
 from f5py.mapping.align._stretches_numba import list_stretches
 from f5py.mapping.hits._hit_reads_numba import strands_of
 from f5py.mapping.hits.hit_fields import COUNT
+from f5py.mapping.settings import HPC
 
 N_KEYS = 7
 
@@ -50,7 +51,8 @@ def plan_reads(turn, reads, columns, chained, contigs, integers, n_planned):
             continue
         begin = columns.offsets[read]
         length = columns.offsets[read + 1] - begin
-        strands = strands_of(columns.codes, begin, length)
+        # homopolymers alone are looked at
+        strands = strands_of(columns.codes, begin, length) if integers[HPC] else columns.codes[:0]
         x = chained.x[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
         # flags are set again where the hits are aligned
         y = chained.y[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]].copy()

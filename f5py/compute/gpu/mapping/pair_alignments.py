@@ -139,7 +139,7 @@ class GpuAlignments(PartsOfGpu[_Part]):
         """
         number = self.device.number
         chosen = self._suitable(stretches.keys)
-        all_ops: list[NDArray[np.uint32]] = [np.empty(0, np.uint32)]
+        all_ops: list[NDArray[np.uint32]] = []
         n_ops = 0
         with self._part() as part:
             for some in rounds(chosen, stretches.keys[:, [1, 3]].sum(axis=1), part.n_bases, part.n_stretches):
@@ -153,7 +153,8 @@ class GpuAlignments(PartsOfGpu[_Part]):
                 all_ops.append(part.host["ops"][: op_places[-1]].copy())
                 n_ops += int(op_places[-1])
                 self.n_aligned += len(some)
-        return stretches.keys, stretches.results, np.concatenate(all_ops), stretches.offsets
+        ops = all_ops[0] if len(all_ops) == 1 else np.concatenate([np.empty(0, np.uint32), *all_ops])
+        return stretches.keys, stretches.results, ops, stretches.offsets
 
     def _suitable(self, keys: NDArray[np.int64]) -> NDArray[np.int64]:
         """Rows of the stretches that the GPU aligns, those with most cells first."""
