@@ -38,7 +38,7 @@ MAX_PARAMETERS = 8
 MORE_PARAMETERS = {
     "_close", "_list", "_list_of_strand", "_merge_calls", "_read_entry", "_read_tags", "_walk_back", "add_spans",
     "align_hit", "align_hits", "align_inversion", "align_pair", "backward", "count_rows", "count_sites", "expand",
-    "fill", "fill_correlated", "format_sites", "group_sites", "hit_reads", "list_sites",
+    "fill", "fill_correlated", "format_sites", "group_sites", "list_sites",
     "list_stretches", "pack_stretches", "right_limits", "way_back",
 }  # fmt: skip
 

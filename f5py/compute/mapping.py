@@ -12,7 +12,7 @@ from f5py.compute.gpu.placement import Backend
 from f5py.compute.gpu.selection import GpuBackendLike, GpusWhenTheyPay, Work, load_early, may_use_gpus, opened
 from f5py.core.mapping_batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
-from f5py.mapping.hits.hits import chain_hits, find_hits
+from f5py.mapping.hits.hits import align_hits, chain_hits, rank_hits
 from f5py.mapping.index.reference_index import ReferenceIndex, codes_of
 from f5py.mapping.index.seeds import OverlapTargets, find_anchors
 from f5py.mapping.mem.fm_index import FmIndex
@@ -75,10 +75,13 @@ class CpuMapping:
         seconds = score_chains(batch, self._parameters, self._pool)
         self.before_stage("chained hits")
         of_hits = chain_hits(batch, self._index, self._parameters, self._pool)
-        self.before_stage("hits")
-        is_ava = bool(self._parameters.integers[AVA])
-        of_hits += find_hits(batch, self._index, self._parameters, self._pool, not is_ava)
-        self.seconds += (seconds + (0.0 if is_ava else _SAVED * of_hits)) / self._pool.n_threads
+        if not self._parameters.integers[AVA]:
+            self.before_stage("hits")
+            of_hits += align_hits(batch, self._index, self._parameters, self._pool)
+            seconds += _SAVED * of_hits
+        self.before_stage("ranks")
+        rank_hits(batch, self._parameters, self._pool)
+        self.seconds += seconds / self._pool.n_threads
 
     def close(self) -> None:
         """Nothing: the pool belongs to the caller."""
@@ -101,7 +104,7 @@ class Mapper:
         Where maximal exact matches are found, if these are the seeds.
     before_stage : callable of str
         Called with the name of a stage before it begins: ``seeds`` or ``mem seeds``, ``chains``, ``chained hits``,
-        ``alignments`` on a GPU, ``hits``.
+        ``alignments`` on a GPU, ``hits``, ``ranks``.
     """
 
     index: ReferenceIndex

@@ -72,7 +72,7 @@ class CompileAhead:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=environment(),
+            env={"NUMBA_DISABLE_ERROR_MESSAGE_HIGHLIGHTING": "1", **environment()},
         )
         self._processes.append(process)
         threading.Thread(target=self._serve, args=(process,), name="f5py-compile", daemon=True).start()
@@ -309,13 +309,20 @@ def _chained_hits() -> None:
 
 
 def _hits() -> None:
-    from f5py.mapping.hits.hits import find_hits
+    from f5py.mapping.hits.hits import align_hits
 
     batch, index, settings = _mapping()
     batch.chained = ChainedHits(
         np.empty((0, N_FIELDS), np.int64), batch.offsets, np.empty(0, np.uint64), np.empty(0, np.int64), batch.offsets
     )
-    find_hits(batch, index, settings, _AT_ONCE)
+    align_hits(batch, index, settings, _AT_ONCE)
+
+
+def _ranks() -> None:
+    from f5py.mapping.hits.hits import rank_hits
+
+    batch, _, settings = _mapping()
+    rank_hits(batch, settings, _AT_ONCE)
 
 
 def _mapped_records() -> None:
@@ -373,7 +380,8 @@ PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
     "seeds": (("f5py.mapping.index._seeds_numba", "seed_reads"), _seeds),
     "mem seeds": (("f5py.mapping.mem._mem_anchors_numba", "seed_reads_by_mems"), _mem_seeds),
     "chained hits": (("f5py.mapping.hits._chained_hits_numba", "chain_reads"), _chained_hits),
-    "hits": (("f5py.mapping.hits._hit_reads_numba", "hit_reads"), _hits),
+    "hits": (("f5py.mapping.hits._hit_reads_numba", "align_reads"), _hits),
+    "ranks": (("f5py.mapping.hits._mapping_quality_numba", "rank_reads"), _ranks),
     "mapped records": (("f5py.outputs._mapped_records_numba", "records_of_reads"), _mapped_records),
     "mapped lines": (("f5py.outputs._mapped_paf_numba", "lines_of_reads"), _mapped_lines),
     "candidates": (("f5py.mapping.darwin._dsoft_numba", "find_candidates"), _candidates),

@@ -131,7 +131,8 @@ def _parts_of(options: MapOptions) -> list[str]:
     """List what is compiled ahead, the longest first."""
     if options.is_darwin:
         return ["tiles", output_part(options), "candidates"]
-    return ["hits", output_part(options), "chained hits", "mem seeds" if options.seeds == "mem" else "seeds"]
+    seeds = "mem seeds" if options.seeds == "mem" else "seeds"
+    return ["hits", "chained hits", output_part(options), seeds, "ranks"]
 
 
 def settings_of(options: MapOptions) -> MapSettings:

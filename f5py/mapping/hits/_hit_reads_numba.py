@@ -1,4 +1,4 @@
-"""The jitted loop from chains of reads to their ranked hits; see `f5py.mapping.hits.hits`."""
+"""The jitted loop that aligns the hits of reads base by base; see `f5py.mapping.hits.hits`."""
 
 from __future__ import annotations
 
@@ -9,15 +9,14 @@ from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
-from f5py.mapping._sorting_numba import SORT_SCRATCH, grown
+from f5py.mapping._sorting_numba import grown
 from f5py.mapping.align._base_alignment_numba import align_hits
 from f5py.mapping.align._pair_alignment_numba import Made, new_room
-from f5py.mapping.hits._mapping_quality_numba import judge_hits, rank_hits
-from f5py.mapping.hits.hit_fields import N_FIELDS, OPS, READ
+from f5py.mapping.hits.hit_fields import N_FIELDS, OPS
 
 
 class HitCounts(NamedTuple):
-    """Numbers of what `hit_reads` has found of each read.
+    """Numbers of what `align_reads` has found of each read.
 
     Attributes
     ----------
@@ -41,8 +40,8 @@ def strands_of(bases, begin, length):
 
 
 @shared_kernel
-def hit_reads(turn, reads, columns, chained, rep_len, contigs, parameters, made, counts):
-    """Align the hits of reads base by base, and rank them.
+def align_reads(turn, reads, columns, chained, contigs, integers, made, counts):
+    """Align the hits of reads base by base.
 
     Parameters
     ----------
@@ -51,12 +50,11 @@ def hit_reads(turn, reads, columns, chained, rep_len, contigs, parameters, made,
     columns : f5py.core.mapping_batch.ReadColumns
     chained : f5py.core.mapping_batch.ChainedHits
         Anchors get flags.
-    rep_len : int64
-        See `f5py.core.mapping_batch.Anchors`.
     contigs : f5py.core.mapping_batch.ContigColumns
-    parameters : f5py.mapping.settings.Parameters
+    integers : int64
+        Of `f5py.mapping.settings.Parameters`.
     made : f5py.mapping.align._pair_alignment_numba.Made
-        Each thread has a cursor of its own. Without offsets nothing is aligned, and hits stay chains.
+        Each thread has a cursor of its own.
     counts : HitCounts
         Filled.
 
@@ -68,15 +66,12 @@ def hit_reads(turn, reads, columns, chained, rep_len, contigs, parameters, made,
     ops : int64
         Their CIGAR operations, length << 4 | operation; `OPS` counts from the first one of the read.
     """
-    integers, floats, _ = parameters
     done = np.empty(16, np.int64)
     n_done = 0
     all_hits = np.empty(64 * N_FIELDS, np.int64)
     n_all = 0
     all_ops = np.empty(1 << 12, np.int64)
     n_all_ops = 0
-    scratch = np.empty(SORT_SCRATCH, np.int64)
-    with_alignment = made.offsets.shape[0] > 0
     made = Made(made.keys, made.results, made.ops, made.offsets, np.zeros(2, np.int64))
     ops = np.empty(1 << 12, np.int64)
     room = new_room()
@@ -96,22 +91,18 @@ def hit_reads(turn, reads, columns, chained, rep_len, contigs, parameters, made,
             for j in range(m):
                 for field in range(N_FIELDS):
                     hits[j, field] = chained.table[first + j, field]
-            if with_alignment:
-                begin = columns.offsets[read]
-                length = columns.offsets[read + 1] - begin
-                x = chained.x[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
-                y = chained.y[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
-                made.cursor[0] = made.offsets[read]
-                made.cursor[1] = made.offsets[read + 1]
-                hits, m, ops, n_ops = align_hits(
-                    hits, m, x, y, contigs.bases, contigs.offsets, strands_of(columns.codes, begin, length), length,
-                    integers, ops, made, room,
-                )  # fmt: skip
-                m = rank_hits(hits, m, ops, length, integers, floats, scratch)
-            judge_hits(hits, m, rep_len[read], integers, scratch)
+            begin = columns.offsets[read]
+            length = columns.offsets[read + 1] - begin
+            x = chained.x[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
+            y = chained.y[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
+            made.cursor[0] = made.offsets[read]
+            made.cursor[1] = made.offsets[read + 1]
+            hits, m, ops, n_ops = align_hits(
+                hits, m, x, y, contigs.bases, contigs.offsets, strands_of(columns.codes, begin, length), length,
+                integers, ops, made, room,
+            )  # fmt: skip
             all_hits = grown(all_hits, n_all + m * N_FIELDS)
             for j in range(m):
-                hits[j, READ] = read
                 for field in range(N_FIELDS):
                     all_hits[n_all] = hits[j, field]
                     n_all += 1

@@ -7,8 +7,9 @@ import math
 
 import numpy as np
 
+from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
-from f5py.mapping._sorting_numba import sort_pairs
+from f5py.mapping._sorting_numba import SORT_SCRATCH, sort_pairs
 from f5py.mapping.align._base_alignment_numba import drop_poor
 from f5py.mapping.align._cigar_numba import log2_of
 from f5py.mapping.hits._hits_numba import select_secondaries, set_parents
@@ -35,6 +36,7 @@ from f5py.mapping.hits.hit_fields import (
     PRIMARY,
     QE,
     QS,
+    READ,
     RS,
     SCORE,
     SCORE0,
@@ -189,3 +191,40 @@ def judge_hits(hits, n, rep_len, integers, scratch):
         n_primary += is_own
     _set_quality(hits, n, rep_len, integers)
     _set_quality_of_inversions(hits, n, scratch)
+
+
+@shared_kernel
+def rank_reads(turn, reads, read_offsets, hits, rep_len, parameters, with_alignment, kept):
+    """Rank the hits of reads in their places, and judge them.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    read_offsets : int64, shape (n_reads + 1,)
+        Where the bases of reads begin.
+    hits : f5py.core.mapping_batch.Hits
+        Changed; of each read the first ones stay.
+    rep_len : int64
+        See `f5py.core.mapping_batch.Anchors`.
+    parameters : f5py.mapping.settings.Parameters
+    with_alignment : bool
+        Without, hits are chains, which have their ranks.
+    kept : int64, shape (n_reads,)
+        Filled: how many hits stay.
+    """
+    integers, floats, _ = parameters
+    scratch = np.empty(SORT_SCRATCH, np.int64)
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            return
+        read = reads[i]
+        these = hits.table[hits.offsets[read] : hits.offsets[read + 1]]
+        m = these.shape[0]
+        if with_alignment:
+            m = rank_hits(these, m, hits.ops, read_offsets[read + 1] - read_offsets[read], integers, floats, scratch)
+        judge_hits(these, m, rep_len[read], integers, scratch)
+        for j in range(m):
+            these[j, READ] = read
+        kept[read] = m

@@ -17,12 +17,12 @@ N_KEYS = 7
 
 @shared_kernel
 def plan_reads(turn, reads, columns, chained, contigs, integers, n_planned):
-    """List the stretches that `hit_reads` will align, as far as no score drops.
+    """List the stretches that `align_reads` will align, as far as no score drops.
 
     Parameters
     ----------
     turn, reads, columns, chained, contigs
-        See `hit_reads`.
+        See `align_reads`.
     integers : int64
         Of `f5py.mapping.settings.Parameters`.
     n_planned : int64, shape (n_reads,)

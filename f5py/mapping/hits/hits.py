@@ -53,15 +53,14 @@ def chain_hits(batch: MappingBatch, index: ReferenceIndex, parameters: Parameter
     return seconds
 
 
-def find_hits(
+def align_hits(
     batch: MappingBatch,
     index: ReferenceIndex,
     parameters: Parameters,
     pool: WorkerPool,
-    with_alignment: bool = True,
     made: tuple[NDArray, ...] | None = None,
 ) -> float:
-    """Fill ``batch.hits`` from the scored anchors, or from the chained hits if these are there, which are used up.
+    """Fill ``batch.hits`` with the chained hits, which are used up, aligned base by base but not ranked.
 
     Parameters
     ----------
@@ -69,8 +68,6 @@ def find_hits(
     index : ReferenceIndex
     parameters : Parameters
     pool : WorkerPool
-    with_alignment : bool
-        Align base by base; else the hits are chains.
     made : tuple of arrays, optional
         Alignments that have been made elsewhere: keys, results, operations and offsets of
         `f5py.mapping.align._pair_alignment_numba.Made`.
@@ -81,23 +78,19 @@ def find_hits(
         Seconds that all threads together have worked.
     """
     from f5py.mapping.align._pair_alignment_numba import Made
-    from f5py.mapping.hits._hit_reads_numba import HitCounts, gather_hits, hit_reads
+    from f5py.mapping.hits._hit_reads_numba import HitCounts, align_reads, gather_hits
     from f5py.mapping.index._seeds_numba import gather
 
-    seconds = chain_hits(batch, index, parameters, pool) if batch.chained is None else 0.0
-    anchors, chained = batch.anchors, batch.chained
-    assert anchors is not None
+    chained = batch.chained
     assert chained is not None
     n = len(batch)
     counts = HitCounts(np.zeros(n, np.int64), np.zeros(n, np.int64))
     keys, made_results, made_ops, made_offsets = made or no_alignments(n)
-    there = Made(
-        keys, made_results, made_ops, made_offsets if with_alignment else made_offsets[:0], np.zeros(2, np.int64)
-    )
+    there = Made(keys, made_results, made_ops, made_offsets, np.zeros(2, np.int64))
     results: list[Any] = []
-    seconds += pool.run(
-        collecting(hit_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.columns, chained,
-        anchors.rep_len, contigs_of(index), parameters, there, counts, order=batch.number,
+    seconds = pool.run(
+        collecting(align_reads, results), longest_first(batch.lengths, np.ones(n, np.bool_)), batch.columns, chained,
+        contigs_of(index), parameters.integers, there, counts, order=batch.number,
     )  # fmt: skip
     batch.chained = None
     offsets, op_offsets = offsets_of(counts.hits), offsets_of(counts.ops)
@@ -110,12 +103,52 @@ def find_hits(
     return seconds
 
 
+def rank_hits(batch: MappingBatch, parameters: Parameters, pool: WorkerPool) -> float:
+    """Rank ``batch.hits``, if they are there, drop those that nobody wants, and give all others mapping qualities.
+
+    If they are not there, these are the chained hits, which are used up.
+
+    Returns
+    -------
+    float
+        Seconds that all threads together have worked.
+    """
+    from f5py.mapping.hits._mapping_quality_numba import rank_reads
+
+    hits, chained = batch.hits, batch.chained
+    is_aligned = hits is not None
+    if hits is None:
+        assert chained is not None
+        hits = Hits(chained.table, chained.offsets, np.empty(0, np.int64))
+    assert batch.anchors is not None
+    kept = np.zeros(len(batch), np.int64)
+    seconds = pool.run(
+        rank_reads, np.arange(len(batch)), batch.offsets, hits, batch.anchors.rep_len, parameters, is_aligned, kept,
+        order=batch.number,
+    )  # fmt: skip
+    batch.chained = None
+    offsets = offsets_of(kept)
+    first = np.repeat(hits.offsets[:-1] - offsets[:-1], kept)
+    batch.hits = Hits(hits.table[first + np.arange(offsets[-1])], offsets, hits.ops)
+    return seconds
+
+
+def find_hits(
+    batch: MappingBatch, index: ReferenceIndex, parameters: Parameters, pool: WorkerPool, with_alignment: bool = True
+) -> None:
+    """Fill ``batch.hits`` from the scored anchors; without alignment the hits are chains."""
+    chain_hits(batch, index, parameters, pool)
+    if with_alignment:
+        align_hits(batch, index, parameters, pool)
+    rank_hits(batch, parameters, pool)
+
+
 def contigs_of(index: ReferenceIndex) -> ContigColumns:
     """Return the contigs without their names, as kernels take them."""
     return ContigColumns(index.bases, index.offsets, np.empty(0, np.uint8), np.empty(0, np.int64))
 
 
 def no_alignments(n_reads: int) -> tuple[NDArray, ...]:
-    """Make what `find_hits` takes if no alignments have been made elsewhere."""
+    """Make what `align_hits` takes if no alignments have been made elsewhere."""
     nothing = np.empty((0, 7), np.int64)
     return nothing, nothing, np.empty(0, np.uint32), np.zeros(n_reads + 1, np.int64)

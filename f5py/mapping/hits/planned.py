@@ -21,7 +21,7 @@ _AT_A_TIME = 16
 
 @dataclass
 class Stretches:
-    """Stretches that `find_hits` will align, as far as no score drops.
+    """Stretches that `align_hits` will align, as far as no score drops.
 
     Attributes
     ----------

@@ -10,7 +10,7 @@ from f5py.compute.gpu.mapping.chains import GpuChaining
 from f5py.compute.gpu.mapping.pair_alignments import GpuAlignments
 from f5py.core.mapping_batch import MappingBatch
 from f5py.mapping.chain.chaining import score_chains
-from f5py.mapping.hits.hits import chain_hits, find_hits
+from f5py.mapping.hits.hits import align_hits, chain_hits, rank_hits
 from f5py.mapping.hits.planned import Stretches
 from f5py.mapping.index.reference_index import ReferenceIndex
 from f5py.mapping.settings import AVA, Parameters
@@ -92,8 +92,11 @@ class GpuMapping:
                 made = self.alignments.align(stretches)
             except GpuFailure as problem:
                 self.chaining.give_up(problem)
-        self.before_stage("hits")
-        find_hits(batch, self._index, self._parameters, self._pool, not self._parameters.integers[AVA], made)
+        if not self._parameters.integers[AVA]:
+            self.before_stage("hits")
+            align_hits(batch, self._index, self._parameters, self._pool, made)
+        self.before_stage("ranks")
+        rank_hits(batch, self._parameters, self._pool)
 
     def close(self) -> None:
         """Free the memory; no batch may be under way."""

@@ -1,7 +1,7 @@
 """Base alignment of stretches on a GPU, for the hits that the CPU threads find with it.
 
 What will be aligned is listed before (`f5py.mapping.hits.planned`). The GPU takes the stretches that no band cuts and
-whose cells it has room for; `find_hits` takes its results where it asks for just these, and aligns all others itself:
+whose cells it has room for; `align_hits` takes its results where it asks for just these, and aligns all others itself:
 long ends, and what follows from scores that drop.
 """
 
@@ -131,7 +131,7 @@ class GpuAlignments(PartsOfGpu[_Part]):
         self.n_aligned = 0
 
     def align(self, stretches: Stretches) -> tuple[NDArray, ...]:
-        """Align those stretches that suit the GPU; return what `find_hits` takes.
+        """Align those stretches that suit the GPU; return what `align_hits` takes.
 
         Raises
         ------
