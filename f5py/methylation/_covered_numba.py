@@ -36,11 +36,23 @@ def _slot_of(keys, first, second):
 
 
 @exact_kernel
-def add_spans(names, offsets, used, contig, start, end, n_spans, spans, earlier):
+def add_spans(names, offsets, used, places, n_spans, spans, earlier):
     """Add the alignments of the reads that are `used`; return the number of all.
 
-    `earlier` is filled with the alignment of the same read before, or -1. There must be room.
+    Parameters
+    ----------
+    names, offsets : uint8, int64, shape (n_reads + 1,)
+    used : bool, shape (n_reads,)
+    places : int32, int64, int64, shape (n_reads,)
+        Contigs, first positions of the alignments and those behind their last.
+    n_spans : int
+        Before these.
+    spans : Spans
+        Added to; there must be room.
+    earlier : int64, shape (n_reads,)
+        Filled with the alignment of the same read before, or -1.
     """
+    contig, start, end = places
     for read in range(used.shape[0]):
         earlier[read] = -1
         if not used[read]:

@@ -46,7 +46,7 @@ class CoveredCalls:
         used = batch.status == ReadStatus.OK
         names = batch.names
         self._n = add_spans(
-            names.text, names.offsets, used, batch.contig, batch.reference_start, batch.reference_end, self._n,
+            names.text, names.offsets, used, (batch.contig, batch.reference_start, batch.reference_end), self._n,
             self._spans, earlier,
         )  # fmt: skip
         if not (earlier >= 0).any():

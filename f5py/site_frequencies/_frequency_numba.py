@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.kernel import exact_kernel, kernel
 from f5py.site_frequencies._site_table_numba import (
@@ -96,19 +99,52 @@ def group_sites(text, first, stop, position, last, number, masks, starts, n_befo
     return n_found
 
 
+class Counting(NamedTuple):
+    """How calls are counted."""
+
+    n_columns: int  # 11, or 10 without one of strands
+    threshold: float  # natural log-likelihood ratio that a call needs
+    per_site: bool  # for each of its motifs
+    split: bool  # groups are taken apart
+    stranded: bool  # the reverse strand is counted apart, too, for which there must be a column of strands
+    masks_forward: NDArray[np.uint8]  # of the motif, see `f5py.core.motifs.MotifCodes`
+    masks_reverse: NDArray[np.uint8]
+
+
+class Listed(NamedTuple):
+    """Single sites of calls, in the order of the rows."""
+
+    contig: NDArray[np.int32]  # index of the name
+    start: NDArray[np.int64]  # 0-based position of the motif's first base
+    reverse: NDArray[np.bool_]
+    ratio: NDArray[np.float64]  # natural log-likelihood ratio of the call
+    size: NDArray[np.int32]  # motifs of the call
+
+
 @exact_kernel
-def count_rows(
-    text, end, n_columns, threshold, per_site, split, stranded, masks_forward, masks_reverse, odd_ratio,
-    has_odd_ratio, state, sites, names,
-):  # fmt: skip
-    """Count the calls in ``text[state[AT]:end]``, which consists of whole lines; `PADDING` more bytes must follow.
+def count_rows(text, end, counting, odd_ratio, has_odd_ratio, state, sites, names):
+    """Count the calls in ``text[state[AT]:end]``, which consists of whole lines.
 
-    With `stranded`, for which there must be a column of strands, those on the reverse strand are counted apart, too.
+    Parameters
+    ----------
+    text : uint8
+        With `PADDING` more bytes behind `end`.
+    end : int
+    counting : Counting
+    odd_ratio : float
+        Replaces the first row's ratio if `has_odd_ratio`, for numbers that only Python reads.
+    state : int64, shape (STATE_SIZE,)
+        Updated to the line at which the function stopped; ``state[NOTABLE]`` counts the split groups with another
+        number of motifs than their row says.
+    sites : Sites
+    names : Names
 
-    `state` is updated to the line at which the function stopped; ``state[NOTABLE]`` counts the split groups with
-    another number of motifs than their row says. `odd_ratio` replaces the first row's ratio if `has_odd_ratio`, for
-    numbers that only Python reads. Returns `DONE`, `FULL` or `UNUSUAL`.
+    Returns
+    -------
+    int
+        `DONE`, `FULL` or `UNUSUAL`.
     """
+    n_columns, threshold, per_site, split, stranded, masks_forward, masks_reverse = counting
     starts = np.empty(MAX_COLUMNS, np.int64)
     ends = np.empty(MAX_COLUMNS, np.int64)
     with_strand = n_columns - 10
@@ -209,15 +245,15 @@ def count_rows(
 
 
 @exact_kernel
-def list_sites(
-    text, end, n_columns, masks_forward, masks_reverse, odd_ratio, has_odd_ratio, state, names,
-    contig, start, reverse, ratios, sizes,
-):  # fmt: skip
+def list_sites(text, end, counting, odd_ratio, has_odd_ratio, state, names, listed):
     """List the sites of the calls in ``text[state[AT]:end]`` one by one, groups taken apart.
 
-    As `count_rows`, with ``state[N_SITES]`` entries in the arrays from `contig` on. A row whose sequence does not
-    hold as many motifs as it says, or the last one not where it says, stops with `OTHER_SITES`; see `group_sites`.
+    As `count_rows`, with ``state[N_SITES]`` entries in the arrays of `listed`, which is `Listed`; the threshold does
+    not matter. A row whose sequence does not hold as many motifs as it says, or the last one not where it says, stops
+    with `OTHER_SITES`; see `group_sites`.
     """
+    n_columns, masks_forward, masks_reverse = counting.n_columns, counting.masks_forward, counting.masks_reverse
+    contig, start, reverse, ratios, sizes = listed
     starts = np.empty(MAX_COLUMNS, np.int64)
     ends = np.empty(MAX_COLUMNS, np.int64)
     with_strand = n_columns - 10

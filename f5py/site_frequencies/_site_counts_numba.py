@@ -30,12 +30,31 @@ def mixed_name(contig, partition):
     return np.int64(contig) ^ ((np.int64(partition) + 1) * 0x9E3779B1 & 0x7FFFFFFF)
 
 
+class Rule(NamedTuple):
+    """How calls of sites are counted."""
+
+    threshold: float  # natural log-likelihood ratio that a call needs
+    per_site: bool  # for each site of its group
+    combine: bool  # both strands are one
+
+
 @exact_kernel
-def count_sites(first, contig, position, reverse, llr, size, partition, threshold, per_site, combine, n_sites, counts):
+def count_sites(first, calls, partition, rule, n_sites, counts):
     """Count the calls from `first` on; return how many have been dealt with and the number of sites.
 
     All calls have been dealt with, or the table is full.
+
+    Parameters
+    ----------
+    first : int
+    calls : f5py.site_frequencies.site_counts.SiteCalls
+    partition : int32, shape (n,) or (0,)
+    rule : Rule
+    n_sites : int
+    counts : Counts
     """
+    contig, position, reverse, llr, size, _ = calls
+    threshold, per_site, combine = rule
     slots, names, places, methylated, canonical, failed, _ = counts
     site = np.int64(-1)
     call = first
@@ -96,16 +115,36 @@ def split_keys(name, place, offset_forward, offset_reverse, partition, contig, s
         step[site] = ((place[site] >> 32) + (offset_reverse if reverse else offset_forward)) << 1 | reverse
 
 
+class Segments(NamedTuple):
+    """Where reads are, and the bases of the reference there."""
+
+    bases: NDArray[np.uint8]  # letters of all reads
+    offsets: NDArray[np.int64]  # (n_reads + 1,)
+    start: NDArray[np.int64]  # 0-based position of each one's first base
+    contig: NDArray[np.int32]
+    reverse: NDArray[np.bool_]  # strand of the read
+
+
 @exact_kernel
-def expand(
-    n_calls, call_offsets, call_first, call_last, call_sites, methylated, unmethylated, inside,
-    segments, segment_offsets, segment_start, contig_of, reverse_of, motif_forward, motif_reverse,
-    contig, position, reverse, llr, size, read,
-):  # fmt: skip
-    """List the sites of all calls one by one; return their number."""
+def expand(calls, inside, segments, motif_forward, motif_reverse, sites):
+    """List the sites of all calls one by one; return their number.
+
+    Parameters
+    ----------
+    calls : f5py.core.batch.Calls
+    inside : bool, shape (n_slots,)
+        The calls that are listed.
+    segments : Segments
+    motif_forward, motif_reverse : f5py.core.motifs.MotifCodes
+    sites : f5py.site_frequencies.site_counts.SiteCalls
+        Filled, as far as there is room.
+    """
+    call_offsets, n_calls, call_first, call_last, call_sites, methylated, unmethylated = calls
+    contig, position, reverse, llr, size, read = sites
+    bases, segment_offsets, segment_start, contig_of, reverse_of = segments
     n_sites = 0
     for r in range(n_calls.shape[0]):
-        segment = segments[segment_offsets[r] : segment_offsets[r + 1]]
+        segment = bases[segment_offsets[r] : segment_offsets[r + 1]]
         motif = motif_reverse if reverse_of[r] else motif_forward
         for call in range(call_offsets[r], call_offsets[r] + n_calls[r]):
             if not inside[call]:

@@ -8,7 +8,7 @@ for, as nanopolish does.
 from __future__ import annotations
 
 import re
-from typing import Any, BinaryIO
+from typing import BinaryIO
 
 import numpy as np
 
@@ -77,7 +77,7 @@ def methylation_frequency(
         Another header, a row with another number of columns, or a start, end, count or ratio that is not a
         number or out of range. The message names the line.
     """
-    from f5py.site_frequencies._frequency_numba import count_rows
+    from f5py.site_frequencies._frequency_numba import Counting, count_rows
 
     header = _read_header(calls, name)
     table = SiteTable(stranded)
@@ -85,7 +85,10 @@ def methylation_frequency(
     n_columns = header.count(b"\t") + 1
     if motif is None:
         motif = motif_named("cpg")
-    masks = motif.codes(False).masks, motif.codes(True).masks
+    counting = Counting(
+        n_columns, threshold, threshold_per_site, split_groups, stranded, motif.codes(False).masks,
+        motif.codes(True).masks,
+    )  # fmt: skip
     if stranded and b"\tstrand\t" not in header:
         raise InputFileError(
             f"{place_of(name, 1)}: no column of strands, which --stranded needs; call with --meth-out-version 2"
@@ -97,8 +100,8 @@ def methylation_frequency(
 
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
         return count_rows(
-            text, size, n_columns, threshold, threshold_per_site, split_groups, stranded, *masks,
-            0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, table.state, table.sites, table.names,
+            text, size, counting, 0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, table.state,
+            table.sites, table.names,
         )  # fmt: skip
 
     reader.read(loop, table.make_room, lambda line: _judge(reader, line, split_groups, stranded), chunk_size)
@@ -138,7 +141,7 @@ def site_counts(
         other than ``+`` and ``-``, or a missing strand column.
     """
     from f5py.site_frequencies import _site_table_numba as jit
-    from f5py.site_frequencies._frequency_numba import OTHER_SITES, list_sites
+    from f5py.site_frequencies._frequency_numba import OTHER_SITES, Counting, Listed, list_sites
 
     header = _read_header(calls, name)
     if b"\tstrand\t" not in header and not combine_strands:
@@ -150,21 +153,22 @@ def site_counts(
     counts = SiteCounts(threshold, threshold_per_site, combine_strands)
     state = np.zeros(jit.STATE_SIZE, np.int64)
     names = SiteTable().names
-    masks = motif.codes(False).masks, motif.codes(True).masks
     types = (np.int32, np.int64, np.bool_, np.float64, np.int32)
-    listed: list[Any] = [np.empty(_FIRST_LISTED, dtype) for dtype in types]
+    listed = Listed._make(np.empty(_FIRST_LISTED, dtype) for dtype in types)
     reader = TableReader(calls, header, name, state)
-    n_columns = header.count(b"\t") + 1
+    counting = Counting(
+        header.count(b"\t") + 1, threshold, threshold_per_site, True, False, motif.codes(False).masks,
+        motif.codes(True).masks,
+    )  # fmt: skip
 
     def flush() -> None:
-        contig, start, reverse, ratio, size = (array[: state[jit.N_SITES]] for array in listed)
-        counts.add(contig, start, reverse, ratio, None, size)
+        n = state[jit.N_SITES]
+        counts.add(listed.contig[:n], listed.start[:n], listed.reverse[:n], listed.ratio[:n], None, listed.size[:n])
         state[jit.N_SITES] = 0
 
     def loop(text: np.ndarray, size: int, odd_ratio: float | None) -> int:
         status = list_sites(
-            text, size, n_columns, *masks,
-            0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, state, names, *listed,
+            text, size, counting, 0.0 if odd_ratio is None else odd_ratio, odd_ratio is not None, state, names, listed,
         )  # fmt: skip
         if status == OTHER_SITES:
             reader.refuse(
@@ -177,8 +181,8 @@ def site_counts(
         nonlocal listed, names
         flush()
         needed = int(state[jit.NEEDED])
-        if needed > len(listed[0]):
-            listed = [longer(array, 2 * needed) for array in listed]
+        if needed > len(listed.contig):
+            listed = Listed._make(longer(array, 2 * needed) for array in listed)
         names = longer_names(names, int(state[jit.N_NAMES]), text_size)
 
     reader.read(loop, make_room, lambda line: _judge(reader, line, True, need_strand=True), chunk_size)

@@ -165,7 +165,7 @@ def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None)
     windows : Windows, optional
         Only groups inside of a window are listed, as in the table of calls.
     """
-    from f5py.site_frequencies._site_counts_numba import expand
+    from f5py.site_frequencies._site_counts_numba import Segments, expand
 
     inside = calls_inside(batch, windows)
     n_sites = int(batch.calls.sites[inside].sum(dtype=np.int64))
@@ -178,9 +178,9 @@ def expand_calls(batch: ReadBatch, motif: Motif, windows: Windows | None = None)
         np.empty(n_sites, np.int64),
     )
     n_found = expand(
-        batch.calls.n, batch.calls.offsets, batch.calls.first, batch.calls.last, batch.calls.sites,
-        batch.calls.methylated, batch.calls.unmethylated, inside, batch.reference, batch.reference_offsets,
-        batch.reference_start, batch.contig, batch.reverse, motif.codes(False), motif.codes(True), *sites,
+        batch.calls, inside,
+        Segments(batch.reference, batch.reference_offsets, batch.reference_start, batch.contig, batch.reverse),
+        motif.codes(False), motif.codes(True), sites,
     )  # fmt: skip
     if n_found != n_sites:
         raise F5pyError(f"{n_found} sites of {motif.name} where {n_sites} were called; are they of another motif?")
@@ -209,8 +209,7 @@ class SiteCounts:
         from f5py.site_frequencies import _site_counts_numba as jit
 
         self.combine_strands = combine_strands
-        self._threshold = threshold
-        self._per_site = threshold_per_site
+        self._rule = jit.Rule(threshold, threshold_per_site, combine_strands)
         self._n_sites = 0
         n = _FIRST_ENTRIES
         self._counts = jit.Counts(
@@ -252,12 +251,10 @@ class SiteCounts:
             partition = np.empty(0, np.int32)
         if size is None:
             size = np.ones(len(llr), np.int32)
+        calls = SiteCalls(contig, position, reverse, llr, size, np.empty(0, np.int64))
         n_done = 0
         while True:
-            n_done, self._n_sites = jit.count_sites(
-                n_done, contig, position, reverse, llr, size, partition, self._threshold, self._per_site,
-                self.combine_strands, self._n_sites, self._counts,
-            )  # fmt: skip
+            n_done, self._n_sites = jit.count_sites(n_done, calls, partition, self._rule, self._n_sites, self._counts)
             if n_done == len(llr):
                 return
             self._grow()

@@ -12,6 +12,7 @@ from f5py.mapping.align._pair_alignment_numba import (
     EXTEND_BACKWARDS,
     GLOBAL,
     GLOBAL_WITH_DROPS,
+    Stretch,
     align_pair,
     new_room,
 )
@@ -49,7 +50,7 @@ def test_vectors_give_what_the_definition_gives(pair, kind, band, zdrop, preset)
     target, query = pair
     scores = PRESETS[preset]
     ops, n_ops, *found = align_pair(
-        target, 0, len(target), query, 0, len(query), kind, band, zdrop, parameters(scores, 10).integers,
+        target, query, Stretch(0, len(target), 0, len(query), kind, band, zdrop), parameters(scores, 10).integers,
         np.empty(2, np.int64), 0, nothing_made(), new_room(),
     )  # fmt: skip
     if len(query) == 0:
@@ -95,8 +96,8 @@ def test_a_narrow_band_gives_the_path_of_all_cells(seed, n, errors, period, gap,
     room.lost[0] = int(rng.integers(0, 257))
     found, expected = (
         align_pair(
-            target, 0, n, query, 0, len(query), kind, 30001, -1, integers, np.empty(2, np.int64), 0, nothing_made(),
-            room,
+            target, query, Stretch(0, n, 0, len(query), kind, 30001, -1), integers, np.empty(2, np.int64), 0,
+            nothing_made(), room,
         )
         for kind in (GLOBAL, GLOBAL_WITH_DROPS)
     )  # fmt: skip

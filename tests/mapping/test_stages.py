@@ -15,6 +15,7 @@ from f5py.mapping.align._pair_alignment_numba import (
     EXTEND_BACKWARDS,
     GLOBAL,
     GLOBAL_WITH_DROPS,
+    Stretch,
     align_pair,
     new_room,
 )
@@ -141,7 +142,7 @@ def test_alignments(map_data: Path):
         found = []
         for zdrop in (400, 200):  # which one it was, the dump does not say
             ops, n_ops, corner, *_ = align_pair(
-                target, 0, len(target), query, 0, len(query), kind, band, zdrop, numbers.integers,
+                target, query, Stretch(0, len(target), 0, len(query), kind, band, zdrop), numbers.integers,
                 np.empty(4, np.int64), 0, nothing_made(), new_room(),
             )  # fmt: skip
             found.append((corner, cigar_of(ops[:n_ops])))

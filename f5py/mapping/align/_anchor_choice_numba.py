@@ -197,14 +197,14 @@ def left_limits(x, y, first, rs, qs, integers):
 
 
 @shared_kernel
-def right_limits(x, y, n_anchors, last, re, qe, contig_length, read_length, integers):
-    """Find where the alignment behind the last cut (`re`, `qe`) may end; `n_anchors` is the number of the read's."""
+def right_limits(x, y, last, re, qe, contig_length, read_length, integers):
+    """Find where the alignment behind the last cut (`re`, `qe`) may end; `x` and `y` are all anchors of the read."""
     re0 = np.int64(x[last] & _LOW) + 1
     qe0 = (y[last] & 0xFFFFFFFF) + 1
     re1 = contig_length
     qe1 = read_length
     n_behind = 0
-    for i in range(last + 1, n_anchors):
+    for i in range(last + 1, x.shape[0]):
         if x[i] >> _HIGH != x[last] >> _HIGH:
             break
         t = np.int64(x[i] & _LOW) + 1

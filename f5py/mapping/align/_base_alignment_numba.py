@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping.align._alignment_numba import PAD, local_alignment
@@ -12,6 +15,9 @@ from f5py.mapping.align._pair_alignment_numba import (
     EXTEND_BACKWARDS,
     GLOBAL,
     GLOBAL_WITH_DROPS,
+    Made,
+    Room,
+    Stretch,
     align_pair,
     join_ops,
 )
@@ -58,6 +64,22 @@ from f5py.mapping.settings import (
 _LOW = np.uint64(0xFFFFFFFF)
 
 
+class Aligner(NamedTuple):
+    """What a thread aligns with.
+
+    Attributes
+    ----------
+    integers : int64
+        `f5py.mapping.settings.Parameters`.
+    made : Made
+    room : Room
+    """
+
+    integers: NDArray[np.int64]
+    made: Made
+    room: Room
+
+
 @shared_kernel
 def _split(hits, h, n_hits, n_kept, x, y, read_length):
     """Insert behind hit `h` one with its anchors from the `n_kept`-th on."""
@@ -87,28 +109,27 @@ def _split(hits, h, n_hits, n_kept, x, y, read_length):
 
 
 @shared_kernel
-def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made, room):
+def align_hit(hits, h, n_hits, read, contigs, aligner, ops, n_ops):
     """Align hit `h`; return the new number of hits, `ops` or a larger array, and its new length.
 
     Parameters
     ----------
     hits : int64, shape (> n_hits, N_FIELDS)
-    x, y
-        The read's anchors that belong to hits; `y` gets flags.
-    reference, contig_offsets : uint8, int64
-    strands : uint8, shape (2 * read_length,)
-        Codes of the read, then of its reverse complement.
-    ops, n_ops
-        Operations of all hits of the read.
+    read : f5py.mapping.align._stretches_numba.AnchoredRead
+    contigs : f5py.core.mapping_batch.ContigColumns
+    aligner : Aligner
+    ops : int64
+        Operations of all hits of the read, length << 4 | operation, of which there are `n_ops`.
     """
     hit = hits[h]
-    contig_begin = contig_offsets[hit[CONTIG]]
+    x, y, strands, read_length = read
+    reference = contigs.bases
+    integers, made, room = aligner
+    contig_begin = contigs.offsets[hit[CONTIG]]
     strand = read_length if hit[REVERSE] else 0
     begin_ops = n_ops
     dp_score = np.int64(0)
-    first, count, rs, qs, re, qe, rs0, qs0, re0, qe0 = ends_of_hit(
-        hit, x, y, reference, contig_offsets, strands, read_length, integers
-    )
+    first, count, rs, qs, re, qe, rs0, qs0, re0, qe0 = ends_of_hit(hit, read, contigs, integers)
     band = np.int64(1.5 * integers[BW] + 1.0)
     long_band = np.int64(1.5 * integers[BW_LONG] + 1.0)
     rs1 = rs
@@ -117,21 +138,10 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
         zdrop = integers[ZDROP_INV] if hit[SPLIT_INV] else integers[ZDROP]
         before = n_ops
         ops, n_ops, _, best, best_t, best_q, dropped = align_pair(
-            reference,
-            contig_begin + rs0,
-            rs - rs0,
-            strands,
-            strand + qs0,
-            qs - qs0,
-            EXTEND_BACKWARDS,
-            band,
-            zdrop,
-            integers,
-            ops,
-            n_ops,
-            made,
-            room,
-        )
+            reference, strands,
+            Stretch(contig_begin + rs0, rs - rs0, strand + qs0, qs - qs0, EXTEND_BACKWARDS, band, zdrop),
+            integers, ops, n_ops, made, room,
+        )  # fmt: skip
         if n_ops > before:
             dp_score += best
         rs1 = rs - (best_t + 1)
@@ -152,42 +162,20 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
         this_band = max(qe - qs, re - rs) if flags & LONG_JOIN else long_band
         before = n_ops
         ops, n_ops, score, best, best_t, best_q, dropped = align_pair(
-            reference,
-            contig_begin + rs,
-            re - rs,
-            strands,
-            strand + qs,
-            qe - qs,
-            GLOBAL,
-            this_band,
-            -1,
-            integers,
-            ops,
-            n_ops,
-            made,
-            room,
-        )
+            reference, strands, Stretch(contig_begin + rs, re - rs, strand + qs, qe - qs, GLOBAL, this_band, -1),
+            integers, ops, n_ops, made, room,
+        )  # fmt: skip
         code = 0
         if most_lost(ops, before, n_ops, score, integers) > min(integers[ZDROP], integers[ZDROP_INV]):
             code = find_drop(ops, before, n_ops, reference, contig_begin + rs, strands, strand + qs, integers)
         if code != 0:
             n_ops = before
+            zdrop = integers[ZDROP_INV] if code == 2 else integers[ZDROP]
             ops, n_ops, score, best, best_t, best_q, dropped = align_pair(
-                reference,
-                contig_begin + rs,
-                re - rs,
-                strands,
-                strand + qs,
-                qe - qs,
-                GLOBAL_WITH_DROPS,
-                this_band,
-                integers[ZDROP_INV] if code == 2 else integers[ZDROP],
-                integers,
-                ops,
-                n_ops,
-                made,
-                room,
-            )
+                reference, strands,
+                Stretch(contig_begin + rs, re - rs, strand + qs, qe - qs, GLOBAL_WITH_DROPS, this_band, zdrop),
+                integers, ops, n_ops, made, room,
+            )  # fmt: skip
         if before > begin_ops:
             n_ops = join_ops(ops, before, n_ops)
         if dropped:
@@ -211,21 +199,10 @@ def align_hit(hits, h, n_hits, x, y, reference, contig_offsets, strands, read_le
     if not is_dropped and qe < qe0 and re < re0:
         before = n_ops
         ops, n_ops, _, best, best_t, best_q, dropped = align_pair(
-            reference,
-            contig_begin + re,
-            re0 - re,
-            strands,
-            strand + qe,
-            qe0 - qe,
-            EXTEND,
-            band,
-            integers[ZDROP],
-            integers,
-            ops,
-            n_ops,
-            made,
-            room,
-        )
+            reference, strands,
+            Stretch(contig_begin + re, re0 - re, strand + qe, qe0 - qe, EXTEND, band, integers[ZDROP]),
+            integers, ops, n_ops, made, room,
+        )  # fmt: skip
         if n_ops > before:
             dp_score += best
             if before > begin_ops:
@@ -259,11 +236,19 @@ def _reversed(source, begin, n):
 
 
 @shared_kernel
-def align_inversion(hits, h, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made, room):
+def align_inversion(hits, h, read, contigs, aligner, ops, n_ops):
     """Look for an inverted stretch between hit `h` and the one before; if there is one, fill row ``h + 1``.
 
     The rows from there on must have been moved. Returns whether there is one, `ops` and its new length.
+
+    Parameters
+    ----------
+    hits, h, read, contigs, aligner, ops, n_ops
+        See `align_hit`.
     """
+    strands, read_length = read.strands, read.length
+    reference = contigs.bases
+    integers, made, room = aligner
     one = hits[h - 1]
     two = hits[h]
     if not (one[SPLIT] & 1 and two[SPLIT] & 2):
@@ -278,7 +263,7 @@ def align_inversion(hits, h, reference, contig_offsets, strands, read_length, in
     n = two[RS] - one[RE]
     if min(m, n) < integers[MIN_SC] or max(m, n) > integers[MAX_GAP]:
         return False, ops, n_ops
-    contig_begin = contig_offsets[one[CONTIG]]
+    contig_begin = contigs.offsets[one[CONTIG]]
     q = two[QE] if one[REVERSE] else 2 * read_length - two[QS]
     reach = np.empty(2 * (m + 8), np.int64)
     score, t_last, q_last = local_alignment(
@@ -290,8 +275,12 @@ def align_inversion(hits, h, reference, contig_offsets, strands, read_length, in
     t_off = n - (t_last + 1)
     begin_ops = n_ops
     ops, n_ops, _, best, best_t, best_q, _ = align_pair(
-        reference, contig_begin + one[RE] + t_off, n - t_off, strands, q + q_off, m - q_off, EXTEND,
-        np.int64(1.5 * integers[BW]), integers[ZDROP], integers, ops, n_ops, made, room,
+        reference, strands,
+        Stretch(
+            contig_begin + one[RE] + t_off, n - t_off, q + q_off, m - q_off, EXTEND, np.int64(1.5 * integers[BW]),
+            integers[ZDROP],
+        ),
+        integers, ops, n_ops, made, room,
     )  # fmt: skip
     if n_ops == begin_ops:
         return False, ops, n_ops
@@ -336,8 +325,15 @@ def drop_poor(hits, n, integers):
 
 
 @shared_kernel
-def align_hits(hits, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, made, room):
+def align_hits(hits, n_hits, read, contigs, aligner, ops):
     """Align all hits of a read, which may add hits.
+
+    Parameters
+    ----------
+    hits, n_hits, read, contigs, aligner
+        See `align_hit`.
+    ops : int64
+        Overwritten.
 
     Returns
     -------
@@ -356,15 +352,11 @@ def align_hits(hits, n_hits, x, y, reference, contig_offsets, strands, read_leng
                 for field in range(N_FIELDS):
                     larger[j, field] = hits[j, field]
             hits = larger
-        n_hits, ops, n_ops = align_hit(
-            hits, i, n_hits, x, y, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made, room
-        )
+        n_hits, ops, n_ops = align_hit(hits, i, n_hits, read, contigs, aligner, ops, n_ops)
         if i > 0 and hits[i, SPLIT_INV]:
             for j in range(n_hits, i + 1, -1):
                 copy_hit(hits, j, j - 1)
-            found, ops, n_ops = align_inversion(
-                hits, i, reference, contig_offsets, strands, read_length, integers, ops, n_ops, made, room
-            )
+            found, ops, n_ops = align_inversion(hits, i, read, contigs, aligner, ops, n_ops)
             if found:
                 i += 1
                 n_hits += 1
@@ -372,4 +364,4 @@ def align_hits(hits, n_hits, x, y, reference, contig_offsets, strands, read_leng
                 for j in range(i + 1, n_hits):
                     copy_hit(hits, j, j + 1)
         i += 1
-    return hits, drop_poor(hits, n_hits, integers), ops, n_ops
+    return hits, drop_poor(hits, n_hits, aligner.integers), ops, n_ops

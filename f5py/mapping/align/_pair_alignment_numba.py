@@ -24,13 +24,39 @@ _LOST_UNIT = 256
 EXTEND, EXTEND_BACKWARDS, GLOBAL, GLOBAL_WITH_DROPS = range(4)
 
 
+class Stretch(NamedTuple):
+    """A stretch of the reference and one of a read's strand, and how they are aligned.
+
+    Attributes
+    ----------
+    r, n : int64
+        The first base of the reference's and how many they are.
+    s, m : int64
+        The same of the strand's.
+    kind : int64
+        `EXTEND`, `EXTEND_BACKWARDS`, `GLOBAL` or `GLOBAL_WITH_DROPS`.
+    band : int64
+        Cells on both sides of the diagonal.
+    zdrop : int64
+        How far a score may drop; see `f5py.mapping.align._alignment_numba.fill`.
+    """
+
+    r: int
+    n: int
+    s: int
+    m: int
+    kind: int
+    band: int
+    zdrop: int
+
+
 class Made(NamedTuple):
     """Alignments that have been made elsewhere, read by read.
 
     Attributes
     ----------
     keys : int64, shape (n, 7)
-        What `align_pair` is given: `r`, `n`, `s`, `m`, `kind`, `band` and `zdrop`.
+        The fields of `Stretch`.
     results : int64, shape (n, 7)
         What it returns: score, best, best_t, best_q, dropped, number of operations, -1 if there is no result; and where
         these begin.
@@ -87,9 +113,10 @@ def new_room():
 
 
 @shared_kernel
-def _find_made(made, r, n, s, m, kind, band, zdrop):
-    """Find the alignment of these stretches, if it is among those that are yet to come; -1 if not."""
+def _find_made(made, stretch):
+    """Find the alignment of a stretch, if it is among those that are yet to come; -1 if not."""
     keys = made.keys
+    r, n, s, m, kind, band, zdrop = stretch
     for i in range(made.cursor[0], made.cursor[1]):
         if keys[i, 0] != r or keys[i, 1] != n or keys[i, 2] != s or keys[i, 3] != m or keys[i, 4] != kind:
             continue
@@ -127,8 +154,20 @@ def _width_for(n, m, band, score, integers):
 
 
 @shared_kernel
-def align_pair(reference, r, n, strand, s, m, kind, band, zdrop, integers, ops, n_ops, made, room):
+def align_pair(reference, strand, stretch, integers, ops, n_ops, made, room):
     """Align ``reference[r:r + n]`` to ``strand[s:s + m]`` and append the path to `ops`, unless that has been `made`.
+
+    Parameters
+    ----------
+    reference, strand : uint8
+        Codes of bases.
+    stretch : Stretch
+    integers : int64
+        `f5py.mapping.settings.Parameters`.
+    ops : int64
+        Operations, length << 4 | operation, of which there are `n_ops`.
+    made : Made
+    room : Room
 
     Returns
     -------
@@ -137,12 +176,13 @@ def align_pair(reference, r, n, strand, s, m, kind, band, zdrop, integers, ops, 
     n_ops, score, best, best_t, best_q, dropped
         See `f5py.mapping.align._alignment_numba.fill`.
     """
+    r, n, s, m, kind, band, zdrop = stretch
     ops = grown(ops, n_ops + n + m + 2)
     if n == 0 or m == 0:
         return ops, n_ops, UNREACHED, 0, -1, -1, False
     if n * m > MAX_MATRIX_CELLS:
         return ops, n_ops, UNREACHED, 0, -1, -1, True
-    there = _find_made(made, r, n, s, m, kind, band, zdrop)
+    there = _find_made(made, stretch)
     if there >= 0:
         result = made.results[there]
         count = result[5]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping.align._anchor_choice_numba import (
@@ -12,12 +15,31 @@ from f5py.mapping.align._anchor_choice_numba import (
     right_limits,
     trim_ends,
 )  # fmt: skip
-from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL
+from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, Stretch
 from f5py.mapping.hits.hit_fields import CONTIG, COUNT, FIRST, REVERSE, SPLIT_INV
 from f5py.mapping.index._seeds_numba import IGNORE, LONG_JOIN, TANDEM
 from f5py.mapping.settings import BW, BW_LONG, HPC, MAX_GAP, MIN_DP_LEN, ZDROP, ZDROP_INV, K
 
 _LOW = np.uint64(0xFFFFFFFF)
+
+
+class AnchoredRead(NamedTuple):
+    """A read and the anchors of its hits.
+
+    Attributes
+    ----------
+    x, y : uint64, int64
+        The anchors that belong to hits; `y` gets flags.
+    strands : uint8, shape (2 * length,)
+        Codes of the read, then of its reverse complement.
+    length : int64
+        Bases of the read.
+    """
+
+    x: NDArray[np.uint64]
+    y: NDArray[np.int64]
+    strands: NDArray[np.uint8]
+    length: int
 
 
 @shared_kernel
@@ -38,8 +60,16 @@ def cut_anchor(x, y, reference, contig_begin, strand, strand_begin, integers):
 
 
 @shared_kernel
-def ends_of_hit(hit, x, y, reference, contig_offsets, strands, read_length, integers):
-    """Choose the anchors between which a hit is aligned; see `align_hit`.
+def ends_of_hit(hit, read, contigs, integers):
+    """Choose the anchors between which a hit is aligned.
+
+    Parameters
+    ----------
+    hit : int64, shape (N_FIELDS,)
+    read : AnchoredRead
+    contigs : f5py.core.mapping_batch.ContigColumns
+    integers : int64
+        `f5py.mapping.settings.Parameters`.
 
     Returns
     -------
@@ -50,8 +80,10 @@ def ends_of_hit(hit, x, y, reference, contig_offsets, strands, read_length, inte
     rs0, qs0, re0, qe0 : int
         How far the ends of the read are aligned at most.
     """
-    contig_begin = contig_offsets[hit[CONTIG]]
-    contig_length = contig_offsets[hit[CONTIG] + 1] - contig_begin
+    x, y, strands, read_length = read
+    reference = contigs.bases
+    contig_begin = contigs.offsets[hit[CONTIG]]
+    contig_length = contigs.offsets[hit[CONTIG] + 1] - contig_begin
     strand = read_length if hit[REVERSE] else 0
     first, count = trim_ends(hit, x, y, integers)
     places = np.empty(count, np.int64)
@@ -61,7 +93,7 @@ def ends_of_hit(hit, x, y, reference, contig_offsets, strands, read_length, inte
     rs, qs = cut_anchor(x[first], y[first], reference, contig_begin, strands, strand, integers)
     re, qe = cut_anchor(x[last], y[last], reference, contig_begin, strands, strand, integers)
     rs0, qs0 = left_limits(x, y, hit[FIRST], rs, qs, integers)
-    re0, qe0 = right_limits(x, y, x.shape[0], hit[FIRST] + hit[COUNT] - 1, re, qe, contig_length, read_length, integers)
+    re0, qe0 = right_limits(x, y, hit[FIRST] + hit[COUNT] - 1, re, qe, contig_length, read_length, integers)
     return first, count, rs, qs, re, qe, rs0, qs0, re0, qe0
 
 
@@ -72,27 +104,28 @@ def ends_gap(flags, is_last, m, n):
 
 
 @shared_kernel
-def list_stretches(hit, x, y, reference, contig_offsets, strands, read_length, integers, keys):
+def list_stretches(hit, read, contigs, integers, keys):
     """List what `align_hit` aligns if no score drops; return how many stretches there are.
 
     Parameters
     ----------
-    hit, x, y, reference, contig_offsets, strands, read_length, integers
-        See `align_hit`.
+    hit, read, contigs, integers
+        See `ends_of_hit`.
     keys : int64, shape (>= hit[COUNT] + 1, 7)
-        Filled: see `f5py.mapping.align._pair_alignment_numba.Made`.
+        Filled with the fields of `Stretch`.
     """
-    contig_begin = contig_offsets[hit[CONTIG]]
+    x, y, strands, read_length = read
+    reference = contigs.bases
+    contig_begin = contigs.offsets[hit[CONTIG]]
     strand = read_length if hit[REVERSE] else 0
-    first, count, rs, qs, re, qe, rs0, qs0, re0, qe0 = ends_of_hit(
-        hit, x, y, reference, contig_offsets, strands, read_length, integers
-    )
+    first, count, rs, qs, re, qe, rs0, qs0, re0, qe0 = ends_of_hit(hit, read, contigs, integers)
     band = np.int64(1.5 * integers[BW] + 1.0)
     long_band = np.int64(1.5 * integers[BW_LONG] + 1.0)
     n = 0
     if qs > 0 and rs > 0:
         zdrop = integers[ZDROP_INV] if hit[SPLIT_INV] else integers[ZDROP]
-        _list(keys, n, contig_begin + rs0, rs - rs0, strand + qs0, qs - qs0, EXTEND_BACKWARDS, band, zdrop)
+        stretch = Stretch(contig_begin + rs0, rs - rs0, strand + qs0, qs - qs0, EXTEND_BACKWARDS, band, zdrop)
+        _list(keys, n, stretch)
         n += 1
     for i in range(1, count):
         flags = y[first + i]
@@ -103,23 +136,24 @@ def list_stretches(hit, x, y, reference, contig_offsets, strands, read_length, i
         if not ends_gap(flags, is_last, qe - qs, re - rs):
             continue
         this_band = max(qe - qs, re - rs) if flags & LONG_JOIN else long_band
-        _list(keys, n, contig_begin + rs, re - rs, strand + qs, qe - qs, GLOBAL, this_band, -1)
+        _list(keys, n, Stretch(contig_begin + rs, re - rs, strand + qs, qe - qs, GLOBAL, this_band, -1))
         n += 1
         rs = re
         qs = qe
     if qe < qe0 and re < re0:
-        _list(keys, n, contig_begin + re, re0 - re, strand + qe, qe0 - qe, EXTEND, band, integers[ZDROP])
+        stretch = Stretch(contig_begin + re, re0 - re, strand + qe, qe0 - qe, EXTEND, band, integers[ZDROP])
+        _list(keys, n, stretch)
         n += 1
     return n
 
 
 @shared_kernel
-def _list(keys, at, r, n, s, m, kind, band, zdrop):
+def _list(keys, at, stretch):
     """Write a row of `keys`."""
-    keys[at, 0] = r
-    keys[at, 1] = n
-    keys[at, 2] = s
-    keys[at, 3] = m
-    keys[at, 4] = kind
-    keys[at, 5] = band
-    keys[at, 6] = zdrop
+    keys[at, 0] = stretch.r
+    keys[at, 1] = stretch.n
+    keys[at, 2] = stretch.s
+    keys[at, 3] = stretch.m
+    keys[at, 4] = stretch.kind
+    keys[at, 5] = stretch.band
+    keys[at, 6] = stretch.zdrop

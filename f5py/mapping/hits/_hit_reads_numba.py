@@ -10,8 +10,9 @@ from numpy.typing import NDArray
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping._sorting_numba import grown
-from f5py.mapping.align._base_alignment_numba import align_hits
+from f5py.mapping.align._base_alignment_numba import Aligner, align_hits
 from f5py.mapping.align._pair_alignment_numba import Made, new_room
+from f5py.mapping.align._stretches_numba import AnchoredRead
 from f5py.mapping.hits.hit_fields import N_FIELDS, OPS
 
 
@@ -73,8 +74,8 @@ def align_reads(turn, reads, columns, chained, contigs, integers, made, counts):
     all_ops = np.empty(1 << 12, np.int64)
     n_all_ops = 0
     made = Made(made.keys, made.results, made.ops, made.offsets, np.zeros(2, np.int64))
+    aligner = Aligner(integers, made, new_room())
     ops = np.empty(1 << 12, np.int64)
-    room = new_room()
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
@@ -97,10 +98,8 @@ def align_reads(turn, reads, columns, chained, contigs, integers, made, counts):
             y = chained.y[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
             made.cursor[0] = made.offsets[read]
             made.cursor[1] = made.offsets[read + 1]
-            hits, m, ops, n_ops = align_hits(
-                hits, m, x, y, contigs.bases, contigs.offsets, strands_of(columns.codes, begin, length), length,
-                integers, ops, made, room,
-            )  # fmt: skip
+            anchored = AnchoredRead(x, y, strands_of(columns.codes, begin, length), length)
+            hits, m, ops, n_ops = align_hits(hits, m, anchored, contigs, aligner, ops)
             all_hits = grown(all_hits, n_all + m * N_FIELDS)
             for j in range(m):
                 for field in range(N_FIELDS):

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+from numpy.typing import NDArray
 
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import shared_kernel
 from f5py.mapping.align._pair_alignment_numba import EXTEND_BACKWARDS
-from f5py.mapping.align._stretches_numba import list_stretches
+from f5py.mapping.align._stretches_numba import AnchoredRead, list_stretches
 from f5py.mapping.hits._hit_reads_numba import strands_of
 from f5py.mapping.hits.hit_fields import COUNT
 from f5py.mapping.settings import HPC
 
 N_KEYS = 7
+
+
+class Plan(NamedTuple):
+    """Stretches that are packed for a GPU.
+
+    Attributes
+    ----------
+    keys : int64, shape (n, N_KEYS)
+        See `f5py.mapping.align._pair_alignment_numba.Made`.
+    read_of : int64, shape (n,)
+        The read of each.
+    chosen : int64
+        Rows that are packed.
+    places : int64, shape (len(chosen) + 1,)
+        Of the target, which the query follows.
+    """
+
+    keys: NDArray[np.int64]
+    read_of: NDArray[np.int64]
+    chosen: NDArray[np.int64]
+    places: NDArray[np.int64]
 
 
 @shared_kernel
@@ -56,6 +80,7 @@ def plan_reads(turn, reads, columns, chained, contigs, integers, n_planned):
         x = chained.x[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]]
         # flags are set again where the hits are aligned
         y = chained.y[chained.anchor_offsets[read] : chained.anchor_offsets[read + 1]].copy()
+        anchored = AnchoredRead(x, y, strands, length)
         for h in range(chained.offsets[read], chained.offsets[read + 1]):
             hit = chained.table[h]
             needed = n_keys + hit[COUNT] + 1
@@ -65,7 +90,7 @@ def plan_reads(turn, reads, columns, chained, contigs, integers, n_planned):
                     for k in range(N_KEYS):
                         larger[j, k] = keys[j, k]
                 keys = larger
-            found = list_stretches(hit, x, y, contigs.bases, contigs.offsets, strands, length, integers, keys[n_keys:])
+            found = list_stretches(hit, anchored, contigs, integers, keys[n_keys:])
             n_keys += found
             n_planned[read] += found
     return done[:n_done], keys[:n_keys]
@@ -84,22 +109,22 @@ def gather_keys(done, n_planned, offsets, source, target):
 
 
 @shared_kernel
-def pack_stretches(turn, turns, at_a_time, chosen, keys, read_of, places, bases, offsets, reference, packed):
+def pack_stretches(turn, turns, at_a_time, plan, bases, offsets, reference, packed):
     """Copy the bases of stretches to where the GPU has them one after another.
 
     Parameters
     ----------
     turn, turns
         See `f5py.threads.pool`; `at_a_time` stretches each.
-    chosen : int64
-        Rows of `keys`.
-    read_of : int64
-        The read of each row.
-    places : int64, shape (len(chosen) + 1,)
-        Of the target, which the query follows.
+    plan : Plan
+    bases, offsets : uint8, int64, shape (n_bases,), (n_reads + 1,)
+        Codes of all reads.
+    reference : uint8
+        Codes of all contigs.
     packed : uint8
         Filled; both are reversed for alignments that go backwards.
     """
+    keys, read_of, chosen, places = plan
     while True:
         t = next_turn(turn)
         if t >= turns.shape[0]:

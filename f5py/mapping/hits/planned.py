@@ -70,10 +70,11 @@ class Stretches:
 
     def pack(self, chosen: NDArray[np.int64], places: NDArray[np.int64], packed: NDArray[np.uint8]) -> None:
         """Copy the bases of stretches to where they stand one after another, the target's before the query's."""
-        from f5py.mapping.hits._planned_numba import pack_stretches
+        from f5py.mapping.hits._planned_numba import Plan, pack_stretches
 
         batch = self.batch
         self.pool.run(
-            pack_stretches, np.arange(-(-len(chosen) // _AT_A_TIME)), _AT_A_TIME, chosen, self.keys, self.read_of,
-            places, batch.codes, batch.offsets, self.index.bases, packed, order=batch.number,
+            pack_stretches, np.arange(-(-len(chosen) // _AT_A_TIME)), _AT_A_TIME,
+            Plan(self.keys, self.read_of, chosen, places), batch.codes, batch.offsets, self.index.bases, packed,
+            order=batch.number,
         )  # fmt: skip

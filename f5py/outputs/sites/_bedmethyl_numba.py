@@ -34,11 +34,21 @@ def _append_percent(out, at, part, whole):
 
 
 @exact_kernel
-def format_sites(
-    out, names, name_ends, code, combined, contig, position, reverse, methylated, canonical, failed, other, deleted,
-    different, missing,
-):  # fmt: skip
-    """Write one row per site that has valid calls; return the number of bytes."""
+def format_sites(out, names, name_ends, code, combined, totals):
+    """Write one row per site that has valid calls; return the number of bytes.
+
+    Parameters
+    ----------
+    out : uint8
+        With room.
+    names, name_ends : uint8, int64, shape (n_contigs + 1,)
+    code : uint8
+        Of the modification, as text.
+    combined : bool
+        The counts are of both strands.
+    totals : f5py.site_frequencies.site_counts.SiteTotals
+    """
+    contig, position, reverse, methylated, canonical, failed, other, deleted, different, missing = totals
     at = np.int64(0)
     for site in range(contig.shape[0]):
         valid = methylated[site] + canonical[site] + other[site]

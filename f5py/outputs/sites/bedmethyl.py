@@ -123,7 +123,7 @@ def _write_rows(out: TextOutput, totals: SiteTotals, names: list[bytes], code: s
     code_text = np.frombuffer(code.encode(), np.uint8)
 
     def format_block(rows: NDArray[np.uint8], text: NDArray, name_ends: NDArray, sites: SiteTotals) -> int:
-        return format_sites(rows, text, name_ends, code_text, combined, *sites)
+        return format_sites(rows, text, name_ends, code_text, combined, sites)
 
     write_rows(out, totals, names, _FIXED_COLUMNS + len(code_text), format_block)
 

@@ -109,7 +109,7 @@ class GpuAlignments(PartsOfGpu[_Part]):
         GpuUnavailableError
             The results differ.
         """
-        from f5py.mapping.align._pair_alignment_numba import Made, align_pair, new_room
+        from f5py.mapping.align._pair_alignment_numba import Made, Stretch, align_pair, new_room
 
         stretches = made_stretches(pool)
         read, reference = strands_of_one(stretches), stretches.index.bases
@@ -121,7 +121,7 @@ class GpuAlignments(PartsOfGpu[_Part]):
         for key in stretches.keys.tolist():
             found, expected = (
                 align_pair(
-                    reference, *key[:2], read, *key[2:], parameters.integers, np.empty(4, np.int64), 0, made, room
+                    reference, read, Stretch(*key), parameters.integers, np.empty(4, np.int64), 0, made, room
                 )
                 for made in (there, nothing)
             )  # fmt: skip

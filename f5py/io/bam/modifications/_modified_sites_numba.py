@@ -50,6 +50,79 @@ _COMPLEMENT = np.zeros(16, np.uint8)
 _COMPLEMENT[[1, 2, 4, 8]] = (8, 4, 2, 1)
 
 
+class Wanted(NamedTuple):
+    """Which calls are listed.
+
+    Attributes
+    ----------
+    names : two of uint8
+        The modification's code and its number, as texts.
+    least : float
+        Probability that a call needs.
+    letter : uint8
+        The bit of the base that is modified.
+    offsets : two of int
+        From the first base of a site to the modified one, forward and reverse.
+    masks : two of uint8
+        See `f5py.core.motifs.MotifCodes`; forward and reverse.
+    without_call : bool
+        With a reference: list the sites without a call, too, on the strand of each record.
+    """
+
+    names: tuple[NDArray[np.uint8], NDArray[np.uint8]]
+    least: float
+    letter: np.uint8
+    offsets: tuple[int, int]
+    masks: tuple[NDArray[np.uint8], NDArray[np.uint8]]
+    without_call: bool
+
+
+class Segments(NamedTuple):
+    """Letters of the reference around records; empty if the reads tell where sites are.
+
+    Attributes
+    ----------
+    letters : uint8
+    offsets : int64, shape (n_records + 1,)
+    starts : int64, shape (n_records,)
+        0-based positions of their first letters.
+    """
+
+    letters: NDArray[np.uint8]
+    offsets: NDArray[np.int64]
+    starts: NDArray[np.int64]
+
+
+class _Bases(NamedTuple):
+    """Bases of a record and what its tags say of them, shape (n,).
+
+    Attributes
+    ----------
+    bits : uint8
+    wanted : int16
+        Values of the wanted modification.
+    highest : int16, total : float32
+        Of other modifications the highest value, -1 for none, and the sum of the probabilities.
+    """
+
+    bits: NDArray[np.uint8]
+    wanted: NDArray[np.int16]
+    highest: NDArray[np.int16]
+    total: NDArray[np.float32]
+
+
+@exact_kernel
+def _new_bases(room):
+    return _Bases(
+        np.empty(room, np.uint8), np.empty(room, np.int16), np.empty(room, np.int16), np.empty(room, np.float32)
+    )
+
+
+@exact_kernel
+def _first_bases(bases, n):
+    return _Bases(bases.bits[:n], bases.wanted[:n], bases.highest[:n], bases.total[:n])
+
+
 @exact_kernel
 def _same_code(text, at, width, code):
     same = width == code.shape[0]
@@ -71,7 +144,7 @@ def _place_of_code(text, at, n_codes, width, names):
 
 
 @exact_kernel
-def _read_entry(text, begin, end, ml, names, bases, is_reverse, wanted, highest, total):
+def _read_entry(text, begin, end, ml, names, is_reverse, bases):
     """Take down what an entry says of the bases of a record; return whether the record has as many as it passes over.
 
     Parameters
@@ -80,13 +153,14 @@ def _read_entry(text, begin, end, ml, names, bases, is_reverse, wanted, highest,
         Of MM; `f5py.io.bam.modifications._tags_numba.n_values` has found it to be sound.
     ml : uint8
         The entry's values.
-    bases : uint8, shape (n,)
-        Of the record, as bits.
-    wanted : int16, shape (n,)
-        Values of the wanted modification; changed.
-    highest : int16, total : float32, shape (n,)
-        Of other modifications the highest value, -1 for none, and the sum of the probabilities; changed.
+    names : two of uint8
+        See `Wanted`.
+    is_reverse : bool
+        Strand of the record.
+    bases : _Bases
+        Changed.
     """
+    bits, wanted, highest, total = bases
     n_codes = count_codes(text, begin, end)
     stop = codes_end(text, begin, end)
     which = _place_of_code(text, begin + 2, n_codes, (stop - begin - 2) // n_codes, names)
@@ -95,7 +169,7 @@ def _read_entry(text, begin, end, ml, names, bases, is_reverse, wanted, highest,
     counted = _BITS_OF_LETTER[text[begin]]
     if is_reverse:
         counted = _COMPLEMENT[counted]
-    n = bases.shape[0]
+    n = bits.shape[0]
     at = find_letter(text, begin, end, COMMA, COMMA)
     call = np.int64(0)
     left = np.int64(-1)  # bases to pass over before the next call, or -1 without one
@@ -103,7 +177,7 @@ def _read_entry(text, begin, end, ml, names, bases, is_reverse, wanted, highest,
         left, at = number_at(text, at + 1, end)
     for i in range(n):
         place = n - 1 - i if is_reverse else i
-        if not is_any and bases[place] != counted:
+        if not is_any and bits[place] != counted:
             continue
         if left == 0:
             for code in range(n_codes):
@@ -127,7 +201,7 @@ def _read_entry(text, begin, end, ml, names, bases, is_reverse, wanted, highest,
 
 
 @exact_kernel
-def _read_tags(text, ml, names, is_minus, letter, bases, is_reverse, wanted, highest, total):
+def _read_tags(text, ml, names, is_minus, letter, is_reverse, bases):
     """Take down what all entries for one strand of the read say; see `_read_entry`.
 
     Returns the number of entries with the wanted modification, or -1 if one passes over more bases than there are.
@@ -140,7 +214,7 @@ def _read_tags(text, ml, names, is_minus, letter, bases, is_reverse, wanted, hig
         is_of_base = text[begin] == _ANY or _BITS_OF_LETTER[text[begin]] == letter
         if is_of_base and (text[begin + 1] == MINUS) == is_minus:
             values = ml[ml_begin : ml_begin + n]
-            if not _read_entry(text, begin, end, values, names, bases, is_reverse, wanted, highest, total):
+            if not _read_entry(text, begin, end, values, names, is_reverse, bases):
                 return np.int64(-1)
             width = (codes_end(text, begin, end) - begin - 2) // n_codes
             n_found += _place_of_code(text, begin + 2, n_codes, width, names) >= 0
@@ -198,39 +272,55 @@ def used_records(data, starts, used):
 
 
 @exact_kernel
-def _list_of_strand(
-    data, at, end, bases, is_reverse, wanted, highest, total, canonical, offset, masks, segment, segment_start, least,
-    n_found, columns, counts,
-):  # fmt: skip
-    """List the calls at sites of one strand; return the new number of all. `segment` is empty, or bases as bits."""
+def _list_of_strand(record, is_reverse, bases, wanted_sites, segment, n_found, columns, counts):
+    """List the calls at sites of one strand; return the new number of all.
+
+    Parameters
+    ----------
+    record : uint8
+    is_reverse : bool
+        The strand of the reference whose bases are modified.
+    bases : _Bases
+    wanted_sites : Wanted
+    segment : uint8, int
+        Bases of the reference as bits, which may be none, and the position of the first.
+    n_found : int
+    columns, counts
+        See `list_sites`.
+    """
     contig, position, reverse, state, value, _ = columns
-    begin, n_operations = cigar_of(data, at, end)
+    bits, wanted, highest, total = bases
+    canonical = _COMPLEMENT[wanted_sites.letter] if is_reverse else wanted_sites.letter
+    offset = wanted_sites.offsets[1] if is_reverse else wanted_sites.offsets[0]
+    masks = wanted_sites.masks[1] if is_reverse else wanted_sites.masks[0]
+    reference, reference_start = segment
+    begin, n_operations = cigar_of(record, 0, record.shape[0])
     place = np.int64(0)
-    on_reference = signed32(data, at + POSITION)
+    on_reference = signed32(record, POSITION)
     for j in range(n_operations):
-        operation = np.uint32(signed32(data, begin + 4 * j))
+        operation = np.uint32(signed32(record, begin + 4 * j))
         kind, length = operation & 15, np.int64(operation >> 4)
         is_aligned = ALIGNED >> kind & 1 != 0
         if OF_RECORD >> kind & 1:
-            for i in range(place, min(place + length, bases.shape[0])):
-                if wanted[i] == UNKNOWN or bases[i] != canonical:
+            for i in range(place, min(place + length, bits.shape[0])):
+                if wanted[i] == UNKNOWN or bits[i] != canonical:
                     continue
                 counts[N_LISTED] += wanted[i] >= 0
                 if not is_aligned:
                     counts[N_NOT_ALIGNED] += wanted[i] >= 0
                     continue
                 site = on_reference + i - place - offset
-                if segment.shape[0]:
-                    is_there = _is_at_site(segment, site - segment_start, masks)
+                if reference.shape[0]:
+                    is_there = _is_at_site(reference, site - reference_start, masks)
                 else:
-                    is_there = _is_at_site(bases, i - offset, masks)
+                    is_there = _is_at_site(bits, i - offset, masks)
                 if not is_there or site < 0:
                     counts[N_NOT_AT_SITE] += wanted[i] >= 0
                     continue
-                contig[n_found] = signed32(data, at + CONTIG)
+                contig[n_found] = signed32(record, CONTIG)
                 position[n_found] = site
                 reverse[n_found] = is_reverse
-                state[n_found] = _state_of(wanted[i], highest[i], total[i], least)
+                state[n_found] = _state_of(wanted[i], highest[i], total[i], wanted_sites.least)
                 value[n_found] = wanted[i]
                 n_found += 1
             place += length
@@ -239,59 +329,44 @@ def _list_of_strand(
     return n_found
 
 
-class StrandSites(NamedTuple):
-    """Where the sites on the strand of a record are.
-
-    Attributes
-    ----------
-    reverse : bool
-    canonical : uint8
-        The base that may be modified, on the forward strand, as a bit.
-    offset : int
-        From the first base of a site to the modified one.
-    masks : uint8
-        See `f5py.core.motifs.MotifCodes`.
-    segment : uint8
-        Bases of the reference as bits.
-    segment_start : int
-    """
-
-    reverse: bool
-    canonical: np.uint8
-    offset: int
-    masks: NDArray[np.uint8]
-    segment: NDArray[np.uint8]
-    segment_start: np.int64
-
-
 @exact_kernel
-def _list_without_call(data, place_of_record, bases, wanted, strand, n_found, columns):
-    """List the sites of the reference, on the read's strand, of which it has no call; return the new number of all."""
+def _list_without_call(record, is_reverse, bases, wanted_sites, segment, n_found, columns):
+    """List the sites of the reference, on the read's strand, of which it has no call; return the new number of all.
+
+    Parameters
+    ----------
+    record, is_reverse, bases, wanted_sites, segment, n_found, columns
+        See `_list_of_strand`.
+    """
     contig, position, reverse, state, value, _ = columns
-    at, end = place_of_record
-    begin, n_operations = cigar_of(data, at, end)
+    bits, wanted = bases.bits, bases.wanted
+    canonical = _COMPLEMENT[wanted_sites.letter] if is_reverse else wanted_sites.letter
+    offset = wanted_sites.offsets[1] if is_reverse else wanted_sites.offsets[0]
+    masks = wanted_sites.masks[1] if is_reverse else wanted_sites.masks[0]
+    reference, reference_start = segment
+    begin, n_operations = cigar_of(record, 0, record.shape[0])
     place = np.int64(0)
-    on_reference = signed32(data, at + POSITION)
+    on_reference = signed32(record, POSITION)
     for j in range(n_operations):
-        operation = np.uint32(signed32(data, begin + 4 * j))
+        operation = np.uint32(signed32(record, begin + 4 * j))
         kind, length = operation & 15, np.int64(operation >> 4)
         is_aligned = ALIGNED >> kind & 1 != 0
         if is_aligned or kind == DELETION:
             for i in range(length):
                 what = DELETED
                 if is_aligned:
-                    if place + i >= bases.shape[0]:  # a record without its sequence
+                    if place + i >= bits.shape[0]:  # a record without its sequence
                         continue
-                    is_canonical = bases[place + i] == strand.canonical
+                    is_canonical = bits[place + i] == canonical
                     if is_canonical and wanted[place + i] != UNKNOWN:
                         continue
                     what = MISSING if is_canonical else DIFFERENT
-                site = on_reference + i - strand.offset
-                if site < 0 or not _is_at_site(strand.segment, site - strand.segment_start, strand.masks):
+                site = on_reference + i - offset
+                if site < 0 or not _is_at_site(reference, site - reference_start, masks):
                     continue
-                contig[n_found] = signed32(data, at + CONTIG)
+                contig[n_found] = signed32(record, CONTIG)
                 position[n_found] = site
-                reverse[n_found] = strand.reverse
+                reverse[n_found] = is_reverse
                 state[n_found] = what
                 value[n_found] = UNKNOWN
                 n_found += 1
@@ -303,38 +378,22 @@ def _list_without_call(data, place_of_record, bases, wanted, strand, n_found, co
 
 
 @exact_kernel
-def list_sites(
-    data, starts, n, names, least, letter, offsets, masks_forward, masks_reverse, segments, segment_offsets,
-    segment_starts, without_call, columns, counts,
-):  # fmt: skip
+def list_sites(data, starts, n, wanted, segments, columns, counts):
     """List the calls of `n` records at the sites of a motif; return their number.
 
     Parameters
     ----------
     data, starts, n
         Records, as `f5py.io.bam._bam_numba.list_records` finds them.
-    names : two of uint8
-        The modification's code and its number, as texts.
-    least : float
-        Probability that a call needs.
-    letter : uint8
-        The bit of the base that is modified.
-    offsets : two of int
-        From the first base of a site to the modified one, forward and reverse.
-    masks_forward, masks_reverse : uint8
-        See `f5py.core.motifs.MotifCodes`.
-    segments, segment_offsets, segment_starts : uint8, int64, int64
-        Letters of the reference around each record and where they begin; empty if the reads tell where sites are.
-    without_call : bool
-        With a reference: list the sites without a call, too, on the strand of each record.
+    wanted : Wanted
+    segments : Segments
     columns : ModifiedSites
         Filled; with room for a call of every base, and, for sites without a call, for every base of the reference.
     counts : int64, shape (6,)
         Added to.
     """
     room = np.int64(1) << 12
-    bases, wanted, highest = np.empty(room, np.uint8), np.empty(room, np.int16), np.empty(room, np.int16)
-    total = np.empty(room, np.float32)
+    all_bases = _new_bases(room)
     n_found = np.int64(0)
     for i in range(n):
         at, end = starts[i], starts[i + 1]
@@ -348,42 +407,35 @@ def list_sites(
             continue
         if n_bases > room:
             room = 2 * n_bases
-            bases, wanted, highest = np.empty(room, np.uint8), np.empty(room, np.int16), np.empty(room, np.int16)
-            total = np.empty(room, np.float32)
-        _decode(data, at, bases[:n_bases])
+            all_bases = _new_bases(room)
+        bases = _first_bases(all_bases, n_bases)
+        _decode(data, at, bases.bits)
         is_reverse = unsigned16(data, at + FLAGS) & _IS_REVERSE != 0
-        if segment_offsets.shape[0]:
-            segment = _BITS_OF_LETTER[segments[segment_offsets[i] : segment_offsets[i + 1]]]
-            segment_start = segment_starts[i]
-        else:
-            segment, segment_start = bases[:0], np.int64(0)
+        reference, reference_start = bases.bits[:0], np.int64(0)
+        if segments.offsets.shape[0]:
+            reference = _BITS_OF_LETTER[segments.letters[segments.offsets[i] : segments.offsets[i + 1]]]
+            reference_start = segments.starts[i]
         before, of_record = n_found, np.int64(0)
         n_listed, n_not_aligned, n_not_at_site = counts[N_LISTED], counts[N_NOT_ALIGNED], counts[N_NOT_AT_SITE]
         is_sound = True
         for is_minus in (False, True):
-            wanted[:n_bases], highest[:n_bases], total[:n_bases] = UNKNOWN, -1, 0.0
+            bases.wanted[:], bases.highest[:], bases.total[:] = UNKNOWN, -1, 0.0
             n_entries = _read_tags(
-                data[text_begin:text_end], data[ml_begin:ml_end], names, is_minus,
-                _COMPLEMENT[letter] if is_minus else letter, bases[:n_bases], is_reverse, wanted, highest, total,
+                data[text_begin:text_end], data[ml_begin:ml_end], wanted.names, is_minus,
+                _COMPLEMENT[wanted.letter] if is_minus else wanted.letter, is_reverse, bases,
             )  # fmt: skip
             is_sound = is_sound and n_entries >= 0
             if not is_sound:
                 break
-            site_reverse = is_reverse != is_minus
-            if without_call and not is_minus:
-                sites = StrandSites(
-                    is_reverse, _COMPLEMENT[letter] if is_reverse else letter,
-                    offsets[1] if is_reverse else offsets[0], masks_reverse if is_reverse else masks_forward,
-                    segment, segment_start,
-                )  # fmt: skip
-                n_found = _list_without_call(data, (at, end), bases[:n_bases], wanted, sites, n_found, columns)
+            if wanted.without_call and not is_minus:
+                n_found = _list_without_call(
+                    data[at:end], is_reverse, bases, wanted, (reference, reference_start), n_found, columns
+                )
             if n_entries == 0:
                 continue
             of_record += n_entries
             n_found = _list_of_strand(
-                data, at, end, bases[:n_bases], site_reverse, wanted, highest, total,
-                _COMPLEMENT[letter] if site_reverse else letter, offsets[1] if site_reverse else offsets[0],
-                masks_reverse if site_reverse else masks_forward, segment, segment_start, least, n_found, columns,
+                data[at:end], is_reverse != is_minus, bases, wanted, (reference, reference_start), n_found, columns,
                 counts,
             )  # fmt: skip
         if not is_sound:

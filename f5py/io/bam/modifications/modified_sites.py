@@ -156,7 +156,7 @@ def modified_sites(
         The reference lacks bases under a record.
     """
     from f5py.io.bam._bam_numba import N_BASES, places_of
-    from f5py.io.bam.modifications._modified_sites_numba import list_sites
+    from f5py.io.bam.modifications._modified_sites_numba import Segments, Wanted, list_sites
 
     motif = wanted.motif
     fields = data[starts[:n, None] + np.arange(N_BASES, N_BASES + 4)]
@@ -171,12 +171,14 @@ def modified_sites(
         np.empty(room, np.int16), np.empty(room, np.int64),
     )  # fmt: skip
     counts = np.zeros(6, np.int64)
-    n_found = list_sites(
-        data, starts, n, tuple(np.frombuffer(code.encode(), np.uint8) for code in wanted.codes), wanted.least,
-        np.uint8(1 << "ACGT".index(motif.canonical)), (motif.offset_forward, motif.offset_reverse),
-        motif.codes(False).masks, motif.codes(True).masks, *_segments(data, starts, n, wanted), without_call,
-        columns, counts,
+    code, other_code = (np.frombuffer(code.encode(), np.uint8) for code in wanted.codes)
+    calls = Wanted(
+        (code, other_code), wanted.least, np.uint8(1 << "ACGT".index(motif.canonical)),
+        (motif.offset_forward, motif.offset_reverse), (motif.codes(False).masks, motif.codes(True).masks),
+        without_call,
     )  # fmt: skip
+    segments = Segments(*_segments(data, starts, n, wanted))
+    n_found = list_sites(data, starts, n, calls, segments, columns, counts)
     return ModifiedSites._make(column[:n_found].copy() for column in columns), counts
 
 

@@ -12,7 +12,15 @@ from f5py.compute.gpu.mapping import pair_alignments
 from f5py.compute.gpu.mapping.pair_alignments import GpuAlignments, made_stretches, strands_of_one
 from f5py.core.mapping_batch import MappingBatch
 from f5py.core.names import Names
-from f5py.mapping.align._pair_alignment_numba import EXTEND, EXTEND_BACKWARDS, GLOBAL, Made, align_pair, new_room
+from f5py.mapping.align._pair_alignment_numba import (
+    EXTEND,
+    EXTEND_BACKWARDS,
+    GLOBAL,
+    Made,
+    Stretch,
+    align_pair,
+    new_room,
+)
 from f5py.mapping.hits.planned import Stretches
 from f5py.mapping.settings import PRESETS, Parameters, parameters
 from f5py.threads.pool import WorkerPool
@@ -66,8 +74,7 @@ def assert_as_by_the_cpu(gpu: GpuAlignments, stretches: Stretches, numbers: Para
     for key in keys.tolist():
         found, expected = (
             align_pair(
-                stretches.index.bases, *key[:2], strands, *key[2:], numbers.integers, np.empty(2, np.int64), 0, made,
-                room,
+                stretches.index.bases, strands, Stretch(*key), numbers.integers, np.empty(2, np.int64), 0, made, room,
             )
             for made in (there, nothing_made())
         )  # fmt: skip
