@@ -173,20 +173,9 @@ def with_formats(options: CallOptions, is_taken: bool = False) -> CallOptions:
 def check_options(options: CallOptions, is_taken: bool = False) -> None:
     """Raise for options that do not go together; `is_taken` says that the calls go to a function."""
     motifs = motifs_of(options)
-    is_piped = options.modbam == "-"
-    if is_piped and options.output == "-" and options.output_format != "none":
+    if options.modbam == "-" and options.output == "-" and options.output_format != "none":
         raise UsageError("--modbam -: standard output is for the table; name a file for that with -o")
-    check_outputs(
-        {
-            "-o": options.output,
-            "--keep-bam": options.keep_bam,
-            "--skip-ultra": options.skip_ultra,
-            "--modbam": None if is_piped else options.modbam,
-            "--bedmethyl": options.bedmethyl,
-            "--report": options.report,
-            "--failed-reads": options.failed_reads,
-        },
-    )
+    check_outputs(options, "modbam")
     if options.output.endswith((".cram", ".sam")):
         raise UsageError(f"-o {options.output}: the table is text; alignments with tags are written as BAM only")
     if options.output_format == "none":

@@ -88,7 +88,7 @@ def _check(options: CompareOptions) -> bool:
         if len(getattr(options, name)) > 2:
             raise UsageError(f"--{name}: give it once for both samples, or twice, for A and for B")
     check_read_once([options.a, options.b])
-    check_outputs({"-o": options.output})
+    check_outputs(options)
     is_parquet = kind_of_output(options.output) == "parquet"
     if is_parquet and is_bgzip_name(options.output):
         raise UsageError(f"-o {options.output}: Parquet is compressed already; give a name without .gz")

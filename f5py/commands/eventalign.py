@@ -212,16 +212,7 @@ def with_format(options: EventalignOptions) -> EventalignOptions:
 
 def check_options(options: EventalignOptions, is_taken: bool = False) -> None:
     """Raise for options that do not go together; `is_taken` says that the rows go to a function."""
-    check_outputs(
-        {
-            "-o": options.output,
-            "--keep-bam": options.keep_bam,
-            "--skip-ultra": options.skip_ultra,
-            "--summary": options.summary,
-            "--report": options.report,
-            "--failed-reads": options.failed_reads,
-        },
-    )
+    check_outputs(options)
     if is_taken:
         others = [option for name, option in _MODES.items() if getattr(options, name)]
         if others or options.output != "-":

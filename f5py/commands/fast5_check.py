@@ -31,7 +31,7 @@ def run(options: CheckOptions) -> tuple[int, int]:
     F5pyError
         For anything else wrong with the input or output.
     """
-    check_outputs({"-o": options.output})
+    check_outputs(options)
     n_usable = 0
     with ExitStack() as files:
         reads = files.enter_context(ReadIndex.open(options.reads))

@@ -22,7 +22,7 @@ def run(options: MapOptions) -> MapCounts:
         For anything wrong with the options, the input or the output.
     """
     check_read_once(options.reads)
-    check_outputs({"-o": options.output, "-d": options.write_index, "--report": options.report})
+    check_outputs(options)
     if not options.is_paf and _is_fastq(options.reference):
         console.warning("map", f"{options.reference}: the reference is FASTQ, as reads are; the order is REF READS")
     counts = map_reads(options)

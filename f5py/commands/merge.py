@@ -30,7 +30,7 @@ def run(options: JoinOptions) -> None:
     if not options.inputs:
         raise UsageError("no files are given; name the outputs to merge")
     check_read_once(options.inputs)
-    check_outputs({"-o": options.output})
+    check_outputs(options)
     kinds = {kind_of_name(path) for path in options.inputs}
     if len(kinds) > 1:
         raise UsageError(f"the files are of several kinds ({', '.join(sorted(kinds))}); merge those of one kind")

@@ -76,7 +76,7 @@ def run(options: PlotOptions) -> None:
     kind = format_of(output)
     if kind != "html":
         check_matplotlib()
-    check_outputs({"-o": output})
+    check_outputs(replace(options, output=output))
     with complete_output(output) as file:
         data = compute(options)
         write_figure(data, file, kind, options.x_axis == "time")

@@ -35,7 +35,7 @@ def run(options: PlotRegionOptions) -> None:
     kind = format_of(options.output)
     if kind != "html":
         check_matplotlib("plot-region")
-    check_outputs({"-o": options.output})
+    check_outputs(options)
     with complete_output(options.output) as file:
         data = collect(options)
         write_region_figure(data, file, kind)

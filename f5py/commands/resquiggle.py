@@ -74,7 +74,7 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
 
     def resolved(self, options: ResquiggleOptions, is_taken: bool = False) -> ResquiggleOptions:
         """Return the options, which go together."""
-        check_outputs({"-o": options.output, "--failed-reads": options.failed_reads})
+        check_outputs(options)
         return options
 
     def inputs(self, options: ResquiggleOptions) -> list[str | None]:

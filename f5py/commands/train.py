@@ -133,7 +133,7 @@ def _sources(options: TrainOptions) -> list[_Source]:
         raise UsageError("alignments are read in every round, so they cannot come from standard input")
     if options.train_kmers == "methylated" and not any(source.is_methylated for source in sources):
         raise UsageError("--train-kmers methylated: there are no methylated reads")
-    check_outputs({"-o": options.output, "--report": options.report})
+    check_outputs(options)
     return sources
 
 

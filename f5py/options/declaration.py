@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
@@ -183,6 +183,11 @@ class Option:
         return self.is_file and not self.written and self.group not in (Group.OUTPUT, Group.PARTS)
 
     @property
+    def is_output(self) -> bool:
+        """Whether it names a file that is written, and not the beginning of names or a folder."""
+        return self.written or (self.kind is Kind.FILE and self.group is Group.OUTPUT)
+
+    @property
     def listed(self) -> bool:
         """Whether the value is a list with commas."""
         return "," in (self.metavar or "") or self.metavar == "MIXTURE"
@@ -269,6 +274,18 @@ def paths_read(options: Options) -> list[str]:
             for path in value if declared.repeated else (value,):
                 paths += [path, *(f"{path}{suffix}" for suffix in declared.beside)]
     return paths
+
+
+def paths_written(options: Options) -> Iterator[tuple[str, str, str]]:
+    """Yield the fields, the spellings and the files of all outputs that options name."""
+    for name, declared in declarations(type(options)).items():
+        value = getattr(options, name)
+        if not declared.is_output or not value:
+            continue
+        if declared.repeated:
+            yield from ((name, f"{declared.names[0]} {path}", path) for path in value)
+        else:
+            yield name, declared.names[0], value
 
 
 def without(options: Chosen, *names: str, **others: Any) -> Chosen:

@@ -44,7 +44,7 @@ class MapOptions(GpuOptions, Options):
     )  # fmt: skip
     paf: bool = flag("--paf", ours=True, help="Write PAF, in the order of the reads.", see="formats.md#paf-and-sam")
     write_index: str | None = option(
-        "-d", "--write-index", kind=Kind.PATH, group=Group.OUTPUT,
+        "-d", "--write-index", kind=Kind.PATH, group=Group.OUTPUT, written=True,
         excludes=_TILES, help="Write the index of the reference, to be given as REF later.",
     )  # fmt: skip
     no_md: bool = flag("--no-MD", ours=True, help="Leave out the tag MD.")

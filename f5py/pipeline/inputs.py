@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -21,14 +21,15 @@ from f5py.io.reads.reference import Reference
 from f5py.io.remote import is_url
 from f5py.io.signals import SignalSource, open_signals
 from f5py.messages import console
-from f5py.options import declarations
+from f5py.options import Options, declarations
+from f5py.options.declaration import paths_written
 from f5py.options.input_names import BESIDE_READS, SEQUENCE_SUFFIX
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.pipeline.loader import Loader, LoaderSettings
 from f5py.pipeline.seen_records import SeenRecords
 from f5py.threads.pool import WorkerPool
 
-Options = TypeVar("Options", bound=MappedReadsOptions)
+MappedOptions = TypeVar("MappedOptions", bound=MappedReadsOptions)
 #: Inputs that may be named by URLs.
 #: Reads that are tried for the metadata of the sequencing run.
 READS_FOR_RUN_INFO = 16
@@ -134,7 +135,7 @@ def _may_use_gpu(options: AlignmentOptions) -> bool:
     return options.gpu_use != "off" and is_present()
 
 
-def with_local_inputs(options: Options, inputs: ExitStack) -> Options:
+def with_local_inputs(options: MappedOptions, inputs: ExitStack) -> MappedOptions:
     """Put files of this machine in the place of inputs that are named by URLs; these go with `inputs`."""
     declared = declarations(type(options))
     named = {name: url for name, one in declared.items() if one.url and is_url(url := getattr(options, name))}
@@ -176,13 +177,15 @@ def _check_reach(windows: Windows, alignments: AlignmentFile, text: str | None) 
     raise F5pyError(f"-w {text}: lies after the end of {where}; choose a region in it")
 
 
-def check_outputs(outputs: Mapping[str, str | None]) -> None:
+def check_outputs(options: Options, *piped: str) -> None:
     """Refuse to write over an input, to write two things into one file, or into a folder that is not there.
 
     Parameters
     ----------
-    outputs : mapping of str to str or None
-        Path of each output by the option that names it. ``-`` is standard output, which only ``-o`` may be.
+    options : Options
+        Their declarations tell which of them name outputs.
+    piped : str
+        Fields of those that may be ``-``, which is standard output, besides ``-o``.
 
     Raises
     ------
@@ -191,13 +194,11 @@ def check_outputs(outputs: Mapping[str, str | None]) -> None:
         A folder is missing.
     """
     named: dict[str, str] = {}
-    for option, path in outputs.items():
-        if path is None:
-            continue
+    for field, option, path in paths_written(options):
         if is_url(path):
             raise UsageError(f"{option} {path}: results are written to files of this machine; copy them from there")
         if path == "-":
-            if option != "-o":
+            if option != "-o" and field not in piped:
                 raise UsageError(f"{option} -: give the name of a file; standard output is for the results")
             continue
         check_can_be_output(path)

@@ -16,7 +16,7 @@ from f5py.reports.html_report import page, section
 
 def check_reports(options: EvaluationOptions) -> None:
     """Raise for an output that is an input or another output, and a report of no known kind or without its library."""
-    check_outputs({"-o": options.output, **{f"--report {path}": path for path in options.report}})
+    check_outputs(options)
     check_can_draw([report_kind(path) for path in options.report])
 
 

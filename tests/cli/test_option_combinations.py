@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from f5py.options import declarations
+from f5py.options.signal_commands import CallOptions, EventalignOptions, ResquiggleOptions
+
 from ..made_data import run_command
 
 INPUTS = ["-r", "absent.fastq", "-b", "absent.bam", "-g", "absent.fa"]
@@ -45,6 +48,23 @@ def test_refused(command: str, options: list[str], status: int, says: str, tmp_p
     messages = capfd.readouterr().err
     assert says in messages
     assert "Traceback" not in messages
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("command", "kind"),
+    [("call-methylation", CallOptions), ("eventalign", EventalignOptions), ("resquiggle", ResquiggleOptions)],
+)
+def test_no_two_outputs_have_one_name(command: str, kind: type, tmp_path: Path, monkeypatch, capfd):
+    """All that are declared as outputs are checked, also those that are added later."""
+    monkeypatch.chdir(tmp_path)
+    inputs = ["absent.fastq", "absent.blow5"] if kind is ResquiggleOptions else INPUTS
+    elsewhere = {"output", "keep_bam", "modbam_output_name"}  # excluded by the inputs, or by -o
+    others = {name: one for name, one in declarations(kind).items() if one.is_output and name not in elsewhere}
+    assert "failed_reads" in others
+    for option in (one.spelling for one in others.values()):
+        assert run_command(command, *inputs, "-o", "x.tsv", option, "./x.tsv") == 2
+        assert f"cannot take what both -o and {option} write" in capfd.readouterr().err
     assert list(tmp_path.iterdir()) == []
 
 
