@@ -140,8 +140,8 @@ def test_no_drop_is_larger_than_what_a_path_loses(seed, n, errors, gap, preset):
         return
     target, integers = target.astype(np.uint8), parameters(scores, 10).integers
     ops, n_ops, score, *_ = align_pair(
-        target, 0, n, query, 0, len(query), GLOBAL, 30001, -1, integers, np.empty(2, np.int64), 0, nothing_made(),
-        new_room(),
+        target, query, Stretch(0, n, 0, len(query), GLOBAL, 30001, -1), integers, np.empty(2, np.int64), 0,
+        nothing_made(), new_room(),
     )  # fmt: skip
     most = most_lost(ops, 0, n_ops, score, integers)
     assert _drop_of(ops[:n_ops].tolist(), target, query, scores) <= most

@@ -19,17 +19,14 @@ from f5py.io.bam._bam_numba import (
     signed32,
     unsigned16,
 )
-from f5py.io.bam.modifications._tags_numba import (
-    COMMA,
-    MINUS,
-    QUESTION,
-    SEMICOLON,
-    codes_end,
-    count_calls,
-    count_codes,
-    find_letter,
-    number_at,
-    places_of_tags,
+from f5py.io.bam.modifications._tags_numba import places_of_tags
+from f5py.io.bam.modifications._values_of_tags_numba import (
+    BITS_OF_LETTER,
+    COMPLEMENT,
+    UNKNOWN,
+    first_bases,
+    new_bases,
+    read_tags,
 )
 from f5py.jit.kernel import exact_kernel
 
@@ -37,17 +34,10 @@ from f5py.jit.kernel import exact_kernel
 CANONICAL, MODIFIED, OTHER, FAILED, DELETED, DIFFERENT, MISSING = range(7)
 #: Where counts of records and calls are.
 N_RECORDS, N_WITHOUT, N_DAMAGED, N_LISTED, N_NOT_ALIGNED, N_NOT_AT_SITE = range(6)
-#: In the place of a value of ML: of a base that is not listed, and so unmodified, and of one of which nothing is known.
-IMPLIED, UNKNOWN = np.int16(-1), np.int16(-2)
 
 _IS_UNMAPPED, _IS_REVERSE, _IS_SECONDARY = 4, 16, 256
-_ANY = np.uint8(ord("N"))
-#: Bases as bits, by the four-bit codes of BAM and by letter; 0 for whatever is not one base.
+#: Bases as bits, by the four-bit codes of BAM; 0 for whatever is not one base.
 _BITS_OF_CODE = np.array([0, 1, 2, 0, 4, 0, 0, 0, 8, 0, 0, 0, 0, 0, 0, 0], np.uint8)
-_BITS_OF_LETTER = np.zeros(256, np.uint8)
-_BITS_OF_LETTER[np.frombuffer(b"ACGTU", np.uint8)] = (1, 2, 4, 8, 8)
-_COMPLEMENT = np.zeros(16, np.uint8)
-_COMPLEMENT[[1, 2, 4, 8]] = (8, 4, 2, 1)
 
 
 class Wanted(NamedTuple):
@@ -91,136 +81,6 @@ class Segments(NamedTuple):
     letters: NDArray[np.uint8]
     offsets: NDArray[np.int64]
     starts: NDArray[np.int64]
-
-
-class _Bases(NamedTuple):
-    """Bases of a record and what its tags say of them, shape (n,).
-
-    Attributes
-    ----------
-    bits : uint8
-    wanted : int16
-        Values of the wanted modification.
-    highest : int16, total : float32
-        Of other modifications the highest value, -1 for none, and the sum of the probabilities.
-    """
-
-    bits: NDArray[np.uint8]
-    wanted: NDArray[np.int16]
-    highest: NDArray[np.int16]
-    total: NDArray[np.float32]
-
-
-@exact_kernel
-def _new_bases(room):
-    return _Bases(
-        np.empty(room, np.uint8), np.empty(room, np.int16), np.empty(room, np.int16), np.empty(room, np.float32)
-    )
-
-
-@exact_kernel
-def _first_bases(bases, n):
-    return _Bases(bases.bits[:n], bases.wanted[:n], bases.highest[:n], bases.total[:n])
-
-
-@exact_kernel
-def _same_code(text, at, width, code):
-    same = width == code.shape[0]
-    i = 0
-    while same and i < width:
-        same = text[at + i] == code[i]
-        i += 1
-    return same
-
-
-@exact_kernel
-def _place_of_code(text, at, n_codes, width, names):
-    """Find the wanted code, under one of its names, in an entry whose codes begin at `at`; -1 for none."""
-    found = np.int64(-1)
-    for i in range(n_codes):
-        if _same_code(text, at + i * width, width, names[0]) or _same_code(text, at + i * width, width, names[1]):
-            found = np.int64(i)
-    return found
-
-
-@exact_kernel
-def _read_entry(text, begin, end, ml, names, is_reverse, bases):
-    """Take down what an entry says of the bases of a record; return whether the record has as many as it passes over.
-
-    Parameters
-    ----------
-    text, begin, end
-        Of MM; `f5py.io.bam.modifications._tags_numba.n_values` has found it to be sound.
-    ml : uint8
-        The entry's values.
-    names : two of uint8
-        See `Wanted`.
-    is_reverse : bool
-        Strand of the record.
-    bases : _Bases
-        Changed.
-    """
-    bits, wanted, highest, total = bases
-    n_codes = count_codes(text, begin, end)
-    stop = codes_end(text, begin, end)
-    which = _place_of_code(text, begin + 2, n_codes, (stop - begin - 2) // n_codes, names)
-    is_implied = which >= 0 and not (stop < end and text[stop] == QUESTION)
-    is_any = text[begin] == _ANY
-    counted = _BITS_OF_LETTER[text[begin]]
-    if is_reverse:
-        counted = _COMPLEMENT[counted]
-    n = bits.shape[0]
-    at = find_letter(text, begin, end, COMMA, COMMA)
-    call = np.int64(0)
-    left = np.int64(-1)  # bases to pass over before the next call, or -1 without one
-    if at < end:
-        left, at = number_at(text, at + 1, end)
-    for i in range(n):
-        place = n - 1 - i if is_reverse else i
-        if not is_any and bits[place] != counted:
-            continue
-        if left == 0:
-            for code in range(n_codes):
-                value = np.int16(ml[call * n_codes + code])
-                if code == which:
-                    wanted[place] = value
-                else:
-                    highest[place] = max(highest[place], value)
-                    total[place] += (np.float32(value) + np.float32(0.5)) / np.float32(256)
-            call += 1
-            left = np.int64(-1)
-            if at < end:
-                left, at = number_at(text, at + 1, end)
-        else:
-            left -= left > 0
-            if is_implied and wanted[place] == UNKNOWN:
-                wanted[place] = IMPLIED
-        if left < 0 and not is_implied:
-            break
-    return left < 0
-
-
-@exact_kernel
-def _read_tags(text, ml, names, is_minus, letter, is_reverse, bases):
-    """Take down what all entries for one strand of the read say; see `_read_entry`.
-
-    Returns the number of entries with the wanted modification, or -1 if one passes over more bases than there are.
-    """
-    begin = ml_begin = n_found = np.int64(0)
-    while begin < text.shape[0]:
-        end = find_letter(text, begin, text.shape[0], SEMICOLON, SEMICOLON)
-        n_codes = count_codes(text, begin, end)
-        n = count_calls(text, begin, end) * n_codes
-        is_of_base = text[begin] == _ANY or _BITS_OF_LETTER[text[begin]] == letter
-        if is_of_base and (text[begin + 1] == MINUS) == is_minus:
-            values = ml[ml_begin : ml_begin + n]
-            if not _read_entry(text, begin, end, values, names, is_reverse, bases):
-                return np.int64(-1)
-            width = (codes_end(text, begin, end) - begin - 2) // n_codes
-            n_found += _place_of_code(text, begin + 2, n_codes, width, names) >= 0
-        ml_begin += n
-        begin = end + 1
-    return n_found
 
 
 @exact_kernel
@@ -280,7 +140,7 @@ def _list_of_strand(record, is_reverse, bases, wanted_sites, segment, n_found, c
     record : uint8
     is_reverse : bool
         The strand of the reference whose bases are modified.
-    bases : _Bases
+    bases : f5py.io.bam.modifications._values_of_tags_numba.Bases
     wanted_sites : Wanted
     segment : uint8, int
         Bases of the reference as bits, which may be none, and the position of the first.
@@ -290,7 +150,7 @@ def _list_of_strand(record, is_reverse, bases, wanted_sites, segment, n_found, c
     """
     contig, position, reverse, state, value, _ = columns
     bits, wanted, highest, total = bases
-    canonical = _COMPLEMENT[wanted_sites.letter] if is_reverse else wanted_sites.letter
+    canonical = COMPLEMENT[wanted_sites.letter] if is_reverse else wanted_sites.letter
     offset = wanted_sites.offsets[1] if is_reverse else wanted_sites.offsets[0]
     masks = wanted_sites.masks[1] if is_reverse else wanted_sites.masks[0]
     reference, reference_start = segment
@@ -340,7 +200,7 @@ def _list_without_call(record, is_reverse, bases, wanted_sites, segment, n_found
     """
     contig, position, reverse, state, value, _ = columns
     bits, wanted = bases.bits, bases.wanted
-    canonical = _COMPLEMENT[wanted_sites.letter] if is_reverse else wanted_sites.letter
+    canonical = COMPLEMENT[wanted_sites.letter] if is_reverse else wanted_sites.letter
     offset = wanted_sites.offsets[1] if is_reverse else wanted_sites.offsets[0]
     masks = wanted_sites.masks[1] if is_reverse else wanted_sites.masks[0]
     reference, reference_start = segment
@@ -393,7 +253,7 @@ def list_sites(data, starts, n, wanted, segments, columns, counts):
         Added to.
     """
     room = np.int64(1) << 12
-    all_bases = _new_bases(room)
+    all_bases = new_bases(room)
     n_found = np.int64(0)
     for i in range(n):
         at, end = starts[i], starts[i + 1]
@@ -407,22 +267,22 @@ def list_sites(data, starts, n, wanted, segments, columns, counts):
             continue
         if n_bases > room:
             room = 2 * n_bases
-            all_bases = _new_bases(room)
-        bases = _first_bases(all_bases, n_bases)
+            all_bases = new_bases(room)
+        bases = first_bases(all_bases, n_bases)
         _decode(data, at, bases.bits)
         is_reverse = unsigned16(data, at + FLAGS) & _IS_REVERSE != 0
         reference, reference_start = bases.bits[:0], np.int64(0)
         if segments.offsets.shape[0]:
-            reference = _BITS_OF_LETTER[segments.letters[segments.offsets[i] : segments.offsets[i + 1]]]
+            reference = BITS_OF_LETTER[segments.letters[segments.offsets[i] : segments.offsets[i + 1]]]
             reference_start = segments.starts[i]
         before, of_record = n_found, np.int64(0)
         n_listed, n_not_aligned, n_not_at_site = counts[N_LISTED], counts[N_NOT_ALIGNED], counts[N_NOT_AT_SITE]
         is_sound = True
         for is_minus in (False, True):
             bases.wanted[:], bases.highest[:], bases.total[:] = UNKNOWN, -1, 0.0
-            n_entries = _read_tags(
+            n_entries = read_tags(
                 data[text_begin:text_end], data[ml_begin:ml_end], wanted.names, is_minus,
-                _COMPLEMENT[wanted.letter] if is_minus else wanted.letter, is_reverse, bases,
+                COMPLEMENT[wanted.letter] if is_minus else wanted.letter, is_reverse, bases,
             )  # fmt: skip
             is_sound = is_sound and n_entries >= 0
             if not is_sound:
