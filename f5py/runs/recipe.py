@@ -10,6 +10,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Generic, TypeVar
 
 from f5py.compute.alignment import AlignmentStage
@@ -71,6 +72,8 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     options_class: ClassVar[type]
     who: ClassVar[str] = "meth_main"
     keeps_command_line: ClassVar[bool] = False
+    #: What loading needs of `f5py.runs.compile_ahead`.
+    loading_part: ClassVar[str] = ""
 
     def resolved(self, options: OptionsOfRun, is_taken: bool = False) -> OptionsOfRun:
         """Return the options with the formats that names of outputs stand for.
@@ -106,6 +109,9 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     def open(self, options: OptionsOfRun, inputs: ExitStack) -> tuple[LoaderOfRun, Chemistry]:
         """Open the inputs, and let the stack close them."""
         raise NotImplementedError
+
+    def load_after(self, loader: LoaderOfRun, wait: Callable[[str], object]) -> None:
+        """Let loading wait for `loading_part`, with a function that does."""
 
     def stage(self, options: OptionsOfRun, loader: LoaderOfRun, chemistry: Chemistry) -> StageOfRun:
         """Return what computes a batch."""
@@ -147,6 +153,7 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
 
     #: What the results are called.
     words: ClassVar[str]
+    loading_part = "records"
 
     def inputs(self, options: MappedOptions) -> list[str | None]:
         """Return the paths of all input files, and of their indices."""
@@ -155,6 +162,10 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
     def open(self, options: MappedOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
         """Open the inputs, and let the stack close them."""
         return open_inputs(options, inputs, **self.loading(options))
+
+    def load_after(self, loader: Loader, wait: Callable[[str], object]) -> None:
+        """Let loading wait until what it needs is compiled."""
+        loader.before_loading = partial(wait, self.loading_part)
 
     def loading(self, options: MappedOptions) -> dict[str, Any]:
         """Return how the reads are loaded: fields of `LoaderSettings` that differ from what all runs have."""

@@ -78,9 +78,12 @@ def _ended(recipe: Recipe, options: Any, take: Take | None, job: Job | None = No
         compiled = recipe.compiled(options)
         ahead = None
         if compiled is not None:
-            ahead = CompileAhead([*(part for parts in compiled for part in parts), *OF_SIGNALS])
+            first = [recipe.loading_part] if recipe.loading_part else []
+            ahead = CompileAhead([*first, *(part for parts in compiled for part in parts), *OF_SIGNALS])
             workers.callback(ahead.close)
         loader, chemistry = recipe.open(options, inputs)
+        if ahead is not None:
+            recipe.load_after(loader, ahead.wait)
         stage = recipe.stage(options, loader, chemistry)
         workers.callback(stage.close)
         stage.statistics = recipe.statistics(options, loader)

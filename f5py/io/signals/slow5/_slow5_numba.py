@@ -13,6 +13,7 @@ import numpy as np
 from f5py.core._name_table_numba import find_name
 from f5py.io.signals.slow5._slow5_functions import NO_PRESS, ZSTD
 from f5py.io.signals.slow5._slow5_text_numba import parse_text, take_room
+from f5py.io.signals.slow5._svb_numba import svb_size, take_ex_zd
 from f5py.jit.atomics import next_turn
 from f5py.jit.c_memory import (
     address_of_data,
@@ -45,10 +46,6 @@ _N_CALIBRATION = 4
 _FIRST_BUFFER = 1 << 16
 #: How often reading is tried.
 _TRIES = 4
-#: Values that four 2-bit codes of a control byte say to take so many bytes.
-_BYTES_OF_CONTROL = np.array([4 + sum(code >> shift & 3 for shift in (0, 2, 4, 6)) for code in range(256)], np.uint8)
-#: Exceptions of ex-zd are stored less this.
-_ONE_BYTE = 256
 
 
 @exact_kernel
@@ -124,8 +121,26 @@ def expand(file, buffer, size, found):
 
 
 @exact_kernel
+def _row_of(read, names, name_offsets, index, got):
+    """Find the record of a read; -1, with its code, if there is none."""
+    begin, end = name_offsets[read], name_offsets[read + 1]
+    row = find_name(names, begin, end, index.text, index.name_begin, index.name_end, index.table)
+    if row < 0:
+        got.codes[read] = NOT_FOUND
+    return row
+
+
+@exact_kernel
+def _bytes_of(file, place, size, buffer):
+    """Read a record into `buffer` or, if it is too small, into a larger one; return the code and the buffer."""
+    if size >= buffer.shape[0]:
+        buffer = np.empty(size + size // 4, np.uint8)
+    return read_bytes(file, place, size, buffer), buffer
+
+
+@exact_kernel
 def read_records(turn, reads, names, name_offsets, index, file, got):
-    """Read the records of `reads`, and copy their samples to free places of a common array.
+    """Read the binary records of `reads`, and copy their samples to free places of a common array.
 
     Parameters
     ----------
@@ -142,27 +157,37 @@ def read_records(turn, reads, names, name_offsets, index, file, got):
         if i >= reads.shape[0]:
             break
         read = reads[i]
-        begin, end = name_offsets[read], name_offsets[read + 1]
-        row = find_name(names, begin, end, index.text, index.name_begin, index.name_end, index.table)
+        row = _row_of(read, names, name_offsets, index, got)
         if row < 0:
-            got.codes[read] = NOT_FOUND
             continue
-        size = index.sizes[row]
-        if size >= buffer.shape[0]:
-            buffer = np.empty(size + size // 4, np.uint8)
-        code = read_bytes(file, index.places[row], size, buffer)
-        if code == GOOD and file.is_text != 0:
-            code = DAMAGED
-            if parse_text(file, buffer, size, names, begin, end, read, got):
-                code = GOOD
-        elif code == GOOD:
-            code = expand(file, buffer, size, found)
+        code, buffer = _bytes_of(file, index.places[row], index.sizes[row], buffer)
+        if code == GOOD:
+            code = expand(file, buffer, index.sizes[row], found)
             if code == GOOD:
-                code = _take(file, found, names, begin, end, read, got)
-            if code == GOOD and file.start_field.shape[0] > 0:
-                _take_start(file, found, read, got)
+                code = _take(file, found, names, name_offsets[read], name_offsets[read + 1], read, got)
             if found[2] != 0:
                 call_with_one(file.called.free, found[2])
+        got.codes[read] = code
+
+
+@exact_kernel
+def read_lines(turn, reads, names, name_offsets, index, file, got):
+    """Read the records of `reads` in a file of text; see `read_records`, which is compiled without this for others."""
+    buffer = np.empty(_FIRST_BUFFER, np.uint8)
+    while True:
+        i = next_turn(turn)
+        if i >= reads.shape[0]:
+            break
+        read = reads[i]
+        row = _row_of(read, names, name_offsets, index, got)
+        if row < 0:
+            continue
+        size = index.sizes[row]
+        code, buffer = _bytes_of(file, index.places[row], size, buffer)
+        if code == GOOD and not parse_text(
+            file, buffer, size, names, name_offsets[read], name_offsets[read + 1], read, got
+        ):
+            code = DAMAGED
         got.codes[read] = code
 
 
@@ -196,10 +221,10 @@ def _take(file, found, names, begin, end, read, got):
         _store(got, read, signal, 0)
         return GOOD
     if file.signal_press == EX_ZD:
-        return _take_ex_zd(signal, length, read, got)
+        return GOOD if take_ex_zd(signal, length, read, got) else DAMAGED
     if file.signal_press != SVB_ZD:
         return CANNOT_DECOMPRESS
-    if length < 4 or _svb_size(signal + 4, length - 4, np.int64(load_uint32(signal))) != length - 4:
+    if length < 4 or svb_size(signal + 4, length - 4, np.int64(load_uint32(signal))) != length - 4:
         return DAMAGED
     n = np.int64(load_uint32(signal))
     size = (length - 4 + 1) // 2
@@ -241,95 +266,6 @@ def _store(got, read, address, n):
     if take_room(got, read, n, n) and n > 0:
         place = got.places[read]
         copy_from(got.scratch[place : place + n], address, 2 * n)
-
-
-@exact_kernel
-def _svb_size(address, left, n):
-    """Count the bytes that n numbers take as their control bytes say; -1 if these are not there."""
-    n_control = (n + 3) // 4
-    if n_control > left:
-        return np.int64(-1)
-    total = n_control
-    for i in range(n // 4):
-        total += _BYTES_OF_CONTROL[load_uint8(address + i)]
-    if n % 4 != 0:
-        last = np.int64(load_uint8(address + n_control - 1))
-        for j in range(n % 4):
-            total += 1 + (last >> (2 * j) & 3)
-    return total
-
-
-@exact_kernel
-def _svb_numbers(address, out):
-    """Expand numbers whose bytes have been counted."""
-    at = address + (out.shape[0] + 3) // 4
-    for i in range(out.shape[0]):
-        size = 1 + (load_uint8(address + i // 4) >> (2 * (i % 4)) & 3)
-        value = np.int64(0)
-        for j in range(size):
-            value |= np.int64(load_uint8(at + j)) << (8 * j)
-        out[i] = value
-        at += size
-
-
-@exact_kernel
-def _take_ex_zd(address, length, read, got):
-    """Expand samples of the method ex-zd.
-
-    A byte 0 (version), the number of samples (8 bytes), by how many bits they were shifted (1), the first difference
-    (2), and the number of exceptions (4): differences that are no single byte. One exception: its place and itself less
-    256 (4 each). More: for the distances of their places less 1, and for themselves less 256, the size (4) and so many
-    bytes of StreamVByte. Then a byte for each other difference. A difference is zigzag coded.
-    """
-    header = 16
-    if length < header or load_uint8(address) != 0:
-        return DAMAGED
-    n = load_int64(address + 1)
-    shift = np.int64(load_uint8(address + 9))
-    n_exceptions = np.int64(load_uint32(address + 12))
-    if n < 1 or n_exceptions >= n or n - 1 - n_exceptions > length or shift > 15:
-        return DAMAGED
-    at, end = address + header, address + length
-    if n_exceptions > length:
-        return DAMAGED
-    where = np.empty(n_exceptions, np.int64)
-    what = np.empty(n_exceptions, np.int64)
-    if n_exceptions == 1:
-        if end - at < 8:
-            return DAMAGED
-        where[0], what[0] = load_uint32(at), load_uint32(at + 4)
-        at += 8
-    elif n_exceptions > 1:
-        for part in range(2):
-            if end - at < 4:
-                return DAMAGED
-            size = np.int64(load_uint32(at))
-            at += 4
-            if size > end - at or _svb_size(at, size, n_exceptions) != size:
-                return DAMAGED
-            _svb_numbers(at, where if part == 0 else what)
-            at += size
-        for i in range(1, n_exceptions):
-            where[i] += where[i - 1] + 1
-    if end - at != n - 1 - n_exceptions or (n_exceptions > 0 and where[-1] >= n - 1):
-        return DAMAGED
-    if not take_room(got, read, n, n):
-        return GOOD
-    place = got.places[read]
-    next_exception = 0
-    level = np.int64(0)
-    for i in range(n):
-        if i == 0:
-            coded = np.int64(load_uint16(address + 10))
-        elif next_exception < n_exceptions and where[next_exception] == i - 1:
-            coded = what[next_exception] + _ONE_BYTE
-            next_exception += 1
-        else:
-            coded = np.int64(load_uint8(at))
-            at += 1
-        level += (coded >> 1) ^ -(coded & 1)
-        got.scratch[place + i] = np.int16(level << shift)
-    return GOOD
 
 
 @exact_kernel

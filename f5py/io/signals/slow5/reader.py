@@ -163,7 +163,7 @@ class Slow5Source:
             The file cannot be read any more.
         """
         from f5py.io.signals.slow5._slow5_index import raise_for
-        from f5py.io.signals.slow5._slow5_numba import CANNOT_READ, SHORTER, read_records
+        from f5py.io.signals.slow5._slow5_numba import CANNOT_READ, SHORTER, read_lines, read_records
 
         file, n = self._opened(), len(names)
         if self._remote is not None:
@@ -174,7 +174,8 @@ class Slow5Source:
             scratch = np.empty(1 << 20, np.int16)
         while True:
             got = Got.for_reads(n, scratch)
-            self._workers().run(read_records, np.arange(n), names.text, names.offsets, self._records, file, got)
+            read = read_lines if file.is_text else read_records
+            self._workers().run(read, np.arange(n), names.text, names.offsets, self._records, file, got)
             for i in np.flatnonzero(np.isin(got.codes, (CANNOT_READ, SHORTER)))[:1].tolist():
                 raise_for(self.path, file, int(got.codes[i]), 0)
             if (got.places >= 0).all():

@@ -1,0 +1,296 @@
+"""Parts of a run's compiled code: what compiles each of them without a single read."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from f5py.core.batch import Calls, Events, ReadBatch, Rows
+from f5py.core.mapping_batch import Anchors, ChainedHits, Hits, MappingBatch
+from f5py.core.names import Names
+from f5py.mapping.hits.hit_fields import N_FIELDS
+
+if TYPE_CHECKING:
+    from f5py.mapping.index.reference_index import ReferenceIndex
+    from f5py.mapping.settings import Parameters
+    from f5py.pore_model.model import PoreModel
+
+#: Bytes of a record in a BAM file that has no more than its name's end.
+_SIZE_OF_RECORD = 37
+
+
+class _AtOnce:
+    """Calls kernels in the calling thread, also without a read: for that they are compiled."""
+
+    n_threads = 1
+
+    def run(self, kernel: Callable[..., object], reads: NDArray[np.int64], *arguments: object, order: int = 0) -> float:
+        kernel(np.zeros(1, np.int64), np.ascontiguousarray(reads, np.int64), *arguments)
+        return 0.0
+
+
+_AT_ONCE: Any = _AtOnce()
+
+
+def _model(name: str = "r9.4_450bps.nucleotide.6mer") -> PoreModel:
+    from f5py.pore_model import builtin
+
+    return builtin(name)
+
+
+def _no_reads() -> ReadBatch:
+    """Make a batch without reads whose arrays have the types that all batches have."""
+
+    def nothing(kind: type) -> NDArray:
+        return np.empty(0, kind)
+
+    offsets = np.zeros(1, np.int64)
+    return ReadBatch(
+        number=0,
+        names=Names.of([]),
+        read_index=nothing(np.int64),
+        status=nothing(np.uint8),
+        contig=nothing(np.int32),
+        reference_start=nothing(np.int64),
+        reference_end=nothing(np.int64),
+        reverse=nothing(np.bool_),
+        cigar=nothing(np.uint32),
+        cigar_offsets=offsets,
+        reference=nothing(np.uint8),
+        reference_offsets=offsets,
+        bases=nothing(np.uint8),
+        base_offsets=offsets,
+        samples=nothing(np.int16),
+        sample_offsets=offsets,
+        offset=nothing(np.float32),
+        unit=nothing(np.float32),
+        sampling_rate=nothing(np.float32),
+        events=Events.none()._replace(offsets=offsets),
+        rows=Rows.none()._replace(offsets=offsets, n=nothing(np.int64)),
+        shift=nothing(np.float32),
+        scale=nothing(np.float32),
+        var=nothing(np.float32),
+        calls=Calls.none()._replace(offsets=offsets, n=nothing(np.int64)),
+    )
+
+
+def _records() -> None:
+    from f5py.core.offsets import offsets_of
+    from f5py.io.bam._bam_numba import Filter, classify
+    from f5py.io.bam.bam_records import RecordColumns, record_chunks
+    from f5py.io.bam.record_reads import sequences_of_records, whole_lengths_of
+    from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
+    from f5py.io.reads.read_index import reads_in_memory
+    from f5py.pipeline._batch_limits_numba import Limits, cut
+    from f5py.pipeline.batch_records import prepare_cigars
+
+    none, names = np.empty(0, np.int64), Names.of([])
+    reads = reads_in_memory(names, np.empty(0, np.uint8), offsets_of(none), "")
+    record = np.array([_SIZE_OF_RECORD - 4, -1, -1, 1, 4 << 16, 0, -1, -1, 0, 0], "<i4")  # unmapped, without a name
+    text = b"BAM\1" + bytes(8) + record.tobytes()[:_SIZE_OF_RECORD]
+    stream = io.BytesIO(b"".join([*bgzf_blocks(text, len(text), 1), END_BLOCK]))
+    for data, starts, n in record_chunks(stream, 0):
+        kinds, rows = np.empty(n, np.uint8), np.empty(n, np.int64)
+        classify(data, starts, n, Filter(0, True, True), reads.index.name_table, kinds, rows)
+        cut(kinds, rows, 0, n, Limits(1, 1, -1, False), np.zeros(4, np.int64))
+        columns = RecordColumns.of(data, starts, none)
+        prepare_cigars(names, columns, True, True)
+        whole_lengths_of(data, starts, none)
+        sequences_of_records(data, starts, none, none, np.empty(0, np.bool_), reads)
+
+
+def _calls(per_site: bool = False, correlated: bool = False) -> None:
+    from f5py.core.motifs import motif_named
+    from f5py.core.noise import OF_PORES
+    from f5py.methylation.calls import call_methylation
+
+    motif = motif_named("cpg")
+    assert motif.model is not None
+    noise = OF_PORES["r9"] if correlated else None
+    call_methylation(_no_reads(), motif, _model(motif.model), _AT_ONCE, per_site, noise=noise)
+
+
+def _calls_table() -> None:
+    from f5py.outputs.calls.calls_writer import CallsWriter
+
+    CallsWriter(io.BytesIO(), 2, [], 6).format(_no_reads())
+
+
+def _events() -> None:
+    from f5py.compute.chemistry import R9_DNA
+    from f5py.signal.events import detect_events
+
+    detect_events(_no_reads(), R9_DNA.event_parameters, _AT_ONCE, means_only=True)
+
+
+def _scaling() -> None:
+    from f5py.signal.scaling import estimate_scaling, rank_kmers
+
+    batch, model = _no_reads(), _model()
+    rank_kmers(batch, model, _AT_ONCE)
+    estimate_scaling(batch, model, _AT_ONCE)
+
+
+def _recalibration() -> None:
+    from f5py.signal.scaling import recalibrate
+
+    recalibrate(_no_reads(), _model(), _AT_ONCE)
+
+
+def _alignment() -> None:
+    from f5py.abea.align import align
+
+    align(_no_reads(), _model(), _AT_ONCE)
+
+
+def _event_rows() -> None:
+    from f5py.event_alignment.align import align_events
+
+    align_events(_no_reads(), _model(), _AT_ONCE, None)
+
+
+def _event_table() -> None:
+    from f5py.outputs.events.eventalign_table import EventalignTable
+
+    EventalignTable([], _model()).compile(_no_reads())
+
+
+def _mapping() -> tuple[MappingBatch, ReferenceIndex, Parameters]:
+    """Make a batch without reads, with the arrays that the stages of the mapper fill; an index; and the settings."""
+    from f5py.mapping.index.reference_index import ReferenceIndex
+    from f5py.mapping.settings import PRESETS, parameters
+
+    def nothing(kind: type) -> NDArray:
+        return np.empty(0, kind)
+
+    offsets = np.zeros(1, np.int64)
+    batch = MappingBatch(
+        Names.of([]), nothing(np.uint8), offsets, nothing(np.uint8), nothing(np.uint8), offsets,
+    )  # fmt: skip
+    batch.anchors = Anchors(
+        nothing(np.uint64), nothing(np.int64), offsets, nothing(np.int64), offsets, nothing(np.int64),
+        nothing(np.int32), nothing(np.int32),
+    )  # fmt: skip
+    batch.hits = Hits(np.empty((0, N_FIELDS), np.int64), offsets, nothing(np.int64))
+    settings = PRESETS["map-ont"]
+    index = ReferenceIndex(
+        [], nothing(np.uint8), offsets, nothing(np.uint64), nothing(np.int64), nothing(np.int32), settings.k,
+        settings.w, settings.hpc,
+    )  # fmt: skip
+    return batch, index, parameters(settings, 10)
+
+
+def _seeds() -> None:
+    from f5py.mapping.chain.chaining import score_chains
+    from f5py.mapping.index.seeds import find_anchors
+
+    batch, index, settings = _mapping()
+    find_anchors(batch, index, settings, _AT_ONCE)
+    score_chains(batch, settings, _AT_ONCE)
+
+
+def _mem_seeds() -> None:
+    from f5py.mapping.chain.chaining import score_chains
+    from f5py.mapping.mem.fm_index import FmIndex
+    from f5py.mapping.mem.mem_seeds import MemSearch, find_mem_anchors
+
+    batch, index, settings = _mapping()
+    nothing = FmIndex(
+        np.empty((0, 4), np.uint64), np.empty(0, np.int64), np.empty(4, np.int64), np.empty(0, np.int32),
+        np.empty((0, 2), np.uint32), 1,
+    )  # fmt: skip
+    find_mem_anchors(batch, MemSearch(nothing, index.offsets, 17, settings), _AT_ONCE)
+    score_chains(batch, settings, _AT_ONCE)
+
+
+def _chained_hits() -> None:
+    from f5py.mapping.hits.hits import chain_hits
+
+    chain_hits(*_mapping(), _AT_ONCE)
+
+
+def _hits() -> None:
+    from f5py.mapping.hits.hits import align_hits
+
+    batch, index, settings = _mapping()
+    batch.chained = ChainedHits(
+        np.empty((0, N_FIELDS), np.int64), batch.offsets, np.empty(0, np.uint64), np.empty(0, np.int64), batch.offsets
+    )
+    align_hits(batch, index, settings, _AT_ONCE)
+
+
+def _ranks() -> None:
+    from f5py.mapping.hits.hits import rank_hits
+
+    batch, _, settings = _mapping()
+    rank_hits(batch, settings, _AT_ONCE)
+
+
+def _mapped_records() -> None:
+    from f5py.outputs.mapped_records import RecordStyle, records_of
+
+    batch, index, _ = _mapping()
+    records_of(batch, index, Names.of([]), RecordStyle(md=True), _AT_ONCE)
+
+
+def _mapped_lines() -> None:
+    from f5py.outputs.mapped_records import RecordStyle, paf_lines_of
+
+    batch, index, _ = _mapping()
+    paf_lines_of(batch, index, Names.of([]), RecordStyle(), _AT_ONCE)
+
+
+def _darwin_integers() -> NDArray[np.int64]:
+    from f5py.mapping.darwin.darwin_settings import DarwinSettings, darwin_integers
+
+    return darwin_integers(DarwinSettings(), 14, (1, -1, -1, -1), 0)
+
+
+def _candidates() -> None:
+    from f5py.mapping.darwin.dsoft import ReadStrands, find_candidates_of
+
+    batch, index, _ = _mapping()
+    strands = ReadStrands.of(batch.letters, batch.offsets, _AT_ONCE, 0)
+    find_candidates_of(strands, np.empty(0, np.int64), index, _darwin_integers(), _AT_ONCE, 0)
+
+
+def _tiles() -> None:
+    from f5py.mapping.darwin.extensions import N_CANDIDATE, Extensions
+    from f5py.mapping.darwin.gact import extend_all
+
+    batch, index, _ = _mapping()
+    nothing = Extensions.of(np.empty((2, 0), np.uint8), batch.offsets, np.empty((0, N_CANDIDATE), np.int64))
+    extend_all(nothing, index, _darwin_integers(), _AT_ONCE)
+
+
+#: Each part's kernel by module and name, and what compiles it.
+PARTS: dict[str, tuple[tuple[str, str], Callable[[], None]]] = {
+    "records": (("f5py.io.bam._bam_sequence_numba", "copy_sequences"), _records),
+    "events": (("f5py.signal._events_numba", "find_all_events"), _events),
+    "scaling": (("f5py.signal._scaling_numba", "estimate_all"), _scaling),
+    "recalibration": (("f5py.signal._scaling_numba", "recalibrate_all"), _recalibration),
+    "calls": (("f5py.methylation._calls_numba", "call_all"), _calls),
+    "site calls": (("f5py.methylation._per_site_numba", "call_all_sites"), lambda: _calls(per_site=True)),
+    "correlated calls": (("f5py.methylation._calls_numba", "call_all"), lambda: _calls(correlated=True)),
+    "correlated site calls": (
+        ("f5py.methylation._per_site_numba", "call_all_sites"),
+        lambda: _calls(per_site=True, correlated=True),
+    ),
+    "calls table": (("f5py.outputs.calls._calls_writer_numba", "format_calls"), _calls_table),
+    "alignment": (("f5py.abea._align_numba", "align_all"), _alignment),
+    "event rows": (("f5py.event_alignment._align_numba", "align_all"), _event_rows),
+    "seeds": (("f5py.mapping.index._seeds_numba", "seed_reads"), _seeds),
+    "mem seeds": (("f5py.mapping.mem._mem_anchors_numba", "seed_reads_by_mems"), _mem_seeds),
+    "chained hits": (("f5py.mapping.hits._chained_hits_numba", "chain_reads"), _chained_hits),
+    "hits": (("f5py.mapping.hits._hit_reads_numba", "align_reads"), _hits),
+    "ranks": (("f5py.mapping.hits._mapping_quality_numba", "rank_reads"), _ranks),
+    "mapped records": (("f5py.outputs._mapped_records_numba", "records_of_reads"), _mapped_records),
+    "mapped lines": (("f5py.outputs._mapped_paf_numba", "lines_of_reads"), _mapped_lines),
+    "candidates": (("f5py.mapping.darwin._dsoft_numba", "find_candidates"), _candidates),
+    "tiles": (("f5py.mapping.darwin._gact_numba", "extend_candidates"), _tiles),
+    "event table": (("f5py.outputs.events._eventalign_table_numba", "format_table"), _event_table),
+}
