@@ -84,7 +84,7 @@ def _records() -> None:
     from f5py.io.bam.bam_records import RecordColumns, record_chunks
     from f5py.io.bam.record_reads import sequences_of_records, whole_lengths_of
     from f5py.io.bytes.bgzf_blocks import END_BLOCK, bgzf_blocks
-    from f5py.io.reads.read_index import reads_in_memory
+    from f5py.io.reads.memory_reads import reads_in_memory
     from f5py.pipeline._batch_limits_numba import Limits, cut
     from f5py.pipeline.batch_records import prepare_cigars
 
