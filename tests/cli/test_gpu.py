@@ -230,7 +230,7 @@ def test_per_batch_lines_with_v(made: ReadSet, tmp_path: Path, capfd):
     ("options", "message"),
     [
         (["--gpu", "on", "--disable-cuda=yes"], "--disable-cuda yes and --gpu on exclude each other"),
-        (["--gpu", "maybe"], "'maybe' is not one of 'auto', 'on', 'off'"),
+        (["--gpu", "maybe"], "--gpu maybe: is not one of auto, on, off"),
         (["--cuda-dev-id", "0,x"], "--cuda-dev-id 0,x: give numbers of GPUs"),
         (["--cuda-dev-id", "-1"], "--cuda-dev-id -1: give numbers of GPUs"),
         (["--cuda-dev-id", "1,1"], "--cuda-dev-id 1,1: names a GPU twice"),
