@@ -461,7 +461,7 @@ def map_reads(
     zdrop: str | float | Sequence[str | float] | None = ...,
     min_score: int | None = ...,
     threads: int = ...,
-    batch_bases: int = ...,
+    batch_bases: int | None = ...,
     gpu: Literal["auto", "on", "off"] | None = ...,
     disable_cuda: bool | None = ...,
     cuda_dev_id: str | float | Sequence[str | float] = ...,

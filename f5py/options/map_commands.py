@@ -22,6 +22,8 @@ _NO_MEM = f"preset={'|'.join(name for name in MAP_PRESETS if name not in MEM_PRE
 #: What chains and minimizers are told by has no meaning for tiles.
 _TILES = (f"preset={'|'.join(_DARWIN_PRESETS)}",)
 _MIN_MEM = 17
+#: Bases of a batch, by default, for each thread, and at least and at most.
+_BASES_OF_THREAD, _FEWEST_BASES, _MOST_BASES = 2_000_000, 4_000_000, 20_000_000
 _INT8_MOST = 127
 #: Counts, lengths and scores are kept in 32 bits, as minimap2 keeps them.
 _MOST_NUMBER = 2**31 - 1
@@ -197,9 +199,10 @@ class MapOptions(GpuOptions, Options):
         help="Smallest score of a hit.",
     )
     threads: int = threads("Number of threads.")
-    batch_bases: int = option(
-        "-K", "--batch-bases", kind=Kind.BASES, group=Group.SPEED, default=20_000_000, at_least=1,
-        help="Number of bases at which a batch is complete; the output does not depend on it.",
+    batch_bases: int | None = option(
+        "-K", "--batch-bases", kind=Kind.BASES, group=Group.SPEED, at_least=1,
+        default_words="2M for each thread, from 4M to 20M",
+        help="Number of bases at which a batch is complete; the output does not depend on it, but the memory does.",
     )  # fmt: skip
     command_line: str = "f5py map"
 
@@ -229,6 +232,11 @@ class MapOptions(GpuOptions, Options):
         for spelling, text in (("-O", self.gap_open), ("-E", self.gap_extend)) if self.is_darwin else ():
             if text is not None and "," in text:
                 raise UsageError(f"{spelling} {text}: -x {self.preset} has one kind of gaps; give one number")
+
+    @property
+    def bases_of_batch(self) -> int:
+        """Number of bases at which a batch is complete: enough that all threads have work up to its end."""
+        return self.batch_bases or min(max(_BASES_OF_THREAD * self.threads, _FEWEST_BASES), _MOST_BASES)
 
     @property
     def is_darwin(self) -> bool:

@@ -179,7 +179,7 @@ def map_all(
             bar.advance(size)
 
         def load() -> Iterator[_Batch]:
-            batches = read_batches(options.reads, options.batch_bases, dropped, options.comments, reference, advance)
+            batches = read_batches(options.reads, options.bases_of_batch, dropped, options.comments, reference, advance)
             times.begin("reading")
             with closing(batches):  # type: ignore[type-var]
                 for batch in batches:

@@ -118,7 +118,7 @@ def _map(
         else:
             mapper = DarwinMapper.of(ready.index, ready.settings, pool)
         mapper.before_stage = before_stage
-        mapper.use_gpu(options, options.batch_bases)
+        mapper.use_gpu(options, options.bases_of_batch)
         with closing(mapper):
             if isinstance(mapper, DarwinMapper) and is_overlaps(options):
                 if options.report is not None:

@@ -61,7 +61,7 @@ def find_overlaps(options: MapOptions, mapper: DarwinMapper) -> tuple[int, int, 
     """
     index, pool = mapper.index, mapper.pool
     n_reads, n_bases = len(index.names), len(index.bases)
-    stretches = list(_stretches(index.offsets, options.batch_bases))
+    stretches = list(_stretches(index.offsets, options.bases_of_batch))
     pairs = Pairs()
     names = Names.of(index.names)
     style = RecordStyle(md=options.md, cs=options.cs, eqx=options.eqx, chains=False)
