@@ -99,3 +99,18 @@ def test_an_unusable_reference_is_told(made: ReadSet, tmp_path: Path, capfd):
     assert run_command("call-methylation", *given, "-o", tmp_path / "out.tsv") == 1
     assert "missing.fa" in error_line(capfd.readouterr().err)
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.shared
+def test_calls_of_real_reads_are_those_of_two_commands_and_of_minimap2(shared_data: Path, tmp_path: Path):
+    folder = shared_data / "ecoli_r94"
+    given = ["-r", folder / "reads.fasta", "--slow5", folder / "formats" / "reads.blow5", "-g", folder / "ref.fa"]
+    assert run_command("call-methylation", *given, "-o", tmp_path / "one.tsv") == 0
+    bam = tmp_path / "two.bam"
+    assert run_command("map", folder / "ref.fa", folder / "reads.fasta", "-o", bam) == 0
+    assert run_command("call-methylation", "-b", bam, *given, "-o", tmp_path / "two.tsv") == 0
+    assert run_command("call-methylation", "-b", folder / "reads.bam", *given, "-o", tmp_path / "theirs.tsv") == 0
+    one = (tmp_path / "one.tsv").read_bytes()
+    assert one.count(b"\n") == 19_538  # with the header
+    assert one == (tmp_path / "two.tsv").read_bytes()
+    assert sorted(one.splitlines()) == sorted((tmp_path / "theirs.tsv").read_bytes().splitlines())

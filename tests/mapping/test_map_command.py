@@ -159,6 +159,7 @@ def tagged(shared_data: Path, tmp_path: Path) -> tuple[Path, dict[str, list[str]
             record.set_tag("mv", array("b", [5, 1, 0, 1]))
             n = bases.count(b"C")
             record.set_tag("MM", f"C+m?,{','.join('0' * min(n, 3))};" if n else "C+m?;")
+            record.set_tag("ML", array("B", [7, 128, 250][: min(n, 3)]))
             record.set_tag("ts", 7 + i)
             record.set_tag("qs", 11.25)
             record.set_tag("pi", "parent")
@@ -173,6 +174,9 @@ def test_tags_of_unaligned_bam_are_kept(tagged, shared_data: Path, tmp_path: Pat
     path, tags = tagged
     output = tmp_path / "out.bam"
     assert run_command("map", shared_data / ECOLI[0], path, "-o", output) == 0
+    with pysam.AlignmentFile(str(path), check_sq=False) as file:
+        modified = {one.query_name: dict(one.modified_bases_forward or {}) for one in file.fetch(until_eof=True)}
+    assert sum(len(one) for one in modified.values()) > 100
     with pysam.AlignmentFile(str(output)) as file:
         assert file.header["RG"] == [{"ID": "run", "SM": "sample", "PL": "ONT"}]
         assert [one["ID"] for one in file.header["PG"]] == ["basecaller", "f5py"]
@@ -184,6 +188,9 @@ def test_tags_of_unaligned_bam_are_kept(tagged, shared_data: Path, tmp_path: Pat
             assert fields[-len(wanted) :] == wanted
             assert "H" not in (record.cigarstring or "")  # the tags are those of all bases
             assert record.query_sequence
+            # keys have the strand of the record, too
+            found = {(one[0], one[2]): sorted(places) for one, places in (record.modified_bases_forward or {}).items()}
+            assert found == {(one[0], one[2]): places for one, places in modified[record.query_name].items()}
             n += 1
     assert n == 115
 

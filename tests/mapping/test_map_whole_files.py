@@ -1,0 +1,108 @@
+"""Whole files of ``f5py map``: the same bytes however they are made, in samtools' order, and never half of one."""
+
+from __future__ import annotations
+
+import gzip
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import namedtuple
+from pathlib import Path
+
+import pysam
+import pytest
+
+import f5py
+from f5py.compute.gpu.mapping import chains, pair_alignments
+
+from ..made_data import ReadSet, refused, run_command
+from ..patience import PATIENCE
+
+ECOLI = ("ecoli_r94/ref.fa", "ecoli_r94/reads.fasta")
+
+
+def blocks_of(made: ReadSet, folder: Path, **given: object) -> bytes:
+    """Map the made reads; return the blocks behind the first one, which is that of the header with the command line."""
+    folder.mkdir()
+    f5py.map_reads(made.genome, [made.reads], output=folder / "out.bam", **given)  # type: ignore[arg-type]
+    data = (folder / "out.bam").read_bytes()
+    size = int.from_bytes(data[16:18], "little") + 1
+    assert b"@PG" in gzip.decompress(data[:size])
+    assert b"@PG" not in gzip.decompress(data[size:])
+    return data[size:]
+
+
+@pytest.fixture(scope="module")
+def expected(made: ReadSet, tmp_path_factory: pytest.TempPathFactory) -> bytes:
+    return blocks_of(made, tmp_path_factory.mktemp("whole") / "one", threads=1, gpu="off")
+
+
+@pytest.mark.parametrize(
+    "given", [{"threads": 2}, {"threads": 16}, {"threads": 3, "batch_bases": 1}, {"threads": 2, "batch_bases": 5000}]
+)
+def test_bytes_do_not_depend_on_threads_and_batches(made: ReadSet, tmp_path: Path, expected, given):
+    assert blocks_of(made, tmp_path / "out", gpu="off", **given) == expected
+
+
+def test_bytes_do_not_depend_on_a_gpu(made: ReadSet, tmp_path: Path, expected, played_machine, monkeypatch, capfd):
+    monkeypatch.setattr(chains, "_FEW_PAIRS", -1)
+    monkeypatch.setattr(chains, "_MOST_ANCHORS", 1 << 16)
+    monkeypatch.setattr(pair_alignments, "_MOST_SLOTS", 32)
+    monkeypatch.setattr(pair_alignments, "_MOST_PACKED", 1 << 20)
+    played_machine()
+    assert blocks_of(made, tmp_path / "out", gpu="on", threads=2, batch_bases=5000) == expected
+
+
+def test_the_order_is_that_of_samtools(shared_data: Path, tmp_path: Path):
+    output = tmp_path / "out.bam"
+    assert run_command("map", "-t", 2, *(shared_data / name for name in ECOLI), "-o", output) == 0
+    pysam.quickcheck(str(output))
+    pysam.sort("--no-PG", "-o", str(tmp_path / "again.bam"), str(output))
+    pysam.index(str(tmp_path / "again.bam"))
+    n_inside = 0
+    with pysam.AlignmentFile(str(output)) as ours, pysam.AlignmentFile(str(tmp_path / "again.bam")) as theirs:
+        assert ours.has_index()
+        found, sorted_again = ([one.to_string() for one in file.fetch(until_eof=True)] for file in (ours, theirs))
+        assert found == sorted_again
+        assert len(found) == 115
+        name = ours.references[0]
+        for begin in range(0, ours.lengths[0], 5000):
+            inside = [one.to_string() for one in ours.fetch(name, begin, begin + 100)]
+            assert inside == [one.to_string() for one in theirs.fetch(name, begin, begin + 100)]
+            n_inside += len(inside)
+    assert n_inside > 50
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_a_run_that_is_ended_leaves_no_half_written_file(number: signal.Signals, made: ReadSet, tmp_path: Path):
+    command = [sys.executable, "-m", "f5py", "map", "-t", "2", "-K", "3000", "--gpu", "off"]
+    command += [str(made.genome), "-", "-o", str(tmp_path / "out.bam")]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.PIPE) as run:
+        assert run.stdin is not None
+        for i in range(60):
+            run.stdin.write(made.reads.read_bytes().replace(b">", b">%d-" % i))  # and no end
+        run.stdin.flush()
+        deadline = time.monotonic() + 40
+        # the records of the first batches are there
+        while not any(path.stat().st_size > 5000 for path in tmp_path.glob(".unfinished-map-*/unsorted.bam")):
+            assert time.monotonic() < deadline
+            assert run.poll() is None
+            time.sleep(0.05)
+        run.send_signal(number)
+        _, messages = run.communicate(timeout=PATIENCE)
+    assert run.returncode != 0
+    assert b"Traceback" not in messages
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("out")]
+    if number != signal.SIGKILL:  # which nobody can clean up after
+        assert list(tmp_path.iterdir()) == []
+
+
+def test_too_little_space_to_sort_is_told(made: ReadSet, tmp_path: Path, capfd, monkeypatch):
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage(1 << 30, 1 << 30, 10))
+    line = refused(capfd, "map", "-t", 2, made.genome, made.reads, "-o", tmp_path / "out.bam")
+    assert "cannot be written and sorted" in line
+    assert f"MB in {tmp_path}" in line
+    assert list(tmp_path.iterdir()) == []
