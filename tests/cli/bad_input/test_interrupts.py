@@ -188,12 +188,13 @@ def test_interrupt_before_there_is_any_input(command: SignalCommand, made: ReadS
 
 
 def waits_for_input(process: int) -> bool:
-    """Return whether a thread of a process is in the system call that reads, from standard input."""
+    """Return whether a thread of a process is in a system call that reads from standard input, or waits for it."""
     calls = []
     for path in Path(f"/proc/{process}/task").glob("*/syscall"):
         with suppress(OSError):
             calls.append(path.read_text().split()[:2])
-    return any(call in (["0", "0x0"], ["63", "0x0"]) for call in calls)  # of x86-64, and of 64-bit ARM
+    # read and pselect6 (of one stream), of x86-64 and of 64-bit ARM
+    return any(call in (["0", "0x0"], ["270", "0x1"], ["63", "0x0"], ["72", "0x1"]) for call in calls)
 
 
 class Held:
