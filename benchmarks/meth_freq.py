@@ -1,15 +1,16 @@
-"""Benchmark of ``f5py meth-freq``: against pyarrow's reader of tables and its grouping, on a table of any size.
+"""Benchmark of ``f5py meth-freq``: against pyarrow and polars, on a table of any size, from a file and from a pipe.
 
-The table is made up: sorted reads of a genome at thirtyfold depth, each with sixty groups of sites. The peer streams
-the columns that it needs through `pyarrow.csv.open_csv`, sums the calls of each block by group, and sums these. Both
-run in turn on the same file, each in a process of its own. Counts of all groups are compared, so that speed is never
-reported for different answers.
+The table is made up: sorted reads of a genome at thirtyfold depth, each with sixty groups of sites. pyarrow streams
+the columns that it needs through `pyarrow.csv.open_csv`, sums the calls of each block by group, and sums these; polars
+does the whole in one query, collected by its streaming engine. All run in turn on the same input, each in a process of
+its own. Counts of all groups are compared, so that speed is never reported for different answers.
 """
 
 from __future__ import annotations
 
 import argparse
 import platform
+import shlex
 import sys
 import tempfile
 from importlib import metadata
@@ -82,7 +83,7 @@ def by_pyarrow(calls: str, output: str) -> None:
 
     wanted = [*_KEYS, "log_lik_ratio", "num_motifs", "sequence"]
     reader = csv.open_csv(
-        calls,
+        sys.stdin.buffer if calls == "-" else calls,
         csv.ReadOptions(block_size=16 << 20),
         csv.ParseOptions(delimiter="\t", quote_char=False),
         csv.ConvertOptions(include_columns=wanted),
@@ -107,6 +108,25 @@ def by_pyarrow(calls: str, output: str) -> None:
         csv.write_csv(whole, out, csv.WriteOptions(include_header=False, delimiter="\t", quoting_style="none"))
 
 
+def by_polars(calls: str, output: str) -> None:
+    """Do meth-freq's work with polars; the table is not laid out as text with three decimals."""
+    import polars as pl
+
+    types = dict.fromkeys(_KEYS, pl.Int64) | {"chromosome": pl.String, "sequence": pl.String}
+    types |= {"log_lik_ratio": pl.Float64, "num_motifs": pl.Int64}
+    source = sys.stdin.buffer if calls == "-" else calls
+    rows = pl.scan_csv(source, separator="\t", quote_char=None, schema_overrides=types).select(list(types))
+    ratio, sites = pl.col("log_lik_ratio"), pl.col("num_motifs")
+    sums = [
+        sites.sum().alias("called_sites"),
+        sites.filter(ratio > 0.0).sum().alias("called_sites_methylated"),
+        pl.col("sequence").first().alias("group_sequence"),
+    ]
+    groups = rows.filter(ratio.abs() >= THRESHOLD).group_by(_KEYS).agg(sums).sort(_KEYS).collect(engine="streaming")
+    share = (pl.col("called_sites_methylated") / pl.col("called_sites")).round(3).alias("methylated_frequency")
+    groups.with_columns(share).write_csv(output, separator="\t", quote_style="never")
+
+
 def counts_of(path: Path) -> Any:
     """Read the counts of all groups of a table of frequencies."""
     from pyarrow import csv
@@ -124,37 +144,47 @@ def compare(options: argparse.Namespace, scratch: Path) -> tuple[list[str], bool
     make_calls(calls, n_rows)
     n_rows = n_rows // GROUPS_PER_READ * GROUPS_PER_READ
     size = calls.stat().st_size
-    f5py, arrow = scratch / "f5py.tsv", scratch / "pyarrow.tsv"
-    commands = {
-        "f5py meth-freq": [sys.executable, "-m", "f5py", "meth-freq", "-i", str(calls), "-o", str(f5py)],
-        "pyarrow": [sys.executable, __file__, "--by-pyarrow", str(calls), str(arrow)],
-    }
-    runs: dict[str, list[Usage]] = {name: [] for name in commands}
+    peers = {"pyarrow": sys.executable, "polars": options.polars}
+    places = {"a file": str(calls), "a pipe": "-"}
+    commands: dict[tuple[str, str], list[str]] = {}
+    outputs: dict[tuple[str, str], Path] = {}
+    for place, source in places.items():
+        for name in ("f5py meth-freq", *peers):
+            outputs[name, place] = out = scratch / f"{len(outputs)}.tsv"
+            ours = [sys.executable, "-m", "f5py", "meth-freq", "-i", source, "-o", str(out)]
+            theirs = [peers.get(name, ""), __file__, f"--by-{name}", source, str(out)]
+            command = theirs if name in peers else ours
+            piped = ["sh", "-c", f"cat {shlex.quote(str(calls))} | {shlex.join(command)}"]
+            commands[name, place] = piped if source == "-" else command
+    runs: dict[tuple[str, str], list[Usage]] = {which: [] for which in commands}
     for round_number in range(options.rounds + 1):
-        for name, command in commands.items():
+        for which, command in commands.items():
             usage = measure(command, log=scratch / "log.txt", cwd=ROOT)
-            say(f"round {round_number}: {name}: {one_line(usage)}")
+            say(f"round {round_number}: {' from '.join(which)}: {one_line(usage)}")
             if round_number:  # the first one compiles, and reads the table into the page cache
-                runs[name].append(usage)
-    found, expected = counts_of(f5py), counts_of(arrow)
-    is_same = found.equals(expected)
+                runs[which].append(usage)
+    found, *others = map(counts_of, outputs.values())
+    is_same = all(found.equals(other) for other in others)
     rows = [
         [
             name,
+            place,
             *(f"{median(usages, of):.2f} ({least(usages, of):.2f})" for of in (wall, cpu)),
-            f"{n_rows / 1e6 / median(usages, wall):.2f}",
-            f"{size / 1e6 / median(usages, wall):.0f}",
+            f"{n_rows / 1e6 / median(usages, cpu):.2f}",
+            f"{size / 1e6 / median(usages, cpu):.0f}",
             megabytes(max(usage.peak_rss for usage in usages)),
         ]
-        for name, usages in runs.items()
+        for (name, place), usages in runs.items()
     ]
+    heads = ["", "from", "wall, s", "user + system, s", "million rows/CPU s", "MB/CPU s", "peak memory, MB"]
     lines = [
         "## Table of calls to frequencies",
         "",
         f"{n_rows:,} calls, {size / 1e9:.2f} GB of text, {len(found):,} groups with calls; rounds: {options.rounds}, "
-        "the two in turn, the file in the page cache as far as it fits. Median (minimum).",
+        "all in turn, the file in the page cache as far as it fits. Median (minimum). f5py and pyarrow's grouping work "
+        "on one thread, polars on all cores. A pipe is `cat FILE |`, which is counted.",
         "",
-        *table(["", "wall, s", "user + system, s", "million rows/s", "MB/s", "peak memory, MB"], rows),
+        *table(heads, rows),
         "",
         f"Counts and sequences of all groups are {'the same' if is_same else '**not** the same'}.",
     ]
@@ -171,13 +201,24 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3, help="timed runs of each (default: 3)")
     parser.add_argument("--scratch", type=Path, metavar="DIR", help="where to put temporary files")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", default=RESULTS / "meth_freq.md")
+    parser.add_argument(
+        "--polars",
+        metavar="PYTHON",
+        default=sys.executable,
+        help="Python that has polars (default: this one)",
+    )
     parser.add_argument("--by-pyarrow", nargs=2, help=argparse.SUPPRESS)
+    parser.add_argument("--by-polars", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.by_pyarrow:
         by_pyarrow(*options.by_pyarrow)
         return
+    if options.by_polars:
+        by_polars(*options.by_polars)
+        return
     versions = [first_line([sys.executable, "-m", "f5py", "--version"], ROOT), f"Python {platform.python_version()}"]
     versions += [f"{name} {metadata.version(name)}" for name in ("numpy", "numba", "pyarrow")]
+    versions.append(first_line([options.polars, "-c", "import polars; print('polars', polars.__version__)"], ROOT))
     lines = ["# meth-freq", "", *machine(), f"* versions: {', '.join(versions)}"]
     lines += [f"* made by: `python benchmarks/meth_freq.py --gigabytes {options.gigabytes:g}`", ""]
     try:
