@@ -153,6 +153,9 @@ class Benchmark:
             f"fast5: one per read). f5py fetches batches of {BATCH} reads and keeps a batch's samples and calibration "
             "as flat arrays; a plain loop takes each read's samples and calibration and forgets them. The number "
             "after f5py is that of its reader processes (fast5, POD5) or threads (BLOW5). "
+            "Of BLOW5, f5py and pyslow5's get_read_list look up each read by its name, in the order of the names, as a "
+            "run asks for the reads of its alignments; seq_reads takes the reads as they come in the file, which a run "
+            "cannot. "
             f"Medians of {self.options.rounds} rounds, in each of which every reader of a format reads the whole set "
             "once, in a process of its own, the page cache being warm. The last column is the speed relative to the "
             "fastest plain loop of one thread.",

@@ -66,6 +66,21 @@ def with_pyslow5_threads(path: Path) -> Iterator[tuple[str, Any, tuple]]:
     file.close()
 
 
+def with_pyslow5_list(path: Path, threads: int = 1) -> Iterator[tuple[str, Any, tuple]]:
+    import pyslow5
+
+    file = pyslow5.Open(str(path), "r")
+    names = sorted(file.get_read_ids()[0])  # in the order in which f5py is asked for them
+    reads = file.get_read_list(names) if threads == 1 else file.get_read_list_multi(names, threads, BATCH)
+    for read in reads:
+        yield read["read_id"], read["signal"], tuple(read[what] for what in CALIBRATION)
+    file.close()
+
+
+def with_pyslow5_list_threads(path: Path) -> Iterator[tuple[str, Any, tuple]]:
+    return with_pyslow5_list(path, 2)
+
+
 def with_pod5(path: Path, preload: set[str] | None = None) -> Iterator[tuple[str, Any, tuple]]:
     import pod5
 
@@ -103,9 +118,16 @@ FORMATS = {
     "blow5": Format(
         "BLOW5, zstd, svb-zd",
         "reads.blow5",
-        {"pyslow5 seq_reads": with_pyslow5, "pyslow5 seq_reads_multi, 2 threads": with_pyslow5_threads},
+        {
+            "pyslow5 get_read_list": with_pyslow5_list,
+            "pyslow5 get_read_list_multi, 2 threads": with_pyslow5_list_threads,
+            "pyslow5 seq_reads": with_pyslow5,
+            "pyslow5 seq_reads_multi, 2 threads": with_pyslow5_threads,
+        },
     ),
     "pod5": Format("POD5", "reads.pod5", {"pod5 reads": with_pod5, "pod5 reads, preload (threads)": with_pod5_preload}),
 }
 #: Loops that use the second core too.
-PARALLEL = ("pyslow5 seq_reads_multi, 2 threads", "pod5 reads, preload (threads)")
+PARALLEL = (
+    "pyslow5 get_read_list_multi, 2 threads", "pyslow5 seq_reads_multi, 2 threads", "pod5 reads, preload (threads)",
+)  # fmt: skip
