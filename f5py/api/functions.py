@@ -88,7 +88,8 @@ class Ways(NamedTuple):
     def _has_no_rows(self) -> bool:
         conditions = map(Condition.parse, self.function.without_rows)
         return any(
-            str(self.given.get(name)) in values if values else bool(self.given.get(name)) for name, values in conditions
+            str(self.given.get(one.name)) in one.values if one.values else bool(self.given.get(one.name))
+            for one in conditions
         )
 
 

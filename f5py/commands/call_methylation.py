@@ -22,7 +22,7 @@ from f5py.outputs.handed_on import HandedOn
 from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
 from f5py.outputs.sites.bedmethyl import check_can_write
-from f5py.pipeline.inputs import check_has_file, check_outputs, paths_of_inputs
+from f5py.pipeline.inputs import check_outputs, paths_of_inputs
 from f5py.pipeline.loader import Loader
 from f5py.runs.mapped_first import run_mapped
 from f5py.runs.recipe import MappedReadsRecipe, Run, Take, failed_reads
@@ -183,8 +183,6 @@ def check_options(options: CallOptions, is_taken: bool = False) -> None:
             raise UsageError(f"-o {options.output}: there is no table with --output-format none")
         if options.modbam is None and options.bedmethyl is None and not is_taken:
             raise UsageError("--output-format none: nothing to write; give --modbam or --bedmethyl")
-    if options.output_format == "parquet":
-        check_has_file(options)
     if options.call_threshold is not None and not 0 <= options.call_threshold < math.inf:
         raise UsageError(f"--call-threshold {options.call_threshold:g}: must be a finite number, and not negative")
     if len(motifs) > 1 and options.bedmethyl is not None:

@@ -39,7 +39,7 @@ from f5py.outputs.formatted_text import FormattedText, Formatting
 from f5py.outputs.handed_on import HandedOn
 from f5py.outputs.program_line import header_with_program
 from f5py.outputs.sink import Sink
-from f5py.pipeline.inputs import check_has_file, check_outputs
+from f5py.pipeline.inputs import check_outputs
 from f5py.pipeline.loader import Loader
 from f5py.runs.mapped_first import run_mapped
 from f5py.runs.outcome import Outcome, RunContext
@@ -222,8 +222,6 @@ def check_options(options: EventalignOptions, is_taken: bool = False) -> None:
             )
         if options.print_events or options.print_banded_aln or options.print_scaling:
             raise UsageError("rows that are returned: have no place for what the --print options print")
-    if options.output_format == "parquet":
-        check_has_file(options)
     if options.output.endswith(".bam") and not options.sam:
         raise UsageError(f"-o {options.output}: only --sam makes a BAM file; the other outputs are text")
 

@@ -71,11 +71,8 @@ def check_options(options: FrequencyOptions, is_taken: bool = False) -> None:
             f"-o {options.output}: bigWig needs the lengths of the chromosomes; give --chrom-sizes, such as the "
             "reference's .fai"
         )
-    if options.output_format == "parquet":
-        if options.output == "-":
-            raise UsageError("--output-format parquet needs a file: name one with -o")
-        if is_bgzip_name(options.output):
-            raise UsageError(f"-o {options.output}: Parquet is compressed already; give a name without .gz")
+    if options.output_format == "parquet" and is_bgzip_name(options.output):
+        raise UsageError(f"-o {options.output}: Parquet is compressed already; give a name without .gz")
 
 
 @obeys_strict

@@ -62,7 +62,6 @@ def run(options: SimulateOptions) -> SimulationSummary:
     F5pyError
         For options that do not go together, and anything wrong with the input or output.
     """
-    _refuse_contradictions(options)
     given = {name: getattr(options, name) for name in _SETTINGS}
     values: dict[str, Any] = {**CHEMISTRIES[options.pore].statistics}
     values |= {name: value for name, value in given.items() if value is not None}
@@ -79,12 +78,6 @@ def run(options: SimulateOptions) -> SimulationSummary:
         f"{summary.n_samples} samples; {summary.n_covered_sites} of {summary.n_sites} sites covered",
     )
     return summary
-
-
-def _refuse_contradictions(options: SimulateOptions) -> None:
-    """Raise for an option that another one makes meaningless."""
-    if CHEMISTRIES[options.pore].rna and options.strand != "both":
-        raise UsageError(f"--strand has no meaning with --pore {options.pore}: RNA has the strand of its transcript")
 
 
 def simulate(

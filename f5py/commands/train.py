@@ -131,8 +131,6 @@ def _sources(options: TrainOptions) -> list[_Source]:
         raise UsageError("give control reads: --methylated BAM, --unmethylated BAM, or -b BAM with --truth BEDMETHYL")
     if "-" in [source.path for source in sources]:
         raise UsageError("alignments are read in every round, so they cannot come from standard input")
-    if options.train_kmers == "methylated" and not any(source.is_methylated for source in sources):
-        raise UsageError("--train-kmers methylated: there are no methylated reads")
     check_outputs(options)
     return sources
 

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from f5py.errors import UsageError
-from f5py.options.together import Condition, check_together
+from f5py.options.together import check_together, conditions_for
 
 if TYPE_CHECKING:
     from typing_extensions import dataclass_transform
@@ -111,7 +111,8 @@ class Option:
         Names a table of calls, frequencies or events; from Python it can be one in memory.
     needs : tuple of str
         Conditions, one of which must hold if the option is given: ``field`` (that option is given), ``field=value`` or
-        ``field=value|value`` (it has one of these values). Those of options that a command lacks do not count.
+        ``field=value|value`` (it has one of these values). Those of options that a command lacks do not count. With
+        ``own: `` or ``own|own: `` before it, a condition is one of these values of the option only.
     excludes : tuple of str
         Conditions, none of which may hold then.
     advice : str or None
@@ -293,7 +294,7 @@ def without(options: Chosen, *names: str, **others: Any) -> Chosen:
     declared = declarations(type(options))
     gone = set(names)
     for name, one in declared.items():
-        needed = [Condition.parse(text) for text in one.needs]
+        needed = conditions_for(one.needs, getattr(options, name))
         if needed and not any(other.name not in gone and other.holds(options, declared) for other in needed):
             gone.add(name)
     values = {name: declared[name].default for name in gone}

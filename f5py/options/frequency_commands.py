@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
-from f5py.options.output_names import OF_SITES
+from f5py.options.output_names import OF_SITES, PARQUET_TO_FILE
 from f5py.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
@@ -71,6 +71,7 @@ class FrequencyOptions(StrictOptions, Options):
     )  # fmt: skip
     output_format: str | None = option(
         "--output-format", group=_OUTPUT, choices=("tsv", "parquet"), ours=True, see="formats.md#parquet",
+        needs=("parquet: output",), advice=PARQUET_TO_FILE,
         default_words="what the name of the output says, else tsv",
         help="Format of the table; parquet needs -o. By default .parquet, .bed (as --bedmethyl), .bedgraph and .bw in "
         "the name determine it.",

@@ -13,6 +13,8 @@ from f5py.options.shared import (
 )
 
 _SEEDS = "of the preset"
+#: One or two whole numbers.
+_NUMBERS, _LIKE = "[0-9]+(,[0-9]+)?", "like 400 or 400,200"
 #: Presets; the numbers behind them are in `f5py.mapping.settings`.
 MAP_PRESETS = ("map-ont", "map-pb", "map-hifi", "lr:hq", "rna", "ava-ont", "darwin", "darwin-paper")
 _DARWIN_PRESETS = ("darwin", "darwin-paper")
@@ -64,6 +66,8 @@ class MapOptions(GpuOptions, Options):
         "--read-group",
         group=Group.OUTPUT,
         metavar="LINE",
+        pattern=r"[^\ud800-\udfff]*ID:[^\ud800-\udfff]*",
+        pattern_words=r"like @RG\tID:name\tSM:sample",
         help=r"Read group of all reads, such as @RG\tID:a\tSM:b.",
     )
     secondary: bool = option(
@@ -76,6 +80,7 @@ class MapOptions(GpuOptions, Options):
     )
     report: str | None = option(
         "--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, see="formats.md#run-report",
+        needs=("reads",), advice="it is about reads, of which none are given",
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
         ".html, else JSON, which MultiQC reads if the name ends in _mqc.json.",
     )  # fmt: skip
@@ -113,6 +118,8 @@ class MapOptions(GpuOptions, Options):
     )  # fmt: skip
     frequent_bounds: str | None = option(
         "-U",
+        pattern=_NUMBERS,
+        pattern_words=_LIKE,
         group=Group.LIMITS,
         metavar="INT,INT",
         default_words="10,1000000",
@@ -132,7 +139,7 @@ class MapOptions(GpuOptions, Options):
         excludes=_TILES, help="Largest gap without a seed in a chain.",
     )  # fmt: skip
     bandwidths: str | None = option(
-        "-r", group=Group.LIMITS, metavar="INT[,INT]", default_words="500,20000",
+        "-r", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE, default_words="500,20000",
         excludes=_TILES, help="Bandwidths of chaining, and of joining chains over long gaps.",
     )  # fmt: skip
     min_count: int | None = option(
@@ -179,14 +186,15 @@ class MapOptions(GpuOptions, Options):
         "-B", kind=Kind.INTEGER, group=Group.LIMITS, at_least=1, default_words=_SEEDS, help="Penalty of a mismatch."
     )
     gap_open: str | None = option(
-        "-O", group=Group.LIMITS, metavar="INT[,INT]", default_words=_SEEDS, help="Penalties of opening a gap."
-    )
+        "-O", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE, default_words=_SEEDS,
+        help="Penalties of opening a gap.",
+    )  # fmt: skip
     gap_extend: str | None = option(
-        "-E", group=Group.LIMITS, metavar="INT[,INT]", default_words=_SEEDS,
+        "-E", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE, default_words=_SEEDS,
         help="Penalties of a base in a gap; a gap of l bases costs the smaller of O1+l*E1 and O2+l*E2.",
     )  # fmt: skip
     zdrop: str | None = option(
-        "-z", group=Group.LIMITS, metavar="INT[,INT]", default_words="400,200",
+        "-z", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE, default_words="400,200",
         excludes=_TILES, help="Drop of the score at which an alignment ends, and at which an inversion is looked for.",
     )  # fmt: skip
     min_score: int | None = option(
@@ -215,8 +223,6 @@ class MapOptions(GpuOptions, Options):
             )
         if self.preset not in MAP_PRESETS:
             raise UsageError(f"-x {self.preset}: choose from {', '.join(MAP_PRESETS)}")
-        if self.report is not None and not self.reads:
-            raise UsageError(f"--report {self.report}: is about reads, of which none are given")
         if not self.reads and self.write_index is None:
             raise UsageError("no reads are given; name files of reads, or -d to write the index")
         if is_no_alignments(self.output):
@@ -226,9 +232,6 @@ class MapOptions(GpuOptions, Options):
             raise UsageError(f"--paf: contradicts -o {self.output}; give a name that ends in .paf, or leave --paf out")
         if self.preset == "ava-ont" and not self.is_paf:
             raise UsageError("-x ava-ont: overlaps are written as PAF; give --paf, or -o with a name that ends in .paf")
-        group = self.read_group
-        if group is not None and not ("ID:" in group and group == group.encode("utf-8", "replace").decode()):
-            raise UsageError(rf"-R {self.read_group}: must be like @RG\tID:name\tSM:sample")
         for spelling, text in (("-O", self.gap_open), ("-E", self.gap_extend)) if self.is_darwin else ():
             if text is not None and "," in text:
                 raise UsageError(f"{spelling} {text}: -x {self.preset} has one kind of gaps; give one number")
@@ -287,12 +290,7 @@ def check_scores(match: int, mismatch: int, opens: tuple[int, int], extends: tup
 
 def _numbers(spelling: str, text: str) -> list[int]:
     """Whole numbers between commas."""
-    try:
-        numbers = [int(number) for number in text.split(",")]
-    except ValueError:
-        numbers = []
-    if not 1 <= len(numbers) <= 2 or min(numbers) < 0:
-        raise UsageError(f"{spelling} {text}: is not like 400 or 400,200")
+    numbers = [int(number) for number in text.split(",")]
     if max(numbers) > _MOST_NUMBER:
         raise UsageError(f"{spelling} {text}: must be at most {_MOST_NUMBER}")
     return numbers

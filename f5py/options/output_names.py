@@ -29,6 +29,8 @@ _OTHERS = {
 }
 #: Kinds that have a row per site instead of one per call.
 OF_SITES = ("bedmethyl", "bedgraph", "bigwig")
+#: Why a table in that format needs a name.
+PARQUET_TO_FILE = "name a file with -o, as such a table cannot go to a pipe"
 #: How the names of compressed text end.
 PACKED = (".gz", ".bgz")
 

@@ -95,13 +95,9 @@ class MappingOptions:
     )  # fmt: skip
     keep_bam: str | None = option(
         "--keep-bam", kind=Kind.FILE, group=Group.OUTPUT, ours=True, excludes=("bam", "watch"), advice=_MAPPED_HERE,
+        pattern="(?is).*\\.bam", pattern_words="a name that ends in .bam, as the alignments are BAM",
         help="Keep the alignments that are made without -b in this BAM file; it is sorted and indexed.",
     )  # fmt: skip
-
-    def __post_init__(self) -> None:
-        super().__post_init__()  # type: ignore[misc]
-        if self.keep_bam is not None and not self.keep_bam.lower().endswith(".bam"):
-            raise UsageError(f"--keep-bam {self.keep_bam}: the alignments are BAM; give it a name that ends in .bam")
 
 
 @part_of_options

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, options_class, refused
 from f5py.options.input_names import BESIDE_READS, BESIDE_REFERENCE, BESIDE_SLOW5
-from f5py.options.output_names import OF_SITES
+from f5py.options.output_names import OF_SITES, PARQUET_TO_FILE
 from f5py.options.part_commands import PartOptions, WatchOptions
 from f5py.options.shared import (
     CALL_THRESHOLD,
@@ -86,6 +86,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
     )  # fmt: skip
     output_format: str | None = option(
         "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet", "none"), ours=True, see="formats.md#parquet",
+        needs=("parquet: output",), advice=PARQUET_TO_FILE,
         default_words="what the name of the output says, else tsv",
         help="Format of the table; parquet needs -o; none: no table, only the outputs of other options. By default "
         ".parquet, .bam (as --modbam), .bed, .bedgraph and .bw (as --bedmethyl) in the name determine it.",
@@ -213,6 +214,7 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
     )  # fmt: skip
     output_format: str | None = option(
         "--output-format", group=Group.OUTPUT, choices=("tsv", "parquet"), ours=True, see="formats.md#parquet",
+        needs=("parquet: output",), advice=PARQUET_TO_FILE,
         default_words="what the name of the output says, else tsv",
         help="Format of the table; parquet takes a tenth of the space and needs -o. By default .parquet, .sam, .bam "
         "and .paf in the name determine the format.",
@@ -318,6 +320,7 @@ class TrainOptions(RnaOptions, MappedReadsOptions):
     )  # fmt: skip
     train_kmers: str = option(
         "--train-kmers", group=Group.MODEL, choices=("all", "methylated", "unmethylated"), default="all",
+        needs=("methylated: methylated", "methylated: bam"), advice="there are no methylated reads",
         help="Which k-mers get new levels.",
     )  # fmt: skip
     rounds: int = option(

@@ -215,7 +215,10 @@ class SimulateOptions(Options):
         "--ultra-long", kind=Kind.BASES, repeated=True, default=(), at_least=1,
         help="Add a read of this length. Repeatable.",
     )  # fmt: skip
-    strand: str = option("--strand", choices=("both", "+", "-"), default="both", help="Strand of the reads.")
+    strand: str = option(
+        "--strand", choices=("both", "+", "-"), default="both", help="Strand of the reads.",
+        excludes=("pore=rna002|rna004",), advice="RNA has the strand of its transcript",
+    )  # fmt: skip
     error_rate: float = option(
         "--error-rate", kind=Kind.NUMBER, default=0.03, at_least=0, at_most=0.4, help="Basecalling errors per base."
     )

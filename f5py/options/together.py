@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 from f5py.errors import UsageError
@@ -18,16 +18,20 @@ class Condition(NamedTuple):
         Field of the option.
     values : tuple of str
         As they are written; none: any value but the default.
+    only_for : tuple of str
+        Values of the option that has the condition; it is one of these only. None: of any.
     """
 
     name: str
     values: tuple[str, ...]
+    only_for: tuple[str, ...] = ()
 
     @classmethod
     def parse(cls, text: str) -> Condition:
-        """Read ``field``, ``field=value`` or ``field=value|value``."""
-        name, equals, values = text.partition("=")
-        return cls(name, tuple(values.split("|")) if equals else ())
+        """Read ``field``, ``field=value`` or ``field=value|value``, with ``own: `` or ``own|own: `` before it."""
+        own, colon, condition = text.rpartition(": ")
+        name, equals, values = condition.partition("=")
+        return cls(name, tuple(values.split("|")) if equals else (), tuple(own.split("|")) if colon else ())
 
     def holds(self, options: Any, declared: Mapping[str, Any]) -> bool:
         """Tell whether it holds; of a command that lacks the option it does not."""
@@ -67,11 +71,11 @@ def check_together(options: Any, declared: Mapping[str, Any]) -> None:
         if not (option.needs or option.excludes) or not is_given(value := getattr(options, name), option):
             continue
         words = option.said(value)
-        excluded = [one for one in map(Condition.parse, option.excludes) if one.holds(options, declared)]
+        excluded = [one for one in conditions_for(option.excludes, value) if one.holds(options, declared)]
         if excluded:
             others = [_said(one, declared, str(getattr(options, one.name))) for one in excluded]
             raise UsageError(f"{' and '.join([words, *others])} exclude each other; {option.advice or 'choose one'}")
-        needed = [one for one in map(Condition.parse, option.needs) if one.name in declared]
+        needed = [one for one in conditions_for(option.needs, value) if one.name in declared]
         if needed and not any(
             one.holds(options, declared) or one.stands_in_output(options, declared) for one in needed
         ):
@@ -80,6 +84,12 @@ def check_together(options: Any, declared: Mapping[str, Any]) -> None:
             raise UsageError(
                 f"{words} needs {' or '.join(others)}; {option.advice or f'add {add}, or leave {words} out'}"
             )
+
+
+def conditions_for(texts: Sequence[str], value: Any) -> list[Condition]:
+    """Return the conditions of an option that has this value."""
+    conditions = map(Condition.parse, texts)
+    return [one for one in conditions if not one.only_for or str(value) in one.only_for]
 
 
 def _said(condition: Condition, declared: Mapping[str, Any], values: str) -> str:

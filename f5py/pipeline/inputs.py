@@ -212,12 +212,6 @@ def check_outputs(options: Options, *piped: str) -> None:
         named[real] = option
 
 
-def check_has_file(options: AlignmentOptions) -> None:
-    """Raise unless a Parquet table goes to a file."""
-    if options.output == "-":
-        raise UsageError("--output-format parquet: name a file with -o; such a table cannot go to a pipe")
-
-
 def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[str | None]:
     """All input files that `options` name, and their indices."""
     indices = [] if options.reads is None else [f"{options.reads}{suffix}" for suffix in BESIDE_READS]

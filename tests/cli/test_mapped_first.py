@@ -79,7 +79,7 @@ def test_mistakes_are_told_before_anything_is_mapped(command: str, made: ReadSet
     from_pipe = [*given[: at + 1], "-", *given[at + 2 :]]
     out = ["-o", tmp_path / "out.tsv"]
     cases = [
-        ([*no_reads, *out], "--bam"),
+        ([*no_reads, *out], "needs -b FILE"),
         ([*from_pipe, *out], "-r -: reads that are mapped in the same run are read twice"),
         ([*given, *out, "--plan", tmp_path / "plan"], "need alignments that stay"),
         ([*given, "-o", tmp_path / "a.bam", "--keep-bam", tmp_path / "a.bam"], "--keep-bam"),

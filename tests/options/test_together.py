@@ -30,6 +30,10 @@ class Tea(Options):
     stirred: bool | None = option(
         "--stirred", kind=Kind.YES_NO, help="Stirred.", needs=("sugar",), advice="it goes round in water"
     )
+    cup: str = option("--cup", choices=("tea", "egg"), default="tea", help="Cup.", needs=("egg: sugar",))
+    ice: str | None = option(
+        "--ice", choices=("cubes", "crushed", "none"), help="Ice.", excludes=("cubes|crushed: milk", "lemon")
+    )
     absent: bool = flag("--absent", help="Needs an option of another command.", needs=("elsewhere",))
 
 
@@ -44,6 +48,9 @@ class Tea(Options):
         ),
         ({"sugar": 2}, "--sugar needs --milk or --kind black; add one of them, or leave --sugar out"),
         ({"sugar": 0}, "--sugar needs --milk or --kind black; add one of them, or leave --sugar out"),
+        ({"cup": "egg"}, "--cup egg needs --sugar; add it, or leave --cup egg out"),
+        ({"ice": "crushed", "milk": True}, "--ice crushed and --milk exclude each other; choose one"),
+        ({"ice": "none", "lemon": True}, "--ice none and --lemon exclude each other; choose one"),
         ({"stirred": True}, "--stirred yes needs --sugar; it goes round in water"),
     ],
 )
@@ -61,6 +68,7 @@ def test_what_is_refused(given: dict[str, Any], says: str) -> None:
         {"sugar": 1, "kind": "black"},
         {"sugar": 1, "milk": True, "stirred": True},
         {"stirred": False},
+        {"ice": "none", "milk": True},
         {"absent": True},
     ],
 )
@@ -72,6 +80,8 @@ def test_options_left_out_take_along_those_that_need_them() -> None:
     tea = without(Tea(milk=True, sugar=1, stirred=True), "milk", lemon=True)
     assert (tea.milk, tea.sugar, tea.stirred, tea.lemon) == (False, None, None, True)
     assert without(Tea(milk=True, kind="black", sugar=1), "milk").sugar == 1
+    assert without(Tea(milk=True, sugar=1, cup="egg"), "sugar").cup == "tea"
+    assert without(Tea(milk=True, cup="tea"), "sugar").milk
 
 
 @pytest.mark.parametrize(

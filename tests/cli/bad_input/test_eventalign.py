@@ -170,7 +170,7 @@ def test_options_that_exclude_each_other(made: ReadSet, fails: Fails) -> None:
         (["--m6anet", "--output-format=parquet"], "--m6anet and --output-format parquet exclude each other"),
         (["-c", "-a", "--m6anet"], "--paf and --sam and --m6anet exclude each other"),
         (["--sam", "--print-events=yes"], "--print-events yes and --sam exclude each other"),
-        (["-o", "-", "--output-format=parquet"], "--output-format parquet: name a file with -o"),
+        (["-o", "-", "--output-format=parquet"], "--output-format parquet needs --output; name a file with -o"),
         (["--sam-out-version", "1"], "--sam-out-version 1 needs --sam"),
     ):
         assert words in fails(made, *options, status=2)
