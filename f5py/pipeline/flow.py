@@ -23,8 +23,8 @@ from f5py.threads.pool import kept_memory
 #: Up to this number of threads two batches are computed at the same time, with more of them three: while the last reads
 #: of one are at work, the others keep all threads busy.
 _FEW_THREADS = 4
-#: For each GPU as many batches are in flight as it holds, and one that is prepared.
-_LANES_PER_GPU = 4
+#: For each GPU as many batches are in flight as it holds.
+_LANES_PER_GPU = 3
 #: Threads that come back from compiled code wait so long for the interpreter, if another thread has it: many are there
 #: for short.
 _SWITCH_SECONDS = 5e-4

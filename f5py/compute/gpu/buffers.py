@@ -197,7 +197,6 @@ class ArenaPart(TransferredArrays):
         offsets: NDArray[np.int64],
         reads: NDArray[np.int64],
         pool: WorkerPool,
-        order: int,
     ) -> NDArray[np.int64]:
         """Fill the host array with what reads have many of, one read after another, and start to copy.
 
@@ -209,8 +208,7 @@ class ArenaPart(TransferredArrays):
         offsets : int64
         reads : int64
         pool : WorkerPool
-        order : int
-            Number of the batch, see `WorkerPool.run`.
+            Does this before what it has of other batches, for which the device has done its part.
 
         Returns
         -------
@@ -220,7 +218,7 @@ class ArenaPart(TransferredArrays):
         from f5py.compute.gpu._packing_numba import gather
 
         to = offsets_of(np.diff(offsets)[reads])
-        pool.run(gather, reads, offsets, values, to, self.host[name], order=order)
+        pool.run(gather, reads, offsets, values, to, self.host[name])
         self.upload(name, int(to[-1]))
         return to
 

@@ -42,5 +42,5 @@ def put_segments(
 ) -> None:
     """Send an array of the batch that reads have many of, and its offsets; reads not `chosen` (a mask) have nothing."""
     offsets = getattr(batch, f"{name}_offsets")
-    part.put_reads(name, getattr(batch, name), offsets, aligned[chosen[aligned]], pool, batch.number)
+    part.put_reads(name, getattr(batch, name), offsets, aligned[chosen[aligned]], pool)
     part.put(f"{name}_offsets", offsets_of(np.diff(offsets)[aligned] * chosen[aligned]))

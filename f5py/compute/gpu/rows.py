@@ -95,7 +95,5 @@ class GpuRows:
         batch.rows.n[reads] = np.maximum(n_rows, 0)
         for name in _ROWS:
             values = getattr(batch.rows, name.removeprefix("row_"))
-            self._pool.run(
-                scatter, reads, self._q[self._at], host[name], batch.events.offsets, values, order=batch.number
-            )
+            self._pool.run(scatter, reads, self._q[self._at], host[name], batch.events.offsets, values)
         return failed

@@ -60,7 +60,6 @@ class GpuScores:
         """
         from f5py.compute.gpu._group_order_numba import Limits, PartCalls, empty_order, order_groups
 
-        self._number = batch.number
         if not self._has_reads:
             self._put_reads(batch, reads)
             self._has_reads = True
@@ -97,7 +96,7 @@ class GpuScores:
             self._queue_chunk()
 
     def _run(self, kernel: Any, *arguments: Any) -> None:
-        self._pool.run(kernel, np.zeros(1, np.int64), *arguments, order=self._number)
+        self._pool.run(kernel, np.zeros(1, np.int64), *arguments)
 
     def _put_reads(self, batch: ReadBatch, reads: NDArray[np.bool_]) -> None:
         """Send the reference segments and strands of reads."""

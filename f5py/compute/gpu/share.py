@@ -118,7 +118,7 @@ class GpuShare:
     def _put(self, name: str, reads: NDArray[np.int64], offsets: NDArray[np.int64]) -> NDArray[np.int64]:
         """Send an array of the batch that reads have many of; return the offsets in the part."""
         batch = self._batch
-        return self._part.put_reads(name, getattr(batch, name), offsets, reads, self._stages.pool, batch.number)
+        return self._part.put_reads(name, getattr(batch, name), offsets, reads, self._stages.pool)
 
     def _find_events(self) -> None:
         """Send the samples, and queue the search for events."""
@@ -235,9 +235,9 @@ class GpuShare:
         host, n = part.host, len(reads)
         for name in ("event_mean",) if self._stages.means_only else ("event_mean", *_EVENTS):
             values = getattr(batch.events, name.removeprefix("event_"))
-            pool.run(scatter, reads, self._q, host[name], batch.events.offsets, values, order=batch.number)
+            pool.run(scatter, reads, self._q, host[name], batch.events.offsets, values)
         maps = BaseMap(self._p, batch.base_map.kmer_rank[:0], host["first_event"], host["last_event"])
-        pool.run(scatter_maps, reads, k, self._p, maps, batch.base_map, order=batch.number)
+        pool.run(scatter_maps, reads, k, self._p, maps, batch.base_map)
         batch.n_pairs[reads] = host["n_pairs"][:n]
         batch.verdict[reads] = host["verdict"][:n]
         batch.events_per_base[reads] = host["span"][:n] / (batch.read_length[reads] - k + 1)
