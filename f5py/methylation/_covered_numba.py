@@ -77,7 +77,13 @@ def add_spans(names, offsets, used, places, n_spans, spans, earlier):
 
 @exact_kernel
 def move_keys(old_keys, old_latest, keys, latest):
-    """Put what is in one table into a larger one, which is filled with zeros."""
+    """Put what is in one table into a larger one, which is filled with zeros.
+
+    Parameters
+    ----------
+    old_keys, old_latest, keys, latest
+        See `Spans`.
+    """
     for i in range(old_keys.shape[0]):
         if old_keys[i, 0] != 0:
             slot = _slot_of(keys, old_keys[i, 0], old_keys[i, 1])
@@ -90,6 +96,15 @@ def drop_covered(earlier, contig, spans, calls):
     """Drop the calls of each read that overlap an earlier alignment of it; return how many sites those had.
 
     The calls are moved together, and their numbers changed.
+
+    Parameters
+    ----------
+    earlier : int64, shape (n_reads,)
+        See `add_spans`.
+    contig : int32, shape (n_reads,)
+    spans : Spans
+    calls : f5py.core.batch.Calls
+        Changed.
     """
     offsets, n_calls, first, last, sites, methylated, unmethylated = calls
     n_dropped = np.int64(0)

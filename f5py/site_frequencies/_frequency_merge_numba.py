@@ -46,10 +46,25 @@ def _counts_of_strand(text, starts, ends, column):
 
 @exact_kernel
 def merge_rows(text, end, stranded, state, sites, names):
-    """Add the counts of the rows in ``text[state[AT]:end]``, which are whole lines; `PADDING` more bytes must follow.
+    """Add the counts of the rows in ``text[state[AT]:end]``, which are whole lines. Empty lines are passed over.
 
-    With `stranded` the rows have the counts of both strands, too. Empty lines are passed over. ``state[NOTABLE]`` is
-    the number of rows with another sequence than an earlier row of the same key. Returns `DONE`, `FULL` or `UNUSUAL`.
+    Parameters
+    ----------
+    text : uint8
+        With `PADDING` more bytes behind `end`.
+    end : int
+    stranded : bool
+        The rows have the counts of both strands, too.
+    state : int64, shape (STATE_SIZE,)
+        Updated to the line at which the function stopped; ``state[NOTABLE]`` is the number of rows with another
+        sequence than an earlier row of the same key.
+    sites : Sites
+    names : Names
+
+    Returns
+    -------
+    int
+        `DONE`, `FULL` or `UNUSUAL`.
     """
     starts = np.empty(MAX_COLUMNS, np.int64)
     ends = np.empty(MAX_COLUMNS, np.int64)

@@ -251,6 +251,13 @@ def list_sites(text, end, counting, odd_ratio, has_odd_ratio, state, names, list
     As `count_rows`, with ``state[N_SITES]`` entries in the arrays of `listed`, which is `Listed`; the threshold does
     not matter. A row whose sequence does not hold as many motifs as it says, or the last one not where it says, stops
     with `OTHER_SITES`; see `group_sites`.
+
+    Parameters
+    ----------
+    text, end, counting, odd_ratio, has_odd_ratio, state, names
+        See `count_rows`.
+    listed : Listed
+        Filled; with room for a motif at every letter of a row.
     """
     n_columns, masks_forward, masks_reverse = counting.n_columns, counting.masks_forward, counting.masks_reverse
     contig, start, reverse, ratios, sizes = listed

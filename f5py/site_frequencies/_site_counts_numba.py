@@ -83,6 +83,16 @@ def add_counts(first, partition, contig, step, more, n_sites, counts):
     """Add counts of sites from `first` on, `more` of each kind; return as `count_sites`.
 
     `step` is the position << 1 | reverse. Of the kind that comes last there may be no counts.
+
+    Parameters
+    ----------
+    first : int
+    partition, contig : int32, shape (n,)
+    step : int64, shape (n,)
+    more : three of uint32, shape (n,), and one of uint32, shape (n, n_kinds) or (0, n_kinds)
+        Counts of each kind, in the order of `Counts`.
+    n_sites : int
+    counts : Counts
     """
     slots, names, places, methylated, canonical, failed, rest = counts
     site = np.int64(-1)
@@ -107,7 +117,17 @@ def add_counts(first, partition, contig, step, more, n_sites, counts):
 
 @exact_kernel
 def split_keys(name, place, offset_forward, offset_reverse, partition, contig, step):
-    """Take keys apart; `step` is the position of the modified base << 1 | reverse."""
+    """Take keys apart; `step` is the position of the modified base << 1 | reverse.
+
+    Parameters
+    ----------
+    name : int32, place : int64, shape (n,)
+        See `Counts`.
+    offset_forward, offset_reverse : int
+        From a motif's first base to its modified one.
+    partition, contig : int32, step : int64, shape (n,)
+        Filled.
+    """
     for site in range(name.shape[0]):
         reverse = place[site] & 1
         partition[site] = ((place[site] & 0xFFFFFFFF) >> 1) - 1

@@ -111,7 +111,17 @@ def same_text(a, a_start, a_end, b, b_start, b_end):
 
 @kernel
 def find_name(slots, name_ends, name_text, n_names, text, start, end):
-    """Index of a name, which is ``n_names`` if it was new and has been added."""
+    """Index of a name, which is ``n_names`` if it was new and has been added.
+
+    Parameters
+    ----------
+    slots, name_ends, name_text
+        See `Names`; added to.
+    n_names : int
+    text : uint8
+    start, end : int
+        Where the name is in `text`.
+    """
     slot = _name_slot(text, start, end, slots.shape[0])
     while slots[slot] != 0:
         which = np.int64(slots[slot]) - 1
@@ -149,7 +159,15 @@ def find_site(slots, names, spans, n_sites, guess, name, span):
 
 @exact_kernel
 def fill_site_slots(slots, name, span, n_sites):
-    """Enter all keys into an empty hash table."""
+    """Enter all keys into an empty hash table.
+
+    Parameters
+    ----------
+    slots : int32
+        Zeros; a power of two long. Filled.
+    name, span, n_sites
+        See `Sites`.
+    """
     for site in range(n_sites):
         slot = _site_slot(np.int64(name[site]), span[site], slots.shape[0])
         while slots[slot] != 0:
@@ -159,7 +177,15 @@ def fill_site_slots(slots, name, span, n_sites):
 
 @exact_kernel
 def fill_name_slots(slots, ends, text, n_names):
-    """Enter all names into an empty hash table."""
+    """Enter all names into an empty hash table.
+
+    Parameters
+    ----------
+    slots : int32
+        Zeros; a power of two long. Filled.
+    ends, text, n_names
+        See `Names`.
+    """
     for name in range(n_names):
         slot = _name_slot(text, ends[name], ends[name + 1], slots.shape[0])
         while slots[slot] != 0:
@@ -264,7 +290,18 @@ def append_share(out, at, share):
 
 @exact_kernel
 def format_rows(out, order, sites, names, stranded):
-    """Write the rows of the sites in `order`, with the counts of both strands if `stranded`; return their bytes."""
+    """Write the rows of the sites in `order`, with the counts of both strands if `stranded`; return their bytes.
+
+    Parameters
+    ----------
+    out : uint8
+        With room.
+    order : int64
+        Indices of sites.
+    sites : Sites
+    names : Names
+    stranded : bool
+    """
     at = np.int64(0)
     for site in order:
         name = sites.name[site]

@@ -3,6 +3,9 @@
 A call counts when the size of its log-likelihood ratio reaches a threshold, and counts as methylated when the
 ratio is above zero. The threshold is not multiplied by the number of motifs in a group, as in f5c, unless asked
 for, as nanopolish does.
+
+For 2 GB of calls `f5py meth-freq` takes 3.7 s of processor time and 244 MB, where polars takes 5.5 s and 510 MB (from a
+pipe 4.6 s and 243 MB against 7.2 s and 2.3 GB) and pyarrow 9.1 s and 1.1 GB (benchmarks/results/meth_freq.md).
 """
 
 from __future__ import annotations

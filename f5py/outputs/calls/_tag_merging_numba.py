@@ -112,7 +112,16 @@ def _merge_entries(a, ml_a, b, ml_b, out, ml_out):
 
 @exact_kernel
 def merge_tags(a, b, text, text_offsets, probability, probability_offsets):
-    """Join the tags of the same reads that two motifs have; both are `ModificationTags`."""
+    """Join the tags of the same reads that two motifs have; both are `ModificationTags`.
+
+    Parameters
+    ----------
+    a, b : f5py.outputs.calls.tag_merging.ModificationTags
+    text, probability : uint8
+        Filled; with room for all of both.
+    text_offsets, probability_offsets : int64, shape (n_reads + 1,)
+        Filled from the second element on.
+    """
     at = ml_at = np.int64(0)
     for read in range(a.length.shape[0]):
         size, ml_size = _merge_entries(
@@ -182,7 +191,17 @@ def _append_others(ours, theirs, ml_theirs, out, at, ml_out, ml_at):
 
 @exact_kernel
 def measure_tags(data, starts, chosen, size, ml_size, length):
-    """Fill the sizes of what `copy_tags` copies of each chosen record, and its number of bases; -1 for damaged tags."""
+    """Fill the sizes of what `copy_tags` copies of each chosen record, and its number of bases; -1 for damaged tags.
+
+    Parameters
+    ----------
+    data : uint8
+    starts : int64, shape (n_records + 1,)
+        Records, see `f5py.io.bam._bam_numba.list_records`.
+    chosen : int64, shape (n,)
+    size, ml_size, length : int64, shape (n,)
+        Bytes of both tags and number of bases; filled.
+    """
     for i in range(chosen.shape[0]):
         start = starts[chosen[i]]
         length[i] = signed32(data, start + N_BASES)
@@ -193,7 +212,17 @@ def measure_tags(data, starts, chosen, size, ml_size, length):
 
 @exact_kernel
 def copy_tags(data, starts, chosen, text, text_offsets, probability, probability_offsets):
-    """Copy the base modification tags of the chosen records."""
+    """Copy the base modification tags of the chosen records.
+
+    Parameters
+    ----------
+    data, starts, chosen
+        See `measure_tags`.
+    text, probability : uint8
+        Filled.
+    text_offsets, probability_offsets : int64, shape (n + 1,)
+        By the sizes that `measure_tags` has found.
+    """
     for i in range(chosen.shape[0]):
         start = starts[chosen[i]]
         n_bases = signed32(data, start + N_BASES)

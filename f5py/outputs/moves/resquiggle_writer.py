@@ -11,10 +11,8 @@ from f5py.outputs.moves.signal_strings import mapped_kmers, strings_of_kmers
 from f5py.text.encoding import PartialTextError, encoded
 
 
-class ResquiggleTable:
-    """A tab-separated row per k-mer, with ``.`` where a k-mer has no samples.
-
-    Rows follow the signal, so k-mer numbers go down in RNA. Objects hold no state: several threads may use one.
+class _Layout:
+    """How k-mers of reads are written.
 
     Parameters
     ----------
@@ -27,6 +25,13 @@ class ResquiggleTable:
     def __init__(self, rna: bool, k: int) -> None:
         self._rna = rna
         self._k = k
+
+
+class ResquiggleTable(_Layout):
+    """A tab-separated row per k-mer, with ``.`` where a k-mer has no samples.
+
+    Rows follow the signal, so k-mer numbers go down in RNA. Objects hold no state: several threads may use one.
+    """
 
     def header(self) -> bytes:
         """Return the first line."""
@@ -60,23 +65,12 @@ class ResquiggleTable:
         return text[:size].data
 
 
-class ResquigglePaf:
+class ResquigglePaf(_Layout):
     """A PAF line per read, which is aligned to its own signal, with an ss string.
 
     Other than in f5c, whose lines all have those of the batch's first read, ``sc`` and ``sh`` are each read's own
     scale and shift. Objects hold no state: several threads may use one.
-
-    Parameters
-    ----------
-    rna : bool
-        Direct RNA.
-    k : int
-        k-mer size.
     """
-
-    def __init__(self, rna: bool, k: int) -> None:
-        self._rna = rna
-        self._k = k
 
     def header(self) -> bytes:
         """Nothing: PAF has no header."""

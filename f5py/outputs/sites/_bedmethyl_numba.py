@@ -94,7 +94,18 @@ def format_sites(out, names, name_ends, code, combined, totals):
 
 @exact_kernel
 def format_percentages(out, names, name_ends, contig, position, methylated, canonical, other):
-    """Write one bedGraph row per site that has valid calls; return the number of bytes."""
+    """Write one bedGraph row per site that has valid calls; return the number of bytes.
+
+    Parameters
+    ----------
+    out : uint8
+        With room.
+    names, name_ends : uint8, int64, shape (n_contigs + 1,)
+    contig : int32, position : int64, shape (n,)
+        0-based position of the modified base.
+    methylated, canonical, other : int64, shape (n,)
+        Numbers of calls.
+    """
     at = np.int64(0)
     for site in range(contig.shape[0]):
         valid = methylated[site] + canonical[site] + other[site]

@@ -126,9 +126,25 @@ def is_used(data, at):
 
 @exact_kernel
 def used_records(data, starts, used):
-    """Fill which records are used."""
+    """Fill which records are used.
+
+    Parameters
+    ----------
+    data : uint8
+    starts : int64, shape (>= n,)
+    used : bool, shape (n,)
+        Filled.
+    """
     for i in range(used.shape[0]):
         used[i] = is_used(data, starts[i])
+
+
+@exact_kernel
+def _on_strand(wanted_sites, is_reverse):
+    """Return the bit of the base that is modified, its offset and the masks of the motif on a strand."""
+    if is_reverse:
+        return COMPLEMENT[wanted_sites.letter], wanted_sites.offsets[1], wanted_sites.masks[1]
+    return wanted_sites.letter, wanted_sites.offsets[0], wanted_sites.masks[0]
 
 
 @exact_kernel
@@ -150,9 +166,7 @@ def _list_of_strand(record, is_reverse, bases, wanted_sites, segment, n_found, c
     """
     contig, position, reverse, state, value, _ = columns
     bits, wanted, highest, total = bases
-    canonical = COMPLEMENT[wanted_sites.letter] if is_reverse else wanted_sites.letter
-    offset = wanted_sites.offsets[1] if is_reverse else wanted_sites.offsets[0]
-    masks = wanted_sites.masks[1] if is_reverse else wanted_sites.masks[0]
+    canonical, offset, masks = _on_strand(wanted_sites, is_reverse)
     reference, reference_start = segment
     begin, n_operations = cigar_of(record, 0, record.shape[0])
     place = np.int64(0)
@@ -200,9 +214,7 @@ def _list_without_call(record, is_reverse, bases, wanted_sites, segment, n_found
     """
     contig, position, reverse, state, value, _ = columns
     bits, wanted = bases.bits, bases.wanted
-    canonical = COMPLEMENT[wanted_sites.letter] if is_reverse else wanted_sites.letter
-    offset = wanted_sites.offsets[1] if is_reverse else wanted_sites.offsets[0]
-    masks = wanted_sites.masks[1] if is_reverse else wanted_sites.masks[0]
+    canonical, offset, masks = _on_strand(wanted_sites, is_reverse)
     reference, reference_start = segment
     begin, n_operations = cigar_of(record, 0, record.shape[0])
     place = np.int64(0)
