@@ -35,6 +35,8 @@ from f5py.mapping.settings import (
     Q,
 )  # fmt: skip
 
+_ONE = np.uint64(1)
+
 
 @shared_kernel
 def log2_of(n):
@@ -278,26 +280,32 @@ def finish_hit(hit, ops, reference, r, strand, s, integers):
         op = ops[k] & 15
         length = ops[k] >> 4
         if op == 0:
-            at = np.int64(0)
-            while at < length:
-                first = at
-                while at < length and reference[i + at] == strand[j + at] and reference[i + at] <= 3:
-                    at += 1
+            # unsigned: such an index cannot count from the end of an array
+            t = np.uint64(i)
+            q = np.uint64(j)
+            end = np.uint64(i + length)
+            while t < end:
+                first = t
+                while t < end and reference[t] == strand[q] and reference[t] <= 3:
+                    t += _ONE
+                    q += _ONE
                 # the score only grows here
-                mlen += at - first
-                blen += at - first
-                score += match * np.float64(at - first)
+                equal = np.int64(t - first)
+                mlen += equal
+                blen += equal
+                score += match * np.float64(equal)
                 largest = max(largest, score)
-                if at == length:
+                if t == end:
                     break
-                if reference[i + at] > 3 or strand[j + at] > 3:
+                if reference[t] > 3 or strand[q] > 3:
                     n_ambi += 1
                     score += np.float64(N_SCORE)
                 else:
                     blen += 1
                     score += mismatch
                 score = max(score, 0.0)
-                at += 1
+                t += _ONE
+                q += _ONE
             i += length
             j += length
             continue

@@ -33,10 +33,16 @@ class HitCounts(NamedTuple):
 def strands_of(bases, begin, length):
     """Codes of a read, then of its reverse complement."""
     strands = np.empty(2 * length, np.uint8)
+    source = bases[begin : begin + length]
+    forward = strands[:length]
     for j in range(length):
-        base = bases[begin + j]
-        strands[j] = base
-        strands[2 * length - 1 - j] = 3 - base if base < 4 else 4
+        forward[j] = source[j]
+    backward = strands[length:]
+    # unsigned: such an index cannot count from the end, so that the loop becomes one of vectors
+    last = np.uint64(length - 1)
+    for i in range(np.uint64(length)):
+        base = source[last - i]
+        backward[i] = np.uint8(3) - base if base < 4 else np.uint8(4)
     return strands
 
 
