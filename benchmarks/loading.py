@@ -25,7 +25,7 @@ from measure import CommandFailed, measure
 from plain_loops import BATCH, FORMATS, PARALLEL, Format
 from replicate import replicate_set
 from report import ROOT, first_line, machine, table, wall
-from signal_formats import load_vbz, signals_of, write_blow5, write_pod5, write_single, write_vbz
+from signal_formats import CALIBRATION, load_vbz, signals_of, write_blow5, write_pod5, write_single, write_vbz
 
 RESULTS = Path(__file__).resolve().parent / "results"
 #: f5py's readers: one process or thread, and two, which is ``--iop 2`` for fast5 and POD5 and ``-t 2`` for BLOW5.
@@ -68,7 +68,7 @@ def read_with_f5py(path: Path, names: list[str], count: int) -> None:
                 raise ValueError(next(iter(block.problems.values())))
             for i, name in enumerate(batch):
                 samples = block.samples[block.offsets[i] : block.offsets[i + 1]]
-                yield name, samples, tuple(block.calibration()[:, i].tolist())
+                yield name, samples, tuple(block.calibration()[: len(CALIBRATION), i].tolist())
 
     serve(checksum(reads()), lambda: sum(source.fetch(batch).samples.size for batch in batches))
     source.close()
@@ -125,7 +125,8 @@ class Benchmark:
         """All readers of all formats."""
         rows, n_samples = [], 0
         gzip_per_read: dict[str, float] = {}
-        for kind, form in FORMATS.items():
+        for kind in self.options.formats:
+            form = FORMATS[kind]
             passes = self.passes(kind, form)
             n_samples = next(iter(passes.values()))[0].samples
             typical = {reader: statistics.median(one.wall for one in all_) for reader, all_ in passes.items()}
@@ -165,7 +166,7 @@ class Benchmark:
                 rows,
             ),
             "",
-            *self.nanopolish(gzip_per_read),
+            *(self.nanopolish(gzip_per_read) if gzip_per_read else []),
         ]
 
     def passes(self, kind: str, form: Format) -> dict[str, list[Pass]]:
@@ -281,6 +282,10 @@ def parse(arguments: list[str]) -> argparse.Namespace:
     parser.add_argument("read_set", type=Path, nargs="?", help="folder of the read set, see replicate.py")
     parser.add_argument("-n", "--replicates", type=int, default=8, help="default: 8")
     parser.add_argument("--rounds", type=int, default=9, help="timed readings of the set by each (default: 9)")
+    parser.add_argument(
+        "--formats", type=lambda text: text.split(","), default=list(FORMATS), metavar="NAME[,NAME]",
+        help=f"of {', '.join(FORMATS)} (default: all); nanopolish reads gzip",
+    )  # fmt: skip
     parser.add_argument("--nanopolish", default="nanopolish", metavar="COMMAND", help="default: nanopolish")
     parser.add_argument("--scratch", type=Path, metavar="DIR", help="where to put temporary files")
     parser.add_argument("-o", "--output", type=Path, metavar="FILE", default=RESULTS / "loading.md")
@@ -290,6 +295,8 @@ def parse(arguments: list[str]) -> argparse.Namespace:
         parser.error("name the folder of the read set")
     if options.replicates < 2 or options.rounds < 1:
         parser.error("replicates must be at least 2, rounds at least 1")
+    if not set(options.formats) <= FORMATS.keys():
+        parser.error(f"the formats are {', '.join(FORMATS)}")
     options.shown = ["READ_SET" if text == str(options.read_set) else text for text in arguments]
     return options
 
