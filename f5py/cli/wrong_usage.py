@@ -1,4 +1,4 @@
-"""What click finds wrong with a command line, in one line: what, where, and what to do."""
+"""Wrong usage as click finds it, in one line: what, where, and what to do."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def _bad_value(problem: click.BadParameter, value: Any, option: Option | None) -
 
 
 def _more(context: click.Context) -> str:
-    """How the arguments stand; of a command without any, where its options are shown."""
+    """Say how the arguments stand; of a command without any, where its options are shown."""
     pieces = context.command.collect_usage_pieces(context)
     if len(pieces) == 1:
         return f"f5py {context.command.name} --help shows all options"

@@ -1,4 +1,4 @@
-"""What the report of ``f5py map`` shows besides the counts: distributions, and sums by contig."""
+"""Statistics for the report of ``f5py map`` besides the counts: distributions, and sums by contig."""
 
 from __future__ import annotations
 

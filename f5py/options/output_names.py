@@ -67,7 +67,7 @@ def kind_of_output(path: str) -> str:
 
 
 def is_no_alignments(path: str) -> bool:
-    """Whether a name is that of something else than alignments."""
+    """Return whether a name is that of something else than alignments."""
     ending = _ending(path)
     return ending in _OTHERS or _KINDS.get(ending) in ("parquet", *OF_SITES) or ending == ".tsv"
 

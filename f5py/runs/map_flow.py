@@ -222,7 +222,7 @@ def output_part(options: MapOptions) -> str:
 
 
 def _has_base_tags(path: str, reference: str | None) -> bool:
-    """Whether the first records have tags of their bases, which hard clips would break."""
+    """Return whether the first records have tags of their bases, which hard clips would break."""
     wanted = set(tag_numbers(BASE_TAGS).tolist())
     for batch in read_batches([path], 1, (), False, reference):
         text = batch.tags.tobytes()
@@ -231,7 +231,7 @@ def _has_base_tags(path: str, reference: str | None) -> bool:
 
 
 def _tag_places(text: bytes) -> Iterator[int]:
-    """Where the tags of a record begin."""
+    """Find where the tags of a record begin."""
     from f5py.io.bam._bam_numba import size_of_value
 
     data = np.frombuffer(text, np.uint8)

@@ -1,4 +1,4 @@
-"""When reads were sequenced, from files of every format, and what the report of a run makes of it."""
+"""Times at which reads were sequenced, from files of every format, and what the report of a run makes of them."""
 
 from __future__ import annotations
 
