@@ -41,7 +41,12 @@ BATCHES_AHEAD = 2
 def open_signals_of(options: MappedReadsOptions, inputs: ExitStack) -> SignalSource:
     """Open the signals, and let `inputs` close them."""
     signals = open_signals(
-        options.reads, options.slow5, options.pod5, options.fast5, n_processes=options.iop, n_threads=options.threads
+        options.reads,
+        options.slow5,
+        options.pod5,
+        options.fast5,
+        n_processes=options.iop,
+        n_threads=_threads_to_feed(options),
     )
     inputs.callback(signals.close)
     return signals
@@ -127,6 +132,11 @@ def open_inputs(
 def loading_threads(options: AlignmentOptions) -> int:
     """Choose how many threads read and decode; a CPU takes four times as long to compute a read."""
     return options.threads if _may_use_gpu(options) else (options.threads + 1) // 2
+
+
+def _threads_to_feed(options: AlignmentOptions) -> int:
+    """Return how many worker threads ask for as many signals as what computes; a GPU leaves half of these to read."""
+    return options.threads * (2 if _may_use_gpu(options) else 1)
 
 
 def _may_use_gpu(options: AlignmentOptions) -> bool:
