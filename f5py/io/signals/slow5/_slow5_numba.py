@@ -165,6 +165,8 @@ def read_records(turn, reads, names, name_offsets, index, file, got):
             code = expand(file, buffer, index.sizes[row], found)
             if code == GOOD:
                 code = _take(file, found, names, name_offsets[read], name_offsets[read + 1], read, got)
+            if code == GOOD and file.start_field.shape[0] > 0:
+                _take_start(file, found, read, got)
             if found[2] != 0:
                 call_with_one(file.called.free, found[2])
         got.codes[read] = code
