@@ -34,9 +34,6 @@ MappedOptions = TypeVar("MappedOptions", bound=MappedReadsOptions)
 #: Reads that are tried for the metadata of the sequencing run.
 READS_FOR_RUN_INFO = 16
 
-#: Batches that are loaded at the same time, or wait; each takes some 100 MB.
-BATCHES_AHEAD = 2
-
 
 def open_signals_of(options: MappedReadsOptions, inputs: ExitStack) -> SignalSource:
     """Open the signals, and let `inputs` close them."""
@@ -109,7 +106,7 @@ def open_inputs(
         ultra_threshold=options.ultra_thresh,
         skip_unreadable=options.skip_unreadable,
         hard_clips=options.hard_clips,
-        n_ahead=BATCHES_AHEAD,
+        n_ahead=batches_ahead(options),
         bases_from_records=isinstance(reads, ReadIndex) and not reads.has_rna_letters(),
         one_at_a_time=options is not given,
     )
@@ -132,6 +129,11 @@ def open_inputs(
 def loading_threads(options: AlignmentOptions) -> int:
     """Choose how many threads read and decode; a CPU takes four times as long to compute a read."""
     return options.threads if _may_use_gpu(options) else (options.threads + 1) // 2
+
+
+def batches_ahead(options: AlignmentOptions) -> int:
+    """Choose how many batches are loaded at the same time, or wait; each takes some 100 MB."""
+    return 2 if _may_use_gpu(options) else 1
 
 
 def _threads_to_feed(options: AlignmentOptions) -> int:
