@@ -86,9 +86,20 @@ class ReadCalls(NamedTuple):
 
 @kernel
 def fill_plain(segment, first, length, motif, reverse, plain):
-    """Codes of ``segment[first:first + length]`` on the read's strand.
+    """Fill the codes of ``segment[first:first + length]`` on the read's strand.
 
     On the reverse strand each position holds the code of the base opposite to it.
+
+    Parameters
+    ----------
+    segment : uint8
+        Letters of the forward strand.
+    first, length : int
+        In bases.
+    motif : f5py.core.motifs.MotifCodes
+    reverse : bool
+    plain : uint8, shape (>= length,)
+        Filled.
     """
     for i in range(length):
         code = motif.letter_codes[segment[first + i]]

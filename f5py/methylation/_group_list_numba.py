@@ -96,6 +96,14 @@ def numbers_of_reads(events_per_base, var, stay_weight, step_weight, numbers):
     """Fill the probabilities of staying and of a step, and ln(var), of each read as `forward_lanes` takes them.
 
     The probabilities are times the weights, which are 1 but with correlated noise.
+
+    Parameters
+    ----------
+    events_per_base : float64, shape (n,)
+    var : float32, shape (n,)
+    stay_weight, step_weight : float
+    numbers : float32, shape (n, 3)
+        Filled.
     """
     for i in range(var.shape[0]):
         p_stay = stay_probability(events_per_base[i])
@@ -108,8 +116,14 @@ def numbers_of_reads(events_per_base, var, stay_weight, step_weight, numbers):
 def finish_all(turn, reads, found, calls):
     """Make log-likelihoods of what has been found elsewhere for the groups of `reads`.
 
-    `found` (float32, shape (slots, 2, 2)) has, for each group with its sites methylated and with none, what `log_score`
-    takes.
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    found : float32, shape (n_slots, 2, 2)
+        What `log_score` takes, for each group with its sites methylated and with none.
+    calls : f5py.core.batch.Calls
+        Its log-likelihoods are filled.
     """
     while True:
         i = next_turn(turn)

@@ -34,7 +34,16 @@ class Groups(NamedTuple):
 
 @kernel
 def is_site(segment, position, motif):
-    """Return whether a recognition site starts at `position`."""
+    """Return whether a recognition site starts at `position`.
+
+    Parameters
+    ----------
+    segment : uint8
+        Letters of the forward strand.
+    position : int
+        0-based, in the segment.
+    motif : f5py.core.motifs.MotifCodes
+    """
     masks = motif.masks
     same = position + masks.shape[0] <= segment.shape[0]
     i = 0
@@ -170,7 +179,18 @@ def first_groups(groups, count):
 
 @kernel
 def count_all(turn, reads, alignments, motifs, n_groups, n_sites):
-    """`count_groups` for `reads`; `motifs` are those of forward and of reverse reads."""
+    """Apply `count_groups` to `reads`.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    alignments : f5py.core.batch.Alignments
+    motifs : pair of MotifCodes
+        Of forward and of reverse reads.
+    n_groups, n_sites : int64, shape (n_reads,)
+        Filled.
+    """
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:

@@ -96,7 +96,13 @@ def _append_share(out, at, value):
 
 @shared_kernel
 def lines_of_reads(turn, reads, columns, found, rep_len, contigs, switches, made):
-    """Make the PAF lines of reads; arguments and result as of `f5py.outputs._mapped_records_numba.records_of_reads`."""
+    """Make the PAF lines of reads.
+
+    Parameters
+    ----------
+    turn, reads, columns, found, rep_len, contigs, switches, made
+        See `f5py.outputs._mapped_records_numba.records_of_reads`, also for what is returned.
+    """
     offsets, names, name_offsets, codes = columns.offsets, columns.names, columns.name_offsets, columns.codes
     hits, hit_offsets, ops = found
     reference, contig_offsets, contig_names, contig_name_offsets = contigs

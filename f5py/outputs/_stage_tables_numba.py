@@ -15,7 +15,15 @@ _DECIMALS = 6
 
 @kernel
 def format_events(start, length, mean, stdv):
-    """``{start,length,mean,stdv}`` and a tab for every event, then a newline; uint8."""
+    """``{start,length,mean,stdv}`` and a tab for every event, then a newline; uint8.
+
+    Parameters
+    ----------
+    start, length : int32, shape (n,)
+        In samples.
+    mean, stdv : float32, shape (n,)
+        In pA.
+    """
     out = np.empty(start.shape[0] * 4 * MAX_NUMBER + 1, np.uint8)
     at = 0
     for e in range(start.shape[0]):
@@ -36,7 +44,13 @@ def format_events(start, length, mean, stdv):
 
 @kernel
 def format_pairs(pairs):
-    """``{k-mer,event}`` and a tab for every pair, then a newline; uint8."""
+    """``{k-mer,event}`` and a tab for every pair, then a newline; uint8.
+
+    Parameters
+    ----------
+    pairs : int32, shape (n, 2)
+        Numbers of k-mer and event, 0-based in the read.
+    """
     out = np.empty(pairs.shape[0] * 2 * MAX_NUMBER + 1, np.uint8)
     at = 0
     for p in range(pairs.shape[0]):

@@ -84,7 +84,13 @@ def mark_duplicates(data, starts, n, kinds, table):
 
 @exact_kernel
 def move_all(old, new):
-    """Put what is in one table into a larger one, which is filled with zeros."""
+    """Put what is in one table into a larger one, which is filled with zeros.
+
+    Parameters
+    ----------
+    old, new : uint64, shape (2 ** m, 2)
+        See `mark_duplicates`.
+    """
     key = np.empty(2, np.uint64)
     for i in range(old.shape[0]):
         if old[i, 0] != 0:

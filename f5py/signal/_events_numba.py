@@ -207,9 +207,19 @@ def _close(begin, total_before, square_before, end, total, square_total, number,
 
 @exact_kernel
 def find_all_events(turn, reads, signals, parameters, slots, found, n_events):
-    """`find_events` for `reads`, in the places of `found` from ``slots[read]`` to ``slots[read + 1]``.
+    """Apply `find_events` to `reads`, in the places of `found` from ``slots[read]`` to ``slots[read + 1]``.
 
-    `found` has starts, means and standard deviations; only the means must have elements.
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    signals : f5py.core.batch.Signals
+    parameters : f5py.signal.events.EventParameters
+    slots : int64, shape (n_reads + 1,)
+    found : tuple of int32, float32, float32, shape (slots[-1],)
+        Filled with first samples, and means and standard deviations in pA; only the means must have elements.
+    n_events : int64, shape (n_reads,)
+        Filled.
     """
     start, mean, stdv = found
     while True:
@@ -231,7 +241,15 @@ def find_all_events(turn, reads, signals, parameters, slots, found, n_events):
 
 @exact_kernel
 def take_all_events(turn, reads, signals, slots, found, events):
-    """Fill the events of `reads` from where they have been found; only means if there is no room for more."""
+    """Fill the events of `reads` from where they have been found; only means if there is no room for more.
+
+    Parameters
+    ----------
+    turn, reads, signals, slots, found
+        See `find_all_events`.
+    events : f5py.core.batch.Events
+        With offsets; all else is filled.
+    """
     start, mean, stdv = found
     while True:
         i = next_turn(turn)
@@ -261,7 +279,15 @@ def _reverse(values):
 
 @exact_kernel
 def reverse_all_events(turn, reads, events):
-    """Put the events of `reads` into the opposite order."""
+    """Put the events of `reads` into the opposite order.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    events : f5py.core.batch.Events
+        Changed.
+    """
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:

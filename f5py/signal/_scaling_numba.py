@@ -96,7 +96,21 @@ def fill_ranks(bases, k, codes, ranks):
 
 @exact_kernel
 def rank_all(turn, reads, bases, base_offsets, k, codes, ranks):
-    """`fill_ranks` for `reads`."""
+    """Apply `fill_ranks` to `reads`.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    bases : uint8, shape (n_bases,)
+        Letters of the reads as sequenced.
+    base_offsets : int64, shape (n_reads + 1,)
+    k : int
+    codes : uint8, shape (256,)
+        Of letters.
+    ranks : int32, shape (n_bases,)
+        Filled but for the last k - 1 elements of each read.
+    """
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
@@ -108,7 +122,21 @@ def rank_all(turn, reads, bases, base_offsets, k, codes, ranks):
 
 @exact_kernel
 def estimate_all(turn, reads, events, base_offsets, n_kmers, kmer_rank, level_mean, scaling):
-    """`estimate_scaling` for `reads`."""
+    """Apply `estimate_scaling` to `reads`.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    events : f5py.core.batch.Events
+    base_offsets : int64, shape (n_reads + 1,)
+    n_kmers : int64, shape (n_reads,)
+    kmer_rank : int32, shape (n_bases,)
+    level_mean : float32, shape (number of k-mers,)
+        In pA.
+    scaling : f5py.core.batch.Scaling
+        Shift, in pA, and scale are filled.
+    """
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:

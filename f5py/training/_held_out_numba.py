@@ -12,7 +12,17 @@ _UNKNOWN = ord("a")
 
 @kernel
 def held_out(text, offsets, share, chosen):
-    """Fill `chosen` with whether each name belongs to the share that is held out: by a hash, so always the same."""
+    """Fill `chosen` with whether each name belongs to the share that is held out: by a hash, so always the same.
+
+    Parameters
+    ----------
+    text, offsets : uint8, int64, shape (offsets[-1],), (n + 1,)
+        Names.
+    share : float
+        From 0 to 1.
+    chosen : bool, shape (n,)
+        Filled.
+    """
     limit = np.uint64(share * 2.0**32)
     for i in range(chosen.shape[0]):
         value = np.uint32(2166136261)
@@ -60,6 +70,18 @@ def fill_uses(alignments, numbers, block_bases, first_block, is_pile, is_tested,
 
 @kernel
 def hide(reference, uses, use, shown):
-    """Fill `shown` with the reference, in which bases of another use have the letter of a site of unknown state."""
+    """Fill `shown` with the reference, in which bases of another use have the letter of a site of unknown state.
+
+    Parameters
+    ----------
+    reference : uint8, shape (n,)
+        Letters.
+    uses : uint8, shape (n,)
+        See `fill_uses`.
+    use : int
+        The one that is shown.
+    shown : uint8, shape (n,)
+        Filled.
+    """
     for at in range(reference.shape[0]):
         shown[at] = reference[at] if uses[at] == use else _UNKNOWN

@@ -33,9 +33,18 @@ _LOWER_A = ord("a")
 def mark_all(turn, reads, alignments, motifs, truth):
     """Mark the sites in the reference segments of `reads`.
 
-    `truth` has, for sites of known state, the first one and the one after the last of each contig, their positions
-    ascending, those of the forward strand's sites, and states: 1 methylated, 0 not. Sites that are not among them get
-    lower-case letters. Without positions all sites are methylated.
+    Sites of unknown state, which are not in `truth`, get lower-case letters.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    alignments : f5py.core.batch.Alignments
+        Its reference is changed.
+    motifs : pair of MotifCodes
+        Of forward and of reverse reads.
+    truth : tuple
+        The fields of `f5py.training.sums.Truth`.
     """
     first_of_contig, positions, states, is_given = truth
     while True:

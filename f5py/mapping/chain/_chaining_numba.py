@@ -145,7 +145,18 @@ def score_anchors(anchors, first, begin, end, integers, gap_penalty, scores, mar
 
 @shared_kernel
 def score_reads(turn, reads, anchors, offsets, integers, gap_penalty, scores):
-    """`score_anchors` of reads, whose anchors stand between `offsets`."""
+    """`score_anchors` of reads, whose anchors stand between `offsets`.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    anchors : AnchorArrays
+        Of all reads.
+    offsets : int64, shape (n_reads + 1,)
+    integers, gap_penalty, scores
+        See `score_anchors`.
+    """
     marks = np.empty(0, np.int32)
     while True:
         i = next_turn(turn)

@@ -82,7 +82,17 @@ def segment_reads(turn, reads, anchors, offsets, parameters, smallest, scores, t
 
 @shared_kernel
 def score_segments(turn, order, table, anchors, integers, gap_penalty, scores):
-    """`score_anchors` of segments."""
+    """`score_anchors` of segments.
+
+    Parameters
+    ----------
+    turn, order
+        See `f5py.threads.pool`; rows of `table`.
+    table : int64, shape (n, N_COLUMNS)
+        See `segment_reads`.
+    anchors, integers, gap_penalty, scores
+        See `f5py.mapping.chain._chaining_numba.score_anchors`.
+    """
     marks = np.empty(0, np.int32)
     while True:
         i = next_turn(turn)
@@ -128,7 +138,17 @@ def pack_segments(turn, turns, order, table, places, x, y, anchors):
 
 @shared_kernel
 def unpack_segments(turn, turns, order, table, places, chains, f, p):
-    """Fill the scores and predecessors of segments; `chains` has both, one segment after another."""
+    """Fill the scores and predecessors of segments.
+
+    Parameters
+    ----------
+    turn, turns, order, table, places
+        See `pack_segments`.
+    chains : int32, shape (places[-1], 2)
+        Scores, and predecessors from the segment's first anchor on, or -1; one segment after another.
+    f, p : int32, shape (n_anchors,)
+        Filled; see `f5py.mapping.chain._chaining_numba.ChainScores`.
+    """
     while True:
         t = next_turn(turn)
         if t >= turns.shape[0]:

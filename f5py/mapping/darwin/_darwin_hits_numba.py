@@ -59,7 +59,16 @@ def mark_repeats(order, table, results, is_repeat):
 
 @shared_kernel
 def count_runs(ops, op_offsets, n_runs):
-    """Fill the numbers of operations that paths have as CIGAR strings."""
+    """Fill the numbers of operations that paths have as CIGAR strings.
+
+    Parameters
+    ----------
+    ops : uint8, shape (op_offsets[-1],)
+        Columns of all paths.
+    op_offsets : int64, shape (n + 1,)
+    n_runs : int64, shape (n,)
+        Filled.
+    """
     for c in range(op_offsets.shape[0] - 1):
         n = 0
         for at in range(op_offsets[c], op_offsets[c + 1]):

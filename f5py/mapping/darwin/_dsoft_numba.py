@@ -20,7 +20,19 @@ _COUNT_MASK = (1 << COUNT_BITS) - 1
 
 @shared_kernel
 def list_kmers(bases, offsets, k, keys, places):
-    """List the k-mers of all targets without unknown bases, and their places in `bases`; return how many there are."""
+    """List the k-mers of all targets without unknown bases, and their places in `bases`; return how many there are.
+
+    Parameters
+    ----------
+    bases : uint8, shape (offsets[-1],)
+        Codes.
+    offsets : int64, shape (n_targets + 1,)
+    k : int
+    keys : uint64, shape (>= offsets[-1],)
+        Filled: two bits for each base, those of the first one highest.
+    places : int64, shape (>= offsets[-1],)
+        Filled with the place of the first base.
+    """
     mask = (np.uint64(1) << np.uint64(2 * k)) - np.uint64(1)
     n = 0
     for t in range(offsets.shape[0] - 1):

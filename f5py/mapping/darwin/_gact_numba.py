@@ -325,7 +325,18 @@ def extend_candidates(turn, order, extensions, targets, target_offsets, plain, i
 
 @shared_kernel
 def make_strands(turn, reads, codes, offsets, strands):
-    """Fill both strands of reads."""
+    """Fill both strands of reads.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    codes : uint8, shape (offsets[-1],)
+        0 to 3, 4 for unknown bases.
+    offsets : int64, shape (n_reads + 1,)
+    strands : uint8, shape (2, offsets[-1])
+        Filled with the reads, and their reverse complements at the same places.
+    """
     while True:
         turned = next_turn(turn)
         if turned >= reads.shape[0]:

@@ -124,7 +124,19 @@ def align_reads(turn, reads, columns, chained, contigs, integers, made, counts):
 def gather_hits(done, n_hits, offsets, op_offsets, source, target):
     """Copy the hits that one thread has found to their places in the order of the reads.
 
-    `op_offsets` are where the operations of each read begin; without any they stay as they are.
+    Parameters
+    ----------
+    done : int64
+        The reads in the order in which the thread took them.
+    n_hits : int64, shape (n_reads,)
+    offsets : int64, shape (n_reads + 1,)
+        Of the reads' hits.
+    op_offsets : int64, shape (n_reads + 1,) or (0,)
+        Where the operations of each read begin; without any they stay as they are.
+    source : int64, shape (n * N_FIELDS,)
+        The hits of `done`.
+    target : int64, shape (offsets[-1], N_FIELDS)
+        Filled for `done`.
     """
     at = 0
     for i in range(done.shape[0]):

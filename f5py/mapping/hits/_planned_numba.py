@@ -98,7 +98,18 @@ def plan_reads(turn, reads, columns, chained, contigs, integers, n_planned):
 
 @shared_kernel
 def gather_keys(done, n_planned, offsets, source, target):
-    """Copy the stretches that one thread has listed to their places in the order of the reads."""
+    """Copy the stretches that one thread has listed to their places in the order of the reads.
+
+    Parameters
+    ----------
+    done, source
+        What `plan_reads` returns.
+    n_planned : int64, shape (n_reads,)
+    offsets : int64, shape (n_reads + 1,)
+        Of the reads' stretches.
+    target : int64, shape (offsets[-1], N_KEYS)
+        Filled for `done`.
+    """
     at = 0
     for i in range(done.shape[0]):
         read = done[i]

@@ -16,7 +16,21 @@ _DIGIT = 11
 
 @shared_kernel
 def sketch_contigs(turn, contigs, bases, offsets, scheme, out, n_found):
-    """Find the minimizers of contigs; those of contig c begin at ``offsets[c]`` of `keys` and `places`."""
+    """Find the minimizers of contigs; those of contig c begin at ``offsets[c]`` of `out`.
+
+    Parameters
+    ----------
+    turn, contigs
+        See `f5py.threads.pool`.
+    bases : uint8, shape (offsets[-1],)
+        0 to 3, 4 for others.
+    offsets : int64, shape (n_contigs + 1,)
+    scheme : f5py.mapping.index._sketch_numba.Scheme
+    out : f5py.mapping.index._sketch_numba.Minimizers
+        Filled; one element a base.
+    n_found : int64, shape (n_contigs,)
+        Filled.
+    """
     k, w = scheme.k, scheme.w
     ring = np.empty(2 * w + k, np.uint64)
     while True:
@@ -31,7 +45,15 @@ def sketch_contigs(turn, contigs, bases, offsets, scheme, out, n_found):
 
 @shared_kernel
 def close_up(offsets, n_found, keys, places):
-    """Move the minimizers of all contigs together, without their spans; return how many there are."""
+    """Move the minimizers of all contigs together, without their spans; return how many there are.
+
+    Parameters
+    ----------
+    offsets, n_found
+        See `sketch_contigs`, which has filled the latter.
+    keys, places : uint64, int64, shape (offsets[-1],)
+        The minimizers, moved in place.
+    """
     n = 0
     for c in range(n_found.shape[0]):
         for i in range(offsets[c], offsets[c] + n_found[c]):
@@ -43,7 +65,18 @@ def close_up(offsets, n_found, keys, places):
 
 @shared_kernel
 def sort_by_key(keys, places, other_keys, other_places, n, n_bits):
-    """Sort stably by key, digit by digit; return whether the result is in the other arrays."""
+    """Sort stably by key, digit by digit; return whether the result is in the other arrays.
+
+    Parameters
+    ----------
+    keys, places : uint64, int64, shape (>= n,)
+        Overwritten, as the others are.
+    other_keys, other_places : uint64, int64, shape (>= n,)
+        Scratch, or the result.
+    n : int
+    n_bits : int
+        Of a key; all higher ones are 0.
+    """
     counts = np.empty((1 << _DIGIT) + 1, np.int64)
     swapped = False
     low = 0
@@ -70,7 +103,16 @@ def sort_by_key(keys, places, other_keys, other_places, n, n_bits):
 
 @shared_kernel
 def count_keys(keys, n, counts):
-    """Write the number of places of every distinct key; return how many keys there are."""
+    """Write the number of places of every distinct key; return how many keys there are.
+
+    Parameters
+    ----------
+    keys : uint64, shape (>= n,)
+        Sorted.
+    n : int
+    counts : int32, shape (>= n,)
+        Filled.
+    """
     n_keys = 0
     i = 0
     while i < n:
@@ -85,7 +127,18 @@ def count_keys(keys, n, counts):
 
 @shared_kernel
 def fill_table(keys, places, counts, n_keys, table):
-    """Fill the hash table: key, then where its places begin and how many there are. Places of a key ascend."""
+    """Fill the hash table: key, then where its places begin and how many there are. Places of a key ascend.
+
+    Parameters
+    ----------
+    keys, places : uint64, int64, shape (n,)
+        Sorted by key; places are then sorted for each key.
+    counts : int32, shape (n_keys,)
+        See `count_keys`.
+    n_keys : int
+    table : uint64, shape (2 * n_slots,)
+        Filled; of a power of two of slots, more than there are keys.
+    """
     mask = table.shape[0] // 2 - 1
     for s in range(mask + 1):
         table[2 * s] = NONE
@@ -126,6 +179,11 @@ def is_sound(bases, offsets, table, places, k):
     """Return whether an index that may be damaged leads nowhere outside of itself, and every look-up of a key ends.
 
     `offsets` has one element at least, and `table` a power of two of slots.
+
+    Parameters
+    ----------
+    bases, offsets, table, places, k
+        See `f5py.mapping.index.reference_index.ReferenceIndex`.
     """
     n_contigs = offsets.shape[0] - 1
     if offsets[0] != 0 or offsets[n_contigs] != bases.shape[0]:

@@ -350,7 +350,20 @@ def seed_reads(turn, reads, bases, offsets, index, parameters, overlaps, counts)
 
 @shared_kernel
 def gather(done, counts, offsets, source, target):
-    """Copy what one thread has found of its reads to their places."""
+    """Copy what one thread has found of its reads to their places.
+
+    Parameters
+    ----------
+    done : int64
+        The reads in the order in which the thread took them.
+    counts : int64, shape (n_reads,)
+    offsets : int64, shape (n_reads + 1,)
+        In `target`.
+    source : any dtype
+        One read of `done` after another.
+    target : dtype of `source`, shape (offsets[-1],)
+        Filled for `done`.
+    """
     at = 0
     for i in range(done.shape[0]):
         begin = offsets[done[i]]

@@ -80,7 +80,17 @@ def fill_blocks(turn, tasks, text, text_starts, reference_starts, suffixes, bloc
 
 @shared_kernel
 def sum_blocks(blocks, ends, totals):
-    """Turn the numbers of bases in blocks into those before them, and mark blocks with rows that have no base."""
+    """Turn the numbers of bases in blocks into those before them, and mark blocks with rows that have no base.
+
+    Parameters
+    ----------
+    blocks : uint64, shape (n_blocks, 4)
+        As `fill_blocks` has filled it; changed to what `f5py.mapping.mem.fm_index.FmIndex` has.
+    ends : int64
+        Rows without a base, ascending.
+    totals : int64, shape (4,)
+        Filled with the number of each base.
+    """
     for b in range(4):
         totals[b] = 0
     for block in range(blocks.shape[0]):
@@ -121,7 +131,19 @@ def rank(blocks, ends, base, row):
 
 @shared_kernel
 def extend_table(turn, tasks, n_entries, blocks, ends, first_rows, table):
-    """From the rows of all words of a length to those of the words with one base more before them."""
+    """From the rows of all words of a length to those of the words with one base more before them.
+
+    Parameters
+    ----------
+    turn, tasks
+        See `f5py.threads.pool`; `ENTRIES_AT_A_TIME` entries each.
+    n_entries : int
+        Words of the shorter length.
+    blocks, ends, first_rows
+        See `f5py.mapping.mem.fm_index.FmIndex`.
+    table : uint32, shape (>= 4 * n_entries, 2)
+        First row and end of each word; filled up to ``4 * n_entries``.
+    """
     while True:
         t = next_turn(turn)
         if t >= tasks.shape[0]:

@@ -22,7 +22,14 @@ GROUPS_AT_A_TIME = 64
 
 @shared_kernel
 def count_segments(bases, offsets):
-    """Count the stretches of known bases, and the bases in them."""
+    """Count the stretches of known bases, and the bases in them.
+
+    Parameters
+    ----------
+    bases : uint8, shape (offsets[-1],)
+        0 to 3, 4 for unknown bases.
+    offsets : int64, shape (n_contigs + 1,)
+    """
     n_segments = 0
     n_bases = 0
     for c in range(offsets.shape[0] - 1):
@@ -38,7 +45,17 @@ def count_segments(bases, offsets):
 
 @shared_kernel
 def write_text(bases, offsets, text, text_starts, reference_starts):
-    """Write the stretches of known bases, each with a separator behind it, and where they begin in text and `bases`."""
+    """Write the stretches of known bases, each with a separator behind it, and where they begin in text and `bases`.
+
+    Parameters
+    ----------
+    bases, offsets
+        See `count_segments`.
+    text : uint8, shape (n_bases + n_segments,)
+        Filled: 1 to 4 for bases, 0 for separators.
+    text_starts, reference_starts : int64, shape (>= n_segments,)
+        Filled.
+    """
     n = 0
     s = 0
     for c in range(offsets.shape[0] - 1):
@@ -74,7 +91,21 @@ def _code_at(text, i, n_symbols):
 
 @shared_kernel
 def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
-    """Count the suffixes of each chunk of the text by their first symbols."""
+    """Count the suffixes of each chunk of the text by their first symbols.
+
+    Parameters
+    ----------
+    turn, chunks
+        See `f5py.threads.pool`.
+    text : uint8
+        See `write_text`.
+    chunk_size : int
+        Symbols of a chunk.
+    n_symbols : int
+        That the suffixes of a bucket have in common.
+    counts : int64, shape (n_chunks, 5 ** n_symbols)
+        Zero; filled.
+    """
     top = 1
     for _ in range(n_symbols - 1):
         top *= 5
@@ -92,7 +123,17 @@ def count_buckets(turn, chunks, text, chunk_size, n_symbols, counts):
 
 @shared_kernel
 def place_in_buckets(turn, chunks, text, chunk_size, n_symbols, places, suffixes):
-    """Write every suffix into its bucket, where `places` says for each chunk."""
+    """Write every suffix into its bucket, where `places` says for each chunk.
+
+    Parameters
+    ----------
+    turn, chunks, text, chunk_size, n_symbols
+        See `count_buckets`.
+    places : int64, shape (n_chunks, 5 ** n_symbols)
+        First rows; moved on with every suffix.
+    suffixes : int32, shape (len(text),)
+        Filled with where in the text they begin.
+    """
     top = 1
     for _ in range(n_symbols - 1):
         top *= 5
@@ -181,6 +222,18 @@ def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
     """Sort groups of suffixes that are equal in `depth` symbols by the rank of what follows.
 
     The first of each new group is written as its complement, for `rank_groups`: ranks must not change meanwhile.
+
+    Parameters
+    ----------
+    turn, tasks
+        See `f5py.threads.pool`; `GROUPS_AT_A_TIME` groups each.
+    groups : int64, shape (2 * n,)
+        First row and end of each.
+    depth : int
+    suffixes : int32, shape (n_rows,)
+        Sorted in place.
+    ranks : int32, shape (n_rows,)
+        By the place of the suffix in the text.
     """
     key = np.empty(1024, np.uint64)
     place = np.empty(1024, np.int64)
@@ -207,7 +260,17 @@ def sort_groups(turn, tasks, groups, depth, suffixes, ranks):
 
 @shared_kernel
 def rank_groups(turn, tasks, groups, suffixes, ranks):
-    """Write the ranks of sorted groups; return the groups that are left."""
+    """Write the ranks of sorted groups; return the groups that are left.
+
+    Parameters
+    ----------
+    turn, tasks, groups
+        See `sort_groups`, also for what is returned.
+    suffixes : int32, shape (n_rows,)
+        As `sort_groups` has left them; complements are undone.
+    ranks : int32, shape (n_rows,)
+        Filled for the suffixes of the groups.
+    """
     left = np.empty(64, np.int64)
     n_left = 0
     while True:

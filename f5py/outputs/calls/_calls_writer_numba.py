@@ -49,7 +49,13 @@ _FIXED_COLUMNS = 9 * 32
 
 @kernel
 def room_for_calls(texts, style, reads, alignments, calls, inside):
-    """Bytes that the rows of `format_calls`, whose arguments these are, take at most."""
+    """Add up the bytes that the rows of `format_calls` take at most.
+
+    Parameters
+    ----------
+    texts, style, reads, alignments, calls, inside
+        See `format_calls`.
+    """
     contig_offsets, name_offsets = texts.contigs[1], texts.names[1]
     room = np.int64(0)
     for read in range(reads[0], reads[1]):

@@ -174,7 +174,16 @@ def fill_tags(wanted, sequences, alignments, calls, inside, modification, odds, 
 
 @exact_kernel
 def sequence_lengths(data, starts, read, wanted, length):
-    """Fill the number of bases in the record of every wanted read; the others keep theirs."""
+    """Fill the number of bases in the record of every wanted read; the others keep theirs.
+
+    Parameters
+    ----------
+    data, starts, read
+        See `f5py.io.bam.bam_records.RawRecords`.
+    wanted : bool, shape (n_reads,)
+    length : int64, shape (n_reads,)
+        Filled.
+    """
     for i in range(read.shape[0]):
         if read[i] >= 0 and wanted[read[i]]:
             length[read[i]] = signed32(data, starts[i] + N_BASES)
@@ -182,7 +191,16 @@ def sequence_lengths(data, starts, read, wanted, length):
 
 @exact_kernel
 def decode_sequences(data, starts, read, wanted, sequence, offsets):
-    """Write the letters of the wanted reads' records to their places in `sequence`."""
+    """Write the letters of the wanted reads' records to their places in `sequence`.
+
+    Parameters
+    ----------
+    data, starts, read, wanted
+        See `sequence_lengths`.
+    sequence : uint8, shape (offsets[-1],)
+        Filled.
+    offsets : int64, shape (n_reads + 1,)
+    """
     for i in range(read.shape[0]):
         if read[i] >= 0 and wanted[read[i]]:
             packed = sequence_begins(data, starts[i])
@@ -213,7 +231,20 @@ def _tags_of(tags, read):
 
 @exact_kernel
 def tagged_sizes(data, starts, read, tags, replace, shows_reference, has_other, size):
-    """Fill the size that each record will have, and which records keep base modification tags of another program."""
+    """Fill the size that each record will have, and which records keep base modification tags of another program.
+
+    Parameters
+    ----------
+    data, starts, read
+        See `f5py.io.bam.bam_records.RawRecords`.
+    tags : f5py.outputs.calls.tag_merging.ModificationTags
+    replace, shows_reference : bool
+        Tags of other programs go; the reference's bases take the place of the read's.
+    has_other : bool, shape (n,)
+        Filled.
+    size : int64, shape (n,)
+        Filled, in bytes.
+    """
     for i in range(read.shape[0]):
         at = starts[i]
         end = starts[i + 1]
@@ -337,7 +368,17 @@ def _put_reference(data, start, letters, out, at):
 
 @exact_kernel
 def tag_records(data, starts, read, tags, replace, shown, out, offsets):
-    """Write all records, with their new tags, to ``out[offsets[i]:offsets[i + 1]]``; see `tagged_sizes`."""
+    """Write all records, with their new tags, to ``out[offsets[i]:offsets[i + 1]]``.
+
+    Parameters
+    ----------
+    data, starts, read, tags, replace
+        See `tagged_sizes`.
+    shown : Replaced
+    out : uint8, shape (offsets[-1],)
+        Filled.
+    offsets : int64, shape (n + 1,)
+    """
     shows_reference, has_other, reference, reference_offsets = shown
     for i in range(read.shape[0]):
         start = starts[i]

@@ -96,7 +96,19 @@ def fill_columns(first, last, inputs, model, scaled, collapsed, places, columns)
 
 @exact_kernel
 def fill_samples(read, start, end, signals, scaling, values):
-    """Fill `values` (float32) with the samples of every row, scaled to the model."""
+    """Fill in the samples of every row, scaled to the model.
+
+    Parameters
+    ----------
+    read : int32, shape (n,)
+        Each row's read, by its place in the batch.
+    start, end : int64, shape (n,)
+        First sample in the read, and the one after the last.
+    signals : f5py.core.batch.Signals
+    scaling : f5py.core.batch.Scaling
+    values : float32, shape (sum of samples,)
+        Filled, in pA of the model.
+    """
     samples, sample_offsets, offset, unit = signals.samples, signals.offsets, signals.offset, signals.unit
     shift, scale = scaling.shift, scaling.scale
     at = 0

@@ -28,7 +28,19 @@ def _append_operation(out, at, length, operation):
 
 @kernel
 def format_cigars(out, offsets, n_rows, event_offsets, row_event, row_position, row_state):
-    """Write the CIGAR of events against k-mers of every read one after the other, with their offsets."""
+    """Write the CIGAR of events against k-mers of every read one after the other, with their offsets.
+
+    Parameters
+    ----------
+    out : uint8
+        Filled; of `MAX_OPERATIONS` bytes for each row.
+    offsets : int64, shape (n + 1,)
+        Filled.
+    n_rows, event_offsets : int64, shape (n,)
+        How many rows each read has, and its first one.
+    row_event, row_position, row_state
+        See `f5py.core.batch.Rows`.
+    """
     at = 0
     offsets[0] = 0
     for read in range(n_rows.shape[0]):

@@ -15,7 +15,18 @@ _WITHOUT_EVENT = np.uint8(RowState.SKIPPED | RowState.DELETED)
 
 @kernel
 def count_movements(counts, first_read, rows, event_offsets, event_length):
-    """Per read: events one, more and no k-mers after the one before, the samples of all its events, and these."""
+    """Per read: events one, more and no k-mers after the one before, the samples of all its events, and these.
+
+    Parameters
+    ----------
+    counts : int64, shape (n, N_COUNTS)
+        Zero; filled.
+    first_read : int
+        Place in the batch of the first of the n reads.
+    rows : f5py.core.batch.Rows
+    event_offsets, event_length
+        Of all reads; see `f5py.core.batch.Events`.
+    """
     offsets, n_rows, row_event, row_position, row_state = rows
     for read in range(counts.shape[0]):
         first = offsets[first_read + read]

@@ -18,8 +18,26 @@ MAX_ROW = 3 * 11 + 4
 def format_kmers(out, names, name_offsets, n_kmers, base_map, events, rna):
     """Write a row for every k-mer of every read, in the order of the signal.
 
-    Stops before the first k-mer whose samples end before or where they begin. Returns the bytes written, and that
-    k-mer's read and number, -1 and -1 if there is none.
+    Stops before the first k-mer whose samples end before or where they begin.
+
+    Parameters
+    ----------
+    out : uint8
+        Filled; of `MAX_ROW` bytes and the name for each k-mer.
+    names : uint8
+    name_offsets : int64, shape (n + 1,)
+    n_kmers : int64, shape (n,)
+    base_map : f5py.core.batch.BaseMap
+    events : f5py.core.batch.Events
+        Both with `offsets` of these reads.
+    rna : bool
+
+    Returns
+    -------
+    size : int
+        Bytes written.
+    read, kmer : int
+        Those at which it has stopped, -1 if there is none.
     """
     base_offsets, first_event, last_event = base_map.offsets, base_map.first_event, base_map.last_event
     event_offsets, event_start, event_length = events.offsets, events.start, events.length

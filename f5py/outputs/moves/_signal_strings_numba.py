@@ -49,6 +49,21 @@ def strings_of_rows(out, offsets, figures, rows, events, reverse, rna):
 
     The rows go up along the reference. They are walked along the signal, which goes the other way for reverse DNA
     and for forward RNA.
+
+    Parameters
+    ----------
+    out : uint8
+        Filled; of `MAX_TOKENS` bytes for each row.
+    offsets : int64, shape (n + 1,)
+        Filled.
+    figures : int64, shape (n, N_FIGURES)
+        Zero; filled with samples and 0-based k-mers, columns `RAW_START` to `MATCHES`.
+    rows : f5py.core.batch.Rows
+        With `n` of these reads.
+    events : f5py.core.batch.Events
+        With `offsets` of these reads.
+    reverse : bool, shape (n,)
+    rna : bool
     """
     n_rows, row_event, row_position = rows.n, rows.event, rows.position
     event_offsets, event_start, event_length = events.offsets, events.start, events.length
@@ -102,7 +117,16 @@ def strings_of_rows(out, offsets, figures, rows, events, reverse, rna):
 
 @kernel
 def strings_of_kmers(out, offsets, figures, n_kmers, base_map, events, rna):
-    """Write the ss string of every read's k-mers one after the other, with their offsets and figures."""
+    """Write the ss string of every read's k-mers one after the other, with their offsets and figures.
+
+    Parameters
+    ----------
+    out, offsets, figures, events, rna
+        See `strings_of_rows`.
+    n_kmers : int64, shape (n,)
+    base_map : f5py.core.batch.BaseMap
+        With `offsets` of these reads.
+    """
     base_offsets, first_event, last_event = base_map.offsets, base_map.first_event, base_map.last_event
     event_offsets, event_start, event_length = events.offsets, events.start, events.length
     at = 0
