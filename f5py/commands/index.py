@@ -9,19 +9,18 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from itertools import islice
 from typing import NamedTuple
 
 from f5py.errors import F5pyError, InputFileError, UsageError
-from f5py.io.reads.read_index_output import write_readdb, write_sequence_index
+from f5py.io.reads.read_index_output import IndexOfReads
 from f5py.io.signals.fast5.fast5_scan import list_fast5, report_skipped, scan_fast5
 from f5py.io.signals.scan_journal import Found, ScanJournal
 from f5py.io.signals.sequencing_summary import read_summary_list, reads_by_file
 from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning, obeys_strict
-from f5py.options.input_names import READDB_SUFFIX
 from f5py.options.table_commands import IndexOptions
 
 #: The share of reads without a signal file that needs no warning.
@@ -136,28 +135,29 @@ def index_fast5(
     MissingDependencyError
         If a POD5 file is given and the package pod5 is not installed.
     F5pyError
-        If not a single read has a signal file. The sequence index has then been written all the same.
+        If not a single read has a signal file. No file of the index is written then.
     """
     listed = reads_by_file(summaries)
     in_pod5 = _list_pod5(pod5, verbose)
-    paths = write_sequence_index(reads_path, threads, sources)
-    n_basecalled = len(paths)
-    if not all(paths.values()):
-        _find_fast5(paths, directories, listed, scan, verbose)
-    paths.update(in_pod5.items())
-    with_path = sum(1 for path in paths.values() if path)
-    if n_basecalled and not with_path:
-        raise F5pyError(
-            f"no {'POD5' if pod5 else 'fast5'} file was found for any of the {n_basecalled} reads in {reads_path}; "
-            + ("give their POD5 files with --pod5" if pod5 else _where_signals_may_be(directories))
-        )
-    if n_basecalled and not any(islice(paths.values(), n_basecalled)):
-        input_warning(
-            "readdb",
-            f"none of the {n_basecalled} reads in {reads_path} is in the signal files by its own name; unless all are "
-            "split reads, whose alignments name their parents (tag pi), give the signal files of these reads",
-        )
-    write_readdb(reads_path + READDB_SUFFIX, paths)
+    with IndexOfReads(reads_path) as index:
+        paths = index.write_sequences(threads, sources)
+        n_basecalled = len(paths)
+        if not all(paths.values()):
+            _find_fast5(paths, directories, listed, scan, verbose)
+        paths.update(in_pod5.items())
+        with_path = sum(1 for path in paths.values() if path)
+        if n_basecalled and not with_path:
+            raise F5pyError(
+                f"no {'POD5' if pod5 else 'fast5'} file was found for any of the {n_basecalled} reads in {reads_path}; "
+                + ("give their POD5 files with --pod5" if pod5 else _where_signals_may_be(directories))
+            )
+        if n_basecalled and not any(islice(paths.values(), n_basecalled)):
+            input_warning(
+                "readdb",
+                f"none of the {n_basecalled} reads in {reads_path} is in the signal files by its own name; unless all "
+                "are split reads, whose alignments name their parents (tag pi), give the signal files of these reads",
+            )
+        index.put_in_place(paths)
     return len(paths), with_path
 
 
@@ -195,7 +195,7 @@ def index_slow5(
     MissingDependencyError
         If the file is compressed with zstd, and there is no library for that.
     F5pyError
-        If not a single read is in the SLOW5 file. The sequence index has then been written all the same.
+        If not a single read is in the SLOW5 file. No file of the index is written then.
     """
     from f5py.io.signals.choose import ALL_READS, check_slow5
     from f5py.io.signals.slow5.reader import Slow5Source, read_groups
@@ -203,18 +203,18 @@ def index_slow5(
     check_slow5(slow5)
     if not index_signals:
         read_groups(slow5)  # raises if the header is damaged
-        paths = write_sequence_index(reads_path, threads, sources)
-        write_readdb(reads_path + READDB_SUFFIX, {ALL_READS: slow5})
+        with IndexOfReads(reads_path) as index:
+            paths = index.write_sequences(threads, sources)
+            index.put_in_place({ALL_READS: slow5})
         return len(paths), None
-    source = Slow5Source(slow5, threads)
-    try:
-        paths = write_sequence_index(reads_path, threads, sources)
+    with closing(Slow5Source(slow5, threads)) as source, IndexOfReads(reads_path) as index:
+        paths = index.write_sequences(threads, sources)
         with_signal = sum(1 for name in source.names() if name in paths)
-    finally:
-        source.close()
-    if paths and not with_signal:
-        raise F5pyError(f"{slow5}: holds none of the {len(paths)} reads in {reads_path}; give the file of these reads")
-    write_readdb(reads_path + READDB_SUFFIX, {ALL_READS: slow5})
+        if paths and not with_signal:
+            raise F5pyError(
+                f"{slow5}: holds none of the {len(paths)} reads in {reads_path}; give the file of these reads"
+            )
+        index.put_in_place({ALL_READS: slow5})
     return len(paths), with_signal
 
 

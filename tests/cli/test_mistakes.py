@@ -26,6 +26,8 @@ from f5py.errors import MissingDependencyError
 from ..made_data import error_line, run_command, standard_input
 
 TABLE = Path(__file__).parent / "mistakes.tsv"
+#: Endings of indices, which are made beside an input when it is first read, and right whatever becomes of the command.
+_INDICES = (".fai", ".idx")
 _READ = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
@@ -114,8 +116,11 @@ def test_every_mistake_is_told_in_its_words(folder: Path, monkeypatch: pytest.Mo
     with standard_input(Path("/dev/null")):
         for line, _, _ in mistakes():
             capfd.readouterr()
+            before = set(folder.rglob("*"))
             status = run_command(*shlex.split(line.replace("READ", read))[1:])
             error = error_line(capfd.readouterr().err).replace(str(folder), "FOLDER")
             told.append((line, status, _READ.sub("READ", error)))
-            assert not list(folder.glob("out*")), f"{line}: leaves an output"
+            left = [path for path in folder.rglob("*") if path not in before]
+            left = [path for path in left if path.suffix not in _INDICES or path.with_suffix("") not in before]
+            assert not left, f"{line}: leaves {left}"
     assert told == mistakes()

@@ -194,6 +194,23 @@ def test_an_interruption_keeps_the_old_files(tmp_path: Path, monkeypatch: pytest
     assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
 
 
+def test_a_failed_command_leaves_the_index_as_it_was(tmp_path: Path) -> None:
+    reads = fasta(tmp_path / "r.fa", ["a"])
+    multi_fast5(tmp_path / "d/m.fast5", ["a"])
+    (tmp_path / "empty").mkdir()
+
+    def files() -> dict[str, bytes]:
+        return {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+
+    for before in ({"r.fa"}, {"r.fa", "r.fa.index", "r.fa.index.fai", "r.fa.index.gzi", "r.fa.index.readdb"}):
+        contents = files()
+        assert contents.keys() == before
+        with pytest.raises(F5pyError, match="no fast5 file was found"):
+            index_fast5(str(reads), [str(tmp_path / "empty")])
+        assert files() == contents
+        assert index_fast5(str(reads), [str(tmp_path / "d")]) == (1, 1)
+
+
 def test_an_unwritable_place_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OutputFileError, match=r"cannot write: No such file.*the index needs a writable folder"):
         write_readdb(str(tmp_path / "absent/r.fa.index.readdb"), {"r": ""})
@@ -257,8 +274,11 @@ def test_reads_of_other_names_than_those_of_the_signals(tmp_path: Path, capsys: 
         (["e/a.pod5"], "{d} holds POD5 files; give it with --pod5"),
         (["a.slow5"], "{d} holds SLOW5 files; give the one of these reads with --slow5, such as {d}/a.slow5"),
         (["e/a.blow5"], "{d} holds SLOW5 files; give the one of these reads with --slow5, such as {d}/e/a.blow5"),
-        (["a.fast5", "b.pod5"], "give the folder of their fast5 files with -d"),
-        ([], "give the folder of their fast5 files with -d"),
+        (
+            ["a.fast5", "b.pod5"],
+            "give the folder of their fast5 files with -d, or signals of another format with --pod5 or --slow5",
+        ),
+        ([], "give the folder of their fast5 files with -d, or signals of another format with --pod5 or --slow5"),
     ],
 )
 def test_a_folder_with_files_of_another_kind(tmp_path: Path, names: list[str], advice: str) -> None:
@@ -312,13 +332,11 @@ def test_files_in_a_summary_are_not_opened(tmp_path: Path) -> None:
             assert readdb(reads) == expected
 
 
-def test_no_path_at_all_is_an_error_but_the_sequences_stay(tmp_path: Path) -> None:
+def test_no_path_at_all_is_an_error(tmp_path: Path) -> None:
     reads = fasta(tmp_path / "r.fa", ["a"])
     with pytest.raises(F5pyError, match="no fast5 file was found for any of the 1 reads"):
         index_fast5(str(reads), [str(tmp_path)])
-    assert sorted(path.name for path in tmp_path.iterdir()) == [
-        "r.fa", "r.fa.index", "r.fa.index.fai", "r.fa.index.gzi",
-    ]  # fmt: skip
+    assert [path.name for path in tmp_path.iterdir()] == ["r.fa"]
 
 
 def test_skipped_files_and_folders_are_noted(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

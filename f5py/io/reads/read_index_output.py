@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 
 import numpy as np
 
@@ -15,65 +15,113 @@ from f5py.io.reads.read_block_writer import ReadBlockWriter
 from f5py.io.reads.sequence_chunks import sequence_chunks
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning
-from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, SEQUENCE_SUFFIX
+from f5py.options.input_names import FAI_SUFFIX, GZI_SUFFIX, READDB_SUFFIX, SEQUENCE_SUFFIX
 from f5py.threads.pool import WorkerPool
 
 
-def write_sequence_index(reads_path: str, threads: int = 4, sources: Sequence[str] = ()) -> dict[str, str]:
-    """Write ``.index``, ``.index.fai`` and ``.index.gzi`` of the reads in a file, or of those in `sources`.
+class IndexOfReads:
+    """The files of an index, which take their places together, or not at all.
 
-    Returns
-    -------
-    dict of str to str
-        Every read's name, in file order, and the fast5 path in its header's comment ('' without one).
+    Used as a context; leaving it without `put_in_place` leaves all files as they were.
+
+    Parameters
+    ----------
+    reads_path : str
+        What their names begin with.
+    with_signals : bool
+        Also ``.index.readdb``, whose rows `put_in_place` takes.
 
     Raises
     ------
-    InputFileError
-        If the reads cannot be read to the end.
     OutputFileError
-        If the index cannot be written.
+        They cannot be written there.
     """
+
+    def __init__(self, reads_path: str, with_signals: bool = True) -> None:
+        suffixes = (SEQUENCE_SUFFIX, GZI_SUFFIX, FAI_SUFFIX, *(READDB_SUFFIX,) * with_signals)
+        self._reads_path = reads_path
+        self._files = _Replacing(*(reads_path + suffix for suffix in suffixes))
+
+    def __enter__(self) -> IndexOfReads:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._files.discard()
+
+    def write_sequences(self, threads: int = 4, sources: Sequence[str] = ()) -> dict[str, str]:
+        """Write the sequences of the reads in the file of that name, or of those in `sources`.
+
+        Returns
+        -------
+        dict of str to str
+            Every read's name, in file order, and the fast5 path in its header's comment ('' without one).
+
+        Raises
+        ------
+        InputFileError
+            If the reads cannot be read to the end.
+        OutputFileError
+            If the index cannot be written.
+        """
+        with self._files.writing() as temporary:
+            return _write_sequences(temporary, self._reads_path, threads, sources or [self._reads_path])
+
+    def put_in_place(self, paths: Mapping[str, str] | None = None) -> None:
+        """Give the files their names, after `paths` of signals by name of read have become the rows of the last."""
+        with self._files.writing() as temporary:
+            if paths is not None:
+                _write_rows(temporary[-1], paths)
+        self._files.put_in_place()
+
+
+def write_sequence_index(reads_path: str, threads: int = 4, sources: Sequence[str] = ()) -> dict[str, str]:
+    """Write ``.index``, ``.index.fai`` and ``.index.gzi``; see `IndexOfReads.write_sequences`."""
+    with IndexOfReads(reads_path, with_signals=False) as index:
+        paths = index.write_sequences(threads, sources)
+        index.put_in_place()
+    return paths
+
+
+def _write_sequences(temporary: Sequence[str], reads_path: str, threads: int, sources: Sequence[str]) -> dict[str, str]:
     paths: dict[str, str] = {}
     repeated = 0
     exists: dict[str, bool] = {}
     pool = WorkerPool(threads)
-    with _replacing(*(reads_path + end for end in (SEQUENCE_SUFFIX, GZI_SUFFIX, FAI_SUFFIX))) as temporary:
-        with (
-            closing(pool),
-            open(temporary[0], "wb") as sequence_file,
-            open(temporary[2], "wb") as fai,
-            progress("reads") as bar,
-        ):
-            index = ReadBlockWriter(sequence_file, fai, pool)
-            for path in sources or [reads_path]:
-                for chunk in sequence_chunks(path, pool):
-                    bar.advance(len(chunk))
-                    names = chunk.names()
+    with (
+        closing(pool),
+        open(temporary[0], "wb") as sequence_file,
+        open(temporary[2], "wb") as fai,
+        progress("reads") as bar,
+    ):
+        index = ReadBlockWriter(sequence_file, fai, pool)
+        for path in sources:
+            for chunk in sequence_chunks(path, pool):
+                bar.advance(len(chunk))
+                names = chunk.names()
+                known = dict.fromkeys(names, "")
+                if len(known) < len(names) or not paths.keys().isdisjoint(known):
+                    chosen, again = _first_of_each(names, paths)
+                    if not repeated:
+                        input_warning("readdb", f"{path}: read {again[0]} occurs again; the first counts")
+                    repeated += len(again)
+                    chunk = chunk.chosen(np.array(chosen, np.int64))
+                    names = [names[i] for i in chosen]
                     known = dict.fromkeys(names, "")
-                    if len(known) < len(names) or not paths.keys().isdisjoint(known):
-                        chosen, again = _first_of_each(names, paths)
-                        if not repeated:
-                            input_warning("readdb", f"{path}: read {again[0]} occurs again; the first counts")
-                        repeated += len(again)
-                        chunk = chunk.chosen(np.array(chosen, np.int64))
-                        names = [names[i] for i in chosen]
-                        known = dict.fromkeys(names, "")
-                    for i in np.flatnonzero(chunk.has_path).tolist():
-                        known[names[i]] = _path_in_comment(chunk.comment(i), exists)
-                    paths.update(known)
-                    index.write(chunk)
-            block_index = index.finish()
-        if gone := [path for path, is_there in exists.items() if not is_there]:
-            input_warning(
-                "readdb",
-                f"{reads_path}: {len(gone)} fast5 files that its header lines name are not there, such as {gone[0]}; "
-                "they are not used",
-            )
-        if repeated > 1:
-            input_warning("readdb", f"{reads_path}: {repeated} reads have the name of an earlier one")
-        with open(temporary[1], "wb") as file:
-            file.write(block_index)
+                for i in np.flatnonzero(chunk.has_path).tolist():
+                    known[names[i]] = _path_in_comment(chunk.comment(i), exists)
+                paths.update(known)
+                index.write(chunk)
+        block_index = index.finish()
+    if gone := [path for path, is_there in exists.items() if not is_there]:
+        input_warning(
+            "readdb",
+            f"{reads_path}: {len(gone)} fast5 files that its header lines name are not there, such as {gone[0]}; "
+            "they are not used",
+        )
+    if repeated > 1:
+        input_warning("readdb", f"{reads_path}: {repeated} reads have the name of an earlier one")
+    with open(temporary[1], "wb") as file:
+        file.write(block_index)
     return paths
 
 
@@ -90,14 +138,21 @@ def _first_of_each(names: list[str], known: dict[str, str]) -> tuple[list[int], 
     return chosen, again
 
 
-def write_readdb(path: str, paths: dict[str, str]) -> None:
+def write_readdb(path: str, paths: Mapping[str, str]) -> None:
     """Write the ``.readdb`` file `path`: a line per read, sorted bytewise by name."""
+    files = _Replacing(path)
+    try:
+        with files.writing() as temporary:
+            _write_rows(temporary[0], paths)
+        files.put_in_place()
+    finally:
+        files.discard()
+
+
+def _write_rows(path: str, paths: Mapping[str, str]) -> None:
     # the order of letters is that of their bytes, but for those that stand for undecodable bytes
     names = sorted(paths) if all(map(str.isascii, paths)) else sorted(paths, key=os.fsencode)
-    with (
-        _replacing(path) as temporary,
-        open(temporary[0], "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file,
-    ):
+    with open(path, "w", encoding="utf-8", errors="surrogateescape", newline="\n") as file:
         file.writelines(f"{name}\t{paths[name]}\n" for name in names)
 
 
@@ -114,35 +169,49 @@ def _path_in_comment(comment: str, exists: dict[str, bool]) -> str:
     return sys.intern(last) if exists[last] else ""
 
 
-@contextmanager
-def _replacing(*paths: str) -> Iterator[list[str]]:
-    """Give temporary names to write to, and put the files in the place of `paths` once all are complete.
+class _Replacing:
+    """Files that are written under temporary names, and take the places of `paths` once all are complete.
 
     All but the first of the old files go before the first new one comes, so that an interruption between two
     renames leaves a missing file rather than files that do not fit one another.
     """
-    with ExitStack() as cleaning:
-        files = []
-        for path in paths:
-            try:
-                files.append(UnfinishedFile(path))
-            except OutputFileError as problem:
-                raise OutputFileError(f"{problem}; the index needs a writable folder, -o names another one") from None
-            cleaning.callback(files[-1].discard)
-        temporary = [file.path for file in files]
+
+    def __init__(self, *paths: str) -> None:
+        self._paths = paths
+        self._files: list[UnfinishedFile] = []
+        try:
+            for path in paths:
+                self._files.append(UnfinishedFile(path))
+        except OutputFileError as problem:
+            self.discard()
+            raise OutputFileError(f"{problem}; the index needs a writable folder, -o names another one") from None
+
+    def discard(self) -> None:
+        """Remove the files that are not in their places."""
+        for file in self._files:
+            file.discard()
+
+    @contextmanager
+    def writing(self) -> Iterator[list[str]]:
+        """Give the temporary names; failures to write there become `OutputFileError`."""
+        temporary = [file.path for file in self._files]
         try:
             yield temporary
-            for path in paths[1:]:
-                _remove(path)
-            for file in files:
-                file.put_in_place()
         except OSError as problem:
-            if problem.filename not in (None, *temporary, *paths):
+            if problem.filename not in (None, *temporary, *self._paths):
                 raise
             raise OutputFileError(
-                f"{paths[0]}: cannot be written ({problem.strerror or problem}); "
+                f"{self._paths[0]}: cannot be written ({problem.strerror or problem}); "
                 "the index needs a writable folder with room; -o names another one"
             ) from problem
+
+    def put_in_place(self) -> None:
+        """Give the files their names."""
+        with self.writing():
+            for path in self._paths[1:]:
+                _remove(path)
+            for file in self._files:
+                file.put_in_place()
 
 
 def _remove(path: str) -> None:
