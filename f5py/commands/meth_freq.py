@@ -114,10 +114,13 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
             write_frequency_rows(out, frequencies, _COMPRESSION_THREADS)
         else:
             frequencies.write(out)
-    if frequencies.odd_groups:
+    n_odd = frequencies.odd_groups
+    if inputs.kind == CALLS and (options.methylation or options.motif):
+        n_odd += frequencies.count_without(motif)
+    if n_odd:
         input_warning(
             "meth-freq",
-            f"{frequencies.odd_groups} groups hold another number of {motif.pattern} than their rows say; "
+            f"{n_odd} groups hold another number of {motif.pattern} than their rows say; "
             "if these are calls of another motif, name it with -q or --motif",
         )
     n_calls, n_methylated = frequencies.calls()

@@ -32,7 +32,7 @@ class FrequencyOptions(StrictOptions, Options):
         help="Output file; compressed (bgzip) if the name ends in .gz. It appears only when it is complete.",
     )  # fmt: skip
     threshold: float = option(
-        "-c", "--call-threshold", kind=Kind.NUMBER, group=Group.SELECTION, default=CALL_THRESHOLD,
+        "-c", "--call-threshold", kind=Kind.NUMBER, group=Group.SELECTION, default=CALL_THRESHOLD, at_least=0,
         help="Skip calls with a lower absolute log_lik_ratio.",
     )  # fmt: skip
     min_coverage: int = option(

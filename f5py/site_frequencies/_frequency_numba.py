@@ -99,6 +99,37 @@ def group_sites(text, first, stop, position, last, number, masks, starts, n_befo
     return n_found
 
 
+@exact_kernel
+def count_without_sites(text, text_starts, text_sizes, firsts, lasts, numbers, masks_forward, masks_reverse):
+    """Count the rows whose sequence holds fewer motifs than they say, on whichever strand it holds more.
+
+    Parameters
+    ----------
+    text : uint8
+        With `PADDING` more bytes behind the last sequence.
+    text_starts, text_sizes : int64 and int32, shape (n,)
+        Of the sequences; rows without one are not counted.
+    firsts, lasts : int64, shape (n,)
+        0-based positions of the first and the last motif.
+    numbers : int32, shape (n,)
+        Of motifs, as the rows say.
+    masks_forward, masks_reverse : uint8
+        Of the motif, see `f5py.core.motifs.MotifCodes`.
+    """
+    starts = np.empty(_FIRST_PLACES, np.int64)
+    n_rows = np.int64(0)
+    for row in range(len(numbers)):
+        first, size, number = text_starts[row], np.int64(text_sizes[row]), np.int64(numbers[row])
+        if size + 1 > starts.shape[0]:
+            starts = np.empty(2 * (size + 1), np.int64)
+        stop = first + size
+        is_short = size > 0
+        for masks in (masks_forward, masks_reverse):
+            is_short &= group_sites(text, first, stop, firsts[row], lasts[row], number, masks, starts, 0) < number
+        n_rows += is_short
+    return n_rows
+
+
 class Counting(NamedTuple):
     """How calls are counted."""
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from f5py.site_frequencies.table_reader import MAX_POSITION
 
 if TYPE_CHECKING:
+    from f5py.core.motifs import Motif
     from f5py.io.files.output import TextOutput
     from f5py.site_frequencies._site_table_numba import Names, Sites
 
@@ -31,6 +32,8 @@ HEADERS_OF_FREQUENCIES = {
     for strands in (STRAND_COLUMNS, ())
 }
 
+#: From a motif's first one on: the shortest k-mers of a pore model.
+_SHOWN_BASES = 5
 _ROWS_PER_BLOCK = 1 << 14
 _FIRST_ENTRIES = 1 << 10  # a power of two, as the hash tables must be
 
@@ -125,6 +128,26 @@ class Frequencies:
             sites.called_reverse[which],
             sites.methylated_reverse[which],
         )
+
+    def count_without(self, motif: Motif) -> int:
+        """Count the rows with a sequence that holds fewer sites of a motif than they say.
+
+        None for a motif that is longer than the bases that sequences surely show of it.
+        """
+        from f5py.site_frequencies._frequency_numba import count_without_sites
+        from f5py.site_frequencies._site_table_numba import PADDING
+
+        if len(motif.pattern) > _SHOWN_BASES:
+            return 0
+        sites, which = self._sites, self._order
+        text = np.concatenate((sites.texts, np.zeros(PADDING, np.uint8)))
+        return int(
+            count_without_sites(
+                text, sites.text_start[which], sites.text_size[which], sites.span[which] >> 32,
+                sites.span[which] & MAX_POSITION, sites.group_size[which], motif.codes(False).masks,
+                motif.codes(True).masks,
+            )
+        )  # fmt: skip
 
     def write(self, out: TextOutput) -> None:
         """Write the table with its header as tab-separated text."""

@@ -212,6 +212,25 @@ def test_other_motifs_split_at_their_own_sites(tmp_path: Path, capfd: pytest.Cap
     )
 
 
+def test_a_motif_that_the_calls_are_not_of(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "cpg.tsv"
+    rows = (
+        "20\t20\tread\t5.00\t-1.00\t-6.00\t1\t1\tTTTAACGTTTT",
+        "40\t44\tread\t5.00\t-1.00\t-6.00\t1\t2\tAACGTACGTTT",
+    )
+    path.write_text(_HEADER + "".join(f"chr1\t+\t{row}\n" for row in rows))
+    for options in ([], ["-q", "cpg"], ["--motif", "CG:0"], ["--motif", "AACGTTTTT:2"]):  # too long to be shown
+        assert _run("-i", str(path), *options) == 0
+        table, told = capfd.readouterr()
+        assert told == ""
+    for options in (["-q", "gpc"], ["-q", "gpc", "-s"], ["--motif", "CHG:0"]):
+        assert _run("-i", str(path), *options) == 0
+        out, told = capfd.readouterr()
+        assert ("-s" in options) or out == table
+        assert told.startswith("[meth-freq::WARNING] 2 groups hold another number of ")
+        assert told.count("\n") == 1
+
+
 def test_bedmethyl(calls: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     rows = [
         "chr1\t5\t6\tm\t1\t+\t5\t6\t255,0,0\t1\t100.00\t1\t0\t0\t0\t0\t0\t0\n",
