@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -39,6 +40,8 @@ MAX_PARAMETERS = 8
 MORE_PARAMETERS = {
     "_close", "_merge_calls", "_walk_back", "backward", "fill", "fill_correlated", "group_sites", "way_back",
 }  # fmt: skip
+KERNEL_DECORATORS = {"kernel", "exact_kernel", "shared_kernel"}
+PARAMETERS_SECTION = re.compile(r"^Parameters\n-{10}\n(.*?)(?:^\w+\n-{3,}\n|\Z)", re.MULTILINE | re.DOTALL)
 
 
 def room_of(path: Path) -> str:
@@ -128,3 +131,51 @@ def test_folders_are_small():
     """A larger one is divided into wings, each with a name of its own."""
     files = {folder: sum(path.is_file() for path in folder.iterdir()) for folder in {path.parent for path in MODULES}}
     assert {folder.name: n for folder, n in files.items() if n > MAX_FILES} == {}
+
+
+def test_kernels_called_from_python_document_their_parameters():
+    """Types in signatures say nothing there: sections have dtypes, shapes and units, and name arguments that exist."""
+    trees = {_name_of(path): ast.parse(path.read_text()) for path in MODULES}
+    used = {one for name, tree in trees.items() if not name.endswith("_numba") for one in _used_names(tree)}
+    kernels = {
+        f"{name}.{node.name}": node
+        for name, tree in trees.items()
+        if name.endswith("_numba")
+        for node in tree.body
+        if isinstance(node, ast.FunctionDef) and KERNEL_DECORATORS & {ast.unparse(one) for one in node.decorator_list}
+    }
+    called = {name: node for name, node in kernels.items() if name in used and node.args.args}
+    assert len(called) > 100
+    sections = {name: PARAMETERS_SECTION.search(ast.get_docstring(node) or "") for name, node in called.items()}
+    assert [name for name, section in sections.items() if section is None] == [], "no section Parameters"
+    unknown = {
+        name: wrong
+        for name, node in called.items()
+        if (section := sections[name]) and (wrong := _documented(section[1]) - {one.arg for one in node.args.args})
+    }
+    assert unknown == {}, "these are not arguments"
+
+
+def _used_names(tree: ast.AST) -> set[str]:
+    """Dotted names that a module imports, or takes as attributes of modules that it imports."""
+    nodes = list(ast.walk(tree))
+    places = {
+        alias.asname or alias.name: f"{node.module}.{alias.name}"
+        for node in nodes
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    attributes = {
+        f"{places[node.value.id]}.{node.attr}"
+        for node in nodes
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in places
+    }
+    return {*places.values(), *attributes}
+
+
+def _documented(section: str) -> set[str]:
+    """Names that head the entries of a section; `others` stands for those that another kernel has, too."""
+    heads = re.findall(r"^(\w.*)$", section, re.MULTILINE)
+    # an entry may have several names with a type each: "x : int32; y : float32"
+    names = {name for head in heads for part in re.split(r"; ?", head) for name in part.split(" : ")[0].split(", ")}
+    return names - {"others"}

@@ -52,7 +52,15 @@ def _asymptotic_tail(n, m, statistic):
 
 @exact_kernel
 def compare_sorted(a, b, result):
-    """Fill `result` with D, its p-value, U of the first sample and its p-value; `a` and `b` ascend."""
+    """Fill `result` with D, its p-value, U of the first sample and its p-value; `a` and `b` ascend.
+
+    Parameters
+    ----------
+    a, b : float64, shape (n,), (m,)
+        Samples, ascending, without NaN.
+    result : float64, shape (4,)
+        Filled.
+    """
     n, m = a.shape[0], b.shape[0]
     i = j = 0
     greatest = 0

@@ -52,7 +52,15 @@ def find_name(text, begin, end, names, name_begin, name_end, table):
 
 @exact_kernel
 def fill_table(names, name_begin, name_end, table):
-    """Enter all rows into `table`, which is filled with -1 and less than full; of equal names the first row counts."""
+    """Enter all rows into `table`, which is filled with -1 and less than full; of equal names the first row counts.
+
+    Parameters
+    ----------
+    names, name_begin, name_end : uint8, int64, int64
+        Row i of n is named ``names[name_begin[i]:name_end[i]]``.
+    table : int64, shape (2 ** m,)
+        Filled with rows.
+    """
     n_slots = table.shape[0]
     for row in range(name_begin.shape[0]):
         if find_name(names, name_begin[row], name_end[row], names, name_begin, name_end, table) < 0:
@@ -64,6 +72,16 @@ def fill_table(names, name_begin, name_end, table):
 
 @exact_kernel
 def find_names(text, offsets, names, name_begin, name_end, table, rows):
-    """Rows of the names ``text[offsets[i]:offsets[i + 1]]``, or -1."""
+    """Fill the rows of the names ``text[offsets[i]:offsets[i + 1]]``, or -1.
+
+    Parameters
+    ----------
+    text : uint8
+    offsets : int64, shape (n + 1,)
+    names, name_begin, name_end, table
+        See `find_name`.
+    rows : int64, shape (n,)
+        Filled.
+    """
     for i in range(rows.shape[0]):
         rows[i] = find_name(text, offsets[i], offsets[i + 1], names, name_begin, name_end, table)

@@ -15,7 +15,14 @@ _NEVER = np.int64(np.iinfo(np.int64).max)
 
 @exact_kernel
 def count_rows(rows, n):
-    """Fill `n` (int64, shape (n_reads,)) with the reads' rows and the k-mers without an event between these."""
+    """Count the reads' rows and the k-mers without an event between these.
+
+    Parameters
+    ----------
+    rows : f5py.core.batch.Rows
+    n : int64, shape (n_reads,)
+        Filled.
+    """
     offsets, n_rows, _, position, state = rows
     for read in range(n_rows.shape[0]):
         first = offsets[read]

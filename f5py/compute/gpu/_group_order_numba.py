@@ -183,7 +183,17 @@ def order_groups(turn, one, at, calls, listing, limits, order, given_back):
 
 @kernel
 def put_back(turn, one, slots, scores, found):
-    """``found[slots[i]] = scores[i]`` for all i; the scores have four numbers."""
+    """``found[slots[i]] = scores[i]`` for all i; the scores have four numbers.
+
+    Parameters
+    ----------
+    turn, one
+        See `f5py.threads.pool`; of one element, as one thread does it all.
+    slots : int64, shape (n,)
+    scores : float32, shape (>= 4 * n,)
+    found : float32, shape (n_slots, 4)
+        Filled at `slots`.
+    """
     while next_turn(turn) < one.shape[0]:
         for i in range(slots.shape[0]):
             for j in range(4):

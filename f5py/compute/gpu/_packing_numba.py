@@ -18,6 +18,17 @@ def gather(turn, reads, offsets, values, gathered_offsets, gathered):
     """Copy the elements of each of `reads` to where they stand one read after another.
 
     ``values[offsets[read]:offsets[read + 1]]`` goes to ``gathered[gathered_offsets[i]:]`` for read ``reads[i]``.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    offsets : int64, shape (n_reads + 1,)
+        Of all reads of the batch, in elements.
+    values : any dtype, shape (offsets[-1],)
+    gathered_offsets : int64, shape (len(reads) + 1,)
+    gathered : dtype of `values`, shape (>= gathered_offsets[-1],)
+        Filled.
     """
     while True:
         i = next_turn(turn)
@@ -31,7 +42,15 @@ def gather(turn, reads, offsets, values, gathered_offsets, gathered):
 
 @kernel
 def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
-    """Undo `gather`."""
+    """Undo `gather`.
+
+    Parameters
+    ----------
+    turn, reads, gathered_offsets, gathered, offsets
+        See `gather`.
+    values : dtype of `gathered`, shape (offsets[-1],)
+        Filled for `reads`.
+    """
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
@@ -44,7 +63,21 @@ def scatter(turn, reads, gathered_offsets, gathered, offsets, values):
 
 @kernel
 def scatter_maps(turn, reads, k, p, gathered, base_map):
-    """Copy the base-to-event maps of `reads` back; the k - 1 entries of a read without k-mer become -1."""
+    """Copy the base-to-event maps of `reads` back; the k - 1 entries of a read without k-mer become -1.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    k : int
+        Bases of a k-mer.
+    p : int64, shape (len(reads) + 1,)
+        Offsets of the reads' bases in what is gathered.
+    gathered : f5py.core.batch.BaseMap
+        Of `reads` only, one after another.
+    base_map : f5py.core.batch.BaseMap
+        Of the batch; filled for `reads`.
+    """
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:

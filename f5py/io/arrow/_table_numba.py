@@ -7,7 +7,16 @@ from f5py.jit.kernel import kernel
 
 @kernel
 def gather(text, starts, sizes, out):
-    """Copy the pieces of `text` to `out`, one after the other."""
+    """Copy the pieces of `text` to `out`, one after the other.
+
+    Parameters
+    ----------
+    text : uint8
+    starts, sizes : int64, shape (n,)
+        Of the pieces, in bytes.
+    out : uint8, shape (sum of sizes,)
+        Filled.
+    """
     at = 0
     for piece in range(starts.shape[0]):
         begin = starts[piece]
@@ -20,8 +29,16 @@ def gather(text, starts, sizes, out):
 def renumber(indices, out, number_of, values):
     """Renumber the different `indices` in the order of their first occurrence; return how many there are.
 
-    `out` gets the new number of every element, `values` the index for every new number. `number_of` has an element for
-    every index that there may be, -1 at first.
+    Parameters
+    ----------
+    indices : int32, shape (n,)
+        Each is below `n_codes`.
+    out : int32, shape (n,)
+        Filled with the new number of every element.
+    number_of : int32, shape (n_codes,)
+        -1 at first; filled with the new number of every index that occurs.
+    values : int32, with room for all that occur
+        Filled with the index for every new number.
     """
     n_values = 0
     for i in range(indices.shape[0]):

@@ -104,7 +104,18 @@ def scan_bai(data, file_size, scan):
 
 @exact_kernel
 def scan_csi(data, at, depth, file_size, scan):
-    """`scan_bai` for the contigs of a .csi, the first of which is at `at`; it has `depth` levels below the first."""
+    """`scan_bai` for the contigs of a .csi, the first of which is at `at`; it has `depth` levels below the first.
+
+    Parameters
+    ----------
+    data : uint8
+        The index, decompressed.
+    at : int
+        In bytes.
+    depth : int
+    file_size, scan
+        See `scan_bai`.
+    """
     size = data.shape[0]
     counts = ((np.int64(1) << (3 * (depth + 1))) - 1) // 7 + 1  # the bin that holds counts
     for contig in range(scan.first.shape[0]):

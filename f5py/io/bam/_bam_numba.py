@@ -58,7 +58,13 @@ def unsigned16(data, at):
 
 @exact_kernel
 def signed32(data, at):
-    """Read the four bytes at `at` as a signed number."""
+    """Read the four bytes at `at` as a signed number.
+
+    Parameters
+    ----------
+    data : uint8
+    at : int
+    """
     low = np.uint32(data[at]) | np.uint32(data[at + 1]) << 8
     high = np.uint32(data[at + 2]) | np.uint32(data[at + 3]) << 8
     return np.int64(np.int32(low | high << 16))
@@ -66,7 +72,15 @@ def signed32(data, at):
 
 @exact_kernel
 def end_of_contigs(data, at):
-    """Find the end of the list of contigs in a header that begins at `at`, or -1 if that is not there yet."""
+    """Find the end of the list of contigs in a header that begins at `at`, or -1 if that is not there yet.
+
+    Parameters
+    ----------
+    data : uint8
+        The header, decompressed, as far as it has been read.
+    at : int
+        Where the number of contigs is.
+    """
     n_contigs = signed32(data, at) & 0xFFFFFFFF
     at += 4
     for _ in range(n_contigs):
@@ -158,7 +172,21 @@ class Filter(NamedTuple):
 
 @exact_kernel
 def classify(data, starts, n, wanted, name_table, kinds, rows):
-    """Say what becomes of each of `n` records, and which row of the reads' index those that are kept have, or -1."""
+    """Say what becomes of each of `n` records, and which row of the reads' index those that are kept have, or -1.
+
+    Parameters
+    ----------
+    data, starts
+        See `decode`.
+    n : int
+    wanted : Filter
+    name_table : tuple of arrays
+        The last four arguments of `f5py.core._name_table_numba.find_name`.
+    kinds : uint8, shape (n,)
+        Filled with `KEPT`, or why the record is not.
+    rows : int64, shape (n,)
+        Filled.
+    """
     min_mapq, secondary, supplementary = wanted
     names, name_begin, name_end, table = name_table
     for i in range(n):
@@ -186,7 +214,16 @@ def classify(data, starts, n, wanted, name_table, kinds, rows):
 
 @exact_kernel
 def size_of_value(data, at, kind, end):
-    """Bytes of a tag's value of that type, or -1 if it is not possible."""
+    """Bytes of a tag's value of that type, or -1 if it is not possible.
+
+    Parameters
+    ----------
+    data : uint8
+    at, end : int
+        Where the value begins, and where the record ends.
+    kind : uint8
+        The type, as a letter.
+    """
     size = np.int64(_SIZES[kind])
     if size > 0:
         return size
@@ -249,30 +286,6 @@ def reference_span(data, begin, n):
         if OF_REFERENCE >> (operation & 15) & 1:
             span += np.int64(operation >> 4)
     return span
-
-
-@exact_kernel
-def places_of(data, starts, contig, begin, end):
-    """Fill contig, start and end of all records; one that covers no base counts as one base long, as in an index."""
-    for i in range(contig.shape[0]):
-        at = starts[i]
-        contig[i] = signed32(data, at + CONTIG)
-        begin[i] = signed32(data, at + POSITION)
-        span = np.int64(0)
-        if unsigned16(data, at + FLAGS) & _IS_UNMAPPED == 0:
-            cigar, n = cigar_of(data, at, starts[i + 1])
-            span = reference_span(data, cigar, n)
-        end[i] = begin[i] + max(span, 1)
-
-
-@exact_kernel
-def copy_records(data, starts, chosen, offsets, out):
-    """Fill `out` with the chosen records."""
-    for i in range(chosen.shape[0]):
-        begin = starts[chosen[i]]
-        to = offsets[i]
-        for j in range(offsets[i + 1] - to):
-            out[to + j] = data[begin + j]
 
 
 @exact_kernel
@@ -361,38 +374,3 @@ def decode(data, starts, chosen, places, columns):
         to = columns.parent_offsets[i]
         for j in range(columns.parent_offsets[i + 1] - to):
             columns.parents[to + j] = data[places[1, i] + j]
-
-
-@exact_kernel
-def keys_of(data, starts, n, keys):
-    """Fill a number for each of `n` records that is the same for records which differ in their tags only (FNV-1a)."""
-    for i in range(n):
-        key = np.uint64(0xCBF29CE484222325)
-        for at in range(starts[i] + CONTIG, tags_begin(data, starts[i])):
-            key = (key ^ np.uint64(data[at])) * np.uint64(0x100000001B3)
-        keys[i] = key
-
-
-@exact_kernel
-def flags_of(data, starts, n, flags):
-    """Fill the flags of `n` records."""
-    for i in range(n):
-        flags[i] = unsigned16(data, starts[i] + FLAGS)
-
-
-@exact_kernel
-def copy_names(data, starts, chosen, offsets, names):
-    """Fill the names of the chosen records."""
-    for i in range(chosen.shape[0]):
-        begin = starts[chosen[i]] + FIXED_SIZE
-        to = offsets[i]
-        for j in range(offsets[i + 1] - to):
-            names[to + j] = data[begin + j]
-
-
-@exact_kernel
-def find_tags(data, starts, chosen, tag, begin, end):
-    """Fill where a tag's value, beginning with its type, is in each chosen record; -1, -1 where it is missing."""
-    for i in range(chosen.shape[0]):
-        at = starts[chosen[i]]
-        begin[i], end[i] = find_tag(data, tags_begin(data, at), starts[chosen[i] + 1], tag)

@@ -18,7 +18,15 @@ _EQUALS = _LETTERS[0]
 
 @exact_kernel
 def whole_lengths(data, starts, chosen, lengths):
-    """Fill the number of bases of each of the chosen records, 0 for one that has not all bases of its read."""
+    """Fill the number of bases of each of the chosen records, 0 for one that has not all bases of its read.
+
+    Parameters
+    ----------
+    data, starts, chosen
+        See `f5py.io.bam._bam_numba.decode`.
+    lengths : int64, shape (n,)
+        Filled.
+    """
     for i in range(chosen.shape[0]):
         at = starts[chosen[i]]
         lengths[i] = signed32(data, at + N_BASES)

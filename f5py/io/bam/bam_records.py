@@ -167,7 +167,7 @@ def tag_values(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64], tag: str
 ) -> list[str | None]:
     """Return the chosen records' values of a tag as text, None for a record without it."""
-    from f5py.io.bam._bam_numba import find_tags
+    from f5py.io.bam._bam_columns_numba import find_tags
 
     begin, end = np.empty(len(chosen), np.int64), np.empty(len(chosen), np.int64)
     find_tags(data, starts, chosen, np.uint16(int.from_bytes(tag.encode("latin-1"), "little")), begin, end)
@@ -180,7 +180,7 @@ def chosen_records(
     data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64]]:
     """Copy the chosen records one after the other; also return where they begin and the last one ends."""
-    from f5py.io.bam._bam_numba import copy_records
+    from f5py.io.bam._bam_columns_numba import copy_records
 
     offsets = offsets_of(starts[chosen + 1] - starts[chosen])
     out = np.empty(offsets[-1], np.uint8)
@@ -190,7 +190,8 @@ def chosen_records(
 
 def record_names(data: NDArray[np.uint8], starts: NDArray[np.int64], chosen: NDArray[np.int64]) -> Names:
     """Collect the names of the chosen records."""
-    from f5py.io.bam._bam_numba import NAME_LENGTH, copy_names
+    from f5py.io.bam._bam_columns_numba import copy_names
+    from f5py.io.bam._bam_numba import NAME_LENGTH
 
     offsets = offsets_of(data[starts[chosen] + NAME_LENGTH].astype(np.int64) - 1)
     text = np.empty(offsets[-1], np.uint8)

@@ -92,7 +92,7 @@ class RecordReads:
 
     def _search(self) -> None:
         """Hold the bases of the reads of all records that have not got them."""
-        from f5py.io.bam._bam_numba import flags_of
+        from f5py.io.bam._bam_columns_numba import flags_of
 
         self._has_searched = True
         console.info("load_reads", "hard-clipped records get their bases from the primary ones, which are searched")

@@ -90,7 +90,7 @@ def _overlapping(
     data: NDArray[np.uint8], bounds: NDArray[np.int64], n: int, windows: Windows
 ) -> tuple[int, int, NDArray[np.int64]]:
     """Contig and start of the last record, and which records overlap a window."""
-    from f5py.io.bam._bam_numba import places_of
+    from f5py.io.bam._bam_columns_numba import places_of
 
     contig, start, end = np.empty((3, n), np.int64)
     places_of(data, bounds, contig, start, end)

@@ -65,6 +65,15 @@ def first_wrong_row(text, names, name_begin, name_end, columns):
 
     The line before a sequence's first base must be its header line, with its name; after its last base there must be
     the end of a line or of the text.
+
+    Parameters
+    ----------
+    text : uint8
+        The whole file, decompressed.
+    names, name_begin, name_end : uint8, int64, int64
+        Row i of n is named ``names[name_begin[i]:name_end[i]]``.
+    columns : tuple of int64, shape (n,)
+        Bases of each sequence, where in the file the first one is, bases and bytes of a line.
     """
     length, offset, line_bases, line_width = columns
     size = text.shape[0]

@@ -297,7 +297,19 @@ def compress_blocks(turn, blocks, reads, first, begin, out, sizes):
 
 @exact_kernel
 def gather_blocks(turn, blocks, out, begin, offsets, packed):
-    """Copy compressed blocks from where they are in `out` to where they begin in `packed`."""
+    """Copy compressed blocks from where they are in `out` to where they begin in `packed`.
+
+    Parameters
+    ----------
+    turn, blocks
+        See `f5py.threads.pool`.
+    out, begin
+        See `compress_blocks`.
+    offsets : int64, shape (n + 1,)
+        Of the compressed blocks, in bytes.
+    packed : uint8, shape (offsets[-1],)
+        Filled.
+    """
     while True:
         turned = next_turn(turn)
         if turned >= blocks.shape[0]:

@@ -69,7 +69,17 @@ def check_lines(text, relative):
 
 @exact_kernel
 def find_paths(text, names, offsets, begins, ends):
-    """Find where in sorted lines the paths of the names ``names[offsets[i]:offsets[i + 1]]`` begin and end, or -1."""
+    """Find where in sorted lines the paths of the names ``names[offsets[i]:offsets[i + 1]]`` begin and end, or -1.
+
+    Parameters
+    ----------
+    text : uint8
+        As for `check_lines`, whose lines are sorted.
+    names : uint8
+    offsets : int64, shape (n + 1,)
+    begins, ends : int64, shape (n,)
+        Filled with places in `text`.
+    """
     for i in range(begins.shape[0]):
         begins[i] = ends[i] = -1
         low, high = 0, text.shape[0]  # where lines begin

@@ -126,7 +126,17 @@ def parse_reads(text, n, is_last, max_bases, letters, qualities, rows):
 
 @exact_kernel
 def copy_names_of(text, rows, n, offsets, out):
-    """Copy the names of `n` rows to where `offsets` say."""
+    """Copy the names of `n` rows to where `offsets` say.
+
+    Parameters
+    ----------
+    text, rows
+        See `parse_reads`.
+    n : int
+    offsets : int64, shape (n + 1,)
+    out : uint8, shape (offsets[n],)
+        Filled.
+    """
     for i in range(n):
         begin = rows[i, NAME]
         for j in range(rows[i, NAME_END] - begin):
@@ -135,7 +145,17 @@ def copy_names_of(text, rows, n, offsets, out):
 
 @exact_kernel
 def copy_qualities(data, starts, chosen, offsets, out):
-    """Copy the qualities of BAM records, as sequenced, as letters; 0 for those that have none."""
+    """Copy the qualities of BAM records, as sequenced, as letters; 0 for those that have none.
+
+    Parameters
+    ----------
+    data, starts, chosen
+        See `f5py.io.bam._bam_numba.decode`.
+    offsets : int64, shape (n + 1,)
+        Of the reads' bases.
+    out : uint8, shape (offsets[-1],)
+        Filled: Phred qualities + 33.
+    """
     for i in range(chosen.shape[0]):
         at = starts[chosen[i]]
         n = signed32(data, at + N_BASES)
@@ -150,7 +170,19 @@ def copy_qualities(data, starts, chosen, offsets, out):
 
 @exact_kernel
 def copy_tags(data, starts, chosen, dropped, out, offsets):
-    """Copy the tags of BAM records but those named in `dropped`; fill `offsets`, of which the first is 0."""
+    """Copy the tags of BAM records but those named in `dropped`; return their number of bytes.
+
+    Parameters
+    ----------
+    data, starts, chosen
+        See `f5py.io.bam._bam_numba.decode`.
+    dropped : uint16
+        Names of tags that are left out.
+    out : uint8
+        Filled; with room for the records.
+    offsets : int64, shape (n + 1,)
+        Filled with those of the records' tags in `out`.
+    """
     n = 0
     offsets[0] = 0
     for i in range(chosen.shape[0]):

@@ -15,7 +15,17 @@ _PATH_END = np.frombuffer(b".fast5", np.uint8)
 
 @exact_kernel
 def count_newlines(turn, pieces, text, bounds, counts):
-    """Count the line ends in pieces of a text; piece i is ``text[bounds[i]:bounds[i + 1]]``."""
+    """Count the line ends in pieces of a text; piece i is ``text[bounds[i]:bounds[i + 1]]``.
+
+    Parameters
+    ----------
+    turn, pieces
+        See `f5py.threads.pool`.
+    text : uint8
+    bounds : int64, shape (n + 1,)
+    counts : int64, shape (n,)
+        Filled.
+    """
     while True:
         turned = next_turn(turn)
         if turned >= pieces.shape[0]:
@@ -29,7 +39,17 @@ def count_newlines(turn, pieces, text, bounds, counts):
 
 @exact_kernel
 def list_newlines(turn, pieces, text, bounds, offsets, places):
-    """Fill where the line ends of each piece are, from ``offsets[i]`` on."""
+    """Fill where the line ends of each piece are, from ``offsets[i]`` on.
+
+    Parameters
+    ----------
+    turn, pieces, text, bounds
+        See `count_newlines`.
+    offsets : int64, shape (n + 1,)
+        Of the pieces' line ends.
+    places : int64, shape (offsets[-1],)
+        Filled with places in `text`.
+    """
     while True:
         turned = next_turn(turn)
         if turned >= pieces.shape[0]:

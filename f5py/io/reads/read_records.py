@@ -212,7 +212,7 @@ def _record_batches(
     path: str, max_bases: int, dropped: NDArray[np.uint16], reference: str | None, advance: Callable[[int], object]
 ) -> Iterator[MappingBatch]:
     """Read the primary records of an alignment file, put back to the orientation of the read."""
-    from f5py.io.bam._bam_numba import flags_of
+    from f5py.io.bam._bam_columns_numba import flags_of
     from f5py.io.bam._bam_sequence_numba import copy_sequences
     from f5py.io.bam.bam_records import record_names
     from f5py.io.reads import _read_records_numba as compiled

@@ -82,7 +82,7 @@ def _opened(paths: Sequence[str]) -> list[AlignmentFile]:
 
 def _keys(file: AlignmentFile) -> NDArray[np.uint64]:
     """Compute a number for each record, which it shares with the same record in other files; uint64."""
-    from f5py.io.bam._bam_numba import keys_of
+    from f5py.io.bam._bam_columns_numba import keys_of
 
     found = [np.empty(0, np.uint64)]
     with closing(file.chunks()) as chunks:

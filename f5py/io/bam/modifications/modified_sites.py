@@ -155,7 +155,8 @@ def modified_sites(
     InputFileError
         The reference lacks bases under a record.
     """
-    from f5py.io.bam._bam_numba import N_BASES, places_of
+    from f5py.io.bam._bam_columns_numba import places_of
+    from f5py.io.bam._bam_numba import N_BASES
     from f5py.io.bam.modifications._modified_sites_numba import Segments, Wanted, list_sites
 
     motif = wanted.motif
@@ -215,7 +216,7 @@ def _segments(
     data: NDArray[np.uint8], starts: NDArray[np.int64], n: int, wanted: WantedSites
 ) -> tuple[NDArray[np.uint8], NDArray[np.int64], NDArray[np.int64]]:
     """Letters of the reference around the records, their offsets, and where they begin; nothing without a reference."""
-    from f5py.io.bam._bam_numba import places_of
+    from f5py.io.bam._bam_columns_numba import places_of
     from f5py.io.bam.modifications._modified_sites_numba import used_records
 
     if wanted.reference is None:

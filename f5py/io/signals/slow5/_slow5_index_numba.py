@@ -18,7 +18,14 @@ _TAB = 9
 
 @exact_kernel
 def count_entries(text):
-    """Count the entries of which `text` consists; -1 if it does not."""
+    """Count the entries of which `text` consists; -1 if it does not.
+
+    Parameters
+    ----------
+    text : uint8
+        The index without its header and end: of each record the length of the name (2 bytes), the name, and place and
+        size in the SLOW5 file (8 bytes each).
+    """
     n = 0
     at = 0
     while at < text.shape[0]:
@@ -31,7 +38,17 @@ def count_entries(text):
 
 @exact_kernel
 def list_entries(text, name_begin, name_end, places, sizes):
-    """Fill in the entries that have been counted."""
+    """Fill in the entries that have been counted.
+
+    Parameters
+    ----------
+    text : uint8
+        See `count_entries`.
+    name_begin, name_end : int64, shape (n,)
+        Filled with where the names are in `text`.
+    places, sizes : int64, shape (n,)
+        Filled, in bytes of the SLOW5 file.
+    """
     address = address_of_data(text)
     at = 0
     for i in range(places.shape[0]):
@@ -44,7 +61,18 @@ def list_entries(text, name_begin, name_end, places, sizes):
 
 @exact_kernel
 def write_entries(text, name_begin, name_end, places, sizes, out):
-    """Fill `out` with entries, as `list_entries` reads them."""
+    """Fill `out` with entries, as `list_entries` reads them.
+
+    Parameters
+    ----------
+    text : uint8
+    name_begin, name_end : int64, shape (n,)
+        Of the names in `text`.
+    places, sizes : int64, shape (n,)
+        Of the records in the SLOW5 file, in bytes.
+    out : uint8
+        Filled; of 18 bytes more than its name for each record.
+    """
     at = 0
     for i in range(places.shape[0]):
         size = name_end[i] - name_begin[i]
@@ -63,7 +91,22 @@ def write_entries(text, name_begin, name_end, places, sizes, out):
 def list_frames(file, at, end, places, sizes):
     """Fill in places and sizes of records that follow each other from `at` on.
 
-    Returns how many were found, of at most as many as there is room for, where the next one begins, and a code.
+    Parameters
+    ----------
+    file : f5py.io.signals.slow5._slow5_index.RecordFile
+    at, end : int
+        In bytes of the file.
+    places, sizes : int64
+        Filled, in bytes; sizes are those of whole frames.
+
+    Returns
+    -------
+    n : int
+        Records found, of at most as many as there is room for.
+    at : int
+        Where the next one begins.
+    code : int
+        See `f5py.io.signals.slow5._slow5_numba`.
     """
     frame = np.empty(FRAME, np.uint8)
     n = 0
@@ -98,7 +141,22 @@ class FoundNames(NamedTuple):
 
 @exact_kernel
 def read_names(turn, rows, file, places, sizes, used, names, codes):
-    """Copy the names in the records of `rows` to free places of `scratch`; one that does not fit begins at -1."""
+    """Copy the names in the records of `rows` to free places of a common text; one that does not fit begins at -1.
+
+    Parameters
+    ----------
+    turn, rows
+        See `f5py.threads.pool`.
+    file : f5py.io.signals.slow5._slow5_index.RecordFile
+    places, sizes : int64, shape (n_records,)
+        Of the records in the file, in bytes.
+    used : int64, shape (1,)
+        Bytes of the text that have been given away; may become more than there are.
+    names : FoundNames
+        Filled.
+    codes : int32, shape (n_records,)
+        Filled; see `f5py.io.signals.slow5._slow5_numba`.
+    """
     scratch, name_begin, name_end = names
     buffer = np.empty(1 << 16, np.uint8)
     found = np.zeros(3, np.int64)

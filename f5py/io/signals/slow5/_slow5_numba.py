@@ -174,7 +174,13 @@ def read_records(turn, reads, names, name_offsets, index, file, got):
 
 @exact_kernel
 def read_lines(turn, reads, names, name_offsets, index, file, got):
-    """Read the records of `reads` in a file of text; see `read_records`, which is compiled without this for others."""
+    """Read the records of `reads` in a file of text; see `read_records`, which is compiled without this for others.
+
+    Parameters
+    ----------
+    turn, reads, names, name_offsets, index, file, got
+        See `read_records`.
+    """
     buffer = np.empty(_FIRST_BUFFER, np.uint8)
     while True:
         i = next_turn(turn)
@@ -306,7 +312,17 @@ def _expand_svb_zd(address, out, to, n):
 
 @exact_kernel
 def copy_samples(turn, reads, got, offsets, samples):
-    """Bring the samples of `reads` from their places in `got.scratch` to those in `samples`."""
+    """Bring the samples of `reads` from their places in `got.scratch` to those in `samples`.
+
+    Parameters
+    ----------
+    turn, reads
+        See `f5py.threads.pool`.
+    got : f5py.io.signals.slow5.reader.Got
+    offsets : int64, shape (n + 1,)
+    samples : int16, shape (offsets[-1],)
+        Filled.
+    """
     while True:
         i = next_turn(turn)
         if i >= reads.shape[0]:
