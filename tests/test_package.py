@@ -6,6 +6,7 @@ import json
 import os
 import pkgutil
 import re
+import runpy
 import shlex
 import subprocess
 import sys
@@ -247,6 +248,17 @@ def test_the_site_lists_commands_in_the_groups_of_the_help():
     assert groups == {
         title: [{row.name: f"usage/f5py-{row.name}.md"} for row in rows] for title, rows in catalogue.GROUPS.items()
     }
+
+
+def test_the_site_lists_options_where_it_is_narrow_and_keeps_units():
+    pytest.importorskip("pymdownx")
+    hooks = runpy.run_path(str(ROOT / "packaging" / "site" / "names.py"))
+    head = "<thead>\n<tr>\n<th>{}</th>\n<th>default</th>\n</tr></thead>"
+    made = hooks["on_page_content"](f"<table>\n{head.format('option')}<td>5 % of 3 samples, 2 MB</td><p>1 % </p>")
+    assert made.startswith("<table data-options>")
+    assert "<td>5&nbsp;% of 3 samples, 2&nbsp;MB</td><p>1 % </p>" in made
+    other = f"<table>\n{head.format('column')}"
+    assert hooks["on_page_content"](other) == other
 
 
 def test_all_pages_are_in_the_site():

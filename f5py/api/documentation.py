@@ -57,7 +57,8 @@ def shown_options(options: type) -> dict[str, Option]:
 
 def type_words(option: Option) -> str:
     """Describe the values of an option in words."""
-    words = " or ".join(map(repr, option.choices)) if option.kind is Kind.CHOICE else _TYPES[option.kind]
+    # "One of" is no expression of Python: pages made of the docstring show the choices as they are written.
+    words = f"one of {', '.join(map(repr, option.choices))}" if option.kind is Kind.CHOICE else _TYPES[option.kind]
     if option.is_argument or option.repeated:
         words = "path or file" if option.kind in (Kind.PATH, Kind.FILE) else words
     if option.is_table:

@@ -191,7 +191,7 @@ class MapOptions(GpuOptions, Options):
     )  # fmt: skip
     gap_extend: str | None = option(
         "-E", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE, default_words=_SEEDS,
-        help="Penalties of a base in a gap; a gap of l bases costs the smaller of O1+l*E1 and O2+l*E2.",
+        help="Penalties of a base in a gap; a gap of l bases costs the smaller of O1 + l E1 and O2 + l E2.",
     )  # fmt: skip
     zdrop: str | None = option(
         "-z", group=Group.LIMITS, metavar="INT[,INT]", pattern=_NUMBERS, pattern_words=_LIKE, default_words="400,200",

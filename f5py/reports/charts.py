@@ -57,6 +57,11 @@ class Chart:
         return section(self.title, line_chart(self.places, self.series, self.across, self.up))
 
 
+def short(interval: str) -> str:
+    """Shorten an interval in words, so that there is room for it below a bar."""
+    return interval.replace(" and more", "+").replace(" to ", "-")
+
+
 def report_kind(path: str) -> str:
     """Return the kind that the name of a report says; `UsageError` if it is none of `REPORT_KINDS`."""
     return kind_of_several("--report", path, REPORT_KINDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from html import escape
@@ -16,6 +17,8 @@ from f5py.reports.svg_charts import area_chart, bar_chart, line_chart
 #: Counts of reads that add up to all.
 FATES = ("passed", "qc_fail", "could_not_calibrate", "no_alignment", "bad_reads", "ultra_long")
 _MOST_CONTIGS = 24
+_OPTION = re.compile(r"(?<![^ ])--?[A-Za-z][A-Za-z0-9-]*")
+_NAME = r'<span class="name">\g<0></span>'
 _DEPTH = Axis("reads over a base", least=0)
 
 
@@ -34,7 +37,7 @@ def html_report(sample: str, run: Mapping[str, Any]) -> str:
         f"<h1>f5py {escape(command)}: {escape(sample)}</h1>",
         f"<p>{escape(run['parameters'].get('bam', ''))}, {escape(run['finished'])}; "
         f"{escape(run['rests_on']['chemistry'])}, {escape(', '.join(run['rests_on']['models'].values()))}</p>",
-        f"<pre>{escape(run['parameters'].get('command_line', f'f5py {command}'))}</pre>",
+        command_shown(run["parameters"].get("command_line", f"f5py {command}")),
         f'<div class="grid cards">{"".join(card(*one) for one in _figures(run))}</div>',
         warnings_shown(run["warnings"]),
         details("What the results rest on", _basis(run["rests_on"])),
@@ -214,6 +217,11 @@ def card(figure: str, caption: str) -> str:
 def section(title: str, inside: str) -> str:
     """Write a part of a page."""
     return f"<section><h2>{escape(title)}</h2>{inside}</section>"
+
+
+def command_shown(line: str) -> str:
+    """Write a command; no line ends at a hyphen within the name of an option."""
+    return f"<pre>{_OPTION.sub(_NAME, escape(line))}</pre>"
 
 
 def details(title: str, rows: list[tuple[str, str]]) -> str:

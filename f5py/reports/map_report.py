@@ -11,6 +11,7 @@ from f5py.reports.axis import COUNT, Axis, ticks_of_bins
 from f5py.reports.html_report import (
     bars,
     card,
+    command_shown,
     details,
     lengths_shown,
     page,
@@ -42,7 +43,7 @@ def map_page(sample: str, run: Mapping[str, Any]) -> str:
     blocks = [
         f"<h1>f5py map: {escape(sample)}</h1>",
         f"<p>{escape(run['parameters']['reference'])}, {escape(run['finished'])}; {escape(basis['preset'])}</p>",
-        f"<pre>{escape(run['parameters']['command_line'])}</pre>",
+        command_shown(run["parameters"]["command_line"]),
         f'<div class="grid cards">{"".join(card(*one) for one in _figures(run))}</div>',
         warnings_shown(run["warnings"]),
         details("What the results rest on", [(words(name), shown(one)) for name, one in _flat(basis)]),

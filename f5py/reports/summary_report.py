@@ -9,7 +9,7 @@ import numpy as np
 
 from f5py.evaluation.summary import LEAST_CALLS_OF_READ
 from f5py.reports.axis import COUNT, PERCENT, THRESHOLD, Axis, ticks_of_bins
-from f5py.reports.charts import Chart
+from f5py.reports.charts import Chart, short
 from f5py.reports.evaluation_report import aligned, percent
 
 #: How much the figure beside a threshold says, by what it rests on.
@@ -113,7 +113,7 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
     groups = [one for one in data["groups"] if one["calls"]]
     charts.append(
         Chart(
-            "Calls beyond the threshold", [_sites_of(one, data) for one in groups], Axis("sites of a group"),
+            "Calls beyond the threshold", [short(_sites_of(one, data)) for one in groups], Axis("sites of a group"),
             {"": [100 * one["beyond"] / one["calls"] for one in groups]}, replace(PERCENT, name="% beyond"),
         )
     )  # fmt: skip

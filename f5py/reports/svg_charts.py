@@ -17,6 +17,8 @@ _LEFT, _BOTTOM, _TOP, _RIGHT = 64, 44, 12, 20
 #: Of a letter of a label, and between two labels.
 _CAPITAL_WIDTH, _LETTER_WIDTH, _SPACE = 10.0, 8.0, 8.0
 _WIDEST_BAR = 56.0
+#: More points than these would cover their line: they tell their numbers, but are not drawn.
+_MOST_POINTS = 40
 
 
 def bar_chart(
@@ -92,13 +94,14 @@ def line_chart(x: Sequence[float], series: Mapping[str, Sequence[float]], across
     """
     low, high = axis.limits([value for y in series.values() for value in y])
     least, most = across.limits(x)
+    unseen = " unseen" if len(x) > _MOST_POINTS else ""
     parts = []
     for which, (name, y) in enumerate(series.items()):
         points = [(_x(one, least, most), _y(value, low, high)) for one, value in zip(x, y, strict=True)]
         drawn = " ".join(f"{right:.1f},{down:.1f}" for right, down in points)
         parts.append(f'<polyline class="l{which}" points="{drawn}"/>')
         parts += [
-            f'<circle class="s{which}" cx="{right:.1f}" cy="{down:.1f}" r="2.5">'
+            f'<circle class="s{which}{unseen}" cx="{right:.1f}" cy="{down:.1f}" r="2.5">'
             f"<title>{escape(name)}{': ' if name else ''}{one:,.6g}: {value:.4g}</title></circle>"
             for (right, down), one, value in zip(points, x, y, strict=True)
         ]

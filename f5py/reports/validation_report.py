@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 from f5py.reports.axis import FALSE_POSITIVES, PERCENT, SHARE, THRESHOLD, TRUE_POSITIVES, Axis
-from f5py.reports.charts import Chart
+from f5py.reports.charts import Chart, short
 from f5py.reports.evaluation_report import aligned, percent
 
 _MEASURES = ("share_of_calls", "accuracy", "precision", "recall", "specificity", "f1")
@@ -154,7 +154,7 @@ def charts_of(data: dict[str, Any]) -> list[Chart]:
         coverage = data["frequencies"]["by_coverage"]
         charts.append(
             Chart(
-                "Difference of frequencies", [_interval(one) for one in coverage], Axis("calls of a site"),
+                "Difference of frequencies", [short(_interval(one)) for one in coverage], Axis("calls of a site"),
                 {"": [one["rms"] for one in coverage]}, Axis("root mean square", least=0),
             )
         )  # fmt: skip

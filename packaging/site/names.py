@@ -10,6 +10,10 @@ from pymdownx.slugs import slugify
 _SHORT = re.compile(r"<code>(?=[^<]{1,26}</code>)")
 #: An option in a block of commands, behind the space that the colours of the syntax mark.
 _OPTION = re.compile(r'(<span class="w">[^<]*</span>)(--?[A-Za-z][\w-]*)')
+#: The space between a number and its unit in a cell of a table.
+_UNIT = re.compile(r"(?<=\d) (?=(?:%|m?s|[kMG]B)(?!\w)[^<>]*</td>)")
+#: The beginning of a table of options, which narrow windows show as a list.
+_OPTIONS = re.compile(r"<table>(?=\s*<thead>\s*<tr>\s*<th>option</th>\s*<th>default</th>)")
 
 
 def on_config(config: Any, **_: Any) -> Any:
@@ -19,5 +23,6 @@ def on_config(config: Any, **_: Any) -> Any:
 
 
 def on_page_content(html: str, **_: Any) -> str:
-    """Give short pieces of code a class in the text of a page, so that no line ends within them."""
-    return _OPTION.sub(r'\1<span class="name">\2</span>', _SHORT.sub('<code class="name">', html))
+    """Give short pieces of code a class, so that no line ends within them; nor between a number and its unit."""
+    marked = _OPTION.sub(r'\1<span class="name">\2</span>', _SHORT.sub('<code class="name">', html))
+    return _OPTIONS.sub("<table data-options>", _UNIT.sub("&nbsp;", marked))

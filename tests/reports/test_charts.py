@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 from xml.etree import ElementTree
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from f5py.reports.axis import COUNT, NUMBER, PERCENT, SHARE, Axis, ticks_of_bins, ticks_of_powers
+from f5py.reports.charts import short
+from f5py.reports.html_report import command_shown
 from f5py.reports.svg_charts import area_chart, bar_chart, line_chart
 
 _SIZES = {"": 1.0, "k": 1e3, "M": 1e6, "G": 1e9}
@@ -32,6 +35,33 @@ def _numbers(svg: str, is_up: bool) -> list[float]:
         assert number, word
         found.append(float(number[1].replace(",", "")) * _SIZES[number[2]])
     return found
+
+
+def _labels(svg: str) -> list[str]:
+    return re.findall(r'text-anchor="middle">([^<]*)</text>', svg)
+
+
+def test_intervals_have_room_below_their_bars() -> None:
+    for words in (["1", "2", "3", "4", "5 and more"], ["1 to 4", "5 to 9", "10 to 19", "20 to 49"]):
+        labels = [short(one) for one in words]
+        assert _labels(bar_chart(labels, {"": [1.0] * len(labels)}, "", COUNT))[: len(labels)] == labels
+    assert labels == ["1-4", "5-9", "10-19", "20-49"]
+
+
+def test_many_points_do_not_cover_their_line() -> None:
+    for n, unseen in ((11, False), (400, True)):
+        places = [i / n for i in range(n)]
+        points = re.findall(r'<circle class="([^"]*)"', line_chart(places, {"": places}, SHARE, SHARE))
+        assert len(points) == n, "each tells its numbers"
+        assert {("unseen" in one) for one in points} == {unseen}
+
+
+def test_options_of_a_command_are_whole() -> None:
+    shown = command_shown("f5py map 'a -b' ref-1.fa -o <x> --seeds-only")
+    assert re.findall(r'<span class="name">([^<]*)</span>', shown) == ["-b", "-o", "--seeds-only"]
+    assert "&lt;x&gt;" in shown
+    text = unescape(re.sub("<[^>]*>", "", shown))
+    assert text == "f5py map 'a -b' ref-1.fa -o <x> --seeds-only"
 
 
 _COUNTS = st.lists(st.integers(0, 10**9) | st.integers(0, 12), min_size=2, max_size=30)
