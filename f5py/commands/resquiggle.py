@@ -21,6 +21,7 @@ from f5py.io.bam.record_ranges import RecordRanges
 from f5py.io.signals import open_any
 from f5py.messages import console
 from f5py.messages.strict import obeys_strict
+from f5py.options.output_names import MOVES, check_name
 from f5py.options.signal_commands import ResquiggleOptions
 from f5py.outputs.formatted_text import FormattedText, Formatting
 from f5py.outputs.moves.resquiggle_writer import ResquigglePaf, ResquiggleTable
@@ -75,6 +76,7 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
     def resolved(self, options: ResquiggleOptions, is_taken: bool = False) -> ResquiggleOptions:
         """Return the options, which go together."""
         check_outputs(options)
+        check_name("-o", options.output, MOVES)
         return options
 
     def inputs(self, options: ResquiggleOptions) -> list[str | None]:

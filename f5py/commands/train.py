@@ -23,6 +23,7 @@ from f5py.io.files.complete_file import complete_output, complete_text_output
 from f5py.io.signals import SignalSource
 from f5py.messages import console
 from f5py.messages.strict import obeys_strict
+from f5py.options.output_names import MODEL, check_name
 from f5py.options.shared import MappedReadsOptions
 from f5py.options.signal_commands import CallOptions, TrainOptions
 from f5py.pipeline.flow import process
@@ -132,6 +133,7 @@ def _sources(options: TrainOptions) -> list[_Source]:
     if "-" in [source.path for source in sources]:
         raise UsageError("alignments are read in every round, so they cannot come from standard input")
     check_outputs(options)
+    check_name("-o", options.output, MODEL)
     return sources
 
 

@@ -14,6 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from f5py.errors import UsageError
+from f5py.options.output_names import Written, check_name
 from f5py.options.together import check_together, conditions_for
 
 if TYPE_CHECKING:
@@ -119,6 +120,8 @@ class Option:
         What to do, or why, where `needs` and `excludes` refuse the option.
     by_name : tuple of str
         Kinds of outputs (`f5py.options.output_names`) whose names after ``-o`` stand for the option.
+    writes : Written or None
+        What that file is, so that it cannot have the name of something else.
     free : bool
         Says how a run works, but not what comes out, so that a resumed run may change it; see `is_free`.
     url : str or None
@@ -153,6 +156,7 @@ class Option:
     excludes: tuple[str, ...] = ()
     advice: str | None = None
     by_name: tuple[str, ...] = ()
+    writes: Written | None = None
     free: bool = False
     url: str | None = None
     see: str | None = None
@@ -247,6 +251,8 @@ class Option:
             return
         if self.choices and value not in self.choices:
             self._fail(f"{value}: choose from {', '.join(map(str, self.choices))}")
+        if self.writes is not None and value != "-":
+            check_name(self.names[0], value, self.writes)
         if self.pattern is not None and not re.fullmatch(self.pattern, value, re.ASCII):
             self._fail(f"{value}: must be {self.pattern_words}")
         if not isinstance(value, int | float) or isinstance(value, bool):

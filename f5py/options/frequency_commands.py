@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
-from f5py.options.output_names import OF_SITES, PARQUET_TO_FILE
+from f5py.options.output_names import OF_SITES, PARQUET_TO_FILE, TABLE
 from f5py.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
@@ -101,5 +101,6 @@ class MergeOptions(StrictOptions, Options):
     )
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=_OUTPUT, default="-", default_words="standard output",
+        writes=TABLE,
         help="Output file; compressed (bgzip) if the name ends in .gz. It appears only when it is complete.",
     )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import Any
 from f5py.errors import UsageError
 from f5py.options.declaration import Group, Kind, Options, argument, flag, option, options_class
 from f5py.options.gpu import GpuOptions
-from f5py.options.output_names import is_no_alignments
+from f5py.options.output_names import REPORT, is_no_alignments
 from f5py.options.shared import (
     threads,
 )
@@ -79,7 +79,7 @@ class MapOptions(GpuOptions, Options):
         "-u", group=Group.OUTPUT, choices=("f",), help="Accepted as minimap2 has it; changes nothing without splicing."
     )
     report: str | None = option(
-        "--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, see="formats.md#run-report",
+        "--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT, see="formats.md#run-report",
         needs=("reads",), advice="it is about reads, of which none are given",
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
         ".html, else JSON, which MultiQC reads if the name ends in _mqc.json.",

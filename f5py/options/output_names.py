@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from f5py.errors import UsageError
 
@@ -26,7 +27,44 @@ _OTHERS = {
     **dict.fromkeys((".xlsx", ".xls", ".ods"), "spreadsheets are not written, but open tables with tabs"),
     **dict.fromkeys((".pdf", ".png", ".svg", ".html"), "a table is no picture; see f5py plot-region and --report"),
     **dict.fromkeys((".json", ".h5", ".hdf5", ".feather", ".arrow", ".npz"), "is a format that is not written"),
+    **dict.fromkeys((".docx", ".doc", ".odt", ".rtf", ".md"), "documents are not written"),
+    **dict.fromkeys((".zst", ".xz", ".bz2", ".zip"), "the only compression of text is bgzip, .gz"),
+    **dict.fromkeys((".fa", ".fasta", ".fq", ".fastq"), "a table is no sequence"),
+    **dict.fromkeys((".pod5", ".fast5", ".slow5", ".blow5"), "a table is no signal"),
 }
+#: Names of formats that are not text, or have a compression of their own.
+_PACKED_ALREADY = {"parquet": "Parquet", "bam": "BAM", "bigwig": "bigWig"}
+
+
+class Written(NamedTuple):
+    """What an output is, whatever its name.
+
+    Attributes
+    ----------
+    what : str
+        With its verb.
+    endings : tuple of str
+        How its name may end, besides in what stands for no format.
+    is_packed : bool
+        It is compressed if the name ends in .gz.
+    """
+
+    what: str
+    endings: tuple[str, ...]
+    is_packed: bool = False
+
+
+#: Outputs whose names do not choose among all formats.
+ALIGNMENTS = Written("alignments are written", (".bam", ".sam", ".cram"))
+BAM = Written("BAM is written", (".bam",))
+REPORT = Written("HTML or JSON is written", (".html", ".json"))
+SITES = Written("counts of sites are written", (".bed", ".bedgraph", ".bw", ".bedmethyl", ".bg", ".bigwig"), True)
+TABLE = Written("a table of text is written", (".tsv", ".txt"), True)
+MOVES = Written("a table of text or PAF is written", (".tsv", ".txt", ".paf"), True)
+MODEL = Written("a model is written as text", (".model", ".txt", ".tsv"), True)
+TEXT = Written("text is written", (".txt", ".tsv"))
+#: Of text and alignments.
+_KNOWN = (".tsv", ".txt", ".cram")
 #: Kinds that have a row per site instead of one per call.
 OF_SITES = ("bedmethyl", "bedgraph", "bigwig")
 #: Why a table in that format needs a name.
@@ -63,7 +101,21 @@ def kind_of_output(path: str) -> str:
     """
     if (why := _OTHERS.get(_ending(path))) is not None:
         raise UsageError(f"-o {path}: {why}; name the table .tsv or .parquet")
-    return kind_of_name(path)
+    kind = kind_of_name(path)
+    if kind in _PACKED_ALREADY and (packed := packed_ending(path)):
+        raise UsageError(f"-o {path}: {_PACKED_ALREADY[kind]} is compressed already; give a name without {packed}")
+    return kind
+
+
+def check_name(option: str, path: str, written: Written) -> None:
+    """Raise `UsageError` if a name ends as those of another format than what is written."""
+    ending, packed = _ending(path), packed_ending(path)
+    is_of_another = ending not in written.endings and (ending in _KNOWN or ending in _KINDS or ending in _OTHERS)
+    if is_of_another or (packed and not written.is_packed):
+        *others, last = written.endings[:3]
+        raise UsageError(
+            f"{option} {path}: {written.what}; name the file {', '.join(others)}{' or ' * bool(others)}{last}"
+        )
 
 
 def is_no_alignments(path: str) -> bool:

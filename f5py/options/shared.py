@@ -19,6 +19,7 @@ from f5py.options.declaration import (
 )
 from f5py.options.gpu import CudaOptions
 from f5py.options.input_names import BESIDE_ALIGNMENTS, BESIDE_READS, BESIDE_REFERENCE, BESIDE_SLOW5
+from f5py.options.output_names import BAM, REPORT, TABLE
 
 #: Calls with a smaller absolute log-likelihood ratio count for neither state, unless the user says otherwise.
 CALL_THRESHOLD = 2.5
@@ -160,7 +161,7 @@ class RunOptions:
         help="1 or more: also report the reads with too many events per base.",
     )  # fmt: skip
     failed_reads: str | None = option(
-        "--failed-reads", kind=Kind.FILE, group=Group.OUTPUT, ours=True, see="formats.md#failed-reads",
+        "--failed-reads", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=TABLE, see="formats.md#failed-reads",
         help="Write a list of all reads without a result, with the cause, to this file.",
     )  # fmt: skip
 
@@ -314,15 +315,15 @@ class MappedReadsOptions(SignalOptions, InputOptions, AlignmentOptions):
         help="Count hard-clipped bases in read positions; no: as in f5c, which misplaces such records.",
     )  # fmt: skip
     skip_ultra: str | None = option(
-        "--skip-ultra", kind=Kind.FILE, group=Group.SELECTION, written=True,
+        "--skip-ultra", kind=Kind.FILE, group=Group.SELECTION, written=True, writes=BAM,
         help="Skip ultra-long reads and write their records to this BAM file.",
     )  # fmt: skip
     ultra_thresh: int = option(
-        "--ultra-thresh", kind=Kind.INTEGER, group=Group.SELECTION, default=100_000,
+        "--ultra-thresh", kind=Kind.INTEGER, group=Group.SELECTION, default=100_000, at_least=0,
         help="Reads with more bases are ultra-long; only used with --skip-ultra.",
     )  # fmt: skip
     report: str | None = option(
-        "--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, see="formats.md#run-report",
+        "--report", kind=Kind.FILE, group=Group.OUTPUT, ours=True, writes=REPORT, see="formats.md#run-report",
         help="Write a report with counts, distributions, times, versions and parameters: HTML if the name ends in "
         ".html, else JSON, which MultiQC reads if the name ends in _mqc.json.",
     )  # fmt: skip

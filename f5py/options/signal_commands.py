@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, options_class, refused
 from f5py.options.input_names import BESIDE_READS, BESIDE_REFERENCE, BESIDE_SLOW5
-from f5py.options.output_names import OF_SITES, PARQUET_TO_FILE
+from f5py.options.output_names import ALIGNMENTS, OF_SITES, PARQUET_TO_FILE, SITES, TABLE
 from f5py.options.part_commands import PartOptions, WatchOptions
 from f5py.options.shared import (
     CALL_THRESHOLD,
@@ -93,12 +93,12 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
     )  # fmt: skip
     modbam: str | None = option(
         "--modbam", kind=Kind.FILE, group=Group.OUTPUT, ours=True, by_name=("bam",), see="formats.md#modbam",
-        help="Also write the alignments with MM and ML tags to this BAM file; - is standard output.",
+        help="Also write the alignments with MM and ML tags to this BAM file; - is standard output.", writes=ALIGNMENTS,
     )  # fmt: skip
     modbam_output_name: str | None = option(
         "--modbam-output-name", kind=Kind.FILE, group=Group.OUTPUT, excludes=("modbam", "output_format", "output"),
         advice="it writes modBAM and no table, as in nanopolish; for a table too, give --modbam and -o",
-        help="The same as --modbam FILE --output-format none; this is what nanopolish does.",
+        help="The same as --modbam FILE --output-format none; this is what nanopolish does.", writes=ALIGNMENTS,
     )  # fmt: skip
     modbam_style: str = option(
         "--modbam-style", group=Group.OUTPUT, choices=("read", "reference"), default="read", aliases=("-s",),
@@ -128,7 +128,7 @@ class CallOptions(WatchOptions, MappingOptions, PartOptions, MappedReadsOptions)
     bedmethyl: str | None = option(
         "--bedmethyl", kind=Kind.FILE, group=Group.OUTPUT, ours=True, by_name=OF_SITES, see="formats.md#bedmethyl",
         help="Also write counts per site as bedMethyl, with a tabix index if the name ends in .gz; as bedGraph or "
-        "bigWig if it ends in .bedgraph or .bw.",
+        "bigWig if it ends in .bedgraph or .bw.", writes=SITES,
     )  # fmt: skip
     call_threshold: float | None = option(
         "--call-threshold", kind=Kind.NUMBER, group=Group.OUTPUT, default_words=f"{CALL_THRESHOLD}", ours=True,
@@ -220,8 +220,8 @@ class EventalignOptions(RnaOptions, MappingOptions, PartOptions, MappedReadsOpti
         "and .paf in the name determine the format.",
     )  # fmt: skip
     summary: str | None = option(
-        "--summary", kind=Kind.FILE, group=Group.OUTPUT, help="Also write a summary with a line per read.",
-        see="formats.md#summary",
+        "--summary", kind=Kind.FILE, group=Group.OUTPUT, see="formats.md#summary", writes=TABLE,
+        help="Also write a summary with a line per read.",
     )  # fmt: skip
     print_read_names: bool = flag(
         "--print-read-names", aliases=("-n",), help="Print read names instead of read indices."
@@ -270,7 +270,7 @@ class CheckOptions(SignalOptions, Options):
     )  # fmt: skip
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=Group.OUTPUT, default="-", default_words="standard output",
-        help="Where the table goes; compressed (bgzip) if the name ends in .gz.",
+        writes=TABLE, help="Where the table goes; compressed (bgzip) if the name ends in .gz.",
     )  # fmt: skip
     threads: int = threads("Number of threads that read a SLOW5 file.")
     iop: int | None = option(

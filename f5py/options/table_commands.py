@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from f5py.options.declaration import REQUIRED, Group, Kind, Options, argument, flag, option, options_class
+from f5py.options.output_names import TEXT
 from f5py.options.shared import (
     CALL_THRESHOLD,
     METHYLATION,
@@ -79,7 +80,7 @@ class EvaluationOptions(StrictOptions, Options):
 
     output: str = option(
         "-o", "--output", kind=Kind.FILE, group=_OUTPUT, default="-", default_words="standard output",
-        help="Output file for the figures as text.",
+        writes=TEXT, help="Output file for the figures as text.",
     )  # fmt: skip
     report: tuple[str, ...] = option(
         "--report", kind=Kind.FILE, group=_OUTPUT, repeated=True, default=(), see="formats.md#run-report",
