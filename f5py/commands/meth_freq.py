@@ -27,7 +27,7 @@ from f5py.messages import console
 from f5py.messages.progress import progress
 from f5py.messages.strict import input_warning, obeys_strict
 from f5py.options.frequency_commands import FrequencyOptions, MergeOptions
-from f5py.options.output_names import OF_SITES, kind_of_output
+from f5py.options.output_names import OF_SITES, TABLE, check_name, kind_of_output
 from f5py.options.shared import METHYLATION
 from f5py.options.table_commands import EvaluationOptions
 from f5py.site_frequencies.frequencies_of_sites import frequencies_of_sites
@@ -182,6 +182,7 @@ def merge_frequency_files(options: MergeOptions, take: Callable[[Any], None] | N
         raise UsageError("no files are given; name the tables of frequencies to add up")
     if take is not None and output != "-":
         raise UsageError("-o: the rows are returned instead of written; leave it out, or returns")
+    check_name("-o", output, TABLE)
     check_read_once(paths)
     merger = FrequencyMerger()
     out: Any

@@ -14,7 +14,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from f5py.errors import UsageError
-from f5py.options.output_names import Written, check_name
+from f5py.options.output_names import Written
 from f5py.options.together import check_together, conditions_for
 
 if TYPE_CHECKING:
@@ -251,8 +251,6 @@ class Option:
             return
         if self.choices and value not in self.choices:
             self._fail(f"{value}: choose from {', '.join(map(str, self.choices))}")
-        if self.writes is not None and value != "-":
-            check_name(self.names[0], value, self.writes)
         if self.pattern is not None and not re.fullmatch(self.pattern, value, re.ASCII):
             self._fail(f"{value}: must be {self.pattern_words}")
         if not isinstance(value, int | float) or isinstance(value, bool):

@@ -24,6 +24,7 @@ from f5py.messages import console
 from f5py.options import Options, declarations
 from f5py.options.declaration import paths_written
 from f5py.options.input_names import BESIDE_READS, SEQUENCE_SUFFIX
+from f5py.options.output_names import check_name
 from f5py.options.shared import AlignmentOptions, MappedReadsOptions
 from f5py.pipeline.loader import Loader, LoaderSettings
 from f5py.pipeline.seen_records import SeenRecords
@@ -220,6 +221,10 @@ def check_outputs(options: Options, *piped: str) -> None:
         if real in named:
             raise UsageError(f"{path}: cannot take what both {named[real]} and {option} write; give two names")
         named[real] = option
+    declared = declarations(type(options))
+    for field, option, path in paths_written(options):
+        if (written := declared[field].writes) is not None and path != "-":
+            check_name(option.partition(" ")[0], path, written)
 
 
 def paths_of_inputs(options: MappedReadsOptions, *others: str | None) -> list[str | None]:
