@@ -17,6 +17,8 @@ _LEFT, _BOTTOM, _TOP, _RIGHT = 64, 44, 12, 20
 #: Of a letter of a label, and between two labels.
 _CAPITAL_WIDTH, _LETTER_WIDTH, _SPACE = 10.0, 8.0, 8.0
 _WIDEST_BAR = 56.0
+#: Letters of a label that is written whole, such as what became of reads.
+_LONGEST = 20
 #: More points than these would cover their line: they tell their numbers, but are not drawn.
 _MOST_POINTS = 40
 
@@ -115,6 +117,7 @@ def line_chart(x: Sequence[float], series: Mapping[str, Sequence[float]], across
 
 def _with_room(places: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
     """Every label, or every second, third and so on, so that none touches another; none beyond the right end."""
+    places = [(at, _shortened(text, at)) for at, text in places]
     widths = [sum(_CAPITAL_WIDTH if one.isupper() else _LETTER_WIDTH for one in text) + _SPACE for _, text in places]
     for step in range(1, len(places) + 1):
         some = [(at, width) for (at, _), width in zip(places[::step], widths[::step], strict=True)]
@@ -122,6 +125,13 @@ def _with_room(places: Sequence[tuple[float, str]]) -> list[tuple[float, str]]:
             fitting = [at + (width - _SPACE) / 2 <= _WIDTH + 2 for at, width in some]
             return [one for one, fits in zip(places[::step], fitting, strict=True) if fits]
     return []
+
+
+def _shortened(text: str, at: float) -> str:
+    """Leave out the middle of a label that is long, or that would begin left of the drawing."""
+    if len(text) <= _LONGEST and len(text) * _LETTER_WIDTH / 2 <= at:
+        return text
+    return text if len(text) < 14 else f"{text[:6]}…{text[-6:]}"
 
 
 def _x(value: float, low: float, high: float) -> float:

@@ -48,6 +48,14 @@ def test_intervals_have_room_below_their_bars() -> None:
     assert labels == ["1-4", "5-9", "10-19", "20-49"]
 
 
+def test_long_names_are_shortened_and_begin_in_the_drawing() -> None:
+    contigs = [f"{i:04}b50e0-41f8-aed7-2689d566{i:04}" for i in range(24)]
+    labels = _labels(bar_chart(contigs, {"": [1.0] * 24}, "", COUNT))
+    assert labels[0] == "0000b5…660000"
+    assert len(labels) > 1
+    assert _labels(bar_chart(["passed", "could not calibrate"], {"": [1.0] * 2}, "", COUNT))[1] == "could not calibrate"
+
+
 def test_many_points_do_not_cover_their_line() -> None:
     for n, unseen in ((11, False), (400, True)):
         places = [i / n for i in range(n)]
