@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from collections import Counter
 from collections.abc import Sequence
 
 from f5py.errors import InputFileError
+from f5py.io.bytes.byte_input import open_bytes
 from f5py.messages.strict import input_warning
 
 #: Reads per file that are believed when too few files agree on a number.
@@ -73,7 +75,7 @@ def reads_by_file(paths: Sequence[str]) -> dict[str, list[str]]:
 
 
 def _add_summary(path: str, reads: dict[str, list[str]]) -> None:
-    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+    with open_bytes(path) as source, io.TextIOWrapper(source, encoding="utf-8", errors="surrogateescape") as file:
         header = file.readline().rstrip("\r\n").split("\t")
         file_columns = [i for i, title in enumerate(header) if title in _FILE_COLUMNS]
         read_columns = [i for i, title in enumerate(header) if title == "read_id"]

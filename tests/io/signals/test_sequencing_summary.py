@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,13 @@ def test_reads_are_gathered_by_file(tmp_path: Path, end: str) -> None:
     two = summary(tmp_path / "2", [("a.fast5", "r3")], end)
     assert reads_by_file([one, two]) == {"a.fast5": ["r1", "r3"], "b.fast5": ["r2"]}
     assert reads_by_file([]) == {}
+
+
+def test_a_compressed_summary(tmp_path: Path) -> None:
+    plain = summary(tmp_path / "s.txt", [("a.fast5", "r1"), ("b.fast5", "r2")])
+    packed = tmp_path / "s.txt.gz"
+    packed.write_bytes(gzip.compress(Path(plain).read_bytes()))
+    assert reads_by_file([str(packed)]) == reads_by_file([plain]) == {"a.fast5": ["r1"], "b.fast5": ["r2"]}
 
 
 def test_the_last_file_column_counts(tmp_path: Path) -> None:
