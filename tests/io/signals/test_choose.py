@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from f5py.commands.index import write_readdb
 from f5py.errors import InputFileError, SignalError
+from f5py.io.reads.read_index_output import write_readdb
 from f5py.io.signals import choose, open_any, open_signals, open_source
 from f5py.io.signals.choose import reader_processes
 from f5py.io.signals.content import file_kind
