@@ -51,10 +51,13 @@ def test_signals_are_never_written_over(made: ReadSet, tmp_path: Path, capfd, ki
     else:
         path = write_signals(tmp_path / f"x.{'blow5' if kind == 'slow5' else kind}", made.signals(made.names[:2]))
     content = path.read_bytes()
+    unnamed = Path(shutil.copy(path, tmp_path / "x"))  # by its name it could be anything
     for option in ("-o", "--modbam", "--bedmethyl", "--report", "--failed-reads"):
         assert run_main(*made.options(), option, path) == 2
-        assert f"{path}: is a signal file, which is never written over" in error_line(capfd.readouterr().err)
-    assert path.read_bytes() == content
+        assert f"{path}: " in error_line(capfd.readouterr().err)
+        assert run_main(*made.options(), option, unnamed) == 2
+        assert f"{unnamed}: is a signal file, which is never written over" in error_line(capfd.readouterr().err)
+    assert path.read_bytes() == unnamed.read_bytes() == content
 
 
 def test_two_runs_do_not_share_an_output(made: ReadSet, made_calls: bytes, tmp_path: Path, capfd):
