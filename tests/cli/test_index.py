@@ -223,7 +223,7 @@ def test_wrong_usage(tmp_path: Path, options: list[str], message: str, capsys: p
     [
         (["absent.fa"], "absent.fa: not found"),
         (["-d", "nothing", "r.fa"], "no fast5 file was found for any of the 1 reads in r.fa"),
-        (["-s", "absent.txt", "r.fa"], "absent.txt: No such file"),
+        (["-s", "absent.txt", "r.fa"], "absent.txt: cannot be opened (No such file"),
         (["-f", "absent.txt", "r.fa"], "absent.txt: No such file"),
         (["-s", "r.fa", "r.fa"], "r.fa: the header lacks the column read_id"),
     ],
