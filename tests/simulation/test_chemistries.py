@@ -109,7 +109,7 @@ def test_wrong_use(tmp_path: Path):
         ("only with a model", {"pore": "rna004", "motif": "dam"}),
         ("--haplotype-sites needs --haplotypes", {"haplotype_sites": 0.5}),
         ("--complete needs --methylation per-read", {"complete": 0.5}),
-        ("--strand has no meaning", {"pore": "rna002", "strand": "-"}),
+        ("RNA has the strand of its transcript", {"pore": "rna002", "strand": "-"}),
     ):
         with pytest.raises(UsageError, match=message):
             f5py.simulate(output=tmp_path / "out", **SMALL, **options)

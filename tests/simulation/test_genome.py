@@ -56,7 +56,7 @@ def test_reads_lower_case_iupac_and_gzip(tmp_path):
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
-        (None, "cannot be read"),
+        (None, "no such file; give the reference"),
         (b"", "no sequence"),
         (b">x\nA\n>y\n", "an empty one"),
         (b">x\nA\n>x\nC\n", "same"),
