@@ -16,41 +16,30 @@ import json
 import statistics
 import sys
 import tempfile
-import zlib
+from contextlib import closing
 from pathlib import Path
 
 from map import write_reads
 from measure import Usage, measure
 from report import machine, table
 
-_HEADER_OF_BLOCK = 18
+from f5py.io.bam.bam_blocks import inflated_portions
+from f5py.io.bam.bam_records import header_size
+
 _THEIRS = "minimap2 -t {t} -ax map-ont --MD {reference} {reads} | samtools sort -@ {t} -o {output} -"
 
 
 def _records_sum(path: Path) -> str:
-    """Checksum of the blocks of records: the header, which has the command line in it, is in blocks of its own."""
-    data = path.read_bytes()
-    text, at = b"", 0
-    while len(text) < 8 or len(text) < _header_size(text):
-        size = int.from_bytes(data[at + 16 : at + 18], "little") + 1
-        text += zlib.decompress(data[at + _HEADER_OF_BLOCK : at + size - 8], -zlib.MAX_WBITS)
-        at += size
-    if len(text) != _header_size(text):
-        raise SystemExit(f"{path}: records begin in the header's block")
-    return hashlib.sha256(data[at:]).hexdigest()
-
-
-def _header_size(text: bytes) -> int:
-    """Bytes of a BAM header, as far as can be told from its beginning."""
-    at = 8 + int.from_bytes(text[4:8], "little")
-    if len(text) < at + 4:
-        return at + 4
-    n_contigs, at = int.from_bytes(text[at : at + 4], "little"), at + 4
-    for _ in range(n_contigs):
-        if len(text) < at + 4:
-            return at + 4
-        at += 8 + int.from_bytes(text[at : at + 4], "little")
-    return at
+    """Checksum of the records as they are before compression: the header has the command line in it."""
+    digest = hashlib.sha256()
+    with path.open("rb") as file:
+        left = header_size(file)
+        file.seek(0)
+        with closing(inflated_portions(file)) as portions:
+            for portion in portions:
+                digest.update(portion[min(left, len(portion)) :])
+                left = max(left - len(portion), 0)
+    return digest.hexdigest()
 
 
 def _device() -> str:

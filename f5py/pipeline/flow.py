@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
@@ -25,9 +24,6 @@ from f5py.threads.pool import kept_memory
 _FEW_THREADS = 4
 #: For each GPU as many batches are in flight as it holds.
 _LANES_PER_GPU = 3
-#: Threads that come back from compiled code wait so long for the interpreter, if another thread has it: many are there
-#: for short.
-_SWITCH_SECONDS = 5e-4
 
 
 class Source(Protocol):
@@ -122,16 +118,12 @@ def process(
             stage.stop()
 
         stage.after_part = lambda batch: bar.advance(part_of(batch))
-        switch_seconds = sys.getswitchinterval()
-        sys.setswitchinterval(_SWITCH_SECONDS)
         try:
             run_pipeline(
                 load(), compute, write_and_advance, settle=settle, stop=stop, n_lanes=n_lanes, waits=stage.waits
             )
         except F5pyError as problem:
             raise type(problem)(f"{problem}; {left}") from problem
-        finally:
-            sys.setswitchinterval(switch_seconds)
     return processing.seconds
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import queue
+import sys
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from types import TracebackType
 from typing import Generic, TypeVar
 
@@ -23,6 +24,9 @@ _POLL_SECONDS = 0.1
 _PATIENCE_SECONDS = 0.8
 #: How long `Outputs` waits, after that, for a writer that it has asked to stop.
 _STOP_SECONDS = 0.4
+#: Threads that come back from compiled code wait so long for the interpreter, if another thread has it: many are there
+#: for short.
+_SWITCH_SECONDS = 5e-4
 #: How the names of this module's threads begin.
 THREAD_PREFIX = "f5py-stage-"
 _WRITER = f"{THREAD_PREFIX}writer"
@@ -31,6 +35,18 @@ _WRITER = f"{THREAD_PREFIX}writer"
 _left_open: list[ExitStack] = []
 
 
+@contextmanager
+def _short_turns() -> Iterator[None]:
+    """Let threads have the interpreter for short turns."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(_SWITCH_SECONDS)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
+
+
+@_short_turns()
 def run_pipeline(
     load: Iterable[T],
     compute: Callable[[T], None],

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import threading
 import time
 from collections import defaultdict
@@ -34,8 +33,6 @@ from f5py.threads.pool import kept_memory
 #: Batches that are mapped at the same time: with many threads, or a GPU, there is more to be done meanwhile when one of
 #: them is in the hands of a single thread.
 _FEW_THREADS, _LANES, _MORE_LANES, _GPU_LANES = 4, 2, 3, 4
-#: As in `f5py.pipeline.flow`.
-_SWITCH_SECONDS = 5e-4
 
 
 @dataclass
@@ -207,12 +204,7 @@ def map_all(
             put(item.made.data)
             times.begin("")
 
-        switch_seconds = sys.getswitchinterval()
-        sys.setswitchinterval(_SWITCH_SECONDS)
-        try:
-            run_pipeline(load(), compute, write, stop=mapper.pool.stop, n_lanes=n_lanes)
-        finally:
-            sys.setswitchinterval(switch_seconds)
+        run_pipeline(load(), compute, write, stop=mapper.pool.stop, n_lanes=n_lanes)
     return counts
 
 

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from f5py.core.offsets import offsets_of
-from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, MAX_BLOCK
+from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, HEADER_SIZE, MAX_BLOCK
 from f5py.io.bytes.c_functions import zlib_functions
 
 #: No block is shorter: a header with the size, and a footer.
-_LEAST_BLOCK = 18 + FOOTER_SIZE
+_LEAST_BLOCK = HEADER_SIZE + FOOTER_SIZE
 _NONE = np.empty(0, np.int64)
 _NO_BLOCKS = np.empty((0, 3), np.int64)
 #: Bytes that are read at a time.
