@@ -114,6 +114,9 @@ def compile_for(capability: str) -> None:
         machine_code(source(file), (*compiler_options(file), *defined), capability)
 
     try:
+        # Threads that import it at the same time can meet a part of it before the whole is there.
+        import cupy  # noqa: F401
+
         with ThreadPoolExecutor(len(KERNELS)) as threads:
             list(threads.map(compile_one, KERNELS))
     except GpuUnavailableError:
