@@ -57,10 +57,6 @@ def align(
     ----------
     batch : ReadBatch
         Events, k-mer ranks and scaling are read.
-    model : PoreModel
-    pool : WorkerPool
-    limits : AlignmentLimits
-    keep_pairs : bool
     here : bool, shape (n,), optional
         Only these reads; there is room for the others, which are computed elsewhere.
 

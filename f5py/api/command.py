@@ -19,7 +19,6 @@ class Function(NamedTuple):
 
     Attributes
     ----------
-    name : str
     way : str
         How it comes to its result, one of the methods of `f5py.api.functions.Ways`.
     does, more : str
@@ -142,7 +141,6 @@ class Command(NamedTuple):
 
         Parameters
         ----------
-        given : mapping
         function : str, optional
             Name of the function that was called.
         """

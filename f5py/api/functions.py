@@ -18,8 +18,6 @@ class Ways(NamedTuple):
 
     Attributes
     ----------
-    command : Command
-    function : Function
     given : dict
         Values of options by keyword.
     returns : str or None

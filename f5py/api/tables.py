@@ -31,7 +31,6 @@ def collected(command: Command, given: Mapping[str, Any], returns: str | None, p
 
     Parameters
     ----------
-    command : Command
     given : mapping
         Values by keyword.
     returns : {None, "arrow", "pandas", "polars"}

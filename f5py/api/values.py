@@ -141,7 +141,6 @@ def option_value(name: str, option: Option, value: Any, files: GivenFiles) -> An
     ----------
     name : str
         The keyword.
-    option : Option
     value : Any
         As a caller from Python gives it.
     files : GivenFiles

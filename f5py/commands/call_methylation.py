@@ -35,7 +35,6 @@ def run(options: CallOptions, take: Take | None = None) -> RunCounts:
 
     Parameters
     ----------
-    options : CallOptions
     take : function of a pyarrow.Table, optional
         Gets the calls, batch by batch; takes the place of standard output.
 
@@ -73,17 +72,14 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
     words = "calls"
 
     def resolved(self, options: CallOptions, is_taken: bool = False) -> CallOptions:
-        """Return the options with the formats that names of outputs stand for, which go together."""
         options = with_formats(options, is_taken)
         check_options(options, is_taken)
         return options
 
     def inputs(self, options: CallOptions) -> list[str | None]:
-        """Return the paths of all input files, and of their indices."""
         return paths_of_inputs(options, options.meth_model)
 
     def results(self, options: CallOptions) -> list[str | None]:
-        """Return the outputs beside which ``--resume`` may keep its parts, the preferred first."""
         return [options.output, options.modbam, options.bedmethyl]
 
     def check_parts(self, options: CallOptions) -> None:
@@ -92,12 +88,10 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
             check_can_write(options.bedmethyl)
 
     def compiled(self, options: CallOptions) -> tuple[list[str], list[str]]:
-        """Return what is compiled ahead."""
         table = ["calls table"] if options.output_format == "tsv" else []
         return [part_of(options)], table
 
     def open(self, options: CallOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
-        """Open the inputs, and let the stack close them."""
         loader, chemistry = super().open(options, inputs)
         if loader.windows is not None:
             loader.windows.clip_groups = options.window_mode == "clip"
@@ -109,17 +103,14 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         return {"keep_records": keeps, "keep_passed_over": keeps, "partition_tag": options.partition_tag}
 
     def stage(self, options: CallOptions, loader: Loader, chemistry: Chemistry) -> Caller:
-        """Return what calls the reads of a batch."""
         return Caller(options, chemistry, loader.windows)
 
     def statistics(self, options: CallOptions, loader: Loader) -> RunStatistics | None:
-        """Return what the report of a run is made of, if one is wanted."""
         if options.report is None:
             return None
         return RunStatistics(loader.alignments.contig_lengths, options.threshold, motifs_of(options), loader.windows)
 
     def sinks(self, run: Run[CallOptions, Loader, Caller]) -> Iterator[Sink]:
-        """Yield the outputs."""
         options, loader, caller = run.options, run.loader, run.stage
         alignments = loader.alignments
         layout = CallLayout(alignments.contigs, caller.model.k, loader.windows, caller.motif_names)
@@ -140,7 +131,6 @@ class CallMethylation(MappedReadsRecipe[CallOptions, Caller]):
         yield from failed_reads(options)
 
     def left_by_an_error(self, options: CallOptions) -> str:
-        """Say what an error leaves of the output."""
         return "the output is incomplete" if options.output_format == "tsv" else "no file was made"
 
 

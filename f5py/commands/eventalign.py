@@ -59,7 +59,6 @@ def run(options: EventalignOptions, take: Take | None = None) -> RunCounts:
 
     Parameters
     ----------
-    options : EventalignOptions
     take : function of a pyarrow.Table, optional
         Gets the rows of the table, in pieces of at most a million and a read; takes the place of the output.
 
@@ -91,13 +90,11 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
     words = "rows"
 
     def resolved(self, options: EventalignOptions, is_taken: bool = False) -> EventalignOptions:
-        """Return the options with the format that the name of the output stands for, which go together."""
         options = with_format(options)
         check_options(options, is_taken)
         return options
 
     def results(self, options: EventalignOptions) -> list[str | None]:
-        """Return the outputs beside which ``--resume`` may keep its parts, the preferred first."""
         return [options.output, None if options.m6anet_json is None else path_of_json(options.m6anet_json)]
 
     def compiled(self, options: EventalignOptions) -> tuple[list[str], list[str]]:
@@ -112,17 +109,14 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
         return {"spliced": True, "keep_records": options.sam}
 
     def stage(self, options: EventalignOptions, loader: Loader, chemistry: Chemistry) -> ReferenceAligner:
-        """Return what aligns the events of a batch."""
         return ReferenceAligner(options, chemistry, loader.windows)
 
     def statistics(self, options: EventalignOptions, loader: Loader) -> RunStatistics | None:
-        """Return what the report of a run is made of, if one is wanted."""
         if options.report is None:
             return None
         return RunStatistics(loader.alignments.contig_lengths, CALL_THRESHOLD, windows=loader.windows)
 
     def sinks(self, run: Run[EventalignOptions, Loader, ReferenceAligner]) -> Iterator[Sink]:
-        """Yield the outputs."""
         options, alignments, model = run.options, run.loader.alignments, run.stage.model
         rna = run.stage.chemistry.rna
         contigs = cut_names(alignments.contigs) if options.cut_names else alignments.contigs
@@ -165,7 +159,6 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
         warnings: list[str],
         is_taken: bool = False,
     ) -> None:
-        """Say what has come out, and write the report that was asked for."""
         if options.m6anet or options.m6anet_json is not None:
             from f5py.runs.end_of_run import warn_of_reverse_reads
 
@@ -179,7 +172,6 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
         super().tell(options, context, outcome, warnings, is_taken)
 
     def left_by_an_error(self, options: EventalignOptions) -> str:
-        """Say what an error leaves of the output."""
         if options.output_format == "parquet":
             return "no Parquet file was made"
         if options.m6anet_json is not None:
@@ -187,7 +179,6 @@ class Eventalign(MappedReadsRecipe[EventalignOptions, ReferenceAligner]):
         return "no BAM file was made" if options.output.endswith(".bam") else "the output is incomplete"
 
     def shows_record_numbers(self, options: EventalignOptions) -> bool:
-        """Tell whether an output has the numbers of records in the whole file."""
         if options.summary is not None or options.m6anet_json is not None:
             return True
         return not (options.print_read_names or options.sam or options.paf)

@@ -81,7 +81,6 @@ def write_frequency_file(options: FrequencyOptions, take: Callable[[Any], None] 
 
     Parameters
     ----------
-    options : FrequencyOptions
     take : function of a pyarrow.Table, optional
         Gets the rows, in pieces; takes the place of the output.
 
@@ -168,7 +167,6 @@ def merge_frequency_files(options: MergeOptions, take: Callable[[Any], None] | N
 
     Parameters
     ----------
-    options : MergeOptions
     take : function of a pyarrow.Table, optional
         Gets the rows, in pieces; takes the place of the output.
 

@@ -310,10 +310,6 @@ class OneAlignment(AlignmentFile):
     def find(self) -> pysam.AlignedSegment:
         """Look for the record.
 
-        Returns
-        -------
-        pysam.AlignedSegment
-
         Raises
         ------
         F5pyError

@@ -74,17 +74,14 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
     who = _WHO
 
     def resolved(self, options: ResquiggleOptions, is_taken: bool = False) -> ResquiggleOptions:
-        """Return the options, which go together."""
         check_outputs(options)
         check_name("-o", options.output, MOVES)
         return options
 
     def inputs(self, options: ResquiggleOptions) -> list[str | None]:
-        """Return the paths of all input files."""
         return [options.reads, options.signals, options.kmer_model]
 
     def open(self, options: ResquiggleOptions, inputs: ExitStack) -> tuple[SequenceLoader, Chemistry]:
-        """Open the reads and their signals."""
         signals = open_any(options.signals, options.iop, options.threads)
         inputs.callback(signals.close)
         ahead = batches_ahead(options)
@@ -93,23 +90,19 @@ class Resquiggle(Recipe[ResquiggleOptions, SequenceLoader, AlignmentStage]):
         return loader, chemistry_of(options.pore, options.rna, run_info, options.kmer_model is not None)
 
     def stage(self, options: ResquiggleOptions, loader: SequenceLoader, chemistry: Chemistry) -> AlignmentStage:
-        """Return what aligns the events of a batch."""
         return AlignmentStage(options, chemistry)
 
     def sinks(self, run: Run[ResquiggleOptions, SequenceLoader, AlignmentStage]) -> Iterator[Sink]:
-        """Yield the outputs."""
         options, stage = run.options, run.stage
         lines = (ResquigglePaf if options.paf else ResquiggleTable)(stage.chemistry.rna, stage.model.k)
         yield FormattedText(options.output, options, Formatting(lines, _lines, run.stopping))
         yield from failed_reads(options)
 
     def outcome(self, stage: AlignmentStage, loader: SequenceLoader, seconds: float) -> Outcome:
-        """Return the sums of a run that has come to its end."""
         loading = {"reads": loader.sequence_seconds, "signals": loader.signal_seconds}
         return Outcome(stage.counts, RecordCounts(), None, loading, stage.times.seconds, seconds, stage.times.output)
 
     def context(self, stage: AlignmentStage, loader: SequenceLoader) -> RunContext:
-        """Return what the words at the end of the run need besides its sums."""
         return RunContext(stage.facts, "signal", [], [], None, stage.waits)
 
     def tell(

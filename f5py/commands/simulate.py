@@ -111,10 +111,6 @@ def simulate(
     force : bool
         Replace an earlier simulation in `folder`.
 
-    Returns
-    -------
-    SimulationSummary
-
     Raises
     ------
     InputFileError
@@ -241,7 +237,6 @@ def modified_letters(
         True if the molecule is of the reverse strand.
     methylated : int64, shape (m,)
         Flat positions of the first bases of the methylated sites on the forward strand.
-    motif : Motif
     alphabet : str
         The model's letters, with M.
     """

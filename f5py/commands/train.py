@@ -57,7 +57,6 @@ class TrainingSummary:
 
     Attributes
     ----------
-    model : PoreModel
     n_events : float64, shape (n_kmers,)
         Events of each k-mer in the last round.
     rounds : list of dict
@@ -176,7 +175,6 @@ class _Passes:
 
     Parameters
     ----------
-    options, sources, motif
     opened : ExitStack
         What closes the signals; it is empty while a thread reads them.
     """

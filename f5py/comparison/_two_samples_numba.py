@@ -1,7 +1,5 @@
 """Jitted two-sample tests; see `f5py.comparison.two_samples` for the mathematics."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -27,14 +27,12 @@ def compare_samples(
 
     Parameters
     ----------
-    samples : pair of Levels
     contigs, kmers : list of str
         Names by index.
     by_kmer : bool
         Compare all positions with the same k-mer on the read's strand together.
     min_coverage : int
         Groups with fewer values in either sample are left out.
-    pool : WorkerPool
 
     Returns
     -------

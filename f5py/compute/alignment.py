@@ -42,7 +42,6 @@ def begin_gpu(options: AlignmentOptions, of_all: bool) -> None:
 
     Parameters
     ----------
-    options : AlignmentOptions
     of_all : bool
         The whole input is to be computed, not some parts.
     """
@@ -64,8 +63,6 @@ class AlignmentStage:
 
     Parameters
     ----------
-    options : AlignmentOptions
-    chemistry : Chemistry
     keep_samples : bool
         Do not release the samples after event detection.
     model : PoreModel, optional

@@ -60,14 +60,8 @@ class SignalStages:
 
     Attributes
     ----------
-    parameters : EventParameters
     rna : bool
         Reads go through the pore with the 3' end first.
-    model : PoreModel
-    pool : WorkerPool
-    times : StageTimes
-    limits : AlignmentLimits
-    quality : QualityLimits
     means_only : bool
         Of the events only the means are needed.
     keep_pairs : bool
@@ -108,7 +102,6 @@ class SignalStages:
 
         Parameters
         ----------
-        batch : ReadBatch
         share : Share, optional
             Has begun with the events of its reads. The samples are kept then: it may fail.
         """

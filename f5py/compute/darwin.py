@@ -56,7 +56,6 @@ class DarwinMapper:
         For the judgement of hits.
     integers : int64
         See `f5py.mapping.darwin.darwin_settings.darwin_integers`.
-    pool : WorkerPool
     tiles : Backend
         Where candidates are extended.
     before_stage : callable of str
@@ -84,7 +83,6 @@ class DarwinMapper:
 
         Parameters
         ----------
-        options : GpuOptions
         max_bases : int
             Of a batch.
         """

@@ -24,11 +24,6 @@ _LIST = ("covered", "sites", "calls")
 class Depths:
     """Sums over the windows of a run, or over all contigs, one after the other; memory does not grow with the run.
 
-    Parameters
-    ----------
-    contig_lengths : sequence of int
-    windows : Windows, optional
-
     Attributes
     ----------
     covered : int64, shape (n_stretches,)

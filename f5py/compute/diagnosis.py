@@ -114,7 +114,6 @@ class FitCheck:
 
     Parameters
     ----------
-    chemistry : Chemistry
     model : str
         Name of the pore model.
     """

@@ -19,8 +19,6 @@ class ReferenceAligner(AlignmentStage):
 
     Parameters
     ----------
-    options : EventalignOptions
-    chemistry : Chemistry
     windows : Windows or None
         Only rows of k-mers in these are made.
     keep_map : bool
@@ -44,7 +42,6 @@ class ReferenceAligner(AlignmentStage):
         self.stages.finish_part = "event rows"
 
     def compute(self, batch: ReadBatch) -> None:
-        """Fill the batch's arrays, its rows too."""
         super().compute(batch)
         if self._is_marked:
             mark_kmers(batch, self.model.k, self._trim)
@@ -52,6 +49,5 @@ class ReferenceAligner(AlignmentStage):
             batch.release("bases", "base_map")
 
     def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
-        """See `AlignmentStage.count`."""
         super().count(batch, counts, statistics)
         counts.results += int(batch.rows.n.sum())

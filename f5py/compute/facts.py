@@ -20,8 +20,6 @@ class Facts:
 
     Attributes
     ----------
-    command : str
-    chemistry : Chemistry
     models : dict of str to str
         Names of the pore models by what they are for.
     options : dict of str to Any

@@ -93,11 +93,8 @@ class Mapper:
 
     Attributes
     ----------
-    index : ReferenceIndex
-    parameters : Parameters
     overlaps : OverlapTargets or None
         Of reads among themselves; their hits are chains without base alignment.
-    pool : WorkerPool
     backend : Backend
         Where chains are scored and stretches aligned.
     mems : Backend or None
@@ -137,7 +134,6 @@ class Mapper:
 
         Parameters
         ----------
-        options : GpuOptions
         max_bases : int
             Of a batch.
         """

@@ -20,10 +20,6 @@ class MapStatistics:
 
     A read counts with its primary alignment only.
 
-    Parameters
-    ----------
-    n_contigs : int
-
     Attributes
     ----------
     lengths, yields : int64

@@ -31,8 +31,6 @@ class Caller(AlignmentStage):
 
     Parameters
     ----------
-    options : CallOptions
-    chemistry : Chemistry
     windows : Windows or None
         Only calls in these count.
 
@@ -98,7 +96,6 @@ class Caller(AlignmentStage):
             super().admit(batch)
 
     def compute(self, batch: ReadBatch) -> None:
-        """Fill the batch's arrays, its calls too."""
         if not len(batch):
             return
         super().compute(batch)
@@ -129,7 +126,6 @@ class Caller(AlignmentStage):
         return seconds
 
     def settle(self, batch: ReadBatch) -> None:
-        """See `AlignmentStage.settle`."""
         if len(batch):
             if self._covered is not None:
                 self._covered.drop(batch)
@@ -137,7 +133,6 @@ class Caller(AlignmentStage):
             super().settle(batch)
 
     def count(self, batch: ReadBatch, counts: RunCounts, statistics: RunStatistics | None) -> None:
-        """See `AlignmentStage.count`."""
         if not len(batch):
             return
         from f5py.site_frequencies._site_counts_numba import count_calls

@@ -35,7 +35,6 @@ class RunStatistics:
 
     Parameters
     ----------
-    contig_lengths : sequence of int
     threshold : float
         Calls with a smaller absolute ratio count for neither state.
     motifs : sequence of Motif

@@ -30,11 +30,8 @@ class TrainingStage(AlignmentStage):
 
     Parameters
     ----------
-    options : AlignmentOptions
-    chemistry : Chemistry
     sums : KmerSums
         With the present model.
-    motif : Motif or None
     truth : Truth or None
         None: no site is methylated.
     held_out : HeldOut
@@ -64,7 +61,6 @@ class TrainingStage(AlignmentStage):
         self.contig_numbers = np.empty(0, np.int64)
 
     def compute(self, batch: ReadBatch) -> None:
-        """Fill the batch's arrays, its rows too."""
         super().compute(batch)
         if self._motif is not None and self._truth is not None:
             self.times.add("HMM", mark_sites(batch, self._motif, self._truth, self.pool))
@@ -88,12 +84,8 @@ class TestingStage(AlignmentStage):
 
     Parameters
     ----------
-    options : AlignmentOptions
-    chemistry : Chemistry
     model : PoreModel
         The trained one, over ACGMT.
-    motif : Motif
-    held_out : HeldOut
     """
 
     command = "train"
@@ -118,7 +110,6 @@ class TestingStage(AlignmentStage):
         batch.drop(~reads_with(batch, uses, TESTED), ReadStatus.BAD_READ, Cause.NONE)
 
     def compute(self, batch: ReadBatch) -> None:
-        """Fill the batch's arrays, its calls too."""
         super().compute(batch)
         self.before_stage("calls")
         self.times.add("HMM", call_methylation(batch, self._motif, self._methylation, self.pool))
@@ -146,8 +137,6 @@ class NoiseStage(AlignmentStage):
 
     Parameters
     ----------
-    options : AlignmentOptions
-    chemistry : Chemistry
     model : PoreModel
         Of which the k-mers without M are used.
     hidden : sequence of Motif
@@ -196,7 +185,6 @@ class NoiseStage(AlignmentStage):
             batch.drop(~is_held_out(batch, self._share), ReadStatus.BAD_READ, Cause.NONE)
 
     def compute(self, batch: ReadBatch) -> None:
-        """Fill the batch's arrays, and compute the likelihoods."""
         super().compute(batch)
         self.before_stage("calls")
         found = np.zeros((len(batch), 1 + len(CANDIDATES)))

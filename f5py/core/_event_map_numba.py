@@ -1,7 +1,5 @@
 """Jitted look-ups in the base-to-event map, for the stages that follow the alignment."""
 
-from __future__ import annotations
-
 from f5py.jit.kernel import kernel
 
 _LOOK_AROUND = 1000  # k-mers searched for an event

@@ -1,7 +1,5 @@
 """The jitted step from one k-mer to the next."""
 
-from __future__ import annotations
-
 from f5py.jit.kernel import exact_kernel
 
 

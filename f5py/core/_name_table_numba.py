@@ -1,7 +1,5 @@
 """Jitted look-up of names: a hash table of the rows of a list of names."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel

@@ -199,10 +199,6 @@ class BatchView(NamedTuple):
 
     Attributes
     ----------
-    alignments : Alignments
-    events : Events
-    base_map : BaseMap
-    scaling : Scaling
     events_per_base : float64, shape (n_reads,)
     """
 

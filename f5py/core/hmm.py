@@ -21,8 +21,6 @@ density 1.
 Sources: `src/hmm.c` of f5c; Simpson et al., Nature Methods 14:407, 2017.
 """
 
-from __future__ import annotations
-
 P_SKIP = 0.0025
 P_BAD = 0.001
 P_FROM_BAD = (1.0 - P_BAD) / 3.0

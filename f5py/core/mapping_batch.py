@@ -129,7 +129,6 @@ class MappingBatch:
 
     Attributes
     ----------
-    names : Names
     letters : uint8, shape (offsets[-1],)
         Bases as they stand in the file.
     offsets : int64, shape (n_reads + 1,)

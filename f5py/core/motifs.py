@@ -68,7 +68,6 @@ class Motif:
 
     Attributes
     ----------
-    name : str
     pattern : str
         The recognition site in IUPAC letters, on the strand that is methylated.
     offset : int

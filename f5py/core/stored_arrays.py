@@ -33,7 +33,6 @@ def read_arrays(
 
     Parameters
     ----------
-    file : binary file
     most_bytes : int
         Of all arrays together, after decompression.
     wanted : function of str

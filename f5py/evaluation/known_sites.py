@@ -46,7 +46,6 @@ class KnownSites(NamedTuple):
 
     Attributes
     ----------
-    contigs : list of str
     place : int64, shape (n,)
         Index of the contig, shifted by `POSITION_BITS`, and start on the forward strand.
     n_reads : float64, shape (n,)
@@ -77,7 +76,6 @@ def read_sites(path: str, motif: Motif) -> KnownSites:
 
     Parameters
     ----------
-    path : str
     motif : Motif
         Rows of bedMethyl are at its methylated bases.
 

@@ -22,7 +22,6 @@ def read_modbam(path: str, motif: Motif, genome: str | None = None, counts: TagC
 
     Parameters
     ----------
-    path : str
     motif : Motif
         Its modification is the one that is read.
     genome : str, optional

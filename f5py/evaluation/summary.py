@@ -25,7 +25,6 @@ class CallSummary:
 
     Parameters
     ----------
-    motif : Motif
     threshold : float
         Calls whose ratio has at least that size say whether a site is methylated.
 

@@ -148,7 +148,6 @@ def advise(estimates: ErrorEstimates, goal: float) -> dict[str, Any]:
 
     Parameters
     ----------
-    estimates : ErrorEstimates
     goal : float
         Greatest share of wrong calls. A threshold must keep 3 / `goal` calls of each control, or else of the sample:
         only among so many does it show (with 95 % confidence, if none is wrong) that no greater share is wrong.

@@ -1,7 +1,5 @@
 """Jitted loops of `f5py.event_alignment.marks`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.core.batch import RowState

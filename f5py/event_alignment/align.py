@@ -91,7 +91,6 @@ def align_events(
     model : PoreModel
         Over the alphabet ACGMT, k-mers of a marked reference are methylated where it says so; see
         `f5py.core.kmers.StrandCodes`.
-    pool : WorkerPool
     windows : Windows or None
         Parts of the reference to restrict the alignment to. A BED file's windows are half-open intervals, and each
         is a segment of its own. A region takes one base more at its end, as f5c does.

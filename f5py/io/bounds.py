@@ -17,10 +17,8 @@ def check_bounds(values: NDArray, least: float, most: float, shown: str, column:
     Parameters
     ----------
     values : numbers
-    least, most : float
     shown : str
         Name of the file.
-    column : str
     """
     fits = (values >= least) & (values <= most)
     if not fits.all():

@@ -1,7 +1,5 @@
 """A counter from which threads take turns inside of compiled code, without the interpreter."""
 
-from __future__ import annotations
-
 from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic

@@ -1,7 +1,5 @@
 """Counting bits inside Numba kernels, which Numba has no function for."""
 
-from __future__ import annotations
-
 from numba.core import types
 from numba.extending import intrinsic
 

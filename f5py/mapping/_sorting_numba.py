@@ -1,7 +1,5 @@
 """The sort whose order of equal keys decides ties, and arrays that grow."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import shared_kernel

@@ -36,7 +36,6 @@ class Progress:
 
     Parameters
     ----------
-    total : int or None
     show : function of (done, total)
     """
 
@@ -109,11 +108,8 @@ def in_words(unit: str, done: int, total: int | None, seconds: float, before: in
 
     Parameters
     ----------
-    unit : str
-    done, total : int
     seconds : float
         In which all but `before` were done.
-    before : int
     """
     words = _amount(unit, done) if total is None else f"{_amount(unit, done)} of {_amount(unit, total)}"
     shown = f"{words} {_MILLIONS.get(unit, unit)}"

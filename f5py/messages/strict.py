@@ -19,7 +19,6 @@ def input_warning(who: str, text: str, kind: str | None = None) -> None:
 
     Parameters
     ----------
-    who, text : str
     kind : str, optional
         What such warnings are about, if there may be many of them; see `f5py.messages.console.warning`.
 

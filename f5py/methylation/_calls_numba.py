@@ -29,7 +29,6 @@ class Fit(NamedTuple):
     ----------
     shift, scale, var : float32
         A k-mer's events are about ``scale * level_mean + shift``, with ``var * level_stdv`` around that; shift in pA.
-    events_per_base : float
     """
 
     shift: np.float32
@@ -45,7 +44,6 @@ class ReadEvents(NamedTuple):
     ----------
     mean : float32, shape (n_events,)
         In pA.
-    fit : Fit
     """
 
     mean: NDArray[np.float32]

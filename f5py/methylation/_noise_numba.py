@@ -4,8 +4,6 @@ Lanes, arrays and scales are those of `f5py.methylation._hmm_numba`. Densities o
 single precision, whatever the event; those of Gaussian noise do, as there.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.core.hmm import P_BAD, P_FROM_BAD, P_FROM_SKIP, P_SKIP, P_SKIP_SELF

@@ -1,7 +1,5 @@
 """Jitted loops that call the sites of a group one by one; see `f5py.methylation.per_site` for the mathematics."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Jitted loops that fit reads again, to levels that may be methylated; see `f5py.methylation.rescale`."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

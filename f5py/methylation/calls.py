@@ -83,10 +83,8 @@ def call_methylation(
     ----------
     batch : ReadBatch
         Alignment, scaling, reference segments and CIGARs are read.
-    motif : Motif
     model : PoreModel
         Over the alphabet ACGMT.
-    pool : WorkerPool
     per_site : bool
         Call every site of a group on its own, see `f5py.methylation.per_site`. A site's call has the site for its first
         and last one, and the number of sites 1. The same sites are called either way.

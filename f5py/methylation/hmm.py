@@ -18,8 +18,6 @@ with none is a group's log-likelihood ratio (`f5py.methylation.calls`).
 Loops: `f5py.methylation._hmm_numba`. Source: `src/hmm.c` of f5c.
 """
 
-from __future__ import annotations
-
 P_NO_BACKGROUND = 0.5
 P_FIRST_BACKGROUND = 0.5 * 0.1
 P_MORE_BACKGROUND = 0.9

@@ -69,7 +69,6 @@ def site_likelihoods(
         Upper-case bases of the reference's forward strand.
     events : array_like of float32, shape (n_events,)
         Event means in pA, in the order of the window's bases.
-    motif : Motif
     model : PoreModel
         Over the alphabet ACGMT.
     reverse : bool

@@ -34,10 +34,8 @@ def rescaled(
     ----------
     batch : ReadBatch
         Bases, alignments, events, scaling and calls are read.
-    motif : Motif
     model : PoreModel
         Over the alphabet ACGMT.
-    pool : WorkerPool
     least_events : int
         Reads with fewer usable k-mers keep their fit.
 

@@ -1,7 +1,5 @@
 """Files that belong to an input, and have its name and an ending."""
 
-from __future__ import annotations
-
 #: Endings of the index of basecalled reads: the sequences as BGZF, their two indices, and the signal file of each read.
 SEQUENCE_SUFFIX = ".index"
 FAI_SUFFIX = ".index.fai"

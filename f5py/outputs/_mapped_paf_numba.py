@@ -1,8 +1,6 @@
 """Jitted loops that make PAF lines of hits; see `f5py.outputs.mapped_paf`."""
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.atomics import next_turn

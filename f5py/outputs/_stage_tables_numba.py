@@ -1,7 +1,5 @@
 """Jitted text of `f5py.outputs.stage_tables`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import kernel

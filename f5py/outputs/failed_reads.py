@@ -19,7 +19,6 @@ class FailedReads(Sink):
 
     Parameters
     ----------
-    path : str
     options : AlignmentOptions
         Their limits explain the causes.
     """
@@ -35,7 +34,6 @@ class FailedReads(Sink):
         self._out.write(_HEADER)
 
     def write(self, batch: ReadBatch) -> None:
-        """Write a line for each read of a batch that has failed."""
         failed = np.flatnonzero(batch.status != ReadStatus.OK).tolist()
         lines = [
             f"{batch.names[read]}\t{FATES[ReadStatus(int(batch.status[read]))]}\t{CAUSES[batch.cause[read]]}\t"
@@ -46,6 +44,5 @@ class FailedReads(Sink):
         self._out.flush()
 
     def append(self, part: DonePart) -> None:
-        """Write the lines of a part."""
         with part.open(self.part_name) as file:
             append_text(file, self._out)

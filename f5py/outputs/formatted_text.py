@@ -34,7 +34,6 @@ class Formatting(NamedTuple):
 
     Attributes
     ----------
-    text : TextFormat
     size : callable of one batch
         Returns how many lines of a usual length each read takes up, int64, shape (n,).
     stopping : threading.Event
@@ -51,10 +50,8 @@ class FormattedText(Sink):
 
     Parameters
     ----------
-    path : str
     options : AlignmentOptions
         Threads, and the tables of the stages that are mixed in.
-    formatting : Formatting
     """
 
     may_be_named = True
@@ -80,11 +77,9 @@ class FormattedText(Sink):
         return self.files.enter_context(open_output(self.path, self._options.threads))
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the text of a batch."""
         self._tables.write(batch)
         formatting = self._formatting
         self._formatter.write(self._out, batch, formatting.text.format, formatting.size(batch))
 
     def append(self, part: DonePart) -> None:
-        """Write the text of a part."""
         part.append_rows(self._out)

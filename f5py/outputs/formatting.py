@@ -34,7 +34,6 @@ class OrderedFormatter:
 
     Parameters
     ----------
-    n_threads : int
     stopping : threading.Event, optional
         When it is set, writing ends after a piece.
     """
@@ -48,8 +47,6 @@ class OrderedFormatter:
 
         Parameters
         ----------
-        out : TextOutput
-        batch : ReadBatch
         format_reads : callable
             Given the batch and a range of reads, returns their text; is called in threads.
         size : int64, shape (n,)

@@ -37,5 +37,4 @@ class HandedOn(Sink):
         self.files.enter_context(self._columns)
 
     def write(self, batch: ReadBatch) -> None:
-        """Hand the rows of a batch on."""
         self._columns.write(batch)

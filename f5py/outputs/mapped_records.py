@@ -64,11 +64,8 @@ def records_of(
     ----------
     batch : MappingBatch
         With hits.
-    index : ReferenceIndex
     names : Names
         Of the contigs.
-    style : RecordStyle
-    pool : WorkerPool
 
     Returns
     -------

@@ -37,7 +37,6 @@ class PartRows:
     ----------
     path : str
         The first of the files.
-    place : Place
     """
 
     def __init__(self, path: str, place: Place) -> None:
@@ -97,7 +96,6 @@ def append_rows(
 
     Parameters
     ----------
-    output : ParquetOutput
     first : binary file
         Its first file.
     groups, last : binary file, optional

@@ -24,8 +24,6 @@ def header_with_program(
 
     Parameters
     ----------
-    header : pysam.AlignmentHeader
-    command_line : str
     description : str
         What the results rest on, see `f5py.compute.facts.Facts.line`.
     """

@@ -23,13 +23,7 @@ class PartText(TextOutput, Place, Protocol):
 
 
 class OfPart(NamedTuple):
-    """Files of the outputs of a part.
-
-    Attributes
-    ----------
-    folder : Path
-    text : PartText
-    """
+    """Files of the outputs of a part."""
 
     folder: Path
     text: PartText
@@ -115,7 +109,6 @@ class Sinks:
     ----------
     sinks : iterable of Sink
         Opened one after the other.
-    part : OfPart, optional
 
     Raises
     ------

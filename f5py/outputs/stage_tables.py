@@ -14,7 +14,6 @@ class StageTables:
 
     Parameters
     ----------
-    out : TextOutput
     events, pairs, scaling : bool
         What to print.
     """

@@ -11,13 +11,7 @@ from f5py.outputs.sink import DonePart, OfPart, Sink
 
 
 class UltraReads(Sink):
-    """The BAM file of ``--skip-ultra`` of a run in parts; in one run the loader writes it, as it does that of a part.
-
-    Parameters
-    ----------
-    path : str
-    header : pysam.AlignmentHeader
-    """
+    """The BAM file of ``--skip-ultra`` of a run in parts; in one run the loader writes it, as that of a part."""
 
     part_name = "ultra.bam"
 
@@ -33,6 +27,5 @@ class UltraReads(Sink):
         """Do nothing: the loader has left these reads out."""
 
     def append(self, part: DonePart) -> None:
-        """Write the records of a part."""
         with part.open(self.part_name) as file:
             self._records.append(file)

@@ -1,7 +1,5 @@
 """Jitted loops over the CIGARs of a batch."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.core.cigar import HARD_CLIP, OF_READ, REFERENCE_SKIP

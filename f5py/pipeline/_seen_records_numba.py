@@ -1,7 +1,5 @@
 """Jitted loops of a set of alignments; see `f5py.pipeline.seen_records`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.io.bam._bam_numba import DUPLICATE, FLAGS, KEPT, NAME_LENGTH, cigar_of, unsigned16

@@ -104,7 +104,6 @@ class Cut:
     ----------
     number, part : int
         Those of the batch.
-    stretches : list of Stretch
     partition : int32
         See `ReadBatch`.
     seconds : float
@@ -136,8 +135,6 @@ def bases_of(
 
     Parameters
     ----------
-    stretches : list of Stretch
-    reads : ReadIndex or RecordReads
     from_records : bool
         Take the bases of a read from its record, which is at hand, where that has as many as `reads` say.
     pool : WorkerPool or None

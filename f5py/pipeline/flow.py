@@ -51,7 +51,6 @@ def process(
 
     Parameters
     ----------
-    options : AlignmentOptions
     stage : AlignmentStage
         What computes a batch.
     source : Source

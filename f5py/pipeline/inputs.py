@@ -60,8 +60,6 @@ def open_inputs(
 
     Parameters
     ----------
-    options : MappedReadsOptions
-    inputs : ExitStack
     signals_of : callable, optional
         Returns the signals; may return those of an earlier run over the same files.
     **settings

@@ -103,7 +103,6 @@ class Loader:
         Regions to restrict the records to.
     batch_size, max_bases : int
         A batch is closed when it has that many reads or at least that many bases; the tuning may change them.
-    settings : LoaderSettings
     pool : WorkerPool or None
         Threads that help; others than those that compute, so that loading never waits for these.
     partitions : list of str

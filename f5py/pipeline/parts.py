@@ -22,7 +22,6 @@ class Part:
         BAM file for its ultra-long reads.
     skipped : RecordCounts
         Records that were left out; filled, as are the others, when the part has been loaded.
-    n_ultra : int
     has_known : bool
         There is a read with bases in it.
     """

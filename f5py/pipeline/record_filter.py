@@ -25,7 +25,6 @@ def classified(
     ----------
     alignments : AlignmentFile
         Has the filters, and the counts that are added to.
-    reads : ReadIndex or RecordReads
     seen : SeenRecords or None
         What finds duplicates, if these are left out.
     data, starts, n

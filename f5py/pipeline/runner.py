@@ -68,13 +68,11 @@ def run_pipeline(
 
     Parameters
     ----------
-    load : iterable
     compute, write : callables of one item
     settle : callable of one item, optional
         Called between the two.
     stop : callable, optional
         Called when what is being computed is not wanted any more, so that it ends soon.
-    n_lanes : int
     waits : Waits, optional
         Counts what is waited for.
     """

@@ -24,10 +24,8 @@ class SeenRecords:
 
         Parameters
         ----------
-        data : uint8
         starts : int64
             Where they begin, and where the last one ends.
-        n : int
         kinds : uint8, shape (n,)
             What becomes of them; changed.
         """

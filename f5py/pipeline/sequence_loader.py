@@ -29,8 +29,6 @@ class SequenceLoader:
 
     Parameters
     ----------
-    path : str
-    signals : SignalSource
     batch_size, max_bases : int
         A batch is closed when it has that many reads or at least that many bases.
     n_ahead : int

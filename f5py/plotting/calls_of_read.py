@@ -15,13 +15,10 @@ def site_calls(data: PlotData, batch: ReadBatch, read: int, motif: Motif, thresh
 
     Parameters
     ----------
-    data : PlotData
     batch : ReadBatch
         With calls.
     read : int
         Index in the batch.
-    motif : Motif
-    threshold : float
     """
     mine = slice(begin := batch.calls.offsets[read], begin + batch.calls.n[read])
     first, last = batch.calls.first[mine], batch.calls.last[mine]

@@ -49,7 +49,6 @@ class PlotData:
         The read's.
     strand : {"+", "-"} or None
         None for an alignment to the read's own bases.
-    source : Source
     model : str
         Name of the pore model.
     shift, scale, var : float
@@ -195,8 +194,6 @@ def reference_data(
         With the rows of an event alignment, events, reference segments and samples.
     read : int
         Index in the batch.
-    model : PoreModel
-    source : Source
     region : (int, int) or None
         0-based, half-open interval of the reference that the k-mers' first bases lie in. By default the first
         `DEFAULT_POSITIONS` positions in the order of the signal.
@@ -233,9 +230,6 @@ def read_data(
     ----------
     batch : ReadBatch
         With alignment, events, bases and samples.
-    read : int
-    model : PoreModel
-    source : Source
     region : (int, int) or None
         0-based, half-open interval of the read's k-mers.
 

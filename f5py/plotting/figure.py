@@ -42,8 +42,6 @@ def write_figure(data: PlotData, file: BinaryIO, kind: str, seconds: bool = Fals
 
     Parameters
     ----------
-    data : PlotData
-    file : binary file
     kind : str
         One of `f5py.plotting.FORMATS`.
     seconds : bool

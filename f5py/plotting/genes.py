@@ -40,7 +40,6 @@ class Genes(NamedTuple):
         0-based, half-open, cut to the locus.
     strand : list of str
         ``+``, ``-`` or ``.``.
-    name : list of str
     row : int64
         The first in which there is room for a gene.
     """
@@ -59,7 +58,6 @@ def read_genes(path: str, contig: str, start: int, end: int) -> Genes:
     ----------
     path : str
         Plain or compressed; the ending before that of the compression tells the format.
-    contig : str
     start, end : int
         0-based, half-open.
 

@@ -20,7 +20,6 @@ class Picture:
 
     Parameters
     ----------
-    title : str
     write : function of (binary file, format)
         Writes it in one of `f5py.plotting.FORMATS`.
     draw : function

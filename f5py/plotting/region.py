@@ -54,7 +54,6 @@ class SiteShares(NamedTuple):
 
     Attributes
     ----------
-    position : int64
     modified, called : int64
         Decided calls: with a ratio at or beyond the threshold.
     """
@@ -71,7 +70,6 @@ class SmoothShares(NamedTuple):
     ----------
     centre : float64
         0-based.
-    share : float64
     stretch : int64
         Number of the stretch.
     """
@@ -86,10 +84,8 @@ class Cells(NamedTuple):
 
     Attributes
     ----------
-    read : int64
     cell : int64
         Number of the stretch, from the region's start.
-    modified, plain, undecided : int64
     """
 
     read: NDArray[np.int64]
@@ -105,7 +101,6 @@ class RegionData:
 
     Attributes
     ----------
-    contig : str
     start, end : int
         0-based, half-open.
     modification : str
@@ -122,14 +117,12 @@ class RegionData:
         What a haplotype is called.
     row : int64, shape (n,)
         Place of the read among those of its haplotype, from 0 on.
-    marks : Marks
     depth : int64, shape (end - start,)
         Reads with calls of modified bases over each base, those beyond the maximum as well.
     n_left_out : int
         Reads beyond the maximum.
     min_coverage : int or None
         Sites with fewer decided calls have no frequency; by default a fifth of what the median site has.
-    genes : Genes or None
     """
 
     contig: str

@@ -36,8 +36,6 @@ def write_region_figure(data: RegionData, file: BinaryIO, kind: str) -> None:
 
     Parameters
     ----------
-    data : RegionData
-    file : binary file
     kind : str
         One of `f5py.plotting.FORMATS`.
 

@@ -22,13 +22,7 @@ _DEPTHS = 4000
 
 
 def write_region_page(data: RegionData, file: BinaryIO) -> None:
-    """Write the page; the same data give the same bytes.
-
-    Parameters
-    ----------
-    data : RegionData
-    file : binary file
-    """
+    """Write the page; the same data give the same bytes."""
     words = [f"{data.modification}, threshold {data.threshold:g} (log-odds)"]
     if data.n_left_out:
         words.append(f"{data.n_left_out} more reads are not drawn")

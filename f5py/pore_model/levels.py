@@ -30,7 +30,6 @@ def like_builtin(
     ----------
     file : str
         For messages.
-    k : int
     levels : float64, shape (4 ** k,)
         In pA or in any other unit, in the order of the k-mers' ranks.
     like : PoreModel or None

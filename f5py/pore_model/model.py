@@ -27,7 +27,6 @@ class Levels(NamedTuple):
 
     Attributes
     ----------
-    k : int
     level_mean, level_stdv : float32, shape (n_kmers,)
         In pA.
     ln_stdv : float32, shape (n_kmers,)
@@ -108,7 +107,6 @@ def with_methylation(nucleotide: PoreModel, shifts: Sequence[float], name: str, 
         Over the alphabet ACGT.
     shifts : sequence of float, length k
         What an M at each place of a k-mer adds to the level of the k-mer with the canonical base there, in pA.
-    name : str
     canonical : str
         The base that M stands for.
 

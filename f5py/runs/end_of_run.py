@@ -33,9 +33,6 @@ def report(
 
     Parameters
     ----------
-    options : MappedReadsOptions
-    context : RunContext
-    outcome : Outcome
     warnings : list of str
         Those of the run; this function's are added meanwhile.
     what : str

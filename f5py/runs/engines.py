@@ -38,10 +38,8 @@ def work_on(recipe: MappedReadsRecipe, options: Any, plan: Plan, numbers: list[i
 
     Parameters
     ----------
-    recipe : MappedReadsRecipe
     options : MappedReadsOptions
         Those of the plan, with the engine.
-    plan : Plan
     numbers : list of int
         The parts.
 

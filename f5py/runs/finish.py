@@ -38,8 +38,6 @@ def finish(options: Any, recipe: MappedReadsRecipe, plan: Plan) -> RunCounts:
     ----------
     options : MappedReadsOptions
         Those of the plan.
-    recipe : MappedReadsRecipe
-    plan : Plan
 
     Raises
     ------
@@ -61,7 +59,6 @@ def join_parts(recipe: MappedReadsRecipe, options: Any, parts: list[PlannedPart]
 
     Parameters
     ----------
-    recipe : MappedReadsRecipe
     options : MappedReadsOptions
         Those of a run over everything.
     parts : list of (Plan, int)
@@ -111,8 +108,6 @@ def join_outputs(
 
     Parameters
     ----------
-    recipe : Recipe
-    run : Run
     parts : list of DonePart
         In order.
     advance : callable of one int

@@ -124,7 +124,6 @@ def map_all(
 
     Parameters
     ----------
-    options : MapOptions
     mapper : Mapper or DarwinMapper
         Its `before_stage` is called with the name of the output's part, too.
     reference : str or None

@@ -38,8 +38,6 @@ class Prepared:
 
     Attributes
     ----------
-    settings : MapSettings
-    index : ReferenceIndex
     reference : str or None
         The FASTA file, if it is there.
     fm_index : FmIndex or None
@@ -71,7 +69,6 @@ def map_reads(options: MapOptions, ready: Prepared | None = None) -> MapCounts:
 
     Parameters
     ----------
-    options : MapOptions
     ready : Prepared, optional
         Of an earlier run with the same reference and settings.
 

@@ -22,14 +22,7 @@ _KIND = Kind(map_page, FATES)
 
 @dataclass(frozen=True)
 class _Basis:
-    """Basis of the alignments of a run; nothing in it depends on threads, batches or GPUs.
-
-    Attributes
-    ----------
-    preset : str
-    settings : MapSettings
-    index : ReferenceIndex
-    """
+    """Basis of the alignments of a run; nothing in it depends on threads, batches or GPUs."""
 
     preset: str
     settings: MapSettings
@@ -67,14 +60,9 @@ def write_map_report(
 
     Parameters
     ----------
-    path : str
-    options : MapOptions
     of_run : (MapSettings, ReferenceIndex)
-    counts : MapCounts
-    statistics : MapStatistics
     seconds : dict of str to float
         What the stages have taken, and ``total``.
-    warnings : list of str
 
     Raises
     ------

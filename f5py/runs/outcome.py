@@ -126,7 +126,6 @@ class RunContext:
     contigs, contig_lengths : list of str, list of int
     sample : str or None
         That of the alignments' read groups.
-    waits : Waits
     """
 
     facts: Facts

@@ -50,7 +50,6 @@ def find_overlaps(options: MapOptions, mapper: DarwinMapper) -> tuple[int, int, 
 
     Parameters
     ----------
-    options : MapOptions
     mapper : DarwinMapper
         Of which the reads are the targets.
 

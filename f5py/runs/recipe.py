@@ -61,7 +61,6 @@ class Recipe(Generic[OptionsOfRun, LoaderOfRun, StageOfRun]):
     ----------
     command : str
         Name on the command line.
-    options_class : type
     who : str
         What the messages of the run begin with.
     keeps_command_line : bool
@@ -156,15 +155,12 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
     loading_part = "records"
 
     def inputs(self, options: MappedOptions) -> list[str | None]:
-        """Return the paths of all input files, and of their indices."""
         return paths_of_inputs(options)
 
     def open(self, options: MappedOptions, inputs: ExitStack) -> tuple[Loader, Chemistry]:
-        """Open the inputs, and let the stack close them."""
         return open_inputs(options, inputs, **self.loading(options))
 
     def load_after(self, loader: Loader, wait: Callable[[str], object]) -> None:
-        """Let loading wait until what it needs is compiled."""
         loader.before_loading = partial(wait, self.loading_part)
 
     def loading(self, options: MappedOptions) -> dict[str, Any]:
@@ -172,17 +168,14 @@ class MappedReadsRecipe(Recipe[MappedOptions, Loader, StageOfRun]):
         return {}
 
     def outcome(self, stage: StageOfRun, loader: Loader, seconds: float) -> Outcome:
-        """Return the sums of a run that has come to its end."""
         return Outcome.of(stage, loader, seconds)
 
     def context(self, stage: StageOfRun, loader: Loader) -> RunContext:
-        """Return what the words at the end of the run need besides its sums."""
         return RunContext.of(stage, loader.alignments, loader.signals.kind)
 
     def tell(
         self, options: MappedOptions, context: RunContext, outcome: Outcome, warnings: list[str], is_taken: bool = False
     ) -> None:
-        """Say what has come out, and write the report that was asked for."""
         from f5py.runs.end_of_run import report
 
         report(options, context, outcome, warnings, self.words, is_taken)

@@ -27,8 +27,6 @@ class Ended(NamedTuple):
     ----------
     run : Run
         Its inputs are closed.
-    outcome : Outcome
-    warnings : list of str
     """
 
     run: Run
@@ -41,7 +39,6 @@ def run_whole(recipe: Recipe, options: Any, take: Take | None = None) -> RunCoun
 
     Parameters
     ----------
-    recipe : Recipe
     options : AlignmentOptions
         Resolved by the recipe.
     take : function of a pyarrow.Table, optional

@@ -18,7 +18,6 @@ def slurm_script(plan: Plan, numbers: list[int], threads: int, at_a_time: int | 
 
     Parameters
     ----------
-    plan : Plan
     numbers : list of int
         The parts, ascending.
     threads : int

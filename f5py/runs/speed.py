@@ -18,7 +18,6 @@ def advice(options: AlignmentOptions, waits: Waits, signal_kind: str) -> str:
 
     Parameters
     ----------
-    options : AlignmentOptions
     waits : Waits
         Those of the run.
     signal_kind : str

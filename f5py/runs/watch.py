@@ -86,7 +86,6 @@ class _Watch:
 
     Parameters
     ----------
-    recipe : MappedReadsRecipe
     options : MappedReadsOptions
     interrupt : Interrupt
         What ends the watch.

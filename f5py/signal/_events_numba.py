@@ -1,7 +1,5 @@
 """Jitted loops of event detection; see `f5py.signal.events` for what they compute."""
 
-from __future__ import annotations
-
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils

@@ -1,7 +1,5 @@
 """Jitted loops of scaling; see `f5py.signal.scaling` for what they compute."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

@@ -68,8 +68,6 @@ def detect_events(
     batch : ReadBatch
         Samples and calibration are read; `event_offsets`, `event_start`, `event_length`, `event_mean` and
         `event_stdv` are filled. Reads that have dropped out get no events.
-    parameters : EventParameters
-    pool : WorkerPool
     means_only : bool
         Leave `event_start`, `event_length` and `event_stdv` empty.
     elsewhere : EventsElsewhere, optional
@@ -124,8 +122,6 @@ def reverse_events(batch: ReadBatch, pool: WorkerPool, here: NDArray[np.bool_] |
 
     Parameters
     ----------
-    batch : ReadBatch
-    pool : WorkerPool
     here : bool, shape (n,), optional
         Only these reads.
 

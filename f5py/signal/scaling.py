@@ -41,9 +41,6 @@ def rank_kmers(batch: ReadBatch, model: PoreModel, pool: WorkerPool, here: NDArr
 
     Parameters
     ----------
-    batch : ReadBatch
-    model : PoreModel
-    pool : WorkerPool
     here : bool, shape (n,), optional
         Only these reads, here as in the other functions: the others are computed elsewhere.
 

@@ -118,19 +118,12 @@ class SimulatedRead(NamedTuple):
 
     Attributes
     ----------
-    name : str
     start : int
         Flat position of its first base.
-    reverse : bool
-    call : Basecall
     sites : int64
         Flat positions of the sites that it covers.
     methylated : bool
         Whether each of them is methylated.
-    samples : int16
-    calibration : Calibration
-    channel : int
-    haplotype : int
     """
 
     name: str

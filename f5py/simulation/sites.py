@@ -20,7 +20,6 @@ class Sites:
 
     Attributes
     ----------
-    motif : Motif
     positions : int64, shape (n,)
         Flat positions of the first base on the forward strand, ascending.
     strand : uint8, shape (n,)

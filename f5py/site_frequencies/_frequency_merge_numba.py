@@ -1,7 +1,5 @@
 """Jitted loop of `f5py.site_frequencies.frequency_merge`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel

@@ -1,7 +1,5 @@
 """Jitted choice of rows; see `f5py.site_frequencies.motif_rows`."""
 
-from __future__ import annotations
-
 from f5py.jit.kernel import exact_kernel
 from f5py.text._format_numba import NEWLINE, TAB
 

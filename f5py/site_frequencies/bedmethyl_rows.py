@@ -34,12 +34,10 @@ class BedMethylRows(NamedTuple):
     ----------
     contigs : list of str
         Names by index.
-    contig : int32
     start : int64
         Of the modified base.
     codes : list of str
         Of modifications, by index; those of modkit may name a motif, too, as in ``m,CG,0``.
-    code : int32
     reverse, combined : bool
         Whether a row is of the reverse strand, or of both.
     counts : three of uint32, and one of shape (n, 4)
@@ -68,7 +66,6 @@ def bedmethyl_rows(source: BinaryIO, shown: str) -> Iterator[BedMethylRows]:
 
     Parameters
     ----------
-    source : binary file
     shown : str
         Its name, for messages.
 
@@ -136,7 +133,6 @@ def count_bedmethyl(
         Added to.
     contigs : dict
         Numbers of the contigs so far; added to.
-    motif : Motif
     code : str, optional
         Of the modification; by default the motif's.
 

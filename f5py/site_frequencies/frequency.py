@@ -133,7 +133,6 @@ def site_counts(
 
     Returns
     -------
-    SiteCounts
     list of bytes
         Names by contig index.
 

@@ -22,7 +22,6 @@ def count_modbam(
 
     Parameters
     ----------
-    alignments : AlignmentFile
     counts : SiteCounts
         Added to.
     contigs : dict

@@ -29,7 +29,6 @@ def rows_of_motif(source: BinaryIO, name: str, place: Callable[[int], str]) -> t
     ----------
     source : buffered binary file
         At the beginning of the table.
-    name : str
     place : function
         Says where a line of the table is.
 

@@ -8,8 +8,6 @@ The functions ``append_...`` take an array and an index and return the index aft
 ``write_...`` do the same with addresses; see `f5py.text._bytes_numba` for why.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel

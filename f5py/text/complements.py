@@ -1,7 +1,5 @@
 """The table of complementary letters."""
 
-from __future__ import annotations
-
 import numpy as np
 
 #: The complement of every upper-case letter that is a base, by its code; all others stay. uint8, shape (256,).

@@ -16,7 +16,6 @@ class OrderedWork(Generic[P, T]):
 
     Parameters
     ----------
-    n_threads : int
     work : callable
         Makes the result of a portion, in whatever form `add` is given that; is called in the threads.
     take : callable of one result

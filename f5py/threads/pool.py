@@ -41,10 +41,6 @@ _NEVER = (1 << 31) - 1
 class WorkerPool:
     """Threads for kernels that release the GIL.
 
-    Parameters
-    ----------
-    n_threads : int
-
     Raises
     ------
     F5pyError

@@ -1,7 +1,5 @@
 """Jitted loops over what is held out; see `f5py.training.held_out`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import kernel

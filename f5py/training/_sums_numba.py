@@ -118,8 +118,6 @@ class PresentModel(NamedTuple):
 
     Attributes
     ----------
-    codes : f5py.core.kmers.StrandCodes
-    k : int
     level_mean, level_stdv : float32, shape (n_kmers,)
         In pA.
     """

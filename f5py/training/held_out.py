@@ -83,7 +83,6 @@ class HeldOut:
 
         Parameters
         ----------
-        batch : ReadBatch
         numbers : int64, shape (n_contigs,)
             See `numbers_of`.
         windows : Windows or None

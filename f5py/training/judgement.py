@@ -48,7 +48,6 @@ def quality_of(
 
     Parameters
     ----------
-    model : PoreModel
     labels, ratios : bool, float64, shape (n,)
         Which calls are methylated, and their log-likelihood ratios by this model.
     held : float64, shape (n_kmers, 2)

@@ -40,7 +40,6 @@ class NoiseEstimate(NamedTuple):
     ----------
     noise : Noise
         Correlations in hundredths.
-    n_windows : int
     gain : float
         What the log-likelihood of a window gains on average against independent noise.
     gain_of_tails : float
@@ -91,7 +90,6 @@ def estimate(likelihoods: NDArray[np.float64], n_windows: int) -> NoiseEstimate 
     ----------
     likelihoods : float64, shape (50,)
         Logarithms of those of all windows, for `CANDIDATES`.
-    n_windows : int
 
     Returns
     -------

@@ -164,8 +164,6 @@ class KmerSums:
 
         Parameters
         ----------
-        batch : ReadBatch
-        weights : Weights
         uses : uint8
             What the bases of the reference segments are used for; k-mers must lie in those of one use.
         """

@@ -45,7 +45,6 @@ class Update(NamedTuple):
 
     Attributes
     ----------
-    model : PoreModel
     share : float64, shape (n_kmers,)
         Share of events of each methylated k-mer that are those of the plain one.
     change : float
@@ -149,11 +148,6 @@ def updated(
         See `f5py.training.sums.KmerSums`.
     share : float64, shape (n_kmers,)
         As in `Update`, of the present model.
-    how : Settings
-
-    Returns
-    -------
-    Update
     """
     k, n_letters, n_kmers = model.k, len(model.alphabet), len(model.level_mean)
     plain = plain_ranks(k, model.alphabet, how.canonical)

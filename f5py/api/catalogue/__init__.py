@@ -1,7 +1,5 @@
 """The catalogue of commands: the command line, the functions of ``import f5py`` and their stub are made from it."""
 
-from __future__ import annotations
-
 from f5py.api.catalogue.other_commands import COMPILE, DEMO, FINISH, GPU_CHECK, JOIN, PLAN, RUN_PART, SIMULATE
 from f5py.api.catalogue.signal_commands import CALL, CHECK, EVENTALIGN, INDEX, MAP, PLOT, RESQUIGGLE, TRAIN
 from f5py.api.catalogue.table_commands import COMPARE, FREQUENCY, MERGE, PLOT_REGION, SUMMARY, VALIDATE

@@ -1,7 +1,5 @@
 """Rows of the catalogue: runs in parts, simulated reads, and this machine."""
 
-from __future__ import annotations
-
 from f5py.api.command import Command, Function
 
 RUN_PART = Command(

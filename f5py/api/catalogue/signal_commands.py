@@ -1,7 +1,5 @@
 """Rows of the catalogue: commands that read signals."""
 
-from __future__ import annotations
-
 from f5py.api.command import Command, Function
 
 _KMER_COLUMNS = {"read_id": "string", "kmer_idx": "int64", "start_raw_idx": "int64", "end_raw_idx": "int64"}

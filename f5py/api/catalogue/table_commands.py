@@ -1,7 +1,5 @@
 """Rows of the catalogue: commands that read tables of calls or events, and tags of calls."""
 
-from __future__ import annotations
-
 from f5py.api.command import Command, Function
 
 FREQUENCY = Command(

@@ -1,7 +1,5 @@
 """Jitted copies between a batch and the GPU's pinned buffers; they release the GIL, so that threads share the work."""
 
-from __future__ import annotations
-
 from f5py.jit.atomics import next_turn
 from f5py.jit.kernel import kernel
 

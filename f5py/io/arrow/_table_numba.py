@@ -1,7 +1,5 @@
 """Jitted loops over Arrow columns; see `f5py.io.arrow.table`."""
 
-from __future__ import annotations
-
 from f5py.jit.kernel import kernel
 
 

@@ -20,7 +20,6 @@ class ParquetTable:
 
     Parameters
     ----------
-    path : str
     what : str
         What needs pyarrow, for the message.
 
@@ -88,7 +87,6 @@ class ParquetTable:
 
         Parameters
         ----------
-        n_rows : int
         types : mapping of str to pyarrow.DataType, optional
             The columns to read, and what their values are given as; all as they are if None.
         with_lists : bool

@@ -17,10 +17,6 @@ _DECIMALS = {"log_lik_ratio": 2}
 class ParquetText(BytePieces):
     """Reads a Parquet file as tab-separated text with a header.
 
-    Parameters
-    ----------
-    path : str
-
     Raises
     ------
     MissingDependencyError

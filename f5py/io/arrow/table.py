@@ -120,7 +120,6 @@ class ArrowTables:
     Parameters
     ----------
     take : function of a pyarrow.Table
-    fields : Fields
     """
 
     def __init__(self, take: Callable[[Any], None], fields: Fields) -> None:
@@ -151,14 +150,12 @@ class ParquetOutput:
     ----------
     out : binary file
         Stays open. It is complete after the context is left without an error.
-    fields : Fields
     encodings : mapping of str to str, optional
         Encodings of columns; all others get a dictionary where that is smaller.
     level : int, optional
         Compression level.
     rows_per_group : int
         Rows that are collected, compressed and written together; the last group may have fewer.
-    n_threads : int
     metadata : mapping of str to str, optional
         What the file says of itself.
     """
@@ -368,7 +365,6 @@ def numbered(codes: NDArray[np.int32], n_codes: int) -> tuple[NDArray[np.int32],
     ----------
     codes : int32
         Each is below `n_codes`.
-    n_codes : int
 
     Returns
     -------

@@ -1,7 +1,5 @@
 """Jitted loops that take columns out of BAM records, or copy these; their layout is in `f5py.io.bam._bam_numba`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.io.bam._bam_numba import (

@@ -1,7 +1,5 @@
 """Jitted checks of BAM indices: .bai (SAM specification, section 5.2) and .csi (CSI specification)."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.io.bam._bam_numba import signed32

@@ -86,7 +86,6 @@ class BamIndex:
 
     Attributes
     ----------
-    path : str
     scan : Scan
         With its entries by contig and stretch.
     shift : int

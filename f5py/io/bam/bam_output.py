@@ -42,7 +42,6 @@ class RecordOutput:
         Must have a file descriptor. It is not closed.
     path : str
         Its name; one that ends in .sam or .cram makes that format, any other one BAM.
-    header : pysam.AlignmentHeader
     n_threads : int
         Compression threads. The bytes written do not depend on it.
     reference_path : str, optional

@@ -95,7 +95,6 @@ class RawRecords:
 
     Attributes
     ----------
-    data : uint8
     starts : int64, shape (n + 1,)
         Record i is ``data[starts[i]:starts[i + 1]]``, its size first.
     read : int64, shape (n,)
@@ -225,7 +224,6 @@ def record_chunks(
     ----------
     file : binary file
         Read from where it stands.
-    n_contigs : int
     skipped : int, optional
         Bytes of its text before the first record that is wanted, if that is not the whole header.
     first_bytes : int

@@ -48,8 +48,6 @@ def indexed_output(path: str, header: pysam.AlignmentHeader, n_threads: int) -> 
     ----------
     path : str
         A name that ends in .sam or .cram makes that format, any other one BAM.
-    header : pysam.AlignmentHeader
-    n_threads : int
     """
     import pysam
 

@@ -126,7 +126,6 @@ class _RangeFile(io.RawIOBase):
 
     Parameters
     ----------
-    path : str
     end : int or None
         See `RecordRange`.
 
@@ -202,8 +201,6 @@ def split_records(
 
     Parameters
     ----------
-    path : str
-    n_contigs : int
     n_parts : int
         Ranges; if there are not that many places for borders, the last ones are empty.
     index : BamIndex, optional

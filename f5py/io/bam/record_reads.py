@@ -25,10 +25,6 @@ class RecordReads:
 
     A hard-clipped record (most supplementary ones) and a secondary one without a sequence take the bases of the read's
     primary record, for which the file is read twice more. Standard input can be read only once: there they have none.
-
-    Parameters
-    ----------
-    alignments : AlignmentFile
     """
 
     def __init__(self, alignments: AlignmentFile) -> None:
@@ -138,7 +134,6 @@ def sequences_of_records(
         Of `reads`; -1 for a read that is not there.
     is_elsewhere : bool, shape (n,)
         Whose bases are taken from `reads`.
-    reads : ReadIndex
     pool : WorkerPool, optional
         Threads that help.
 

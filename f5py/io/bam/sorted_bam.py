@@ -33,7 +33,6 @@ class SortedRecords:
     ----------
     path : str
         A name that ends in .sam or .cram makes that format, any other one BAM; ``-`` is standard output.
-    header : pysam.AlignmentHeader
     n_threads : int
         The bytes written do not depend on it.
     reference_path : str, optional

@@ -1,7 +1,5 @@
 """Jitted loops over the blocks of blocked gzip (BGZF): SAM specification, section 4.1."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.io.bytes.bgzf_blocks import FOOTER_SIZE, MAX_BLOCK

@@ -22,7 +22,6 @@ def bgzf_blocks(text: bytes, block_size: int, level: int, strategy: int = zlib.Z
 
     Parameters
     ----------
-    text : bytes
     block_size : int
         Bytes of text in a block; the last one may have less.
     level, strategy : int

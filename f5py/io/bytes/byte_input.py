@@ -47,7 +47,6 @@ def open_bytes(
 
     Parameters
     ----------
-    path : str
     advance : function, optional
         Called with the number of bytes of the file, compressed or not, that have been read since its last call.
     beginning : bytes, optional

@@ -14,7 +14,6 @@ class Zlib(NamedTuple):
     ----------
     begin, inflate, reset, end : int
         ``inflateInit2_``, ``inflate``, ``inflateReset`` and ``inflateEnd``.
-    crc32, version : int
     """
 
     begin: int

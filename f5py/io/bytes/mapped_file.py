@@ -66,10 +66,6 @@ class FileState:
 class MappedFile:
     """A file in memory.
 
-    Parameters
-    ----------
-    path : str
-
     Attributes
     ----------
     path : str

@@ -21,7 +21,6 @@ def complete_output(path: str, is_index: bool = False, is_text: bool = False) ->
 
     Parameters
     ----------
-    path : str
     is_index : bool
         It is an index of an input, which is made again if it does not fit, though it is an input too.
     is_text : bool
@@ -58,7 +57,6 @@ def complete_text_output(
 
     Parameters
     ----------
-    path : str
     n_threads : int
         Compression threads.
     before_naming : function of a file's name, optional

@@ -71,7 +71,6 @@ def open_output(path: str, n_threads: int = 1, is_text: bool = True) -> Iterator
 
     Parameters
     ----------
-    path : str
     n_threads : int
         Compression threads.
     is_text : bool
@@ -131,7 +130,6 @@ class _PipeOfRows(io.RawIOBase):
 
     Parameters
     ----------
-    descriptor : int
     closes : bool
         Close it at the end.
     """

@@ -1,7 +1,5 @@
 """Jitted parts of `f5py.io.reads.read_files`: lines of a read name, a tab and a path."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel

@@ -1,8 +1,6 @@
 """Jitted loops that read FASTA and FASTQ into columns, and BAM records' qualities and tags."""
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.io.bam._bam_numba import FLAGS, N_BASES, sequence_begins, signed32, size_of_value, tags_begin, unsigned16

@@ -1,7 +1,5 @@
 """Jitted search for the reads in the text of FASTA and FASTQ files."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.atomics import next_turn

@@ -210,7 +210,6 @@ class IndexedFasta:
 
     Parameters
     ----------
-    index : FastaIndex
     text : TextSource
         Closed with this object.
     letters : uint8, shape (256,), optional

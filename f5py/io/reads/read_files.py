@@ -34,7 +34,6 @@ class ReadFiles(Mapping[str, str]):
     ----------
     text : uint8
         Lines of a name, a tab and a path, sorted by the bytes of the name, each name once.
-    n_lines : int
     relative : list of str
         Relative paths in it; if there are many, some of them.
     held : dict of bytes to bytes, optional

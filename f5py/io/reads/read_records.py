@@ -85,7 +85,6 @@ def read_batches(
     ----------
     paths : sequence of str
         ``-`` is standard input, FASTA or FASTQ.
-    max_bases : int
     dropped_tags : sequence of str
         Tags that are not kept.
     with_comments : bool

@@ -37,7 +37,6 @@ class Reference:
 
     Parameters
     ----------
-    path : str
     contigs, lengths : sequences
         Names and lengths in the BAM header. Those that the FASTA file lacks must not be asked for; there is a warning.
 

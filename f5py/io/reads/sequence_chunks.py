@@ -37,7 +37,6 @@ class SequenceChunk:
 
     Attributes
     ----------
-    text : uint8
     name_begin, name_end, header_end, base_begin, base_end : int64, shape (n,)
         Read i is called ``text[name_begin[i]:name_end[i]]`` and has the bases ``text[base_begin[i]:base_end[i]]``. A
         comment begins one byte after the name and goes up to `header_end`.

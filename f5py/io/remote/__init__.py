@@ -6,8 +6,6 @@ there at first, and `need` fetches what is read of them; others are whole copies
 a limit.
 """
 
-from __future__ import annotations
-
 from f5py.io.remote.ranged_file import is_remote, need, ranged_file, shown
 from f5py.io.remote.urls import is_url
 

@@ -43,10 +43,8 @@ def copy_into(folder: str, url: str, about: dict[str, Any], path: str) -> None:
     ----------
     folder : str
         Where copies are kept, on the same file system as `path`.
-    url : str
     about : dict
         What the file system says of the file.
-    path : str
 
     Raises
     ------

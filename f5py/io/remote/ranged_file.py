@@ -40,13 +40,7 @@ _folders: dict[str, re.Pattern[str]] = {}
 
 
 class RangedFiles:
-    """Files of one file system, of which no more than `most` bytes are kept, but for those that are read at once.
-
-    Parameters
-    ----------
-    file_system : fsspec.AbstractFileSystem
-    most : int
-    """
+    """Files of one file system, of which no more than `most` bytes are kept, but for those that are read at once."""
 
     def __init__(self, file_system: AbstractFileSystem, most: int) -> None:
         self._file_system = file_system

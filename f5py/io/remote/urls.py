@@ -153,7 +153,6 @@ def pieces(system: AbstractFileSystem, wanted: Sequence[tuple[str, str, int, int
 
     Parameters
     ----------
-    system : fsspec.AbstractFileSystem
     wanted : sequence of (str, str, int, int)
         URL, what the file is called by its file system, and where the piece begins and ends.
 

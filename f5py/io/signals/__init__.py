@@ -1,7 +1,5 @@
 """Signal files: raw samples and calibration of reads, in whatever format they are stored."""
 
-from __future__ import annotations
-
 from f5py.io.signals.choose import open_any, open_signals, open_source
 from f5py.io.signals.source import SignalBlock, SignalSource
 

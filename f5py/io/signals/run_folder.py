@@ -47,10 +47,6 @@ class RunFolder:
 
     A file is finished if it has not changed since the last look, and ends as its format does. Folders whose names end
     in ``_fail`` or ``_skip``, and names that begin with a dot, are left out.
-
-    Parameters
-    ----------
-    path : str
     """
 
     def __init__(self, path: str) -> None:

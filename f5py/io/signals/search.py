@@ -18,7 +18,6 @@ def files_below(folder: str, is_wanted: Callable[[str], bool]) -> list[str]:
 
     Parameters
     ----------
-    folder : str
     is_wanted : callable
         Of a path.
 

@@ -46,7 +46,6 @@ def fetch_split(
 
     Parameters
     ----------
-    source : SignalSource
     names : sequence of str, length n
     parents : sequence of str, length n
         Name of the parent; "" where the read is no split read.

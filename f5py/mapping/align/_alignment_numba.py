@@ -7,8 +7,6 @@ in place.
 """
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import shared_kernel

@@ -1,8 +1,6 @@
 """Jitted loops that choose the anchors between which a hit is aligned; see `f5py.mapping.align.base_alignment`."""
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import shared_kernel

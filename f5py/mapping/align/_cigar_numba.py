@@ -1,7 +1,5 @@
 """Jitted loops over the CIGAR string of a hit: tidying up, scores, the search for drops; see `base_alignment`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import shared_kernel

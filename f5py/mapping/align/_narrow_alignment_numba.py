@@ -5,8 +5,6 @@ anti-diagonal needs of the one before stays in registers. On every second anti-d
 one, on the others the columns do.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import shared_kernel

@@ -1,7 +1,5 @@
 """Jitted loops that divide reads into segments, and copy these for a GPU; see `f5py.mapping.chain.segments`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.atomics import next_turn

@@ -1,8 +1,6 @@
 """Jitted loops that choose among a read's alignments in tiles and make hits of them; see `darwin_hits`."""
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import shared_kernel

@@ -6,8 +6,6 @@ part with bases that equal nothing: their scores are 0, as those of the border.
 """
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import shared_kernel

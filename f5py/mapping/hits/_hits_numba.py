@@ -1,7 +1,5 @@
 """Jitted loops that turn chains into hits and say which hit is secondary to which; see `f5py.mapping.hits.hits`."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

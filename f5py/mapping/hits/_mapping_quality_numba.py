@@ -1,8 +1,6 @@
 """Jitted loops that rank the hits of a read and judge them; see `f5py.mapping.hits.mapping_quality`."""
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 import math
 
 import numpy as np

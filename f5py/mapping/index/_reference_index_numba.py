@@ -1,8 +1,6 @@
 """Jitted loops of the index of a reference; see `f5py.mapping.index.reference_index`."""
 
 # mypy: disable-error-code="assignment,arg-type"
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.atomics import next_turn

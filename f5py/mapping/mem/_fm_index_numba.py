@@ -1,8 +1,6 @@
 """Jitted loops of the FM-index, and how to look into it; see `f5py.mapping.mem.fm_index`."""
 
 # mypy: disable-error-code="assignment"
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.atomics import next_turn

@@ -1,8 +1,6 @@
 """Jitted loops from matches to sorted anchors; see `f5py.mapping.mem.mem_seeds`."""
 
 # mypy: disable-error-code="assignment"
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.atomics import next_turn

@@ -1,8 +1,6 @@
 """Jitted search for maximal exact matches; see `f5py.mapping.mem.mem_seeds`."""
 
 # mypy: disable-error-code="assignment"
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import shared_kernel

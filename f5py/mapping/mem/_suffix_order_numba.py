@@ -5,8 +5,6 @@ the later ones.
 """
 
 # mypy: disable-error-code="assignment"
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.atomics import next_turn

@@ -34,7 +34,6 @@ class TableStyle(NamedTuple):
 
     Attributes
     ----------
-    with_strand : bool
     k : int
         Bases beside the sites.
     """

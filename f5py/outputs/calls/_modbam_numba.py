@@ -1,7 +1,5 @@
 """Jitted base modification tags; see `f5py.outputs.calls.modbam`."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

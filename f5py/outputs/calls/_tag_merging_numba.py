@@ -3,8 +3,6 @@
 How the tags are read is in `f5py.io.bam.modifications._tags_numba`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.io.bam._bam_numba import N_BASES, signed32

@@ -38,9 +38,6 @@ class CallsTable(Sink):
 
     Parameters
     ----------
-    path : str
-    options : CallOptions
-    layout : CallLayout
     stopping : threading.Event
         Set when the writer is to stop before its next piece.
     """
@@ -65,13 +62,11 @@ class CallsTable(Sink):
         self._stages = StageTables(out, options.print_events, options.print_banded_aln, options.print_scaling)
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the rows of a batch."""
         self._stages.write(batch)
         self._calls.write(batch)
         self._out.flush()  # whatever happens later, these rows are out, and whole
 
     def append(self, part: DonePart) -> None:
-        """Write the rows of a part."""
         part.append_rows(self._out)
 
 
@@ -91,11 +86,9 @@ class CallsColumns(Sink):
         self._columns = self.files.enter_context(columns)
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the rows of a batch."""
         self._columns.write(batch)
 
     def append(self, part: DonePart) -> None:
-        """Write the rows of a part."""
         append_columns(part, self.part_name, self._columns)
 
 
@@ -104,12 +97,8 @@ class ModbamTags(Sink):
 
     Parameters
     ----------
-    path : str
-    options : CallOptions
     header : pysam.AlignmentHeader
         With the @PG line of the run.
-    motifs : list of Motif
-    windows : Windows or None
     reference : str
         Path of the reference.
     calibration : float
@@ -156,11 +145,9 @@ class ModbamTags(Sink):
         )
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the records of a batch."""
         self._records.write(batch)
 
     def append(self, part: DonePart) -> None:
-        """Write the records of a part."""
         with part.open(self.part_name) as file:
             self._records.append(file)
 
@@ -170,14 +157,10 @@ class SitesOfCalls(Sink):
 
     Parameters
     ----------
-    path : str
-    options : CallOptions
-    motif : Motif
     contigs : dict of str to int
         Names and lengths.
     partitions : list of str or None
         See `f5py.outputs.sites.bedmethyl.BedMethylOutput`.
-    windows : Windows or None
     """
 
     part_name = "sites.npz"
@@ -217,10 +200,8 @@ class SitesOfCalls(Sink):
         self._sites = sites
 
     def write(self, batch: ReadBatch) -> None:
-        """Count the calls of a batch."""
         self._sites.write(batch)
 
     def append(self, part: DonePart) -> None:
-        """Add the counts of a part."""
         with part.open(self.part_name) as file:
             self._sites.join(file)

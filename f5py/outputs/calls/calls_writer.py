@@ -26,7 +26,6 @@ class CallsWriter:
 
     Parameters
     ----------
-    out : TextOutput
     version : {1, 2}
         Layout: 2 has a strand column and names the count ``num_motifs``, 1 has neither.
     contigs : list of str

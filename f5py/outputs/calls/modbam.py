@@ -49,7 +49,6 @@ def modification_tags(
     ----------
     batch : ReadBatch
         With `records`, `cigar`, `reference` and the call arrays.
-    motif : Motif
     style : {"read", "reference"}
         What the tags refer to: each record's own sequence, or the reference from its start to its end.
     windows : Windows, optional
@@ -138,7 +137,6 @@ class ModbamWriter:
         That of the file; its contigs are those of the input.
     motifs : sequence of Motif
         Of a batch with calls of several, see `f5py.core.batch.ReadBatch.by_motif`.
-    options : TagOptions
     n_threads : int
         Threads for compression.
     reference_path : str, optional

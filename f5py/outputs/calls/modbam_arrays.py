@@ -83,7 +83,6 @@ class Sequences(NamedTuple):
 
     Attributes
     ----------
-    sequence : uint8
     start, length : int64, shape (n,)
         Where each begins, and its bases.
     cigar : uint32
@@ -121,9 +120,7 @@ class TagTexts(NamedTuple):
 
     Attributes
     ----------
-    text : uint8
     text_offsets : int64, shape (n + 1,)
-    probability : uint8
     probability_offsets : int64, shape (n + 1,)
     """
 
@@ -142,7 +139,6 @@ class Replaced(NamedTuple):
         Whether records show the reference instead of the read.
     has_other : bool, shape (n_records,)
         Records that keep the tags that they have.
-    reference : uint8
     reference_offsets : int64, shape (n + 1,)
     """
 

@@ -99,7 +99,6 @@ class RowColumns(NamedTuple):
         First sample and the one after the last.
     level, stdv : float32
         In pA, or on the model's scale.
-    seconds : float32
     model_level, model_stdv : float32
         As `level`.
     standardized : float32
@@ -125,7 +124,6 @@ class ReferenceLetters(NamedTuple):
     Attributes
     ----------
     forward, backward : uint8, shape (>= n_letters,)
-    n_letters : int
     reverse : bool
         Strand of the read.
     k, trim : int

@@ -1,7 +1,5 @@
 """Jitted loop of `f5py.outputs.events.eventalign_summary`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.core.batch import RowState

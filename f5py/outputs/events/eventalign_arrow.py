@@ -63,8 +63,6 @@ class EventalignArrow:
         Names by contig index.
     model : PoreModel
         The nucleotide model that the events were aligned with.
-    layout : TableLayout
-    n_threads : int
     metadata : mapping of str to str, optional
         What a Parquet file says of itself.
 

@@ -43,7 +43,6 @@ class EventalignTable:
         Names by contig index.
     model : PoreModel
         The nucleotide model that the events were aligned with.
-    layout : TableLayout
 
     Notes
     -----
@@ -85,7 +84,6 @@ class EventalignTable:
         ----------
         batch : ReadBatch
             With the rows of an event alignment.
-        first, end : int
 
         Returns
         -------

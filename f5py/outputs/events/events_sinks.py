@@ -34,7 +34,6 @@ class EventPaf(FormattedText):
         self._notes = text.notes
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the lines of a batch."""
         super().write(batch)
         for note in self._notes(batch):
             console.plain(note)
@@ -65,7 +64,6 @@ class EventBam(FormattedText):
         return self.files.enter_context(SamToBam(file, self.path, self._header, self._options.threads))
 
     def append(self, part: DonePart) -> None:
-        """Write the records of a part."""
         lines = _WholeLines(self._out)
         part.append_rows(lines)
 
@@ -114,11 +112,9 @@ class EventColumns(Sink):
         self._rows = self.files.enter_context(EventalignArrow(to, *self._layout))
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the rows of a batch."""
         self._rows.write(batch)
 
     def append(self, part: DonePart) -> None:
-        """Write the rows of a part."""
         append_columns(part, self.part_name, self._rows)
 
 
@@ -129,9 +125,6 @@ class M6anetSites(Sink):
     ----------
     path : str
         The folder.
-    options : EventalignOptions
-    model : PoreModel
-    contigs : list of str
     is_sorted : bool
         The reads of a transcript follow each other.
     """
@@ -159,11 +152,9 @@ class M6anetSites(Sink):
         self._sites = self.files.enter_context(sites)
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the sites of a batch."""
         self._sites.write(self._finder.find(batch))
 
     def append(self, part: DonePart) -> None:
-        """Write the sites of a part."""
         with part.open(self.part_name) as file:
             for found in sites_of_part(file, len(self._contigs)):
                 self._sites.write(found)
@@ -184,11 +175,9 @@ class ReadSummary(Sink):
         self._out.write(self._text.header())
 
     def write(self, batch: ReadBatch) -> None:
-        """Write the rows of a batch."""
         self._out.write(self._text.format(batch, 0, len(batch)))
         self._out.flush()
 
     def append(self, part: DonePart) -> None:
-        """Write the rows of a part."""
         with part.open(self.part_name) as file:
             append_text(file, self._out)

@@ -38,7 +38,6 @@ class M6anetJson:
     ----------
     folder : str
         Made if it is not there.
-    contigs : list of str
     is_sorted : bool
         The reads of a transcript follow each other.
     min_reads : int

@@ -63,7 +63,6 @@ class SitesOfReads(NamedTuple):
         Of each read that has rows of events, in the order of the input.
     read : int64
         Of each site, the place of its read among these.
-    sites : Sites
     """
 
     contig: NDArray[np.int64]
@@ -76,7 +75,6 @@ class ReadLimit:
 
     Parameters
     ----------
-    n_contigs : int
     max_reads : int
         Of a transcript; one more is used, as m6anet counts.
     """
@@ -103,7 +101,6 @@ class SiteFinder:
     ----------
     model : PoreModel
         Of 5-mers, or of k-mers with a 5-mer in the middle.
-    n_contigs : int
     max_reads : int
         Number of reads of a transcript that are looked at.
 
@@ -196,7 +193,6 @@ def sites_of_part(file: BinaryIO, n_contigs: int) -> Iterator[SitesOfReads]:
 
     Parameters
     ----------
-    file : binary file
     n_contigs : int
         Of the reference.
 

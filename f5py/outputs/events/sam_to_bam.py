@@ -21,7 +21,6 @@ class SamToBam:
         Must have a file descriptor. It is not closed.
     path : str
         Its name, for messages.
-    header : pysam.AlignmentHeader
     n_threads : int
         Compression threads.
 

@@ -64,7 +64,6 @@ def table_columns(
         With the rows of an event alignment, its events and reference segments and, for `collapse_events`, its samples.
     model : PoreModel
         The nucleotide model that the events were aligned with.
-    first, end : int
     scale_events, collapse_events : bool
         As for `f5py.outputs.events.eventalign_table.EventalignTable`.
     """

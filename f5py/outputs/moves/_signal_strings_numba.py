@@ -1,7 +1,5 @@
 """Jitted loops of `f5py.outputs.moves.signal_strings`."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import kernel

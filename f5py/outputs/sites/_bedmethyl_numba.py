@@ -1,7 +1,5 @@
 """Rows of bedMethyl tables and bedGraph tracks; see `f5py.outputs.sites.bedmethyl` and `site_tracks` beside it."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.kernel import exact_kernel

@@ -72,10 +72,8 @@ def write_bedmethyl(
         ``-`` for standard output. A name that ends in ``.gz`` is compressed as bgzip does it, and indexed as tabix
         does it: in ``.tbi`` beside it, or in ``.csi`` if a position is beyond 536,870,911. A name of bedGraph or
         bigWig makes such a file instead; see `f5py.options.output_names`.
-    counts : SiteCounts
     names : list of bytes
         Contig names by index.
-    motif : Motif
     n_threads : int
         Compression threads.
     lengths : mapping, optional

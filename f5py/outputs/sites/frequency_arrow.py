@@ -21,7 +21,6 @@ def write_frequency_rows(out: BinaryIO | Callable[[Any], None], frequencies: Fre
     ----------
     out : binary file, or function of a pyarrow.Table
         The Parquet file, which stays open; or what takes the rows as tables.
-    frequencies : Frequencies
     n_threads : int
         Threads that encode Parquet.
 

@@ -50,8 +50,6 @@ def write_rows(
 
     Parameters
     ----------
-    out : binary file
-    totals : SiteTotals
     names : list of bytes
         Chromosomes by index.
     fixed_width : int
@@ -74,8 +72,6 @@ def write_bedgraph(out: TextOutput, totals: SiteTotals, names: list[bytes]) -> N
 
     Parameters
     ----------
-    out : binary file
-    totals : SiteTotals
     names : list of bytes
         Chromosomes by index.
     """
@@ -97,7 +93,6 @@ def write_bigwig(path: str, shown: str, totals: SiteTotals, names: list[bytes], 
         Where the library writes to.
     shown : str
         The name of the output in errors.
-    totals : SiteTotals
     names : list of bytes
         Chromosomes by index.
     lengths : mapping of bytes to int

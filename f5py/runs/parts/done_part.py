@@ -49,11 +49,8 @@ class PartRecord:
     ----------
     plan : str
         Checksum of the plan's manifest.
-    number : int
-    outcome : Outcome
     has_known : bool
         There is a read with bases in it.
-    seconds : float
     peak_bytes : int
         Most memory of the process until then.
     host : str
@@ -64,7 +61,6 @@ class PartRecord:
         The rows of its table of text.
     next_row : int or None
         How many rows are before those of the next part, if it is known.
-    files : dict of str to FileState
     """
 
     plan: str
@@ -131,14 +127,7 @@ def _extent(value: Any) -> Extent:
 
 @dataclass(frozen=True)
 class DonePart:
-    """The outputs of a part that is done.
-
-    Attributes
-    ----------
-    plan : Plan
-    number : int
-    record : PartRecord
-    """
+    """The outputs of a part that is done."""
 
     plan: Plan
     number: int
@@ -195,8 +184,6 @@ def read_part(plan: Plan, number: int, statistics: RunStatistics | None = None) 
 
     Parameters
     ----------
-    plan : Plan
-    number : int
     statistics : RunStatistics, optional
         Takes the sums that the report of the part was made of.
 

@@ -19,7 +19,6 @@ class Job(Protocol):
 
     Attributes
     ----------
-    plan : Plan
     judges_fit : bool
         Whether the first reads say if the reads fit the chemistry, as those of a run over all reads do.
     of_all : bool
@@ -47,7 +46,6 @@ class PartJob:
 
     Parameters
     ----------
-    plan : Plan
     numbers : list of int
         Of the parts, ascending.
     judges_fit : bool
@@ -75,7 +73,6 @@ class GrowingJob:
     ----------
     make_plan : function
         Returns the plan; called when the inputs have turned out to be usable.
-    reads_per_part : int
     """
 
     left = PartJob.left

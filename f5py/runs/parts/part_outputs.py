@@ -40,12 +40,10 @@ class PartOutputs:
 
     Parameters
     ----------
-    plan : Plan
     parts : deque of Part
         In the order in which they come. Taken from it when they begin; the loader may append more until then.
     stage : AlignmentStage
         What counts the reads of a batch.
-    open_outputs : OpenOutputs
     new_statistics : function
         Gives what the report of a part is made of, or None.
     """

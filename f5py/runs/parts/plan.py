@@ -49,7 +49,6 @@ class Plan:
 
     Attributes
     ----------
-    folder : Path
     command : str
         ``call-methylation``, ``eventalign`` or ``resquiggle``.
     options : dict

@@ -72,7 +72,6 @@ class Segments(NamedTuple):
 
     Attributes
     ----------
-    letters : uint8
     offsets : int64, shape (n_records + 1,)
     starts : int64, shape (n_records,)
         0-based positions of their first letters.

@@ -4,8 +4,6 @@ The text of MM is a list of entries ``C+m?,2,0,5;``: base, strand, codes, how ba
 the numbers of bases of that kind to pass over before each call. ML has a byte for every call and code.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.core.cigar import HARD_CLIP

@@ -36,7 +36,6 @@ class Bases(NamedTuple):
 
     Attributes
     ----------
-    bits : uint8
     wanted : int16
         Values of the wanted modification.
     highest : int16, total : float32

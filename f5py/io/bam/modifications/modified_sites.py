@@ -39,7 +39,6 @@ class ModifiedSites(NamedTuple):
 
     Attributes
     ----------
-    contig : int32
     position : int64
         0-based position of the motif's first base.
     reverse : bool
@@ -100,7 +99,6 @@ class WantedSites:
 
     Attributes
     ----------
-    motif : Motif
     threshold : float
         Natural log-odds that a call needs; at most 0, every base has its most probable state.
     code : str, optional
@@ -142,11 +140,9 @@ def modified_sites(
     ----------
     data, starts, n
         As `f5py.io.bam.bam_records.record_chunks` has them.
-    wanted : WantedSites
 
     Returns
     -------
-    ModifiedSites
     counts : int64, shape (6,)
         See `TagCounts.add`.
 
@@ -191,8 +187,6 @@ def listed_sites(
 
     Parameters
     ----------
-    alignments : AlignmentFile
-    wanted : WantedSites
     tags : TagCounts
         Added to.
     n_threads : int

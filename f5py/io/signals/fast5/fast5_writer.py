@@ -81,7 +81,6 @@ class Fast5Writer:
             Unique within the file.
         samples : int16, shape (n,), n >= 1
             Raw DAC values.
-        calibration : Calibration
         channel, read_number, start_time : int
             Where and when the read was sequenced; the last in samples since the start of the run.
 

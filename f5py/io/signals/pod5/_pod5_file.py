@@ -219,7 +219,6 @@ class StoredRead:
     ----------
     place : tuple of int
         Number of the table of reads, and the row in it: the order on the disk.
-    n_samples : int
     calibration : list of float, length 5
         The values of `f5py.io.signals.source.FIELDS`, the start in samples; as float32, range / digitisation is the
         file's scale.

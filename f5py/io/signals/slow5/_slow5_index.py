@@ -38,7 +38,6 @@ class Form(NamedTuple):
 
     Attributes
     ----------
-    binary : bool
     version : tuple of int
         Of the format; three numbers.
     begin : int
@@ -63,7 +62,6 @@ class RecordFile(NamedTuple):
 
     Attributes
     ----------
-    descriptor, is_text : int
     record_press, signal_press : int
         Methods of compression, as the header has them.
     called : f5py.io.signals.slow5._slow5_functions.Functions
@@ -84,7 +82,6 @@ class Records(NamedTuple):
 
     Attributes
     ----------
-    text : uint8
     name_begin, name_end : int64, shape (n,)
         Record i is that of the read ``text[name_begin[i]:name_end[i]]``.
     table : int64

@@ -129,7 +129,6 @@ class FoundNames(NamedTuple):
 
     Attributes
     ----------
-    text : uint8
     begin, end : int64, shape (n_records,)
         Of each name in the text; begins at -1 if there was no room.
     """

@@ -6,8 +6,6 @@ of which only the start of the read is taken. The length is the number of sample
 compressed by themselves. No length is believed before it has been compared with the bytes that are there.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.core._name_table_numba import find_name

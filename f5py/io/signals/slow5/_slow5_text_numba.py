@@ -1,7 +1,5 @@
 """Jitted parsing of the lines of a SLOW5 text file."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.jit.atomics import add_to

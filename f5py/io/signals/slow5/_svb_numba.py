@@ -1,7 +1,5 @@
 """Jitted loops over numbers in StreamVByte, and over samples that are stored in it by the method ex-zd."""
 
-from __future__ import annotations
-
 import numpy as np
 
 from f5py.io.signals.slow5._slow5_text_numba import take_room
